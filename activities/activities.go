@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
@@ -25,30 +26,42 @@ import (
 
 // Activities implements the activities of the workflows.
 type Activities struct {
-	planner *planning.Planner
-	applier *applying.Applier
+	planner    *planning.Planner
+	applier    *applying.Applier
+	slots      *fair.Slots
+	processors *fair.Slots
 }
 
-// New returns the activities for the sources and the Plan objects.
-func New(sources *scope.Sources, plans store.Plans, logger *slog.Logger) *Activities {
+// concurrent is the maximum number of concurrent activities in this process that call providers or read many objects.
+// The namespaces share it fairly.
+const concurrent = 256
+
+// MaxTasks is the number of activity tasks that the worker must accept at once: those of all plans that run at once.
+// Tasks that wait for a slot must not keep the worker from tasks of other namespaces.
+const MaxTasks = 4096
+
+// New returns the activities for the sources and the Plan objects. The namespaces share the processors.
+func New(sources *scope.Sources, plans store.Plans, processors *fair.Slots, logger *slog.Logger) *Activities {
 	cancels := changes.CancelReader{Plans: plans, Logger: logger}
 	return &Activities{
-		planner: planning.New(sources, plans, cancels, logger),
-		applier: applying.NewApplier(sources, plans, cancels, logger),
+		planner:    planning.New(sources, plans, cancels, logger),
+		applier:    applying.NewApplier(sources, plans, cancels, logger),
+		slots:      fair.New(concurrent),
+		processors: processors,
 	}
 }
 
 // Register registers the activities with a worker.
 func (a *Activities) Register(w worker.Registry) {
 	for name, fn := range map[string]any{
-		workflows.ActivitySurvey:  heartbeating(a.planner.Survey),
-		workflows.ActivityPropose: heartbeating(a.planner.Propose),
-		workflows.ActivityPublish: heartbeating(a.planner.Publish),
+		workflows.ActivitySurvey:  heartbeating(sharing(a.slots, computing(a.processors, a.planner.Survey))),
+		workflows.ActivityPropose: heartbeating(sharing(a.slots, computing(a.processors, a.planner.Propose))),
+		workflows.ActivityPublish: heartbeating(computing(a.processors, a.planner.Publish)),
 		workflows.ActivityFail:    a.planner.Fail,
-		workflows.ActivityBegin:   heartbeating(a.applier.Begin),
-		workflows.ActivityStep:    heartbeating(a.step),
-		workflows.ActivityLane:    heartbeating(a.runLargePlan),
-		workflows.ActivityFinish:  heartbeating(a.applier.Finish),
+		workflows.ActivityBegin:   heartbeating(computing(a.processors, a.applier.Begin)),
+		workflows.ActivityStep:    heartbeating(sharing(a.slots, computing(a.processors, a.step))),
+		workflows.ActivityLane:    heartbeating(sharing(a.slots, computing(a.processors, a.runLargePlan))),
+		workflows.ActivityFinish:  heartbeating(computing(a.processors, a.applier.Finish)),
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 	}
@@ -77,12 +90,41 @@ func (a *Activities) runLargePlan(ctx context.Context, p workflows.Plan) (any, e
 // heartbeatEvery must be well below the heartbeat timeout of the workflows.
 const heartbeatEvery = 5 * time.Second
 
-// heartbeating wraps an activity so that it sends heartbeats until do returns.
-func heartbeating[In, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+// planInput is the input of an activity.
+type planInput interface{ PlanRef() workflows.Plan }
+
+// heartbeating wraps an activity so that it sends heartbeats until do returns. The context has the key of the plan's
+// namespace, so that the namespaces share the database fairly.
+func heartbeating[In planInput, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		done := make(chan struct{})
 		defer close(done)
 		go wait.Until(func() { activity.RecordHeartbeat(ctx) }, heartbeatEvery, done)
+		return do(fair.WithKey(ctx, in.PlanRef().Namespace), in)
+	}
+}
+
+// sharing wraps an activity so that it waits for a slot of its plan's namespace.
+func sharing[In planInput, Out any](slots *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		slot, err := slots.Acquire(ctx, in.PlanRef().Namespace)
+		if err != nil {
+			return out, fmt.Errorf("wait for other activities: %w", err)
+		}
+		defer slot.Release()
+		return do(ctx, in)
+	}
+}
+
+// computing wraps an activity so that its plan's namespace shares the processors with others. The activity holds a slot
+// only while it computes.
+func computing[In planInput, Out any](processors *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		ctx, done, err := processors.Take(ctx, in.PlanRef().Namespace)
+		if err != nil {
+			return out, fmt.Errorf("wait for a processor: %w", err)
+		}
+		defer done()
 		return do(ctx, in)
 	}
 }

@@ -311,10 +311,11 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			id := fmt.Sprintf("id-%d", tn.cloud.last)
 			told := func(when string) {
 				ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
-				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "The resource may exist") {
+				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "If it exists, import it: kubectl hykube import test-thing/a ID -n team.") {
 					t.Errorf("%s: %s: %s, want it to say that the create is unknown", when, ready.Reason, ready.Message)
 				}
 			}
+			told("after the apply")
 			tn.apply()
 			told("after a plan that creates")
 			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": "${test_thing.nowhere.id}"}})

@@ -48,6 +48,8 @@ type crashScenario struct {
 	// partial is true when plans are approved without what is blocked or stale.
 	partial bool
 	spec    v1alpha1.PlanSpec
+	// compares is true if each survey is made twice: with the index and without it.
+	compares bool
 	// provides is the provider under a configuration; nil means the cloud.
 	provides func(provider.Configuration) tfprotov6.ProviderServer
 }
@@ -101,8 +103,16 @@ func newCrashScenario(t *testing.T) *crashScenario {
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
 		Ledger: ledger.New(crashStore{ledgertest.New(), tn.injector}),
 	}
+	configure(w, "team")
 	tn.restart()
 	return tn
+}
+
+// configure stores a ProviderConfig without arguments, which a ProviderConfig named "default" takes precedence over.
+func configure(w *activitiestest.World, namespace string) {
+	cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
+	cfg.Name, cfg.Namespace = "test", namespace
+	w.ProviderConfigs[namespace+"/test"] = cfg
 }
 
 // restart is a new server over what the old one left.
@@ -117,6 +127,7 @@ func (tn *crashScenario) restart() {
 	s.Sessions = session.NewPool(s.Catalog)
 	s.Sessions.Source, s.Sessions.Unconfigured = lend, lend
 	tn.Sources = &s
+	tn.Follow()
 	tn.use(crashPlans{tn}, changes.CancelReader{Plans: crashPlans{tn}, Logger: slog.New(slog.DiscardHandler), Interval: time.Hour})
 	tn.injector.mu.Lock()
 	defer tn.injector.mu.Unlock()
@@ -239,7 +250,7 @@ func (tn *crashScenario) advance(run *planRun) (err error) {
 	next := run.phase + 1
 	switch run.phase {
 	case surveying:
-		if run.surveyed, err = tn.planner.Survey(ctx, run.Plan); run.surveyed.Invalid {
+		if run.surveyed, err = tn.survey(run.Plan); run.surveyed.Invalid {
 			next = over
 		}
 	case proposing:

@@ -14,6 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger/ledgertest"
 	"github.com/hykube/hykube/internal/store"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -98,7 +99,8 @@ func (p crashPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID,
 }
 
 func (p crashPlans) Approve(context.Context, string, string, types.UID, v1alpha1.PlanApproval) error {
-	return errors.New("nobody approves by itself here")
+	// No user here has the right to approve.
+	return apierrors.NewForbidden(v1alpha1.Resource("plans"), "p", errors.New("no right"))
 }
 
 // crashStore is a store that dies with the server.
@@ -124,6 +126,18 @@ func (s crashStore) Put(ctx context.Context, key string, value []byte, revision 
 
 func (s crashStore) Delete(ctx context.Context, key string, revision int64) error {
 	return s.injector.does(func() error { return s.KV.Delete(ctx, key, revision) })
+}
+
+func (s crashStore) Batch(ctx context.Context, writes []ledger.Write) (revisions []int64, err error) {
+	err = s.injector.does(func() (err error) {
+		revisions, err = s.KV.Batch(ctx, writes)
+		return err
+	})
+	return revisions, err
+}
+
+func (s crashStore) DeletePrefix(ctx context.Context, prefix string) error {
+	return s.injector.does(func() error { return s.KV.DeletePrefix(ctx, prefix) })
 }
 
 func (s crashStore) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,6 +35,7 @@ func TestTwoObjectsOfAPlanImportTheSame(t *testing.T) {
 // TestTwoPlansImportTheSame plans an import in each of two plans. The second plan to be applied is stale, and planned again it is refused.
 func TestTwoPlansImportTheSame(t *testing.T) {
 	tn := newCrashScenario(t)
+	tn.ProviderConfigs["team/test"].Spec.Config = providerConfig("team", "a").Spec.Config
 	tn.cloud.put("x", map[string]string{"name": "x"})
 	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
 	one := tn.newRun()
@@ -44,12 +44,9 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 	tn.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
 	other := tn.newRun()
 	tn.until(other, approving)
-	// The same ID with another ProviderConfig, of an object of another namespace, is another resource.
-	rec := &ledger.Instance{Object: v1alpha1.ObjectReference{Namespace: "other", Name: "x", UID: "other"}, Provider: "test"}
-	rec.State = ledger.State{Type: "test_thing", ProviderConfig: "c", Attributes: []byte(`{"id":"x"}`)}
-	if err := tn.Ledger.Save(t.Context(), rec); err != nil {
-		t.Fatal(err)
-	}
+	// The same ID with other arguments of the ProviderConfig, of an object of another namespace, is another resource.
+	tn.ProviderConfigs["other/c"] = providerConfig("other", "b")
+	tn.owns("other", "x", "c")
 	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[other.Name]); err != nil || len(found.Stale) > 0 {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
@@ -64,6 +61,35 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 	again := tn.until(tn.newRun(), approving)
 	if said := tn.said(again); !again.PlanFailed() || !strings.Contains(said, "Error Resource is managed already: test_thing.a manages the resource to import") {
 		t.Errorf("planned again, it said %q", said)
+	}
+}
+
+// TestTwoPlansThatBeganImportTheSame begins two plans before either imports. Only one of them gets the resource. The other owner may be an
+// object of another namespace, which the message does not name.
+func TestTwoPlansThatBeganImportTheSame(t *testing.T) {
+	for _, elsewhere := range []bool{false, true} {
+		tn := newCrashScenario(t)
+		configure(tn.World, "ops")
+		tn.cloud.put("x", map[string]string{"name": "x"})
+		tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+		one := tn.newRun()
+		tn.until(one, approving)
+		tn.put("test-thing/b", m{"name": "x"}, imports("x"))
+		tn.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
+		other := tn.newRun()
+		tn.until(other, stepping)
+		want := "test_thing.a imported the same resource"
+		if elsewhere {
+			tn.owns("ops", "hidden", "test")
+			want = "an object of another namespace imported the same resource"
+		} else {
+			tn.until(one, stepping)
+			tn.resume(one)
+		}
+		tn.resume(other)
+		if c := tn.changeOf(other, 0); tn.recordOf("test-thing/b").Exists() || !strings.Contains(c.Message, want) || strings.Contains(c.Message, "hidden") {
+			t.Errorf("elsewhere %t: the other plan has it too, or said %q", elsewhere, c.Message)
+		}
 	}
 }
 

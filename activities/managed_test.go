@@ -1,11 +1,14 @@
 package activities
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/store"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,27 +47,40 @@ func (tn *crashScenario) owns(namespace, name, config string) {
 }
 
 // TestAnImportOfManagedInfrastructure plans to import what another object manages. The plan fails, unless the other object reaches other
-// infrastructure by its configuration. It names the other object to those who may read it.
+// infrastructure by its configuration and the requester may update that object. It names the other object to those who may read it.
 func TestAnImportOfManagedInfrastructure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace, config string
 		own               string
 		forbidden         bool
+		lost              string
 		refused           bool
 		want              string
 	}{
-		"here":                           {namespace: "team", refused: true, want: "Error Resource is managed already: test_thing.other manages the resource to import"},
-		"there":                          {namespace: "ops", refused: true, want: "namespace.ops.test_thing.other manages the resource to import"},
-		"there, and unreadable":          {namespace: "ops", forbidden: true, refused: true, want: "An object of another namespace, which you may not read, manages"},
-		"with equal arguments":           {namespace: "ops", config: "a", own: "a", refused: true, want: "manages the resource to import"},
-		"with other arguments":           {namespace: "ops", config: "a", own: "b", want: "Warning Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID"},
-		"with a configuration, and none": {namespace: "ops", config: "a", want: "Warning Resource is managed already"},
+		"here":                  {namespace: "team", refused: true, want: "Error Resource is managed already: test_thing.other manages the resource to import"},
+		"there":                 {namespace: "ops", refused: true, want: "namespace.ops.test_thing.other manages the resource to import"},
+		"there, and unreadable": {namespace: "ops", forbidden: true, refused: true, want: "An object of another namespace, which you may not read, manages"},
+		"with equal arguments":  {namespace: "ops", config: "a", own: "a", refused: true, want: "manages the resource to import"},
+		"with other arguments":  {namespace: "ops", config: "a", own: "b", want: "Warning Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID"},
+		"without the right to the other": {namespace: "ops", config: "a", own: "b", lost: "ann!update:ops/test-things/other", refused: true,
+			want: `Error Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID or identity. Its ProviderConfig has other arguments, but both may reach the same resource. The import needs the verb "update" on test-things.test.hykube.io for that object, too`},
+		"without any right to the other": {namespace: "ops", config: "a", own: "b", lost: "ann!update:ops/test-things/*", forbidden: true, refused: true,
+			want: "An object of another namespace, which you may not read, manages a resource with the same ID or identity. Its"},
+		"without the right, here":  {namespace: "team", config: "a", own: "b", lost: "ann!update:team/test-things/other", refused: true, want: "Error Resource is managed already: test_thing.other manages a resource"},
+		"only readable by others":  {namespace: "ops", config: "a", own: "b", forbidden: true, want: "Warning Resource is managed already: An object of another namespace, which you may not read, manages"},
+		"with arguments, and none": {namespace: "ops", config: "a", refused: true, want: "manages the resource to import"},
+		"here, by another name":    {namespace: "team", config: "a", own: "a", refused: true, want: "test_thing.other manages the resource to import"},
+		"with an expression":       {namespace: "ops", config: "${configmap.c.zone}", own: "b", refused: true, want: "manages the resource to import"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := newCrashScenario(t)
 			tn.Forbidden["ops/test-things/other"] = tc.forbidden
-			if tc.config != "" {
-				tn.ProviderConfigs["ops/c"] = providerConfig("ops", tc.config)
+			tn.Forbidden[tc.lost] = true
+			configure(tn.World, "ops")
+			if tc.config == "" {
+				tc.config = "test"
+			} else {
+				tn.ProviderConfigs[tc.namespace+"/c"] = providerConfig(tc.namespace, tc.config)
 				tc.config = "c"
 			}
 			if tc.own != "" {
@@ -78,10 +94,64 @@ func TestAnImportOfManagedInfrastructure(t *testing.T) {
 			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) {
 				t.Errorf("failed %t, said %q", po.PlanFailed(), said)
 			}
-			if tc.forbidden && strings.Contains(tn.said(po), "other manages") {
+			if said := tn.said(po); tc.forbidden && (strings.Contains(said, "other manages") || strings.Contains(said, "ops")) {
 				t.Error("it names an object that its maker may not read")
 			}
 		})
+	}
+}
+
+// TestAnImportBesideAnotherObjectTakesTheRightToIt plans an import of an ID that an object of another namespace has, with other arguments of
+// its ProviderConfig. A user who lost the right to update that object makes the plan stale, before the approval and at the step. The message
+// does not name the object.
+func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
+	const right = `has no right to update test-things.test.hykube.io on another object that manages a resource with the same ID or identity`
+	for _, phase := range []int{approving, beginning, stepping} {
+		for _, who := range []string{"", "ann", "bob"} {
+			tn := newCrashScenario(t)
+			tn.ProviderConfigs["ops/c"], tn.ProviderConfigs["team/default"] = providerConfig("ops", "a"), providerConfig("team", "b")
+			tn.ProviderConfigs["team/default"].Name = "default"
+			tn.owns("ops", "hidden", "c")
+			tn.cloud.put("x", map[string]string{"name": "x"})
+			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+			run := tn.newRun()
+			po := tn.until(run, approving)
+			found, err := changes.Verify(t.Context(), tn.Sources, po)
+			if err != nil || len(found.Stale) > 0 || !slices.Contains(found.Rights, store.Right{Verb: "update", Namespace: "ops", Group: "test.hykube.io", Resource: "test-things", Name: "hidden", Unnamed: true}) {
+				t.Fatalf("verified: %+v, %v; want the approver to need the right to the other object", found, err)
+			}
+			if phase != approving {
+				tn.until(run, beginning)
+				tn.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+				tn.until(run, phase)
+			}
+			tn.Forbidden[who+"!update:ops/test-things/hidden"] = true
+			message, want := "", right
+			if phase == approving {
+				found, err := changes.Verify(t.Context(), tn.Sources, po)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, stale := range found.Stale {
+					message += stale.Why
+				}
+				if who == "bob" {
+					want = "" // the server checks the rights of an approver against Verification.Rights
+				}
+			} else {
+				tn.resume(run)
+				message = tn.changeOf(run, 0).Message
+			}
+			if who == "" {
+				want = ""
+			}
+			if want == "" && message != "" || !strings.Contains(message, want) || strings.Contains(message, "hidden") || strings.Contains(message, "ops") {
+				t.Errorf("phase %d, without the right of %q: %q, want %q", phase, who, message, want)
+			}
+			if has := tn.recordOf("test-thing/a").Exists(); phase != approving && has != (want == "") {
+				t.Errorf("phase %d, without the right of %q: imported %t", phase, who, has)
+			}
+		}
 	}
 }
 

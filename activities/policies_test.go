@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/resource"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -31,5 +33,24 @@ func TestPolicyAfterTheApproval(t *testing.T) {
 		if ended != (why != "") || len(tn.cloud.made) > 0 {
 			t.Errorf("%s: ended %t, and the cloud made %v", effect, ended, tn.cloud.made)
 		}
+	}
+}
+
+// TestAnAutomaticPlanOfAUserWithoutTheRightWaits has a requester that lost the verb "approve" while the plan was made.
+func TestAnAutomaticPlanOfAUserWithoutTheRightWaits(t *testing.T) {
+	tn := newCrashScenario(t)
+	things("a")(tn)
+	run := tn.newRun()
+	tn.plans[run.Name].Spec.Approval, tn.plans[run.Name].Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
+	po := tn.until(run, approving)
+	if a := po.Status.AutomaticApproval; a.Granted || !strings.Contains(a.Message, "waits for a person") {
+		t.Errorf("the automatic approval is %+v", a)
+	}
+	if ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != v1alpha1.ReasonAwaitingApproval {
+		t.Errorf("the plan is %+v", ready)
+	}
+	obj := resource.StatusOf(tn.Stored["team:test-thing/a"])
+	if ready := meta.FindStatusCondition(obj.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != v1alpha1.ReasonAwaitingApproval {
+		t.Errorf("the object is %+v", ready)
 	}
 }

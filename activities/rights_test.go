@@ -81,6 +81,24 @@ func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 	}
 }
 
+// TestAMoveTakesTheRightToReadItsSource plans a lifecycle.moved that names an object without a record. The plan shows that there is none, so its
+// requester needs "get" on that object.
+func TestAMoveTakesTheRightToReadItsSource(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.Config(nil)
+	tn.put("test-thing/n", m{"name": "n"}, m{"moved": m{"from": "test_thing.secret"}})
+	tn.Forbidden["ann!team/test-things/secret"] = true
+	po := tn.until(tn.newRun(), approving)
+	if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "no right to get test-things.test.hykube.io") || strings.Contains(said, "No resource to move") {
+		t.Errorf("without the right, the plan says %q", said)
+	}
+	delete(tn.Forbidden, "ann!team/test-things/secret")
+	po = tn.until(tn.newRun(), approving)
+	if said := tn.said(po); po.PlanFailed() || !strings.Contains(said, "No resource to move") {
+		t.Errorf("with the right, the plan says %q", said)
+	}
+}
+
 // TestALostRightStopsTheApply takes a right from the user who made a plan, or one of those who approved it, before the apply begins and in the middle of it.
 // The next plan, with the right, makes the change.
 func TestALostRightStopsTheApply(t *testing.T) {
@@ -125,6 +143,31 @@ func TestALostRightStopsTheApply(t *testing.T) {
 			if got := tn.cloud.log[len(tn.cloud.log)-1]; got != "update a" {
 				t.Errorf("%s, phase %d: with the right the next plan made %q", test.lost, phase, got)
 			}
+		}
+	}
+}
+
+// TestConditionsOfPlansQuoteNoObject fails the planning, and then the apply, of an object with an error that only readers of the object may see.
+func TestConditionsOfPlansQuoteNoObject(t *testing.T) {
+	for field, reason := range map[string]string{"preconditions": v1alpha1.ReasonPlanFailed, "postconditions": v1alpha1.ReasonApplyFailed} {
+		tn := newCrashScenario(t)
+		tn.Config(nil)
+		condition := "${self.id == \"none\"}"
+		if field == "preconditions" {
+			condition = "${1 > 2}"
+		}
+		tn.put("test-thing/a", m{"name": "a"}, m{field: []any{m{"condition": condition, "errorMessage": "hunter2"}}})
+		po := tn.apply()
+		if said := tn.said(po); !strings.Contains(said, "hunter2") || po.Status.StalledFor() != reason {
+			t.Fatalf("%s: %s: %s", field, po.Status.StalledFor(), said)
+		}
+		for _, c := range po.Status.Conditions {
+			if strings.Contains(c.Message, "hunter2") {
+				t.Errorf("%s: the condition %s says %q", field, c.Type, c.Message)
+			}
+		}
+		if stalled := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionStalled); !strings.Contains(stalled.Message, "test_thing.a") {
+			t.Errorf("%s: %q does not name the object", field, stalled.Message)
 		}
 	}
 }

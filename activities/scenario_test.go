@@ -36,7 +36,7 @@ type scenario struct {
 func newScenario(t *testing.T) *scenario {
 	// Not NewWorld: a long run makes more of them than the test could keep until it ends.
 	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
-	tn := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
+	tn := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}, compares: true}
 	g := &scenario{crashScenario: tn, kv: ledgertest.New(), backend: &scenarioCloud{t: t, injector: tn.injector, things: map[string]map[string]string{}, reads: map[string]int{}}}
 	tn.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
 		return scenarioProvider{cloud: g.backend, conf: conf.Config}
@@ -48,6 +48,7 @@ func newScenario(t *testing.T) *scenario {
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
 		Ledger: ledger.New(crashStore{g.kv, tn.injector}),
 	}
+	configure(w, "team")
 	tn.restart()
 	return g
 }

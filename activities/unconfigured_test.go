@@ -4,67 +4,87 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 
-	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// TestAnUnconfiguredProviderIsGuarded plans with a provider that would take its credentials from the server's environment. It takes the right
-// to the default ProviderConfig, although there is none.
-func TestAnUnconfiguredProviderIsGuarded(t *testing.T) {
-	provides := func(tn *crashScenario, config ...*schema.Attribute) {
-		s := *cloudSchema()
-		s.Config = &schema.Schema{Block: &schema.Block{Attributes: config}}
-		tn.Catalog.Put(catalog.Entry{Name: "test", Schema: &s, Package: provider.Package{Version: "1.0.0"}})
+// takesConfig gives the provider of a scenario an argument, or none.
+func (tn *crashScenario) takesConfig(takes bool) {
+	s := *cloudSchema()
+	if !takes {
+		s.Config = &schema.Schema{Block: &schema.Block{}}
 	}
-	for _, takes := range []bool{true, false} {
-		for lost, phase := range map[string]int{"": 0, "ann!team/providerconfigs/default": surveying, "bob!team/providerconfigs/default": beginning} {
-			tn := newCrashScenario(t)
-			provides(tn)
-			if takes {
-				provides(tn, &schema.Attribute{Name: "region", Type: cty.String, Optional: true})
-			}
-			things("a")(tn)
-			run := tn.newRun()
-			if phase == surveying {
-				tn.Forbidden[lost] = lost != ""
-			}
-			po := tn.until(run, approving)
-			refused := takes && lost != "" && phase == surveying
-			if failed := meta.IsStatusConditionFalse(po.Status.Conditions, v1alpha1.ConditionPlanned); failed != refused {
-				t.Fatalf("takes configuration %t, without %q: failed %t: %+v", takes, lost, failed, po.Status)
-			}
-			if refused {
-				if said := tn.said(po); !strings.Contains(said, `"ann" may not use the ProviderConfig "default"`) {
-					t.Errorf("said %q", said)
-				}
-				continue
-			}
-			found, err := changes.Verify(t.Context(), tn.Sources, po)
-			if err != nil || takes != strings.Contains(rightsText(found), `use the ProviderConfig "default"`) {
-				t.Errorf("takes configuration %t: an approval takes %s, %v", takes, rightsText(found), err)
-			}
-			tn.until(run, beginning)
-			po.Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
-			tn.Forbidden[lost] = lost != ""
-			tn.resume(run)
-			made := tn.changeOf(run, 0).State == v1alpha1.ChangeDone
-			if want := !takes || lost == ""; made != want {
-				t.Errorf("takes configuration %t, without %q: made %t: %s", takes, lost, made, tn.changeOf(run, 0).Message)
-			}
+	tn.Catalog.Put(catalog.Entry{Name: "test", Schema: &s, Package: provider.Package{Version: "1.0.0"}})
+}
+
+// TestAProviderThatTakesConfigurationNeedsAProviderConfig plans with a provider that would find credentials by itself.
+func TestAProviderThatTakesConfigurationNeedsAProviderConfig(t *testing.T) {
+	for reason, test := range map[string]struct {
+		takes, config bool
+		planned       bool
+	}{
+		"no arguments, and no ProviderConfig": {planned: true},
+		"an optional argument":                {takes: true},
+		"a ProviderConfig":                    {takes: true, config: true, planned: true},
+	} {
+		tn := newCrashScenario(t)
+		tn.takesConfig(test.takes)
+		if !test.config {
+			clear(tn.ProviderConfigs)
+		}
+		things("a", "b")(tn)
+		po := tn.apply()
+		if planned := !meta.IsStatusConditionFalse(po.Status.Conditions, v1alpha1.ConditionPlanned); planned != test.planned {
+			t.Errorf("%s: planned %t: %s", reason, planned, tn.said(po))
+		}
+		if made := len(tn.cloud.things) == 2; made != test.planned {
+			t.Errorf("%s: made %t", reason, made)
+		}
+		if said := tn.said(po); !test.planned && strings.Count(said, "| kubectl create -n team -f -") != 1 {
+			t.Errorf("%s: said %q", reason, said)
 		}
 	}
 }
 
-func rightsText(found changes.Verification) string {
-	var texts []string
-	for _, r := range found.Rights {
-		texts = append(texts, r.String())
+// TestRecordsWithoutAProviderConfigAreDestroyed has a resource that an earlier version applied without a ProviderConfig.
+func TestRecordsWithoutAProviderConfigAreDestroyed(t *testing.T) {
+	tn := newCrashScenario(t)
+	clear(tn.ProviderConfigs)
+	tn.takesConfig(false)
+	things("a")(tn)
+	tn.apply()
+	if rec := tn.recordOf("test-thing/a"); !rec.Exists() || rec.ProviderConfig != "" {
+		t.Fatalf("the record is %+v", rec)
 	}
-	return strings.Join(texts, ", ")
+	tn.takesConfig(true)
+	tn.delete("test-thing/a")
+	if said := tn.said(tn.apply()); !strings.Contains(said, "No ProviderConfig for the provider") || len(tn.cloud.things) != 1 {
+		t.Errorf("without a ProviderConfig: said %q, and %d things are left", said, len(tn.cloud.things))
+	}
+	tn.Config(nil)
+	tn.Forbidden["ann!team/providerconfigs/default"] = true
+	if said := tn.said(tn.apply()); !strings.Contains(said, `use the ProviderConfig "default"`) && !strings.Contains(said, `may not use the ProviderConfig "default"`) || len(tn.cloud.things) != 1 {
+		t.Errorf("without the right to use it: said %q, and %d things are left", said, len(tn.cloud.things))
+	}
+	delete(tn.Forbidden, "ann!team/providerconfigs/default")
+	if po := tn.apply(); len(tn.cloud.things) != 0 {
+		t.Errorf("with a ProviderConfig: said %q, and %d things are left", tn.said(po), len(tn.cloud.things))
+	}
+}
+
+// TestAnAbsentProviderIsTheOnlyError plans by targets of a provider that is not ready.
+func TestAnAbsentProviderIsTheOnlyError(t *testing.T) {
+	tn := newCrashScenario(t)
+	things("a", "b")(tn)
+	tn.put("test-thing/b", map[string]any{"name": "${test_thing.a.id}"}, nil)
+	tn.Catalog.Remove("test")
+	tn.spec = v1alpha1.PlanSpec{Targets: []string{"test_thing.a"}, Replace: []string{"test_thing.a"}}
+	said := tn.said(tn.apply())
+	if !strings.Contains(said, `the provider "test" is not ready`) || strings.Contains(said, "No such resource") || strings.Contains(said, "There is no") {
+		t.Errorf("said %q", said)
+	}
 }

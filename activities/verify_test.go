@@ -49,7 +49,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		"the ProviderConfig says something else": {func(tn *crashScenario) {
 			tn.ProviderConfigs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}}
 		}, "was changed after the plan was made"},
-		"the ProviderConfig is gone": {func(tn *crashScenario) { delete(tn.ProviderConfigs, "team/default") }, "no longer exists"},
+		"the ProviderConfig is gone": {func(tn *crashScenario) { clear(tn.ProviderConfigs) }, "no longer exists"},
 		"the provider is of another version": {func(tn *crashScenario) {
 			tn.Catalog.Put(catalog.Entry{Name: "test", Schema: cloudSchema(), Package: provider.Package{Version: "2.0.0"}})
 		}, "version 2.0.0"},

@@ -86,12 +86,17 @@ func TestRolesAreKubernetes(t *testing.T) {
 // bind gives a cluster role in one namespace to a group.
 func bind(t *testing.T, ns, role, group string) {
 	t.Helper()
+	bindOn(t, shared, ns, role, group)
+}
+
+func bindOn(t *testing.T, s *instance, ns, role, group string) {
+	t.Helper()
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role + "-" + group},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: strings.ReplaceAll(role, ".", ":")},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
 	}
-	if _, err := core(t, shared.admin()).RbacV1().RoleBindings(ns).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+	if _, err := core(t, s.admin()).RbacV1().RoleBindings(ns).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

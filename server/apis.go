@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,13 +22,16 @@ import (
 	_ "k8s.io/kubernetes/pkg/apis/authorization/install"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/events/install"
+	_ "k8s.io/kubernetes/pkg/apis/flowcontrol/install"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
 	authenticationrest "k8s.io/kubernetes/pkg/registry/authentication/rest"
 	authorizationrest "k8s.io/kubernetes/pkg/registry/authorization/rest"
 	configmapstore "k8s.io/kubernetes/pkg/registry/core/configmap/storage"
 	eventstore "k8s.io/kubernetes/pkg/registry/core/event/storage"
 	namespacestore "k8s.io/kubernetes/pkg/registry/core/namespace/storage"
+	quotastore "k8s.io/kubernetes/pkg/registry/core/resourcequota/storage"
 	secretstore "k8s.io/kubernetes/pkg/registry/core/secret/storage"
+	flowcontrolrest "k8s.io/kubernetes/pkg/registry/flowcontrol/rest"
 	rbacrest "k8s.io/kubernetes/pkg/registry/rbac/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -56,7 +60,7 @@ func (s *Server) installAPIs() error {
 		return fmt.Errorf("install core kinds: %w", err)
 	}
 	enabled := serverstorage.NewResourceConfig()
-	enabled.EnableVersions(rbacv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion)
+	enabled.EnableVersions(rbacv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion, flowcontrolv1.SchemeGroupVersion)
 
 	hykube, held, err := registry.NewGroup(registry.Config{
 		Codecs:      s.config.codecs,
@@ -73,7 +77,11 @@ func (s *Server) installAPIs() error {
 		Verify:              s.verify,
 		Judge:               s.judge,
 		Automatic:           s.automatic,
+		MayRead:             s.mayRead,
 		Objects:             s.objects,
+		Collection:          s.config.store.Collection(kinds.Summarize, registry.NewResource),
+		StoredObjects:       s.config.store.Objects(),
+		Kinds:               s.kinds,
 		Types:               func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
 		Query:               s.query,
 		Check: func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
@@ -82,6 +90,7 @@ func (s *Server) installAPIs() error {
 		ConfigBlock: func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
 		Evaluate:    s.evaluate,
 		Protected:   []string{s.config.DataDir},
+		Trust:       s.config.ProviderTrust,
 	})
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)
@@ -92,6 +101,11 @@ func (s *Server) installAPIs() error {
 	apiServices, err := registry.NewAPIServices(hykube)
 	if err != nil {
 		return err
+	}
+	// A watch cache would cost more than the few objects, which only the server itself watches.
+	priorities, err := flowcontrolrest.RESTStorageProvider{InformerFactory: s.config.informers}.NewRESTStorage(enabled, s.config.store.RESTOptions(s.config.codecs.ForStorage, false))
+	if err != nil {
+		return fmt.Errorf("make kinds of priority and fairness: %w", err)
 	}
 	// If names collide, kubectl prefers groups in this order.
 	groups := []*genericapiserver.APIGroupInfo{hykube, events, apiServices}
@@ -106,8 +120,11 @@ func (s *Server) installAPIs() error {
 		}
 		groups = append(groups, &info)
 	}
-	if err := s.generic.InstallAPIGroups(groups...); err != nil {
+	if err := s.generic.InstallAPIGroups(append(groups, &priorities)...); err != nil {
 		return fmt.Errorf("install kinds: %w", err)
+	}
+	if s.plans, err = registry.NewStoredPlans(hykube, s.config.codecs, s.config.generic.AdmissionControl); err != nil {
+		return err
 	}
 	return nil
 }
@@ -136,6 +153,10 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	if err != nil {
 		return nil, nil, err
 	}
+	quotas, quotaStatus, err := quotastore.NewREST(s.config.store.RESTOptions(s.config.codecs.ForStorage, false))
+	if err != nil {
+		return nil, nil, err
+	}
 	heldSecrets := registry.NewHeld(secrets.Store, s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.Secret{ObjectMeta: m} }))
 	heldConfigMaps := registry.NewHeld(configMaps.Store, s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.ConfigMap{ObjectMeta: m} }))
 	s.deletions.hold("secrets", heldSecrets)
@@ -143,15 +164,17 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	coreInfo := genericapiserver.NewDefaultAPIGroupInfo("", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	coreInfo.NegotiatedSerializer = registry.WithHints(legacyscheme.Codecs, legacyscheme.Scheme)
 	coreInfo.VersionedResourcesStorageMap[corev1.SchemeGroupVersion.Version] = map[string]rest.Storage{
-		"namespaces":          &namespaceREST{REST: namespaces, server: s},
-		"namespaces/undelete": namespaceUndelete,
-		"namespaces/status":   namespaceStatus,
-		"namespaces/finalize": &finalizeNamespaceREST{namespaceFinalize, s},
-		"secrets":             adopting{heldSecrets},
-		"secrets/undelete":    registry.NewUndelete(heldSecrets),
-		"configmaps":          adoptingConfigMaps{adopting{heldConfigMaps}},
-		"configmaps/undelete": registry.NewUndelete(heldConfigMaps),
-		"events":              event,
+		"namespaces":            &namespaceREST{REST: namespaces, server: s},
+		"namespaces/undelete":   namespaceUndelete,
+		"namespaces/status":     namespaceStatus,
+		"namespaces/finalize":   &finalizeNamespaceREST{namespaceFinalize, s},
+		"secrets":               adopting{heldSecrets},
+		"secrets/undelete":      registry.NewUndelete(heldSecrets),
+		"configmaps":            adoptingConfigMaps{adopting{heldConfigMaps}},
+		"configmaps/undelete":   registry.NewUndelete(heldConfigMaps),
+		"events":                event,
+		"resourcequotas":        quotas,
+		"resourcequotas/status": quotaStatus,
 	}
 	// Both versions of events share one store and one cache.
 	eventsInfo := genericapiserver.NewDefaultAPIGroupInfo("events.k8s.io", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)

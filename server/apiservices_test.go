@@ -42,6 +42,7 @@ func TestAPIServicesFollowProviders(t *testing.T) {
 		}
 		return nil
 	}
+	itself := objects(t, shared.itself).Resource(providers)
 	providers := client.Resource(providers)
 	provider, err := providers.Create(t.Context(), newObject("Provider", "followed", map[string]any{"source": "hykube/followed"}), metav1.CreateOptions{})
 	if err != nil {
@@ -54,7 +55,7 @@ func TestAPIServicesFollowProviders(t *testing.T) {
 	if err := unstructured.SetNestedSlice(provider.Object, []any{installed}, "status", "conditions"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := providers.UpdateStatus(t.Context(), provider, metav1.UpdateOptions{}); err != nil {
+	if _, err := itself.UpdateStatus(t.Context(), provider, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	sees(watch.Modified, "True")

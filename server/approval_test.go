@@ -42,9 +42,11 @@ func condition(p *v1alpha1.Plan, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// planned makes a plan and brings it to where a person decides about it, as the controllers would; change may do otherwise.
-func planned(t *testing.T, client dynamic.ResourceInterface, change func(*v1alpha1.Plan)) *v1alpha1.Plan {
+// planned makes a plan as the administrator. As the server, it brings the plan to where a person decides about it; change
+// may do otherwise.
+func planned(t *testing.T, s *instance, ns string, change func(*v1alpha1.Plan)) *v1alpha1.Plan {
 	t.Helper()
+	client := objects(t, s.admin()).Resource(plans).Namespace(ns)
 	obj := newPlan("", nil)
 	obj.SetGenerateName("p-")
 	created, err := client.Create(t.Context(), obj, metav1.CreateOptions{})
@@ -62,7 +64,7 @@ func planned(t *testing.T, client dynamic.ResourceInterface, change func(*v1alph
 	if change != nil {
 		change(p)
 	}
-	updated, err := client.UpdateStatus(t.Context(), objectOf(t, p), metav1.UpdateOptions{})
+	updated, err := objects(t, s.itself).Resource(plans).Namespace(ns).UpdateStatus(t.Context(), objectOf(t, p), metav1.UpdateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,8 @@ func decide(t *testing.T, client dynamic.ResourceInterface, p *v1alpha1.Plan, de
 }
 
 func TestDecisions(t *testing.T) {
-	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "decisions"))
+	ns := namespace(t, "decisions")
+	client := objects(t, shared.admin()).Resource(plans).Namespace(ns)
 	with := func(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha1.Plan) {
 		return func(p *v1alpha1.Plan) {
 			meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "sim_network.main moved."})
@@ -106,7 +109,7 @@ func TestDecisions(t *testing.T) {
 		"approve where there is nothing to do": {with(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonNoChanges), v1alpha1.DecisionApproved, digest, "it has no changes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planned(t, client, test.change)
+			p := planned(t, shared, ns, test.change)
 			got, err := decide(t, client, p, test.decision, test.digest)
 			if test.want != "" {
 				if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -140,8 +143,8 @@ func TestDecisions(t *testing.T) {
 }
 
 func TestStatusCannotForgeADecision(t *testing.T) {
-	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "forged"))
-	p := planned(t, client, func(p *v1alpha1.Plan) {
+	ns := namespace(t, "forged")
+	p := planned(t, shared, ns, func(p *v1alpha1.Plan) {
 		p.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest}
 		p.Status.Cancel = &v1alpha1.PlanCancel{}
 		p.Status.RequestedBy = &v1alpha1.Identity{Username: "forged"}
@@ -157,8 +160,9 @@ func TestStatusCannotForgeADecision(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "cancel"))
-	p := planned(t, client, nil)
+	ns := namespace(t, "cancel")
+	client := objects(t, shared.admin()).Resource(plans).Namespace(ns)
+	p := planned(t, shared, ns, nil)
 	body := objectOf(t, p)
 	for range 2 { // asking twice is no error
 		got, err := client.Update(t.Context(), body, metav1.UpdateOptions{}, "cancel")
@@ -172,7 +176,7 @@ func TestCancel(t *testing.T) {
 	if _, err := decide(t, client, p, v1alpha1.DecisionApproved, digest); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "cancelled") {
 		t.Errorf("approve afterwards: %v", err)
 	}
-	applying := planned(t, client, nil)
+	applying := planned(t, shared, ns, nil)
 	if _, err := decide(t, client, applying, v1alpha1.DecisionApproved, digest); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +188,7 @@ func TestCancel(t *testing.T) {
 	if ready == nil || ready.Reason != v1alpha1.ReasonCancelling || planOf(t, got).Status.FinishedAt != nil {
 		t.Errorf("while it is being applied: %+v", ready)
 	}
-	done := planned(t, client, func(p *v1alpha1.Plan) {
+	done := planned(t, shared, ns, func(p *v1alpha1.Plan) {
 		meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonApplied})
 	})
 	if _, err := client.Update(t.Context(), objectOf(t, done), metav1.UpdateOptions{}, "cancel"); !apierrors.IsConflict(err) {
@@ -215,7 +219,7 @@ func TestApprovalHasItsOwnRight(t *testing.T) {
 	if _, err := admin.Create(t.Context(), automatic, metav1.CreateOptions{}); err != nil {
 		t.Errorf("a plan that approves itself, by an administrator: %v", err)
 	}
-	p = planned(t, admin, nil)
+	p = planned(t, shared, ns, nil)
 	if _, err := decide(t, editor, p, v1alpha1.DecisionApproved, digest); !apierrors.IsForbidden(err) {
 		t.Errorf("approve as an editor: %v, want Forbidden", err)
 	}
@@ -230,31 +234,71 @@ func TestApprovalHasItsOwnRight(t *testing.T) {
 	}
 }
 
-// What a plan found is written once: people approve by its digest, and nobody but the server may rewrite that.
-func TestStatusOfAMadePlanIsTheServers(t *testing.T) {
-	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "rewritten"))
-	p := planned(t, client, func(p *v1alpha1.Plan) { p.Status.Summary = &v1alpha1.PlanSummary{Create: 3, Text: "+3"} })
-	for name, change := range map[string]func(*v1alpha1.PlanStatus){
-		"digest":     func(s *v1alpha1.PlanStatus) { s.Digest = "sha256:forged" },
-		"no digest":  func(s *v1alpha1.PlanStatus) { s.Digest = "" },
-		"contents":   func(s *v1alpha1.PlanStatus) { s.Contents = "hmac-sha256:forged" },
-		"summary":    func(s *v1alpha1.PlanStatus) { s.Summary.Create = 0 },
-		"conditions": func(s *v1alpha1.PlanStatus) { s.Conditions = s.Conditions[:1] },
+// TestStatusOfAProviderIsTheServers writes the status of a Provider and of a ProviderConfig as an administrator. The
+// checksum in it decides which program the server runs.
+func TestStatusOfAProviderIsTheServers(t *testing.T) {
+	ns := namespace(t, "restated")
+	all := objects(t, shared.admin())
+	for resource, client := range map[string]dynamic.ResourceInterface{
+		"providers": all.Resource(v1alpha1.SchemeGroupVersion.WithResource("providers")), "providerconfigs": all.Resource(v1alpha1.SchemeGroupVersion.WithResource("providerconfigs")).Namespace(ns),
 	} {
-		forged := p.DeepCopy()
-		change(&forged.Status)
-		if _, err := client.UpdateStatus(t.Context(), objectOf(t, forged), metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "only the server") {
-			t.Errorf("%s: %v", name, err)
+		kind, spec := "Provider", map[string]any{"source": "example.com/test/restated"}
+		if resource == "providerconfigs" {
+			kind, spec = "ProviderConfig", map[string]any{"provider": "restated"}
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "hykube.io/v1alpha1", "kind": kind, "metadata": map[string]any{"name": "restated"}, "spec": spec,
+		}}
+		created, err := client.Create(t.Context(), u, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		created.SetResourceVersion("")
+		created.Object["status"] = map[string]any{"checksum": "h1:forged"}
+		if _, err := client.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "only the server writes the status of a "+kind) {
+			t.Errorf("%s: %v", kind, err)
 		}
 	}
-	read, err := client.Get(t.Context(), p.Name, metav1.GetOptions{})
+}
+
+// TestStatusOfAPlanIsTheServers writes the status of plans as an administrator: users and the server decide by it.
+func TestStatusOfAPlanIsTheServers(t *testing.T) {
+	ns := namespace(t, "rewritten")
+	client := objects(t, shared.admin()).Resource(plans).Namespace(ns)
+	created, err := client.Create(t.Context(), newPlan("being-made", nil), metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(p.Status, planOf(t, read).Status); d != "" {
-		t.Errorf("the status changed (-before +after):\n%s", d)
-	}
-	if _, err := client.UpdateStatus(t.Context(), objectOf(t, p), metav1.UpdateOptions{}); err != nil {
-		t.Errorf("the same again: %v", err)
+	for phase, p := range map[string]*v1alpha1.Plan{
+		"being made": planOf(t, created),
+		"failed": planned(t, shared, ns, func(p *v1alpha1.Plan) {
+			p.Status.Digest = ""
+			meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionPlanned, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonPlanFailed})
+		}),
+		"made": planned(t, shared, ns, func(p *v1alpha1.Plan) { p.Status.Summary = &v1alpha1.PlanSummary{Create: 3, Text: "+3"} }),
+	} {
+		for part, change := range map[string]func(*v1alpha1.PlanStatus){
+			"digest":     func(s *v1alpha1.PlanStatus) { s.Digest = "sha256:forged" },
+			"contents":   func(s *v1alpha1.PlanStatus) { s.Contents = "hmac-sha256:forged" },
+			"time":       func(s *v1alpha1.PlanStatus) { s.PlannedAt = new(metav1.Now()) },
+			"summary":    func(s *v1alpha1.PlanStatus) { s.Summary = &v1alpha1.PlanSummary{Update: 1} },
+			"runs":       func(s *v1alpha1.PlanStatus) { s.Runs = &v1alpha1.PlanRuns{Plan: "plan.team-b.x"} },
+			"conditions": func(s *v1alpha1.PlanStatus) { s.Conditions = s.Conditions[:1] },
+			"approval":   func(s *v1alpha1.PlanStatus) { s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved} },
+			"all of it":  func(s *v1alpha1.PlanStatus) { *s = v1alpha1.PlanStatus{} },
+		} {
+			forged := p.DeepCopy()
+			change(&forged.Status)
+			if _, err := client.UpdateStatus(t.Context(), objectOf(t, forged), metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "only the server writes the status of a plan") {
+				t.Errorf("%s of a plan that is %s: %v", part, phase, err)
+			}
+		}
+		read, err := client.Get(t.Context(), p.Name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(p.Status, planOf(t, read).Status); d != "" {
+			t.Errorf("the status of a plan that is %s changed (-before +after):\n%s", phase, d)
+		}
 	}
 }

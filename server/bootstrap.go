@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
 	"github.com/hykube/hykube/server/access"
+	"github.com/hykube/hykube/server/flowcontrol"
 )
 
 // certificateCheck is the interval at which a running server checks the expiry of its certificates.
@@ -31,6 +32,9 @@ func (s *Server) addHooks() error {
 		},
 		"hykube-namespaces": func(ctx genericapiserver.PostStartHookContext) error {
 			return ensureNamespace(ctx, client, metav1.NamespaceDefault)
+		},
+		"hykube-priority-levels": func(ctx genericapiserver.PostStartHookContext) error {
+			return flowcontrol.NewEnsurer(client.FlowcontrolV1(), s.config.informers, s.log.With("component", "flowcontrol")).Start(ctx)
 		},
 		"hykube-kubernetes-controllers": s.startKubernetesControllers,
 		"hykube-certificates": func(ctx genericapiserver.PostStartHookContext) error {
@@ -74,26 +78,38 @@ func (s *Server) startKubernetesControllers(ctx genericapiserver.PostStartHookCo
 	return nil
 }
 
-// renewCertificates renews the certificates of a server that runs for months before they expire. The server reloads the
-// files by itself.
+// renewCertificates renews the certificates of a server that runs for months before they expire.
 func (s *Server) renewCertificates(ctx context.Context) {
-	ticker := time.NewTicker(certificateCheck)
+	ticker := time.NewTicker(min(certificateCheck, s.config.admin().Lifetime/12))
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-ticker.C:
-			renewed, err := s.config.certs.Renew(now)
-			if err == nil && renewed {
-				s.log.Info("renewed serving certificate")
-			}
-			if err == nil {
-				err = s.config.certs.WriteKubeconfig(s.config.kubeconfigPath(), s.config.url(), now)
-			}
-			if err != nil {
+			if err := s.replaceCertificates(now, false); err != nil {
 				s.log.Error("cannot renew certificates", "error", err)
 			}
 		}
 	}
+}
+
+// replaceCertificates replaces the serving certificate and that of the administrator, either all or those that expire
+// soon. It loads the serving certificate for new connections.
+func (s *Server) replaceCertificates(now time.Time, all bool) error {
+	s.certificates.Lock()
+	defer s.certificates.Unlock()
+	renewed, err := s.config.certs.Renew(now, all)
+	if err != nil {
+		return err
+	}
+	if err := s.config.serving.RunOnce(context.Background()); err != nil {
+		return fmt.Errorf("load serving certificate: %w", err)
+	}
+	if renewed {
+		s.log.Info("renewed serving certificate")
+	}
+	admin := s.config.admin()
+	admin.Replace = all
+	return s.config.certs.WriteKubeconfig(admin, now)
 }

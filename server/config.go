@@ -1,10 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -32,6 +32,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -42,10 +43,15 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	kubeopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/provider/contain"
+	"github.com/hykube/hykube/internal/provider/trust"
 	"github.com/hykube/hykube/server/access"
+	"github.com/hykube/hykube/server/auditlog"
 	"github.com/hykube/hykube/server/engine"
+	"github.com/hykube/hykube/server/flowcontrol"
 	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/quota"
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/speculation"
 	"github.com/hykube/hykube/server/storage"
@@ -64,8 +70,17 @@ type Config struct {
 	// DatastoreEndpoint is the database; empty means SQLite in DataDir.
 	DatastoreEndpoint string
 	EncryptionConfig  string
+	// EncryptionKeyFile is the path of a file with the root key; empty means a file in DataDir.
+	EncryptionKeyFile string
+	// RotationSettle is the time that a rotation waits for running writes; 0 means the default of the storage.
+	RotationSettle time.Duration
+	// AdminLifetime is the lifetime of the administrator's certificate; 0 means access.AdminLifetime.
+	AdminLifetime time.Duration
 	// Compaction configures the database; the zero value means its defaults.
-	Compaction      storage.Compaction
+	Compaction storage.Compaction
+	// FreeBytes returns the bytes that are available in a directory of the disk of the database; nil asks the operating
+	// system.
+	FreeBytes       func(dir string) (uint64, error)
 	TemporalAddress string
 	// TemporalNamespace is the Temporal namespace of this server's workflows. TemporalCredentials apply to the server
 	// at TemporalAddress.
@@ -77,10 +92,14 @@ type Config struct {
 	NetworkMirror string
 	// ProviderSandbox is the mode of the providers' sandboxes. The default is contain.Auto.
 	ProviderSandbox contain.Mode
+	// ProviderTrust is the trust policy for providers; nil allows all sources.
+	ProviderTrust *trust.Policy
 	// ProviderMessageLimit is the maximum size of a provider's response in bytes; 0 means the default.
 	ProviderMessageLimit int
-	TokenAuthFile        string
-	AuthenticationFile   string
+	// RecordLimit is the maximum size of a record in the ledger in bytes; 0 means the default.
+	RecordLimit        int
+	TokenAuthFile      string
+	AuthenticationFile string
 	// PlanHistoryLimit is the number of finished plans to keep per namespace. PlanHistoryAge is the time to keep them.
 	// 0 means no limit.
 	PlanHistoryLimit int
@@ -98,6 +117,7 @@ type completedConfig struct {
 	dir       *dataDir
 	listener  net.Listener
 	certs     *access.Certificates
+	serving   *dynamiccertificates.DynamicCertKeyPairContent
 	store     *storage.Store
 	generic   *genericapiserver.Config
 	informers informers.SharedInformerFactory
@@ -105,6 +125,8 @@ type completedConfig struct {
 	codecs    registry.Codecs
 	endAuth   context.CancelFunc
 	deletions *deletions
+	quotas    *quota.Counter
+	auditLog  *auditlog.Log // nil without an audit log in a file
 }
 
 // CompletedConfig is a Config whose data directory, port, certificates and database are open.
@@ -131,18 +153,22 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 	if cc.certs, err = access.OpenCertificates(filepath.Join(c.DataDir, "tls"), c.hosts(), time.Now()); err != nil {
 		return CompletedConfig{}, err
 	}
-	if err = cc.certs.WriteKubeconfig(cc.kubeconfigPath(), cc.url(), time.Now()); err != nil {
-		return CompletedConfig{}, err
-	}
 	cc.store, err = storage.Open(ctx, storage.Config{
 		DataDir:          c.DataDir,
 		Endpoint:         c.DatastoreEndpoint,
 		EncryptionConfig: c.EncryptionConfig,
+		KeyFile:          c.EncryptionKeyFile,
+		RotationSettle:   c.RotationSettle,
 		Compaction:       c.Compaction,
+		FreeBytes:        c.FreeBytes,
 		Metrics:          legacyregistry.Registerer(),
 		Logger:           c.Logger,
 	})
 	if err != nil {
+		return CompletedConfig{}, err
+	}
+	// A server that does not start leaves the kubeconfig of the one that did.
+	if err = cc.certs.WriteKubeconfig(cc.admin(), time.Now()); err != nil {
 		return CompletedConfig{}, err
 	}
 	if err = cc.completeGeneric(ctx); err != nil {
@@ -163,17 +189,48 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	g.ShutdownWatchTerminationGracePeriod = time.Second
 	g.AggregatedDiscoveryGroupManager = aggregated.NewResourceManager("apis")
 	g.RESTOptionsGetter = c.store.RESTOptions(c.codecs.ForStorage, true)
+	if err := c.secure(); err != nil {
+		return err
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	if err := c.authorize(ctx); err != nil {
+		return err
+	}
+	var err error
+	if g.AdmissionControl, err = c.admission(); err != nil {
+		return err
+	}
+	if err := c.openAudit(ctx); err != nil {
+		return err
+	}
+	c.openAPI()
+	g.AddHealthChecks(healthz.NamedCheck("watches", func(*http.Request) error { return c.store.Delivers() }))
+	g.AddReadyzChecks(c.store.HealthChecks()...)
+	g.AddReadyzChecks(
+		healthz.NamedCheck("storage", func(*http.Request) error { return c.store.Ready(context.Background()) }),
+		healthz.NamedCheck(spaceCheck, func(*http.Request) error { return c.store.HasSpace() }),
+	)
+	return nil
+}
 
-	serving, err := dynamiccertificates.NewDynamicServingContentFromFiles("serving", c.certs.ServingCert(), c.certs.ServingKey())
-	if err != nil {
+// secure loads the server's certificate, and the authority of the users' certificates.
+func (c *completedConfig) secure() (err error) {
+	if c.serving, err = dynamiccertificates.NewDynamicServingContentFromFiles("serving", c.certs.ServingCert(), c.certs.ServingKey()); err != nil {
 		return fmt.Errorf("load serving certificate: %w", err)
 	}
 	clientCA, err := dynamiccertificates.NewDynamicCAContentFromFile("client-ca", c.certs.ClientCA())
 	if err != nil {
 		return fmt.Errorf("load client authority: %w", err)
 	}
-	g.SecureServing = &genericapiserver.SecureServingInfo{Listener: impatient{c.listener, writeLimit}, Cert: serving, ClientCA: clientCA}
-	g.LoopbackClientConfig = &rest.Config{
+	c.generic.SecureServing = &genericapiserver.SecureServingInfo{Listener: impatient{c.listener, writeLimit}, Cert: unwatched{c.serving}, ClientCA: clientCA}
+	return nil
+}
+
+// connect makes the clients with which the server sends requests to itself.
+func (c *completedConfig) connect() (err error) {
+	c.generic.LoopbackClientConfig = &rest.Config{
 		Host:            c.url(),
 		TLSClientConfig: rest.TLSClientConfig{CAData: c.certs.ServerCA()},
 		BearerToken:     uuid.NewString(),
@@ -181,17 +238,26 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 		QPS:                -1,
 		DisableCompression: true,
 		UserAgent:          "hykube/" + Version,
+		WrapTransport: func(inner http.RoundTripper) http.RoundTripper {
+			return pausingTransport{auditlog.SendCause(inner)}
+		},
 	}
-	if c.client, err = kubernetes.NewForConfig(protobuf(g.LoopbackClientConfig)); err != nil {
+	if c.client, err = kubernetes.NewForConfig(protobuf(c.generic.LoopbackClientConfig)); err != nil {
 		return fmt.Errorf("make loopback client: %w", err)
 	}
 	c.informers = informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTransform(withoutManagedFields))
+	c.generic.FlowControl = utilflowcontrol.New(c.informers, c.client.FlowcontrolV1(), flowcontrol.Seats)
+	return nil
+}
 
+// authorize sets up the authentication and the authorization of requests.
+func (c *completedConfig) authorize(ctx context.Context) (err error) {
+	g := c.generic
 	authCtx, endAuth := context.WithCancel(context.WithoutCancel(ctx))
 	c.endAuth = endAuth
 	g.Authentication.APIAudiences = []string{access.Audience}
 	g.Authentication.Authenticator, err = access.NewAuthenticator(authCtx, access.AuthenticationConfig{
-		ClientCA: clientCA, TokenFile: c.TokenAuthFile, ConfigFile: c.AuthenticationFile,
+		ClientCA: g.SecureServing.ClientCA, TokenFile: c.TokenAuthFile, ConfigFile: c.AuthenticationFile,
 		Metrics: legacyregistry.Registerer(), Logger: c.Logger,
 	})
 	if err != nil {
@@ -199,19 +265,13 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	}
 	authorizer, rules := access.NewAuthorizer(c.informers)
 	g.Authorization.Authorizer, g.RuleResolver = speculation.Authorizer{Authorizer: authorizer}, rules
-
-	if g.AdmissionControl, err = c.admission(); err != nil {
-		return err
-	}
-	if c.Audit != nil {
-		if err := applyAudit(c.Audit, c.DataDir, g); err != nil {
-			return err
-		}
-	}
-	c.openAPI()
-	g.AddHealthChecks(healthz.NamedCheck("watches", func(*http.Request) error { return c.store.Delivers() }))
-	g.AddReadyzChecks(healthz.NamedCheck("storage", func(*http.Request) error { return c.store.Ready(context.Background()) }))
 	return nil
+}
+
+// unwatched is a serving certificate whose files the API server does not watch: a watch would read the key and the
+// certificate between their two writes. The server reloads them itself after both.
+type unwatched struct {
+	dynamiccertificates.CertKeyContentProvider
 }
 
 // admission rejects objects in a namespace that does not exist or is being deleted, except plans. It also rejects the
@@ -225,13 +285,24 @@ func (c *completedConfig) admission() (admission.Interface, error) {
 	if err := plugin.ValidateInitialization(); err != nil {
 		return nil, fmt.Errorf("create namespace admission: %w", err)
 	}
-	return admission.NewChainHandler(lifecycleAdmission{plugin, c.deletions}), nil
+	quotas, err := quota.NewAdmission(c.client, c.informers, c.generic.DrainedNotify())
+	if err != nil {
+		return nil, fmt.Errorf("create quota admission: %w", err)
+	}
+	if c.quotas, err = quota.NewCounter(c.client, c.informers, c.Logger.With("component", "quota")); err != nil {
+		return nil, fmt.Errorf("create quota counter: %w", err)
+	}
+	c.store.Observe(c.quotas.Changed, v1alpha1.Resource("plans"))
+	return admission.NewChainHandler(spaceAdmission{c.store}, lifecycleAdmission{plugin, c.deletions}, quotas), nil
 }
 
 func (c *completedConfig) close() error {
 	var errs []error
 	if c.endAuth != nil {
 		c.endAuth()
+	}
+	if c.auditLog != nil {
+		errs = append(errs, c.auditLog.Close())
 	}
 	if c.store != nil {
 		errs = append(errs, c.store.Close())
@@ -247,8 +318,26 @@ func (c *completedConfig) close() error {
 	return errors.Join(errs...)
 }
 
-func (c *completedConfig) kubeconfigPath() string {
-	return filepath.Join(c.DataDir, "admin.kubeconfig")
+// keyFiles returns the files outside of the data directory that hold the server's keys.
+func (c *Config) keyFiles() (files []string) {
+	for _, file := range []string{c.EncryptionKeyFile, c.EncryptionConfig} {
+		if file == "" {
+			continue
+		}
+		if abs, err := filepath.Abs(file); err == nil {
+			file = abs
+		}
+		files = append(files, file)
+		if resolved, err := filepath.EvalSymlinks(file); err == nil {
+			files = append(files, resolved)
+		}
+	}
+	return files
+}
+
+// admin describes the administrator's kubeconfig.
+func (c *completedConfig) admin() access.Admin {
+	return access.Admin{Path: access.AdminPath(c.DataDir), ServerURL: c.url(), Lifetime: cmp.Or(c.AdminLifetime, access.AdminLifetime)}
 }
 
 // url returns the server's URL for clients on this machine.
@@ -309,40 +398,6 @@ func withoutManagedFields(obj any) (any, error) {
 		accessor.SetManagedFields(nil)
 	}
 	return obj, nil
-}
-
-// defaultAuditPolicy logs the user, the request and the time, but never the content: specs and Secrets may hold
-// passwords.
-const defaultAuditPolicy = `# The audit policy of this server, unless --audit-policy-file names another. Written once; change it as you like.
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-# What the server asks itself, and what watches over it.
-- {level: None, users: ["system:apiserver"], verbs: [get, list, watch]}
-- {level: None, nonResourceURLs: ["/livez*", "/readyz*", "/healthz*", "/metrics", "/version", "/openapi*", "/api", "/apis"]}
-- {level: Metadata}
-`
-
-// applyAudit configures the audit log. Without a policy, Kubernetes would log nothing, so applyAudit adds the default
-// policy.
-func applyAudit(o *genericoptions.AuditOptions, dataDir string, g *genericapiserver.Config) error {
-	asked := o.LogOptions.Path != "" || o.WebhookOptions.ConfigFile != ""
-	if asked && o.PolicyFile == "" {
-		path := filepath.Join(dataDir, "audit-policy.yaml")
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			if err := os.WriteFile(path, []byte(defaultAuditPolicy), 0o600); err != nil {
-				return fmt.Errorf("write audit policy: %w", err)
-			}
-		}
-		with := *o
-		with.PolicyFile = path
-		o = &with
-	}
-	if err := o.ApplyTo(g); err != nil {
-		return fmt.Errorf("set up audit: %w", err)
-	}
-	return nil
 }
 
 // openAPI configures the documents of the fixed kinds. Package kinds serves those of the providers' kinds.

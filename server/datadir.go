@@ -9,10 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/hykube/hykube/internal/atomicfile"
 )
 
 // dataFormat is the version of the data directory's layout. A server rejects a newer one.
-const dataFormat = 1
+// Version 2 keeps the ledger in a file of its own. A server takes an older directory over, see package storage.
+const dataFormat = 2
 
 // DefaultDataDir returns the default data directory: below /var/lib for root, else below the home directory.
 func DefaultDataDir() string {
@@ -93,8 +96,9 @@ func (d *dataDir) take() error {
 func (d *dataDir) checkFormat() error {
 	path := filepath.Join(d.path, "version")
 	data, err := os.ReadFile(path)
+	current := []byte(strconv.Itoa(dataFormat) + "\n")
 	if errors.Is(err, fs.ErrNotExist) {
-		return os.WriteFile(path, []byte(strconv.Itoa(dataFormat)+"\n"), 0o600)
+		return os.WriteFile(path, current, 0o600)
 	}
 	if err != nil {
 		return cause(err)
@@ -105,6 +109,9 @@ func (d *dataDir) checkFormat() error {
 	}
 	if format > dataFormat {
 		return fmt.Errorf("a newer version of hykube wrote it (format %d, this version knows %d); run that version, or restore a backup made before the upgrade", format, dataFormat)
+	}
+	if format < dataFormat {
+		return atomicfile.Write(path, current, 0o600)
 	}
 	return nil
 }

@@ -66,12 +66,13 @@ func (g *gate) check(*http.Request) error {
 	return nil
 }
 
-// openWhenReady opens the gate when every other readiness check passes. It returns false if ctx ends first.
+// openWhenReady opens the gate when every other readiness check passes, except the one for disk space: a server with a
+// full disk serves reads and deletions. It returns false if ctx ends first.
 func (g *gate) openWhenReady(ctx context.Context, client kubernetes.Interface) bool {
 	ticker := time.NewTicker(gatePoll)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
-		if client.Discovery().RESTClient().Get().AbsPath("/readyz").Param("exclude", gateCheck).Do(ctx).Error() == nil {
+		if client.Discovery().RESTClient().Get().AbsPath("/readyz").Param("exclude", gateCheck).Param("exclude", spaceCheck).Do(ctx).Error() == nil {
 			g.open.Store(true)
 			return true
 		}

@@ -46,6 +46,9 @@ approver-token,approver,3,"approvers"
 // shared is the server that most tests use; starting one takes a second.
 var shared *instance
 
+// sharedTokens is its token file.
+var sharedTokens string
+
 func TestMain(m *testing.M) {
 	code, err := runTests(m)
 	if err != nil {
@@ -66,6 +69,7 @@ func runTests(m *testing.M) (code int, err error) {
 	if err := os.WriteFile(tokenFile, []byte(tokens), 0o600); err != nil {
 		return 1, err
 	}
+	sharedTokens = tokenFile
 	shared, err = start(context.Background(), server.Config{
 		DataDir: filepath.Join(dir, "data"), TokenAuthFile: tokenFile, Wire: testWiring,
 	})
@@ -79,6 +83,8 @@ func runTests(m *testing.M) (code int, err error) {
 // instance is a server that runs in this process.
 type instance struct {
 	*server.Server
+	// itself is a client configuration as system:apiserver, which the workers have.
+	itself *rest.Config
 	log    *bytes.Buffer
 	cancel context.CancelFunc
 	done   chan error
@@ -200,7 +206,11 @@ func launch(ctx context.Context, c server.Config) (*instance, error) {
 		c.BindAddress = net.IPv4(127, 0, 0, 1)
 	}
 	c.Logger = slog.New(slog.NewTextHandler(&lockedWriter{w: i.log}, nil))
-	c.Wire = completed(c.Wire)
+	wire := completed(c.Wire)
+	c.Wire = func(ctx context.Context, h *server.Components) (server.Wiring, error) {
+		i.itself = rest.CopyConfig(h.Loopback)
+		return wire(ctx, h)
+	}
 	config, err := c.Complete(ctx)
 	if err != nil {
 		return nil, err

@@ -140,14 +140,13 @@ func TestRefusals(t *testing.T) {
 			func(_ *testing.T, _ string, c *server.Config) { c.DataDir = filepath.Dir(shared.Kubeconfig()) },
 			"another server uses it (process ",
 		},
-		"lost encryption key": {
-			func(t *testing.T, dir string, _ *server.Config) {
-				if err := os.Mkdir(filepath.Join(dir, "db"), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				write(t, dir, "db/state.db", "")
-			},
+		"cut encryption key": {
+			func(t *testing.T, dir string, _ *server.Config) { write(t, dir, "encryption.key", "\x01") },
 			"restore it from a backup",
+		},
+		"missing encryption key file": {
+			func(_ *testing.T, _ string, c *server.Config) { c.EncryptionKeyFile = "/no/such/file" },
+			`read --encryption-key-file "/no/such/file": it does not exist`,
 		},
 		"unknown datastore": {
 			func(_ *testing.T, _ string, c *server.Config) { c.DatastoreEndpoint = "redis://user:hunter2@host" },
@@ -208,26 +207,6 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-func TestAuditLog(t *testing.T) {
-	dir := t.TempDir()
-	o := server.NewOptions()
-	o.Audit.LogOptions.Path = filepath.Join(dir, "audit.log")
-	s := startT(t, server.Config{DataDir: filepath.Join(dir, "data"), Audit: o.Audit})
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "audited"}, StringData: map[string]string{"k": "hunter2"}}
-	if _, err := core(t, s.admin()).CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	var log string
-	eventually(t, "the creation stands in the audit log", func() bool {
-		data, _ := os.ReadFile(o.Audit.LogOptions.Path)
-		log = string(data)
-		return strings.Contains(log, `"name":"audited"`) && strings.Contains(log, `"username":"hykube:admin"`)
-	})
-	if strings.Contains(log, "hunter2") || strings.Contains(log, "aHVudGVyMg") {
-		t.Error("the audit log holds the secret")
-	}
-}
-
 // find returns the file below dir that holds text; empty when none does.
 func find(t *testing.T, dir, text string) (where string) {
 	t.Helper()
@@ -249,4 +228,31 @@ func find(t *testing.T, dir, text string) (where string) {
 		t.Fatal(err)
 	}
 	return where
+}
+
+// TestAServerThatDoesNotStartKeepsTheKubeconfig starts a server with another key, on another port.
+func TestAServerThatDoesNotStartKeepsTheKubeconfig(t *testing.T) {
+	dir := t.TempDir()
+	s, err := start(t.Context(), server.Config{DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig := filepath.Join(dir, "admin.kubeconfig")
+	before, err := os.ReadFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "encryption.key"), bytes.Repeat([]byte("x"), 32), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := start(t.Context(), server.Config{DataDir: dir}); err == nil {
+		_ = s.stop()
+		t.Fatal("a server starts with a wrong key")
+	}
+	if after, err := os.ReadFile(kubeconfig); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the kubeconfig changed from\n%s\nto\n%s\n%v", before, after, err)
+	}
 }

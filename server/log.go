@@ -9,6 +9,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"k8s.io/klog/v2"
+
+	"github.com/hykube/hykube/server/engine"
 )
 
 // NewLogger returns a logger that writes to w. level is debug, info, warn or error; format is text or json. It returns
@@ -32,7 +34,7 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 // call it, once.
 func BridgeLogs(logger *slog.Logger) {
 	bounded := repeating{logger.With("component", "kubernetes").Handler(), &repeats{seen: map[string]int{}}}
-	klog.SetSlogLogger(slog.New(quieter{bounded}))
+	klog.SetSlogLogger(slog.New(engine.Quiet(bounded)))
 	logrus.SetOutput(io.Discard)
 	logrus.SetLevel(logrus.InfoLevel)
 	logrus.AddHook(logrusBridge{logger.With("component", "kine")})
@@ -61,28 +63,4 @@ func (b logrusBridge) Fire(e *logrus.Entry) error {
 	}
 	b.logger.LogAttrs(e.Context, level, strings.TrimSpace(e.Message), attrs...)
 	return nil
-}
-
-// quieter logs a library's info entries at level debug, because they describe internals.
-type quieter struct{ slog.Handler }
-
-func (h quieter) Enabled(ctx context.Context, level slog.Level) bool {
-	return h.Handler.Enabled(ctx, lower(level))
-}
-
-func (h quieter) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = lower(r.Level)
-	return h.Handler.Handle(ctx, r)
-}
-
-func (h quieter) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return quieter{h.Handler.WithAttrs(attrs)}
-}
-func (h quieter) WithGroup(name string) slog.Handler { return quieter{h.Handler.WithGroup(name)} }
-
-func lower(level slog.Level) slog.Level {
-	if level == slog.LevelInfo {
-		return slog.LevelDebug
-	}
-	return level
 }

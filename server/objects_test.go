@@ -333,3 +333,41 @@ func TestWhoUploads(t *testing.T) {
 		t.Errorf("a plan that was discarded while its objects came: %v", err)
 	}
 }
+
+// TestFilesMayHoldEveryKind uploads an object of each kind that the server lets a user apply.
+func TestFilesMayHoldEveryKind(t *testing.T) {
+	ns := namespace(t, "files-kinds")
+	p := speculate(t, shared.admin(), ns)
+	_, lists, err := core(t, shared.admin()).Discovery().ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, list := range lists {
+		if strings.HasSuffix(strings.Split(list.GroupVersion, "/")[0], ".hykube.io") {
+			continue // the kinds of providers
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "patch") || !slices.Contains(r.Verbs, "create") || r.Name == "events" || r.Name == "planrecords" {
+				continue
+			}
+			seen++
+			object := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"metadata":{"name":"n","namespace":%q}}`, list.GroupVersion, r.Kind, ns)
+			results, err := upload(t, shared.admin(), p, v1alpha1.PlanObjectsSpec{}, object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := results[0].Error; e != nil && strings.Contains(e.Message, "serves no kind") {
+				t.Errorf("%s: %s", r.Kind, e.Message)
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("%d kinds, want at least 10", seen)
+	}
+	quota := fmt.Sprintf(`{"apiVersion":"v1","kind":"ResourceQuota","metadata":{"name":"team","namespace":%q},"spec":{"hard":{"secrets":"5"}}}`, ns)
+	results, err := upload(t, shared.admin(), p, v1alpha1.PlanObjectsSpec{}, quota)
+	if err != nil || results[0].Outcome != v1alpha1.ObjectCreated {
+		t.Errorf("a ResourceQuota: %+v, %v", results, err)
+	}
+}

@@ -14,6 +14,8 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
 	"github.com/hykube/hykube/internal/provider/contain"
+	"github.com/hykube/hykube/internal/provider/trust"
+	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/engine"
 )
 
@@ -25,6 +27,8 @@ type Options struct {
 	TLSSANs              []string
 	DatastoreEndpoint    string
 	EncryptionConfig     string
+	EncryptionKeyFile    string
+	AdminLifetime        time.Duration
 	TemporalAddress      string
 	TemporalNamespace    string
 	TemporalTLS          bool
@@ -32,6 +36,8 @@ type Options struct {
 	ProviderMirrors      []string
 	ProviderSandbox      string
 	ProviderMessageLimit string
+	RecordLimit          string
+	ProviderTrustPolicy  string
 	TokenAuthFile        string
 	AuthenticationFile   string
 	PlanHistoryLimit     int
@@ -44,20 +50,22 @@ type Options struct {
 // NewOptions returns the defaults.
 func NewOptions() *Options {
 	return &Options{
-		DataDir:     DefaultDataDir(),
-		BindAddress: "127.0.0.1",
-		SecurePort:  6443,
+		DataDir:       DefaultDataDir(),
+		BindAddress:   "127.0.0.1",
+		AdminLifetime: access.AdminLifetime,
+		SecurePort:    6443,
 
 		TemporalNamespace:    "hykube",
 		TemporalTLS:          true,
 		ProviderSandbox:      string(contain.Auto),
 		ProviderMessageLimit: "16Mi",
+		RecordLimit:          "8Mi",
 
 		PlanHistoryLimit: 100,
 		PlanHistoryAge:   30 * 24 * time.Hour,
 		LogLevel:         "info",
 		LogFormat:        "text",
-		Audit:            genericoptions.NewAuditOptions(),
+		Audit:            newAuditOptions(),
 	}
 }
 
@@ -68,7 +76,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port to serve HTTPS on; 0 takes a free one.")
 	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Additional host names or IP addresses for the serving certificate; repeatable.")
 	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
-	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest; the server's own key encrypts resources that the file does not name.")
+	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest, for example with a KMS plugin; the server's own keys encrypt resources that the file does not name.")
+	fs.StringVar(&o.EncryptionKeyFile, "encryption-key-file", o.EncryptionKeyFile, "File with the root key, which encrypts the data keys in the database: 32 bytes, or lines of 32 bytes in base64, of which the first encrypts. By default, encryption.key in the data directory.")
+	fs.DurationVar(&o.AdminLifetime, "admin-certificate-lifetime", o.AdminLifetime, "Lifetime of the certificate in admin.kubeconfig. The server renews it in the file when a third is left.")
 	fs.StringVar(&o.TemporalAddress, "temporal-address", o.TemporalAddress, "HOST:PORT of a Temporal server to use instead of the embedded one.")
 	fs.StringVar(&o.TemporalNamespace, "temporal-namespace", o.TemporalNamespace, "Namespace of the Temporal server that holds the workflows of this server; the server creates it if it is missing.")
 	fs.BoolVar(&o.TemporalTLS, "temporal-tls", o.TemporalTLS, "Connect by TLS to the Temporal server at --temporal-address.")
@@ -79,7 +89,9 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TemporalCredentials.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
 	fs.StringVar(&o.ProviderSandbox, "provider-sandbox", o.ProviderSandbox, "Sandbox of provider processes: auto uses everything that this machine supports, require refuses to start a provider without a complete sandbox, off uses no sandbox.")
+	fs.StringVar(&o.ProviderTrustPolicy, "provider-trust-policy", o.ProviderTrustPolicy, "File with a ProviderTrustPolicy: the sources from which the server installs providers, and the signatures and checksums that it requires. The server reads it at its start. Without it, all sources are allowed.")
 	fs.StringVar(&o.ProviderMessageLimit, "provider-message-limit", o.ProviderMessageLimit, "Maximum size of one response of a provider, such as 16Mi. The server needs many times its size.")
+	fs.StringVar(&o.RecordLimit, "record-limit", o.RecordLimit, "Maximum size of one stored record, such as 8Mi: the state of a resource, or a planned change with its values before and after. The answer to a change is always stored.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
 	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
@@ -108,6 +120,9 @@ func (o *Options) Validate() error {
 	} else if o.temporalCredentials() != (engine.Credentials{}) {
 		errs = append(errs, errors.New("the flags --temporal-tls... and --temporal-api-key-file need --temporal-address: the embedded server makes its own keys"))
 	}
+	if o.AdminLifetime < leastAdminLifetime {
+		errs = append(errs, fmt.Errorf("use --admin-certificate-lifetime %s: write a duration of at least %s", o.AdminLifetime, leastAdminLifetime))
+	}
 	if o.PlanHistoryLimit < 0 {
 		errs = append(errs, fmt.Errorf("use --plan-history-limit %d: write a number of plans, or 0 to keep all", o.PlanHistoryLimit))
 	}
@@ -123,28 +138,37 @@ func (o *Options) Validate() error {
 	if _, err := contain.ParseMode(o.ProviderSandbox); err != nil {
 		errs = append(errs, err)
 	}
-	if _, err := o.messageLimit(); err != nil {
+	if _, err := trust.Load(o.ProviderTrustPolicy); err != nil {
+		errs = append(errs, fmt.Errorf("use --provider-trust-policy: %w", err))
+	}
+	if _, err := sizeFlag("provider-message-limit", o.ProviderMessageLimit); err != nil {
 		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, o.Audit.Validate()...)...)
+	if _, err := sizeFlag("record-limit", o.RecordLimit); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, validateAudit(o.Audit)...)...)
+}
+
+// leastAdminLifetime is the minimum of --admin-certificate-lifetime.
+const leastAdminLifetime = time.Hour
+
+// leastSize and mostSize are the bounds of the flags for sizes. gRPC counts a message in 32 bits.
+const (
+	leastSize = 64 << 10
+	mostSize  = 1 << 30
+)
+
+// sizeFlag returns the value of a flag for a size in bytes.
+func sizeFlag(name, value string) (int, error) {
+	q, err := resource.ParseQuantity(value)
+	if n := q.Value(); err == nil && n >= leastSize && n <= mostSize {
+		return int(n), nil
+	}
+	return 0, fmt.Errorf("use --%s %q: write a size between 64Ki and 1Gi, such as 16Mi", name, value)
 }
 
 // temporalCredentials returns the credentials for the server at --temporal-address.
-// Bounds of --provider-message-limit. gRPC counts a message in 32 bits.
-const (
-	leastMessageLimit = 64 << 10
-	mostMessageLimit  = 1 << 30
-)
-
-// messageLimit returns --provider-message-limit in bytes.
-func (o *Options) messageLimit() (int, error) {
-	q, err := resource.ParseQuantity(o.ProviderMessageLimit)
-	if n := q.Value(); err == nil && n >= leastMessageLimit && n <= mostMessageLimit {
-		return int(n), nil
-	}
-	return 0, fmt.Errorf("use --provider-message-limit %q: write a size between 64Ki and 1Gi, such as 16Mi", o.ProviderMessageLimit)
-}
-
 func (o *Options) temporalCredentials() engine.Credentials {
 	c := o.TemporalCredentials
 	c.Plaintext = !o.TemporalTLS
@@ -182,7 +206,15 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := o.messageLimit()
+	messageLimit, err := sizeFlag("provider-message-limit", o.ProviderMessageLimit)
+	if err != nil {
+		return nil, err
+	}
+	recordLimit, err := sizeFlag("record-limit", o.RecordLimit)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := trust.Load(o.ProviderTrustPolicy)
 	if err != nil {
 		return nil, err
 	}
@@ -193,13 +225,17 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		TLSSANs:              o.TLSSANs,
 		DatastoreEndpoint:    o.DatastoreEndpoint,
 		EncryptionConfig:     o.EncryptionConfig,
+		EncryptionKeyFile:    o.EncryptionKeyFile,
+		AdminLifetime:        o.AdminLifetime,
 		TemporalAddress:      o.TemporalAddress,
 		TemporalNamespace:    o.TemporalNamespace,
 		TemporalCredentials:  o.temporalCredentials(),
 		ProviderMirrors:      directories,
 		NetworkMirror:        network,
 		ProviderSandbox:      contain.Mode(o.ProviderSandbox),
-		ProviderMessageLimit: limit,
+		ProviderMessageLimit: messageLimit,
+		RecordLimit:          recordLimit,
+		ProviderTrust:        policy,
 		TokenAuthFile:        o.TokenAuthFile,
 		AuthenticationFile:   o.AuthenticationFile,
 		PlanHistoryLimit:     o.PlanHistoryLimit,

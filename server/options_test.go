@@ -40,3 +40,18 @@ func TestMirrors(t *testing.T) {
 		})
 	}
 }
+
+func TestSizes(t *testing.T) {
+	for value, bytes := range map[string]int{"64Ki": 64 << 10, "8Mi": 8 << 20, "1Gi": 1 << 30, "63Ki": 0, "2Gi": 0, "many": 0, "": 0} {
+		o := NewOptions()
+		o.RecordLimit = value
+		c, err := o.Config(nil)
+		if bytes == 0 {
+			if err == nil || !strings.Contains(err.Error(), "--record-limit") {
+				t.Errorf("%q: %v", value, err)
+			}
+		} else if err != nil || c.RecordLimit != bytes {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}

@@ -39,7 +39,8 @@ func causes(err error) []string {
 
 // TestApprovalOfWhatCannotBeApplied asks for every approval of plans with blocked and stale changes.
 func TestApprovalOfWhatCannotBeApplied(t *testing.T) {
-	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "partial"))
+	ns := namespace(t, "partial")
+	client := objects(t, shared.admin()).Resource(plans).Namespace(ns)
 	stale := []changes.Obstacle{{Address: "sim_network.a", Why: "the object was changed"}}
 	blocked := []changes.Obstacle{{Address: "sim_network.b", Why: "its lifecycle.preventDestroy forbids destroying it"}}
 	many := slices.Repeat(stale, 7)
@@ -58,7 +59,7 @@ func TestApprovalOfWhatCannotBeApplied(t *testing.T) {
 		"very many moved":    {changes.Verification{Stale: many, Left: 1}, slices.Repeat([]string{"Stale sim_network.a"}, 5), nil, "and 2 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := planned(t, client, nil)
+			p := planned(t, shared, ns, nil)
 			verifications.Store(p.UID, test.found)
 			_, err := approvePartly(t, client, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest})
 			if diff := cmp.Diff(test.whole, causes(err)); diff != "" || apierrors.IsConflict(err) != (test.whole != nil) {
@@ -89,8 +90,9 @@ func TestApprovalOfWhatCannotBeApplied(t *testing.T) {
 
 // TestPartialDecisions asks for what cannot be decided in part, or at all.
 func TestPartialDecisions(t *testing.T) {
-	client := objects(t, shared.admin()).Resource(plans).Namespace(namespace(t, "partial-decisions"))
-	p := planned(t, client, nil)
+	ns := namespace(t, "partial-decisions")
+	client := objects(t, shared.admin()).Resource(plans).Namespace(ns)
+	p := planned(t, shared, ns, nil)
 	if _, err := approvePartly(t, client, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Partial: true}); !apierrors.IsInvalid(err) {
 		t.Errorf("discarded in part: %v", err)
 	}
@@ -98,14 +100,14 @@ func TestPartialDecisions(t *testing.T) {
 	if err != nil || !got.Status.Approval.Partial {
 		t.Errorf("a partial approval of a plan with neither stale nor blocked changes: %v", err)
 	}
-	discarded := planned(t, client, nil)
+	discarded := planned(t, shared, ns, nil)
 	if _, err := approvePartly(t, client, discarded, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := approvePartly(t, client, discarded, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest, Partial: true}); !apierrors.IsConflict(err) {
 		t.Errorf("approved after it was discarded: %v", err)
 	}
-	waiting := planned(t, client, func(p *v1alpha1.Plan) {
+	waiting := planned(t, shared, ns, func(p *v1alpha1.Plan) {
 		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonBlocked, LastTransitionTime: metav1.Now()})
 	})
 	if _, err := client.Update(t.Context(), objectOf(t, waiting), metav1.UpdateOptions{}, "cancel"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 	namespacedeletion "k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
+	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/server/access"
+	"github.com/hykube/hykube/server/auditlog"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
@@ -32,43 +37,74 @@ const (
 
 // Server is an API server that is ready to run.
 type Server struct {
-	config    *completedConfig
-	log       *slog.Logger
-	generic   *genericapiserver.GenericAPIServer
-	prepared  interface{ RunWithContext(context.Context) error }
-	kinds     *kinds.Kinds
-	engine    *engine.Engine
-	gate      *gate
-	wiring    Wiring
-	deletions *deletions
+	config   *completedConfig
+	log      *slog.Logger
+	generic  *genericapiserver.GenericAPIServer
+	prepared interface{ RunWithContext(context.Context) error }
+	kinds    *kinds.Kinds
+	plans    *registry.StoredPlans
+	engine   *engine.Engine
+	gate     *gate
+	// processors are the slots of requests and activities that need a processor.
+	processors *fair.Slots
+	wiring     Wiring
+	deletions  *deletions
 	// namespaceUndelete serves the undelete of namespaces.
 	namespaceUndelete *undeleteNamespaceREST
 	// emptier deletes the content of a deleted namespace without resources. dynamic is a client for resources. Both are
 	// set at startup.
-	emptier    namespacedeletion.NamespacedResourcesDeleterInterface
-	dynamic    dynamic.Interface
-	running    atomic.Bool // true after Wiring.Run was called
-	background sync.WaitGroup
+	emptier namespacedeletion.NamespacedResourcesDeleterInterface
+	dynamic dynamic.Interface
+	// certificates is held while certificates are replaced.
+	certificates sync.Mutex
+	running      atomic.Bool // true after Wiring.Run was called
+	background   sync.WaitGroup
 }
 
 // New creates a server from the open resources. It takes ownership of the config and closes it if it fails.
 func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
-	s := &Server{config: c.completedConfig, log: c.Logger, deletions: c.deletions, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken}}
+	s := &Server{config: c.completedConfig, log: c.Logger, deletions: c.deletions, gate: &gate{token: c.generic.LoopbackClientConfig.BearerToken},
+		processors: fair.NewProcessors(runtime.GOMAXPROCS(0))}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.close())
 		}
 	}()
-	// Requests for other paths go to the providers' kinds. These are created after the server, because they register
-	// their discovery with it.
+	if err := s.makeAPIServer(); err != nil {
+		return nil, err
+	}
+	c.serveAuditHead(s.generic)
+	if err := s.installAPIs(); err != nil {
+		return nil, err
+	}
+	if err := s.addEngine(); err != nil {
+		return nil, err
+	}
+	s.addKeys()
+	if err := s.wire(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.addHooks(); err != nil {
+		return nil, err
+	}
+	s.prepared = s.generic.PrepareRun()
+	return s, nil
+}
+
+// makeAPIServer makes the API server and the providers' kinds, to which requests for other paths go. The kinds come
+// second, because they register their discovery with the server.
+func (s *Server) makeAPIServer() (err error) {
+	c := s.config
 	late, documents := new(lateHandler), new(lateHandler)
+	read := &bodies{time: bodyTime, memory: bodyMemory}
 	buildChain := c.generic.BuildHandlerChainFunc
 	c.generic.BuildHandlerChainFunc = func(inner http.Handler, g *genericapiserver.Config) http.Handler {
 		documents.Handler = inner
-		return endStalled(s.gate.wrap(buildChain(documents, g)), writeLimit)
+		g.Authentication.Authenticator = auditlog.ReceiveCause(g.Authentication.Authenticator)
+		return endStalled(s.gate.wrap(read.wrap(withExpressionBudget(buildChain(sharingProcessors(documents, s.processors), g)))), writeLimit)
 	}
 	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
-		return nil, fmt.Errorf("make API server: %w", err)
+		return fmt.Errorf("make API server: %w", err)
 	}
 	s.generic.ShutdownTimeout = drainTimeout
 	s.kinds, err = kinds.New(kinds.Config{
@@ -87,43 +123,46 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		Logger:              c.Logger.With("component", "kinds"),
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	late.Handler, documents.Handler = s.kinds, s.kinds.WithOpenAPI(registry.WithApplyHints(documents.Handler, c.codecs, kinds.MaxRequestBodyBytes))
-	if err := s.installAPIs(); err != nil {
-		return nil, err
-	}
-	if err := s.addEngine(); err != nil {
-		return nil, err
-	}
+	fixed := registry.WithReadOnlyResources(registry.WithApplyHints(documents.Handler, c.codecs, kinds.MaxRequestBodyBytes), c.codecs)
+	late.Handler, documents.Handler = s.kinds, s.kinds.WithOpenAPI(fixed)
+	return nil
+}
+
+// wire connects the packages that this one does not import.
+func (s *Server) wire(ctx context.Context) (err error) {
+	c := s.config
 	s.wiring, err = c.Wire(ctx, &Components{
 		DataDir:              c.DataDir,
+		KeyFiles:             c.keyFiles(),
 		ProviderMirrors:      c.ProviderMirrors,
 		NetworkMirror:        c.NetworkMirror,
 		ProviderSandbox:      c.ProviderSandbox,
 		ProviderMessageLimit: c.ProviderMessageLimit,
+		RecordLimit:          c.RecordLimit,
+		ProviderTrust:        c.ProviderTrust,
 		PlanHistoryLimit:     c.PlanHistoryLimit,
 		PlanHistoryAge:       c.PlanHistoryAge,
 		Loopback:             rest.CopyConfig(s.generic.LoopbackClientConfig),
 		KV:                   c.store.KV(),
 		Objects:              c.store.Objects(),
+		Plans:                s.plans,
 		Kinds:                s.kinds,
 		Authorizer:           c.generic.Authorization.Authorizer,
 		Engine:               s.engine,
+		Processors:           s.processors,
+		Record:               c.recorder(),
 		Logger:               c.Logger,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	wired := healthz.NamedCheck("kinds", func(*http.Request) error { return s.wiring.Ready() })
 	if err := s.generic.AddReadyzChecks(wired, healthz.NamedCheck(gateCheck, s.gate.check)); err != nil {
-		return nil, fmt.Errorf("add readiness check: %w", err)
+		return fmt.Errorf("add readiness check: %w", err)
 	}
-	if err := s.addHooks(); err != nil {
-		return nil, err
-	}
-	s.prepared = s.generic.PrepareRun()
-	return s, nil
+	return nil
 }
 
 // addEngine creates the Temporal engine and serves its Web UI to authorized users.
@@ -161,7 +200,7 @@ func (s *Server) addEngine() error {
 func (s *Server) URL() string { return s.config.url() }
 
 // Kubeconfig returns the path of the administrator's kubeconfig.
-func (s *Server) Kubeconfig() string { return s.config.kubeconfigPath() }
+func (s *Server) Kubeconfig() string { return access.AdminPath(s.config.DataDir) }
 
 // Run serves until ctx ends, then drains and closes everything within ten seconds. It returns nil after such an end.
 func (s *Server) Run(ctx context.Context) (err error) {
@@ -182,6 +221,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	go func() {
 		defer close(opened)
 		if s.gate.openWhenReady(ctx, s.config.client) {
+			s.background.Go(func() { s.config.quotas.Run(ctx, s.countObjects) })
 			s.log.Info("serving", "url", s.URL(), "kubeconfig", s.Kubeconfig())
 		}
 	}()
@@ -257,6 +297,14 @@ func wait(done <-chan error, limit time.Duration) error {
 	case <-time.After(limit):
 		return fmt.Errorf("still busy after %s", limit)
 	}
+}
+
+// withExpressionBudget limits the expressions of each request. At most one costly evaluation a processor runs at once.
+func withExpressionBudget(inner http.Handler) http.Handler {
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner.ServeHTTP(w, r.WithContext(lang.WithBudget(r.Context(), slots)))
+	})
 }
 
 // lateHandler is a handler that is set after its installation.

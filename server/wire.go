@@ -18,11 +18,15 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/provider/contain"
+	"github.com/hykube/hykube/internal/provider/trust"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
@@ -34,13 +38,19 @@ import (
 type Components struct {
 	// DataDir is the server's data directory.
 	DataDir string
+	// KeyFiles are the files outside of DataDir with the server's keys. No provider may read them.
+	KeyFiles []string
 	// The server searches ProviderMirrors, and then NetworkMirror if it is set, before any registry.
 	ProviderMirrors []string
 	NetworkMirror   string
 	// ProviderSandbox is the mode of the providers' sandboxes.
 	ProviderSandbox contain.Mode
+	// ProviderTrust is the trust policy for providers; nil allows all sources.
+	ProviderTrust *trust.Policy
 	// ProviderMessageLimit is the maximum size of a provider's response in bytes; 0 means the default.
 	ProviderMessageLimit int
+	// RecordLimit is the maximum size of a record in the ledger in bytes; 0 means the default.
+	RecordLimit int
 	// PlanHistoryLimit and PlanHistoryAge limit the number and age of finished plans; 0 means no limit.
 	PlanHistoryLimit int
 	PlanHistoryAge   time.Duration
@@ -51,12 +61,18 @@ type Components struct {
 	KV *storage.KV
 	// Objects reads stored objects.
 	Objects *storage.Objects
+	// Plans reads Plans and changes their status.
+	Plans *registry.StoredPlans
 	// Kinds serves the providers' kinds.
 	Kinds *kinds.Kinds
 	// Authorizer decides what users may do, as it does for their requests.
 	Authorizer authorizer.Authorizer
 	// Engine is the Temporal engine. Its Client is set when Wiring.Run is called.
 	Engine *engine.Engine
+	// Processors are the slots of work that needs a processor, by namespace.
+	Processors *fair.Slots
+	// Record records provider calls in the audit log; nil if it is off.
+	Record audit.RecordFunc
 	Logger *slog.Logger
 }
 
@@ -131,8 +147,12 @@ func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, co
 	if !ok {
 		return nil, errors.New("list changes of plan: the request has no user")
 	}
-	asker := rights.Access{Authorizer: s.config.generic.Authorization.Authorizer}.Asker(who)
-	return list, withholdValues(ctx, asker, s.kinds.Kind, list)
+	return list, withholdValues(ctx, s.asker(who), s.kinds.Kind, list)
+}
+
+// asker checks the rights of a user for one request.
+func (s *Server) asker(who user.Info) *store.Asker {
+	return rights.Access{Authorizer: s.config.generic.Authorization.Authorizer}.Asker(who)
 }
 
 func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error) {

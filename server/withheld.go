@@ -1,11 +1,17 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"strings"
 
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
 )
@@ -29,6 +35,49 @@ func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema
 		}
 	}
 	return nil
+}
+
+// mayRead is the registry.ReaderFunc of the server. The requester of a plan reads its diagnostics of ProviderConfigs:
+// planning needs the verb "use" on them, and not "get".
+func (s *Server) mayRead(ctx context.Context) (func(p *v1alpha1.Plan, address string) (bool, error), error) {
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return nil, errors.New("read plans: the request has no user")
+	}
+	asker := s.asker(who)
+	known := map[[2]string]bool{} // the plans of a list often have the same addresses
+	return func(p *v1alpha1.Plan, address string) (bool, error) {
+		if by := p.Status.RequestedBy; by != nil && by.Username == who.GetName() && strings.HasPrefix(address, scope.ProviderConfigAddress) {
+			return true, nil
+		}
+		key := [2]string{p.Namespace, address}
+		may, ok := known[key]
+		if ok {
+			return may, nil
+		}
+		may, err := mayGet(ctx, asker, s.kinds.ByType, p.Namespace, address)
+		known[key] = may
+		return may, err
+	}, nil
+}
+
+// mayGet reports whether the user may get the object with the address of a diagnostic. If several providers have its
+// type, the user needs the right to the kind of each. If none has it, the user needs the right to all kinds.
+func mayGet(ctx context.Context, asker *store.Asker, byType func(v1alpha1.Mode, string) []kinds.Kind, namespace, address string) (bool, error) {
+	rights := []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*"}}
+	if name, ok := strings.CutPrefix(address, scope.ProviderConfigAddress); ok {
+		rights = []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs", Name: name}}
+	} else if addr, err := lang.ParseAddress(address); err == nil {
+		if found := byType(addr.Mode, addr.Type); len(found) > 0 {
+			rights = nil
+			for _, kind := range found {
+				rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: cmp.Or(addr.Namespace, namespace),
+					Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: addr.Name})
+			}
+		}
+	}
+	missing, err := asker.Missing(ctx, rights)
+	return len(missing) == 0, err
 }
 
 // withhold removes each part of a change that is, or may repeat, a value of its object.

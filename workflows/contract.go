@@ -55,6 +55,9 @@ type Plan struct {
 	UID       string `json:"uid"`
 }
 
+// PlanRef returns the plan itself, as the input of an activity.
+func (p Plan) PlanRef() Plan { return p }
+
 // PlanID returns the ID of the workflow that makes the plan. Object names are DNS names, so they are safe in an ID. The
 // UID distinguishes plans with the same name.
 func (p Plan) PlanID() string { return "plan." + p.Namespace + "." + p.Name + "." + p.UID }
@@ -90,6 +93,9 @@ type Publish struct {
 	Resources int `json:"resources"`
 	Recorded  int `json:"recorded"`
 }
+
+// PlanRef returns the plan.
+func (p Publish) PlanRef() Plan { return p.Plan }
 
 // Proposed is the result of the Propose activity.
 type Proposed struct {
@@ -136,6 +142,9 @@ type StepInput struct {
 	Destroy bool `json:"destroy,omitempty"`
 }
 
+// PlanRef returns the plan of the step.
+func (s StepInput) PlanRef() Plan { return s.Plan }
+
 // StepResult is the result of a step. The ledger holds the cause of a failure with the change.
 type StepResult struct {
 	OK bool `json:"ok"`
@@ -149,6 +158,9 @@ type Finish struct {
 	// Cancelled is true if a user cancelled the plan.
 	Cancelled bool `json:"cancelled,omitempty"`
 }
+
+// PlanRef returns the plan.
+func (f Finish) PlanRef() Plan { return f.Plan }
 
 // Outcomes of an apply.
 const (
@@ -173,6 +185,13 @@ type Finished struct {
 // Final returns a non-retryable error, for an error that would recur on each attempt.
 func Final(err error) error {
 	return temporal.NewNonRetryableApplicationError(err.Error(), ErrorFinal, err)
+}
+
+// Deleted returns the error for a plan whose object was deleted. It is not retryable. Temporal logs it at level debug,
+// because users may delete a plan at any time.
+func Deleted() error {
+	return temporal.NewApplicationErrorWithOptions("the Plan object was deleted", ErrorFinal,
+		temporal.ApplicationErrorOptions{NonRetryable: true, Category: temporal.ApplicationErrorCategoryBenign})
 }
 
 // ObjectUID returns the UID of the Plan object.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -24,14 +25,23 @@ func (o FakeObjects) Key(ref v1alpha1.ObjectReference) string {
 
 func (o FakeObjects) List(_ context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		o.World.Mu.Lock()
-		defer o.World.Mu.Unlock()
-		for _, key := range slices.Sorted(maps.Keys(o.World.Stored)) {
-			if obj := o.World.Stored[key]; obj.GetNamespace() == namespace && !yield(obj.DeepCopy(), nil) {
+		for _, obj := range o.listed(namespace) { // the caller may read other objects meanwhile
+			if !yield(obj, nil) {
 				return
 			}
 		}
 	}
+}
+
+func (o FakeObjects) listed(namespace string) (list []*unstructured.Unstructured) {
+	o.World.Mu.Lock()
+	defer o.World.Mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(o.World.Stored)) {
+		if obj := o.World.Stored[key]; obj.GetNamespace() == namespace {
+			list = append(list, o.read(obj))
+		}
+	}
+	return list
 }
 
 func (o FakeObjects) Get(_ context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
@@ -41,7 +51,14 @@ func (o FakeObjects) Get(_ context.Context, ref v1alpha1.ObjectReference) (*unst
 	if obj == nil || ref.UID != "" && obj.GetUID() != ref.UID {
 		return nil, store.ErrGone
 	}
-	return obj.DeepCopy(), nil
+	return o.read(obj), nil
+}
+
+// read returns a copy of an object with its resource version.
+func (o FakeObjects) read(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := obj.DeepCopy()
+	out.SetResourceVersion(strconv.FormatInt(o.World.Feed.revision(obj), 10))
+	return out
 }
 
 func (o FakeObjects) Plural(ref v1alpha1.ObjectReference) (string, error) { return ref.Kind + "s", nil }
@@ -70,6 +87,9 @@ func (o FakeObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) er
 type FakeConfigs struct{ World *World }
 
 func (c FakeConfigs) Get(_ context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
+	c.World.Mu.Lock()
+	defer c.World.Mu.Unlock()
+	c.World.ConfigReads++
 	return c.World.ProviderConfigs[namespace+"/"+name], nil
 }
 

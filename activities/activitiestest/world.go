@@ -10,6 +10,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/ledger/ledgertest"
 	"github.com/hykube/hykube/internal/provider"
@@ -33,6 +34,8 @@ type World struct {
 	Mu              sync.Mutex
 	Stored          map[string]*unstructured.Unstructured
 	ProviderConfigs map[string]*v1alpha1.ProviderConfig
+	// ConfigReads is the number of reads of ProviderConfigs.
+	ConfigReads int
 	// Data holds the data of ConfigMaps and Secrets. Its key is RESOURCE/NAMESPACE/NAME.
 	Data map[string]map[string][]byte
 	// Forbidden is the set of objects that no user may read or use, as NAMESPACE/RESOURCE/NAME.
@@ -50,6 +53,8 @@ type World struct {
 
 	Provider *FakeProvider
 	lent     int
+	// Feed feeds the index with the objects.
+	Feed *Feed
 }
 
 // NewWorld returns a world with the provider "test" and without objects. The test fails if a provider process is not
@@ -65,6 +70,7 @@ func NewWorld(t *testing.T) *World {
 		Objects: FakeObjects{w}, Configs: FakeConfigs{w}, Access: FakeAccess{w}, Policies: FakePolicies{w}, Catalog: c,
 		Ledger: ledger.New(ledgertest.New()), Sessions: session.NewPool(c),
 	}
+	w.Follow()
 	source := func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 		w.Mu.Lock()
 		defer w.Mu.Unlock()
@@ -82,6 +88,12 @@ func NewWorld(t *testing.T) *World {
 		}
 	})
 	return w
+}
+
+// Follow replaces the index by an empty one.
+func (w *World) Follow() {
+	w.Feed = &Feed{World: w}
+	w.Sources.Index = index.New(w.Feed, w.Ledger, w.Catalog)
 }
 
 // Schema returns a schema with one type of each kind: a resource, a data source, an ephemeral resource, an action and a

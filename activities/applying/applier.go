@@ -22,6 +22,7 @@ type Applier struct {
 	locks            *objectLocks
 	cancels          *cancelWatcher
 	orders           stepOrders
+	imports          importClaims
 }
 
 // NewApplier returns an Applier. It sets the sources' Sessions.Track, so that the Applier knows which provider

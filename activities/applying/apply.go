@@ -105,7 +105,7 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 		return false, &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Address, "", "Create failed",
 			"The create failed and left a resource. The server stopped before it recorded the error. The next plan replaces the resource.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
-		return false, &unknownError{changes.LostCreate(s.resource.Address, rec.Intent)}
+		return false, &unknownError{changes.InterruptedCreate(s.resource, rec.Intent)}
 	case rec.Intent != nil && !resumed:
 		return s.TakesOverIntent(ctx, s.Ledger, rec)
 	}
@@ -195,6 +195,9 @@ func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructur
 	if s.Destroy {
 		return s.intend(ctx, rec, v1alpha1.ActionDelete, "")
 	}
+	if err := s.checkSize(p); err != nil {
+		return err
+	}
 	if err := s.Objects.Hold(ctx, obj); err != nil {
 		if errors.Is(err, store.ErrGone) {
 			return changes.Stale("the object was deleted or changed after the plan was made")
@@ -228,37 +231,41 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	cutOff := o.Err != nil && l.Stopped() && len(o.Quarantine) == 0
 	switch {
 	case lost && creating:
-		return &unknownError{fmt.Errorf("the provider did not answer: %w; check whether %s exists before you do anything else", o.Err, r.Address)}
+		return &unknownError{fmt.Errorf("the provider did not answer: %w; the resource may exist", o.Err)}
 	case lost || cutOff && !creating && !s.active.isCancelled():
 		// The next attempt reads the current state first. After a cancel there is no next attempt, and this answer is
 		// final.
 		return &RetryError{o.Err}
 	case cutOff && !o.State.Exists():
-		return &unknownError{fmt.Errorf("the server asked the provider to stop, because the plan was cancelled or the server stopped: %w; check whether %s exists before you do anything else", o.Err, r.Address)}
+		return &unknownError{fmt.Errorf("the server asked the provider to stop, because the plan was cancelled or the server stopped: %w; the resource may exist", o.Err)}
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
 		if err := s.keep(ctx, rec); err != nil {
 			return errors.Join(o.Err, err)
 		}
-		return &unknownError{fmt.Errorf("%w; Hykube keeps the answer (kubectl hykube state show); check whether %s exists before you do anything else", o.Err, r.Address)}
+		return &unknownError{fmt.Errorf("%w; the resource may exist, and Hykube keeps the answer: kubectl hykube state show", o.Err)}
 	}
 	// Providers on the legacy SDK may return another value than the planned one, with which dependants were planned.
 	rec.Unplanned = !s.Destroy && o.Err == nil && len(plan.CheckCompatible(r.Schema.Block, p.Value, o.State.Value)) > 0
 	if err := s.save(ctx, l, rec, r, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
 	}
+	s.warnTooLarge(rec)
 	if o.Err == nil && !s.Destroy {
 		return s.checkPostconditions(v, rec, r, o.State.Value)
 	}
 	return s.retryable(o.Err, !creating || session.Throttled(o.Err) && !o.State.Exists())
 }
 
-// intend writes the intent. It checks for a cancel before, because a cancelled write may still have succeeded. The
-// intent would then look like that of a call whose answer was lost.
+// intend writes the intent, if the outcome will fit on the disk. It checks for a cancel before, because a cancelled
+// write may still have succeeded. The intent would then look like that of a call whose answer was lost.
 func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err := s.Ledger.HasSpace(); err != nil {
+		return err
 	}
 	if len(s.Change.Hashes) > 0 { // another attempt must reuse the password hashes
 		if err := s.Ledger.SaveChange(context.WithoutCancel(ctx), s.Plan.UID, s.Change); err != nil {

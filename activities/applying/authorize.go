@@ -86,8 +86,9 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 // digest.
 func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (stepOrder, error) {
 	a.orders.mu.Lock()
-	defer a.orders.mu.Unlock()
-	if order, ok := a.orders.byPlan[po.UID]; ok {
+	order, ok := a.orders.byPlan[po.UID]
+	a.orders.mu.Unlock()
+	if ok {
 		return order, nil
 	}
 	work, err := changes.Load(ctx, a.Ledger, po.UID)
@@ -97,7 +98,7 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (stepOrder, er
 	if why := work.NotApproved(po); why != "" {
 		return nil, refused(workflows.Plan{Namespace: po.Namespace, Name: po.Name}, why)
 	}
-	order := make(stepOrder, len(work.Steps))
+	order = make(stepOrder, len(work.Steps))
 	for _, s := range work.Steps {
 		var before []stepKey
 		for _, d := range s.DependsOn {
@@ -105,6 +106,8 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (stepOrder, er
 		}
 		order[stepKey{s.Change, s.Destroy}] = before
 	}
+	a.orders.mu.Lock()
+	defer a.orders.mu.Unlock()
 	if a.orders.byPlan == nil {
 		a.orders.byPlan = map[types.UID]stepOrder{}
 	}

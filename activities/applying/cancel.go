@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -182,25 +179,11 @@ func (u *activePlan) waitingText(asked time.Time) string {
 	if len(u.steps) == 0 {
 		return ""
 	}
-	order := slices.SortedFunc(maps.Keys(u.steps), func(a, b *ledger.Change) int {
-		if c := u.steps[a].Compare(u.steps[b]); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Address, b.Address)
-	})
-	var names []string
-	for i, c := range order {
-		if i == changes.MaxNamed {
-			names = append(names, fmt.Sprintf("and %d more", len(order)-i))
-			break
-		}
-		names = append(names, fmt.Sprintf("%s (since %s)", c.Address, u.steps[c].UTC().Format(time.TimeOnly+"Z")))
-	}
 	calls := "1 running call"
-	if len(order) > 1 {
-		calls = fmt.Sprintf("%d running calls", len(order))
+	if n := len(u.steps); n > 1 {
+		calls = fmt.Sprintf("%d running calls", n)
 	}
-	text := fmt.Sprintf("Cancelling: waiting for %s: %s.", calls, strings.Join(names, ", "))
+	text := fmt.Sprintf("Cancelling: waiting for %s: %s.", calls, changes.Since(u.steps))
 	stopped := 0
 	for l := range u.leases {
 		if l.Stopped() {

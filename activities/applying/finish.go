@@ -1,7 +1,6 @@
 package applying
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
-	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
@@ -34,6 +32,7 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	}
 	a.progress.end(f.Plan)
 	defer a.orders.forget(po.UID)
+	defer a.imports.reset()
 	if po.Ended() && po.Status.Progress == nil {
 		return workflows.Finished{Outcome: workflows.OutcomeRefused}, nil
 	}
@@ -88,8 +87,8 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 		if len(stale) > 0 {
 			notMade += fmt.Sprintf(", %d stale", len(stale))
 		}
-		message = fmt.Sprintf("%d of %d changes were made, %s, %d were not tried.%s%s Make a new plan for the rest.",
-			counts.Done, counts.Total, notMade, counts.Skipped, halfReplaced(work), failures(work))
+		message = fmt.Sprintf("%d of %d changes were made, %s, %d were not tried.%s Make a new plan for the rest.",
+			counts.Done, counts.Total, notMade, counts.Skipped, unmade(po, work))
 		if !begun && len(stale) > 0 {
 			message = fmt.Sprintf("Nothing was applied: %s. Make a new plan.", changes.ListObstacles(stale))
 		}
@@ -112,7 +111,7 @@ func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *chan
 			}
 		}
 		if c.State == v1alpha1.ChangeStale {
-			stale = append(stale, changes.Obstacle{Address: c.Address, Why: c.Message})
+			stale = append(stale, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 		}
 	}
 	return stale, nil
@@ -153,7 +152,16 @@ func (a *Applier) keepRefreshed(ctx context.Context, planUID types.UID, c *ledge
 	})
 }
 
-// failures names the failed changes, the first few in full.
+// unmade names the changes that were not made, and the command that shows why.
+func unmade(po *v1alpha1.Plan, w *changes.Stored) string {
+	text := halfReplaced(w) + failures(w)
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s To see why: kubectl hykube status %s -n %s.", text, po.Name, po.Namespace)
+}
+
+// failures names the first few failed changes.
 func failures(w *changes.Stored) string {
 	var text []changes.Obstacle
 	for _, c := range w.Changes {
@@ -167,7 +175,7 @@ func failures(w *changes.Stored) string {
 	if len(text) == 0 {
 		return ""
 	}
-	return " " + changes.ListObstacles(text) + "."
+	return " Not made: " + changes.ListObstacles(text) + "."
 }
 
 // halfReplaced names the replacements that stopped between their destroy and their create.
@@ -204,12 +212,13 @@ func destroyedNotCreated(c *ledger.Change) bool {
 	return c.HalfDone && c.State == v1alpha1.ChangeFailed
 }
 
+// whyFailed returns the reason for a change that was not made. It returns "" if the change has diagnostics: their text
+// may have values of the object, and not every reader of plans may get it.
 func whyFailed(c *ledger.Change) string {
-	why := c.Message
-	if c.State == v1alpha1.ChangeFailed {
-		why = cmp.Or(diag.Describe(c.Diagnostics), why)
+	if len(c.Diagnostics) > 0 {
+		return ""
 	}
-	return strings.TrimSuffix(why, ".")
+	return strings.TrimSuffix(c.Message, ".")
 }
 
 // skip records that a change was not attempted, or not finished.

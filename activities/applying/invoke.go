@@ -52,7 +52,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if err := s.checkSession(ctx, configured); err != nil {
 		return err
 	}
-	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer}
+	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer, Audit: s.scope.Recorder(r, configured.ConfigName())}
 	if _, err := action.Plan(ctx, config); err != nil {
 		return s.retryable(err, true)
 	}
@@ -85,6 +85,9 @@ func (s *stepRun) checkRuns(ctx context.Context, rec *ledger.Instance) error {
 // the action would then be unknown.
 func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *session.Session, config cty.Value, rec *ledger.Instance) error {
 	ctx = context.WithoutCancel(ctx)
+	if err := s.Ledger.HasSpace(); err != nil {
+		return err
+	}
 	if err := s.Ledger.Save(ctx, rec); err != nil {
 		return s.conflict(err)
 	}

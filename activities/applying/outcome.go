@@ -58,7 +58,11 @@ func (s *stepRun) publish(ctx context.Context) error {
 				st.Stall(g, reason, text)
 			}
 		case v1alpha1.ChangeUnknown:
-			st.Stall(g, v1alpha1.ReasonCreateUnknown, diag.Describe(c.Diagnostics))
+			text := diag.Describe(c.Diagnostics)
+			if c.Action != v1alpha1.ActionInvoke {
+				text = strings.TrimSuffix(text, ".") + ". " + changes.AfterLostCreate(c.Object)
+			}
+			st.Stall(g, v1alpha1.ReasonCreateUnknown, text)
 		default:
 			if destroyedNotCreated(c) {
 				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, halfText(c, diag.Describe(c.Diagnostics)))

@@ -73,6 +73,11 @@ func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *
 	if c.Refreshed == nil {
 		return changes.Stale("the plan has no recorded state of the resource to import")
 	}
+	release, err := s.claimImport(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := s.Objects.Hold(ctx, obj); err != nil {
 		if errors.Is(err, store.ErrGone) {
 			return changes.Stale("the object was deleted or changed after the plan was made")

@@ -53,7 +53,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 		return refused(p, why)
 	}
 	tracker := graph.NewTracker(len(work.Steps), func(i int) []int { return work.Steps[i].DependsOn })
-	return graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
+	return changes.Each(ctx, tracker, func(ctx context.Context, i int) (bool, error) {
 		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
 			return false, err
 		}

@@ -47,7 +47,7 @@ func (w *Stored) NotApproved(po *v1alpha1.Plan) string {
 func ReadPlan(ctx context.Context, plans store.Plans, p workflows.Plan) (*v1alpha1.Plan, error) {
 	obj, err := plans.Get(ctx, p.Namespace, p.Name, workflows.ObjectUID(p))
 	if errors.Is(err, store.ErrGone) {
-		return nil, workflows.Final(errors.New("the Plan object was deleted"))
+		return nil, workflows.Deleted()
 	}
 	return obj, err
 }

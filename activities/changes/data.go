@@ -7,7 +7,9 @@ import (
 	"reflect"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
@@ -19,33 +21,52 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RecordData writes the value of a data source to the ledger, and to the status of its object if that exists.
-func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *ledger.Change, r *resource.Resource, v cty.Value) error {
+// DataState returns the state of a data source with the value v. It returns an error if the state is too large to
+// store, and nil if the data source was never read.
+func DataState(l *ledger.Ledger, c *ledger.Change, r *resource.Resource, v cty.Value) (*ledger.State, error) {
 	plain, _ := v.UnmarkDeep()
 	if plain.IsNull() {
-		return nil // the data source was never read
+		return nil, nil
 	}
 	raw, err := ctyjson.Marshal(plain, r.Schema.Block.ImpliedType())
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", r.Address, err)
+		return nil, fmt.Errorf("encode %s: %w", r.Address, err)
 	}
 	sensitive, err := instance.SensitivePaths(v)
 	if err != nil {
-		return fmt.Errorf("encode %s: %w", r.Address, err)
+		return nil, fmt.Errorf("encode %s: %w", r.Address, err)
 	}
-	state := ledger.State{
+	state := &ledger.State{
 		Type: r.Address.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version, SchemaVersion: r.Schema.Version,
 		Attributes: raw, Sensitive: sensitive, Dependencies: c.Dependencies,
+	}
+	return state, TooLarge(r.Address, l.CheckState(r.Address.String(), state))
+}
+
+// TooLarge converts a *ledger.TooLargeError to an error about a resource. It returns other errors unchanged.
+func TooLarge(addr lang.Address, err error) error {
+	tooLarge, ok := errors.AsType[*ledger.TooLargeError](err)
+	if !ok {
+		return err
+	}
+	return &diag.Failure{Diagnostics: diag.Diagnostics{lang.Problem(addr, "", "Record too large", diag.Sentence(tooLarge.Error()))}}
+}
+
+// RecordData writes the value of a data source to the ledger, and to the status of its object if that exists.
+func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *ledger.Change, r *resource.Resource, v cty.Value) error {
+	state, err := DataState(src.Ledger, c, r, v)
+	if err != nil || state == nil {
+		return err
 	}
 	for attempt := 1; ; attempt++ {
 		rec, err := src.Ledger.Instance(ctx, c.Object)
 		if err != nil {
 			return err
 		}
-		if rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, state) && resource.StatusOf(r.Object).Good() {
+		if rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, *state) && resource.StatusOf(r.Object).Good() {
 			return nil // most data sources return the same value each time, so skip the write
 		}
-		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, planUID, state
+		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, planUID, *state
 		err = src.Ledger.Save(ctx, rec)
 		if errors.Is(err, ledger.ErrConflict) && attempt < session.Attempts {
 			continue // another plan read it, too; the last write is the newest

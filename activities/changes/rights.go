@@ -41,8 +41,7 @@ func Verbs(c *ledger.Change) []string {
 
 // Rights returns all rights that a change requires. These are the verbs on the kind of its object, and "delete" on the
 // kind of the object whose infrastructure it takes. The change also requires the verb "use" on its ProviderConfig, and
-// on that of the instance that it replaces. rec is the replaced instance, or nil. Without
-// a ProviderConfig, a provider that takes a configuration counts as made with the default one.
+// on that of the instance that it replaces. rec is the replaced instance, or nil.
 func Rights(src *scope.Sources, c *ledger.Change, rec *ledger.Instance) ([]store.Right, error) {
 	var out []store.Right
 	add := func(ref v1alpha1.ObjectReference, verbs ...string) error {
@@ -61,11 +60,8 @@ func Rights(src *scope.Sources, c *ledger.Change, rec *ledger.Instance) ([]store
 			return nil, err
 		}
 	}
-	switch {
-	case c.ProviderConfig != "":
+	if c.ProviderConfig != "" {
 		out = append(out, store.UseOf(c.Object.Namespace, c.ProviderConfig))
-	case c.Action != v1alpha1.ActionForget && !HasNoSteps(c) && takesConfiguration(src, c.Object):
-		out = append(out, store.UseOf(c.Object.Namespace, v1alpha1.DefaultProviderConfig))
 	}
 	if c.Action == v1alpha1.ActionReplace && !c.Forget && rec != nil && rec.ProviderConfig != "" && rec.ProviderConfig != c.ProviderConfig {
 		out = append(out, store.UseOf(c.Object.Namespace, rec.ProviderConfig))
@@ -73,19 +69,11 @@ func Rights(src *scope.Sources, c *ledger.Change, rec *ledger.Instance) ([]store
 	return out, nil
 }
 
-// takesConfiguration reports whether the provider of an object has arguments of its own.
-func takesConfiguration(src *scope.Sources, ref v1alpha1.ObjectReference) bool {
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	name, _ := v1alpha1.ProviderOfGroup(group)
-	e, ok := src.Catalog.Get(name)
-	return ok && e.TakesConfiguration()
-}
-
 // RightTo returns the right to get an object.
 func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, error) {
 	plural, err := objects.Plural(ref)
 	if err != nil {
-		return store.Right{}, fmt.Errorf("find the right to %s %q: %w", ref.Kind, ref.Name, err)
+		return store.Right{}, fmt.Errorf("find the right to an object of kind %q: %w", ref.Kind, err)
 	}
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	return store.Right{Verb: store.VerbGet, Namespace: ref.Namespace, Group: group, Resource: plural, Name: ref.Name}, nil
@@ -122,11 +110,17 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 	if err != nil {
 		return err
 	}
+	return a.require(ctx, rights, a.approve)
+}
+
+// require returns a *StaleError if the requester or an approver lacks one of the rights. approving are further rights
+// that only an approver needs.
+func (a *Actors) require(ctx context.Context, rights []store.Right, approving ...store.Right) error {
 	if a.requester == nil {
 		return Stale("the plan has no requester")
 	}
 	for i, actor := range append([]*store.Asker{a.requester}, a.approvers...) {
-		did, needed := "approved", append(slices.Clip(rights), a.approve)
+		did, needed := "approved", slices.Concat(rights, approving)
 		if i == 0 {
 			did = "made"
 			if !a.approved {

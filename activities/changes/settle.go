@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
@@ -63,6 +65,7 @@ func FoundOutsideChanged(c *ledger.Change, rec *ledger.Instance) bool {
 
 // EachObject calls do for each change of a plan that affects its object, several concurrently.
 func EachObject(ctx context.Context, l *ledger.Ledger, plan types.UID, do func(context.Context, *ledger.Change) error) error {
+	defer fair.Pause(ctx)()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(session.Width)
 	for c, err := range l.Changes(ctx, plan, 0) {
@@ -72,7 +75,28 @@ func EachObject(ctx context.Context, l *ledger.Ledger, plan types.UID, do func(c
 		if c.State != v1alpha1.ChangePending || c.Action == "" || HasNoSteps(c) {
 			continue
 		}
-		group.Go(func() error { return do(ctx, c) })
+		group.Go(func() error {
+			ctx, done, err := fair.TakeToo(ctx)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return do(ctx, c)
+		})
 	}
 	return group.Wait()
+}
+
+// Each calls work for the changes that a tracker returns, several concurrently; see graph.Run. Each call needs a slot of
+// the processors, as the caller does.
+func Each(ctx context.Context, tracker *graph.Tracker, work func(ctx context.Context, i int) (ok bool, err error)) error {
+	defer fair.Pause(ctx)()
+	return graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
+		ctx, done, err := fair.TakeToo(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer done()
+		return work(ctx, i)
+	})
 }

@@ -1,8 +1,11 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,19 +14,27 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
 )
 
-// ListObstacles names the first few obstacles and counts the others.
+// ListObstacles names the first few obstacles and counts the others. An obstacle may have no reason.
 func ListObstacles(obstacles []Obstacle) string {
-	var text []string
-	for i, o := range obstacles {
-		if i == MaxNamed {
-			text = append(text, fmt.Sprintf("and %d more", len(obstacles)-i))
-			break
+	var texts []string
+	for _, o := range obstacles {
+		if o.Why != "" {
+			o.Address += ": " + o.Why
 		}
-		text = append(text, o.Address+": "+o.Why)
+		texts = append(texts, o.Address)
 	}
-	return strings.Join(text, "; ")
+	return first(texts, "; ")
+}
+
+// first joins the first few texts and counts the others.
+func first(texts []string, separator string) string {
+	if more := len(texts) - MaxNamed; more > 0 {
+		texts = append(texts[:MaxNamed:MaxNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, separator)
 }
 
 // Counted formats a count with its noun: "1 change" or "3 changes".
@@ -38,7 +49,7 @@ func Counted(n int, one, many string) string {
 func LostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
 		Severity: v1alpha1.SeverityWarning, Summary: "Outcome of an action is unknown", Address: addr.String(),
-		Detail: fmt.Sprintf("At %s a run of %s started, and the provider did not answer. The action may have run. Check what it did. To run it again, name it in the plan's spec.invoke, or change its spec.",
+		Detail: fmt.Sprintf("At %s a run of %s started, and no answer was recorded. The action may have run. Check what it did. To run it again, name it in the plan's spec.invoke, or change its spec.",
 			i.At.Format(time.RFC3339), addr),
 	}
 }
@@ -47,14 +58,32 @@ func LostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
 const MaxNamed = 5
 
 // LostCreate returns the error for planning a resource whose create has an unknown outcome.
-func LostCreate(addr lang.Address, intent *ledger.Intent) error {
-	return &diag.Failure{Operation: "plan", Diagnostics: diag.Diagnostics{lang.Problem(addr, "", "Outcome of a create is unknown", lostCreate(addr.String(), intent))}}
+func LostCreate(r *resource.Resource, intent *ledger.Intent) error {
+	return createUnknown("plan", r, lostCreate(r.Ref, r.Address.String(), intent))
 }
 
-func lostCreate(addr string, intent *ledger.Intent) string {
-	return fmt.Sprintf("At %s a create of %s started, and the provider did not answer. The resource may exist: check that. If it exists, name it in lifecycle.import. "+
-		"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.",
-		intent.At.Format(time.RFC3339), addr)
+// InterruptedCreate returns the error for applying a change whose create an earlier process of the server began.
+func InterruptedCreate(r *resource.Resource, intent *ledger.Intent) error {
+	return createUnknown("apply", r, beganCreate(r.Address.String(), intent)+", and the server ended before it recorded the provider's answer. The resource may exist.")
+}
+
+func createUnknown(operation string, r *resource.Resource, detail string) error {
+	return &diag.Failure{Operation: operation, Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "", "Outcome of a create is unknown", detail)}}
+}
+
+// lostCreate does not say why no answer was recorded, because a later plan does not know that.
+func lostCreate(ref v1alpha1.ObjectReference, addr string, intent *ledger.Intent) string {
+	return beganCreate(addr, intent) + ", and no answer of the provider was recorded. " + AfterLostCreate(ref)
+}
+
+func beganCreate(addr string, intent *ledger.Intent) string {
+	return fmt.Sprintf("At %s a create of %s started", intent.At.Format(time.RFC3339), addr)
+}
+
+// AfterLostCreate tells users how to resolve a create with an unknown outcome.
+func AfterLostCreate(ref v1alpha1.ObjectReference) string {
+	return fmt.Sprintf("Check whether the resource exists. If it exists, import it: kubectl hykube import %s/%s ID -n %s. "+
+		"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.", ref.Kind, ref.Name, ref.Namespace)
 }
 
 // WhyStalled returns the reason and message for an object that a plan could not change. If the outcome of the object's
@@ -68,7 +97,7 @@ func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectRefere
 	if err != nil || !over {
 		return reason, message, err
 	}
-	return v1alpha1.ReasonCreateUnknown, lostCreate(addr, rec.Intent) + " The latest plan did not resolve this: " + message, nil
+	return v1alpha1.ReasonCreateUnknown, lostCreate(ref, addr, rec.Intent) + " The latest plan did not resolve this: " + message, nil
 }
 
 // PlanVerbs holds the phrase for each action.
@@ -113,4 +142,16 @@ func List(names []string, more int) string {
 		return strings.Join(names[:last], ", ") + " and " + names[last]
 	}
 	return strings.Join(names, "")
+}
+
+// Since lists changes with the times at which their calls began, the oldest first.
+func Since(began map[*ledger.Change]time.Time) string {
+	order := slices.SortedFunc(maps.Keys(began), func(a, b *ledger.Change) int {
+		return cmp.Or(began[a].Compare(began[b]), strings.Compare(a.Address, b.Address))
+	})
+	var names []string
+	for _, c := range order {
+		names = append(names, fmt.Sprintf("%s (since %s)", c.Address, began[c].UTC().Format(time.TimeOnly+"Z")))
+	}
+	return first(names, ", ")
 }

@@ -1,15 +1,14 @@
 package changes
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
@@ -17,7 +16,6 @@ import (
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
@@ -64,7 +62,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 	if err != nil {
 		return Verification{}, err
 	}
-	moved, err := Moved(ctx, src, po, w)
+	v, moved, err := verifyAll(ctx, src, po, w)
 	if err != nil {
 		return Verification{}, err
 	}
@@ -85,7 +83,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 			if err != nil {
 				return Verification{}, err
 			}
-			found.Rights = append(found.Rights, rights...)
+			found.Rights = slices.Concat(found.Rights, rights, v.sharing[c.Index])
 		default:
 			found.Needing++
 		}
@@ -119,17 +117,23 @@ func (w *Stored) blockedOrStale(moved []string) []int {
 // Moved returns for each change of a plan why it is stale, or "" if it is not. It must be called before any step
 // begins.
 func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) ([]string, error) {
+	_, why, err := verifyAll(ctx, src, po, w)
+	return why, err
+}
+
+// verifyAll returns what Moved returns, and the verifier that found it.
+func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) (*verifier, []string, error) {
 	known := map[lang.Address]cty.Value{}
 	for _, c := range w.Changes {
 		addr, value, ok, err := refreshed(ctx, src, c)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if ok {
 			known[addr] = value
 		}
 	}
-	v := &verifier{Sources: src, plan: po, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
+	v := &verifier{Sources: src, plan: po, sharing: map[int32][]store.Right{}, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
 		terminating: sync.OnceValues(func() (bool, error) { return src.Configs.Terminating(ctx, po.Namespace) })}
 	v.scope = src.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := known[addr]
@@ -137,7 +141,7 @@ func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored
 	})
 	why := make([]string, len(w.Changes))
 	tracker := graph.NewTracker(len(w.Changes), func(int) []int { return nil })
-	err := graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
+	err := Each(ctx, tracker, func(ctx context.Context, i int) (bool, error) {
 		if HasNoSteps(w.Changes[i]) {
 			return true, nil
 		}
@@ -148,7 +152,7 @@ func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored
 		}
 		return err == nil, err
 	})
-	return why, err
+	return v, why, err
 }
 
 // refreshed returns the address and the value that the apply will record for an unchanged resource that planning read.
@@ -184,8 +188,10 @@ type verifier struct {
 	// mu guards the following fields.
 	mu      sync.Mutex
 	configs *scope.ProviderConfigs
-	// owners maps the existing resources of the namespace to their objects; it is loaded for the first import.
-	owners map[string]v1alpha1.ObjectReference
+	// owners maps the existing resources to their objects; it is loaded for the first import.
+	owners query.OwnersByType
+	// sharing holds, by the index of an import, the rights of RightToShare.
+	sharing map[int32][]store.Right
 }
 
 // verify returns a *StaleError if a change's preconditions no longer hold.
@@ -273,41 +279,6 @@ func CheckNamespace(c *ledger.Change, terminating func() (bool, error)) error {
 	return err
 }
 
-// verifyImport returns a *StaleError if another object of the namespace with the same ProviderConfig took over the
-// imported resource after planning. With another ProviderConfig, the same ID may denote another resource.
-func (v *verifier) verifyImport(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
-	if c.Importing == nil || !c.Refreshed.Exists() {
-		return nil
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.owners == nil {
-		v.owners = map[string]v1alpha1.ObjectReference{}
-		for rec, err := range v.Ledger.Instances(ctx, v.plan.Namespace) {
-			if err != nil {
-				return err
-			}
-			if key := OwnedKey(rec.Provider, rec.ProviderConfig, &rec.State); key != "" {
-				v.owners[key] = rec.Object
-			}
-		}
-	}
-	own, ok := v.owners[OwnedKey(r.Entry.Name, c.ProviderConfig, c.Refreshed)]
-	if !ok || own.UID == c.Object.UID || own.UID == c.Preconditions.Owner {
-		return nil
-	}
-	return Stale("%s imported the same resource after the plan was made", lang.Address{Type: r.Address.Type, Name: own.Name})
-}
-
-// OwnedKey returns a key that identifies the resource of a state, or "" if the state has no identity and no ID.
-func OwnedKey(provider, config string, s *ledger.State) string {
-	identity, id := query.IdentityIn(s)
-	if !s.Exists() || identity == "" && id == "" {
-		return ""
-	}
-	return strings.Join([]string{provider, config, s.Type, cmp.Or(identity, id)}, "\x00")
-}
-
 // verifyOld checks the change of a deposed instance.
 func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
 	old := rec.FindDeposed(c.Deposed)
@@ -354,7 +325,7 @@ func (v *verifier) configured(ctx context.Context, name string) error {
 // verifyConfig checks the ProviderConfig of a change and, for a replace, that of the old instance. It returns the
 // ProviderConfig of the change, or nil.
 func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, wanted bool) (*scope.ProviderConfigRef, error) {
-	v.mu.Lock()
+	fair.Lock(ctx, &v.mu)
 	found, err := v.configs.ForResource(r, rec, wanted)
 	v.mu.Unlock()
 	if err != nil {

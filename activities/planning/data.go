@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
@@ -78,6 +79,11 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 	if open && later == "" {
 		// A postcondition is unknown, so dependants must wait for the read during the apply.
 		later, v = readDependencyPending, lang.MarkSensitive(r.Schema.Block, source.Unread(config))
+	}
+	if later == "" {
+		if _, err := changes.DataState(pr.Ledger, c, r, v); err != nil {
+			return cty.NilVal, err
+		}
 	}
 	c.Diagnostics = lang.WithAddress(diags, r.Address)
 	before, p := v, &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v}

@@ -223,3 +223,14 @@ func TestDropData(t *testing.T) {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
+
+// TestTooLargeDataFailsThePlan reads a data source whose value is larger than a record may be.
+func TestTooLargeDataFailsThePlan(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Ledger.Limit = 4 << 10
+	r := w.Put("data-test-image/i", map[string]any{"name": strings.Repeat("x", 4<<10)}, nil)
+	_, err := proposalOf(w, nil).askData(t.Context(), activitiestest.ChangeOf(r, 0), r)
+	if text := diag.Describe(diag.Of(err)); !strings.Contains(text, "state of data.test_image.i takes") || !strings.Contains(text, "limit on a stored record is 4096 bytes") {
+		t.Errorf("got %q, %v", text, err)
+	}
+}

@@ -49,6 +49,10 @@ func (pr *proposal) noteDependencyVersions(c *ledger.Change) {
 	}
 }
 
+// providerVersion and configVersion name the versions of a provider and of a ProviderConfig.
+func providerVersion(name string) string { return "Provider/" + name }
+func configVersion(name string) string   { return "ProviderConfig/" + name }
+
 // findExternalVersions determines the versions of a node's dependencies that are not resources: its provider, its
 // ProviderConfig, which may be nil, and external references. The version of an ephemeral resource is that of its
 // arguments.
@@ -58,10 +62,10 @@ func (n *node) findExternalVersions(s *scope.ProviderConfigs, config *scope.Prov
 	}
 	n.externalVersions = map[string]string{}
 	if version := n.Entry.Package.Version; version != "" {
-		n.externalVersions["Provider/"+n.Entry.Name] = version
+		n.externalVersions[providerVersion(n.Entry.Name)] = version
 	}
 	if config != nil {
-		n.externalVersions["ProviderConfig/"+config.Cfg.Name] = config.Version
+		n.externalVersions[configVersion(config.Cfg.Name)] = config.Version
 	}
 	outside := ""
 	if n.External {

@@ -20,13 +20,14 @@ func (s *survey) findMoves() {
 	}
 	s.findHalfMoves()
 	for _, n := range s.nodes {
-		if n.Lifecycle.Moved == nil || !n.wanted || n.Mode != v1alpha1.ModeManaged {
+		written := n.movesFrom()
+		if written == "" {
 			continue
 		}
 		fail := func(summary, format string, args ...any) {
 			n.Invalid = append(n.Invalid, lang.Problem(n.Address, "lifecycle.moved.from", summary, fmt.Sprintf(format, args...)))
 		}
-		from, err := lang.ParseAddress(n.Lifecycle.Moved.From)
+		from, err := lang.ParseAddress(written)
 		if err != nil {
 			fail("Invalid address", "%v", err)
 			continue
@@ -46,6 +47,14 @@ func (s *survey) findMoves() {
 			n.takesOver(s.nodes[i])
 		}
 	}
+}
+
+// movesFrom returns the address in lifecycle.moved of a wanted resource, or "".
+func (n *node) movesFrom() string {
+	if n.Lifecycle.Moved == nil || !n.wanted || n.Mode != v1alpha1.ModeManaged {
+		return ""
+	}
+	return n.Lifecycle.Moved.From
 }
 
 // nothingMoved returns a warning for the create of an object whose lifecycle.moved names no existing record. The name

@@ -2,13 +2,18 @@ package planning
 
 import (
 	"context"
+	"errors"
+	"strconv"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -32,52 +37,172 @@ type node struct {
 	externalVersions map[string]string
 	// createsFirst is true if a replace must create before it destroys.
 	createsFirst bool
+	// slot is the node's slot in the outline of the survey.
+	slot int
 	// movedFrom is the node whose record moves to this one. The other node's movedTo is this node.
 	movedFrom, movedTo *node
 }
 
-// nodes returns the objects of the plan's namespace with their records.
-func (a *Planner) nodes(ctx context.Context, po *v1alpha1.Plan) ([]*node, diag.Diagnostics, error) {
+// gather loads the objects that the survey of a plan needs. With an index, these are only those that the plan visits,
+// and some around them. The diagnostics of the result are about objects whose provider is not ready.
+func (a *Planner) gather(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+	for attempt := 0; a.Index != nil && attempt < gatherAttempts; attempt++ {
+		s, err := a.gatherSelected(ctx, po)
+		if _, full := errors.AsType[errFull](err); full {
+			break
+		}
+		if !errors.Is(err, errOutdated) {
+			return s, err
+		}
+	}
+	return a.gatherAll(ctx, po)
+}
+
+// gatherAttempts is the number of attempts to load objects that do not change meanwhile.
+const gatherAttempts = 5
+
+// errOutdated is the error if an object or its record changed after the index was read.
+var errOutdated = errors.New("an object changed during the survey")
+
+func (a *Planner) newSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, *scope.Lookup) {
+	lookup := a.Lookup(ctx, po)
+	return &survey{spec: &po.Spec, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}, lookup
+}
+
+// gatherAll loads all objects of the plan's namespace with their records.
+func (a *Planner) gatherAll(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	records := map[types.UID]*ledger.Instance{}
 	for rec, err := range a.Ledger.Instances(ctx, po.Namespace) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		records[rec.Object.UID] = rec
 	}
-	var nodes []*node
-	var diags diag.Diagnostics
+	s, _ := a.newSurvey(ctx, po)
 	configs := a.ProviderConfigs(ctx, po)
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		r, err := resource.Of(obj, a.Catalog)
 		if err != nil {
-			diags = append(diags, lang.Problem(resource.AddressOf(obj.GetKind(), obj.GetName()), "", "Provider not ready", err.Error()))
+			s.diags = append(s.diags, lang.Problem(resource.AddressOf(obj.GetKind(), obj.GetName()), "", "Provider not ready", err.Error()))
 			continue
 		}
-		n := &node{Resource: r, record: records[r.Ref.UID], wanted: !r.Deleting && !po.Spec.Destroy}
+		n, err := newNode(po, r, records[r.Ref.UID], configs)
+		if err != nil {
+			return nil, err
+		}
 		delete(records, r.Ref.UID)
-		if n.record == nil {
-			n.record = &ledger.Instance{Object: r.Ref}
+		s.nodes = append(s.nodes, n)
+	}
+	return s, a.dropData(ctx, po.Namespace, records)
+}
+
+// gatherSelected loads the objects that survey.selectNodes selects. It returns an errFull if the survey must load all
+// objects, and errOutdated if an object changed meanwhile.
+func (a *Planner) gatherSelected(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+	view, err := a.Index.View(ctx, po.Namespace)
+	if err != nil && ctx.Err() == nil { // an object of another namespace may be the reason
+		a.Logger.Warn("refresh the index for a plan", "namespace", po.Namespace, "plan", po.Name, "error", err)
+		return nil, errFull{err.Error()}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := a.Objects.(*overlay); ok {
+		if err := o.onto(view, po.Namespace); err != nil {
+			return nil, err
 		}
-		for _, s := range n.record.Dependencies {
-			if addr, err := lang.ParseAddress(s); err == nil {
-				n.requires = append(n.requires, addr)
-			}
-		}
-		// a resource that is only read needs no configuration
-		if n.wanted && (!po.Spec.RefreshOnly || n.Mode != v1alpha1.ModeManaged) {
-			n.Expressions = *n.Parse()
-		}
+	}
+	s, lookup := a.newSurvey(ctx, po)
+	configs := a.ProviderConfigs(ctx, po)
+	broken := func(refs []lang.Reference) bool { return lookup.Broken(ctx, refs) }
+	if s.outline, err = newOutline(view, &po.Spec, configs, a.Catalog, broken); err != nil {
+		return nil, err
+	}
+	selected, err := s.selectNodes()
+	if err != nil {
+		return nil, err
+	}
+	s.nodes = make([]*node, len(selected))
+	tracker := graph.NewTracker(len(selected), func(int) []int { return nil })
+	err = graph.Run(ctx, tracker, loadWidth, func(ctx context.Context, k int) (bool, error) {
+		n, err := a.load(ctx, po, view, selected[k])
+		s.nodes[k] = n
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range s.nodes {
 		if err := n.configure(configs); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		nodes = append(nodes, n)
 	}
-	if err := a.dropData(ctx, po.Namespace, records); err != nil {
-		return nil, nil, err
+	lost := make(map[types.UID]*ledger.Instance, len(view.Lost))
+	for _, uid := range view.Lost {
+		if lost[uid], err = a.Ledger.Instance(ctx, v1alpha1.ObjectReference{Namespace: po.Namespace, UID: uid}); err != nil {
+			return nil, err
+		}
 	}
-	return nodes, diags, nil
+	return s, a.dropData(ctx, po.Namespace, lost)
+}
+
+// loadWidth is the number of objects that a survey loads at once.
+const loadWidth = 8
+
+// load loads the object with a slot and its record.
+func (a *Planner) load(ctx context.Context, po *v1alpha1.Plan, view *index.View, slot int) (*node, error) {
+	known := view.Nodes[slot]
+	ref := known.Object.Ref(po.Namespace)
+	obj, err := a.Objects.Get(ctx, ref)
+	if errors.Is(err, store.ErrGone) {
+		return nil, errOutdated
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := resource.Of(obj, a.Catalog)
+	if err != nil {
+		return nil, errFull{err.Error()}
+	}
+	rec, err := a.Ledger.Instance(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	recorded := int64(0)
+	if known.Record != nil {
+		recorded = known.Record.Revision
+	}
+	read := strconv.FormatInt(known.Object.Revision, 10)
+	if !known.Object.Has(index.Overlaid) && obj.GetResourceVersion() != read || rec.Revision() != recorded {
+		return nil, errOutdated
+	}
+	n := nodeOf(po, r, rec)
+	n.slot = slot
+	return n, nil
+}
+
+func newNode(po *v1alpha1.Plan, r *resource.Resource, rec *ledger.Instance, configs *scope.ProviderConfigs) (*node, error) {
+	n := nodeOf(po, r, rec)
+	return n, n.configure(configs)
+}
+
+// nodeOf returns the node of an object with its record, which may be nil. It lacks what comes from its ProviderConfig.
+func nodeOf(po *v1alpha1.Plan, r *resource.Resource, rec *ledger.Instance) *node {
+	n := &node{Resource: r, record: rec, wanted: !r.Deleting && !po.Spec.Destroy}
+	if n.record == nil {
+		n.record = &ledger.Instance{Object: r.Ref}
+	}
+	for _, s := range n.record.Dependencies {
+		if addr, err := lang.ParseAddress(s); err == nil {
+			n.requires = append(n.requires, addr)
+		}
+	}
+	// a resource that is only read needs no configuration
+	if n.wanted && (!po.Spec.RefreshOnly || n.Mode != v1alpha1.ModeManaged) {
+		n.Expressions = *n.Parse()
+	}
+	return n
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
@@ -116,6 +117,22 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 			}
 		}
 	}
+}
+
+// onto puts the documents of a namespace onto its entries in the index, as List does.
+func (o *overlay) onto(view *index.View, namespace string) error {
+	for _, doc := range o.order {
+		at := objectKeyOf(doc.object)
+		if _, resource := v1alpha1.ProviderOfGroup(at.group); !resource || at.namespace != namespace {
+			continue
+		}
+		if doc.gone {
+			view.Remove(doc.object)
+		} else if !view.Overlay(doc.object) {
+			return errFull{"the provider of a document is not ready"}
+		}
+	}
+	return nil
 }
 
 // Get implements store.Objects.

@@ -3,39 +3,39 @@ package planning
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/store"
 )
 
 // This file prevents two objects from managing the same infrastructure. It warns if two objects already do.
 
-// checkOwned returns an error if another change imports the same infrastructure, or if another object manages it. It
-// only adds a warning if the other object has another provider configuration, since the same ID may mean another
-// resource there.
+// checkOwned returns an error if another change imports the same infrastructure, or if another object manages it; see
+// checkOwner.
 func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
-	pr.owning.Lock()
+	fair.Lock(ctx, &pr.owning)
 	defer pr.owning.Unlock()
-	if other := pr.imports.claim(c); other != "" {
+	other, err := pr.claim(ctx, c, r)
+	if err != nil {
+		return err
+	}
+	if other != "" {
 		both := []string{c.Address, other}
 		slices.Sort(both)
 		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource is imported twice",
 			fmt.Sprintf("%s and %s import the same resource. Each plan would undo the other's changes: remove lifecycle.import from one of the objects, or delete one.", both[0], both[1]))}}
 	}
-	owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
+	owners, err := pr.owners.Of(ctx, pr.Sources, r.Entry.Name, &l.Type)
 	if err != nil {
 		return err
 	}
@@ -51,25 +51,46 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 			c.Preconditions.Owner = own.Object.UID
 			continue
 		}
-		who, err := pr.describeOwner(ctx, own.Object, r)
-		if err != nil {
+		if err := pr.checkOwner(ctx, c, r, own); err != nil {
 			return err
 		}
-		same, err := pr.sameConfiguration(ctx, own.Object.Namespace, own.Config, l.Config)
-		if err != nil {
-			return err
-		}
-		d := lang.Problem(r.Address, "lifecycle.import", "Resource is managed already", fmt.Sprintf(
-			"%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
-				"If there is nothing to import, remove lifecycle.import.", who))
-		if same {
-			return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{d}}
-		}
-		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
-			"%s manages a resource with the same ID or identity, with another provider configuration. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
-		c.Diagnostics = append(c.Diagnostics, d)
 	}
 	return nil
+}
+
+// checkOwner returns the error for an import of a resource that another object manages. It only adds a warning if the
+// other ProviderConfig cannot reach the same account by its arguments, and the plan's requester may update the other
+// object.
+func (pr *proposal) checkOwner(ctx context.Context, c *ledger.Change, r *resource.Resource, own query.Owner) error {
+	who, err := pr.describeOwner(ctx, own.Object, r)
+	if err != nil {
+		return err
+	}
+	right, err := changes.RightToShare(ctx, pr.Sources, c, r.Entry, own)
+	if err != nil {
+		return err
+	}
+	permitted := false
+	if right != nil {
+		if permitted, err = pr.RequesterOf(pr.plan).May(ctx, *right); err != nil {
+			return err
+		}
+	}
+	d := lang.Problem(r.Address, "lifecycle.import", "Resource is managed already", "")
+	switch {
+	case right == nil:
+		d.Detail = fmt.Sprintf("%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
+			"If there is nothing to import, remove lifecycle.import. If the ProviderConfigs reach different accounts, set an argument in both that tells these apart, such as a region. The import then needs the right to update the other object, too.", who)
+	case !permitted:
+		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. Its ProviderConfig has other arguments, but both may reach the same resource. "+
+			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan. If both are the same resource, forget it there first (lifecycle.destroy: false, then delete).", who, right.Verb, right.Target())
+	default:
+		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
+			"%s manages a resource with the same ID or identity, and its ProviderConfig has other arguments. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
+		c.Diagnostics = append(c.Diagnostics, d)
+		return nil
+	}
+	return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{d}}
 }
 
 // forgets reports whether the plan lets an object forget its infrastructure.
@@ -85,11 +106,11 @@ func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference
 // describeOwner returns a text that names an object for the plan's requester. If the requester may not read the object,
 // the text omits its name.
 func (pr *proposal) describeOwner(ctx context.Context, object v1alpha1.ObjectReference, like *resource.Resource) (string, error) {
-	plural, err := pr.Objects.Plural(object)
+	right, err := changes.RightTo(pr.Objects, object)
 	if err != nil {
 		return "", err
 	}
-	err = pr.scope.MayRead(ctx, store.Right{Namespace: object.Namespace, Group: v1alpha1.ProviderGroup(like.Entry.Name), Resource: plural, Name: object.Name})
+	err = pr.scope.MayRead(ctx, right)
 	switch {
 	case scope.IsForbidden(err) && object.Namespace != pr.plan.Namespace:
 		return "An object of another namespace, which you may not read,", nil
@@ -101,62 +122,21 @@ func (pr *proposal) describeOwner(ctx context.Context, object v1alpha1.ObjectRef
 	return lang.Address{Namespace: object.Namespace, Type: like.Address.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
 }
 
-// sameConfiguration reports whether a ProviderConfig of any namespace and one of the plan's namespace have the same
-// arguments. An empty name and a nil cfg mean the provider without a ProviderConfig.
-func (pr *proposal) sameConfiguration(ctx context.Context, namespace, name string, cfg *v1alpha1.ProviderConfig) (bool, error) {
-	switch {
-	case name == "" || cfg == nil:
-		return name == "" && cfg == nil, nil
-	case namespace == pr.plan.Namespace:
-		return name == cfg.Name, nil
-	}
-	other, err := pr.Configs.Get(ctx, namespace, name)
-	if err != nil || other == nil {
-		return false, err
-	}
-	// The same expression can have a different value in each namespace.
-	if len(catalog.References(cfg)) > 0 || !reflect.DeepEqual(arguments(other), arguments(cfg)) || len(other.Spec.SecretRefs) != len(cfg.Spec.SecretRefs) {
-		return false, nil
-	}
-	for i, ref := range cfg.Spec.SecretRefs {
-		theirs := other.Spec.SecretRefs[i]
-		if ref.Argument != theirs.Argument {
-			return false, nil
-		}
-		a, errOurs := pr.Configs.Secret(ctx, cfg.Namespace, ref.Name, ref.Key)
-		b, errTheirs := pr.Configs.Secret(ctx, namespace, theirs.Name, theirs.Key)
-		if errOurs != nil || errTheirs != nil || string(a) != string(b) {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
-// arguments returns the decoded arguments of a ProviderConfig.
-func arguments(cfg *v1alpha1.ProviderConfig) any {
-	var args any
-	if cfg.Spec.Config != nil {
-		// the provider rejects invalid JSON, so such arguments need not be equal
-		_ = json.Unmarshal(cfg.Spec.Config.Raw, &args)
-	}
-	return args
-}
-
 // warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too.
 func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
-	pr.owning.Lock()
+	fair.Lock(ctx, &pr.owning)
 	defer pr.owning.Unlock()
 	if err := pr.readManaged(ctx); err != nil {
 		return err
 	}
-	others := slices.Clone(pr.managed[changes.OwnedKey(r.Entry.Name, state.ProviderConfig, state)])
+	others := slices.Clone(pr.managed[managedKey(r.Entry.Name, state)])
 	if r.Lifecycle.Import != nil { // earlier versions let objects of several namespaces import the same resource
-		owners, err := pr.owners.Of(ctx, pr.Ledger, r.Entry.Name, &l.Type)
+		owners, err := pr.owners.Of(ctx, pr.Sources, r.Entry.Name, &l.Type)
 		if err != nil {
 			return err
 		}
 		for _, own := range owners.Find(query.IdentityIn(state)) {
-			same, err := pr.sameConfiguration(ctx, own.Object.Namespace, own.Config, l.Config)
+			same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace, own.Config)
 			if err != nil {
 				return err
 			}
@@ -191,7 +171,7 @@ func (pr *proposal) readManaged(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if key := changes.OwnedKey(rec.Provider, rec.ProviderConfig, &rec.State); key != "" {
+		if key := managedKey(rec.Provider, &rec.State); key != "" {
 			managed[key] = append(managed[key], rec.Object)
 		}
 	}
@@ -199,22 +179,52 @@ func (pr *proposal) readManaged(ctx context.Context) error {
 	return nil
 }
 
-// imports maps an imported resource to the address of the change that imports it.
-type imports map[string]string
+// imports maps an imported resource to the changes that import it.
+type imports map[string][]*ledger.Change
 
-// claim records the import of a change. It returns the address of another change that imports the same resource, or "".
-func (i imports) claim(c *ledger.Change) (other string) {
-	if c.Importing == nil || !c.Refreshed.Exists() {
+// importKey returns the key of the resource that a change imports, or "" if it imports none.
+func importKey(c *ledger.Change) string {
+	if c.Importing == nil {
 		return ""
 	}
-	identity, id := query.IdentityIn(c.Refreshed)
+	return stateKey(c.Refreshed, c.Type)
+}
+
+// managedKey returns the key of the resource of a recorded state.
+func managedKey(provider string, s *ledger.State) string {
+	return stateKey(s, provider, s.ProviderConfig, s.Type)
+}
+
+// stateKey joins its arguments and the identity or ID of a state. It returns "" if the state has neither.
+func stateKey(s *ledger.State, parts ...string) string {
+	if !s.Exists() {
+		return ""
+	}
+	identity, id := query.IdentityIn(s)
 	if identity == "" && id == "" {
 		return ""
 	}
-	key := strings.Join([]string{c.Provider, c.Type, c.ProviderConfig, cmp.Or(identity, id)}, "\x00")
-	if has := i[key]; has != "" && has != c.Address {
-		return has
+	return strings.Join(append(parts, cmp.Or(identity, id)), "\x00")
+}
+
+// add adds a change.
+func (i imports) add(c *ledger.Change) {
+	if key := importKey(c); key != "" {
+		i[key] = append(i[key], c)
 	}
-	i[key] = c.Address
-	return ""
+}
+
+// claim adds a change. It returns the address of another change that imports the same resource, or "".
+func (pr *proposal) claim(ctx context.Context, c *ledger.Change, r *resource.Resource) (other string, err error) {
+	for _, has := range pr.imports[importKey(c)] {
+		if has.Address == c.Address || !pr.Catalog.SameSource(has.Provider, c.Provider) {
+			continue
+		}
+		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, c.ProviderConfig, pr.plan.Namespace, has.ProviderConfig)
+		if err != nil || same {
+			return has.Address, err
+		}
+	}
+	pr.imports.add(c)
+	return "", nil
 }

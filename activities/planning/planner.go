@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -20,6 +21,8 @@ type Planner struct {
 	Plans   store.Plans
 	Cancels changes.CancelReader
 	Logger  *slog.Logger
+	// LongCall is the time after which a plan names the resource whose provider it waits for; 0 means 10 seconds.
+	LongCall time.Duration
 
 	surveyed *surveyed
 }

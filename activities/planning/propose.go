@@ -21,7 +21,6 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 
@@ -55,7 +54,7 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 	}
 	pr := &proposal{Planner: a, plan: po, all: all, forced: map[string]bool{}, expected: map[lang.Address]expected{}, imports: imports{}}
 	for _, c := range all {
-		pr.imports.claim(c) // an earlier attempt may have planned it
+		pr.imports.add(c) // an earlier attempt may have planned it
 	}
 	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
 		if addr, err := lang.ParseAddress(text); err == nil {
@@ -76,7 +75,12 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 	ctx, done := a.Cancels.UntilCancelled(ctx, p)
 	defer done()
 	tracker := graph.NewTracker(len(all), func(i int) []int { return changes.Indexes(all[i].DependsOn) })
-	err = graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) { return pr.change(ctx, all[i]) })
+	slow := &waiting{Planner: a, plan: po}
+	slow.watch(ctx)
+	err = changes.Each(ctx, tracker, func(ctx context.Context, i int) (bool, error) {
+		defer slow.begin(all[i])()
+		return pr.change(ctx, all[i])
+	})
 	if err == nil && pr.errors == 0 {
 		err = pr.skipDependents(ctx, all)
 	}
@@ -107,7 +111,7 @@ type proposal struct {
 	owning  sync.Mutex
 	owners  query.OwnersByType
 	imports imports
-	// managed maps the resources of the namespace to the objects that manage them; see changes.OwnedKey. It is loaded
+	// managed maps the resources of the namespace to the objects that manage them; see managedKey. It is loaded
 	// for the first destroy.
 	managed map[string][]v1alpha1.ObjectReference
 
@@ -199,7 +203,23 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	if err := pr.refer(ctx, c, r); err != nil {
 		return false, err
 	}
-	return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+	return pr.save(ctx, c, addr)
+}
+
+// save stores a planned change. If the change is too large, it fails, and its values are dropped. A removal holds only
+// what is already stored, so its size has no limit.
+func (pr *proposal) save(ctx context.Context, c *ledger.Change, addr lang.Address) (ok bool, err error) {
+	if c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget {
+		return true, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+	}
+	err = pr.Ledger.SavePlanned(ctx, pr.plan.UID, c)
+	if _, tooLarge := errors.AsType[*ledger.TooLargeError](err); !tooLarge {
+		return err == nil, err
+	}
+	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
+	c.Planned, c.PlannedSensitive, c.PlannedPrivate, c.Refreshed = nil, nil, nil, nil
+	pr.fail(c, addr, changes.TooLarge(addr, err))
+	return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
 // checkVerbs fails the plan if its creator lacks a right for its changes.

@@ -82,7 +82,7 @@ func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resour
 	if r.Lifecycle.Import != nil && !pr.plan.Spec.Destroy {
 		return false, nil // the import names the resource, so the user has found it
 	}
-	return false, changes.LostCreate(r.Address, rec.Intent)
+	return false, changes.LostCreate(r, rec.Intent)
 }
 
 // askManaged plans the current instance of a resource or a deposed one. state is the recorded state of that instance.

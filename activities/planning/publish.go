@@ -75,7 +75,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	case t.steps > 0 && cancelled:
 		err = changes.Settle(ctx, a.Sources, p)
 	case t.steps > 0 && t.summary.Blocked == 0 && po.ApprovesItself() && t.manual(po) == "":
-		err = a.approve(ctx, p, po, t.digest.String())
+		err = a.approve(ctx, p, po, t)
 	}
 	if err == nil {
 		err = a.dropDocuments(ctx, po)
@@ -108,12 +108,12 @@ func (a *Planner) report(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chang
 
 // approve approves a plan with automatic approval on behalf of its creator. If a change has become stale, it ends the
 // plan.
-func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, digest string) error {
+func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, t *totals) error {
 	err := a.Plans.Approve(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), v1alpha1.PlanApproval{
-		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
+		Decision: v1alpha1.DecisionApproved, Digest: t.digest.String(), By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
 	})
 	if apierrors.IsForbidden(err) {
-		return a.requireUserApproval(ctx, p, po, err)
+		return a.requireUserApproval(ctx, p, po, t, err)
 	}
 	if !apierrors.IsConflict(err) {
 		return err
@@ -133,12 +133,18 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 	})
 }
 
-// requireUserApproval makes a plan with automatic approval wait for a user's approval, because its creator has lost a
-// right.
-func (a *Planner) requireUserApproval(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, refused error) error {
+// requireUserApproval withdraws the automatic approval of a plan, because its creator has lost a right. The plan then
+// waits for a user's approval.
+func (a *Planner) requireUserApproval(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, t *totals, refused error) error {
+	if t.steps <= MaxReported {
+		if err := a.reportAwaitingApproval(ctx, po); err != nil {
+			return err
+		}
+	}
 	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
-		condition.Waiting(&s.Conditions, po.Generation, v1alpha1.ReasonAwaitingApproval, fmt.Sprintf(
-			"The plan waits for a person although spec.approval is Automatic: %v", refused))
+		text := fmt.Sprintf("The plan waits for a person although spec.approval is Automatic: %v", refused)
+		s.AutomaticApproval = &v1alpha1.AutomaticApproval{Message: text, ByPolicy: po.Status.AutomaticApproval.ByPolicy}
+		condition.Waiting(&s.Conditions, po.Generation, v1alpha1.ReasonAwaitingApproval, text)
 	})
 }
 
@@ -301,24 +307,11 @@ func (a *Planner) failPlan(ctx context.Context, p workflows.Plan, message string
 	err := a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
 		c := &s.Conditions
 		s.ObservedGeneration = 1 // a Plan's spec is immutable
-		s.Diagnostics, s.FinishedAt = first(diags), changes.Now()
+		s.Diagnostics, s.FinishedAt = diag.Limit(diag.ErrorsFirst(diags)), changes.Now()
 		condition.Set(c, 1, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, message)
 		condition.Stalled(c, 1, v1alpha1.ReasonPlanFailed, message)
 	})
 	return store.IgnoreGone(err)
-}
-
-// first limits the diagnostics on a Plan object, with errors before warnings.
-func first(diags diag.Diagnostics) diag.Diagnostics {
-	var out diag.Diagnostics
-	for _, severity := range []v1alpha1.Severity{v1alpha1.SeverityError, v1alpha1.SeverityWarning} {
-		for _, d := range diags {
-			if d.Severity == severity && len(out) < maxDiagnostics {
-				out = append(out, d)
-			}
-		}
-	}
-	return out
 }
 
 func summaryText(s *v1alpha1.PlanSummary) string {

@@ -22,9 +22,16 @@ const maxReferrers = 1000
 
 // referrers returns the resources with infrastructure that the plan leaves out. Its key is the address that they refer
 // to.
-func (s *survey) referrers() map[lang.Address][]ledger.Referrer {
+func (s *survey) referrers(position map[lang.Address]int32) map[lang.Address][]ledger.Referrer {
 	out := map[lang.Address][]ledger.Referrer{}
-	if s.spec.Destroy || s.spec.RefreshOnly || s.inScope == len(s.nodes) {
+	switch {
+	case s.spec.Destroy || s.spec.RefreshOnly:
+		return out
+	case s.outline != nil && s.inScope == s.outline.total:
+		return out
+	case s.outline != nil:
+		return s.outline.referrers(func(addr lang.Address) bool { _, ok := position[addr]; return ok })
+	case s.inScope == len(s.nodes):
 		return out
 	}
 	for i, n := range s.nodes {

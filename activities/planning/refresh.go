@@ -79,7 +79,7 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.
 // gone, adopt returns no state: the plan then creates the resource.
 func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, rec *ledger.Instance) (instance.State, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
-	by, shown, err := resource.Importing(r, &l.Type, pr.scope.EvaluationContext(r), v.Resolve)
+	by, shown, err := resource.Importing(r, &l.Type, pr.scope.EvaluationContext(ctx, r), v.Resolve)
 	if err != nil || v.Err != nil {
 		return instance.State{}, cmp.Or(v.Err, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
@@ -17,7 +19,7 @@ import (
 
 // resolve checks that the objects to which a node refers exist and are not being deleted.
 func (s *survey) resolve(n *node, a *scope.Sources) {
-	if !n.wanted || n.Config == nil {
+	if !n.wanted || n.Config == nil || s.outline != nil && !s.outline.checked[n.slot] {
 		return
 	}
 	catalog := lang.Catalog{
@@ -25,7 +27,7 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 		Exists: func(addr lang.Address) bool { return s.isExternal(addr) || s.exists(addr) },
 	}
 	// the Plan lists no more diagnostics, and the search for similar names takes the longest
-	if len(s.diags) < maxDiagnostics {
+	if len(s.diags) < diag.MaxDiagnostics {
 		catalog.Types, catalog.Names = a.Catalog.TypeNamesOf, s.names
 	}
 	s.resolveProviderConfig(n, catalog)
@@ -74,11 +76,17 @@ func (s *survey) isExternal(addr lang.Address) bool {
 
 func (s *survey) exists(addr lang.Address) bool {
 	_, ok := s.byAddr[addr]
+	if !ok && s.outline != nil {
+		_, ok = s.outline.view.Slot(addr)
+	}
 	return ok
 }
 
 // names returns the names of the objects with the type of an address, sorted.
 func (s *survey) names(of lang.Address) []string {
+	if s.outline != nil {
+		return s.outline.view.Names(of.Mode, of.Type)
+	}
 	if s.byType == nil {
 		s.byType = map[lang.Address][]string{}
 		for addr := range s.byAddr {
@@ -113,7 +121,7 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Res
 	if changes.HasNoSteps(c) || c.Deposed != "" || r.Deleting || pr.plan.Spec.Destroy || pr.plan.Spec.RefreshOnly {
 		return nil
 	}
-	pr.configuring.Lock()
+	fair.Lock(ctx, &pr.configuring)
 	if pr.configs == nil {
 		pr.configs = pr.ProviderConfigs(ctx, pr.plan)
 	}

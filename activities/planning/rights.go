@@ -20,7 +20,8 @@ import (
 const summaryRights = "Missing rights"
 
 // checkReads returns an error if the requester may not get an object that the plan visits, or a dependency of such an
-// object. The planner calls it before its first provider call.
+// object. The same holds for the object of lifecycle.moved, which need not exist: the plan shows whether it has a record.
+// The planner calls checkReads before its first provider call.
 func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (diag.Diagnostics, error) {
 	var rights []store.Right
 	seen := map[lang.Address]bool{}
@@ -47,6 +48,13 @@ func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *s
 		}
 		if err != nil {
 			return nil, err
+		}
+		if from, err := lang.ParseAddress(n.movesFrom()); err == nil {
+			taken, err := src.RightsTo(po.Namespace, from)
+			if err != nil {
+				return nil, err
+			}
+			rights = append(rights, taken...)
 		}
 	}
 	return missingRights(ctx, src, po, rights)

@@ -19,9 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// maxDiagnostics is the maximum number of diagnostics on a Plan object.
-const maxDiagnostics = 100
-
 // Survey lists the objects in a plan's scope, resolves their references, and selects those that the plan visits. It
 // stores an open change for each of these, in dependency order.
 func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
@@ -38,14 +35,13 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	if err := a.Ledger.DropPlan(ctx, po.UID); err != nil {
 		return workflows.Surveyed{}, err
 	}
-	nodes, diags, err := a.nodes(ctx, po)
+	s, err := a.gather(ctx, po)
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}
-	lookup := a.Lookup(ctx, po)
-	s := &survey{spec: &po.Spec, nodes: nodes, diags: diags, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}
-	s.index()
-	s.findMoves()
+	if diag.HasErrors(s.diags) { // without these objects, further errors about addresses and types would be false
+		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, s.nodes, s.diags)
+	}
 	visited := s.visit(a.Sources)
 	if !diag.HasErrors(s.diags) {
 		lacks, err := checkReads(ctx, a.Sources, po, s, visited)
@@ -55,14 +51,12 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 		s.diags = append(s.diags, lacks...)
 	}
 	if diag.HasErrors(s.diags) {
-		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, nodes, s.diags)
+		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, s.nodes, s.diags)
 	}
-	a.surveyed.keep(po.UID, a.Catalog, nodes, visited)
+	a.surveyed.keep(po.UID, a.Catalog, s.nodes, visited)
 	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded}
-	for _, c := range s.changes(visited) {
-		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
-			return workflows.Surveyed{}, err
-		}
+	if err := a.Ledger.SaveChanges(ctx, po.UID, s.changes(visited)); err != nil {
+		return workflows.Surveyed{}, err
 	}
 	for _, i := range visited {
 		if name := s.nodes[i].Entry.Name; !slices.Contains(result.Providers, name) {
@@ -89,11 +83,15 @@ type survey struct {
 	member []bool
 	// missing checks a node's references to objects outside of the namespace's plans; nil checks nothing.
 	missing func(*node) diag.Diagnostics
-	// targets holds the addresses in spec.targets.
-	targets map[lang.Address]bool
-	// picked reports whether the spec names a node, or all nodes. Other nodes are in scope only as dependencies or
-	// dependants.
-	picked func(*node) bool
+	// targets, excluded and forced hold the addresses in the spec: targets, exclude, and those to replace or invoke.
+	targets, forced map[lang.Address]bool
+	excluded        []lang.Address
+	// selector is that of the spec; nil if there is none, or if it is invalid.
+	selector labels.Selector
+	// prepared is true after prepare.
+	prepared bool
+	// outline knows the objects that nodes lacks; nil if nodes has all objects of the namespace.
+	outline *outline
 	// byType is created for the first error that needs it.
 	byType map[lang.Address][]string
 }
@@ -121,22 +119,20 @@ func (s *survey) indexes(addrs []lang.Address) []int {
 
 // visit returns the nodes that the plan visits, dependencies first. It adds errors to s.diags.
 func (s *survey) visit(a *scope.Sources) []int {
+	s.index()
+	s.findMoves()
 	scope := s.scope()
-	s.inScope = len(scope)
-	s.propagateCreatesFirst(scope)
-	forced := setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
-
 	edges := make([]graph.Node, len(s.nodes))
 	s.member = make([]bool, len(s.nodes))
 	for _, i := range scope {
 		n := s.nodes[i]
 		s.member[i] = true
-		if n.Mode == v1alpha1.ModeManaged && n.record.Exists() {
-			s.recorded++
-		}
 		s.diags = append(s.diags, n.Invalid...)
 		s.resolve(n, a)
-		edges[i] = graph.Node{Changed: s.changed(n) || forced[n.Address], Deps: s.indexes(n.DependsOn)}
+		if s.outline != nil && !s.outline.visited[n.slot] {
+			continue // it is only a dependency, and lacks its own
+		}
+		edges[i] = graph.Node{Changed: s.changed(n) || s.forced[n.Address], Deps: s.indexes(n.DependsOn)}
 		if !n.wanted {
 			// Destroys are ordered by the recorded references.
 			edges[i].Deps = nil
@@ -172,26 +168,48 @@ func (s *survey) visit(a *scope.Sources) []int {
 	return out
 }
 
-// scope returns the nodes that the plan may change, in ascending order. Without a selector and targets these are all
-// nodes. Otherwise they are the selected nodes with their dependencies or, for a destroy, their dependants.
-func (s *survey) scope() []int {
-	all := s.spec.Selector == nil && len(s.spec.Targets) == 0
+// prepare resolves the addresses and the selector in the spec.
+func (s *survey) prepare() {
+	if s.prepared {
+		return
+	}
+	s.prepared = true
 	s.targets = setOf(s.addresses("spec.targets", s.spec.Targets))
-	selector := labels.Nothing()
 	if s.spec.Selector != nil {
 		var err error
-		if selector, err = metav1.LabelSelectorAsSelector(s.spec.Selector); err != nil {
+		if s.selector, err = metav1.LabelSelectorAsSelector(s.spec.Selector); err != nil {
 			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid selector", Detail: err.Error(), Attribute: "spec.selector"})
-			return nil
 		}
 	}
+	s.excluded = s.addresses("spec.exclude", s.spec.Exclude)
+	s.forced = setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
+}
+
+// picked reports whether the spec names an object, or all objects. Other objects are in scope only as dependencies or
+// dependants.
+func (s *survey) picked(addr lang.Address, set labels.Set) bool {
+	return s.spec.Selector == nil && len(s.spec.Targets) == 0 || s.targets[addr] || s.selector != nil && s.selector.Matches(set)
+}
+
+// checkSelector adds an error if the selector is valid and selects nothing.
+func (s *survey) checkSelector(picked int) {
+	if s.selector != nil && picked == 0 {
+		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
+			Detail: fmt.Sprintf("No resource of this namespace has the labels %s.", s.selector), Attribute: "spec.selector"})
+	}
+}
+
+// scope returns the nodes that the plan may change, in ascending order, and counts them. Without a selector and targets
+// these are all nodes. Otherwise they are the selected nodes with their dependencies or, for a destroy, their dependants.
+func (s *survey) scope() []int {
+	if s.outline != nil {
+		return s.outlinedScope()
+	}
+	s.prepare()
 	var roots []int
 	edges := make([]graph.Node, len(s.nodes))
-	s.picked = func(n *node) bool {
-		return all || s.targets[n.Address] || selector.Matches(labels.Set(n.Object.GetLabels()))
-	}
 	for i, n := range s.nodes {
-		picked := s.picked(n)
+		picked := s.picked(n.Address, n.Object.GetLabels())
 		if picked {
 			roots = append(roots, i)
 		}
@@ -201,27 +219,34 @@ func (s *survey) scope() []int {
 		}
 		edges[i] = graph.Node{Changed: picked, Deps: s.indexes(deps)}
 	}
-	if s.spec.Selector != nil && len(roots) == 0 {
-		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
-			Detail: fmt.Sprintf("No resource of this namespace has the labels %s.", selector), Attribute: "spec.selector"})
+	s.checkSelector(len(roots))
+	scope := withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.indexes(s.excluded))
+	s.inScope = len(scope)
+	for _, i := range scope {
+		if n := s.nodes[i]; n.Mode == v1alpha1.ModeManaged && n.record.Exists() {
+			s.recorded++
+		}
 	}
-	var scope []int
-	if s.spec.Destroy {
-		scope = graph.Select(edges)
-	} else {
-		scope = graph.WithDependencies(edges, roots)
-	}
-	return s.withoutExcluded(scope, edges)
+	s.propagateCreatesFirst(scope)
+	return scope
 }
 
-// withoutExcluded removes the nodes in spec.exclude, and those that depend on them, from a scope.
-func (s *survey) withoutExcluded(scope []int, edges []graph.Node) []int {
-	excluded := s.indexes(s.addresses("spec.exclude", s.spec.Exclude))
+// reach returns the roots with their dependencies or, for a destroy, with their dependants. The roots are marked as
+// changed in edges.
+func reach(spec *v1alpha1.PlanSpec, edges []graph.Node, roots []int) []int {
+	if spec.Destroy {
+		return graph.Select(edges)
+	}
+	return graph.WithDependencies(edges, roots)
+}
+
+// withoutExcluded removes the excluded nodes, and those that depend on them, from a scope.
+func withoutExcluded(spec *v1alpha1.PlanSpec, scope []int, edges []graph.Node, excluded []int) []int {
 	if len(excluded) == 0 {
 		return scope
 	}
 	out := graph.WithDependencies(edges, excluded)
-	if !s.spec.Destroy {
+	if !spec.Destroy {
 		for i := range edges {
 			edges[i].Changed = false
 		}
@@ -273,7 +298,7 @@ func (s *survey) addresses(field string, texts []string) []lang.Address {
 	for i, text := range texts {
 		addr, err := lang.ParseAddress(text)
 		if err == nil {
-			if _, ok := s.byAddr[addr]; !ok {
+			if !s.exists(addr) {
 				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))
 			}
 		}
@@ -329,7 +354,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 		}
 	}
 	keepsOld := s.leavesDeposed(position)
-	referrers, renamed := s.referrers(), s.renamed(nodes)
+	referrers, renamed := s.referrers(position), s.renamed(nodes)
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
 		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Deleting: n.Deleting, Destroys: s.spec.Destroy}, Requires: requires}
@@ -348,7 +373,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			requires = append(requires, addr.String())
 		}
 		c := add(n, &n.record.State, requires)
-		c.Requested = n.Deleting || s.picked(n)
+		c.Requested = n.Deleting || s.picked(n.Address, n.Object.GetLabels())
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
 		c.LeaveDeposed = keepsOld(n)
 		c.Referrers, c.LooksLike = referrers[n.Address], renamed[n.Address]
@@ -393,9 +418,16 @@ func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool
 	if len(s.targets) > 0 {
 		return func(n *node) bool { return !s.targets[n.Address] }
 	}
+	if len(s.spec.Exclude) == 0 && s.spec.Selector == nil {
+		return func(*node) bool { return false }
+	}
+	if s.outline != nil {
+		held := s.outline.held(func(addr lang.Address) bool { _, ok := position[addr]; return ok })
+		return func(n *node) bool { return held(n.Address) }
+	}
 	held := map[lang.Address]bool{}
 	for _, n := range s.nodes {
-		if _, visited := position[n.Address]; !visited && n.record.Living() && (len(s.spec.Exclude) > 0 || s.spec.Selector != nil) {
+		if _, visited := position[n.Address]; !visited && n.record.Living() {
 			for _, addr := range n.requires {
 				held[addr] = true
 			}

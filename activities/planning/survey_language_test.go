@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
 
@@ -97,7 +98,7 @@ func TestManyBadReferencesCostLittle(t *testing.T) {
 			hints++
 		}
 	}
-	if len(diags) != n || hints != maxDiagnostics {
+	if len(diags) != n || hints != diag.MaxDiagnostics {
 		t.Errorf("%d problems, and %d near names", len(diags), hints)
 	}
 }

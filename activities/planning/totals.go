@@ -20,6 +20,9 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
+// maxPolicies is the maximum number of rules in the status of a Plan.
+const maxPolicies = 50
+
 // totals accumulates the changes of a plan for its Plan object.
 type totals struct {
 	summary  v1alpha1.PlanSummary
@@ -100,10 +103,15 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	if t.summary.Referrers > 0 {
 		diags = append(diag.Diagnostics{leftOut(po, slices.Sorted(maps.Keys(t.referrers)))}, diags...)
 	}
-	s.Diagnostics, s.Policies = first(diags), t.verdict.Results
+	results, further := t.verdict.First(maxPolicies)
+	if further > 0 {
+		diags = append(diag.Diagnostics{{Severity: v1alpha1.SeverityWarning, Summary: "Further policy rules left out",
+			Detail: fmt.Sprintf("%s, and status.policies leaves them out. The server evaluates all rules.", changes.Counted(further, "more rule holds for the plan", "more rules hold for the plan"))}}, diags...)
+	}
+	s.Diagnostics, s.Policies = diag.Limit(diag.ErrorsFirst(diags)), results
 	if text := t.manual(po); text != "" && t.steps > 0 && s.AutomaticApproval != nil {
 		s.AutomaticApproval.Granted = false
-		s.AutomaticApproval.Message = "The plan waits for an approval although spec.approval is Automatic: " + text + "."
+		s.AutomaticApproval.Message = "The plan waits for an approval although spec.approval is Automatic: " + diag.Clip(text) + "."
 	}
 	condition.Set(&s.Conditions, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, t.summary.Text)
 	end := func(reason, message string) {

@@ -17,7 +17,8 @@ import (
 	"github.com/hykube/hykube/server/access"
 )
 
-// certificateLife is short, because a certificate cannot be revoked before it expires.
+// certificateLife and the life of the administrator's certificate are short, because a certificate cannot be revoked
+// before it expires.
 const certificateLife = "90d"
 
 type kubeconfigOptions struct {
@@ -30,31 +31,42 @@ type kubeconfigOptions struct {
 func newKubeconfigCommand() *cobra.Command {
 	o := &kubeconfigOptions{dataDir: server.DefaultDataDir(), expires: certificateLife, user: access.User{Namespace: "default"}}
 	cmd := &cobra.Command{
-		Use:   "kubeconfig --user NAME",
-		Short: "Create a kubeconfig with a client certificate for a user",
-		Long: `Create a kubeconfig with a client certificate for a user.
+		Use:   "kubeconfig [--user NAME]",
+		Short: "Create a kubeconfig for a user, or renew that of the administrator",
+		Long: `Create a kubeconfig with a client certificate for a user, or renew that of the administrator.
 
 Run the command on the server's machine, because it signs with the certificate authority in the data directory. The server
 need not run. The user has no rights until you bind a role to the name or to one of the groups. A certificate cannot be
-revoked: to end access earlier, remove the bindings of its name and groups.`,
-		Example: `  # alice.kubeconfig, for 90 days
+revoked: to end access earlier, remove the bindings of its name and groups.
+
+Without --user, the command renews the certificate in admin.kubeconfig of the data directory. It is valid for 7 days, and a
+running server renews it in the file. A copy of the file, and the file of a server that was off, expire; kubectl then says
+"You must be logged in to the server". Renew the file with this command, and copy it again.`,
+		Example: `  # admin.kubeconfig, for 7 days
+  sudo hykube kubeconfig --data-dir /var/lib/hykube
+
+  # alice.kubeconfig, for 90 days
   hykube kubeconfig --user alice --group platform --data-dir /var/lib/hykube --server https://hykube.example.com:6443
 
   # grant rights to alice's group
   kubectl create rolebinding platform --clusterrole=edit --group=platform -n prod`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, time.Now()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("user") {
+				return o.renewAdmin(cmd, time.Now())
+			}
+			return o.run(cmd, time.Now())
+		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&o.user.Name, "user", "", "Name of the user (required).")
+	fs.StringVar(&o.user.Name, "user", "", "Name of the user; without it, the command renews admin.kubeconfig.")
 	fs.StringArrayVar(&o.user.Groups, "group", nil, "Group of the user; repeatable.")
 	fs.StringVar(&o.user.ServerURL, "server", "", "Address of the server for the user; the default is that of admin.kubeconfig.")
 	fs.StringVarP(&o.user.Namespace, "namespace", "n", o.user.Namespace, "Default namespace of the kubeconfig.")
 	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server.")
 	fs.StringVar(&o.expires, "expires", o.expires, "Lifetime of the certificate, such as 12h or 90d.")
 	fs.StringVarP(&o.output, "output", "o", "", "File to write, which must not exist, or - for standard output; the default is USER.kubeconfig.")
-	_ = cmd.MarkFlagRequired("user")
 	return cmd
 }
 
@@ -70,8 +82,8 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 	if err := o.user.Validate(now); err != nil {
 		return fmt.Errorf("make kubeconfig: %w", err)
 	}
-	if u, err := url.Parse(o.user.ServerURL); o.user.ServerURL != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-		return fmt.Errorf("--server %q: write https://HOST:PORT", o.user.ServerURL)
+	if err := o.checkServer(); err != nil {
+		return err
 	}
 	if o.output == "" {
 		if !fileName.MatchString(o.user.Name) {
@@ -90,7 +102,32 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 	if err := createFile(o.output, data); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s written: user %s%s, until %s\n", o.output, o.user.Name, inGroups(o.user.Groups), o.user.Expires.UTC().Format(time.DateOnly))
+	fmt.Fprintf(cmd.OutOrStdout(), "%s written: user %s%s, until %s\n", o.output, o.user.Name, inGroups(o.user.Groups), day(o.user.Expires))
+	return nil
+}
+
+// renewAdmin renews the certificate in admin.kubeconfig.
+func (o *kubeconfigOptions) renewAdmin(cmd *cobra.Command, now time.Time) error {
+	for _, flag := range []string{"group", "namespace", "output", "expires"} {
+		if cmd.Flags().Changed(flag) {
+			return fmt.Errorf("--%s needs --user", flag)
+		}
+	}
+	if err := o.checkServer(); err != nil {
+		return err
+	}
+	admin := access.Admin{Path: access.AdminPath(o.dataDir), ServerURL: o.user.ServerURL, Lifetime: access.AdminLifetime}
+	if err := access.RenewAdmin(o.dataDir, admin, now); err != nil {
+		return fmt.Errorf("renew admin.kubeconfig: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s renewed: the administrator, until %s\n", admin.Path, day(now.Add(admin.Lifetime)))
+	return nil
+}
+
+func (o *kubeconfigOptions) checkServer() error {
+	if u, err := url.Parse(o.user.ServerURL); o.user.ServerURL != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+		return fmt.Errorf("--server %q: write https://HOST:PORT", o.user.ServerURL)
+	}
 	return nil
 }
 

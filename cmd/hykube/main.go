@@ -68,7 +68,8 @@ Start "hykube server"; then, in another terminal:
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
-	root.AddCommand(newServerCommand(), newKubeconfigCommand(), newVersionCommand(), newKubectlCommand(), newProviderExecCommand())
+	root.AddCommand(newServerCommand(), newKubeconfigCommand(), newRotateKeysCommand(), newVersionCommand(), newKubectlCommand(), newProviderExecCommand(),
+		newAuditCommand())
 	return root
 }
 

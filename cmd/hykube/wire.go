@@ -10,13 +10,13 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/provider"
@@ -32,9 +32,6 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// concurrentActivities is the maximum number of concurrent activities in this process, which mostly wait for providers.
-const concurrentActivities = 256
-
 // stopTimeout is the time that running provider calls have to finish when the server stops.
 const stopTimeout = 2 * time.Second
 
@@ -48,26 +45,26 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	if err != nil {
 		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
-	objects, err := dynamic.NewForConfig(h.Loopback)
-	if err != nil {
-		return server.Wiring{}, fmt.Errorf("make client: %w", err)
-	}
-	containment := contain.New(contain.Config{Mode: h.ProviderSandbox, Protected: []string{h.DataDir}})
+	containment := contain.New(contain.Config{Mode: h.ProviderSandbox, Protected: append([]string{h.DataDir}, h.KeyFiles...)})
 	pool := provider.NewPool(provider.PoolConfig{Logger: h.Logger.With("component", "provider"), Containment: containment, MessageLimit: h.ProviderMessageLimit})
 	cat := catalog.New(pool)
 	led := ledger.New(h.KV)
-	plans := &loopback.Plans{Client: fixed}
+	led.Limit = h.RecordLimit
+	plans := &loopback.Plans{Stored: h.Plans, Client: fixed}
 	configs := &loopback.Configs{Client: fixed, Core: core, Stored: h.Objects}
+	idx := index.New(h.Objects, led, cat)
 	sources := &scope.Sources{
-		Objects:  &loopback.Objects{Stored: h.Objects, Client: objects, Kinds: h.Kinds},
+		Objects:  &loopback.Objects{Stored: h.Objects, Kinds: h.Kinds},
 		Configs:  configs,
 		Access:   rights.Access{Authorizer: h.Authorizer},
 		Policies: &loopback.Policies{Client: fixed, Core: core},
 		Catalog:  cat,
 		Ledger:   led,
+		Index:    idx,
 		Sessions: session.NewPool(cat),
+		Record:   h.Record,
 	}
-	registered := activities.New(sources, plans, h.Logger.With("component", "activities"))
+	registered := activities.New(sources, plans, h.Processors, h.Logger.With("component", "activities"))
 	settle := func(ctx context.Context, p workflows.Plan) error { return changes.Settle(ctx, sources, p) }
 	verify := func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
 		return changes.Verify(ctx, sources, p)
@@ -78,6 +75,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	queries := &query.Queries{Sources: sources}
 	installer := provider.NewInstaller(provider.InstallerConfig{
 		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: h.ProviderMirrors, NetworkMirror: h.NetworkMirror, DirectRegistry: true,
+		Policy: h.ProviderTrust,
 		Logger: h.Logger.With("component", "provider"),
 	})
 	logger := h.Logger.With("component", "controller")
@@ -92,9 +90,19 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		},
 	}
 	run := func(ctx context.Context) error {
+		indexing, stopIndexing := context.WithCancel(ctx)
+		indexed := make(chan struct{})
+		go func() {
+			defer close(indexed)
+			idx.Run(indexing, providers.Ready, logger)
+		}()
+		defer func() {
+			stopIndexing()
+			<-indexed
+		}()
 		temporal := h.Engine.Client()
 		w := worker.New(temporal, workflows.TaskQueue, worker.Options{
-			MaxConcurrentActivityExecutionSize: concurrentActivities,
+			MaxConcurrentActivityExecutionSize: activities.MaxTasks,
 			DisableRegistrationAliasing:        true,
 			WorkerStopTimeout:                  stopTimeout,
 		})

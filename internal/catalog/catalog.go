@@ -28,6 +28,16 @@ func (e Entry) TakesConfiguration() bool {
 	return e.Schema != nil && e.Schema.Config != nil && e.Schema.Config.Block.HasArguments()
 }
 
+// SameSource reports whether two names are of one Provider, or of Providers with the same source.
+func (c *Catalog) SameSource(a, b string) bool {
+	if a == b {
+		return true
+	}
+	ours, ok := c.Get(a)
+	theirs, there := c.Get(b)
+	return ok && there && ours.Package.Source == theirs.Package.Source
+}
+
 // Catalog holds the installed providers. It is safe for concurrent use.
 type Catalog struct {
 	pool *provider.Pool

@@ -24,6 +24,15 @@ func Set(conditions *[]metav1.Condition, generation int64, conditionType string,
 	if ok {
 		status = metav1.ConditionTrue
 	}
+	set(conditions, generation, conditionType, status, reason, message)
+}
+
+// Unknown sets one condition whose status is not known.
+func Unknown(conditions *[]metav1.Condition, generation int64, conditionType, reason, message string) {
+	set(conditions, generation, conditionType, metav1.ConditionUnknown, reason, message)
+}
+
+func set(conditions *[]metav1.Condition, generation int64, conditionType string, status metav1.ConditionStatus, reason, message string) {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..." // the cut may split a character
 	}

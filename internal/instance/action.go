@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -22,6 +23,8 @@ type Action struct {
 	// Deferral is true if the caller handles a *DeferredError. The provider receives it as the capability
 	// DeferralAllowed.
 	Deferral bool
+	// Audit records each run; nil records nothing.
+	Audit RecordFunc
 }
 
 func (a *Action) server() (tfprotov6.ActionServer, error) {
@@ -91,6 +94,17 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 	if err != nil {
 		return nil, err
 	}
+	end, err := a.Audit.begin(audit.Invoke, a.Name)
+	if err != nil {
+		return nil, err
+	}
+	diags, err := a.call(ctx, s, c, progress)
+	end(err)
+	return diags, err
+}
+
+// call makes the provider run the action, and follows its events to the end.
+func (a *Action) call(ctx context.Context, s tfprotov6.ActionServer, c *tfprotov6.DynamicValue, progress func(string)) (diag.Diagnostics, error) {
 	stream, err := s.InvokeAction(context.WithoutCancel(ctx), &tfprotov6.InvokeActionRequest{
 		ActionType: a.Name, Config: c, ClientCapabilities: &tfprotov6.InvokeActionClientCapabilities{},
 	})
@@ -112,7 +126,7 @@ func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(str
 			completed++
 			said = append(said, e.Diagnostics...)
 		case error: // the stream failed
-			return diag.FromProto(said), lost(e)
+			return diag.Limit(diag.FromProto(said)), lost(e)
 		}
 	}
 	diags, err := diag.Answer("invoke", said)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 
@@ -42,11 +43,32 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 	if err != nil {
 		return Outcome{State: prior, Err: err}
 	}
-	resp, err := t.Provider.ApplyResourceChange(context.WithoutCancel(ctx), req)
+	end, err := t.Audit.begin(a.operation(), t.Name)
 	if err != nil {
-		return Outcome{State: prior, Err: &diag.Failure{Kind: diag.Lost, Operation: "apply " + t.Name, Cause: err}}
+		return Outcome{State: prior, Err: err}
+	}
+	o := a.call(ctx, req)
+	end(o.Err)
+	return o
+}
+
+// call makes the provider apply the change.
+func (a *application) call(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) Outcome {
+	resp, err := a.t.Provider.ApplyResourceChange(context.WithoutCancel(ctx), req)
+	if err != nil {
+		return Outcome{State: a.prior, Err: &diag.Failure{Kind: diag.Lost, Operation: "apply " + a.t.Name, Cause: err}}
 	}
 	return a.outcome(resp)
+}
+
+func (a *application) operation() audit.Operation {
+	switch {
+	case a.creating:
+		return audit.Create
+	case a.deleting:
+		return audit.Delete
+	}
+	return audit.Update
 }
 
 // onlyMarksDiffer reports whether a change concerns only which values are sensitive, so that the provider is not

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/schema"
@@ -32,6 +33,8 @@ type Ephemeral struct {
 	// Deferral is true if the caller handles a *DeferredError. The provider receives it as the capability
 	// DeferralAllowed.
 	Deferral bool
+	// Audit records each opening; nil records nothing.
+	Audit RecordFunc
 }
 
 // Validate makes the provider validate the configuration, which may hold unknown values.
@@ -65,14 +68,20 @@ func (e *Ephemeral) Open(ctx context.Context, config cty.Value) (*Opened, diag.D
 	if err != nil {
 		return nil, diags, err
 	}
+	end, err := e.Audit.begin(audit.Open, e.Name)
+	if err != nil {
+		return nil, diags, err
+	}
 	resp, err := e.Provider.OpenEphemeralResource(ctx, &tfprotov6.OpenEphemeralResourceRequest{
 		TypeName: e.Name, Config: c,
 		ClientCapabilities: &tfprotov6.OpenEphemeralResourceClientCapabilities{DeferralAllowed: e.Deferral},
 	})
 	if err != nil {
+		end(unanswered(err))
 		return nil, diags, fmt.Errorf("open ephemeral resource %s: %w", e.Name, err)
 	}
 	more, err := diag.Answer("open", resp.Diagnostics)
+	end(err)
 	diags = append(diags, more...)
 	if err != nil {
 		return nil, diags, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 
@@ -41,11 +42,17 @@ func (t *Type) Import(ctx context.Context, by ImportBy) (State, diag.Diagnostics
 	if req.Identity, err = t.encodeIdentity(by.Identity); err != nil {
 		return State{}, nil, err
 	}
+	end, err := t.Audit.begin(audit.Import, t.Name)
+	if err != nil {
+		return State{}, nil, err
+	}
 	resp, err := t.Provider.ImportResourceState(ctx, req)
 	if err != nil {
+		end(unanswered(err))
 		return State{}, nil, fmt.Errorf("import %s: %w", t.Name, err)
 	}
 	diags, err := diag.Answer("import", resp.Diagnostics)
+	end(err)
 	if err != nil {
 		return State{}, diags, err
 	}

@@ -6,6 +6,9 @@
 package instance
 
 import (
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/audit"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -35,7 +38,29 @@ type Type struct {
 	// has none.
 	Meta      cty.Value
 	MetaBlock *schema.Block
+	// Audit records each call that may change something; nil records nothing.
+	Audit RecordFunc
 }
+
+// RecordFunc records a call before it is made. After an error, the call must not be made. end records its outcome.
+type RecordFunc func(audit.Operation) (end func(error), err error)
+
+// begin records a call. record may be nil.
+func (record RecordFunc) begin(operation audit.Operation, name string) (end func(error), err error) {
+	if record == nil {
+		return func(error) {}, nil
+	}
+	if end, err = record(operation); err != nil {
+		return nil, &diag.Failure{Operation: string(operation) + " " + name, Diagnostics: diag.Diagnostics{{
+			Severity: v1alpha1.SeverityError, Summary: "Audit log cannot be written", Detail: err.Error(),
+		}}}
+	}
+	return end, nil
+}
+
+// unanswered returns the outcome of a call without an answer for its record: the call may have changed something. The
+// caller may repeat the call nevertheless, so it gets the error itself.
+func unanswered(err error) error { return &diag.Failure{Kind: diag.Lost, Cause: err} }
 
 // NewType returns a managed resource type of a provider. The caller sets the fields that depend on a process: Provider,
 // Meta and Deferral.

@@ -44,7 +44,7 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 
 // in returns a copy of the program that evaluates in the context.
 func (p program) in(at EvaluationContext) program {
-	p.context, p.done = at, at.Done
+	p.context, p.request = at, at.Budget
 	if at.Functions != nil {
 		p.functions = at.Functions
 	}

@@ -51,7 +51,7 @@ type program struct {
 	// functions are the provider-defined functions.
 	functions Functions
 	context   EvaluationContext
-	done      <-chan struct{}
+	request   *Budget
 	self      bool
 }
 
@@ -95,13 +95,13 @@ type ConfigOptions struct {
 	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
 	Settled bool
 
-	// Closing Done ends the evaluation of the expressions with an error. If Done is nil, nothing ends it early.
-	Done <-chan struct{}
+	// Budget bounds the evaluation, in addition to its own limit.
+	Budget *Budget
 
 	// self allows references to the object's own result.
 	self bool
-	// asks describes how the whole value is revealed. For a condition, the result itself is visible.
-	asks ask
+	// reveals describes how the whole value is revealed. For a condition, the result itself is visible.
+	reveals reveal
 	// bare reads a string as an expression even without "${" and "}" around it.
 	bare bool
 }
@@ -171,7 +171,7 @@ type parser struct {
 }
 
 func newParser(o ConfigOptions) *parser {
-	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, done: o.Done}}
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, request: o.Budget}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {
@@ -203,7 +203,7 @@ func (p *parser) parse(raw any, field string) *node {
 	case json.Number:
 		return p.number(v.String(), field)
 	case string:
-		return p.template(v, field, p.opts.asks)
+		return p.template(v, field, p.opts.reveals)
 	case []any:
 		return p.tuple(v, field)
 	case map[string]any:
@@ -258,7 +258,7 @@ func (p *parser) object(raw map[string]any, field string) *node {
 			literals[k] = child.literal
 		}
 		// As in Terraform's JSON syntax, a key is a template, too.
-		if key := p.template(k, diag.KeyField(field, k), askAll); !key.isLiteral() {
+		if key := p.template(k, diag.KeyField(field, k), revealAll); !key.isLiteral() {
 			if n.keys == nil {
 				n.keys = map[string]*node{}
 			}
@@ -275,7 +275,7 @@ func (p *parser) object(raw map[string]any, field string) *node {
 func (n *node) isLiteral() bool { return n.literal != cty.NilVal }
 
 // template parses a string; how describes how its value is revealed. A string without "${" and "%{" is a literal.
-func (p *parser) template(s, field string, how ask) *node {
+func (p *parser) template(s, field string, how reveal) *node {
 	failed := len(p.diags)
 	expr, ok := p.expression(s, field)
 	if !ok {
@@ -284,10 +284,10 @@ func (p *parser) template(s, field string, how ask) *node {
 	if expr == nil {
 		return &node{literal: cty.StringVal(s)}
 	}
-	vars, asks := expr.Variables(), asking{}
-	asks.walk(expr, how, nil)
+	vars, reveals := expr.Variables(), revealed{}
+	reveals.expression(expr, how, nil)
 	for _, t := range vars {
-		p.reference(t, field, asks[t.SourceRange()])
+		p.reference(t, field, reveals[t.SourceRange()])
 	}
 	if len(p.diags) > failed {
 		return &node{literal: cty.DynamicVal}

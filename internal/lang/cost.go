@@ -28,13 +28,19 @@ const (
 // errOverBudget is the error for an evaluation that exceeds its cost budget.
 var errOverBudget = errors.New("the expressions of the spec exceed the evaluation limit; use fewer or smaller loops, or keep the result in a ConfigMap")
 
+// errRequestOverBudget is the error for a request whose evaluations together exceed its budget.
+var errRequestOverBudget = errors.New("the expressions of this request together exceed the evaluation limit; use fewer or smaller loops, or send fewer objects at once")
+
 // costBudget counts the remaining work units of one evaluation.
 type costBudget struct {
 	left int
-	// Closing done ends the evaluation as an exceeded budget does. If done is nil, only the budget ends it early.
-	done <-chan struct{}
-	// spent is true after the budget was exceeded. It never becomes false again, so that try() cannot hide the excess.
-	spent bool
+	// request is the budget of the request that the evaluation belongs to. Its end ends the evaluation as an exceeded
+	// budget does.
+	request *Budget
+	// free frees the evaluation's slot; nil if it has none. See costlyWork.
+	free func()
+	// exceeded is the error after the budget was exceeded; nil before. It stays, so that try() cannot hide the excess.
+	exceeded error
 	// functions are the provider-defined functions, for templates that templatestring() parses during the evaluation.
 	functions Functions
 	// context is the context of the evaluation. field is the path of the field under evaluation. drawn counts the calls
@@ -62,17 +68,28 @@ func costBudgetOf(ctx *hcl.EvalContext) *costBudget {
 }
 
 func (m *costBudget) spend(n int) error {
-	select {
-	case <-m.done:
-		m.spent = true
-	default:
+	switch {
+	case m.exceeded != nil:
+	case m.request.ended(), n > m.left, n < 0:
+		m.exceeded = errOverBudget
+	case !m.request.take(n):
+		m.exceeded = errRequestOverBudget
 	}
-	if m.spent || n > m.left || n < 0 {
-		m.spent = true
-		return errOverBudget
+	if m.exceeded != nil {
+		return m.exceeded
 	}
 	m.left -= n
+	if m.free == nil && m.left < maxWork-costlyWork {
+		m.free = m.request.wait()
+	}
 	return nil
+}
+
+// end frees the slot of the evaluation.
+func (m *costBudget) end() {
+	if m.free != nil {
+		m.free()
+	}
 }
 
 // spendValue charges the budget for a value and everything within it.
@@ -326,8 +343,8 @@ type budgetedExpr struct {
 
 func (e *budgetedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	m := costBudgetOf(ctx)
-	if m.spent {
-		return cty.DynamicVal, e.overBudget()
+	if m.exceeded != nil {
+		return cty.DynamicVal, e.overBudget(m.exceeded)
 	}
 	v, diags := e.Expression.Value(ctx)
 	if e.part && !diags.HasErrors() {
@@ -346,7 +363,7 @@ func (e *budgetedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) 
 		err = m.spendValue(v)
 	}
 	if err != nil {
-		return cty.DynamicVal, e.overBudget()
+		return cty.DynamicVal, e.overBudget(err)
 	}
 	if hugeNumber(v) {
 		return cty.DynamicVal, append(diags, &hcl.Diagnostic{
@@ -356,8 +373,8 @@ func (e *budgetedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) 
 	return v, diags
 }
 
-func (e *budgetedExpr) overBudget() hcl.Diagnostics {
-	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: diag.Sentence(errOverBudget.Error()), Subject: e.Range().Ptr()}}
+func (e *budgetedExpr) overBudget(err error) hcl.Diagnostics {
+	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: diag.Sentence(err.Error()), Subject: e.Range().Ptr()}}
 }
 
 // withBudget rewrites an expression so that each step that can multiply values is charged to the cost budget.
@@ -386,13 +403,13 @@ func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 			e.Args[i] = withBudget(e.Args[i])
 		}
 		if n := len(e.Args); e.ExpandFinal && n > 0 {
-			e.Args[n-1] = asked(e.Args[n-1], "The number of arguments", false)
+			e.Args[n-1] = revealedOperand(e.Args[n-1], "The number of arguments", false)
 		}
 	case *hclsyntax.ConditionalExpr:
-		e.Condition, e.TrueResult, e.FalseResult = asked(withBudget(e.Condition), "A condition", true), operand(e.TrueResult), operand(e.FalseResult)
+		e.Condition, e.TrueResult, e.FalseResult = revealedOperand(withBudget(e.Condition), "A condition", true), operand(e.TrueResult), operand(e.FalseResult)
 		return whole(e)
 	case *hclsyntax.IndexExpr:
-		e.Collection, e.Key = withBudget(e.Collection), asked(withBudget(e.Key), "An index", true)
+		e.Collection, e.Key = withBudget(e.Collection), revealedOperand(withBudget(e.Key), "An index", true)
 		return &explainedExpr{e}
 	case *hclsyntax.TupleConsExpr:
 		for i := range e.Exprs {
@@ -407,17 +424,17 @@ func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 	case *hclsyntax.ObjectConsKeyExpr:
 		e.Wrapped = keyOf(e)
 	case *hclsyntax.ForExpr:
-		e.CollExpr, e.KeyExpr = asked(withBudget(e.CollExpr), "A for expression", false), asked(step(e.KeyExpr), "A key", true)
-		e.ValExpr, e.CondExpr = step(e.ValExpr), asked(step(e.CondExpr), "A condition", true)
+		e.CollExpr, e.KeyExpr = revealedOperand(withBudget(e.CollExpr), "A for expression", false), revealedOperand(step(e.KeyExpr), "A key", true)
+		e.ValExpr, e.CondExpr = step(e.ValExpr), revealedOperand(step(e.CondExpr), "A condition", true)
 		return whole(e)
 	case *hclsyntax.SplatExpr:
-		e.Source, e.Each = asked(operand(e.Source), "A splat", false), withBudget(e.Each)
+		e.Source, e.Each = revealedOperand(operand(e.Source), "A splat", false), withBudget(e.Each)
 		return whole(e)
 	case *hclsyntax.BinaryOpExpr:
-		e.LHS, e.RHS = asked(operand(e.LHS), "An operator", true), asked(operand(e.RHS), "An operator", true)
+		e.LHS, e.RHS = revealedOperand(operand(e.LHS), "An operator", true), revealedOperand(operand(e.RHS), "An operator", true)
 		return whole(e)
 	case *hclsyntax.UnaryOpExpr:
-		e.Val = asked(withBudget(e.Val), "An operator", true)
+		e.Val = revealedOperand(withBudget(e.Val), "An operator", true)
 	case *hclsyntax.ParenthesesExpr:
 		e.Expression = withBudget(e.Expression)
 	case *hclsyntax.TemplateExpr:

@@ -26,6 +26,7 @@ func (c *Config) Evaluate(scope func(Address) (cty.Value, bool)) (cty.Value, dia
 
 func (c *Config) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 	ev.prepare()
+	defer ev.budget.end()
 	raw := ev.eval(c.root)
 	if diag.HasErrors(ev.diags) {
 		return cty.UnknownVal(c.block.ImpliedType()), ev.diags
@@ -56,7 +57,7 @@ type evaluation struct {
 }
 
 func (ev *evaluation) prepare() {
-	ev.budget = &costBudget{left: maxWork, functions: ev.functions, done: ev.done}
+	ev.budget = &costBudget{left: maxWork, functions: ev.functions, request: ev.request}
 	if !ev.static { // a dry run finds problems that do not depend on the time
 		ev.budget.context = ev.context
 	}

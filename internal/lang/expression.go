@@ -34,6 +34,8 @@ type ExpressionOptions struct {
 	Settled bool
 	// Bare reads a string as an expression even without "${" and "}" around it.
 	Bare bool
+	// Budget bounds the evaluation, in addition to its own limit.
+	Budget *Budget
 	// Type is the type of the result, which then must not be null. NilType accepts any result. A condition has
 	// cty.Bool; a message and an id have cty.String.
 	Type cty.Type
@@ -43,9 +45,9 @@ type ExpressionOptions struct {
 // "lifecycle.preconditions[0].condition". It reports each error that it can find without values. The Expression is
 // never nil. After an error, only its References are valid.
 func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, diag.Diagnostics) {
-	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, self: o.Self != nil, bare: o.Bare}
+	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
 	if o.Type == cty.Bool {
-		options.asks = askAll // the result of a condition is visible
+		options.reveals = revealAll // the result of a condition is visible
 	}
 	p := newParser(options)
 	e := &Expression{field: field, want: o.Type, own: o.Self}
@@ -103,6 +105,7 @@ func (e *Expression) guessSelf() cty.Value {
 
 func (e *Expression) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 	ev.prepare()
+	defer ev.budget.end()
 	v := ev.eval(e.root)
 	if diag.HasErrors(ev.diags) || e.want == cty.NilType {
 		return v, ev.diags

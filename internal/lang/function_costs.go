@@ -18,18 +18,20 @@ import (
 // arguments. The arguments are known and unmarked, but may have other types than the parameters.
 var costs = map[string]func(args []cty.Value, left int) (int, error){
 	bcryptName:   bcryptCost,
+	"csvdecode":  decodeCost(0, ",\n"),
 	"distinct":   pairCost(0, 0),
 	"format":     formatCost,
 	"formatlist": formatCost,
 	"indent":     indentCost,
 	"join":       joinCost,
-	"jsondecode": depthCost,
+	"jsondecode": both(depthCost, decodeCost(0, ",:")),
 	"matchkeys":  pairCost(1, 2),
 	"regex":      regexCost,
-	"regexall":   regexCost,
+	"regexall":   both(regexCost, decodeCost(1, "")),
 	"replace":    replaceCost,
 	"setproduct": productCost,
-	"yamldecode": yamlCost,
+	"split":      splitCost,
+	"yamldecode": both(yamlCost, decodeCost(0, ",:\n")),
 	"yamlencode": yamlEncodeCost,
 }
 
@@ -160,6 +162,49 @@ func formatCost(args []cty.Value, left int) (int, error) {
 		return 0, fmt.Errorf("the result could be longer than %d MiB", maxText>>20)
 	}
 	return 0, nil
+}
+
+// unitsPerDecoded is the cost of a decoded value before the function runs: a decoder occupies a few kilobytes for each.
+const unitsPerDecoded = 8
+
+// decodeCost bounds the number of values that a function reads from the text in argument i. Each of separators can end a
+// value; without separators, each character can.
+func decodeCost(i int, separators string) func([]cty.Value, int) (int, error) {
+	return func(args []cty.Value, _ int) (int, error) {
+		if len(args) <= i {
+			return 0, nil
+		}
+		s := text(args[i])
+		if separators == "" {
+			return len(s), nil
+		}
+		n := 0
+		for j := range len(s) {
+			if strings.IndexByte(separators, s[j]) >= 0 {
+				n++
+			}
+		}
+		return n * unitsPerDecoded, nil
+	}
+}
+
+func splitCost(args []cty.Value, _ int) (int, error) {
+	if len(args) != 2 {
+		return 0, nil
+	}
+	return strings.Count(text(args[1]), text(args[0])), nil
+}
+
+// both adds two costs.
+func both(f, g func([]cty.Value, int) (int, error)) func([]cty.Value, int) (int, error) {
+	return func(args []cty.Value, left int) (int, error) {
+		n, err := f(args, left)
+		if err != nil {
+			return 0, err
+		}
+		m, err := g(args, left)
+		return n + m, err
+	}
 }
 
 // depthCost refuses data that is nested so deeply that walking it takes too much stack and time.

@@ -30,8 +30,8 @@ type EvaluationContext struct {
 	// Hashes holds the results of bcrypt() by seed, field and number of the call. The caller stores it with the change,
 	// so that each attempt gets the same hash. If it is nil, the result of bcrypt() is unknown.
 	Hashes map[string]string
-	// Closing Done ends the evaluation with an error. If Done is nil, nothing ends it early.
-	Done <-chan struct{}
+	// Budget bounds the evaluation, in addition to its own limit.
+	Budget *Budget
 }
 
 // The impure functions: their results depend on the clock or on random values.

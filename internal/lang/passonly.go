@@ -87,9 +87,9 @@ func (m *costBudget) refuse(what, missing string) error {
 	return m.refused
 }
 
-// askedExpr is an operand whose value affects something visible. Its evaluation fails if the value may only be passed
+// revealedExpr is an operand whose value affects something visible. Its evaluation fails if the value may only be passed
 // on.
-type askedExpr struct {
+type revealedExpr struct {
 	hclsyntax.Expression
 	what string
 	// whole considers everything that the value holds. Otherwise only the value itself counts, such as the length of a
@@ -97,7 +97,7 @@ type askedExpr struct {
 	whole bool
 }
 
-func (e *askedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
+func (e *revealedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	v, diags := e.Expression.Value(ctx)
 	held := isPassOnly
 	if e.whole {
@@ -110,13 +110,14 @@ func (e *askedExpr) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return v, diags
 }
 
-// asked wraps an operand in an askedExpr. HCL finds traversals within parentheses, but not within an askedExpr.
-func asked(e hclsyntax.Expression, what string, whole bool) hclsyntax.Expression {
+// revealedOperand wraps an operand in a revealedExpr. HCL finds traversals within parentheses, but not within a
+// revealedExpr.
+func revealedOperand(e hclsyntax.Expression, what string, whole bool) hclsyntax.Expression {
 	switch e.(type) {
 	case nil, *hclsyntax.LiteralValueExpr:
 		return e
 	}
-	return &askedExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}, what: what, whole: whole}
+	return &revealedExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: e, SrcRange: e.Range()}, what: what, whole: whole}
 }
 
 // embedding maps functions that embed whole arguments in their result and never fail because of a sensitive text. The
@@ -210,5 +211,5 @@ func keyOf(e *hclsyntax.ObjectConsKeyExpr) hclsyntax.Expression {
 	if _, name := e.Wrapped.(*hclsyntax.ScopeTraversalExpr); name && !e.ForceNonLiteral {
 		return withBudget(e.Wrapped)
 	}
-	return asked(withBudget(e.Wrapped), "A key", true)
+	return revealedOperand(withBudget(e.Wrapped), "A key", true)
 }

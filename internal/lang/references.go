@@ -26,8 +26,8 @@ type Reference struct {
 	written Address
 	// steps are all steps after the address.
 	steps hcl.Traversal
-	// asks describes how the expression reveals the value.
-	asks ask
+	// reveals describes how the expression reveals the value.
+	reveals reveal
 }
 
 // NewReference returns the reference of a field that names an object without an expression, such as
@@ -61,10 +61,10 @@ var reservedRoots = map[string]string{
 }
 
 // reference records the reference at the beginning of a traversal.
-func (p *parser) reference(t hcl.Traversal, field string, asks ask) {
+func (p *parser) reference(t hcl.Traversal, field string, reveals reveal) {
 	at := columnField(field, t.SourceRange())
 	if t.RootName() == rootSelf && p.opts.self {
-		p.ownRefs = append(p.ownRefs, Reference{steps: t[1:], Field: at, asks: asks})
+		p.ownRefs = append(p.ownRefs, Reference{steps: t[1:], Field: at, reveals: reveals})
 		return
 	}
 	a, n, ok := p.address(t, at)
@@ -72,7 +72,7 @@ func (p *parser) reference(t hcl.Traversal, field string, asks ask) {
 		return
 	}
 	attr, _ := step(t, n)
-	p.refs = append(p.refs, Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, asks: asks})
+	p.refs = append(p.refs, Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, reveals: reveals})
 }
 
 // address reads [namespace.NS.][data.|ephemeral.]TYPE.NAME. n is the number of steps that the address takes.

@@ -68,7 +68,10 @@ func (l *Ledger) Documents(ctx context.Context, plan types.UID) iter.Seq2[*Docum
 
 // DropDocuments deletes the documents of a speculative plan.
 func (l *Ledger) DropDocuments(ctx context.Context, plan types.UID) error {
-	return l.drop(ctx, documentPrefix(plan), "documents")
+	if err := l.kv.DeletePrefix(ctx, documentPrefix(plan)); err != nil {
+		return fmt.Errorf("remove documents of plan: %w", err)
+	}
+	return nil
 }
 
 // contentsKey is the storage key of the HMAC key for the contents of plans.
@@ -96,7 +99,7 @@ func (l *Ledger) ContentsKey(ctx context.Context) ([]byte, error) {
 // Speculative returns a ledger for a speculative plan: it writes the plan's own changes and documents, and drops every
 // other write.
 func (l *Ledger) Speculative(plan types.UID) *Ledger {
-	return New(speculativeKV{l.kv, []string{planPrefix(plan), documentPrefix(plan), contentsKey}})
+	return &Ledger{Limit: l.Limit, kv: speculativeKV{l.kv, []string{planPrefix(plan), documentPrefix(plan), contentsKey}}}
 }
 
 // speculativeKV drops the writes of keys that have none of the writable prefixes.
@@ -114,6 +117,32 @@ func (s speculativeKV) Put(ctx context.Context, key string, value []byte, revisi
 		return revision, nil
 	}
 	return s.KV.Put(ctx, key, value, revision)
+}
+
+// Batch drops the writes of other keys, and keeps their revisions.
+func (s speculativeKV) Batch(ctx context.Context, writes []Write) ([]int64, error) {
+	revisions := make([]int64, len(writes))
+	var mine []Write
+	var at []int
+	for i, w := range writes {
+		if w.Op == OpCheck || s.mayWrite(w.Key) {
+			mine, at = append(mine, w), append(at, i)
+		} else {
+			revisions[i] = w.Revision
+		}
+	}
+	written, err := s.KV.Batch(ctx, mine)
+	for i := range written {
+		revisions[at[i]] = written[i]
+	}
+	return revisions, err
+}
+
+func (s speculativeKV) DeletePrefix(ctx context.Context, prefix string) error {
+	if !s.mayWrite(prefix) {
+		return nil
+	}
+	return s.KV.DeletePrefix(ctx, prefix)
 }
 
 func (s speculativeKV) Delete(ctx context.Context, key string, revision int64) error {

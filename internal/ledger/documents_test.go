@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,7 +53,12 @@ func TestSpeculativeLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := kv.entries["instances/n/u"]
+	l.Limit = 1000
 	view := l.Speculative("p")
+	large := &Change{Planned: make([]byte, 1000)}
+	if err := view.SavePlanned(t.Context(), "p", large); !errors.As(err, new(*TooLargeError)) {
+		t.Errorf("a change above the limit: %v", err)
+	}
 	rec.Provider = "other"
 	if err := view.Save(t.Context(), rec); err != nil {
 		t.Error(err)

@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// KV is the ordered key-value store of the ledger. Implementations encrypt the values.
+// KV is the ordered key-value store of the ledger. Implementations encrypt the values. A write that returned without an
+// error is on the disk: a crash or a power loss does not take it back.
 type KV interface {
 	// Get returns the value and revision of a key. It returns ErrNotFound if the key does not exist.
 	Get(ctx context.Context, key string) (value []byte, revision int64, err error)
@@ -15,8 +16,23 @@ type KV interface {
 	// Delete deletes a key if its revision is still the given one, and returns ErrConflict if it differs. It returns
 	// nil if the key does not exist.
 	Delete(ctx context.Context, key string, revision int64) error
+	// Batch makes all writes in one transaction and returns the revision of each. It returns ErrConflict, and writes
+	// nothing, if the revision of any key differs.
+	Batch(ctx context.Context, writes []Write) ([]int64, error)
+	// DeletePrefix deletes all keys that begin with prefix, whatever their revisions are. After an error, some of them
+	// may be left.
+	DeletePrefix(ctx context.Context, prefix string) error
 	// List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
 	List(ctx context.Context, prefix, after string, limit int) ([]Entry, error)
+	// Since returns up to limit keys that begin with prefix and were written or deleted after a revision, ascending by
+	// revision. Of several writes of a key it returns the last one. The next call passes the returned revision. There are
+	// no more changes if the result has less than limit entries.
+	//
+	// Since returns ErrExpired, and the revision from which the caller continues once it has listed all keys, if the store
+	// no longer knows all deletions. That is always so for revision 0.
+	Since(ctx context.Context, prefix string, revision int64, limit int) ([]ChangedEntry, int64, error)
+	// HasSpace returns an error if the store's disk is nearly full, so that a later Put could fail.
+	HasSpace() error
 }
 
 // Entry is one key of a KV.
@@ -26,9 +42,39 @@ type Entry struct {
 	Revision int64
 }
 
+// ChangedEntry is a key that was written, or deleted.
+type ChangedEntry struct {
+	Entry
+	// Deleted is true if the key was deleted. Value is then nil, and Revision is that of the deletion.
+	Deleted bool
+}
+
+// Write is one write of a batch.
+type Write struct {
+	Op    Op
+	Key   string
+	Value []byte
+	// Revision is the revision that the key must have. 0 means that it must not exist.
+	Revision int64
+}
+
+// Op is the kind of a Write.
+type Op int
+
+const (
+	// OpPut is a Put.
+	OpPut Op = iota
+	// OpDelete is a Delete. Its revision in the result is 0.
+	OpDelete
+	// OpCheck writes nothing. The batch fails if the key's revision differs.
+	OpCheck
+)
+
 var (
 	// ErrNotFound is the error if a record does not exist.
 	ErrNotFound = errors.New("not found")
+	// ErrExpired is the error if the store no longer knows all changes since a revision.
+	ErrExpired = errors.New("the store no longer knows the changes since that revision")
 	// ErrConflict is the error if another writer changed a record since it was read.
 	ErrConflict = errors.New("another writer changed it meanwhile")
 )

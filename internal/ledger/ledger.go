@@ -26,7 +26,11 @@ const pageSize = 500
 const keepAttempts = 10
 
 // Ledger reads and writes records through a KV.
-type Ledger struct{ kv KV }
+type Ledger struct {
+	kv KV
+	// Limit is the maximum size of a planned change or a state in bytes; see CheckState. 0 means DefaultLimit.
+	Limit int
+}
 
 // New returns a ledger stored in kv.
 func New(kv KV) *Ledger { return &Ledger{kv: kv} }
@@ -165,6 +169,9 @@ func (s *State) Exists() bool { return s != nil && len(s.Attributes) > 0 }
 // Living reports whether the current instance or a deposed one exists.
 func (i *Instance) Living() bool { return i != nil && (i.Exists() || len(i.Deposed) > 0) }
 
+// Revision returns the revision of the record's last write, or 0 for a record that was never saved.
+func (i *Instance) Revision() int64 { return i.revision }
+
 // Digest returns a hash of the recorded state. It does not depend on the intent, on private data, or on the form of
 // equal values: null or an empty list, whitespace in JSON.
 func (s *State) Digest() string {
@@ -223,6 +230,10 @@ func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 	i.revision, i.read, i.readSensitive, i.Unplanned = rev, i.Attributes, i.Sensitive, false
 	return nil
 }
+
+// HasSpace returns an error if the outcome of a change might not fit on the store's disk. Callers ask before they write
+// an intent, because an intent without an outcome means that a create may be lost.
+func (l *Ledger) HasSpace() error { return l.kv.HasSpace() }
 
 // Keep writes the record and overwrites concurrent changes. Callers use it for a provider's answer, which must not be
 // lost.
@@ -328,7 +339,10 @@ type Change struct {
 	// Held is true if the apply leaves the change out: it is blocked or stale, or depends on such a change.
 	Held bool `json:"held,omitempty"`
 
-	revision int64
+	// revision is the revision of the change's row, and progressRevision that of its progress row; 0 without such a row.
+	revision, progressRevision int64
+	// planned is a hash of the planned part in the row.
+	planned uint64
 }
 
 // Referrer is a resource that refers to the changed resource.
@@ -339,7 +353,7 @@ type Referrer struct {
 }
 
 // Revision returns the revision of the change's last write. Each write to the ledger increases the revision.
-func (c *Change) Revision() int64 { return c.revision }
+func (c *Change) Revision() int64 { return max(c.revision, c.progressRevision) }
 
 // Preconditions must hold from planning until the apply of the change.
 type Preconditions struct {
@@ -356,113 +370,6 @@ type Preconditions struct {
 	// From is the object whose record moves, and FromState is the digest of that record.
 	From      *v1alpha1.ObjectReference `json:"from,omitempty"`
 	FromState string                    `json:"fromState,omitempty"`
-}
-
-func planPrefix(plan types.UID) string { return "plans/" + string(plan) + "/" }
-
-func changeKey(plan types.UID, index int32) string {
-	return fmt.Sprintf("%s%08d", planPrefix(plan), index)
-}
-
-// Change returns one change of a plan. It returns ErrNotFound if there is none.
-func (l *Ledger) Change(ctx context.Context, plan types.UID, index int32) (*Change, error) {
-	value, rev, err := l.kv.Get(ctx, changeKey(plan, index))
-	if err != nil {
-		return nil, fmt.Errorf("read change %d of plan: %w", index, err)
-	}
-	c := &Change{revision: rev}
-	if err := json.Unmarshal(value, c); err != nil {
-		return nil, fmt.Errorf("decode change %d of plan: %w", index, err)
-	}
-	return c, nil
-}
-
-// SaveChange writes a change. A change that was planned again replaces the one stored under its index.
-func (l *Ledger) SaveChange(ctx context.Context, plan types.UID, c *Change) error {
-	value, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("encode change %d of plan: %w", c.Index, err)
-	}
-	key := changeKey(plan, c.Index)
-	rev, err := l.kv.Put(ctx, key, value, c.revision)
-	if errors.Is(err, ErrConflict) && c.revision == 0 {
-		// An earlier attempt of the same activity stored it.
-		if _, stored, gerr := l.kv.Get(ctx, key); gerr == nil {
-			rev, err = l.kv.Put(ctx, key, value, stored)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("save change %d of plan: %w", c.Index, err)
-	}
-	c.revision = rev
-	return nil
-}
-
-// Changes returns the changes of a plan in order, beginning with the index from.
-func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.Seq2[*Change, error] {
-	after := ""
-	if from > 0 {
-		after = changeKey(plan, from-1)
-	}
-	return func(yield func(*Change, error) bool) {
-		for e, err := range l.scan(ctx, planPrefix(plan), after) {
-			if err != nil {
-				yield(nil, fmt.Errorf("list changes of plan: %w", err))
-				return
-			}
-			c := &Change{revision: e.Revision}
-			if err := json.Unmarshal(e.Value, c); err != nil {
-				yield(nil, fmt.Errorf("decode change of plan: %w", err))
-				return
-			}
-			if !yield(c, nil) {
-				return
-			}
-		}
-	}
-}
-
-// DropPlan deletes the changes of a plan.
-func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
-	return l.drop(ctx, planPrefix(plan), "changes")
-}
-
-// drop deletes all keys of a plan that begin with prefix. what names them in an error.
-func (l *Ledger) drop(ctx context.Context, prefix, what string) error {
-	for e, err := range l.scan(ctx, prefix, "") {
-		if err == nil {
-			err = l.kv.Delete(ctx, e.Key, e.Revision)
-		}
-		if err != nil {
-			return fmt.Errorf("remove %s of plan: %w", what, err)
-		}
-	}
-	return nil
-}
-
-// Plans returns the UIDs of the plans that have changes or documents. It reads the store once per plan for each of the
-// two. It returns a plan with both twice.
-func (l *Ledger) Plans(ctx context.Context) iter.Seq2[types.UID, error] {
-	return func(yield func(types.UID, error) bool) {
-		for _, prefix := range []string{planPrefix(""), documentPrefix("")} {
-			prefix = strings.TrimSuffix(prefix, "/")
-			for after := ""; ; {
-				page, err := l.kv.List(ctx, prefix, after, 1)
-				if err != nil {
-					yield("", fmt.Errorf("list plans: %w", err))
-					return
-				}
-				if len(page) == 0 {
-					break
-				}
-				uid, _, _ := strings.Cut(strings.TrimPrefix(page[0].Key, prefix), "/")
-				if !yield(types.UID(uid), nil) {
-					return
-				}
-				after = prefix + uid + "/\xff" // this sorts after all keys of the plan
-			}
-		}
-	}
 }
 
 func (l *Ledger) scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {

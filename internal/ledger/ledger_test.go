@@ -1,9 +1,11 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -21,6 +23,7 @@ type memory struct {
 	mu      sync.Mutex
 	entries map[string]Entry
 	clock   int64
+	batches int
 }
 
 func (m *memory) Get(_ context.Context, key string) ([]byte, int64, error) {
@@ -64,6 +67,35 @@ func (m *memory) List(_ context.Context, prefix, after string, limit int) ([]Ent
 		}
 	}
 	return out, nil
+}
+
+func (m *memory) Batch(ctx context.Context, writes []Write) ([]int64, error) {
+	m.mu.Lock()
+	for _, w := range writes {
+		if now := m.entries[w.Key].Revision; now != w.Revision && (w.Op != OpDelete || now != 0) {
+			m.mu.Unlock()
+			return nil, ErrConflict
+		}
+	}
+	m.batches++
+	m.mu.Unlock()
+	revisions := make([]int64, len(writes))
+	for i, w := range writes {
+		switch w.Op {
+		case OpPut:
+			revisions[i], _ = m.Put(ctx, w.Key, w.Value, w.Revision)
+		case OpDelete:
+			_ = m.Delete(ctx, w.Key, w.Revision)
+		}
+	}
+	return revisions, nil
+}
+
+func (m *memory) DeletePrefix(_ context.Context, prefix string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.entries, func(key string, _ Entry) bool { return strings.HasPrefix(key, prefix) })
+	return nil
 }
 
 func newLedger() *Ledger { return New(&memory{entries: map[string]Entry{}}) }
@@ -158,7 +190,11 @@ func TestChangesArePagedInOrder(t *testing.T) {
 	for i := range int32(n) {
 		c := &Change{}
 		c.Index, c.Planned = i, []byte{0xc1, byte(i)}
-		if err := l.SaveChange(ctx, "p", c); err != nil {
+		err := l.SaveChange(ctx, "p", c)
+		if c.State = v1alpha1.ChangeRunning; err == nil && i%4 > 0 { // some pages end between the rows of a change
+			err = l.SaveChange(ctx, "p", c)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -170,6 +206,9 @@ func TestChangesArePagedInOrder(t *testing.T) {
 	for c, err := range l.Changes(ctx, "p", 3) {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if (c.State == v1alpha1.ChangeRunning) != (c.Index%4 > 0) || !bytes.Equal(c.Planned, []byte{0xc1, byte(c.Index)}) {
+			t.Errorf("change %d: %s, %x", c.Index, c.State, c.Planned)
 		}
 		got = append(got, c.Index)
 	}
@@ -204,6 +243,113 @@ func TestAnActivityMayStoreAChangeTwice(t *testing.T) {
 	}
 	if diff := cmp.Diff("second attempt", c.Message); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestApplyWritesTheProgressAlone applies a change with large values.
+func TestApplyWritesTheProgressAlone(t *testing.T) {
+	ctx, kv := t.Context(), &memory{entries: map[string]Entry{}}
+	l := New(kv)
+	large := &Change{Planned: make([]byte, 10_000)}
+	if err := l.SavePlanned(ctx, "p", large); err != nil {
+		t.Fatal(err)
+	}
+	load := func() *Change {
+		t.Helper()
+		c, err := l.Change(ctx, "p", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	row, last := kv.entries[changeKey("p", 0)], int64(0)
+	for _, state := range []v1alpha1.ChangeState{v1alpha1.ChangeRunning, v1alpha1.ChangeFailed, v1alpha1.ChangeDone} {
+		c := load()
+		c.State, c.Message, c.Hashes = state, "as "+string(state), map[string]string{"a": "b"}
+		if err := l.SaveChange(ctx, "p", c); err != nil {
+			t.Fatal(err)
+		}
+		got := load()
+		if got.State != state || got.Message != c.Message || len(got.Planned) != 10_000 || got.Revision() <= last || got.Hashes["a"] != "b" {
+			t.Errorf("stored as %s: %s %q at %d", state, got.State, got.Message, got.Revision())
+		}
+		last = got.Revision()
+	}
+	if diff := cmp.Diff(row, kv.entries[changeKey("p", 0)]); diff != "" {
+		t.Errorf("the apply wrote the planned part again (-want +got):\n%s", diff)
+	}
+	if size := len(kv.entries[changeKey("p", 0)+progressSuffix].Value); size == 0 || size > 200 {
+		t.Errorf("the progress takes %d bytes", size)
+	}
+	before, again := load(), load()
+	again.LooksLike = "sim_network.other" // it is planned again
+	if err := l.SaveChange(ctx, "p", again); err != nil || len(kv.entries) != 1 {
+		t.Errorf("%d rows, %v", len(kv.entries), err)
+	}
+	// Neither with a progress row nor without one.
+	first := load()
+	again.LooksLike = "sim_network.third"
+	if err := l.SaveChange(ctx, "p", again); err != nil {
+		t.Fatal(err)
+	}
+	for _, stale := range []*Change{before, first} {
+		if err := l.SaveChange(ctx, "p", stale); !errors.Is(err, ErrConflict) {
+			t.Errorf("the progress of a change that was planned again: %v", err)
+		}
+	}
+	if got := load(); got.LooksLike == "" || got.State != v1alpha1.ChangeDone {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestChangesOfAnOlderVersion reads and applies a change that was stored as one JSON document.
+func TestChangesOfAnOlderVersion(t *testing.T) {
+	l := newLedger()
+	old := `{"index":0,"address":"sim_network.a","type":"sim_network","object":{},"provider":"sim","action":"Create","state":"Pending","message":"m","bound":{"state":"none"},"planned":"wQ=="}`
+	if _, err := l.kv.Put(t.Context(), changeKey("p", 0), []byte(old), 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []v1alpha1.ChangeState{v1alpha1.ChangePending, v1alpha1.ChangeRunning, v1alpha1.ChangeDone} {
+		c, err := l.Change(t.Context(), "p", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.State = want
+		if err := l.SaveChange(t.Context(), "p", c); err != nil {
+			t.Fatal(err)
+		}
+		for c, err := range l.Changes(t.Context(), "p", 0) {
+			if err != nil || c.State != want || c.Message != "m" || c.Action != v1alpha1.ActionCreate || !bytes.Equal(c.Planned, []byte{0xc1}) {
+				t.Errorf("got %+v, %v", c, err)
+			}
+		}
+	}
+}
+
+// TestSaveChangesWritesFewBatches stores changes of a plan twice, as a second attempt of an activity does.
+func TestSaveChangesWritesFewBatches(t *testing.T) {
+	l := newLedger()
+	const n = 2*maxBatchChanges + 1
+	for attempt := range 2 {
+		changes := make([]*Change, n)
+		for i := range changes {
+			changes[i] = &Change{PlanChange: v1alpha1.PlanChange{Index: int32(i), Message: fmt.Sprint(attempt)}}
+		}
+		if err := l.SaveChanges(t.Context(), "p", changes); err != nil {
+			t.Fatal(err)
+		}
+		if batches := l.kv.(*memory).batches; attempt == 0 && batches != 3 {
+			t.Errorf("%d changes took %d batches", n, batches)
+		}
+		got := 0
+		for c, err := range l.Changes(t.Context(), "p", 0) {
+			if got++; err != nil || c.Message != fmt.Sprint(attempt) || c.Revision() != changes[c.Index].Revision() {
+				t.Fatalf("change %d: %q, %v", c.Index, c.Message, err)
+			}
+		}
+		if got != n {
+			t.Errorf("%d changes are stored", got)
+		}
 	}
 }
 
@@ -336,4 +482,10 @@ func TestKeepWritesOverOthers(t *testing.T) {
 			t.Errorf("%s: the answer is lost: %+v, %v", reason, kept, err)
 		}
 	}
+}
+
+func (m *memory) HasSpace() error { return nil }
+
+func (m *memory) Since(context.Context, string, int64, int) ([]ChangedEntry, int64, error) {
+	return nil, 0, ErrExpired
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/provider/plugin"
+	"github.com/hykube/hykube/internal/provider/signature"
 )
 
 // CrashError is the error if a provider process died or hung before it could be used.
@@ -24,7 +25,7 @@ var ErrClosed = errors.New("the pool of provider processes is closed: the server
 // configRefused returns the *diag.Failure of a configuration that the provider rejects, with all of the provider's
 // diagnostics.
 func configRefused(source string, said []*tfprotov6.Diagnostic) error {
-	return &diag.Failure{Operation: fmt.Sprintf("configure provider %q", source), Diagnostics: diag.FromProto(said)}
+	return &diag.Failure{Operation: fmt.Sprintf("configure provider %q", source), Diagnostics: diag.Limit(diag.FromProto(said))}
 }
 
 func diagnosticText(d *tfprotov6.Diagnostic) string {
@@ -59,6 +60,40 @@ type ChecksumError struct {
 
 func (e *ChecksumError) Error() string {
 	return fmt.Sprintf("verify %s: checksum mismatch: it should be %s and is %s; %s", e.What, e.Want, e.Got, e.Remedy)
+}
+
+// SignatureError is the error if the publisher's signature of a package's checksum is missing or not acceptable.
+type SignatureError struct {
+	Provider, Version string
+	Problem           signature.Problem
+	// Reason is a clause that describes the problem.
+	Reason string
+}
+
+func (e *SignatureError) Error() string {
+	return fmt.Sprintf("verify signature of provider %q %s: %s; ask its publisher, or put a package that you trust into a mirror",
+		e.Provider, e.Version, e.Reason)
+}
+
+// VerificationError is the error for a package that does not have the expected checksum or signature. It wraps a
+// *ChecksumError or a *SignatureError.
+type VerificationError struct {
+	// Version is the version of the package.
+	Version string
+	Err     error
+}
+
+func (e *VerificationError) Error() string { return e.Err.Error() }
+func (e *VerificationError) Unwrap() error { return e.Err }
+
+// unverified returns a *VerificationError for a wrong checksum or signature, and other errors as they are.
+func unverified(version string, err error) error {
+	_, checksum := errors.AsType[*ChecksumError](err)
+	_, signed := errors.AsType[*SignatureError](err)
+	if checksum || signed {
+		return &VerificationError{Version: version, Err: err}
+	}
+	return err
 }
 
 // NotFoundError is the error if no mirror or registry has a provider.

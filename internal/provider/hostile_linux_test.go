@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func hostilePackage(t *testing.T) Package {
 	return pkg
 }
 
-// attack has the provider make an attempt, and returns what it says of it.
+// attack makes the provider attempt an action, and returns its report.
 func attack(t *testing.T, l *Lease, name, target string) (string, error) {
 	t.Helper()
 	ty := l.Schema.DataSources["hostile_attempt"].Block.ImpliedType()
@@ -58,7 +59,7 @@ func attack(t *testing.T, l *Lease, name, target string) (string, error) {
 	return v.GetAttr("result").AsString(), nil
 }
 
-// estate is what a hostile provider is after.
+// estate holds the targets of a hostile provider.
 type estate struct {
 	dir, key, database string
 	server, neighbour  string // process IDs
@@ -150,7 +151,7 @@ func TestHostileProviderIsContained(t *testing.T) {
 		{"connect to a socket", e.socket, true}, {"connect to a socket", e.abstract, true}, {"raw sockets", "", true}, {"the hypervisor", "", false},
 		{"kernel crypto", "", false}, {"netfilter", "", true},
 
-		{"become root", "", true}, {"capabilities", "", true}, {"raise its limits", "", false}, {"mount", e.dir, false}, {"a user namespace", "", false},
+		{"become root", "", true}, {"a group of root", "", true}, {"capabilities", "", true}, {"raise its limits", "", false}, {"mount", e.dir, false}, {"a user namespace", "", false},
 		{"cloned namespaces", "", false}, {"enter a namespace", e.server, true}, {"chroot", e.dir, false}, {"keys", "", false}, {"bpf", "", true},
 		{"io_uring", "", false}, {"perf", "", true}, {"userfaultfd", "", false}, {"kexec", "", false}, {"a module", "", false}, {"the hostname", "", true},
 		{"shared memory", "", false}, {"a large file", "", true}, {"much memory", "", true}, {"a core dump", "", true},
@@ -231,4 +232,70 @@ func TestHostileProviderFloods(t *testing.T) {
 		t.Error("the call that hangs was answered")
 	}
 	waitForProcesses(t, p, 0)
+}
+
+// TestHostileProviderFillsTheDisk has a provider write too much into its temporary directory. The server ends it, and
+// another one goes on.
+func TestHostileProviderFillsTheDisk(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, PoolConfig{Containment: contain.New(contain.Config{MaxBytes: 64 << 20, MaxFiles: 1000})})
+	pkg := hostilePackage(t)
+	if r := p.config.Containment.Report(pkg.Source.String(), pkg.Grants); r.Off || !r.Contained {
+		t.Skip("this machine has no sandbox: " + r.Message)
+	}
+	neighbour := acquire(t, p, tinyPackage(t), Configuration{Key: "neighbour"})
+	for _, name := range []string{
+		"fill its directory", "fill its directory with small files", "fill its directory with deleted files",
+		"fill its directory with deleted files in memory", "hide files",
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := acquire(t, p, pkg, Configuration{Key: "hostile"})
+			said, err := attack(t, l, name, "")
+			lost, ok := errors.AsType[*UnavailableError](err)
+			if !ok || !strings.Contains(lost.Reason, "its temporary directory") {
+				t.Errorf("%q, %v; the server must end the process, and name the reason", said, err)
+			}
+			goesOn(t, neighbour)
+		})
+	}
+}
+
+// TestHostileProviderForks has a provider start processes without end. Another one goes on meanwhile, and no process stays.
+func TestHostileProviderForks(t *testing.T) {
+	p := newPool(t, PoolConfig{StopTimeout: 2 * time.Second})
+	pkg := hostilePackage(t)
+	user := p.config.Containment.User(pkg.Source.String(), pkg.Grants)
+	if user == 0 {
+		t.Skip("the limit on processes would also count the processes of this user; run this test as root")
+	}
+	neighbour := acquire(t, p, tinyPackage(t), Configuration{Key: "neighbour"})
+	hostile := acquire(t, p, pkg, Configuration{Key: "hostile"})
+	said, err := attack(t, hostile, "fork without end", "")
+	_, lost := errors.AsType[*UnavailableError](err) // Go programs end if they cannot start a thread
+	if !lost && !strings.HasPrefix(said, "contained") {
+		t.Errorf("forks: %q, %v", said, err)
+	}
+	if n := processesOf(t, user); n < 100 && !lost || n > 4096 {
+		t.Errorf("%d processes, want some and at most 4096", n)
+	}
+	goesOn(t, neighbour)
+	hostile.Release()
+	_ = p.Close(t.Context()) // a provider that could not start a thread does not end by itself
+	waitFor(t, "the end of all processes", func() bool { return processesOf(t, user) == 0 })
+}
+
+// processesOf counts the processes of a user.
+func processesOf(t *testing.T, user int) int {
+	t.Helper()
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := 0
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil && int(info.Sys().(*syscall.Stat_t).Uid) == user {
+			count++
+		}
+	}
+	return count
 }

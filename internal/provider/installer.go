@@ -21,6 +21,7 @@ import (
 
 	"github.com/hykube/hykube/internal/provider/mirror"
 	"github.com/hykube/hykube/internal/provider/registry"
+	"github.com/hykube/hykube/internal/provider/trust"
 )
 
 // InstallerConfig configures an Installer.
@@ -34,6 +35,8 @@ type InstallerConfig struct {
 	NetworkMirror string
 	// DirectRegistry permits requests to the registry in a provider's address.
 	DirectRegistry bool
+	// Policy is the server's trust policy; nil allows all sources.
+	Policy *trust.Policy
 	// HTTPClient sends the requests; nil means a client with default timeouts.
 	HTTPClient *http.Client
 	// Token returns the token for a host; nil means Terraform's environment variables TF_TOKEN_<host>.
@@ -82,18 +85,23 @@ func environmentToken(host string) string {
 // Install returns the package of the newest version that meets the constraint. It installs the package if necessary. It
 // searches mirror directories, the network mirror and the registry, in this order, and uses the first with a matching
 // version. An exact version that is already installed needs no search, unless a mirror directory has the same version.
+// It returns no package that does not meet t and the trust policy, whether it was installed before or not.
 //
-// It returns a *NotFoundError, *VersionError, *PlatformError, *ChecksumError, *registry.SignatureError or
-// *archive.Error for these problems.
-func (in *Installer) Install(ctx context.Context, s Source, constraint string) (Package, error) {
+// It returns a *NotFoundError, *VersionError, *PlatformError, *trust.RefusedError, *VerificationError or *archive.Error
+// for these problems.
+func (in *Installer) Install(ctx context.Context, s Source, constraint string, t Trust) (Package, error) {
 	wanted, err := parseConstraint(constraint)
+	if err != nil {
+		return Package{}, fmt.Errorf("install provider %q: %w", s, err)
+	}
+	need, err := Require(in.config.Policy, s, t)
 	if err != nil {
 		return Package{}, fmt.Errorf("install provider %q: %w", s, err)
 	}
 	lock := in.lock(s)
 	lock.Lock()
 	defer lock.Unlock()
-	pkg, err := in.install(ctx, s, wanted, constraint)
+	pkg, err := in.install(ctx, need, wanted, constraint)
 	if err != nil {
 		return Package{}, fmt.Errorf("install provider %q: %w", s, err)
 	}
@@ -124,7 +132,8 @@ func parseConstraint(c string) (versions.Set, error) {
 	return set, nil
 }
 
-func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set, constraint string) (Package, error) {
+func (in *Installer) install(ctx context.Context, need Requirements, wanted versions.Set, constraint string) (Package, error) {
+	s := need.source
 	installed, err := in.installed(s)
 	if err != nil {
 		return Package{}, err
@@ -133,14 +142,14 @@ func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set,
 	var elsewhere *PlatformError
 	for _, p := range in.places(s) {
 		if !p.local && wanted.IsFinite() {
-			if pkg, ok, err := in.newestInstalled(s, installed, wanted); ok || err != nil {
+			if pkg, ok, err := in.newestInstalled(ctx, need, installed, wanted); ok || err != nil {
 				return pkg, err
 			}
 		}
 		searched = append(searched, p.name)
 		offers, err := p.candidates(ctx)
 		if err != nil && !errors.Is(err, registry.ErrNotFound) {
-			if pkg, ok, verr := in.newestInstalled(s, installed, wanted); ok || verr != nil {
+			if pkg, ok, verr := in.newestInstalled(ctx, need, installed, wanted); ok || verr != nil {
 				in.log.Warn("provider source can't be reached, using the installed package", "provider", s.String(), "version", pkg.Version, "error", err)
 				return pkg, verr
 			}
@@ -164,10 +173,10 @@ func (in *Installer) install(ctx context.Context, s Source, wanted versions.Set,
 				}
 				continue
 			}
-			return in.take(ctx, s, p, o, installed)
+			return in.take(ctx, need, p, o, installed)
 		}
 	}
-	if pkg, ok, err := in.newestInstalled(s, installed, wanted); ok || err != nil {
+	if pkg, ok, err := in.newestInstalled(ctx, need, installed, wanted); ok || err != nil {
 		return pkg, err
 	}
 	switch {
@@ -207,8 +216,7 @@ func dedupe(in []string) []string {
 type record struct {
 	// Checksum is the h1 hash of the directory after the installation.
 	Checksum string `json:"checksum"`
-	// Archive is the SHA-256 checksum of the zip file; empty for an unpacked package.
-	Archive string `json:"archive,omitempty"`
+	evidence
 	// From names the mirror or registry of the package.
 	From string `json:"from"`
 	// Stamp identifies the mirror's file, so that an unchanged one is not read again.
@@ -248,7 +256,7 @@ func (in *Installer) installed(s Source) (map[string]record, error) {
 }
 
 // newestInstalled returns the newest installed package that meets the constraint.
-func (in *Installer) newestInstalled(s Source, installed map[string]record, wanted versions.Set) (Package, bool, error) {
+func (in *Installer) newestInstalled(ctx context.Context, need Requirements, installed map[string]record, wanted versions.Set) (Package, bool, error) {
 	var best *versions.Version
 	for name := range installed {
 		v, err := versions.ParseVersion(name)
@@ -259,36 +267,47 @@ func (in *Installer) newestInstalled(s Source, installed map[string]record, want
 	if best == nil {
 		return Package{}, false, nil
 	}
-	pkg, err := in.open(s, best.String(), installed[best.String()])
+	pkg, err := in.open(ctx, need, best.String(), installed[best.String()])
 	return pkg, err == nil, err
 }
 
 // open verifies an installed package and returns it.
-func (in *Installer) open(s Source, version string, r record) (Package, error) {
-	exe, err := mirror.Executable(in.packageDir(s, version), s.Type)
+func (in *Installer) open(ctx context.Context, need Requirements, version string, r record) (Package, error) {
+	dir := in.packageDir(need.source, version)
+	exe, err := mirror.Executable(dir, need.source.Type)
 	if err != nil {
 		return Package{}, err
 	}
-	pkg := Package{Source: s, Version: version, Executable: exe, Checksum: r.Checksum}
-	return pkg, pkg.Verify()
+	pkg := Package{Source: need.source, Version: version, Executable: exe, Checksum: r.Checksum}
+	if err := pkg.Verify(); err != nil {
+		return Package{}, unverified(version, err)
+	}
+	before := r.Signed
+	if pkg.Verification, err = in.verify(ctx, need, version, &r); err != nil {
+		return Package{}, unverified(version, err)
+	}
+	if r.Signed != before {
+		err = writeRecord(dir, filepath.Dir(dir), r)
+	}
+	return pkg, err
 }
 
 // take returns the package of an offer. It installs the package unless it is installed already.
-func (in *Installer) take(ctx context.Context, s Source, p place, o candidate, installed map[string]record) (Package, error) {
+func (in *Installer) take(ctx context.Context, need Requirements, p place, o candidate, installed map[string]record) (Package, error) {
 	version := o.version.String()
-	dir := in.packageDir(s, version)
+	dir := in.packageDir(need.source, version)
 	if r, ok := installed[version]; ok {
 		if p.local && o.stamp != r.Stamp {
 			if sum, err := o.hash(); err != nil {
 				return Package{}, err
 			} else if sum != r.Checksum {
-				return Package{}, &ChecksumError{
+				return Package{}, unverified(version, &ChecksumError{
 					What: fmt.Sprintf("version %s in %s", version, p.name), Want: r.Checksum + " (as installed)", Got: sum,
 					Remedy: "publish the changed package as another version, or remove " + dir + " to accept it",
-				}
+				})
 			}
 		}
-		return in.open(s, version, r)
+		return in.open(ctx, need, version, r)
 	}
 
 	parent := filepath.Dir(dir)
@@ -304,22 +323,31 @@ func (in *Installer) take(ctx context.Context, s Source, p place, o candidate, i
 	if err := os.Mkdir(content, 0o755); err != nil {
 		return Package{}, err
 	}
-	archiveSum, err := o.put(ctx, incoming, content)
-	if err != nil {
-		return Package{}, fmt.Errorf("version %s from %s: %w", version, p.name, err)
-	}
-	if _, err := mirror.Executable(content, s.Type); err != nil {
-		return Package{}, fmt.Errorf("version %s from %s: %w", version, p.name, err)
-	}
-	r := record{Archive: archiveSum, From: p.name, Stamp: o.stamp}
-	if r.Checksum, err = hashDir(content); err != nil {
-		return Package{}, err
+	r := record{From: p.name, Stamp: o.stamp}
+	if err := in.fill(ctx, need, o, incoming, &r); err != nil {
+		return Package{}, unverified(version, fmt.Errorf("version %s from %s: %w", version, p.name, err))
 	}
 	if err := in.commit(incoming, content, dir, r); err != nil {
 		return Package{}, err
 	}
-	in.log.Info("provider installed", "provider", s.String(), "version", version, "from", p.name, "checksum", r.Checksum)
-	return in.open(s, version, r)
+	in.log.Info("provider installed", "provider", need.source.String(), "version", version, "from", p.name, "checksum", r.Checksum)
+	return in.open(ctx, need, version, r)
+}
+
+// fill writes the content of a candidate below incoming and verifies it.
+func (in *Installer) fill(ctx context.Context, need Requirements, o candidate, incoming string, r *record) (err error) {
+	content := filepath.Join(incoming, "content")
+	if r.evidence, err = o.put(ctx, need, incoming, content); err != nil {
+		return err
+	}
+	if _, err := mirror.Executable(content, need.source.Type); err != nil {
+		return err
+	}
+	if r.Checksum, err = hashDir(content); err != nil {
+		return err
+	}
+	_, err = in.verify(ctx, need, o.version.String(), r)
+	return err
 }
 
 func withPrefix(hashes []string, prefix string) []string {
@@ -335,11 +363,16 @@ func (in *Installer) commit(incoming, content, dir string, r record) error {
 	if err := os.Rename(content, dir); err != nil {
 		return err
 	}
+	return writeRecord(dir, incoming, r)
+}
+
+// writeRecord replaces the record of the package in dir. It uses scratch, a directory on the same disk.
+func writeRecord(dir, scratch string, r record) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	tmp := filepath.Join(incoming, "record")
+	tmp := filepath.Join(scratch, ".record")
 	if err := os.WriteFile(tmp, append(data, '\n'), 0o644); err != nil {
 		return err
 	}

@@ -3,13 +3,8 @@ package provider
 import (
 	"archive/zip"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -17,14 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/ProtonMail/go-crypto/openpgp"
-	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"golang.org/x/mod/sumdb/dirhash"
 
 	"github.com/hykube/hykube/internal/provider/archive"
-	"github.com/hykube/hykube/internal/provider/registry"
 )
 
 const otherPlatform = "plan9_mips"
@@ -97,7 +88,7 @@ func TestInstallFromMirrorDirectory(t *testing.T) {
 	} {
 		t.Run(tc.why+" "+tc.constraint[:min(20, len(tc.constraint))], func(t *testing.T) {
 			in := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{t.TempDir(), dir}})
-			pkg, err := in.Install(t.Context(), cloud(), tc.constraint)
+			pkg, err := in.Install(t.Context(), cloud(), tc.constraint, Trust{})
 			if want, ok := strings.CutPrefix(tc.want, "!"); ok {
 				if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), in.config.MirrorDirs[0]+" or mirror directory ", ""), want) {
 					t.Fatalf("got %v, %v; want an error with %q", pkg, err, want)
@@ -120,7 +111,7 @@ func TestInstallFromMirrorDirectory(t *testing.T) {
 			if info, err := os.Stat(pkg.Executable); err != nil || info.Mode().Perm() != 0o755 {
 				t.Errorf("mode = %v, %v", info.Mode(), err)
 			}
-			again, err := in.Install(t.Context(), cloud(), tc.constraint)
+			again, err := in.Install(t.Context(), cloud(), tc.constraint, Trust{})
 			if err != nil || !reflect.DeepEqual(again, pkg) {
 				t.Errorf("again = %v, %v; want %v", again, err, pkg)
 			}
@@ -139,7 +130,7 @@ func TestInstallNotFound(t *testing.T) {
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			tc.config.Dir = t.TempDir()
-			_, err := NewInstaller(tc.config).Install(t.Context(), cloud(), "")
+			_, err := NewInstaller(tc.config).Install(t.Context(), cloud(), "", Trust{})
 			if _, ok := errors.AsType[*NotFoundError](err); !ok || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want a NotFoundError with %q", err, tc.want)
 			}
@@ -150,12 +141,12 @@ func TestInstallNotFound(t *testing.T) {
 func TestInstallRefusesWhatChanged(t *testing.T) {
 	dir := mirrorDir(t)
 	in := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{dir}})
-	unpacked, err := in.Install(t.Context(), cloud(), "1.2.0")
+	unpacked, err := in.Install(t.Context(), cloud(), "1.2.0", Trust{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(dir, "registry.example.com", "team", "cloud", "1.2.0", ourPlatform(), "terraform-provider-cloud_v1.2.0_x5"), []byte("changed!"))
-	_, err = in.Install(t.Context(), cloud(), "1.2.0")
+	_, err = in.Install(t.Context(), cloud(), "1.2.0", Trust{})
 	if _, ok := errors.AsType[*ChecksumError](err); !ok || !strings.Contains(err.Error(), "as another version") {
 		t.Errorf("mirror changed: %v, want a ChecksumError", err)
 	}
@@ -163,7 +154,7 @@ func TestInstallRefusesWhatChanged(t *testing.T) {
 		t.Errorf("what is installed was touched: %v", err)
 	}
 
-	packed, err := in.Install(t.Context(), cloud(), "1.0.0")
+	packed, err := in.Install(t.Context(), cloud(), "1.0.0", Trust{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +162,7 @@ func TestInstallRefusesWhatChanged(t *testing.T) {
 	if _, ok := errors.AsType[*ChecksumError](packed.Verify()); !ok {
 		t.Errorf("verify of a changed plugin: %v", packed.Verify())
 	}
-	_, err = in.Install(t.Context(), cloud(), "1.0.0")
+	_, err = in.Install(t.Context(), cloud(), "1.0.0", Trust{})
 	if _, ok := errors.AsType[*ChecksumError](err); !ok || !strings.Contains(err.Error(), "checksum mismatch") {
 		t.Errorf("install over a changed plugin: %v, want a ChecksumError", err)
 	}
@@ -179,7 +170,7 @@ func TestInstallRefusesWhatChanged(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(packed.Executable)); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := in.Install(t.Context(), cloud(), "1.0.0"); err != nil || !reflect.DeepEqual(again, packed) {
+	if again, err := in.Install(t.Context(), cloud(), "1.0.0", Trust{}); err != nil || !reflect.DeepEqual(again, packed) {
 		t.Errorf("after the removal: %v, %v; want %v", again, err, packed)
 	}
 }
@@ -195,7 +186,7 @@ func TestInstallRefusesHostileArchive(t *testing.T) {
 		t.Run(tc.why, func(t *testing.T) {
 			dir, dest := t.TempDir(), t.TempDir()
 			writeFile(t, filepath.Join(dir, "registry.example.com/team/cloud/terraform-provider-cloud_1.0.0_"+ourPlatform()+".zip"), tc.zip)
-			_, err := NewInstaller(InstallerConfig{Dir: dest, MirrorDirs: []string{dir}}).Install(t.Context(), cloud(), "")
+			_, err := NewInstaller(InstallerConfig{Dir: dest, MirrorDirs: []string{dir}}).Install(t.Context(), cloud(), "", Trust{})
 			if _, ok := errors.AsType[*archive.Error](err); !ok {
 				t.Errorf("got %v, want an archive.Error", err)
 			}
@@ -213,170 +204,10 @@ func TestInstallRefusesHostileArchive(t *testing.T) {
 	}
 	w.Close()
 	writeFile(t, filepath.Join(dir, "registry.example.com/team/cloud/terraform-provider-cloud_1.0.0_"+ourPlatform()+".zip"), b.Bytes())
-	_, err := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{dir}}).Install(t.Context(), cloud(), "")
+	_, err := NewInstaller(InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{dir}}).Install(t.Context(), cloud(), "", Trust{})
 	if err == nil || !strings.Contains(err.Error(), "has no file named terraform-provider-cloud") {
 		t.Errorf("another provider's package: %v", err)
 	}
-}
-
-// fakeRegistry is a registry of one provider over TLS, which can be told to misbehave.
-type fakeRegistry struct {
-	*httptest.Server
-	mu       sync.Mutex
-	requests []string
-	// flaky is the number of requests that are still answered with 503.
-	flaky        int
-	token        string
-	refuseTokens bool
-
-	key, signedBy *openpgp.Entity
-	zips          map[string][]byte // by version
-	sums          map[string]string // by version, when it is not that of the zip file
-	unsigned      bool
-	insecure      bool
-	platforms     []string
-}
-
-func newFakeRegistry(t *testing.T) *fakeRegistry {
-	t.Helper()
-	r := &fakeRegistry{key: newKey(t), zips: map[string][]byte{}, sums: map[string]string{}, platforms: []string{ourPlatform(), otherPlatform}}
-	r.signedBy = r.key
-	for _, v := range []string{"1.0.0", "1.1.0", "2.0.0"} {
-		r.zips[v] = zipPackage(t, v, "LICENSE")
-	}
-	r.Server = httptest.NewTLSServer(http.HandlerFunc(r.serve))
-	t.Cleanup(r.Close)
-	return r
-}
-
-func newKey(t *testing.T) *openpgp.Entity {
-	t.Helper()
-	k, err := openpgp.NewEntity("Publisher", "", "publisher@example.com", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func armored(k *openpgp.Entity) string {
-	var b bytes.Buffer
-	w, err := armor.Encode(&b, openpgp.PublicKeyType, nil)
-	if err == nil {
-		err = errors.Join(k.Serialize(w), w.Close())
-	}
-	if err != nil {
-		panic(err)
-	}
-	return b.String()
-}
-
-func (r *fakeRegistry) host() string { return strings.TrimPrefix(r.URL, "https://") }
-
-func (r *fakeRegistry) sumsFile(version string) []byte {
-	sum := r.sums[version]
-	if sum == "" {
-		raw := sha256.Sum256(r.zips[version])
-		sum = hex.EncodeToString(raw[:])
-	}
-	return fmt.Appendf(nil, "%s  other.zip\n%s  cloud_%s.zip\n", strings.Repeat("0", 64), sum, version)
-}
-
-func (r *fakeRegistry) serve(w http.ResponseWriter, req *http.Request) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.requests = append(r.requests, req.URL.Path)
-	if r.flaky > 0 {
-		r.flaky--
-		http.Error(w, "busy", http.StatusServiceUnavailable)
-		return
-	}
-	if (r.token != "" || r.refuseTokens) && !strings.HasPrefix(req.URL.Path, "/files/") && (r.refuseTokens || req.Header.Get("Authorization") != "Bearer "+r.token) {
-		http.Error(w, "who are you", http.StatusUnauthorized)
-		return
-	}
-	answer := func(v any) { _ = json.NewEncoder(w).Encode(v) }
-	type object = map[string]any
-	path := strings.TrimPrefix(req.URL.Path, "/v1/p/team/cloud/")
-	version := strings.TrimPrefix(req.URL.Query().Get("v"), "v")
-	switch {
-	case req.URL.Path == "/.well-known/terraform.json":
-		answer(object{"providers.v1": "/v1/p/", "modules.v1": "/v1/m/", "login.v1": object{"client": "x"}})
-	case path == "versions":
-		var list []any
-		for v := range r.zips {
-			var platforms []any
-			for _, p := range r.platforms {
-				goos, arch, _ := strings.Cut(p, "_")
-				platforms = append(platforms, object{"os": goos, "arch": arch})
-			}
-			list = append(list, object{"version": v, "protocols": []string{"5.0", "6.1"}, "platforms": platforms})
-		}
-		list = append(list, object{"version": "9.0.0", "protocols": []string{"4.0"}, "platforms": []any{}})
-		answer(object{"id": "team/cloud", "versions": list})
-	case strings.HasSuffix(path, "/download/"+runtime.GOOS+"/"+runtime.GOARCH):
-		v, _, _ := strings.Cut(path, "/")
-		base := r.URL
-		if r.insecure {
-			base = strings.Replace(base, "https:", "http:", 1)
-		}
-		d := object{
-			"filename": "cloud_" + v + ".zip", "download_url": base + "/files/zip?v=" + v + "&secret=hunter2",
-			"shasums_url": "/files/sums?v=" + v, "shasums_signature_url": "/files/sig?v=" + v,
-		}
-		if !r.unsigned {
-			d["signing_keys"] = object{"gpg_public_keys": []any{
-				object{"key_id": "1", "ascii_armor": armored(r.key)},
-			}}
-		}
-		answer(d)
-	case req.URL.Path == "/files/zip":
-		_, _ = w.Write(r.zips[version])
-	case req.URL.Path == "/files/sums":
-		_, _ = w.Write(r.sumsFile(version))
-	case req.URL.Path == "/files/sig":
-		if err := openpgp.DetachSign(w, r.signedBy, bytes.NewReader(r.sumsFile(version)), nil); err != nil {
-			panic(err)
-		}
-	case req.URL.Path == "/mirror/registry.example.com/team/cloud/index.json":
-		answer(object{"versions": object{"1.0.0": object{}, "1.1.0": object{}, "bogus": object{}}})
-	case req.URL.Path == "/mirror/registry.example.com/team/cloud/1.1.0.json":
-		raw := sha256.Sum256(r.zips["1.1.0"])
-		answer(object{"archives": object{
-			ourPlatform(): object{"url": "../../../../files/zip?v=1.1.0", "hashes": []string{"zh:" + hex.EncodeToString(raw[:])}},
-		}})
-	case req.URL.Path == "/mirror/registry.example.com/team/cloud/1.0.0.json":
-		answer(object{"archives": object{
-			ourPlatform(): object{"url": r.URL + "/files/zip?v=1.0.0", "hashes": []string{r.sums["h1"]}},
-		}})
-	default:
-		http.NotFound(w, req)
-	}
-}
-
-func (r *fakeRegistry) source(t *testing.T) Source {
-	t.Helper()
-	s, err := ParseSource(r.host() + "/team/cloud")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func (r *fakeRegistry) installer(t *testing.T) *Installer {
-	t.Helper()
-	return impatient(NewInstaller(InstallerConfig{Dir: t.TempDir(), DirectRegistry: true, HTTPClient: r.Client(),
-		Token: func(host string) string {
-			if host == r.host() {
-				return r.token
-			}
-			return ""
-		}}))
-}
-
-// impatient makes an installer retry without long pauses.
-func impatient(in *Installer) *Installer {
-	in.client = registry.New(registry.Config{HTTP: in.config.HTTPClient, Token: in.config.Token, Backoff: time.Millisecond})
-	return in
 }
 
 func TestInstallFromRegistry(t *testing.T) {
@@ -385,7 +216,7 @@ func TestInstallFromRegistry(t *testing.T) {
 	r.token = "s3cret"
 	r.flaky = 2
 	in := r.installer(t)
-	pkg, err := in.Install(t.Context(), r.source(t), "~> 1.0")
+	pkg, err := in.Install(t.Context(), r.source(t), "~> 1.0", Trust{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,11 +229,11 @@ func TestInstallFromRegistry(t *testing.T) {
 		t.Errorf("checksum %s, want %s as in Terraform's lock file (%v)", pkg.Checksum, want, err)
 	}
 	before := len(r.requests)
-	if _, err := in.Install(t.Context(), r.source(t), "1.1.0"); err != nil || len(r.requests) != before {
+	if _, err := in.Install(t.Context(), r.source(t), "1.1.0", Trust{}); err != nil || len(r.requests) != before {
 		t.Errorf("an exact version that is installed asked the registry: %v, %v", r.requests[before:], err)
 	}
 	r.Close()
-	if again, err := in.Install(t.Context(), r.source(t), "~> 1.0"); err != nil || !reflect.DeepEqual(again, pkg) {
+	if again, err := in.Install(t.Context(), r.source(t), "~> 1.0", Trust{}); err != nil || !reflect.DeepEqual(again, pkg) {
 		t.Errorf("without the registry: %v, %v; want what is installed", again, err)
 	}
 }
@@ -420,9 +251,9 @@ func TestInstallFromRegistryRefuses(t *testing.T) {
 		{"a package that is not the one on the signed list", func(_ *testing.T, r *fakeRegistry) { r.sums["2.0.0"] = strings.Repeat("ab", 32) }, "",
 			is(new(*ChecksumError)), "checksum mismatch"},
 		{"a list that somebody else has signed", func(t *testing.T, r *fakeRegistry) { r.signedBy = newKey(t) }, "",
-			is(new(*registry.SignatureError)), "signed by none of the keys"},
+			is(new(*SignatureError)), "signed by none of the trusted keys"},
 		{"a package that nobody has signed", func(_ *testing.T, r *fakeRegistry) { r.unsigned = true }, "",
-			is(new(*registry.SignatureError)), "cannot verify it"},
+			is(new(*SignatureError)), "cannot verify it"},
 		{"a download that is not over TLS", func(_ *testing.T, r *fakeRegistry) { r.insecure = true }, "",
 			nil, "not https"},
 		{"a version that is not there", nil, "~> 7.0", is(new(*VersionError)), "has 2.0.0, 1.1.0, 1.0.0; change the constraint"},
@@ -441,7 +272,7 @@ func TestInstallFromRegistryRefuses(t *testing.T) {
 			if tc.spoil != nil {
 				tc.spoil(t, r)
 			}
-			pkg, err := in.Install(t.Context(), r.source(t), tc.constraint)
+			pkg, err := in.Install(t.Context(), r.source(t), tc.constraint, Trust{})
 			if err == nil {
 				t.Fatalf("installed %v", pkg)
 			}
@@ -464,7 +295,7 @@ func TestInstallFromRegistryRefuses(t *testing.T) {
 		r := newFakeRegistry(t)
 		s := r.source(t)
 		s.Type = "nothing"
-		_, err := r.installer(t).Install(t.Context(), s, "")
+		_, err := r.installer(t).Install(t.Context(), s, "", Trust{})
 		if _, ok := errors.AsType[*NotFoundError](err); !ok || !strings.Contains(err.Error(), "no such provider in registry "+r.host()) {
 			t.Errorf("got %v, want a NotFoundError", err)
 		}
@@ -485,16 +316,16 @@ func TestInstallFromNetworkMirror(t *testing.T) {
 		return NewInstaller(InstallerConfig{Dir: t.TempDir(), NetworkMirror: r.URL + "/mirror/", HTTPClient: r.Client()})
 	}
 	for constraint, want := range map[string]string{"": "1.1.0", "< 1.1": "1.0.0"} {
-		if pkg, err := newInstaller().Install(t.Context(), cloud(), constraint); err != nil || pkg.Version != want {
+		if pkg, err := newInstaller().Install(t.Context(), cloud(), constraint, Trust{}); err != nil || pkg.Version != want || pkg.Verification.KnownFrom != FromMirror {
 			t.Errorf("constraint %q: %v, %v; want %s", constraint, pkg, err, want)
 		}
 	}
 	r.sums["h1"] = "h1:" + strings.Repeat("A", 43) + "="
-	_, err = newInstaller().Install(t.Context(), cloud(), "1.0.0")
+	_, err = newInstaller().Install(t.Context(), cloud(), "1.0.0", Trust{})
 	if _, ok := errors.AsType[*ChecksumError](err); !ok {
 		t.Errorf("wrong h1: %v, want a ChecksumError", err)
 	}
-	_, err = NewInstaller(InstallerConfig{Dir: t.TempDir(), NetworkMirror: "http://mirror.example.com/"}).Install(t.Context(), cloud(), "")
+	_, err = NewInstaller(InstallerConfig{Dir: t.TempDir(), NetworkMirror: "http://mirror.example.com/"}).Install(t.Context(), cloud(), "", Trust{})
 	if err == nil || !strings.Contains(err.Error(), "https") {
 		t.Errorf("a mirror without TLS: %v", err)
 	}
@@ -506,7 +337,7 @@ func TestInstallAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if pkg, err := in.Install(t.Context(), cloud(), "~> 1.0"); err != nil || pkg.Version != "1.2.0" {
+			if pkg, err := in.Install(t.Context(), cloud(), "~> 1.0", Trust{}); err != nil || pkg.Version != "1.2.0" {
 				t.Errorf("got %v, %v", pkg, err)
 			}
 		})

@@ -20,6 +20,8 @@ type Package struct {
 	Executable string
 	// Checksum is Terraform's h1 hash of the executable's directory, computed at the installation.
 	Checksum string
+	// Verification is what vouches for the package.
+	Verification Verification
 	// Grants are the grants of the Provider object.
 	Grants contain.Grants
 }

@@ -2,8 +2,13 @@ package provider
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,9 +34,9 @@ type place struct {
 type candidate struct {
 	version   versions.Version
 	platforms []string
-	// put writes the verified content to a directory. It returns the SHA-256 checksum of the archive, or "" if there
-	// was none. It may leave files in scratch.
-	put func(ctx context.Context, scratch, content string) (string, error)
+	// put writes the content to a directory. It returns what is known about the origin of the content. It may leave files
+	// in scratch.
+	put func(ctx context.Context, need Requirements, scratch, content string) (evidence, error)
 	// hash and stamp are set for mirror directories. hash returns the h1 hash of the content. stamp changes whenever
 	// the content may have changed.
 	hash  func() (string, error)
@@ -100,8 +105,13 @@ func (in *Installer) fromMirror(o *candidate, p mirror.Package, s Source) {
 	if p.Packed {
 		o.stamp = stamp(p.Path)
 		o.hash = func() (string, error) { return dirhash.HashZip(p.Path, dirhash.Hash1) }
-		o.put = func(ctx context.Context, _, content string) (string, error) {
-			return "", unpack(ctx, p.Path, content, s)
+		o.put = func(ctx context.Context, need Requirements, scratch, content string) (e evidence, err error) {
+			if e.Signed, err = mirrorSums(p, s); err != nil {
+				return e, err
+			}
+			// The file may change while it is read, so the server verifies and unpacks a copy.
+			e.Archive, err = in.fetch(ctx, need, scratch, content, func(f *os.File) (string, error) { return copyFile(p.Path, f) })
+			return e, err
 		}
 		return
 	}
@@ -115,7 +125,44 @@ func (in *Installer) fromMirror(o *candidate, p mirror.Package, s Source) {
 		}
 		return hashDir(dir)
 	}
-	o.put = func(_ context.Context, _, content string) (string, error) { return "", mirror.Copy(p.Path, content) }
+	o.put = func(_ context.Context, _ Requirements, _, content string) (evidence, error) {
+		return evidence{}, mirror.Copy(p.Path, content)
+	}
+}
+
+// mirrorSums returns the publisher's signed list of checksums beside a packed package, or nil without one.
+func mirrorSums(p mirror.Package, s Source) (*registry.SignedSums, error) {
+	list := filepath.Join(filepath.Dir(p.Path), fmt.Sprintf("terraform-provider-%s_%s_SHA256SUMS", s.Type, p.Version))
+	sums, err := os.ReadFile(list)
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	sig, err := os.ReadFile(list + ".sig")
+	if err != nil {
+		return nil, ignoreMissing(err)
+	}
+	return &registry.SignedSums{From: "mirror", Filename: filepath.Base(p.Path), Sums: sums, Signature: sig}, nil
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// copyFile copies a file and returns its SHA-256 checksum.
+func copyFile(path string, into *os.File) (string, error) {
+	from, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(into, sum), from); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // stamp identifies the content of a file by its size and time, without reading it.
@@ -149,41 +196,37 @@ func (in *Installer) networkCandidates(ctx context.Context, base string, s Sourc
 			continue
 		}
 		// A network mirror lists platforms only per version. Until then, assume that it has this platform.
-		out = append(out, candidate{version: v, platforms: []string{in.platform}, put: func(ctx context.Context, scratch, content string) (string, error) {
-			return in.fromNetworkMirror(ctx, m, name, s, scratch, content)
+		out = append(out, candidate{version: v, platforms: []string{in.platform}, put: func(ctx context.Context, need Requirements, scratch, content string) (evidence, error) {
+			return in.fromNetworkMirror(ctx, m, name, need, scratch, content)
 		}})
 	}
 	return out, nil
 }
 
-func (in *Installer) fromNetworkMirror(ctx context.Context, m *registry.Mirror, version string, s Source, scratch, content string) (string, error) {
+func (in *Installer) fromNetworkMirror(ctx context.Context, m *registry.Mirror, version string, need Requirements, scratch, content string) (e evidence, err error) {
 	archives, err := m.Archives(ctx, version)
 	if err != nil {
-		return "", err
+		return e, err
 	}
 	a, ok := archives[in.platform]
 	if !ok {
-		var platforms []string
-		for p := range archives {
-			platforms = append(platforms, p)
-		}
-		slices.Sort(platforms)
-		return "", &PlatformError{Version: version, Platform: in.platform, Available: platforms, Searched: "the network mirror"}
+		return e, &PlatformError{Version: version, Platform: in.platform, Available: slices.Sorted(maps.Keys(archives)), Searched: "the network mirror"}
 	}
-	sum, err := in.fetch(ctx, s, scratch, content, func(f *os.File) (string, error) { return m.Download(ctx, a, f) })
+	e.Hashes = a.Hashes
+	e.Archive, err = in.fetch(ctx, need, scratch, content, func(f *os.File) (string, error) { return m.Download(ctx, a, f) })
 	if err != nil {
-		return "", err
+		return e, err
 	}
 	if h1 := withPrefix(a.Hashes, "h1:"); len(h1) > 0 {
 		got, err := hashDir(content)
 		if err != nil {
-			return "", err
+			return e, err
 		}
 		if !slices.Contains(h1, got) {
-			return "", &ChecksumError{What: "package from the network mirror", Want: h1[0], Got: got, Remedy: "ask the operator of the mirror"}
+			return e, &ChecksumError{What: "package from the network mirror", Want: h1[0], Got: got, Remedy: "ask the operator of the mirror"}
 		}
 	}
-	return sum, nil
+	return e, nil
 }
 
 func (in *Installer) originCandidates(ctx context.Context, s Source) ([]candidate, error) {
@@ -195,17 +238,14 @@ func (in *Installer) originCandidates(ctx context.Context, s Source) ([]candidat
 	if err != nil {
 		return nil, err
 	}
-	goos, goarch, _ := strings.Cut(in.platform, "_")
 	var out []candidate
 	for _, entry := range list {
 		v, err := versions.ParseVersion(entry.Version)
 		if err != nil || !supportsProtocol(entry.Protocols) {
 			continue
 		}
-		o := candidate{version: v, put: func(ctx context.Context, scratch, content string) (string, error) {
-			return in.fetch(ctx, s, scratch, content, func(f *os.File) (string, error) {
-				return origin.Download(ctx, entry.Version, goos, goarch, f)
-			})
+		o := candidate{version: v, put: func(ctx context.Context, need Requirements, scratch, content string) (evidence, error) {
+			return in.fromOrigin(ctx, origin, entry.Version, need, scratch, content)
 		}}
 		for _, p := range entry.Platforms {
 			o.platforms = append(o.platforms, p.OS+"_"+p.Arch)
@@ -213,6 +253,20 @@ func (in *Installer) originCandidates(ctx context.Context, s Source) ([]candidat
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+func (in *Installer) fromOrigin(ctx context.Context, origin *registry.Origin, version string, need Requirements, scratch, content string) (e evidence, err error) {
+	goos, goarch, _ := strings.Cut(in.platform, "_")
+	offer, err := origin.Offer(ctx, version, goos, goarch)
+	if err != nil {
+		return e, err
+	}
+	if _, err := need.signer(version, in.platform, &offer.Signed); err != nil { // before a download of a stranger's file
+		return e, err
+	}
+	e.Signed = &offer.Signed
+	e.Archive, err = in.fetch(ctx, need, scratch, content, func(f *os.File) (string, error) { return offer.Download(ctx, f) })
+	return e, err
 }
 
 // supportsProtocol reports whether one of the protocols is 5 or 6. It returns true if the registry does not list
@@ -224,7 +278,7 @@ func supportsProtocol(protocols []string) bool {
 }
 
 // fetch downloads an archive, verifies it, and unpacks the same open file.
-func (in *Installer) fetch(ctx context.Context, s Source, scratch, content string, download func(*os.File) (string, error)) (string, error) {
+func (in *Installer) fetch(ctx context.Context, need Requirements, scratch, content string, download func(*os.File) (string, error)) (string, error) {
 	f, err := os.OpenFile(filepath.Join(scratch, "package.zip"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err
@@ -238,5 +292,8 @@ func (in *Installer) fetch(ctx context.Context, s Source, scratch, content strin
 	if err != nil {
 		return "", err
 	}
-	return sum, unpack(ctx, f.Name(), content, s)
+	if err := need.beforeUnpack(sum); err != nil {
+		return "", err
+	}
+	return sum, unpack(ctx, f.Name(), content, need.source)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
 
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/provider/plugin"
 	"github.com/hykube/hykube/internal/schema"
@@ -30,8 +31,9 @@ type PoolConfig struct {
 	// StopTimeout is the time that Close waits for running calls after it told the providers to stop; 0 means five
 	// seconds.
 	StopTimeout time.Duration
-	// MaxProcesses is the maximum number of processes; 0 means 64. Further callers wait for an idle process, so a
-	// caller must not hold a lease while it waits for another.
+	// MaxProcesses is the maximum number of processes with leases; 0 means 64. The namespaces share them fairly, and
+	// further callers wait. So a caller must not hold a lease while it waits for another of its namespace. The pool ends
+	// idle processes to stay within the number.
 	MaxProcesses int
 	// MaxCalls is the number of calls after which a process is replaced once its leases are released; 0 means 10,000.
 	// Plugins built with HashiCorp's framework leak some 11 KiB per call.
@@ -57,10 +59,12 @@ type Pool struct {
 	stopStarts context.CancelFunc
 	running    sync.WaitGroup // goroutines of all processes
 
+	// slots limits the processes with leases.
+	slots *fair.Slots
+
 	mu sync.Mutex
-	// changed is closed and replaced when a process ends or becomes idle.
-	changed chan struct{}
-	// current maps keys to the processes that Acquire may return. all also contains processes that are ending.
+	// current maps keys to the processes that Acquire may return, including those that wait for a slot. all contains
+	// the processes that were started, including those that are ending.
 	current map[processKey]*process
 	all     map[*process]struct{}
 	// schemas caches the schemas by package checksum.
@@ -88,6 +92,8 @@ func unconfigured(pkg Package) processKey {
 type Configuration struct {
 	// Key identifies the configuration. Requests with equal keys share a process while their values are equal.
 	Key string
+	// Namespace is the namespace whose share of the pool the request uses; "" means that of the server itself.
+	Namespace string
 	// Config conforms to the schema of the provider's configuration; cty.NilVal means an empty configuration. Acquire
 	// removes the marks.
 	Config cty.Value
@@ -123,7 +129,7 @@ func NewPool(c PoolConfig) *Pool {
 		c.Containment = contain.New(contain.Config{})
 	}
 	p := &Pool{
-		config: c, launcher: plugin.NewLauncher(c.Containment), changed: make(chan struct{}),
+		config: c, launcher: plugin.NewLauncher(c.Containment), slots: fair.New(c.MaxProcesses),
 		current: map[processKey]*process{}, all: map[*process]struct{}{}, schemas: map[string]*schema.Provider{},
 	}
 	p.starts, p.stopStarts = context.WithCancel(context.Background())
@@ -197,7 +203,7 @@ func (p *Pool) Schema(ctx context.Context, pkg Package) (*schema.Provider, error
 	if known != nil {
 		return known, nil
 	}
-	l, err := p.acquire(ctx, pkg, unconfigured(pkg), cty.NilVal)
+	l, err := p.acquire(ctx, pkg, unconfigured(pkg), "", cty.NilVal)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +214,9 @@ func (p *Pool) Schema(ctx context.Context, pkg Package) (*schema.Provider, error
 // ValidateConfig makes the provider validate a configuration without configuring the provider. The diagnostics are the
 // provider's; err means that the validation itself failed.
 func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value) ([]*tfprotov6.Diagnostic, error) {
-	l, err := p.acquire(ctx, pkg, unconfigured(pkg), cty.NilVal)
+	ctx, cancel := context.WithTimeout(ctx, p.config.ConfigureTimeout)
+	defer cancel()
+	l, err := p.acquire(ctx, pkg, unconfigured(pkg), "", cty.NilVal)
 	if err != nil {
 		return nil, err
 	}
@@ -228,121 +236,14 @@ func (p *Pool) ValidateConfig(ctx context.Context, pkg Package, config cty.Value
 // is none. It returns a *diag.Failure with diagnostics if the provider rejects the configuration. It returns a
 // *CrashError if the process cannot be started, a *ChecksumError if its files changed, and ErrClosed after Close.
 func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Lease, error) {
-	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, grants: pkg.Grants.Key(), configured: true, key: c.Key, brief: c.Ephemeral}, c.Config)
+	return p.acquire(ctx, pkg, processKey{checksum: pkg.Checksum, grants: pkg.Grants.Key(), configured: true, key: c.Key, brief: c.Ephemeral}, c.Namespace, c.Config)
 }
 
 // Unconfigured returns a lease of an unconfigured process, which suffices for schemas, validation and functions. It
-// returns the errors of Acquire.
+// returns the errors of Acquire. All namespaces use the same process, which counts for the server itself. So a caller
+// with a lease may wait for it, as for a function in the arguments of a resource.
 func (p *Pool) Unconfigured(ctx context.Context, pkg Package) (*Lease, error) {
-	return p.acquire(ctx, pkg, unconfigured(pkg), cty.NilVal)
-}
-
-func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, config cty.Value) (*Lease, error) {
-	if config != cty.NilVal {
-		config, _ = config.UnmarkDeep()
-	}
-	for {
-		proc, changed, err := p.take(pkg, key, config)
-		if err != nil {
-			return nil, err
-		}
-		if proc == nil {
-			select {
-			case <-changed:
-				continue
-			case <-ctx.Done():
-				return nil, fmt.Errorf("wait for a free provider process (all %d are in use): %w", p.config.MaxProcesses, context.Cause(ctx))
-			}
-		}
-		select {
-		case <-proc.ready:
-		case <-ctx.Done():
-			p.releaseLease(proc)
-			return nil, fmt.Errorf("wait for provider %q to start: %w", pkg.Source, context.Cause(ctx))
-		}
-		if proc.err != nil {
-			p.releaseLease(proc)
-			return nil, proc.err
-		}
-		select {
-		case <-proc.plugin.Exited(): // the process's goroutine may not have noticed it yet
-			p.mu.Lock()
-			p.retire(proc)
-			p.release(proc)
-			p.mu.Unlock()
-			continue
-		default:
-		}
-		return &Lease{Server: proc.server, Schema: proc.schema, pool: p, process: proc}, nil
-	}
-}
-
-// take returns the process for a key, starting it if necessary, and adds a lease. If the pool is full, it returns nil
-// and a channel that closes when the caller should try again.
-func (p *Pool) take(pkg Package, key processKey, config cty.Value) (*process, <-chan struct{}, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil, nil, ErrClosed
-	}
-	if proc := p.current[key]; proc != nil {
-		if sameConfig(proc.config, config) && !p.reachedMaxCalls(proc) {
-			proc.leases++
-			proc.idleSince++
-			return proc, nil, nil
-		}
-		p.retire(proc) // it ends when its leases are released; the next process starts in parallel
-	}
-	if len(p.all) >= p.config.MaxProcesses {
-		p.evict()
-		return nil, p.changed, nil
-	}
-	proc := &process{pkg: pkg, key: key, config: config, leases: 1, ready: make(chan struct{}), retired: make(chan struct{})}
-	p.current[key] = proc
-	p.all[proc] = struct{}{}
-	p.running.Go(func() { p.run(proc) })
-	return proc, nil, nil
-}
-
-// reachedMaxCalls reports whether a process has made its maximum number of calls.
-func (p *Pool) reachedMaxCalls(proc *process) bool {
-	select {
-	case <-proc.ready:
-		return proc.err == nil && proc.server.Made() >= p.config.MaxCalls
-	default:
-		return false
-	}
-}
-
-func sameConfig(a, b cty.Value) bool {
-	if a == cty.NilVal || b == cty.NilVal {
-		return a == cty.NilVal && b == cty.NilVal
-	}
-	return a.RawEquals(b)
-}
-
-// evict ends the process with the longest idle time, if there is one.
-func (p *Pool) evict() {
-	var oldest *process
-	for _, proc := range p.current {
-		if proc.leases == 0 && (oldest == nil || proc.idle.Before(oldest.idle)) {
-			oldest = proc
-		}
-	}
-	if oldest != nil {
-		p.retire(oldest)
-	}
-}
-
-// retire removes a process from the current ones. It ends with its last lease.
-func (p *Pool) retire(proc *process) {
-	if p.current[proc.key] == proc {
-		delete(p.current, proc.key)
-	}
-	proc.retiring = true
-	if proc.leases == 0 {
-		proc.retireOnce.Do(func() { close(proc.retired) })
-	}
+	return p.acquire(ctx, pkg, unconfigured(pkg), "", cty.NilVal)
 }
 
 // stopUnwanted tells a provider to stop if all its leases are unwanted.
@@ -357,47 +258,6 @@ func (p *Pool) stopUnwanted(proc *process) {
 		defer cancel()
 		proc.stopGracefully(ctx)
 	})
-}
-
-func (p *Pool) releaseLease(proc *process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.release(proc)
-}
-
-// release removes a lease.
-func (p *Pool) release(proc *process) {
-	proc.leases--
-	if proc.leases > 0 {
-		p.stopUnwanted(proc)
-		return
-	}
-	proc.idle = time.Now()
-	proc.idleSince++
-	p.notify()
-	if proc.retiring || p.closed || p.reachedMaxCalls(proc) {
-		p.retire(proc)
-		return
-	}
-	after, mark := p.config.IdleTimeout, proc.idleSince
-	if !proc.key.configured || proc.key.brief {
-		after = min(after, briefIdle)
-	}
-	if proc.timer != nil {
-		proc.timer.Stop() // successive calls must not accumulate timers
-	}
-	proc.timer = time.AfterFunc(after, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if proc.leases == 0 && proc.idleSince == mark {
-			p.retire(proc)
-		}
-	})
-}
-
-func (p *Pool) notify() {
-	close(p.changed)
-	p.changed = make(chan struct{})
 }
 
 // Close stops all providers and ends their processes. Running calls may finish until the stop timeout or the end of
@@ -436,7 +296,7 @@ func (p *Pool) Close(ctx context.Context) error {
 		err = errors.New("stop providers: some calls did not end in time and were interrupted; after the next start, Hykube reads the resources that they changed")
 		p.mu.Lock()
 		for proc := range p.all {
-			proc.retireOnce.Do(func() { close(proc.retired) })
+			proc.end()
 		}
 		p.mu.Unlock()
 		<-done

@@ -258,7 +258,7 @@ func TestPoolLimit(t *testing.T) {
 	b := acquire(t, p, pkg, Configuration{Key: "b"})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := p.Acquire(ctx, pkg, Configuration{Key: "c"}); err == nil || !strings.Contains(err.Error(), "all 2 are in use") {
+	if _, err := p.Acquire(ctx, pkg, Configuration{Key: "c"}); err == nil || !strings.Contains(err.Error(), "wait for a free provider process (of 2") {
 		t.Fatalf("a third process: %v, want to wait", err)
 	}
 	got := make(chan error, 1)

@@ -61,7 +61,9 @@ func packageAt(t *testing.T, s Source, version, exe string) Package {
 // newPool is a pool that is closed with the test, which then must have left no child.
 func newPool(t *testing.T, c PoolConfig, env ...string) *Pool {
 	t.Helper()
-	c.Containment = contain.New(contain.Config{Environ: append(os.Environ(), env...)})
+	if c.Containment == nil {
+		c.Containment = contain.New(contain.Config{Environ: append(os.Environ(), env...)})
+	}
 	p := NewPool(c)
 	t.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/provider/plugin"
 	"github.com/hykube/hykube/internal/provider/protocol"
@@ -41,11 +41,17 @@ type process struct {
 	server *protocol.Client
 	schema *schema.Provider
 
-	// retired is closed when the process must end.
-	retired    chan struct{}
-	retireOnce sync.Once
+	// retired is closed when the process must end; see end.
+	retired chan struct{}
+	// stopStart ends the context of the start; nil if the process was not started.
+	stopStart context.CancelFunc
 
-	leases int
+	// slot is the slot of a process with leases, which counts for namespace. It is nil while the leases wait for it.
+	slot      *fair.Slot
+	namespace string
+	// granted is closed when the process gets its slot.
+	granted chan struct{}
+	leases  int
 	// unwanted is the number of leases whose calls are no longer wanted.
 	unwanted int
 	// stopped is true after the provider was told to stop.
@@ -58,10 +64,39 @@ type process struct {
 	timer *time.Timer
 }
 
-// run starts a process and waits until it ends.
-func (p *Pool) run(proc *process) {
+// begun reports whether the process was started, perhaps without success.
+func (proc *process) begun() bool { return proc.stopStart != nil }
+
+// isReady reports whether the start has succeeded or failed.
+func (proc *process) isReady() bool { return closed(proc.ready) }
+
+// ended reports whether the process must end or has ended.
+func (proc *process) ended() bool { return closed(proc.retired) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// end makes the process end, also during its start.
+func (proc *process) end() {
+	if proc.ended() {
+		return
+	}
+	close(proc.retired)
+	if proc.begun() {
+		proc.stopStart()
+	}
+}
+
+// run starts a process and waits until it ends. ctx is the context of the start.
+func (p *Pool) run(ctx context.Context, proc *process) {
 	log := p.config.Logger.With("provider", proc.pkg.Source.String(), "version", proc.pkg.Version)
-	proc.err = p.start(p.starts, proc)
+	proc.err = p.start(ctx, proc)
 	if proc.err != nil {
 		if proc.plugin != nil {
 			proc.plugin.Stop(0)
@@ -73,7 +108,7 @@ func (p *Pool) run(proc *process) {
 	close(proc.ready)
 	select {
 	case <-proc.plugin.Exited():
-		log.Warn("provider process ended by itself; it is started again when it is needed", "pid", proc.plugin.PID())
+		log.Warn("provider process ended by itself; it is started again when it is needed", "pid", proc.plugin.PID(), "reason", proc.plugin.ExitState())
 		p.mu.Lock()
 		p.retire(proc)
 		p.mu.Unlock()
@@ -90,7 +125,6 @@ func (p *Pool) forget(proc *process) {
 	defer p.mu.Unlock()
 	p.retire(proc)
 	delete(p.all, proc)
-	p.notify()
 }
 
 // start starts and configures a process.

@@ -47,5 +47,8 @@ func ParseSource(s string) (Source, error) {
 	if p.IsBuiltIn() {
 		return Source{}, fmt.Errorf("parse provider source %q: it is a part of Terraform itself and can't be installed%s", s, want)
 	}
+	if host, _, _ := strings.Cut(string(p.Hostname), ":"); strings.HasSuffix(host, ".") { // the same host for DNS, another one for rules
+		return Source{}, fmt.Errorf("parse provider source %q: its host ends with a dot%s", s, want)
+	}
 	return Source{Hostname: string(p.Hostname), Namespace: p.Namespace, Type: p.Type}, nil
 }

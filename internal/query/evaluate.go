@@ -60,7 +60,7 @@ type consoleEvaluator struct {
 }
 
 func (ev *consoleEvaluator) evaluate(ctx context.Context, text string) (cty.Value, diag.Diagnostics, error) {
-	expr, diags := lang.ParseExpression(text, "", lang.ExpressionOptions{Functions: ev.Functions(), Namespace: ev.Home, Bare: true})
+	expr, diags := lang.ParseExpression(text, "", lang.ExpressionOptions{Functions: ev.Functions(), Namespace: ev.Home, Bare: true, Budget: lang.BudgetOf(ctx)})
 	if diag.HasErrors(diags) {
 		return cty.NilVal, diags, nil
 	}
@@ -76,7 +76,7 @@ func (ev *consoleEvaluator) evaluate(ctx context.Context, text string) (cty.Valu
 	if len(ev.diags) > 0 {
 		return cty.NilVal, append(diags, ev.diags...), nil
 	}
-	v, more := expr.With(lang.EvaluationContext{Done: ctx.Done()}).Evaluate(func(a lang.Address) (cty.Value, bool) { v, ok := ev.values[a]; return v, ok }, cty.NilVal)
+	v, more := expr.With(lang.EvaluationContext{Budget: lang.BudgetOf(ctx)}).Evaluate(func(a lang.Address) (cty.Value, bool) { v, ok := ev.values[a]; return v, ok }, cty.NilVal)
 	return v, append(diags, more...), nil
 }
 

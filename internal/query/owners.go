@@ -14,14 +14,15 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Owners maps the existing resources of a type to the objects that manage them.
+// Owners maps the existing resources of a type to the objects that manage them, also those of other Providers with the
+// same source.
 type Owners struct {
-	byIdentity map[string][]owner
-	byID       map[string][]owner
+	byIdentity map[string][]Owner
+	byID       map[string][]Owner
 }
 
-// owner is an object and the identity of its resource.
-type owner struct {
+// Owner is an object and the identity of its resource.
+type Owner struct {
 	Object v1alpha1.ObjectReference
 	// Config is the name of the ProviderConfig of the object's resource. It is empty without a ProviderConfig.
 	Config   string
@@ -29,28 +30,29 @@ type owner struct {
 }
 
 // ownersOf reads the records of a type in all namespaces, since no resource should have two owners.
-func ownersOf(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
-	o := &Owners{byIdentity: map[string][]owner{}, byID: map[string][]owner{}}
-	for rec, err := range l.Instances(ctx, "") {
+func ownersOf(ctx context.Context, src *scope.Sources, provider string, t *instance.Type) (*Owners, error) {
+	o := &Owners{byIdentity: map[string][]Owner{}, byID: map[string][]Owner{}}
+	for rec, err := range src.Ledger.Instances(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Provider != provider || rec.Mode != "" && rec.Mode != v1alpha1.ModeManaged {
+		if !src.Catalog.SameSource(rec.Provider, provider) || rec.Mode != "" && rec.Mode != v1alpha1.ModeManaged {
 			continue
 		}
-		o.add(rec.Object, &rec.State, t)
+		o.Add(rec.Object, &rec.State, t)
 		for i := range rec.Deposed {
-			o.add(rec.Object, &rec.Deposed[i].State, t)
+			o.Add(rec.Object, &rec.Deposed[i].State, t)
 		}
 	}
 	return o, nil
 }
 
-func (o *Owners) add(object v1alpha1.ObjectReference, s *ledger.State, t *instance.Type) {
+// Add adds an object with the state of its resource.
+func (o *Owners) Add(object v1alpha1.ObjectReference, s *ledger.State, t *instance.Type) {
 	if s.Type != t.Name || !s.Exists() {
 		return
 	}
-	own := owner{Object: object, Config: s.ProviderConfig}
+	own := Owner{Object: object, Config: s.ProviderConfig}
 	if t.Identity != nil && s.IdentityVersion == t.Identity.Version && len(s.Identity) > 0 {
 		own.identity = Canonical(s.Identity)
 		o.byIdentity[own.identity] = append(o.byIdentity[own.identity], own)
@@ -64,12 +66,12 @@ func (o *Owners) add(object v1alpha1.ObjectReference, s *ledger.State, t *instan
 type OwnersByType map[[2]string]*Owners
 
 // Of returns the owners of a type.
-func (m *OwnersByType) Of(ctx context.Context, l *ledger.Ledger, provider string, t *instance.Type) (*Owners, error) {
+func (m *OwnersByType) Of(ctx context.Context, src *scope.Sources, provider string, t *instance.Type) (*Owners, error) {
 	of := [2]string{provider, t.Name}
 	if found := (*m)[of]; found != nil {
 		return found, nil
 	}
-	found, err := ownersOf(ctx, l, provider, t)
+	found, err := ownersOf(ctx, src, provider, t)
 	if err != nil {
 		return nil, err
 	}
@@ -102,14 +104,14 @@ func IdIn(attributes json.RawMessage) string {
 
 // Find returns the owners of a resource by its identity. If the resource or an owner has no identity, Find compares
 // their IDs.
-func (o *Owners) Find(identity, id string) []owner {
+func (o *Owners) Find(identity, id string) []Owner {
 	if own := o.byIdentity[identity]; len(own) > 0 && identity != "" {
 		return own
 	}
 	if id == "" {
 		return nil
 	}
-	var out []owner
+	var out []Owner
 	for _, own := range o.byID[id] {
 		if identity == "" || own.identity == "" {
 			out = append(out, own)
@@ -135,7 +137,7 @@ func Canonical(raw json.RawMessage) string {
 func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
 	if s.owners == nil {
 		var err error
-		if s.owners, err = ownersOf(ctx, s.Ledger, s.Entry.Name, s.of); err != nil {
+		if s.owners, err = ownersOf(ctx, s.Sources, s.Entry.Name, s.of); err != nil {
 			return err
 		}
 	}

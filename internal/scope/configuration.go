@@ -37,16 +37,13 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 			return nil, configurationError(r.Entry, cfg, err)
 		}
 	} else if r.Entry.TakesConfiguration() {
-		// The provider may find credentials by itself, such as those of the machine. No object guards them, so the scope
-		// requires the right to use the default ProviderConfig.
-		if err := s.mayUse(ctx, r.Ref.Namespace, v1alpha1.DefaultProviderConfig); err != nil {
-			return nil, configurationError(r.Entry, nil, err)
-		}
+		return nil, s.unconfigured(ctx, r)
 	}
 	conf, err := s.Configuration(ctx, r.Entry, cfg)
 	if err != nil {
 		return nil, configurationError(r.Entry, cfg, err)
 	}
+	conf.Namespace = r.Ref.Namespace
 	l.Known = conf.Config.IsWhollyKnown()
 	done, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, as)
 	if err != nil {
@@ -64,17 +61,39 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 	return l, nil
 }
 
+// unconfigured returns the error for a provider that takes a configuration, in a namespace without a ProviderConfig for
+// it. The provider would find credentials by itself, such as those of the machine, and no right would guard them.
+func (s *Scope) unconfigured(ctx context.Context, r *resource.Resource) error {
+	name := r.Entry.Name
+	for _, free := range []string{name, v1alpha1.DefaultProviderConfig} {
+		cfg, err := s.config(ctx, r.Ref.Namespace, free)
+		if err != nil {
+			return err
+		}
+		if cfg == nil {
+			name = free
+			break
+		}
+	}
+	return &diag.Failure{Operation: "configure provider", Diagnostics: diag.Diagnostics{{
+		Severity: v1alpha1.SeverityError, Summary: "No ProviderConfig for the provider", Address: ProviderConfigAddress + name,
+		Detail: fmt.Sprintf("The provider %[1]q takes a configuration, and the namespace %[2]q has no ProviderConfig for it. Create one. "+
+			"spec.config has the provider's arguments, which kubectl hykube provider schema %[1]s --config lists: "+
+			`echo '{"apiVersion":"hykube.io/v1alpha1","kind":"ProviderConfig","metadata":{"name":%[3]q},"spec":{"provider":%[1]q,"config":{}}}' | kubectl create -n %[2]s -f -`,
+			r.Entry.Name, r.Ref.Namespace, name),
+	}}}
+}
+
 // ProviderConfigAddress is the prefix of the address of a diagnostic about a ProviderConfig.
 const ProviderConfigAddress = "ProviderConfig/"
 
 // configurationError returns the *diag.Failure for a provider that could not be configured. Its diagnostic is about the
-// ProviderConfig, which may be nil, so that all its resources report the same problem. It keeps the kind of a transient
-// failure.
+// ProviderConfig, so that all its resources report the same problem. cfg is nil for a provider that takes no
+// configuration. It keeps the kind of a transient failure.
 func configurationError(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error) error {
-	operation := fmt.Sprintf("configure provider %q without a ProviderConfig (there is none named %q or %q)", e.Name, v1alpha1.DefaultProviderConfig, e.Name)
-	address := ""
+	operation, address := fmt.Sprintf("configure provider %q", e.Name), ""
 	if cfg != nil {
-		operation = fmt.Sprintf("configure provider %q with ProviderConfig %q", e.Name, cfg.Name)
+		operation += fmt.Sprintf(" with ProviderConfig %q", cfg.Name)
 		address = ProviderConfigAddress + cfg.Name
 	}
 	f := &diag.Failure{Operation: operation, Cause: err}
@@ -100,7 +119,7 @@ func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 	var missing []lang.Address
 	conf, err := s.Catalog.Configuration(ctx, e, cfg, catalog.Sources{
 		Secret: func(ctx context.Context, name, key string) ([]byte, error) {
-			value, err := s.Configs.Secret(ctx, cfg.Namespace, name, key)
+			value, err := s.Configs.Secret(s.onBehalf(ctx), cfg.Namespace, name, key)
 			s.noteSecretText(string(value))
 			return value, err
 		},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
@@ -28,7 +29,7 @@ func (s *Scope) ephemeral(ctx context.Context, addr lang.Address) (cty.Value, bo
 		return cty.NilVal, false, fmt.Errorf("ephemeral resources depend on each other in a cycle: %s; remove one of the references", cycleText(s.openChain, addr))
 	}
 	if len(s.openChain) == 0 { // otherwise the outermost call holds the lock
-		s.opening.Lock()
+		fair.Lock(ctx, &s.opening)
 		defer s.opening.Unlock()
 	}
 	s.mu.Lock()
@@ -88,7 +89,7 @@ func (s *Scope) openResource(ctx context.Context, r *resource.Resource, addr lan
 			p.Release()
 		}
 	}()
-	e := &instance.Ephemeral{Name: r.Address.Type, Schema: r.Schema, Provider: p.ProviderServer, Deferral: s.planned != nil}
+	e := &instance.Ephemeral{Name: r.Address.Type, Schema: r.Schema, Provider: p.ProviderServer, Deferral: s.planned != nil, Audit: s.Recorder(r, p.ConfigName())}
 	mark := func(v cty.Value) cty.Value { return lang.MarkSensitive(r.Schema.Block, v).Mark(lang.Ephemeral) }
 	later := mark(e.Unopened(config))
 	if !Known(config) {

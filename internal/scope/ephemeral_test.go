@@ -180,6 +180,7 @@ func TestEphemeralResourceThatCannotBeClosed(t *testing.T) {
 	}
 	w.Config(nil)
 	w.Forbidden["team/providerconfigs/default"] = true
+	s = w.NewScope(w.Plan(), "team", nil)
 	if _, _, err := s.Value(t.Context(), token("a")); err == nil {
 		t.Error("a ProviderConfig was used by somebody who may not")
 	} else if _, ok := errors.AsType[*scope.ForbiddenError](err); !ok {

@@ -96,8 +96,7 @@ func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (o
 	if self, err = l.Scope.guarded(l.Ctx, own.In(l.Scope.namespace), self); err != nil {
 		return false, err
 	}
-	at := l.Scope.EvaluationContext(r)
-	at.Done = l.Ctx.Done()
+	at := l.Scope.EvaluationContext(l.Ctx, r)
 	open, err = resource.Holds(r, which, at, l.Resolve, self)
 	if l.Err != nil {
 		return open, l.Unresolved(resource.CheckReferences(r, which))
@@ -114,8 +113,7 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 	if diag.HasErrors(parsed.ConfigDiagnostics) {
 		return cty.NilVal, &diag.Failure{Operation: "read spec", Diagnostics: slices.Clone(parsed.ConfigDiagnostics)}
 	}
-	at := l.Scope.EvaluationContext(r)
-	at.Done = l.Ctx.Done()
+	at := l.Scope.EvaluationContext(l.Ctx, r)
 	v, diags := parsed.Config.With(at).Evaluate(l.Resolve)
 	l.Scope.NoteSecretAttributes(r.Schema.Block, v)
 	if l.Err != nil {

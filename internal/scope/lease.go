@@ -7,10 +7,13 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/session"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // DataSource returns the data source of an object with its provider.
@@ -34,8 +37,24 @@ type Lease struct {
 
 // configFor returns the ProviderConfig of a resource: the one in its lifecycle; else "default", if it belongs to the
 // resource's provider; else the one with the provider's name; else nil.
-func (a *Sources) configFor(ctx context.Context, r *resource.Resource) (*v1alpha1.ProviderConfig, error) {
-	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, r.Ref.Namespace, name) })
+func (s *Scope) configFor(ctx context.Context, r *resource.Resource) (*v1alpha1.ProviderConfig, error) {
+	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return s.config(ctx, r.Ref.Namespace, name) })
+}
+
+// config returns a ProviderConfig, or nil if there is none. The scope reads each only once, so that all resources of a
+// plan are planned with the same.
+func (s *Scope) config(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	fair.Lock(ctx, &s.readingConfig)
+	defer s.readingConfig.Unlock()
+	if cfg, ok := s.configs[key]; ok {
+		return cfg, nil
+	}
+	cfg, err := s.Configs.Get(ctx, namespace, name)
+	if err == nil {
+		s.configs[key] = cfg
+	}
+	return cfg, err
 }
 
 // configOf is like configFor, but reads ProviderConfigs with get. get returns nil if no ProviderConfig has the name.
@@ -67,10 +86,10 @@ func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderCon
 func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.State, wanted bool, as session.LimitMode) (*Lease, error) {
 	var cfg *v1alpha1.ProviderConfig
 	var err error
-	if wanted || !rec.Exists() {
+	if wanted || !rec.Exists() || appliedWithoutConfig(r, rec) {
 		cfg, err = s.configFor(ctx, r)
 	} else if rec.ProviderConfig != "" {
-		if cfg, err = s.Configs.Get(ctx, r.Ref.Namespace, rec.ProviderConfig); err == nil && cfg == nil {
+		if cfg, err = s.config(ctx, r.Ref.Namespace, rec.ProviderConfig); err == nil && cfg == nil {
 			err = fmt.Errorf("the ProviderConfig %q, which the resource was applied with, no longer exists; create it again", rec.ProviderConfig)
 		}
 	}
@@ -90,8 +109,14 @@ func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.Sta
 	if l.Session, err = s.acquireWith(ctx, r, cfg, as); err != nil {
 		return nil, err
 	}
-	l.Provider = l.Session.ProviderServer
+	l.Provider, l.Audit = l.Session.ProviderServer, s.Recorder(r, l.ConfigName())
 	return l, nil
+}
+
+// appliedWithoutConfig reports whether an earlier version of the server applied the resource without a ProviderConfig.
+// Hykube destroys it with the one that it would be applied with.
+func appliedWithoutConfig(r *resource.Resource, rec *ledger.State) bool {
+	return rec.Exists() && rec.ProviderConfig == "" && r.Entry.TakesConfiguration()
 }
 
 // begins reports whether a resource would start to use a ProviderConfig, which may be nil, that is being deleted. Only

@@ -18,7 +18,8 @@ import (
 type Lookup struct {
 	scope   *Scope
 	configs *ProviderConfigs
-	// checked holds the names of the ProviderConfigs that were checked. Missing checks each only once.
+	// checked holds the names of the ProviderConfigs that were checked, and "provider " with the name of each provider
+	// without one. Missing checks each only once.
 	checked map[string]bool
 }
 
@@ -35,11 +36,15 @@ func (a *Sources) Lookup(ctx context.Context, po *v1alpha1.Plan) *Lookup {
 func (l *Lookup) Missing(ctx context.Context, r *resource.Resource) diag.Diagnostics {
 	var diags diag.Diagnostics
 	parsed := r.Parse()
-	broken := func(ref lang.Reference) bool { return outside(ref) && l.isBroken(ctx, ref) }
-	if !diag.HasErrors(parsed.Invalid) && slices.ContainsFunc(parsed.References, broken) {
+	if !diag.HasErrors(parsed.Invalid) && l.Broken(ctx, parsed.References) {
 		diags = l.missing(ctx, r, parsed)
 	}
 	return l.scope.MaskAll(append(diags, l.missingConfig(ctx, r)...))
+}
+
+// Broken reports whether a reference to an object outside of the plan cannot be read, or lacks the attribute or key.
+func (l *Lookup) Broken(ctx context.Context, refs []lang.Reference) bool {
+	return slices.ContainsFunc(refs, func(ref lang.Reference) bool { return outside(ref) && l.isBroken(ctx, ref) })
 }
 
 // outside reports whether a reference is to an object that no plan of the namespace manages. It returns false for
@@ -70,7 +75,7 @@ func (l *Lookup) missing(ctx context.Context, r *resource.Resource, parsed *reso
 		}
 		return cty.DynamicVal, true // v.Err holds the error
 	}
-	at := l.scope.EvaluationContext(r)
+	at := l.scope.EvaluationContext(ctx, r)
 	_, diags := parsed.Config.With(at).Evaluate(resolve)
 	for _, e := range parsed.LifecycleExpressions {
 		_, more := e.With(at).Evaluate(resolve, cty.DynamicVal)
@@ -97,6 +102,13 @@ func (l *Lookup) missingConfig(ctx context.Context, r *resource.Resource) diag.D
 	})
 	if _, absent := errors.AsType[*AbsentError](err); absent {
 		return diag.Of(err)
+	}
+	if err == nil && cfg == nil && r.Entry.TakesConfiguration() {
+		if l.checked["provider "+r.Entry.Name] {
+			return nil
+		}
+		l.checked["provider "+r.Entry.Name] = true
+		return diag.Of(l.scope.unconfigured(ctx, r))
 	}
 	if err != nil || cfg == nil || l.checked[cfg.Name] {
 		return nil

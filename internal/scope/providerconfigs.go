@@ -65,7 +65,7 @@ func (s *ProviderConfigs) lookup(name string) (*ProviderConfigRef, error) {
 // ForResource returns the ProviderConfig of a resource, or the recorded one if wanted is false. It returns nil if there
 // is none. It does not report the reason, since acquiring the provider does.
 func (s *ProviderConfigs) ForResource(r *resource.Resource, rec *ledger.Instance, wanted bool) (*ProviderConfigRef, error) {
-	if !wanted && rec.Exists() {
+	if !wanted && rec.Exists() && !appliedWithoutConfig(r, &rec.State) {
 		if rec.ProviderConfig == "" {
 			return nil, nil
 		}

@@ -78,19 +78,32 @@ func (s *Scope) mayRefer(ctx context.Context, addr lang.Address) error {
 	if addr.Namespace != "" || addr.Stored() || addr.Mode == v1alpha1.ModeAction {
 		return nil
 	}
-	for _, provider := range s.Catalog.ProvidersOf(addr.Mode, addr.Type) {
-		group := v1alpha1.ProviderGroup(provider)
-		plural, err := s.Objects.Plural(v1alpha1.ObjectReference{
-			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: s.namespace, Name: addr.Name,
-		})
-		if err != nil {
-			return err
-		}
-		if err := s.MayRead(ctx, store.Right{Namespace: s.namespace, Group: group, Resource: plural, Name: addr.Name}); err != nil {
+	rights, err := s.RightsTo(s.namespace, addr)
+	if err != nil {
+		return err
+	}
+	for _, right := range rights {
+		if err := s.MayRead(ctx, right); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// RightsTo returns the right to get a resource, for each provider with its type. The resource need not exist.
+func (a *Sources) RightsTo(namespace string, addr lang.Address) ([]store.Right, error) {
+	var rights []store.Right
+	for _, provider := range a.Catalog.ProvidersOf(addr.Mode, addr.Type) {
+		group := v1alpha1.ProviderGroup(provider)
+		plural, err := a.Objects.Plural(v1alpha1.ObjectReference{
+			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.Name,
+		})
+		if err != nil {
+			return nil, err
+		}
+		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: group, Resource: plural, Name: addr.Name})
+	}
+	return rights, nil
 }
 
 // mayUse returns a *ForbiddenError if the plan's requester or approver may not use a ProviderConfig.

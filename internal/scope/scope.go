@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 
 	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Scope provides the values for expressions. It is safe for concurrent use, and all resources of a plan can share it.
@@ -36,8 +37,9 @@ type Scope struct {
 	providerFunctions func() lang.Functions
 	// Decoder decodes the referenced resources.
 	Decoder *resource.Decoder
-	// plan is the plan whose expressions are evaluated; nil without one.
+	// plan is the plan whose expressions are evaluated; nil without one. who is the requester; nil without one.
 	plan *v1alpha1.Plan
+	who  *v1alpha1.Identity
 	// Home is the namespace of the evaluated object; empty for the scope's own.
 	Home string
 	// openChain lists the ephemeral resources that are being opened; each depends on the next.
@@ -51,6 +53,9 @@ type scopeCache struct {
 	mu sync.Mutex
 	// data caches the ConfigMaps and Secrets that the scope has read.
 	data map[lang.Address]cty.Value
+	// configs caches the ProviderConfigs; nil means that there is none of the name. readingConfig guards it.
+	configs       map[types.NamespacedName]*v1alpha1.ProviderConfig
+	readingConfig sync.Mutex
 	// open holds the values of the open ephemeral resources.
 	open map[lang.Address]cty.Value
 	// Secrets holds the secret texts that providers receive and may quote.
@@ -77,9 +82,9 @@ func (a *Sources) NewScope(po *v1alpha1.Plan, namespace string, planned func(lan
 // ScopeOf is NewScope for a user without a plan.
 func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func(lang.Address) (cty.Value, bool)) *Scope {
 	return &Scope{
-		Sources: a, requester: a.askerOf(who), namespace: namespace, planned: planned,
+		Sources: a, requester: a.askerOf(who), who: who, namespace: namespace, planned: planned,
 		providerFunctions: sync.OnceValue(a.providerFunctions), Decoder: resource.NewDecoder(a.Catalog),
-		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
+		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, configs: map[types.NamespacedName]*v1alpha1.ProviderConfig{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
 	}
 }
 
@@ -87,9 +92,9 @@ func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func
 func (s *Scope) Functions() lang.Functions { return s.providerFunctions() }
 
 // EvaluationContext returns the context in which the expressions of an object are evaluated. During planning, it leaves
-// values open that only the apply defines.
-func (s *Scope) EvaluationContext(r *resource.Resource) lang.EvaluationContext {
-	m := lang.EvaluationContext{Functions: s.Functions()}
+// values open that only the apply defines. The evaluation ends with ctx.
+func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) lang.EvaluationContext {
+	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx)}
 	if s.plan == nil {
 		return m
 	}
@@ -232,7 +237,7 @@ func (s *Scope) Keys(ctx context.Context, addr lang.Address) (cty.Value, error) 
 	if err := s.MayRead(ctx, store.Right{Namespace: namespace, Resource: resource, Name: addr.Name}); err != nil {
 		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 	}
-	data, err := read(ctx, namespace, addr.Name)
+	data, err := read(s.onBehalf(ctx), namespace, addr.Name)
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("%s: %w", addr, err)
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/google/go-cmp/cmp"
@@ -154,30 +156,48 @@ func TestScopeAsksForRightsOnce(t *testing.T) {
 	}
 }
 
+// TestScopeReadsAProviderConfigOnce leases the provider of many resources, as a plan does.
+func TestScopeReadsAProviderConfigOnce(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.ProviderConfigs["team/test"] = &v1alpha1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "test"}, Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
+	s := w.NewScope(w.Plan(), "team", nil)
+	for i := range 20 {
+		r := w.Put(fmt.Sprintf("test-thing/%d", i), nil, nil)
+		l, err := s.Lease(t.Context(), r, &ledger.State{}, true, session.SlotAndRate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Release()
+	}
+	if want := 2; w.ConfigReads != want { // "default" and "test"
+		t.Errorf("%d reads of ProviderConfigs, want %d", w.ConfigReads, want)
+	}
+}
+
 // What reads the clock or chance is left open while a plan is made, and is the same for all attempts at a step of it.
 func TestMoment(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	po := w.Plan()
 	po.CreationTimestamp = metav1.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)
 	thing, other := w.Put("test-thing/a", nil, nil), w.Put("test-thing/b", nil, nil)
-	ignoreFunctions := cmpopts.IgnoreFields(lang.EvaluationContext{}, "Functions")
+	ignoreFunctions := cmpopts.IgnoreFields(lang.EvaluationContext{}, "Functions", "Budget")
 	nothing := func(lang.Address) (cty.Value, bool) { return cty.NilVal, false }
-	if got, want := w.NewScope(po, "team", nothing).EvaluationContext(thing), (lang.EvaluationContext{Planned: po.CreationTimestamp.Time}); !cmp.Equal(got, want, ignoreFunctions) {
+	if got, want := w.NewScope(po, "team", nothing).EvaluationContext(t.Context(), thing), (lang.EvaluationContext{Planned: po.CreationTimestamp.Time}); !cmp.Equal(got, want, ignoreFunctions) {
 		t.Errorf("while planning: %+v", got)
 	}
 	po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, At: new(metav1.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC))}
-	first := w.NewScope(po, "team", nil).EvaluationContext(thing)
-	if again := w.NewScope(po, "team", nil).EvaluationContext(thing); !cmp.Equal(again, first, ignoreFunctions) || !first.Applied.Equal(po.Status.Approval.At.Time) || first.Seed == "" {
+	first := w.NewScope(po, "team", nil).EvaluationContext(t.Context(), thing)
+	if again := w.NewScope(po, "team", nil).EvaluationContext(t.Context(), thing); !cmp.Equal(again, first, ignoreFunctions) || !first.Applied.Equal(po.Status.Approval.At.Time) || first.Seed == "" {
 		t.Errorf("first %+v, then %+v", first, again)
 	}
-	if of := w.NewScope(po, "team", nil).EvaluationContext(other); of.Seed == first.Seed {
+	if of := w.NewScope(po, "team", nil).EvaluationContext(t.Context(), other); of.Seed == first.Seed {
 		t.Error("two objects have the same seed")
 	}
 	po.UID = "plan-2"
-	if next := w.NewScope(po, "team", nil).EvaluationContext(thing); next.Seed == first.Seed {
+	if next := w.NewScope(po, "team", nil).EvaluationContext(t.Context(), thing); next.Seed == first.Seed {
 		t.Error("two plans have the same seed")
 	}
-	if got := w.ScopeOf(po.Status.RequestedBy, "team", nil).EvaluationContext(thing); !cmp.Equal(got, lang.EvaluationContext{}, ignoreFunctions) {
+	if got := w.ScopeOf(po.Status.RequestedBy, "team", nil).EvaluationContext(t.Context(), thing); !cmp.Equal(got, lang.EvaluationContext{}, ignoreFunctions) {
 		t.Errorf("without a plan: %+v", got)
 	}
 }

@@ -4,7 +4,9 @@
 package scope
 
 import (
+	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/schema"
@@ -20,7 +22,8 @@ func (a *Sources) Block(addr lang.Address) *schema.Block {
 	return nil
 }
 
-// Sources holds the sources for the values of expressions and the configurations of providers. All fields are required.
+// Sources holds the sources for the values of expressions and the configurations of providers. All fields but
+// Index and Record are required.
 type Sources struct {
 	Objects store.Objects
 	Configs store.Configs
@@ -29,6 +32,10 @@ type Sources struct {
 	Policies store.Policies
 	Catalog  *catalog.Catalog
 	Ledger   *ledger.Ledger
+	// Index makes plans independent of the number of objects; nil makes each plan read all objects of its namespace.
+	Index *index.Index
 	// Sessions configures the providers.
 	Sessions *session.Pool
+	// Record records the calls to providers that may change something; nil records nothing.
+	Record audit.RecordFunc
 }

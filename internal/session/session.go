@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/provider"
 )
 
@@ -152,6 +153,7 @@ func NewPool(c *catalog.Catalog) *Pool {
 // Wait waits for the limits of the ProviderConfig that key identifies. The caller must call done after its provider
 // call.
 func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, mode LimitMode) (done func(), err error) {
+	defer fair.Pause(ctx)()
 	if mode == RateOnly {
 		return func() {}, p.limits.waitForRate(ctx, key, spec)
 	}
@@ -161,6 +163,7 @@ func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, mode
 // Start acquires a configured process for a plan. plan is nil for a query. The caller must call the returned release
 // function.
 func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configuration, plan *v1alpha1.Plan) (tfprotov6.ProviderServer, func(), error) {
+	defer fair.Pause(ctx)()
 	server, release, err := p.Source(ctx, e, conf)
 	if err != nil || p.Track == nil {
 		return server, release, err

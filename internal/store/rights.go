@@ -31,6 +31,9 @@ type Right struct {
 	Resource string
 	// Name is the name of one object. It is empty for all objects of the namespace.
 	Name string
+	// Unnamed is true for the right to an object that manages a resource with the ID or identity of an import. Messages
+	// name neither the object nor its namespace, because the user may not be able to read it.
+	Unnamed bool
 }
 
 // UseOf returns the right to use a ProviderConfig. An empty name means all ProviderConfigs of the namespace.
@@ -56,7 +59,11 @@ func (r Right) String() string {
 	if r.Verb == VerbUse {
 		return fmt.Sprintf("%s the ProviderConfig %q", r.Verb, r.Name)
 	}
-	return r.Verb + " " + r.Target()
+	text := r.Verb + " " + r.Target()
+	if r.Unnamed {
+		text += " on another object that manages a resource with the same ID or identity"
+	}
+	return text
 }
 
 // Asker checks the rights of one user. It first checks the right to all objects of a namespace. It remembers each
@@ -135,14 +142,21 @@ func (a *Asker) Missing(ctx context.Context, rights []Right) ([]Right, error) {
 }
 
 // ListRights returns rights in one line, as in: create sim-networks.sim.hykube.io, update ... in the namespace "prod".
-// All rights must be of one namespace.
+// All rights must be of one namespace, except those to unnamed objects, which it lists last.
 func ListRights(rights []Right) string {
-	if len(rights) == 0 {
-		return ""
+	var texts, unnamed []string
+	namespace := ""
+	for _, r := range rights {
+		if r.Unnamed {
+			unnamed = append(unnamed, r.String())
+			continue
+		}
+		texts, namespace = append(texts, r.String()), r.Namespace
 	}
-	texts := make([]string, len(rights))
-	for i, r := range rights {
-		texts[i] = r.String()
+	slices.Sort(unnamed)
+	unnamed = slices.Compact(unnamed) // their number would reveal how many objects there are
+	if len(texts) == 0 {
+		return strings.Join(unnamed, ", ")
 	}
-	return fmt.Sprintf("%s in the namespace %q", strings.Join(texts, ", "), rights[0].Namespace)
+	return strings.Join(append([]string{fmt.Sprintf("%s in the namespace %q", strings.Join(texts, ", "), namespace)}, unnamed...), ", ")
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
@@ -42,7 +43,7 @@ func OpenCertificates(dir string, hosts []string, now time.Time) (*Certificates,
 	if c.clientCA, err = loadAuthority(dir, "client-ca", "hykube-client-ca", now); err != nil {
 		return nil, err
 	}
-	_, err = c.Renew(now)
+	_, err = c.Renew(now, false)
 	return c, err
 }
 
@@ -58,13 +59,14 @@ func (c *Certificates) ClientCA() string { return filepath.Join(c.dir, "client-c
 // ServerCA returns the PEM of the authority for the serving certificate.
 func (c *Certificates) ServerCA() []byte { return c.serverCA.certPEM }
 
-// Renew replaces the serving certificate if it expires soon or lacks one of the server's addresses.
-func (c *Certificates) Renew(now time.Time) (renewed bool, err error) {
+// Renew replaces the serving certificate if it expires soon or lacks one of the server's addresses, or if replace is
+// true.
+func (c *Certificates) Renew(now time.Time, replace bool) (renewed bool, err error) {
 	pair, err := readPair(c.ServingCert(), c.ServingKey())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, fmt.Errorf("read serving certificate: %w", err)
 	}
-	if err == nil && c.servingCertGood(pair.cert, now) {
+	if err == nil && !replace && c.servingCertGood(pair.cert, now) {
 		return false, nil
 	}
 	template := &x509.Certificate{
@@ -106,20 +108,39 @@ func (c *Certificates) servingCertGood(cert *x509.Certificate, now time.Time) bo
 // adminName is the name of the cluster, user and context in the administrator's kubeconfig.
 const adminName = "hykube"
 
+// AdminLifetime is the default lifetime of the administrator's certificate. It is short, because a certificate cannot be
+// revoked.
+const AdminLifetime = 7 * 24 * time.Hour
+
+// AdminPath returns the path of the administrator's kubeconfig in a data directory.
+func AdminPath(dataDir string) string { return filepath.Join(dataDir, "admin.kubeconfig") }
+
+// Admin describes the administrator's kubeconfig.
+type Admin struct {
+	// Path is the path of the kubeconfig.
+	Path string
+	// ServerURL is the URL of the server; empty keeps the URL in an existing kubeconfig.
+	ServerURL string
+	// Lifetime is the lifetime of a new certificate.
+	Lifetime time.Duration
+	// Replace replaces the certificate also if it is valid long enough.
+	Replace bool
+}
+
 // WriteKubeconfig writes the kubeconfig (mode 0600) of the first administrator, with a client certificate in the group
-// system:masters. From an existing file, it keeps a certificate that is valid long enough, and the user's other
-// settings, such as the context's namespace.
-func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) error {
-	config, err := clientcmd.LoadFromFile(path)
+// system:masters. From an existing file, it keeps a certificate while a third of its lifetime is left, and the user's
+// other settings, such as the context's namespace. It does not touch a file that needs no change.
+func (c *Certificates) WriteKubeconfig(a Admin, now time.Time) error {
+	config, err := clientcmd.LoadFromFile(a.Path)
 	if err != nil {
 		config = clientcmdapi.NewConfig()
 	}
-	certPEM, keyPEM, ok := c.currentAdmin(config.AuthInfos[adminName], now)
-	if !ok {
+	certPEM, keyPEM, ok := c.currentAdmin(config.AuthInfos[adminName], a.Lifetime, now)
+	if !ok || a.Replace {
 		certPEM, keyPEM, err = issue(&x509.Certificate{
 			Subject:     pkix.Name{CommonName: "hykube:admin", Organization: []string{user.SystemPrivilegedGroup}},
 			NotBefore:   now.Add(-backdate),
-			NotAfter:    now.Add(certificateLifetime),
+			NotAfter:    now.Add(a.Lifetime),
 			KeyUsage:    x509.KeyUsageDigitalSignature,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}, c.clientCA)
@@ -127,7 +148,13 @@ func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) er
 			return fmt.Errorf("create administrator's certificate: %w", err)
 		}
 	}
-	config.Clusters[adminName] = &clientcmdapi.Cluster{Server: serverURL, CertificateAuthorityData: c.serverCA.certPEM}
+	if known := config.Clusters[adminName]; a.ServerURL == "" && known != nil {
+		a.ServerURL = known.Server
+	}
+	if a.ServerURL == "" {
+		return fmt.Errorf("read the server's address from %s: it has none; name it with --server", a.Path)
+	}
+	config.Clusters[adminName] = &clientcmdapi.Cluster{Server: a.ServerURL, CertificateAuthorityData: c.serverCA.certPEM}
 	config.AuthInfos[adminName] = &clientcmdapi.AuthInfo{ClientCertificateData: certPEM, ClientKeyData: keyPEM}
 	if config.Contexts[adminName] == nil {
 		config.Contexts[adminName] = &clientcmdapi.Context{Namespace: "default"}
@@ -137,23 +164,61 @@ func (c *Certificates) WriteKubeconfig(path, serverURL string, now time.Time) er
 		config.CurrentContext = adminName
 	}
 	data, err := clientcmd.Write(*config)
-	if err == nil {
-		err = atomicfile.Write(path, data, 0o600)
-	}
 	if err != nil {
+		return fmt.Errorf("write kubeconfig: %w", err)
+	}
+	if info, err := os.Stat(a.Path); err == nil && info.Mode().Perm() == 0o600 {
+		if old, err := os.ReadFile(a.Path); err == nil && bytes.Equal(old, data) {
+			return nil
+		}
+	}
+	if err := atomicfile.Write(a.Path, data, 0o600); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil
 }
 
-// currentAdmin returns the administrator's certificate in an existing kubeconfig, if it is valid long enough.
-func (c *Certificates) currentAdmin(admin *clientcmdapi.AuthInfo, now time.Time) (certPEM, keyPEM []byte, ok bool) {
+// currentAdmin returns the administrator's certificate in an existing kubeconfig, if at least a third of lifetime is left
+// and at most all of it.
+func (c *Certificates) currentAdmin(admin *clientcmdapi.AuthInfo, lifetime time.Duration, now time.Time) (certPEM, keyPEM []byte, ok bool) {
 	if admin == nil {
 		return nil, nil, false
 	}
 	pair, err := parsePair(admin.ClientCertificateData, admin.ClientKeyData)
-	if err != nil || pair.cert.CheckSignatureFrom(c.clientCA.cert) != nil || !now.Add(renewBefore).Before(pair.cert.NotAfter) {
+	if err != nil || pair.cert.CheckSignatureFrom(c.clientCA.cert) != nil {
+		return nil, nil, false
+	}
+	if left := pair.cert.NotAfter.Sub(now); left < lifetime/3 || left > lifetime {
 		return nil, nil, false
 	}
 	return admin.ClientCertificateData, admin.ClientKeyData, true
+}
+
+// RenewAdmin renews the certificate in the administrator's kubeconfig of a data directory. The server need not run.
+// It fails if there are no authorities.
+func RenewAdmin(dataDir string, a Admin, now time.Time) error {
+	server, client, err := readAuthorities(dataDir)
+	if err != nil {
+		return err
+	}
+	a.Replace = true
+	return (&Certificates{serverCA: server, clientCA: client}).WriteKubeconfig(a, now)
+}
+
+// Expiry returns when certificates expire, by their names.
+func (c *Certificates) Expiry(kubeconfig string) (map[string]time.Time, error) {
+	serving, err := readPair(c.ServingCert(), c.ServingKey())
+	if err != nil {
+		return nil, fmt.Errorf("read serving certificate: %w", err)
+	}
+	expiry := map[string]time.Time{
+		"serving": serving.cert.NotAfter, "server authority": c.serverCA.cert.NotAfter, "client authority": c.clientCA.cert.NotAfter,
+	}
+	if config, err := clientcmd.LoadFromFile(kubeconfig); err == nil && config.AuthInfos[adminName] != nil {
+		admin := config.AuthInfos[adminName]
+		if pair, err := parsePair(admin.ClientCertificateData, admin.ClientKeyData); err == nil {
+			expiry["administrator"] = pair.cert.NotAfter
+		}
+	}
+	return expiry, nil
 }

@@ -67,18 +67,22 @@ func TestServingCertificate(t *testing.T) {
 	}
 }
 
+func admin(path, url string) access.Admin {
+	return access.Admin{Path: path, ServerURL: url, Lifetime: access.AdminLifetime}
+}
+
 func TestKubeconfig(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "admin.kubeconfig")
 	c := openCerts(t, filepath.Join(dir, "tls"), time.Now())
-	if err := c.WriteKubeconfig(path, "https://127.0.0.1:1", time.Now()); err != nil {
+	if err := c.WriteKubeconfig(admin(path, "https://127.0.0.1:1"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	first, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.WriteKubeconfig(path, "https://127.0.0.1:2", time.Now()); err != nil {
+	if err := c.WriteKubeconfig(admin(path, "https://127.0.0.1:2"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	second, err := clientcmd.BuildConfigFromFlags("", path)
@@ -106,7 +110,7 @@ func TestKubeconfig(t *testing.T) {
 	if err := clientcmd.WriteToFile(*worked, path); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.WriteKubeconfig(path, "https://127.0.0.1:3", time.Now()); err != nil {
+	if err := c.WriteKubeconfig(admin(path, "https://127.0.0.1:3"), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	kept, err := clientcmd.LoadFromFile(path)
@@ -116,12 +120,92 @@ func TestKubeconfig(t *testing.T) {
 	if kept.Contexts["hykube"].Namespace != "shop" || kept.AuthInfos["carol"] == nil || !bytes.Equal(kept.AuthInfos["hykube"].ClientCertificateData, first.CertData) || kept.Clusters["hykube"].Server != "https://127.0.0.1:3" {
 		t.Errorf("a restart keeps namespace %q, carol %t", kept.Contexts["hykube"].Namespace, kept.AuthInfos["carol"] != nil)
 	}
-	if err := c.WriteKubeconfig(path, "https://127.0.0.1:2", time.Now().Add(300*24*time.Hour)); err != nil {
+	if err := c.WriteKubeconfig(admin(path, "https://127.0.0.1:2"), time.Now().Add(300*24*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	third, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil || bytes.Equal(first.CertData, third.CertData) {
 		t.Errorf("near its end the certificate stays: %v", err)
+	}
+}
+
+// TestAdministratorsCertificate has a kubeconfig of one moment, and writes it again at another one.
+func TestAdministratorsCertificate(t *testing.T) {
+	const day = 24 * time.Hour
+	now := time.Now()
+	for name, test := range map[string]struct {
+		first, then time.Duration // lifetimes
+		later       time.Duration
+		replace     bool
+		otherCA     bool
+		same        bool
+	}{
+		"a restart keeps it":                    {first: 7 * day, then: 7 * day, later: day, same: true},
+		"two thirds are over":                   {first: 7 * day, then: 7 * day, later: 5 * day},
+		"it expired while the server was off":   {first: 7 * day, then: 7 * day, later: 70 * day},
+		"an older version gave it a year":       {first: 365 * day, then: 7 * day, later: day},
+		"a shorter lifetime":                    {first: 7 * day, then: day, later: time.Hour},
+		"the authority is another":              {first: 7 * day, then: 7 * day, later: day, otherCA: true},
+		"an administrator asked for a rotation": {first: 7 * day, then: 7 * day, later: day, replace: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "admin.kubeconfig")
+			if err := openCerts(t, filepath.Join(dir, "tls"), now).WriteKubeconfig(access.Admin{Path: path, ServerURL: "https://127.0.0.1:1", Lifetime: test.first}, now); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.otherCA {
+				remove(t, filepath.Join(dir, "tls", "client-ca.crt"))
+				remove(t, filepath.Join(dir, "tls", "client-ca.key"))
+			}
+			at := now.Add(test.later)
+			again := access.Admin{Path: path, ServerURL: "https://127.0.0.1:1", Lifetime: test.then, Replace: test.replace}
+			if err := openCerts(t, filepath.Join(dir, "tls"), at).WriteKubeconfig(again, at); err != nil {
+				t.Fatal(err)
+			}
+			after, err := os.Stat(path)
+			if err != nil || os.SameFile(before, after) != test.same {
+				t.Errorf("the same file: %t, want %t: %v", !test.same, test.same, err)
+			}
+			config, err := clientcmd.BuildConfigFromFlags("", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := pair.Leaf.NotAfter.Sub(at); left < test.then/3 || left > test.then {
+				t.Errorf("%s are left of the certificate", left)
+			}
+		})
+	}
+}
+
+func TestAnAdministratorRenewsTheKubeconfigOfAServerThatWasOff(t *testing.T) {
+	dir, now := t.TempDir(), time.Now()
+	path := filepath.Join(dir, "admin.kubeconfig")
+	past := now.Add(-30 * 24 * time.Hour)
+	if err := openCerts(t, filepath.Join(dir, "tls"), past).WriteKubeconfig(admin(path, "https://127.0.0.1:1"), past); err != nil {
+		t.Fatal(err)
+	}
+	if err := access.RenewAdmin(dir, admin(path, ""), now); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(config.CertData, config.KeyData)
+	if err != nil || config.Host != "https://127.0.0.1:1" || pair.Leaf.NotAfter.Before(now) {
+		t.Errorf("host %s, until %s: %v", config.Host, pair.Leaf.NotAfter, err)
+	}
+	if err := access.RenewAdmin(t.TempDir(), admin(path, ""), now); err == nil || !strings.Contains(err.Error(), "is not the data directory of a server") {
+		t.Errorf("in another directory: %v", err)
 	}
 }
 

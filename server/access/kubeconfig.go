@@ -27,11 +27,8 @@ type User struct {
 	Namespace string
 }
 
-// reserved lists the prefixes of internal users and groups of Kubernetes and the server. A certificate cannot be
-// revoked, so users cannot get certificates for these names. Only the server creates one, that of the administrator.
-var reserved = []string{"system:", "hykube:"}
-
-// Validate returns an error for an invalid user. It does not read the data directory.
+// Validate returns an error for an invalid user. It does not read the data directory. A certificate cannot be revoked, so
+// users cannot get certificates for the names of systemPrefixes. Only the server creates one, that of the administrator.
 func (u User) Validate(now time.Time) error {
 	for _, n := range append([]string{u.Name}, u.Groups...) {
 		what := "group"
@@ -44,7 +41,7 @@ func (u User) Validate(now time.Time) error {
 		case strings.ContainsFunc(n, unicode.IsControl):
 			return fmt.Errorf("%s %q: a name must not contain control characters", what, n)
 		}
-		for _, prefix := range reserved {
+		for _, prefix := range systemPrefixes {
 			if strings.HasPrefix(n, prefix) {
 				return fmt.Errorf("%s %q: names that begin with %q belong to the server itself. Bind a role to a name of your own; admin.kubeconfig is for administrators", what, n, prefix)
 			}
@@ -62,18 +59,26 @@ func UserKubeconfig(dataDir string, u User, now time.Time) ([]byte, error) {
 	if err := u.Validate(now); err != nil {
 		return nil, err
 	}
+	server, client, err := readAuthorities(dataDir)
+	if err != nil {
+		return nil, err
+	}
+	return userKubeconfig(dataDir, u, server, client, now)
+}
+
+// readAuthorities reads the authorities of the server's certificate and of the users' certificates.
+func readAuthorities(dataDir string) (server, client *authority, err error) {
 	dir := filepath.Join(dataDir, "tls")
-	server, err := readPair(filepath.Join(dir, "server-ca.crt"), filepath.Join(dir, "server-ca.key"))
-	if err == nil {
-		var client *authority
-		if client, err = readPair(filepath.Join(dir, "client-ca.crt"), filepath.Join(dir, "client-ca.key")); err == nil {
-			return userKubeconfig(dataDir, u, server, client, now)
-		}
+	if server, err = readPair(filepath.Join(dir, "server-ca.crt"), filepath.Join(dir, "server-ca.key")); err == nil {
+		client, err = readPair(filepath.Join(dir, "client-ca.crt"), filepath.Join(dir, "client-ca.key"))
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%q is not the data directory of a server: it has no certificate authorities; name it with --data-dir, on the server's machine", dataDir)
+		return nil, nil, fmt.Errorf("%q is not the data directory of a server: it has no certificate authorities; name it with --data-dir, on the server's machine", dataDir)
 	}
-	return nil, fmt.Errorf("read certificate authorities: %w", err)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read certificate authorities: %w", err)
+	}
+	return server, client, nil
 }
 
 func userKubeconfig(dataDir string, u User, server, client *authority, now time.Time) ([]byte, error) {
@@ -81,7 +86,7 @@ func userKubeconfig(dataDir string, u User, server, client *authority, now time.
 		return nil, fmt.Errorf("the certificate authority expires before that, on %s: choose an earlier end", client.cert.NotAfter.Format(time.DateOnly))
 	}
 	if u.ServerURL == "" {
-		admin, err := clientcmd.LoadFromFile(filepath.Join(dataDir, "admin.kubeconfig"))
+		admin, err := clientcmd.LoadFromFile(AdminPath(dataDir))
 		if err != nil {
 			return nil, fmt.Errorf("read the server's address from admin.kubeconfig: %w; name it with --server", err)
 		}

@@ -17,7 +17,7 @@ import (
 func TestUserKubeconfig(t *testing.T) {
 	now, dir := time.Now(), t.TempDir()
 	c := openCerts(t, filepath.Join(dir, "tls"), now)
-	if err := c.WriteKubeconfig(filepath.Join(dir, "admin.kubeconfig"), "https://127.0.0.1:6443", now); err != nil {
+	if err := c.WriteKubeconfig(access.Admin{Path: filepath.Join(dir, "admin.kubeconfig"), ServerURL: "https://127.0.0.1:6443", Lifetime: access.AdminLifetime}, now); err != nil {
 		t.Fatal(err)
 	}
 	carol := access.User{Name: "carol", Groups: []string{"platform", "ops"}, Expires: now.Add(time.Hour), Namespace: "prod"}

@@ -49,9 +49,9 @@ func ClusterRoles() []rbacv1.ClusterRole {
 	group := []string{v1alpha1.GroupName}
 	return append(roles,
 		role("hykube:aggregate-to-view", aggregateToView,
-			rule([]string{""}, []string{"configmaps", "events", "namespaces"}, readVerbs),
+			rule([]string{""}, []string{"configmaps", "events", "namespaces", "resourcequotas", "resourcequotas/status"}, readVerbs),
 			rule([]string{"events.k8s.io"}, []string{"events"}, readVerbs),
-			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords", "planpolicies"}, readVerbs),
+			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords", "planpolicies", "resources"}, readVerbs),
 			// An evaluation reads with the rights of its author.
 			rule(group, []string{"evaluations"}, []string{"create"}),
 		),

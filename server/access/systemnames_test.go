@@ -52,7 +52,7 @@ func TestSystemNamesComeFromCertificates(t *testing.T) {
 		}
 	}
 	now := time.Now()
-	if err := certs.WriteKubeconfig(filepath.Join(dir, "admin.kubeconfig"), "https://127.0.0.1:6443", now); err != nil {
+	if err := certs.WriteKubeconfig(access.Admin{Path: filepath.Join(dir, "admin.kubeconfig"), ServerURL: "https://127.0.0.1:6443", Lifetime: access.AdminLifetime}, now); err != nil {
 		t.Fatal(err)
 	}
 	admin, err := os.ReadFile(filepath.Join(dir, "admin.kubeconfig"))

@@ -1,13 +1,17 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"github.com/zclconf/go-cty/cty"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -29,12 +33,18 @@ type Configs struct {
 	Client  rest.Interface
 	Core    rest.Interface
 	Secrets *loopback.Configs
-	Pool    *provider.Pool
+	Pool    validator
 	Catalog *catalog.Catalog
 	Logger  *slog.Logger
 
 	informer, secrets cache.SharedIndexInformer
 	queue             *queue[cache.ObjectName]
+}
+
+// validator makes a provider validate its configuration. It returns an *provider.UnavailableError if the process was lost
+// during the call.
+type validator interface {
+	ValidateConfig(ctx context.Context, pkg provider.Package, config cty.Value) ([]*tfprotov6.Diagnostic, error)
 }
 
 func (c *Configs) start() {
@@ -89,11 +99,11 @@ func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
 	if err != nil || !ok || cfg.DeletionTimestamp != nil {
 		return err
 	}
-	reason, message := c.check(ctx, cfg)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	reason, message, again := c.check(ctx, cfg)
+	if ctx.Err() != nil || reason == "" {
+		return cmp.Or(ctx.Err(), again)
 	}
-	return c.status(ctx, cfg, func(s *v1alpha1.ProviderConfigStatus) {
+	err = c.status(ctx, cfg, func(s *v1alpha1.ProviderConfigStatus) {
 		s.ObservedGeneration = cfg.Generation
 		switch reason {
 		case v1alpha1.ReasonConfigured:
@@ -105,60 +115,76 @@ func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
 		}
 		condition.Stalled(&s.Conditions, cfg.Generation, reason, message)
 	})
+	return cmp.Or(err, again)
 }
 
-// check validates a ProviderConfig against the provider's schema, then with the provider. It has no other effect.
-func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reason, message string) {
+// check validates a ProviderConfig against the provider's schema, then with the provider. It has no other effect. It
+// returns an error if the queue must try again: without a reason if check could not read an object, and with one if the
+// provider's process was lost.
+func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reason, message string, err error) {
 	var secrets plan.Secrets
 	defer func() { message = secrets.Hide(message) }() // providers quote the values that they reject
 	entry, ok := c.Catalog.Get(cfg.Spec.Provider)
-	if !ok && c.installing(ctx, cfg.Spec.Provider) {
-		return v1alpha1.ReasonInstalling, fmt.Sprintf("The provider %q is being installed.", cfg.Spec.Provider)
-	}
 	if !ok {
-		return v1alpha1.ReasonProviderNotReady, fmt.Sprintf("The provider %q does not exist or is not ready; see kubectl describe provider %s.", cfg.Spec.Provider, cfg.Spec.Provider)
+		return c.whyNotReady(ctx, cfg.Spec.Provider)
 	}
 	functions := c.Catalog.Signatures()
 	if err := c.Catalog.CheckReferences(entry, cfg, functions); err != nil {
-		return v1alpha1.ReasonConfigRefused, err.Error()
+		return v1alpha1.ReasonConfigRefused, err.Error(), nil
 	}
+	var unread error
 	// The values of references are unknown here; only plans know them.
 	conf, err := c.Catalog.Configuration(ctx, entry, cfg, catalog.Sources{Functions: functions, Secret: func(ctx context.Context, name, key string) ([]byte, error) {
 		value, err := c.Secrets.Secret(ctx, cfg.Namespace, name, key)
+		if _, missing := errors.AsType[*store.SecretError](err); !missing {
+			unread = cmp.Or(unread, err)
+		}
 		secrets.Add(string(value))
 		return value, err
 	}})
+	if unread != nil {
+		return "", "", unread
+	}
 	secrets.AddBlock(entry.Schema.Config.Block, conf.Config)
 	if _, ok := errors.AsType[*store.SecretError](err); ok {
-		return v1alpha1.ReasonSecretNotFound, strings.ReplaceAll(err.Error(), "\n", "; ")
+		return v1alpha1.ReasonSecretNotFound, strings.ReplaceAll(err.Error(), "\n", "; "), nil
 	}
 	if err != nil {
-		return v1alpha1.ReasonConfigRefused, err.Error()
+		return v1alpha1.ReasonConfigRefused, err.Error(), nil
 	}
 	if _, err := c.Catalog.Meta(entry, cfg); err != nil {
-		return v1alpha1.ReasonConfigRefused, err.Error()
+		return v1alpha1.ReasonConfigRefused, err.Error(), nil
 	}
 	said, err := c.Pool.ValidateConfig(ctx, entry.Package, conf.Config)
+	if _, lost := errors.AsType[*provider.UnavailableError](err); lost {
+		return v1alpha1.ReasonProviderNotReady, err.Error(), err
+	}
 	if err != nil {
-		return v1alpha1.ReasonProviderNotReady, err.Error()
+		return v1alpha1.ReasonProviderNotReady, err.Error(), nil
 	}
 	diags := diag.FromProto(said)
 	if diag.HasErrors(diags) {
-		return v1alpha1.ReasonConfigRefused, catalog.ConfigDiagnostics(diags).Error()
+		return v1alpha1.ReasonConfigRefused, catalog.ConfigDiagnostics(diags).Error(), nil
 	}
 	text := []string{fmt.Sprintf("%s accepts the configuration.", entry.Package)}
 	for _, d := range diags {
 		text = append(text, "Warning: "+d.Summary+": "+d.Detail)
 	}
-	return v1alpha1.ReasonConfigured, strings.Join(text, "\n")
+	return v1alpha1.ReasonConfigured, strings.Join(text, "\n"), nil
 }
 
-// installing reports whether a provider is being installed. When it is ready or fails, its configurations are checked
-// again.
-func (c *Configs) installing(ctx context.Context, name string) bool {
+// whyNotReady returns the reason and message for a provider that is not in the catalog. When the provider is ready or
+// fails, its configurations are checked again.
+func (c *Configs) whyNotReady(ctx context.Context, name string) (reason, message string, err error) {
 	p := &v1alpha1.Provider{}
-	err := c.Client.Get().Resource("providers").Name(name).Do(ctx).Into(p)
-	return err == nil && p.DeletionTimestamp == nil && !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled)
+	err = c.Client.Get().Resource("providers").Name(name).Do(ctx).Into(p)
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return "", "", fmt.Errorf("read provider %q: %w", name, err)
+	case err == nil && p.DeletionTimestamp == nil && !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled):
+		return v1alpha1.ReasonInstalling, fmt.Sprintf("The provider %q is being installed.", name), nil
+	}
+	return v1alpha1.ReasonProviderNotReady, fmt.Sprintf("The provider %q does not exist or is not ready; see kubectl describe provider %s.", name, name), nil
 }
 
 func (c *Configs) status(ctx context.Context, cfg *v1alpha1.ProviderConfig, change func(*v1alpha1.ProviderConfigStatus)) error {

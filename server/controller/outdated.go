@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// receiveOutdated queues the plans that writes of objects made stale, until ctx ends.
+// receiveOutdated queues the plans that writes and deletions of objects made stale, until ctx ends.
 func (p *Plans) receiveOutdated(ctx context.Context) {
 	for {
 		select {
@@ -47,7 +47,7 @@ func (p *Plans) reconcileOutdated(ctx context.Context, o kinds.Outdated) error {
 func noteStale(plan *v1alpha1.Plan, object string, conditions *[]metav1.Condition) {
 	if awaitsApproval(plan) {
 		condition.Waiting(conditions, plan.Generation, v1alpha1.ReasonStale, fmt.Sprintf(
-			"%s was changed after planning. Make a new plan. To apply only the changes that are not stale: kubectl hykube approve %s -n %s --partial.", object, plan.Name, plan.Namespace))
+			"%s was changed or deleted after planning. Make a new plan. To apply only the changes that are not stale: kubectl hykube approve %s -n %s --partial.", object, plan.Name, plan.Namespace))
 	}
 }
 

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
@@ -40,6 +42,8 @@ type Plans struct {
 	History History
 	// Outdated delivers the plans that writes of objects made stale. It may be nil.
 	Outdated <-chan kinds.Outdated
+	// MaxRunning is the maximum number of plans that are made or applied at once; 0 means 64.
+	MaxRunning int
 
 	informer cache.SharedIndexInformer
 	queue    *queue[cache.ObjectName]
@@ -49,8 +53,12 @@ type Plans struct {
 	outdated   *queue[kinds.Outdated]
 
 	started time.Time
+	// running limits the plans that are made or applied at once.
+	running *fair.Slots
 
 	mu sync.Mutex
+	// slots holds the slots and requests of the plans that run or wait for that.
+	slots map[types.UID]*fair.Slot
 	// bindings holds the objects of waiting plans, by namespace.
 	bindings map[string]*bindings
 	// stages holds the last known stage of each plan.
@@ -63,6 +71,8 @@ type Plans struct {
 
 func (p *Plans) start() {
 	p.started = time.Now()
+	p.MaxRunning = cmp.Or(p.MaxRunning, maxRunning)
+	p.running, p.slots = fair.New(p.MaxRunning), map[types.UID]*fair.Slot{}
 	p.begun, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
 	p.bindings, p.stages = map[string]*bindings{}, map[types.UID]stage{}
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
@@ -96,6 +106,9 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	p.plans[name] = ref
 	p.mu.Unlock()
 	p.noteStage(obj)
+	if !runs(obj) {
+		p.leave(obj.UID)
+	}
 	if obj.DeletionTimestamp != nil && !obj.Ended() {
 		return nil
 	}
@@ -108,9 +121,15 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	case obj.Spec.Speculative && obj.Status.UploadedObjects == nil:
 		return p.awaitObjects(ctx, name, obj)
 	case planned == nil || planned.Reason == v1alpha1.ReasonPlanning:
+		if ok, err := p.admit(ctx, name, obj); !ok || err != nil {
+			return err
+		}
 		_, err := p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
 		return err
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
+		if ok, err := p.admit(ctx, name, obj); !ok || err != nil {
+			return err
+		}
 		id, err := p.begin(ctx, obj, ref, ref.ApplyID(), workflows.ApplyName)
 		if err != nil {
 			return err
@@ -175,6 +194,8 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 			temporal.NewSearchAttributeKeyKeyword(workflows.SearchPlan).ValueSet(ref.Name),
 			temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(ref.Namespace),
 		),
+		// Temporal dispatches the waiting tasks of the namespaces in turn. Activities inherit the key.
+		Priority:      temporal.Priority{FairnessKey: ref.Namespace},
 		StaticSummary: fmt.Sprintf("%s %s/%s", name, ref.Namespace, ref.Name),
 	}, name, ref)
 	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); err != nil && !ran {
@@ -184,6 +205,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 		if s.Runs == nil {
 			s.Runs = &v1alpha1.PlanRuns{}
 		}
+		unqueue(s, obj.Generation)
 		if name == workflows.PlanName {
 			s.Runs.Plan = id
 		} else {
@@ -307,6 +329,7 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	p.dropped.work.Add(deletedPlan{types.UID(ref.UID), ref.Name})
 	p.namespaces.work.Add(cache.ObjectName{Name: ref.Namespace})
+	p.leave(uid(ref))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.plans, name)

@@ -95,19 +95,55 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		return ctx.Err()
 	}
 	if ierr != nil {
-		return p.fail(ctx, obj, pkg, ierr)
+		return p.keepOrFail(ctx, obj, pkg, ierr)
 	}
 	refused, err := p.orphans(ctx, obj, pkg, sch)
 	if err != nil {
 		return err
 	}
-	if refused != "" {
-		p.Logger.Warn("upgrade provider", "provider", obj.Name, "error", refused)
-		if pkg, sch, err = p.installed(ctx, obj); err != nil {
-			return fmt.Errorf("%s The server cannot serve the old version either: %w", refused, err)
-		}
+	if refused == "" {
+		return p.serve(ctx, obj, pkg, sch, nil)
 	}
-	return p.serve(ctx, obj, pkg, sch, refused)
+	p.Logger.Warn("upgrade provider", "provider", obj.Name, "error", refused)
+	if pkg, sch, err = p.installed(ctx, obj, provider.Trust{Kept: true}); err != nil {
+		return fmt.Errorf("%s The server cannot serve the old version either: %w", refused, err)
+	}
+	return p.serve(ctx, obj, pkg, sch, &refusal{reason: v1alpha1.ReasonUpgradeRefused, message: refused})
+}
+
+// refusal is the reason why the server does not use the version in the spec and continues with the installed one.
+type refusal struct {
+	reason, message string
+	// err is the failed installation of the version in the spec; nil if it was installed.
+	err error
+}
+
+// keepOrFail handles a provider that could not be installed. If another version is installed, and the new one was not
+// found, could not be verified or returned no schema, the installed one continues. It met the requirements when it was
+// installed.
+func (p *Providers) keepOrFail(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, why error) error {
+	reason := v1alpha1.ReasonInstallFailed
+	unverified, ok := errors.AsType[*provider.VerificationError](why)
+	switch {
+	case obj.Status.Version == "" || pkg.Version == obj.Status.Version || refusedSandbox(why):
+		return p.fail(ctx, obj, pkg, why)
+	case ok && unverified.Version == obj.Status.Version, !ok && (distrusted(why) || p.stays(obj)):
+		return p.fail(ctx, obj, pkg, why)
+	case ok:
+		reason = v1alpha1.ReasonUpgradeRefused
+	case pkg.Version != "":
+		reason = v1alpha1.ReasonSchemaFailed
+	}
+	old, sch, err := p.installed(ctx, obj, provider.Trust{Kept: true})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return p.fail(ctx, obj, pkg, errors.Join(why, err))
+	}
+	p.Logger.Warn("install provider", "provider", obj.Name, "error", why)
+	message := fmt.Sprintf("%s. Version %s, which was installed before, continues.", strings.TrimSuffix(why.Error(), "."), old.Version)
+	return p.serve(ctx, obj, old, sch, &refusal{reason, message, why})
 }
 
 // fail records why a provider could not be installed, and serves the kinds of its recorded schema.
@@ -116,6 +152,9 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 	message := why.Error()
 	if served := p.serveRecorded(obj); served != "" {
 		message = strings.TrimSuffix(message, ".") + ". " + served
+	}
+	if distrusted(why) {
+		p.Catalog.Remove(obj.Name) // no plan may use it
 	}
 	p.settle(obj)
 	defer p.Changed(obj.Name)
@@ -127,6 +166,8 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 		case refusedSandbox(why):
 			reason = v1alpha1.ReasonSandboxRefused
 			condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionSandboxed, false, reason, message)
+		case distrusted(why):
+			reason = unverified(&s.Conditions, obj, why)
 		case installed:
 			reason = v1alpha1.ReasonSchemaFailed
 		}
@@ -135,10 +176,10 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 	})
 }
 
-// serve serves the kinds of an installed provider. refused is the reason why a newer version is not used; empty without
-// one.
-func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider, refused string) error {
-	if refused == "" && (obj.Status.Checksum != pkg.Checksum || obj.Status.ObservedGeneration != obj.Generation || !p.Schemas.has(obj.Name)) {
+// serve serves the kinds of an installed provider. refused is the reason why the version in the spec is not used; nil
+// without one.
+func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider, refused *refusal) error {
+	if refused == nil && (obj.Status.Checksum != pkg.Checksum || obj.Status.ObservedGeneration != obj.Generation || !p.Schemas.has(obj.Name)) {
 		r := record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Constraint: &obj.Spec.Version, Schema: sch}
 		if err := p.Schemas.write(obj.Name, r); err != nil {
 			p.Logger.Warn("install provider", "provider", obj.Name, "error", err)
@@ -162,11 +203,20 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 		s.ObservedGeneration = obj.Generation
 		s.Version, s.Checksum, s.Protocol, s.Kinds = pkg.Version, pkg.Checksum, strconv.Itoa(sch.Protocol), int32(len(resources))
+		s.ArchiveChecksum = pkg.Verification.Archive
 		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(resources), v1alpha1.ProviderGroup(obj.Name))
 		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled, message)
 		p.sandboxed(&s.Conditions, obj, pkg.Source.String())
-		if refused != "" {
-			condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonUpgradeRefused, refused)
+		verified(&s.Conditions, obj.Generation, pkg.Verification)
+		if refused != nil {
+			if refused.err != nil {
+				reason := refused.reason
+				if distrusted(refused.err) {
+					reason = unverified(&s.Conditions, obj, refused.err)
+				}
+				condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, false, reason, refused.message)
+			}
+			condition.Stalled(&s.Conditions, obj.Generation, refused.reason, refused.message)
 			return
 		}
 		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonInstalled, message)
@@ -223,15 +273,24 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	if obj.Status.Checksum != "" && !upgradeRefused(obj) && (observed(obj) || p.chosen(obj)) {
-		// An installed version stays, even if there are newer versions now.
-		return p.installed(ctx, obj)
+	if p.stays(obj) {
+		pkg, sch, err := p.installed(ctx, obj, trustOf(obj))
+		// The checksums in a changed spec may belong to another version.
+		if _, ok := errors.AsType[*provider.VerificationError](err); !ok || observed(obj) {
+			return pkg, sch, err
+		}
 	}
-	pkg, err := p.Installer.Install(ctx, source, obj.Spec.Version)
+	pkg, err := p.Installer.Install(ctx, source, obj.Spec.Version, trustOf(obj))
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	return p.verified(ctx, obj, pkg)
+	return p.readSchema(ctx, obj, pkg)
+}
+
+// stays reports whether the installed version stays, even if there are newer versions now. It does not stay if the server
+// could not install the version that the spec asks for: the server tries that one again.
+func (p *Providers) stays(obj *v1alpha1.Provider) bool {
+	return obj.Status.Checksum != "" && !upgradeRefused(obj) && (observed(obj) && !stalled(obj) || p.chosen(obj))
 }
 
 // chosen reports whether the installed version was chosen for the current spec.version. Then another field of the spec
@@ -242,24 +301,26 @@ func (p *Providers) chosen(obj *v1alpha1.Provider) bool {
 }
 
 // installed returns the package of the version in the status. It fails if the checksum differs.
-func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider) (provider.Package, *schema.Provider, error) {
+func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider, trust provider.Trust) (provider.Package, *schema.Provider, error) {
 	source, err := provider.ParseSource(obj.Spec.Source)
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	pkg, err := p.Installer.Install(ctx, source, "= "+obj.Status.Version)
+	pkg, err := p.Installer.Install(ctx, source, "= "+obj.Status.Version, trust)
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
 	if pkg.Checksum != obj.Status.Checksum {
-		return provider.Package{}, nil, fmt.Errorf("verify provider %q: its checksum is %s, but at the installation it was %s: its files changed. Find out why, then remove its directory below the server's data directory, so that the server installs it again",
-			pkg, pkg.Checksum, obj.Status.Checksum)
+		return provider.Package{}, nil, &provider.VerificationError{Version: pkg.Version, Err: &provider.ChecksumError{
+			What: fmt.Sprintf("provider %q", pkg), Want: obj.Status.Checksum + " (as at the installation)", Got: pkg.Checksum,
+			Remedy: "find out why its files changed, then remove its directory below the server's data directory, so that the server installs it again",
+		}}
 	}
-	return p.verified(ctx, obj, pkg)
+	return p.readSchema(ctx, obj, pkg)
 }
 
-// verified verifies the files of a package and reads its schema from the plugin.
-func (p *Providers) verified(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package) (provider.Package, *schema.Provider, error) {
+// readSchema verifies the files of a package and reads its schema from the plugin.
+func (p *Providers) readSchema(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package) (provider.Package, *schema.Provider, error) {
 	if err := pkg.Verify(); err != nil {
 		return provider.Package{}, nil, err
 	}
@@ -305,9 +366,15 @@ func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg pro
 		pkg.Version, strings.Join(slices.Sorted(maps.Keys(types)), ", "), example, obj.Status.Version, obj.Status.Version), nil
 }
 
-// upgradeRefused reports whether the version in the spec was rejected because of missing types.
+// upgradeRefused reports whether the version in the spec was rejected because of missing types or its verification, and
+// the installed one continues.
 func upgradeRefused(obj *v1alpha1.Provider) bool {
 	return v1alpha1.TrueReason(obj.Status.Conditions, v1alpha1.ConditionStalled) == v1alpha1.ReasonUpgradeRefused
+}
+
+// stalled reports whether an earlier attempt to install the provider failed.
+func stalled(obj *v1alpha1.Provider) bool {
+	return v1alpha1.TrueReason(obj.Status.Conditions, v1alpha1.ConditionStalled) != ""
 }
 
 func (p *Providers) remove(name string) {

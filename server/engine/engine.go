@@ -101,7 +101,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		HostPort:          f.address,
 		Namespace:         f.namespace,
 		Identity:          e.identity,
-		Logger:            sdklog.NewStructuredLogger(slog.New(quiet(e.logger.Handler()))),
+		Logger:            sdklog.NewStructuredLogger(slog.New(Quiet(e.logger.Handler()))),
 		ConnectionOptions: client.ConnectionOptions{TLS: f.tls},
 	}
 	if f.apiKey != nil {

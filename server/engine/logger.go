@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/log/tag"
 )
@@ -105,7 +106,7 @@ func (b *bridge) With(tags ...tag.Tag) log.Logger {
 }
 
 // SLog returns a logger for the components of Temporal that use slog.
-func (b *bridge) SLog() *slog.Logger { return slog.New(quiet(b.slog.Handler())) }
+func (b *bridge) SLog() *slog.Logger { return slog.New(Quiet(b.slog.Handler())) }
 
 func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {
 	if level > slog.LevelDebug && (b.state.stopping.Load() || isCancelledCall(tags)) {
@@ -125,13 +126,10 @@ func (b *bridge) log(level slog.Level, msg string, tags []tag.Tag) {
 // isCancelledCall reports whether an entry is about a cancelled call, such as a worker's poll when the worker stops.
 func isCancelledCall(tags []tag.Tag) bool {
 	for _, t := range tags {
-		if t.Key() != "error" {
-			continue
+		if t.Key() == "error" {
+			err, ok := tagValue(t).(error)
+			return ok && cancelled(err) || endsCancelled(t.Value())
 		}
-		if err, ok := tagValue(t).(error); ok && errors.Is(err, context.Canceled) {
-			return true
-		}
-		return strings.HasSuffix(fmt.Sprint(t.Value()), context.Canceled.Error())
 	}
 	return false
 }
@@ -146,8 +144,9 @@ func tagValue(t tag.Tag) any {
 	return t.Value()
 }
 
-// quiet logs a Temporal library's "info" entries at level debug. Warnings and errors keep their level.
-func quiet(h slog.Handler) slog.Handler { return quietHandler{h} }
+// Quiet logs a library's "info" entries at level debug, because they describe internals. Warnings and errors keep their
+// level, except those about a cancelled call, such as a heartbeat that the end of its activity overtook.
+func Quiet(h slog.Handler) slog.Handler { return quietHandler{h} }
 
 type quietHandler struct{ slog.Handler }
 
@@ -166,9 +165,26 @@ func (h quietHandler) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (h quietHandler) Handle(ctx context.Context, r slog.Record) error {
-	r.Level = quieter(r.Level)
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok && cancelled(err) {
+			r.Level = slog.LevelInfo
+		}
+		return r.Level > slog.LevelInfo
+	})
+	if r.Level = quieter(r.Level); !h.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
 	return h.Handler.Handle(ctx, r)
 }
+
+// cancelled reports whether a call failed because its caller cancelled it.
+func cancelled(err error) bool {
+	_, ok := errors.AsType[*serviceerror.Canceled](err)
+	return ok || errors.Is(err, context.Canceled) || endsCancelled(err)
+}
+
+// endsCancelled reports whether an error that lost its type ends as context.Canceled does.
+func endsCancelled(err any) bool { return strings.HasSuffix(fmt.Sprint(err), context.Canceled.Error()) }
 
 func (h quietHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return quietHandler{h.Handler.WithAttrs(attrs)}

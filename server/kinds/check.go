@@ -18,10 +18,10 @@ import (
 )
 
 // Check validates objects without recording them: each as in a create, and their references to each other as in a plan.
-// It reads no stored objects. Each object must have its namespace. If ctx ends, Check stops and returns the error of
-// ctx.
+// Of stored objects it reads only ProviderConfigs. Each object must have its namespace. If ctx ends, Check stops and
+// returns the error of ctx.
 func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
-	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}, configs: map[types.NamespacedName]string{}}
+	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}, configs: map[types.NamespacedName]string{}, warned: map[string]bool{}}
 	for _, u := range objects {
 		switch u.GroupVersionKind().GroupKind() {
 		case v1alpha1.Kind("Provider"):
@@ -51,7 +51,9 @@ type check struct {
 	// providers is the set of names of the Providers among the objects.
 	providers map[string]bool
 	// configs maps the ProviderConfigs among the objects to their providers.
-	configs  map[types.NamespacedName]string
+	configs map[types.NamespacedName]string
+	// warned is the set of warnings about ProviderConfigs. Each is made once.
+	warned   map[string]bool
 	index    int32
 	problems []v1alpha1.ValidationProblem
 }
@@ -87,7 +89,7 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 	gvk := u.GroupVersionKind()
 	if gvk.GroupKind() == v1alpha1.Kind("ProviderConfig") {
 		c.providerOf(u)
-		c.configReferences(u)
+		c.configReferences(ctx, u)
 		return
 	}
 	provider, ours := v1alpha1.ProviderOfGroup(gvk.Group)
@@ -127,9 +129,30 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 		at, text, _ := strings.Cut(w, ": ")
 		c.add(v1alpha1.SeverityWarning, at, text)
 	}
+	if text := c.warnProviderConfig(ctx, s, u); text != "" && !c.warned[text] {
+		c.warned[text] = true
+		c.add(v1alpha1.SeverityWarning, "", text)
+	}
 	if len(errs) == 0 {
 		c.references(ctx, s, u)
 	}
+}
+
+// warnProviderConfig warns if an object that names no ProviderConfig needs one, and neither the objects nor the namespace
+// have it. It does not warn a user who may not list the ProviderConfigs of the namespace.
+func (c *check) warnProviderConfig(ctx context.Context, s *served, u *unstructured.Unstructured) string {
+	if named, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig"); named != "" {
+		return "" // references checks the name
+	}
+	for _, name := range []string{v1alpha1.DefaultProviderConfig, s.Provider} {
+		if c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: name}] == s.Provider {
+			return ""
+		}
+	}
+	if !s.mayListConfigs(ctx, u.GetNamespace()) {
+		return ""
+	}
+	return s.warnNoProviderConfig(ctx, u.GetNamespace())
 }
 
 // references checks an object's references: the types and attributes of all of them. It reports a missing object only
@@ -138,7 +161,7 @@ func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstr
 	spec, _ := u.Object["spec"].(map[string]any)
 	config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
 	refs := slices.Clone(config.References())
-	for _, e := range s.lifecycleExpressions(u) {
+	for _, e := range s.lifecycleExpressions(ctx, u) {
 		refs = append(refs, e.References()...)
 	}
 	c.unknown(s.unknownTypes(ctx, u))

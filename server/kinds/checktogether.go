@@ -43,13 +43,13 @@ func (c *check) similarProvider(name string) string {
 }
 
 // configReferences checks the references in the arguments of a ProviderConfig.
-func (c *check) configReferences(u *unstructured.Unstructured) {
+func (c *check) configReferences(ctx context.Context, u *unstructured.Unstructured) {
 	args, ok, _ := unstructured.NestedMap(u.Object, "spec", "config")
 	if !ok {
 		return
 	}
 	// The references do not depend on the provider's schema.
-	config, _ := lang.ConfigOptions{Ephemeral: true, Functions: c.snapshot.Load().functions, Namespace: u.GetNamespace()}.Parse(args, &schema.Block{})
+	config, _ := lang.ConfigOptions{Ephemeral: true, Functions: c.snapshot.Load().functions, Namespace: u.GetNamespace(), Budget: lang.BudgetOf(ctx)}.Parse(args, &schema.Block{})
 	refs := config.References()
 	for i := range refs {
 		refs[i].Field = strings.Replace(refs[i].Field, "spec", "spec.config", 1)

@@ -47,14 +47,20 @@ const (
 // Delete deletes an object. If the object has infrastructure, it adds warnings about the consequences.
 func (r *objectREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	var d Deletion
+	var before *unstructured.Unstructured
 	if !byServer(ctx) {
-		before, err := r.Store.Get(ctx, name, &metav1.GetOptions{})
-		if u, ok := before.(*unstructured.Unstructured); ok && err == nil && held(u) {
-			d = r.deletion(ctx, u)
+		if obj, err := r.Store.Get(ctx, name, &metav1.GetOptions{}); err == nil {
+			before, _ = obj.(*unstructured.Unstructured)
+		}
+		if before != nil && held(before) {
+			d = r.deletion(ctx, before)
 			ctx = context.WithValue(ctx, deletionKey{}, d)
 		}
 	}
 	obj, gone, err := r.Store.Delete(ctx, name, validate, options)
+	if before != nil && err == nil {
+		r.kind.kinds.noteDeleted(before, options.DryRun)
+	}
 	if u, ok := obj.(*unstructured.Unstructured); ok && err == nil && !gone && held(u) && !byServer(ctx) {
 		warnMarked(ctx, u, d)
 	}
@@ -65,6 +71,9 @@ func (r *objectREST) Delete(ctx context.Context, name string, validate rest.Vali
 func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	out, err := r.Store.DeleteCollection(ctx, validate, options, list)
 	if l, ok := out.(*unstructured.UnstructuredList); ok && err == nil && !byServer(ctx) {
+		for i := range l.Items {
+			r.kind.kinds.noteDeleted(&l.Items[i], options.DryRun)
+		}
 		for i := range l.Items {
 			if u := &l.Items[i]; held(u) {
 				warnMarked(ctx, u, r.deletion(ctx, u))

@@ -17,9 +17,6 @@ const (
 	versionPriority = 100
 )
 
-// category is the category of `kubectl get hykube`.
-const category = "hykube"
-
 // Subresources of an object.
 const (
 	// stateSubresource returns the raw provider state.
@@ -90,20 +87,25 @@ func subresourceVerbs() map[string][]string {
 	}
 }
 
-// categories returns the categories of the provider's kinds of all modes: "hykube", and the provider's name unless a
-// kind has that name.
+// fixedCategory is the category of the fixed kinds, for `kubectl get hykube`. kubectl lists the kinds of a category one
+// by one, so the kinds of providers are not in it: the fixed kind Resource lists their objects at once.
+const fixedCategory = "hykube"
+
+// categories returns the category of the provider's kinds of all modes: the provider's name, unless a kind has that
+// name.
 func (g *group) categories() []string {
 	name := g.provider.Name
-	if g.byKind[name] != nil || g.byResource[name] != nil || name == category {
-		return []string{category}
+	if g.byKind[name] != nil || g.byResource[name] != nil || name == fixedCategory {
+		return nil
 	}
-	return []string{category, name}
+	return []string{name}
 }
 
 // aggregated returns the group version for aggregated discovery. All kinds share equal parts, since the server keeps
-// the document while the provider is installed.
+// the document while the provider is installed. Of the subresources it has only status, which generic clients use:
+// kubectl keeps one entry for each subresource, and decodes all entries several times for each command.
 func (g *group) aggregated() apidiscoveryv2.APIVersionDiscovery {
-	all, sub, categories := verbs(), subresourceVerbs(), g.categories()
+	all, status, categories := verbs(), subresourceVerbs()[statusSubresource], g.categories()
 	out := apidiscoveryv2.APIVersionDiscovery{
 		Version: g.version.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
 		Resources: make([]apidiscoveryv2.APIResourceDiscovery, 0, len(g.kinds)),
@@ -114,15 +116,13 @@ func (g *group) aggregated() apidiscoveryv2.APIVersionDiscovery {
 			Resource: s.GVR.Resource, SingularResource: s.GVK.Kind, ResponseKind: kind,
 			Scope: apidiscoveryv2.ScopeNamespace, Verbs: all, Categories: categories, ShortNames: s.ShortNames,
 		}
-		for _, name := range subresources(s.Mode) {
-			r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{Subresource: name, ResponseKind: kind, Verbs: sub[name]})
-		}
+		r.Subresources = []apidiscoveryv2.APISubresourceDiscovery{{Subresource: statusSubresource, ResponseKind: kind, Verbs: status}}
 		out.Resources = append(out.Resources, r)
 	}
 	return out
 }
 
-// resources returns the group version for legacy discovery.
+// resources returns the group version for legacy discovery, with all subresources.
 func (g *group) resources() []metav1.APIResource {
 	all, sub, categories := verbs(), subresourceVerbs(), g.categories()
 	out := make([]metav1.APIResource, 0, 4*len(g.kinds))

@@ -49,7 +49,7 @@ func TestDiscovery(t *testing.T) {
 			}
 		}
 		r := found["sim.hykube.io/v1 sim-networks"]
-		if r.Kind != "sim-network" || r.SingularName != "sim-network" || !r.Namespaced || !slices.Equal(r.Categories, []string{"hykube", "sim"}) {
+		if r.Kind != "sim-network" || r.SingularName != "sim-network" || !r.Namespaced || !slices.Equal(r.Categories, []string{"sim"}) {
 			t.Errorf("resource: %+v", r)
 		}
 	}
@@ -60,7 +60,12 @@ func TestDiscovery(t *testing.T) {
 		a := h.do(t, admin, http.MethodGet, "/apis", "", "Accept: application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
 		var list apidiscoveryv2.APIGroupDiscoveryList
 		if err := json.Unmarshal(a.body, &list); err != nil || len(list.Items) != 1 || list.Items[0].Name != "sim.hykube.io" {
-			t.Errorf("%v %s", err, a.body)
+			t.Fatalf("%v %s", err, a.body)
+		}
+		for _, r := range list.Items[0].Versions[0].Resources {
+			if len(r.Subresources) != 1 || r.Subresources[0].Subresource != "status" {
+				t.Errorf("%s has the subresources %v; kubectl decodes all of them several times for each command", r.Resource, r.Subresources)
+			}
 		}
 	})
 	t.Run("legacy", func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 // documentVersion is part of every document's hash. Clients cache a document while its hash stays the same. So
 // increment it when the format of the documents changes.
-const documentVersion = 3
+const documentVersion = 4
 
 // refPrefix is the prefix of a reference to a model.
 const refPrefix = "#/components/schemas/"
@@ -28,6 +28,7 @@ const refPrefix = "#/components/schemas/"
 const (
 	modelLifecycle  = "io.hykube.meta.v1.Lifecycle"
 	modelConditions = "io.hykube.meta.v1.Conditions"
+	modelStatus     = "io.hykube.meta.v1.Status"
 )
 
 // modelLifecycleOf returns the name of the lifecycle model of a mode.
@@ -201,17 +202,14 @@ func (s *served) writeModel(j *jsonWriter) {
 	})
 }
 
+// writeStatus writes the attributes, and refers to the model of all other fields.
 func (s *served) writeStatus(j *jsonWriter) {
 	j.string("type", "object")
-	j.string("description", "Conditions, and the attributes that the provider returned. Read-only.")
+	writeRef(j, modelStatus, "Conditions, and the attributes that the provider returned. Read-only.")
+	if s.Mode != v1alpha1.ModeManaged && s.Mode != v1alpha1.ModeData {
+		return
+	}
 	j.object("properties", func() {
-		for name, model := range statusFields() {
-			j.value(name, model)
-		}
-		j.object("conditions", func() { writeRef(j, modelConditions, "Ready, Reconciling, Stalled and Drifted.") })
-		if s.Mode != v1alpha1.ModeManaged && s.Mode != v1alpha1.ModeData {
-			return
-		}
 		j.object("attributes", func() {
 			j.string("description", "Attributes that the provider returned last: those that only it sets, and all arguments of spec. Secrets are masked; the subresource \"state\" has them.")
 			j.true("x-kubernetes-preserve-unknown-fields")
@@ -403,6 +401,15 @@ func (g *group) writeSharedModels(j *jsonWriter) {
 			j.object(modelLifecycleOf(mode), func() { writeLifecycle(j, mode) })
 		}
 	}
+	j.object(modelStatus, func() {
+		j.string("type", "object")
+		j.object("properties", func() {
+			for name, model := range statusFields() {
+				j.value(name, model)
+			}
+			j.object("conditions", func() { writeRef(j, modelConditions, "Ready, Reconciling, Stalled and Drifted.") })
+		})
+	})
 	j.object(modelConditions, func() {
 		j.string("type", "array")
 		j.string("x-kubernetes-list-type", "map")

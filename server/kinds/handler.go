@@ -66,6 +66,10 @@ func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *requ
 		r = r.WithContext(ctx)
 	}
 	if writes(info.Verb) {
+		if err := limitKeys(r); err != nil {
+			k.fail(w, r, err)
+			return
+		}
 		r = r.WithContext(withParsedSpec(r.Context()))
 	}
 	h, err := k.handler(s, use, info, r)

@@ -368,6 +368,42 @@ func (k *Kinds) Kind(gvk kschema.GroupVersionKind) (Kind, bool) {
 	return s.Kind, true
 }
 
+// Served returns a kind like Kind. If the kind is not served, the error is that of a request for its objects.
+func (k *Kinds) Served(gvk kschema.GroupVersionKind) (Kind, error) {
+	if kind, ok := k.Kind(gvk); ok {
+		return kind, nil
+	}
+	provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
+	if k.snapshot.Load().groups[gvk.Group] == nil {
+		return Kind{}, k.notInstalled(provider)
+	}
+	return Kind{}, notFound(gvk.Group, gvk.Kind, fmt.Sprintf("the provider %q has no kind %q; see `kubectl api-resources --api-group=%s`", provider, gvk.Kind, gvk.Group))
+}
+
+// Stored returns the kind whose objects are stored as a resource. It returns false if it is not served.
+func (k *Kinds) Stored(resource kschema.GroupResource) (Kind, bool) {
+	mode, terraformType := parseStored(resource.Resource)
+	for _, kind := range k.snapshot.Load().byType[typeKey{mode, terraformType}] {
+		if kind.GVK.Group == resource.Group {
+			return kind, true
+		}
+	}
+	return Kind{}, false
+}
+
+// StoredAs returns the resource under which the objects of a resource are stored. It returns false for a provider's resource
+// that is not served.
+func (k *Kinds) StoredAs(resource kschema.GroupResource) (kschema.GroupResource, bool) {
+	if _, provided := v1alpha1.ProviderOfGroup(resource.Group); !provided {
+		return resource, true
+	}
+	g := k.snapshot.Load().groups[resource.Group]
+	if g == nil || g.byResource[resource.Resource] == nil {
+		return resource, false
+	}
+	return g.byResource[resource.Resource].Stored(), true
+}
+
 // ByType returns the kinds of a Terraform type: several if several installed providers have it. An empty mode means
 // managed.
 func (k *Kinds) ByType(mode v1alpha1.Mode, terraformType string) []Kind {

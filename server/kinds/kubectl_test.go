@@ -23,7 +23,7 @@ func TestKubectl(t *testing.T) {
 		fails             bool
 		want              []string
 	}{
-		{"api-resources", "", "api-resources --api-group=sim.hykube.io -o wide", false, []string{"sim-networks", "sim-network", "hykube,sim"}},
+		{"api-resources", "", "api-resources --api-group=sim.hykube.io -o wide", false, []string{"sim-networks", "sim-network", "sim"}},
 		{"explain kind", "", "explain sim-network", false, []string{"A network in the simulated cloud", "lifecycle"}},
 		{"explain spec", "", "explain sim-network.spec", false, []string{"mtu\t<number>", "name\t<string> -required-", "Name of the network", "rule\t<[]Object>"}},
 		{"explain block", "", "explain sim-network.spec.rule", false, []string{"port\t<number> -required-"}},
@@ -44,7 +44,7 @@ func TestKubectl(t *testing.T) {
 		{"get", "", "get sim-networks", false, []string{"NAME", "READY", "REASON", "ID", "AGE", "main", "False", "AwaitingPlan"}},
 		{"get wide", "", "get sim-network -o wide", false, []string{"MESSAGE", "make a Plan"}},
 		{"get by label", "", "get sim-network -l team=infra -o name", false, []string{"sim-network.sim.hykube.io/main"}},
-		{"get by category", "", "get hykube", false, []string{"main"}},
+		{"get by category", "", "get sim", false, []string{"main"}},
 		{"describe", "", "describe sim-network main", false, []string{"Name:", "AwaitingPlan"}},
 		{"patch", "", `patch sim-network main --type=merge -p {"spec":{"cidr":"10.0.0.0/8"}}`, false, []string{"patched"}},
 		{"strategic patch", "", `patch sim-network main --type=strategic -p {"spec":{"cidr":"c"}}`, true, nil},

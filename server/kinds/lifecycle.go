@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/suggest"
 )
 
@@ -22,7 +24,7 @@ type lifecycleField struct {
 	// modes lists the modes whose objects have the field.
 	modes []v1alpha1.Mode
 	// check validates one string, or the whole value of a structured type; nil accepts any value.
-	check func(s *served, u *unstructured.Unstructured, path *field.Path, value any) field.ErrorList
+	check func(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, value any) field.ErrorList
 }
 
 type lifecycleType int
@@ -77,7 +79,7 @@ func lifecycleFields() []lifecycleField {
 
 func (f lifecycleField) in(mode v1alpha1.Mode) bool { return slices.Contains(f.modes, mode) }
 
-func checkConfigName(_ *served, _ *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkConfigName(_ context.Context, _ *served, _ *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	if msgs := apivalidation.NameIsDNSSubdomain(v.(string), false); len(msgs) > 0 {
 		return field.ErrorList{field.Invalid(path, v, "must be the name of a ProviderConfig: "+msgs[0])}
 	}
@@ -86,7 +88,7 @@ func checkConfigName(_ *served, _ *unstructured.Unstructured, path *field.Path, 
 
 // validateLifecycle checks the names and types of the fields, and their values as far as possible without other
 // objects.
-func (s *served) validateLifecycle(u *unstructured.Unstructured) field.ErrorList {
+func (s *served) validateLifecycle(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	raw, ok := u.Object["lifecycle"]
 	if !ok || raw == nil {
 		return nil
@@ -99,19 +101,19 @@ func (s *served) validateLifecycle(u *unstructured.Unstructured) field.ErrorList
 	var errs field.ErrorList
 	for _, f := range lifecycleFields() {
 		if v := m[f.name]; v != nil && f.in(s.Mode) {
-			errs = append(errs, f.validate(s, u, path.Child(f.name), v)...)
+			errs = append(errs, f.validate(ctx, s, u, path.Child(f.name), v)...)
 		}
 	}
 	errs = append(errs, refuse(s.unknownLifecycle(u))...)
 	return errs
 }
 
-func (f lifecycleField) validate(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func (f lifecycleField) validate(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	check := func(path *field.Path, v any) field.ErrorList {
 		if f.check == nil {
 			return nil
 		}
-		return f.check(s, u, path, v)
+		return f.check(ctx, s, u, path, v)
 	}
 	each := func(words string, one func(*field.Path, any) field.ErrorList) field.ErrorList {
 		list, ok := v.([]any)
@@ -158,9 +160,9 @@ func (f lifecycleField) validate(s *served, u *unstructured.Unstructured, path *
 const maxLifecycleItems = 1000
 
 // unknownLifecycle returns the unknown fields of lifecycle.
-func (s *served) unknownLifecycle(u *unstructured.Unstructured) []unknownField {
+func (s *served) unknownLifecycle(u *unstructured.Unstructured) []fieldnames.Unknown {
 	m, _ := u.Object["lifecycle"].(map[string]any)
-	var out []unknownField
+	var out []fieldnames.Unknown
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		if !slices.ContainsFunc(lifecycleFields(), func(f lifecycleField) bool { return f.name == name && f.in(s.Mode) }) {
 			out = append(out, s.unknownLifecycleField(name))
@@ -170,17 +172,17 @@ func (s *served) unknownLifecycle(u *unstructured.Unstructured) []unknownField {
 }
 
 // unknownLifecycleField returns the error for an unknown field. It has a hint if other modes have the field.
-func (s *served) unknownLifecycleField(name string) unknownField {
+func (s *served) unknownLifecycleField(name string) fieldnames.Unknown {
 	for _, f := range lifecycleFields() {
 		if f.name == name {
-			return unknownField{"lifecycle." + name, map[v1alpha1.Mode]string{
+			return fieldnames.Unknown{Path: "lifecycle." + name, Hint: map[v1alpha1.Mode]string{
 				v1alpha1.ModeData:      "a data source has no such argument, because plans only read it",
 				v1alpha1.ModeEphemeral: "an ephemeral resource has no such argument, because Hykube only opens and closes it",
 				v1alpha1.ModeAction:    "an action has no such argument, because it has no infrastructure",
 			}[s.Mode]}
 		}
 	}
-	return unknownField{"lifecycle." + name, suggestionFor(s.lifecycleHint(name))}
+	return fieldnames.Unknown{Path: "lifecycle." + name, Hint: fieldnames.DidYouMean(s.lifecycleHint(name))}
 }
 
 // lifecycleHint returns the field for a name in Terraform's spelling ("prevent_destroy", "precondition").

@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/suggest"
@@ -44,7 +46,7 @@ func (s *served) address(u *unstructured.Unstructured) lang.Address {
 	return a
 }
 
-func checkDependency(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkDependency(_ context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	a, errs := localAddress(u, path, v.(string))
 	if len(errs) == 0 && a == s.address(u) {
 		return invalid(path, v, "must not be the object itself")
@@ -52,7 +54,7 @@ func checkDependency(s *served, u *unstructured.Unstructured, path *field.Path, 
 	return errs
 }
 
-func checkIgnored(s *served, _ *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkIgnored(_ context.Context, s *served, _ *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	name := v.(string)
 	if name == "all" {
 		return nil
@@ -67,7 +69,7 @@ func checkIgnored(s *served, _ *unstructured.Unstructured, path *field.Path, v a
 
 // checkTrigger checks an entry of replaceTriggeredBy: TYPE.NAME or KIND/NAME, or TYPE.NAME.ATTRIBUTE with further
 // steps. Since an attribute may follow, a name with dots must be in brackets.
-func checkTrigger(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkTrigger(_ context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	text := v.(string)
 	bad := func() field.ErrorList {
 		return invalid(path, v, `must be the address of a managed resource, or of an attribute of one, such as "sim_network.main", "sim-network/main" or "sim_network.main.id"`)
@@ -130,7 +132,7 @@ func traversalStep(t hcl.Traverser) (string, bool) {
 	return "", false
 }
 
-func checkMoved(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkMoved(_ context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	m, errs := fieldsOf(path, v, "from")
 	if m == nil || len(errs) > 0 {
 		return errs
@@ -184,15 +186,15 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 		if hint == "" {
 			hint = suggest.Nearest(name, names)
 		}
-		errs = append(errs, refuse([]unknownField{{path.Child(name).String(), suggestionFor(hint)}})...)
+		errs = append(errs, refuse([]fieldnames.Unknown{{Path: path.Child(name).String(), Hint: fieldnames.DidYouMean(hint)}})...)
 	}
 	return m, errs
 }
 
 // expression parses a value with templates and returns its errors. The result must have the type, unless that is
 // cty.NilType.
-func (s *served) expression(u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*lang.Expression, field.ErrorList) {
-	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want}
+func (s *served) expression(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*lang.Expression, field.ErrorList) {
+	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want, Budget: lang.BudgetOf(ctx)}
 	if self {
 		options.Self = s.Schema.Block
 	}
@@ -219,13 +221,13 @@ func diagnosticText(d v1alpha1.Diagnostic) string {
 // functions returns the signatures of the provider-defined functions.
 func (s *served) functions() lang.Functions { return s.kinds.snapshot.Load().functions }
 
-func checkCondition(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkCondition(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	m, errs := fieldsOf(path, v, "condition", "errorMessage")
 	if m == nil {
 		return errs
 	}
 	self := strings.HasPrefix(path.String(), "lifecycle."+fieldPostconditions)
-	errs = append(errs, s.checkTruth(u, path.Child("condition"), m["condition"], self)...)
+	errs = append(errs, s.checkTruth(ctx, u, path.Child("condition"), m["condition"], self)...)
 	at := path.Child("errorMessage")
 	message, ok := m["errorMessage"].(string)
 	switch {
@@ -234,12 +236,12 @@ func checkCondition(s *served, u *unstructured.Unstructured, path *field.Path, v
 	case !ok:
 		return append(errs, invalid(at, m["errorMessage"], "must be a string, got %s", describe(m["errorMessage"]))...)
 	}
-	_, more := s.expression(u, at, message, self, cty.String)
+	_, more := s.expression(ctx, u, at, message, self, cty.String)
 	return append(errs, more...)
 }
 
 // checkTruth checks a condition: a single expression with a reference and a boolean result.
-func (s *served) checkTruth(u *unstructured.Unstructured, path *field.Path, v any, self bool) field.ErrorList {
+func (s *served) checkTruth(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any, self bool) field.ErrorList {
 	example := "${data.sim_image.base.size > 0}"
 	if self {
 		example = `${self.status == "active"}`
@@ -253,14 +255,14 @@ func (s *served) checkTruth(u *unstructured.Unstructured, path *field.Path, v an
 	case !strings.HasPrefix(text, "${") || !strings.HasSuffix(text, "}"):
 		return invalid(path, text, "must be one expression, such as %s: text outside of ${...} makes it a string", example)
 	}
-	e, errs := s.expression(u, path, text, self, cty.Bool)
+	e, errs := s.expression(ctx, u, path, text, self, cty.Bool)
 	if len(errs) == 0 && len(e.References()) == 0 && !(self && strings.Contains(text, "self")) {
 		return invalid(path, text, "must refer to something, as in %s: otherwise it checks nothing", example)
 	}
 	return errs
 }
 
-func checkImport(s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func checkImport(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	m, errs := fieldsOf(path, v, "id", "identity")
 	if m == nil || len(errs) > 0 {
 		return errs
@@ -272,7 +274,7 @@ func checkImport(s *served, u *unstructured.Unstructured, path *field.Path, v an
 	case id != nil && identity != nil:
 		return invalid(path, field.OmitValueType{}, "id and identity exclude each other; remove one of the two")
 	case identity != nil:
-		return s.checkIdentity(u, path.Child("identity"), identity)
+		return s.checkIdentity(ctx, u, path.Child("identity"), identity)
 	}
 	at := path.Child("id")
 	text, ok := id.(string)
@@ -282,12 +284,12 @@ func checkImport(s *served, u *unstructured.Unstructured, path *field.Path, v an
 	case text == "":
 		return field.ErrorList{field.Required(at, "ID of the existing resource, in the provider's own format")}
 	}
-	_, errs = s.expression(u, at, text, false, cty.String)
+	_, errs = s.expression(ctx, u, at, text, false, cty.String)
 	return errs
 }
 
 // checkIdentity checks an identity with expressions.
-func (s *served) checkIdentity(u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
+func (s *served) checkIdentity(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	m, ok := v.(map[string]any)
 	if !ok {
 		return invalid(path, v, "must be an object, got %s", describe(v))
@@ -298,7 +300,7 @@ func (s *served) checkIdentity(u *unstructured.Unstructured, path *field.Path, v
 		if a == nil || m[name] == nil {
 			continue
 		}
-		_, more := s.expression(u, path.Child(name), m[name], false, a.Type)
+		_, more := s.expression(ctx, u, path.Child(name), m[name], false, a.Type)
 		errs = append(errs, more...)
 	}
 	return errs
@@ -341,12 +343,12 @@ func identityAttribute(i *schema.Identity, name string) *schema.IdentityAttribut
 }
 
 // lifecycleExpressions returns the parsed expressions of a lifecycle, even if other fields are invalid.
-func (s *served) lifecycleExpressions(u *unstructured.Unstructured) []*lang.Expression {
+func (s *served) lifecycleExpressions(ctx context.Context, u *unstructured.Unstructured) []*lang.Expression {
 	m, _ := u.Object["lifecycle"].(map[string]any)
 	var out []*lang.Expression
 	add := func(path *field.Path, v any, self bool, want cty.Type) {
 		if hasTemplate(v) {
-			e, _ := s.expression(u, path, v, self, want)
+			e, _ := s.expression(ctx, u, path, v, self, want)
 			out = append(out, e)
 		}
 	}

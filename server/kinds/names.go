@@ -133,3 +133,11 @@ func storedAs(mode v1alpha1.Mode, terraformType string) string {
 	}
 	return string(mode) + "." + terraformType
 }
+
+// parseStored is the inverse of storedAs.
+func parseStored(resource string) (mode v1alpha1.Mode, terraformType string) {
+	if m, t, ok := strings.Cut(resource, "."); ok {
+		return v1alpha1.Mode(m), t
+	}
+	return v1alpha1.ModeManaged, resource
+}

@@ -23,41 +23,18 @@ var topFields = []string{"apiVersion", "kind", "metadata", "spec", "lifecycle", 
 // topField reports whether objects have the top-level field.
 func topField(name string) bool { return slices.Contains(topFields, name) }
 
-// unknownField is a field that the object's kind lacks.
-type unknownField struct {
-	path string
-	// hint suggests another field, or explains why there is none; it may be empty.
-	hint string
-}
-
-// Error returns Kubernetes' message with the hint.
-func (e unknownField) Error() string {
-	if e.hint == "" {
-		return fmt.Sprintf("unknown field %q", e.path)
-	}
-	return fmt.Sprintf("unknown field %q (%s)", e.path, e.hint)
-}
-
-// suggestionFor returns a hint that suggests a field.
-func suggestionFor(path string) string {
-	if path == "" {
-		return ""
-	}
-	return fmt.Sprintf("did you mean %q?", path)
-}
-
 // refuse converts unknown fields to validation errors.
-func refuse(unknown []unknownField) field.ErrorList {
+func refuse(unknown []fieldnames.Unknown) field.ErrorList {
 	var errs field.ErrorList
 	for _, e := range unknown {
-		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: e.path, Detail: e.Error()})
+		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: e.Path, Detail: e.Error()})
 	}
 	return errs
 }
 
 // prune removes unknown fields outside of spec and lifecycle from an object and returns them. It also normalizes
 // metadata, as decoding into Go types would.
-func (s *served) prune(u *unstructured.Unstructured) ([]unknownField, error) {
+func (s *served) prune(u *unstructured.Unstructured) ([]fieldnames.Unknown, error) {
 	unknown := s.unknownTop(u)
 	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
 		if !topField(name) {
@@ -69,8 +46,8 @@ func (s *served) prune(u *unstructured.Unstructured) ([]unknownField, error) {
 }
 
 // unknownTop returns the unknown top-level fields.
-func (s *served) unknownTop(u *unstructured.Unstructured) []unknownField {
-	var out []unknownField
+func (s *served) unknownTop(u *unstructured.Unstructured) []fieldnames.Unknown {
+	var out []fieldnames.Unknown
 	for _, name := range slices.Sorted(maps.Keys(u.Object)) {
 		if topField(name) {
 			continue
@@ -83,13 +60,13 @@ func (s *served) unknownTop(u *unstructured.Unstructured) []unknownField {
 		} else {
 			hint = suggest.Nearest(name, topFields)
 		}
-		out = append(out, unknownField{name, suggestionFor(hint)})
+		out = append(out, fieldnames.Unknown{Path: name, Hint: fieldnames.DidYouMean(hint)})
 	}
 	return out
 }
 
 // pruneMetadata normalizes metadata and returns its unknown fields.
-func pruneMetadata(u *unstructured.Unstructured) ([]unknownField, error) {
+func pruneMetadata(u *unstructured.Unstructured) ([]fieldnames.Unknown, error) {
 	raw, ok := u.Object["metadata"]
 	if !ok || raw == nil {
 		delete(u.Object, "metadata")
@@ -112,13 +89,13 @@ func pruneMetadata(u *unstructured.Unstructured) ([]unknownField, error) {
 }
 
 // decodeMetadata decodes metadata and returns its unknown fields.
-func decodeMetadata(raw any) (*metav1.ObjectMeta, []unknownField, error) {
+func decodeMetadata(raw any) (*metav1.ObjectMeta, []fieldnames.Unknown, error) {
 	m, ok := raw.(map[string]any)
 	if !ok {
 		return nil, nil, fmt.Errorf("must be an object, got %s", describe(raw))
 	}
 	var out metav1.ObjectMeta
-	var unknown []unknownField
+	var unknown []fieldnames.Unknown
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &out, true); err != nil {
 		strict, ok := runtime.AsStrictDecodingError(err)
 		if !ok {
@@ -128,7 +105,7 @@ func decodeMetadata(raw any) (*metav1.ObjectMeta, []unknownField, error) {
 			// The converter's error is `unknown field "foo"`, without the path of metadata.
 			_, quoted, _ := strings.Cut(e.Error(), `"`)
 			name := strings.TrimSuffix(quoted, `"`)
-			unknown = append(unknown, unknownField{"metadata." + name, suggestionFor(suggest.Nearest(name, fieldnames.Of(reflect.TypeFor[metav1.ObjectMeta]())))})
+			unknown = append(unknown, fieldnames.Unknown{Path: "metadata." + name, Hint: fieldnames.DidYouMean(suggest.Nearest(name, fieldnames.Of(reflect.TypeFor[metav1.ObjectMeta]())))})
 		}
 	}
 	return &out, unknown, nil

@@ -29,7 +29,7 @@ func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (
 		config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
 		refs = slices.Clone(config.References())
 	}
-	for _, e := range s.lifecycleExpressions(u) {
+	for _, e := range s.lifecycleExpressions(ctx, u) {
 		refs, own = append(refs, e.References()...), append(own, e.Own()...)
 	}
 	return refs, own
@@ -252,7 +252,7 @@ func (k *Kinds) revealed(refs []lang.Reference, sent bool) map[lang.Address]stri
 			continue
 		}
 		for _, kind := range k.ByType(r.Mode, r.Type) {
-			if r.Asks(kind.Schema.Block) || sent && strings.HasPrefix(r.Field, "spec") && r.HoldsSensitive(kind.Schema.Block) {
+			if r.RevealsSensitive(kind.Schema.Block) || sent && strings.HasPrefix(r.Field, "spec") && r.HoldsSensitive(kind.Schema.Block) {
 				out[r.Address] = r.Field
 				break
 			}

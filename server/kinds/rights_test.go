@@ -7,8 +7,13 @@ import (
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/server/kinds"
 )
 
 // TestAuthorsNeedTheRightsOfWhatTheyName writes objects as a user who may write networks alone, and use the ProviderConfig "mine" alone. The
@@ -71,5 +76,41 @@ func TestAProviderWithoutConfigurationTakesNoRight(t *testing.T) {
 	h := newFixture(t, sim())
 	if a := h.do(t, carol, http.MethodPost, networks, network("x", `{"name":"n"}`)); a.code != http.StatusCreated {
 		t.Errorf("%d %s", a.code, a.message())
+	}
+}
+
+// TestWarnsOfNoProviderConfig writes an object before the ProviderConfig that plans need.
+func TestWarnsOfNoProviderConfig(t *testing.T) {
+	takes := sim()
+	takes.Schema.Config = &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "region", Type: cty.String, Optional: true}}}}
+	const want = `the namespace \"default\" has no ProviderConfig for the provider \"sim\" yet, which takes a configuration; plans need one named \"sim\" or \"default\"`
+	for reason, test := range map[string]struct {
+		provider kinds.Provider
+		configs  map[string]string
+		lacks    bool
+	}{
+		"none":                    {takes, nil, true},
+		"one of another provider": {takes, map[string]string{"default": "time"}, true},
+		"one of another name":     {takes, map[string]string{"europe": "sim"}, true},
+		"the default":             {takes, map[string]string{"default": "sim"}, false},
+		"one named so":            {takes, map[string]string{"sim": "sim"}, false},
+		"a provider without any":  {sim(), nil, false},
+	} {
+		h := newFixture(t, test.provider)
+		h.configs = test.configs
+		a := h.do(t, admin, http.MethodPost, networks, network("x", `{"name":"n"}`))
+		if said := strings.Join(a.header.Values("Warning"), " "); a.code != http.StatusCreated || strings.Contains(said, want) != test.lacks {
+			t.Errorf("%s: %d %s", reason, a.code, said)
+		}
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "sim.hykube.io/v1", "kind": "sim-network", "metadata": map[string]any{"name": "x", "namespace": "default"}, "spec": map[string]any{"name": "n"},
+		}}
+		problems, err := h.kinds.Check(request.WithUser(t.Context(), &user.DefaultInfo{Name: admin}), []*unstructured.Unstructured{u, u})
+		if lacks := len(problems) == 1 && problems[0].Severity == v1alpha1.SeverityWarning; err != nil || lacks != test.lacks {
+			t.Errorf("%s: the validation says %v, %v", reason, problems, err)
+		}
+		if problems, err := h.kinds.Check(t.Context(), []*unstructured.Unstructured{u}); err != nil || len(problems) != 0 {
+			t.Errorf("%s: the validation says %v, %v to a user who may not list ProviderConfigs", reason, problems, err)
+		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
@@ -80,13 +81,13 @@ func anyDeprecated(attrs []*schema.Attribute) bool {
 
 // unknownSpec returns the unknown fields of an object's spec. namespace is the object's namespace, which the object
 // itself may omit.
-func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructured.Unstructured) []unknownField {
+func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructured.Unstructured) []fieldnames.Unknown {
 	spec, ok := u.Object["spec"].(map[string]any)
 	if !ok {
 		return nil
 	}
 	config, diags := s.parseSpec(ctx, namespace, spec)
-	var out []unknownField
+	var out []fieldnames.Unknown
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError && d.Summary == diag.SummaryUnknownField {
 			out = append(out, unknownSpecField(d.Attribute, config))
@@ -97,12 +98,12 @@ func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructu
 
 // unknownSpecField returns an error such as `unknown field "spec.nmae" (did you mean "name"?)`: Kubernetes' message
 // with the parser's hint.
-func unknownSpecField(path string, config *lang.Config) unknownField {
+func unknownSpecField(path string, config *lang.Config) fieldnames.Unknown {
 	hint := config.UnknownFields()[path]
 	if hint != "" {
 		hint = strings.ToLower(hint[:1]) + hint[1:]
 	}
-	return unknownField{path, hint}
+	return fieldnames.Unknown{Path: path, Hint: hint}
 }
 
 // maxShownValue is the maximum length of a string that an error quotes.
@@ -246,7 +247,7 @@ func withParsedSpec(ctx context.Context) context.Context {
 // parseSpec parses arguments with the signatures of provider-defined functions. All arguments of an ephemeral resource
 // accept ephemeral values. Callers must not change the result, which a request shares.
 func (s *served) parseSpec(ctx context.Context, namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
-	options := lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace, Done: ctx.Done()}
+	options := lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace, Budget: lang.BudgetOf(ctx)}
 	p, ok := ctx.Value(parsedSpecKey{}).(*parsedSpec)
 	if !ok {
 		return options.Parse(spec, s.Schema.Block)

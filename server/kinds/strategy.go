@@ -181,8 +181,9 @@ func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 // validate validates a new object except for its references.
 func (s strategy) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
 	errs := s.validateObject(u)
+	errs = append(errs, tooManyKeys(u.Object["spec"], field.NewPath("spec"))...)
 	errs = append(errs, s.kind.validateSpec(ctx, u)...)
-	errs = append(errs, s.kind.validateLifecycle(u)...)
+	errs = append(errs, s.kind.validateLifecycle(ctx, u)...)
 	return append(errs, s.validateHold(u, nil)...)
 }
 
@@ -193,10 +194,11 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	errs := s.validateObject(n)
 	errs = append(errs, apivalidation.ValidateObjectMetaAccessorUpdate(n, o, field.NewPath("metadata"))...)
 	if changed(n, o, "spec") {
+		errs = append(errs, tooManyKeys(n.Object["spec"], field.NewPath("spec"))...)
 		errs = append(errs, s.kind.validateSpec(ctx, n)...)
 	}
 	if changed(n, o, "lifecycle") {
-		errs = append(errs, s.kind.validateLifecycle(n)...)
+		errs = append(errs, s.kind.validateLifecycle(ctx, n)...)
 	}
 	errs = append(errs, s.kind.refuseUnknownTypes(ctx, n, o)...)
 	errs = append(errs, s.validateHold(n, o)...)

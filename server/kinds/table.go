@@ -38,11 +38,7 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 			return nil, fmt.Errorf("print %T: not an object of a provider's kind", obj)
 		}
 		status, _ := u.Object["status"].(map[string]any)
-		ready := condition.Find(u, v1alpha1.ConditionReady)
-		if observed, _, _ := unstructured.NestedInt64(status, "observedGeneration"); observed != u.GetGeneration() && v1alpha1.OutdatedByEdit(text(ready["reason"]), ready["status"] == "True") {
-			// The condition is about an earlier spec. kstatus and kubectl wait treat it in the same way.
-			ready = map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(t.mode, status)}
-		}
+		ready := readiness(u, t.mode)
 		row := []any{name, text(ready["status"]), text(ready["reason"])}
 		if t.identified() {
 			row = append(row, identity(status))
@@ -51,6 +47,18 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 	})
 	out.Rows = rows
 	return out, err
+}
+
+// readiness returns the condition Ready of an object. A condition about an earlier spec is replaced, because kstatus and
+// kubectl wait treat it in the same way.
+func readiness(u *unstructured.Unstructured, mode v1alpha1.Mode) map[string]any {
+	status, _ := u.Object["status"].(map[string]any)
+	ready := condition.Find(u, v1alpha1.ConditionReady)
+	observed, _, _ := unstructured.NestedInt64(status, "observedGeneration")
+	if observed != u.GetGeneration() && v1alpha1.OutdatedByEdit(text(ready["reason"]), ready["status"] == "True") {
+		return map[string]any{"status": "False", "reason": v1alpha1.ReasonAwaitingPlan, "message": messageChanged(mode, status)}
+	}
+	return ready
 }
 
 func (t table) columns() []metav1.TableColumnDefinition {

@@ -127,8 +127,11 @@ func (s *served) warnUnknown(ctx context.Context, u *unstructured.Unstructured) 
 func (s *served) warnProviderConfig(ctx context.Context, u *unstructured.Unstructured) string {
 	named, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig")
 	namespace := request.NamespaceValue(ctx)
-	if named == "" || s.kinds.config.ProviderConfigs == nil {
+	if s.kinds.config.ProviderConfigs == nil {
 		return ""
+	}
+	if named == "" {
+		return s.warnNoProviderConfig(ctx, namespace)
 	}
 	providers, err := s.kinds.config.ProviderConfigs(ctx, namespace, named)
 	if err != nil {
@@ -154,6 +157,24 @@ func (s *served) warnProviderConfig(ctx context.Context, u *unstructured.Unstruc
 		text += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return text
+}
+
+// warnNoProviderConfig warns if plans for the object need a ProviderConfig, and the namespace has none for its provider
+// yet.
+func (s *served) warnNoProviderConfig(ctx context.Context, namespace string) string {
+	if !s.kinds.takesConfiguration(s.Provider) {
+		return ""
+	}
+	name, err := s.defaultConfig(ctx, namespace)
+	if err != nil {
+		s.kinds.log.Warn("find the ProviderConfig of an object", "namespace", namespace, "provider", s.Provider, "error", err)
+		return ""
+	}
+	if name != "" {
+		return ""
+	}
+	return fmt.Sprintf("the namespace %q has no ProviderConfig for the provider %q yet, which takes a configuration; plans need one named %q or %q",
+		namespace, s.Provider, s.Provider, v1alpha1.DefaultProviderConfig)
 }
 
 // mayListConfigs reports whether the author of a request may list the ProviderConfigs of a namespace.

@@ -12,6 +12,7 @@ import (
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/lang"
 )
 
@@ -53,7 +54,7 @@ func newWrite(s *served, objects *objectREST, info *request.RequestInfo, r *http
 }
 
 // pruneSpec removes unknown arguments and returns those that it removed.
-func (w *write) pruneSpec(u *unstructured.Unstructured) ([]unknownField, error) {
+func (w *write) pruneSpec(u *unstructured.Unstructured) ([]fieldnames.Unknown, error) {
 	unknown := w.kind.unknownSpec(w.ctx, w.namespace, u)
 	if len(unknown) == 0 {
 		return nil, nil
@@ -68,9 +69,9 @@ func (w *write) pruneSpec(u *unstructured.Unstructured) ([]unknownField, error) 
 			before = old.Object["spec"]
 		}
 	}
-	var dropped []unknownField
+	var dropped []fieldnames.Unknown
 	for _, f := range unknown {
-		steps, ok := pathSteps(f.path)
+		steps, ok := pathSteps(f.Path)
 		if !ok || len(steps) == 0 {
 			continue
 		}
@@ -140,7 +141,7 @@ func (d requestDecoder) Decode(data []byte, defaults *kschema.GroupVersionKind, 
 }
 
 // unknown returns the unknown fields of spec and lifecycle. Unless the client uses Strict, it removes those of spec.
-func (d requestDecoder) unknown(u *unstructured.Unstructured, patched bool) ([]unknownField, error) {
+func (d requestDecoder) unknown(u *unstructured.Unstructured, patched bool) ([]fieldnames.Unknown, error) {
 	if d.write.validation != metav1.FieldValidationStrict {
 		return d.write.pruneSpec(u)
 	}

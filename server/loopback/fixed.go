@@ -21,6 +21,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/direct"
 	"github.com/hykube/hykube/server/storage"
 )
 
@@ -41,13 +42,24 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 	return client, nil
 }
 
+// StoredPlans reads Plans and changes their status, as *registry.StoredPlans does.
+type StoredPlans interface {
+	// Get returns a plan, or a NotFound error.
+	Get(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error)
+	// UpdateStatus changes the status of a plan. It writes nothing if change returns direct.ErrUnchanged.
+	UpdateStatus(ctx context.Context, namespace, name string, change func(*v1alpha1.Plan) error) error
+}
+
 // Plans accesses the Plan objects. It implements store.Plans.
-type Plans struct{ Client rest.Interface }
+type Plans struct {
+	Stored StoredPlans
+	// Client sends approvals, so that the audit log records them as those of users.
+	Client rest.Interface
+}
 
 // Get implements store.Plans.
 func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error) {
-	plan := &v1alpha1.Plan{}
-	err := p.Client.Get().Namespace(namespace).Resource("plans").Name(name).Do(ctx).Into(plan)
+	plan, err := p.Stored.Get(ctx, namespace, name)
 	if apierrors.IsNotFound(err) || err == nil && plan.UID != uid {
 		return nil, store.ErrGone
 	}
@@ -59,22 +71,32 @@ func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) 
 
 // UpdateStatus implements store.Plans.
 func (p *Plans) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error {
-	return p.update(ctx, namespace, name, uid, "status", change)
+	err := p.Stored.UpdateStatus(ctx, namespace, name, func(plan *v1alpha1.Plan) error {
+		if plan.UID != uid {
+			return store.ErrGone
+		}
+		before := plan.Status.DeepCopy()
+		if change(&plan.Status); equality.Semantic.DeepEqual(before, &plan.Status) {
+			return direct.ErrUnchanged
+		}
+		return nil
+	})
+	return gone(err)
 }
 
 // Approve implements store.Plans.
 func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.UID, approval v1alpha1.PlanApproval) error {
-	return p.update(ctx, namespace, name, uid, "approval", func(s *v1alpha1.PlanStatus) { s.Approval = &approval })
-}
-
-func (p *Plans) update(ctx context.Context, namespace, name string, uid types.UID, subresource string, change func(*v1alpha1.PlanStatus)) error {
-	err := Update(ctx, p.Client, "plans", namespace, name, subresource, func(plan *v1alpha1.Plan) error {
+	return gone(Update(ctx, p.Client, "plans", namespace, name, "approval", func(plan *v1alpha1.Plan) error {
 		if plan.UID != uid {
 			return store.ErrGone
 		}
-		change(&plan.Status)
+		plan.Status.Approval = &approval
 		return nil
-	})
+	}))
+}
+
+// gone returns store.ErrGone for a NotFound error, and other errors unchanged.
+func gone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return store.ErrGone
 	}

@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -17,10 +18,11 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/direct"
 )
 
-// serve returns the plans behind an API that answers as told.
-func serve(t *testing.T, answer func(r *http.Request) (any, error)) *Plans {
+// serve returns a client of an API with the given answers.
+func serve(t *testing.T, answer func(r *http.Request) (any, error)) rest.Interface {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -36,7 +38,7 @@ func serve(t *testing.T, answer func(r *http.Request) (any, error)) *Plans {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Plans{Client: client}
+	return client
 }
 
 func newPlan() *v1alpha1.Plan {
@@ -45,44 +47,88 @@ func newPlan() *v1alpha1.Plan {
 	return p
 }
 
+// storedPlan is a stored plan that counts its writes.
+type storedPlan struct {
+	plan  *v1alpha1.Plan
+	err   error
+	wrote int
+}
+
+func (s *storedPlan) Get(context.Context, string, string) (*v1alpha1.Plan, error) {
+	return s.plan, s.err
+}
+
+func (s *storedPlan) UpdateStatus(_ context.Context, _, _ string, change func(*v1alpha1.Plan) error) error {
+	if s.err != nil {
+		return s.err
+	}
+	err := change(s.plan)
+	if errors.Is(err, direct.ErrUnchanged) {
+		return nil
+	}
+	if err == nil {
+		s.wrote++
+	}
+	return err
+}
+
 func TestUpdateStatus(t *testing.T) {
+	notFound := apierrors.NewNotFound(v1alpha1.Resource("plans"), "p")
+	for name, test := range map[string]struct {
+		uid    types.UID
+		err    error
+		digest string
+		writes int
+		want   error
+	}{
+		"nothing to write":              {uid: "one"},
+		"written":                       {uid: "one", digest: "new", writes: 1},
+		"deleted":                       {uid: "one", err: notFound, want: store.ErrGone},
+		"another plan of the same name": {uid: "two", digest: "new", want: store.ErrGone},
+	} {
+		s := &storedPlan{plan: newPlan(), err: test.err}
+		plans := &Plans{Stored: s}
+		err := plans.UpdateStatus(t.Context(), "team", "p", test.uid, func(s *v1alpha1.PlanStatus) { s.Digest = test.digest })
+		if s.wrote != test.writes || !errors.Is(err, test.want) {
+			t.Errorf("%s: %d writes, %v; want %d, %v", name, s.wrote, err, test.writes, test.want)
+		}
+		if _, err := plans.Get(t.Context(), "team", "p", test.uid); !errors.Is(err, test.want) {
+			t.Errorf("%s: read: %v, want %v", name, err, test.want)
+		}
+	}
+}
+
+func TestApprove(t *testing.T) {
 	plans := v1alpha1.SchemeGroupVersion.WithResource("plans").GroupResource()
 	for name, test := range map[string]struct {
 		// put is what the API answers to each write, the last one from then on.
 		put    []error
 		get    error
 		uid    types.UID
-		same   bool
 		writes int
 		want   error
 	}{
-		"nothing to write":              {uid: "one", same: true},
 		"written":                       {put: []error{nil}, uid: "one", writes: 1},
-		"somebody else was first":       {put: []error{apierrors.NewConflict(plans, "p", nil), nil}, uid: "one", writes: 2},
+		"another writer was faster":     {put: []error{apierrors.NewConflict(plans, "p", nil), nil}, uid: "one", writes: 2},
 		"deleted":                       {get: apierrors.NewNotFound(plans, "p"), uid: "one", want: store.ErrGone},
 		"deleted in between":            {put: []error{apierrors.NewNotFound(plans, "p")}, uid: "one", writes: 1, want: store.ErrGone},
 		"another plan of the same name": {uid: "two", want: store.ErrGone},
 	} {
 		t.Run(name, func(t *testing.T) {
-			writes, changes := 0, 0
-			p := serve(t, func(r *http.Request) (any, error) {
+			writes := 0
+			client := serve(t, func(r *http.Request) (any, error) {
 				if r.Method != http.MethodPut {
 					return newPlan(), test.get
 				}
-				if r.URL.Path != "/apis/hykube.io/v1alpha1/namespaces/team/plans/p/status" {
+				if r.URL.Path != "/apis/hykube.io/v1alpha1/namespaces/team/plans/p/approval" {
 					t.Errorf("write to %s", r.URL.Path)
 				}
 				writes++
 				return newPlan(), test.put[min(writes, len(test.put))-1]
 			})
-			err := p.UpdateStatus(t.Context(), "team", "p", test.uid, func(s *v1alpha1.PlanStatus) {
-				if !test.same {
-					s.Digest = "new"
-					changes++
-				}
-			})
-			if writes != test.writes || changes != test.writes {
-				t.Errorf("%d writes of %d changes, want %d", writes, changes, test.writes)
+			err := (&Plans{Client: client}).Approve(t.Context(), "team", "p", test.uid, v1alpha1.PlanApproval{Digest: "d"})
+			if writes != test.writes {
+				t.Errorf("%d writes, want %d", writes, test.writes)
 			}
 			if !errors.Is(err, test.want) {
 				t.Errorf("error %v, want %v", err, test.want)

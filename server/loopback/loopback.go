@@ -1,5 +1,6 @@
-// Package loopback reads and writes the server's objects for its own workers. Reads go directly to the store. Writes
-// go through the API as system:apiserver, so all of its rules apply. The package implements the interfaces of
+// Package loopback reads and writes the server's objects for its own workers, as system:apiserver. It reads and writes
+// objects of the dynamic kinds and Plans in this process, with all rules of their kinds. Requests to the API do the rest,
+// such as approvals and reads of Secrets, which the audit log records. The package implements the interfaces of
 // internal/store.
 package loopback
 
@@ -13,14 +14,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/direct"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
 )
@@ -28,7 +28,6 @@ import (
 // Objects accesses the objects of the dynamic kinds. It implements store.Objects.
 type Objects struct {
 	Stored *storage.Objects
-	Client dynamic.Interface
 	Kinds  *kinds.Kinds
 }
 
@@ -80,103 +79,81 @@ func (o *Objects) Plural(ref v1alpha1.ObjectReference) (string, error) {
 	return kind.GVR.Resource, nil
 }
 
-// patchOp is one operation of a JSON patch.
-type patchOp struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+// UpdateStatus implements store.Objects.
+func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	return o.write(ctx, o.Kinds.UpdateStatus, ref, "status", func(obj *unstructured.Unstructured) error {
+		status, err := asStored(change(obj.DeepCopy()))
+		if err != nil {
+			return err
+		}
+		if equality.Semantic.DeepEqual(obj.Object["status"], any(status)) {
+			return direct.ErrUnchanged
+		}
+		obj.Object["status"] = status
+		return nil
+	})
 }
 
-func (o *Objects) patch(ctx context.Context, ref v1alpha1.ObjectReference, ops []patchOp, subresources ...string) error {
+// asStored returns a status with the types of a stored object.
+func asStored(status map[string]any) (stored map[string]any, err error) {
+	data, err := json.Marshal(status)
+	if err != nil {
+		return nil, err
+	}
+	return stored, utiljson.Unmarshal(data, &stored)
+}
+
+// update is the type of the methods of Kinds that change an object.
+type update func(ctx context.Context, kind kinds.Kind, namespace, name string, change func(*unstructured.Unstructured) error) error
+
+// write changes an object, or a part of it.
+func (o *Objects) write(ctx context.Context, update update, ref v1alpha1.ObjectReference, what string, change func(*unstructured.Unstructured) error) error {
 	kind, err := o.kind(ref)
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(append([]patchOp{{"test", "/metadata/uid", ref.UID}}, ops...))
-	if err != nil {
-		return fmt.Errorf("encode patch of %s %q: %w", ref.Kind, ref.Name, err)
-	}
-	_, err = o.Client.Resource(kind.GVR).Namespace(ref.Namespace).Patch(ctx, ref.Name, types.JSONPatchType, data, metav1.PatchOptions{}, subresources...)
-	return err
-}
-
-// writeTries is the maximum number of attempts of a write after conflicts.
-const writeTries = 10
-
-// rewrite patches an object with the operation that want returns; nil means no write. It calls want again if another
-// writer changed the object.
-func (o *Objects) rewrite(ctx context.Context, ref v1alpha1.ObjectReference, what string, want func(*unstructured.Unstructured) (*patchOp, error), subresources ...string) error {
-	for try := 1; ; try++ {
-		obj, err := o.Get(ctx, ref)
-		if err != nil {
-			return err
-		}
-		op, err := want(obj)
-		if err != nil || op == nil {
-			return err
-		}
-		ref.UID = obj.GetUID()
-		err = o.patch(ctx, ref, []patchOp{{"replace", "/metadata/resourceVersion", obj.GetResourceVersion()}, *op}, subresources...)
-		switch {
-		case err == nil:
-			return nil
-		case apierrors.IsNotFound(err):
-			return store.ErrGone
-		case apierrors.IsConflict(err) && try < writeTries:
-			continue
-		}
-		// The server rejects a patch as invalid if its UID test fails for a new object of the same name.
-		if _, gerr := o.Get(ctx, ref); errors.Is(gerr, store.ErrGone) {
+	err = update(ctx, kind, ref.Namespace, ref.Name, func(obj *unstructured.Unstructured) error {
+		if ref.UID != "" && obj.GetUID() != ref.UID {
 			return store.ErrGone
 		}
-		return fmt.Errorf("write %s of %s %q: %w", what, ref.Kind, ref.Name, err)
+		return change(obj)
+	})
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, store.ErrGone), apierrors.IsNotFound(err):
+		return store.ErrGone
 	}
-}
-
-// UpdateStatus implements store.Objects.
-func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
-	return o.rewrite(ctx, ref, "status", func(obj *unstructured.Unstructured) (*patchOp, error) {
-		status := change(obj.DeepCopy())
-		if equality.Semantic.DeepEqual(obj.Object["status"], any(status)) {
-			return nil, nil
-		}
-		return &patchOp{"add", "/status", status}, nil
-	}, "status")
+	return fmt.Errorf("write %s of %s %q: %w", what, ref.Kind, ref.Name, err)
 }
 
 // Hold implements store.Objects. The object must still have the generation that was read.
 func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) error {
 	ref := v1alpha1.ObjectReference{APIVersion: read.GetAPIVersion(), Kind: read.GetKind(), Namespace: read.GetNamespace(), Name: read.GetName(), UID: read.GetUID()}
-	return o.setFinalizers(ctx, ref, func(obj *unstructured.Unstructured) ([]string, error) {
+	return o.write(ctx, o.Kinds.UpdateObject, ref, "finalizers", func(obj *unstructured.Unstructured) error {
 		if obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
-			return nil, store.ErrGone
+			return store.ErrGone
 		}
 		if slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
-			return nil, nil
+			return direct.ErrUnchanged
 		}
-		return append(obj.GetFinalizers(), v1alpha1.FinalizerState), nil
+		obj.SetFinalizers(append(obj.GetFinalizers(), v1alpha1.FinalizerState))
+		return nil
 	})
 }
 
 // Release implements store.Objects.
 func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) error {
-	err := o.setFinalizers(ctx, ref, func(obj *unstructured.Unstructured) ([]string, error) {
+	err := o.write(ctx, o.Kinds.UpdateObject, ref, "finalizers", func(obj *unstructured.Unstructured) error {
 		if !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
-			return nil, nil
+			return direct.ErrUnchanged
 		}
 		rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerState })
-		return append([]string{}, rest...), nil
+		if len(rest) == 0 {
+			rest = nil // no field instead of an empty list
+		}
+		obj.SetFinalizers(rest)
+		return nil
 	})
 	return store.IgnoreGone(err)
-}
-
-// setFinalizers writes the finalizers that want returns, unless they are nil.
-func (o *Objects) setFinalizers(ctx context.Context, ref v1alpha1.ObjectReference, want func(*unstructured.Unstructured) ([]string, error)) error {
-	return o.rewrite(ctx, ref, "finalizers", func(obj *unstructured.Unstructured) (*patchOp, error) {
-		finalizers, err := want(obj)
-		if err != nil || finalizers == nil {
-			return nil, err
-		}
-		return &patchOp{"add", "/metadata/finalizers", finalizers}, nil
-	})
 }

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,13 +41,17 @@ func NewCodecs() Codecs {
 		&v1alpha1.Validation{},
 		&v1alpha1.Evaluation{},
 	)
+	scheme.AddKnownTypeWithName(internal.WithKind("Resource"), &v1alpha1.ResourceSummary{})
+	scheme.AddKnownTypeWithName(internal.WithKind("ResourceList"), &v1alpha1.ResourceSummaryList{})
 	scheme.AddTypeDefaultingFunc(&v1alpha1.Plan{}, func(obj any) { setPlanDefaults(obj.(*v1alpha1.Plan)) })
 	scheme.AddTypeDefaultingFunc(&v1alpha1.PlanList{}, func(obj any) {
 		for i := range obj.(*v1alpha1.PlanList).Items {
 			setPlanDefaults(&obj.(*v1alpha1.PlanList).Items[i])
 		}
 	})
-	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("PlanRecord"), recordFieldLabel))
+	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("PlanRecord"), fieldLabels(recordPlanField)))
+	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Resource"), fieldLabels(
+		v1alpha1.ResourceFieldKind, v1alpha1.ResourceFieldProvider, v1alpha1.ResourceFieldProviderConfig, v1alpha1.ResourceFieldReady, v1alpha1.ResourceFieldReason)))
 	return Codecs{Scheme: scheme, Factory: serializer.NewCodecFactory(scheme), Parameters: runtime.NewParameterCodec(scheme)}
 }
 
@@ -86,4 +91,16 @@ func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {
 	return slices.DeleteFunc(slices.Clone(n.NegotiatedSerializer.SupportedMediaTypes()), func(info runtime.SerializerInfo) bool {
 		return info.MediaType == runtime.ContentTypeProtobuf
 	})
+}
+
+// fieldLabels returns the check of the field selectors of a kind: its own fields, the name and the namespace. The error
+// for another field lists them.
+func fieldLabels(own ...string) runtime.FieldLabelConversionFunc {
+	known := append([]string{"metadata.name", "metadata.namespace"}, own...)
+	return func(label, value string) (string, string, error) {
+		if !slices.Contains(known, label) {
+			return "", "", fmt.Errorf("%q is not a known field selector: only %q", label, known)
+		}
+		return label, value, nil
+	}
 }

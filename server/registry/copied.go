@@ -102,7 +102,7 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 }
 
 // warnOfCopy returns a warning for a plan that waits because it is a copy.
-func warnOfCopy(p *v1alpha1.Plan) []string {
+func warnOfCopy(_ context.Context, p *v1alpha1.Plan) []string {
 	if a := p.Status.AutomaticApproval; a != nil && !a.Granted {
 		return []string{fmt.Sprintf("plan %q: %s", p.Name, strings.ToLower(a.Message[:1])+a.Message[1:])}
 	}

@@ -11,11 +11,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	k8saudit "k8s.io/apiserver/pkg/audit"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/rights"
@@ -27,7 +29,8 @@ const maxMessage = 4096
 // decisionREST serves a subresource for a user's decision about a plan.
 type decisionREST struct {
 	subresource
-	plans *genericregistry.Store
+	plans   *genericregistry.Store
+	mayRead ReaderFunc
 	// decide changes the stored plan p according to the plan in the request.
 	decide func(ctx context.Context, p, sent *v1alpha1.Plan) error
 }
@@ -35,7 +38,8 @@ type decisionREST struct {
 var _ rest.Patcher = (*decisionREST)(nil)
 
 func (r *decisionREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
-	return r.plans.Get(ctx, name, opts)
+	obj, err := r.plans.Get(ctx, name, opts)
+	return r.mayRead.response(ctx, obj, err)
 }
 
 func (r *decisionREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
@@ -44,7 +48,9 @@ func (r *decisionREST) Update(ctx context.Context, name string, info rest.Update
 		p.ManagedFields = sent.ManagedFields
 		return p, r.decide(ctx, p, sent)
 	})
-	return updateWhole(ctx, r.plans, name, info, create, update, opts)
+	obj, created, err := updateWhole(ctx, r.plans, name, info, create, update, opts)
+	obj, err = r.mayRead.response(ctx, obj, err)
+	return obj, created, err
 }
 
 // updateWhole stores the plan with the changes of a subresource, including the status.
@@ -96,6 +102,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	if errs := validateApproval(sent); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
 	}
+	annotateDecision(ctx, p, sent)
 	if repeats(sent, p.Status.Approval) {
 		return nil // as after a lost response
 	}
@@ -128,6 +135,14 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 	p.Status.Approval = &decision
 	recordDecision(p, byServer(ctx))
 	return nil
+}
+
+// annotateDecision adds the decision, and the digest of the plan's changes, to the audit event of the request.
+func annotateDecision(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) {
+	k8saudit.AddAuditAnnotations(ctx, audit.Prefix+"decision", string(sent.Decision), audit.Prefix+"digest", p.Status.Digest, audit.Prefix+"plan-uid", string(p.UID))
+	if by := decider(ctx, sent); by != nil {
+		k8saudit.AddAuditAnnotation(ctx, audit.Prefix+"decider", by.Username)
+	}
 }
 
 // repeats reports whether a decision is the one that the plan already has.

@@ -157,6 +157,30 @@ func TestAutomaticApprovalTakesTheRightsOfItsUser(t *testing.T) {
 	}
 }
 
+// TestAnApprovalOfAnImportTakesTheRightToTheOtherObject approves an import of an ID that objects of other namespaces
+// have. The error names neither these nor their number.
+func TestAnApprovalOfAnImportTakesTheRightToTheOtherObject(t *testing.T) {
+	c := Config{Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if a.GetNamespace() == "team" && a.GetVerb() == "create" {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})}
+	right := func(verb, namespace string) store.Right {
+		return store.Right{Verb: verb, Namespace: namespace, Group: "sim.hykube.io", Resource: "sim-networks", Name: "a", Unnamed: namespace != "team"}
+	}
+	const other = "update sim-networks.sim.hykube.io on another object that manages a resource with the same ID or identity"
+	for want, needed := range map[string][]store.Right{
+		`user "ann" has no right to ` + other + ", and an approval":                                             {right("create", "team"), right("update", "ops"), right("update", "secret")},
+		`no right to delete sim-networks.sim.hykube.io in the namespace "team", ` + other + ", and an approval": {right("update", "ops"), right("delete", "team")},
+	} {
+		err := c.mayMake(as(t, "ann"), waiting(), nil, needed)
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ops") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
 func TestMayApproveAsksForTheVerb(t *testing.T) {
 	for decision, allowed := range map[authorizer.Decision]bool{authorizer.DecisionAllow: true, authorizer.DecisionDeny: false, authorizer.DecisionNoOpinion: false} {
 		var asked authorizer.Attributes
@@ -177,10 +201,12 @@ func TestMayApproveAsksForTheVerb(t *testing.T) {
 // TestOnlyTheServerWrites tries what would make a decision about one plan one about another.
 func TestOnlyTheServerWrites(t *testing.T) {
 	old := waiting()
-	forged := old.DeepCopy()
-	forged.Status.Summary = &v1alpha1.PlanSummary{Text: "no changes"}
-	if keepsPlanned(as(t, "ann"), forged, old) == nil || keepsPlanned(as(t, user.APIServerUser), forged, old) != nil {
-		t.Error("the status of a plan that is made is the server's own")
+	for phase, before := range map[string]*v1alpha1.Plan{"that is made": old, "that is being made": {}} {
+		forged := before.DeepCopy()
+		forged.Status.Summary = &v1alpha1.PlanSummary{Text: "no changes"}
+		if statusOfPlan(as(t, "ann"), forged, before) == nil || statusOfPlan(as(t, user.APIServerUser), forged, before) != nil {
+			t.Errorf("the status of a plan %s is the server's own", phase)
+		}
 	}
 	old.Finalizers = []string{v1alpha1.FinalizerRecord}
 	keeps := keepsRecord(rest.ValidateAllObjectUpdateFunc)

@@ -17,7 +17,10 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/policy"
+	"github.com/hykube/hykube/internal/provider/trust"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/storage"
 )
 
 // InUseFunc returns the number of existing resources that need a Namespace, Provider, ProviderConfig, Secret or
@@ -44,8 +47,9 @@ type Config struct {
 	Codecs      Codecs
 	RESTOptions generic.RESTOptionsGetter
 	// UncachedOptions are storage options without a watch cache. They are for PlanRecords, of which there may be many,
-	// and for Providers, whose watches continue after a restart. A watch cache would start empty and respond with 410
-	// to a watch from an earlier revision.
+	// for policies, which each plan lists, and for Providers, whose watches continue after a restart. A watch cache would
+	// start empty and respond with 410 to a watch from an earlier revision. A current list from a watch cache waits for up
+	// to 100 ms.
 	UncachedOptions generic.RESTOptionsGetter
 	// Authorizer checks the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
@@ -65,6 +69,12 @@ type Config struct {
 	// effect AllowAutomatic.
 	Judge     JudgeFunc
 	Automatic func(ctx context.Context, namespace string) (bool, error)
+	// MayRead reports whether the user of a request may get the objects of a plan.
+	MayRead ReaderFunc
+	// Collection has the objects of all providers' kinds, StoredObjects single ones, and Kinds the kinds.
+	Collection    *storage.Collection
+	StoredObjects *storage.Objects
+	Kinds         *kinds.Kinds
 	// Types returns the types for queries, and Query executes queries.
 	Types TypesFunc
 	Query QueryFunc
@@ -75,6 +85,8 @@ type Config struct {
 	Evaluate EvaluateFunc
 	// Protected are directories of the server to which no Provider may grant access.
 	Protected []string
+	// Trust is the server's trust policy for providers; nil allows all sources.
+	Trust *trust.Policy
 }
 
 // holdWith returns the HeldConfig for a kind with conditions.
@@ -100,7 +112,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of providers: %w", err)
 	}
-	configs, configStatus, err := newProviderConfigs(c)
+	configs, configStatus, err := newProviderConfigs(c, providers.Store)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of provider configs: %w", err)
 	}
@@ -112,11 +124,11 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of plan records: %w", err)
 	}
-	policies, err := newPlanPolicies(c)
+	policies, err := newPlanPolicies(uncached)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of plan policies: %w", err)
 	}
-	clusterPolicies, err := newClusterPlanPolicies(c)
+	clusterPolicies, err := newClusterPlanPolicies(uncached)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of cluster plan policies: %w", err)
 	}
@@ -131,13 +143,14 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"providerconfigs/undelete": NewUndelete(configs.held),
 		"plans":                    plans,
 		"plans/status":             planStatus,
-		"plans/approval":           &decisionREST{subresource{plans.New}, plans.Store, c.approve},
-		"plans/cancel":             &decisionREST{subresource{plans.New}, plans.Store, cancel},
+		"plans/approval":           &decisionREST{subresource{plans.New}, plans.Store, c.MayRead, c.approve},
+		"plans/cancel":             &decisionREST{subresource{plans.New}, plans.Store, c.MayRead, cancel},
 		"plans/changes":            newChanges(plans.Store, c.Changes),
 		"plans/objects":            newObjects(plans.Store, c.Objects),
 		"planrecords":              records,
 		"planpolicies":             policies,
 		"clusterplanpolicies":      clusterPolicies,
+		"resources":                newResources(c),
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),
 		"evaluations":              newEvaluations(c.Evaluate),

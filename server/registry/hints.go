@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
@@ -20,9 +21,9 @@ import (
 	"github.com/hykube/hykube/internal/fieldnames"
 )
 
-// WithApplyHints rejects a server-side apply of a fixed kind with unknown fields. Its error is that of a create: the
-// path of each unknown field, and the name of a similar field. Without it, the error of the merge of managed fields has
-// neither. It does not check a body of more than maxBytes bytes.
+// WithApplyHints rejects a server-side apply of a fixed kind with unknown fields or values of another type. Its error is
+// that of a create: the path of each unknown field, and the name of a similar field. Without it, the error of the merge of
+// managed fields has neither. It does not check a body of more than maxBytes bytes.
 func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())
@@ -33,7 +34,7 @@ func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handl
 		}
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBytes))
 		r.Body = partlyRead{io.MultiReader(bytes.NewReader(body), &failing{err}, r.Body), r.Body}
-		if refused := unknownFields(codecs.Scheme, body); refused != nil && err == nil {
+		if refused := decodingError(codecs.Scheme, body); refused != nil && err == nil {
 			responsewriters.ErrorNegotiated(refused, codecs.Factory, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
 			return
 		}
@@ -57,11 +58,12 @@ func (f *failing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// unknownFields returns an error if an object has fields that its Go type lacks. It returns nil if the body is not such
-// an object.
-func unknownFields(scheme *runtime.Scheme, body []byte) error {
+// decodingError returns an error if an object has fields that its Go type lacks, or values of another type. It returns nil
+// if the body is not such an object.
+func decodingError(scheme *runtime.Scheme, body []byte) error {
 	var object map[string]any
-	if yaml.Unmarshal(body, &object) != nil {
+	raw, err := yaml.YAMLToJSON(body)
+	if err != nil || json.Unmarshal(raw, &object) != nil {
 		return nil
 	}
 	version, _ := object["apiVersion"].(string)
@@ -75,10 +77,14 @@ func unknownFields(scheme *runtime.Scheme, body []byte) error {
 	for _, u := range fieldnames.Check(object, reflect.TypeOf(typed)) {
 		errs = append(errs, u)
 	}
-	if len(errs) == 0 {
+	refused := json.Unmarshal(raw, typed)
+	if len(errs) > 0 {
+		refused = runtime.NewStrictDecodingError(errs)
+	}
+	if refused == nil {
 		return nil
 	}
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind, gvk.Version, kind, runtime.NewStrictDecodingError(errs)))
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind, gvk.Version, kind, refused))
 }
 
 // WithHints returns a serializer whose errors about unknown fields suggest similar fields.

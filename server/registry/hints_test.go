@@ -22,6 +22,8 @@ func TestApplyHints(t *testing.T) {
 		"a Provider":         {v1alpha1.GroupName, apply, head + "kind: Provider\nspec: {sorce: x/y}", `Provider in version \"v1alpha1\" cannot be handled as a Provider: strict decoding error: unknown field \"spec.sorce\" (did you mean \"source\"?)`},
 		"a ProviderConfig":   {v1alpha1.GroupName, apply, head + "kind: ProviderConfig\nspec: {provider: sim, confg: {}}", `unknown field \"spec.confg\" (did you mean \"config\"?)`},
 		"a Plan":             {v1alpha1.GroupName, apply, head + "kind: Plan\nspec: {aproval: Manual}\nlabls: {}", `unknown field \"spec.aproval\" (did you mean \"approval\"?)`},
+		"an unquoted Off":    {v1alpha1.GroupName, apply, head + "kind: Provider\nspec: {source: x/y, sandbox: {mode: Off}}", `write mode: \"Off\"`},
+		"a quoted Off":       {v1alpha1.GroupName, apply, head + "kind: Provider\nspec: {source: x/y, sandbox: {mode: \"Off\"}}", ""},
 		"nothing unknown":    {v1alpha1.GroupName, apply, head + "kind: ProviderConfig\nspec: {provider: sim, config: {anything: {x: 1}}}", ""},
 		"another patch":      {v1alpha1.GroupName, "application/merge-patch+json", `{"spec":{"sorce":"x/y"}}`, ""},
 		"a provider's kind":  {"sim.hykube.io", apply, "apiVersion: sim.hykube.io/v1\nkind: sim-network\nspecc: {}", ""},
@@ -50,5 +52,21 @@ func TestApplyHints(t *testing.T) {
 				t.Errorf("%d %s, want %s", w.Code, w.Body, tt.want)
 			}
 		})
+	}
+}
+
+// TestUnquotedOff creates a Provider with the boolean that YAML makes of an unquoted Off.
+func TestUnquotedOff(t *testing.T) {
+	decoder := NewCodecs().Factory.UniversalDeserializer()
+	for mode, want := range map[string]string{`false`: `write mode: "Off"`, `true`: "cannot unmarshal bool", `"Off"`: ""} {
+		body := `{"apiVersion":"hykube.io/v1alpha1","kind":"Provider","metadata":{"name":"a"},"spec":{"source":"x/y","sandbox":{"mode":` + mode + `}}}`
+		obj, _, err := decoder.Decode([]byte(body), nil, nil)
+		if want == "" {
+			if p, ok := obj.(*v1alpha1.Provider); err != nil || !ok || p.Spec.Sandbox.Mode != v1alpha1.SandboxOff {
+				t.Errorf("%s: %v", mode, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", mode, err, want)
+		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +30,10 @@ type planREST struct {
 	authorizer authorizer.Authorizer
 	// automatic reports whether a policy for the plans of a namespace has a rule with the effect AllowAutomatic.
 	automatic func(ctx context.Context, namespace string) (bool, error)
+	mayRead   ReaderFunc
 }
 
-func newPlans(c Config) (*planREST, *statusREST, error) {
+func newPlans(c Config) (*planREST, *planStatusREST, error) {
 	strategy := kindStrategy[*v1alpha1.Plan, v1alpha1.PlanStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
@@ -55,13 +55,14 @@ func newPlans(c Config) (*planREST, *statusREST, error) {
 			s.RequestedBy, s.Approval, s.Approvals, s.Cancel = old.RequestedBy, old.Approval, old.Approvals, old.Cancel
 			s.AutomaticApproval, s.UploadedObjects = keepAutomatic(s.AutomaticApproval, old.AutomaticApproval), old.UploadedObjects
 		},
-		mayWriteStatus: keepsPlanned,
+		mayWriteStatus: statusOfPlan,
 	}
 	store, statusREST, err := newStore(c, "plan", new(v1alpha1.Plan), new(v1alpha1.PlanList), strategy, planTable)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer, automatic: c.Automatic}, statusREST, nil
+	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer, automatic: c.Automatic, mayRead: c.MayRead},
+		&planStatusREST{statusREST, c.MayRead}, nil
 }
 
 // keepAutomatic returns the automatic approval to store. A write can withdraw the approval, but cannot grant it.
@@ -72,18 +73,16 @@ func keepAutomatic(written, stored *v1alpha1.AutomaticApproval) *v1alpha1.Automa
 	return stored
 }
 
-// keepsPlanned lets only the server change the status of a completed plan, because users decide by its digest, summary
-// and conditions.
-func keepsPlanned(ctx context.Context, p, old *v1alpha1.Plan) field.ErrorList {
-	if old.Status.Digest == "" || byServer(ctx) || equality.Semantic.DeepEqual(p.Status, old.Status) {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath("status"), "only the server changes the status of a plan after planning")}
+// statusOfPlan lets only the server write the status of a plan, because users and the server decide by it. Decisions
+// and cancellations have their own subresources.
+func statusOfPlan(ctx context.Context, _, _ *v1alpha1.Plan) field.ErrorList {
+	return statusByServer(ctx, "a plan. To decide or to stop it: kubectl hykube approve, discard or cancel")
 }
 
 // Create creates a plan.
 func (r *planREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
-	return r.resourceREST.Create(ctx, obj, r.mayApproveItself(validate), opts)
+	obj, err := r.resourceREST.Create(ctx, obj, r.mayApproveItself(validate), opts)
+	return r.mayRead.response(ctx, obj, err)
 }
 
 // Update updates a plan. A server-side apply may create one.
@@ -92,7 +91,9 @@ func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObj
 		noteOrigin(obj)
 		return obj, nil
 	})
-	return r.Store.Update(ctx, name, info, r.mayApproveItself(create), keepsRecord(update), force, opts)
+	obj, created, err := r.Store.Update(ctx, name, info, r.mayApproveItself(create), keepsRecord(update), force, opts)
+	obj, err = r.mayRead.response(ctx, obj, err)
+	return obj, created, err
 }
 
 // keepsRecord lets only the server remove the finalizer that keeps a plan until its record is complete.

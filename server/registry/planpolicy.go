@@ -134,7 +134,11 @@ func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.Plan
 	counts, required := verdict.Counts(requester, given, approval)
 	switch {
 	case missing != "" && !counts:
-		return false, refusedByPolicy(p, fmt.Sprintf("the approval of user %q does not count. %s", nameOf(approval.By), missing))
+		why := fmt.Sprintf("the approval of user %q does not count. %s", nameOf(approval.By), missing)
+		if hasApproved(given, approval.By) {
+			why = fmt.Sprintf("user %q has approved the plan already. %s", nameOf(approval.By), missing)
+		}
+		return false, refusedByPolicy(p, why)
 	case len(given) > 0 && given[0].Partial != approval.Partial:
 		return false, apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name,
 			fmt.Errorf("the other approvals have status.approval.partial %t; use the same value", given[0].Partial))
@@ -146,6 +150,11 @@ func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.Plan
 		awaitMore(p, missing)
 	}
 	return missing != "", nil
+}
+
+// hasApproved reports whether a user gave one of the approvals.
+func hasApproved(given []v1alpha1.PlanApproval, who *v1alpha1.Identity) bool {
+	return who != nil && slices.ContainsFunc(given, func(a v1alpha1.PlanApproval) bool { return a.By != nil && a.By.Username == who.Username })
 }
 
 func refusedByPolicy(p *v1alpha1.Plan, why string) error {

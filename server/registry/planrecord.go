@@ -69,14 +69,6 @@ func recordAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 	return r.Labels, fields.Set{"metadata.name": r.Name, "metadata.namespace": r.Namespace, recordPlanField: r.Plan.Name}, nil
 }
 
-// recordFieldLabel returns an error for fields that selectors do not support.
-func recordFieldLabel(label, value string) (string, string, error) {
-	if label == recordPlanField {
-		return label, value, nil
-	}
-	return runtime.DefaultMetaV1FieldSelectorConversion(label, value)
-}
-
 func (*recordREST) ShortNames() []string { return []string{"planrec"} }
 
 // Create creates a record; only the server may.

@@ -34,6 +34,10 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 		conditions:     func(s *v1alpha1.ProviderStatus) *[]metav1.Condition { return &s.Conditions },
 		validate:       func(p *v1alpha1.Provider) field.ErrorList { return validateProvider(p, c.Protected) },
 		validateUpdate: validateProviderUpdate,
+		// Checksum and version in the status decide which program runs.
+		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.Provider) field.ErrorList {
+			return statusByServer(ctx, "a Provider")
+		},
 	}
 	store, statusREST, err := newStore(c, "provider", new(v1alpha1.Provider), new(v1alpha1.ProviderList), strategy, providerTable)
 	if err != nil {
@@ -41,7 +45,7 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 	}
 	hold := holdWith(c, strategy)
 	hold.Refused = "No new resources of it can be created until kubectl hykube undelete provider/%s takes the deletion back."
-	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold)}, statusREST, nil
+	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold), mayWrite: trusted(c.Trust)}, statusREST, nil
 }
 
 // validateProvider validates a Provider. protected are directories of the server.
@@ -60,6 +64,8 @@ func validateProvider(p *v1alpha1.Provider, protected []string) field.ErrorList 
 			errs = append(errs, field.Invalid(spec.Child("version"), v, `not a version constraint; write it as in Terraform, such as "~> 6.0" or ">= 1.2, < 2.0"`))
 		}
 	}
+	errs = append(errs, validateChecksums(p.Spec.Checksums, spec.Child("checksums"))...)
+	errs = append(errs, validateSigningKeys(p.Spec.SigningKeys, spec.Child("signingKeys"))...)
 	errs = append(errs, validateSandbox(p.Spec.Sandbox, protected, spec.Child("sandbox"))...)
 	return append(errs, validateEnvironment(p.Spec.Environment, spec.Child("environment"))...)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/schema"
 )
 
 const (
@@ -27,7 +30,7 @@ const (
 	maxSecretRefs  = 100
 )
 
-func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
+func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceREST, *statusREST, error) {
 	strategy := kindStrategy[*v1alpha1.ProviderConfig, v1alpha1.ProviderConfigStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
@@ -40,12 +43,59 @@ func newProviderConfigs(c Config) (*resourceREST, *statusREST, error) {
 		conditions:     func(s *v1alpha1.ProviderConfigStatus) *[]metav1.Condition { return &s.Conditions },
 		validate:       validateProviderConfig,
 		validateUpdate: validateProviderConfigUpdate,
+		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.ProviderConfig) field.ErrorList {
+			return statusByServer(ctx, "a ProviderConfig")
+		},
+		validateAgainst: func(ctx context.Context, pc, old *v1alpha1.ProviderConfig) field.ErrorList {
+			if old != nil && sameArguments(pc.Spec, old.Spec) {
+				return nil // another version of the provider may have accepted them
+			}
+			block, _ := schemaOf(ctx, c, providers, pc)
+			unknown, _ := argumentProblems(ctx, block, pc)
+			return unknown
+		},
+		warn: func(ctx context.Context, pc *v1alpha1.ProviderConfig) []string {
+			block, exists := schemaOf(ctx, c, providers, pc)
+			return warnProviderConfig(ctx, pc, exists, block)
+		},
 	}
 	store, statusREST, err := newStore(c, "providerconfig", new(v1alpha1.ProviderConfig), new(v1alpha1.ProviderConfigList), strategy, providerConfigTable)
 	if err != nil {
 		return nil, nil, err
 	}
 	return &resourceREST{Store: store, short: "pc", held: NewHeld(store, holdWith(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences)}, statusREST, nil
+}
+
+// schemaOf returns the schema of a provider's configuration, and whether the Provider exists. The schema is nil if the
+// provider is not ready, or another version of it is being installed.
+func schemaOf(ctx context.Context, c Config, providers *genericregistry.Store, pc *v1alpha1.ProviderConfig) (block *schema.Block, exists bool) {
+	obj, err := providers.Get(request.WithNamespace(ctx, metav1.NamespaceNone), pc.Spec.Provider, &metav1.GetOptions{})
+	if err != nil {
+		return nil, !apierrors.IsNotFound(err)
+	}
+	p := obj.(*v1alpha1.Provider)
+	if p.Status.ObservedGeneration != p.Generation || !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) {
+		return nil, true
+	}
+	return c.ConfigBlock(pc.Spec.Provider), true
+}
+
+// warnProviderConfig warns of a Provider that does not exist, of arguments that cannot be checked yet, and of values that
+// the provider does not accept. None is an error, because the Provider, or another version of it, may come later. block is
+// nil if the schema of the provider is not known.
+func warnProviderConfig(ctx context.Context, pc *v1alpha1.ProviderConfig, exists bool, block *schema.Block) []string {
+	if !exists {
+		return []string{fmt.Sprintf("spec.provider: there is no Provider %q yet", pc.Spec.Provider)}
+	}
+	if args, err := configArguments(pc.Spec.Config); err == nil && block == nil && len(args)+len(pc.Spec.SecretRefs) > 0 {
+		return []string{fmt.Sprintf("spec.config: the Provider %q is not ready, so the server checks the arguments later", pc.Spec.Provider)}
+	}
+	var out []string
+	_, others := argumentProblems(ctx, block, pc)
+	for _, e := range others {
+		out = append(out, e.Error())
+	}
+	return out
 }
 
 // authorizeReferences rejects a ProviderConfig that refers to objects that its author may not read. A user who plans

@@ -145,7 +145,7 @@ func (r *queries) typeOf(q *v1alpha1.Query) (kinds.Kind, field.ErrorList) {
 	switch {
 	case len(types) == 0:
 		return kinds.Kind{}, field.ErrorList{field.Invalid(spec.Child("type"), shorten(q.Spec.Type),
-			"no installed provider has this resource type; see kubectl api-resources --categories=hykube")}
+			"no installed provider has this resource type; `kubectl api-resources` lists the kinds of all providers")}
 	case q.Spec.Provider != "":
 		return kinds.Kind{}, field.ErrorList{field.Invalid(spec.Child("provider"), shorten(q.Spec.Provider),
 			fmt.Sprintf("does not have the resource type %s; %s does", q.Spec.Type, strings.Join(names, ", ")))}

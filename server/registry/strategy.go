@@ -46,8 +46,11 @@ type kindStrategy[T copied[T], S any] struct {
 	validate   func(obj T) field.ErrorList
 	// validateUpdate validates immutable fields.
 	validateUpdate func(obj, old T) field.ErrorList
-	// warn returns warnings about a new object; nil for none.
-	warn func(obj T) []string
+	// validateAgainst validates the parts of an object that depend on other objects. old is nil for a new object. A nil
+	// function accepts all.
+	validateAgainst func(ctx context.Context, obj, old T) field.ErrorList
+	// warn returns warnings about a new object or a changed spec; nil for none.
+	warn func(ctx context.Context, obj T) []string
 	// keepOwn restores the fields that only the server writes in a client's status. A nil function keeps the client's
 	// status.
 	keepOwn func(status, old *S)
@@ -71,23 +74,35 @@ func (s kindStrategy[T, S]) PrepareForUpdate(_ context.Context, obj, old runtime
 	}
 }
 
-func (s kindStrategy[T, S]) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return s.validate(obj.(T))
+func (s kindStrategy[T, S]) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	var none T
+	return append(s.validate(obj.(T)), s.against(ctx, obj.(T), none)...)
 }
 
-func (s kindStrategy[T, S]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	return append(s.validate(obj.(T)), s.validateUpdate(obj.(T), old.(T))...)
+func (s kindStrategy[T, S]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	errs := append(s.validate(obj.(T)), s.validateUpdate(obj.(T), old.(T))...)
+	return append(errs, s.against(ctx, obj.(T), old.(T))...)
 }
 
-func (s kindStrategy[T, S]) WarningsOnCreate(_ context.Context, obj runtime.Object) []string {
+func (s kindStrategy[T, S]) against(ctx context.Context, obj, old T) field.ErrorList {
+	if s.validateAgainst == nil {
+		return nil
+	}
+	return s.validateAgainst(ctx, obj, old)
+}
+
+func (s kindStrategy[T, S]) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
 	if s.warn == nil {
 		return nil
 	}
-	return s.warn(obj.(T))
+	return s.warn(ctx, obj.(T))
 }
 
-func (kindStrategy[T, S]) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
-	return nil
+func (s kindStrategy[T, S]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
+	if s.warn == nil || sameSpec(s.spec(obj.(T)), s.spec(old.(T))) {
+		return nil
+	}
+	return s.warn(ctx, obj.(T))
 }
 func (kindStrategy[T, S]) AllowCreateOnUpdate() bool      { return false }
 func (kindStrategy[T, S]) AllowUnconditionalUpdate() bool { return true }
@@ -95,6 +110,15 @@ func (kindStrategy[T, S]) Canonicalize(runtime.Object)    {}
 
 func (kindStrategy[T, S]) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return resetFields("status")
+}
+
+// statusByServer returns an error unless the server itself makes the request. text completes the error: it names the
+// kind, and may name what users do instead.
+func statusByServer(ctx context.Context, text string) field.ErrorList {
+	if byServer(ctx) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("status"), "only the server writes the status of "+text)}
 }
 
 // statusStrategy is the strategy of the subresource "status", which changes only the status.

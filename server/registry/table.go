@@ -108,6 +108,25 @@ var planTable = tableConvertor{
 	},
 }
 
+// resourceTable has the names of the objects. They are no names of Resources, so the column has no format, with which
+// kubectl would add the kind.
+var resourceTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		column("Kind", "string", "Kind of the object.", 0),
+		{Name: "Name", Type: "string", Description: "Name of the object."},
+		readyColumn, reasonColumn,
+		column("ID", "string", "ID of the resource at the provider.", 0),
+		ageColumn, whyColumn,
+		column("Provider", "string", "Provider of the kind.", 1),
+		column("ProviderConfig", "string", "ProviderConfig that the object names.", 1),
+	},
+	cells: func(obj runtime.Object) []any {
+		r := obj.(*v1alpha1.ResourceSummary)
+		return []any{r.Object.Kind, r.Object.Name, string(r.Status.Ready), r.Status.Reason, r.Status.ID, age(r.CreationTimestamp),
+			r.Status.Message, r.Provider, orNone(r.ProviderConfig)}
+	},
+}
+
 var planPolicyTable = tableConvertor{
 	columns: []metav1.TableColumnDefinition{
 		nameColumn,

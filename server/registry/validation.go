@@ -27,6 +27,7 @@ import (
 	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/policy"
+	"github.com/hykube/hykube/internal/provider/trust"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/suggest"
 )
@@ -46,11 +47,12 @@ type validations struct {
 	config func(provider string) *schema.Block
 	// protected are directories of the server.
 	protected []string
+	trust     *trust.Policy
 }
 
 // newValidations returns the storage for Validations.
 func newValidations(c Config) rest.Storage {
-	r := &validations{slots: make(chan struct{}, max(1, goruntime.GOMAXPROCS(0)/2)), check: c.Check, config: c.ConfigBlock, protected: c.Protected}
+	r := &validations{slots: make(chan struct{}, max(1, goruntime.GOMAXPROCS(0)/2)), check: c.Check, config: c.ConfigBlock, protected: c.Protected, trust: c.Trust}
 	return answeredREST[*v1alpha1.Validation]{
 		rest.NewDefaultTableConvertor(v1alpha1.Resource("validations")), "validation", func() *v1alpha1.Validation { return new(v1alpha1.Validation) }, r.answer,
 	}
@@ -75,7 +77,7 @@ func (r *validations) answer(ctx context.Context, v *v1alpha1.Validation, _ rest
 		return err
 	}
 	for i, u := range objects {
-		for _, p := range r.fixed(u) {
+		for _, p := range r.fixed(ctx, u) {
 			p.Index = int32(i)
 			problems = append(problems, p)
 		}
@@ -105,11 +107,11 @@ func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.U
 // clusterScoped reports whether a fixed kind has no namespace. The names of dynamic kinds contain a dash and never
 // match.
 func clusterScoped(kind string) bool {
-	return slices.Contains([]string{"Provider", "ClusterPlanPolicy", "Namespace", "ClusterRole", "ClusterRoleBinding"}, kind)
+	return slices.Contains([]string{"Provider", "ClusterPlanPolicy", "Namespace", "ClusterRole", "ClusterRoleBinding", "FlowSchema", "PriorityLevelConfiguration"}, kind)
 }
 
 // fixed validates an object of a fixed kind and ignores others.
-func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
+func (r *validations) fixed(ctx context.Context, u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
 	var errs field.ErrorList
 	var out []v1alpha1.ValidationProblem
 	switch u.GroupVersionKind() {
@@ -117,11 +119,15 @@ func (r *validations) fixed(u *unstructured.Unstructured) []v1alpha1.ValidationP
 		p := &v1alpha1.Provider{}
 		if out = decodeStrictly(u, p); out == nil {
 			errs = validateProvider(p, r.protected)
+			if err := checkTrust(r.trust, p); len(errs) == 0 && err != nil {
+				errs = append(errs, field.Forbidden(field.NewPath("spec", "source"), err.Error()))
+			}
 		}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProviderConfig"):
 		pc := &v1alpha1.ProviderConfig{}
 		if out = decodeStrictly(u, pc); out == nil {
-			errs = append(validateProviderConfig(pc), r.arguments(pc)...)
+			unknown, others := argumentProblems(ctx, r.config(pc.Spec.Provider), pc)
+			errs = slices.Concat(validateProviderConfig(pc), unknown, others)
 		}
 	case v1alpha1.SchemeGroupVersion.WithKind("Plan"):
 		p := &v1alpha1.Plan{}
@@ -203,25 +209,29 @@ func decodeStrictly(u *unstructured.Unstructured, into any) []v1alpha1.Validatio
 	return out
 }
 
-// arguments validates a provider's arguments against its schema, except those from Secrets.
-func (r *validations) arguments(pc *v1alpha1.ProviderConfig) field.ErrorList {
-	block := r.config(pc.Spec.Provider)
+// argumentProblems validates a provider's arguments against its schema, which is nil if the provider is not installed.
+// It does not validate values from Secrets. unknown has the arguments that the provider does not have.
+func argumentProblems(ctx context.Context, block *schema.Block, pc *v1alpha1.ProviderConfig) (unknown, others field.ErrorList) {
 	args, err := configArguments(pc.Spec.Config)
 	if block == nil || err != nil {
-		return nil
+		return nil, nil
 	}
-	secret := secretArguments(pc, block)
-	_, diags := lang.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace}.Parse(args, block)
-	errs := secret
+	unknown = secretArguments(pc, block)
+	_, diags := lang.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace, Budget: lang.BudgetOf(ctx)}.Parse(args, block)
 	for _, d := range diags {
 		at := strings.Replace(d.Attribute, "spec", "spec.config", 1)
 		fromSecret := slices.ContainsFunc(pc.Spec.SecretRefs, func(s v1alpha1.SecretArgument) bool { return at == "spec.config."+s.Argument })
 		if d.Severity != v1alpha1.SeverityError || d.Summary == diag.SummaryMissingArgument && fromSecret {
 			continue
 		}
-		errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: strings.TrimSpace(fmt.Sprintf("%s. %s", d.Summary, d.Detail))})
+		problem := &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: strings.TrimSpace(fmt.Sprintf("%s. %s", d.Summary, d.Detail))}
+		if d.Summary == diag.SummaryUnknownField || d.Summary == diag.SummaryReadOnly {
+			unknown = append(unknown, problem)
+		} else {
+			others = append(others, problem)
+		}
 	}
-	return errs
+	return unknown, others
 }
 
 // secretArguments reports arguments from Secrets that the provider does not have.

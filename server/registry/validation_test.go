@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/rbac/install"
@@ -71,7 +72,7 @@ func TestFixed(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, p := range r.fixed(u) {
+			for _, p := range r.fixed(t.Context(), u) {
 				got = append(got, p.Field+": "+p.Message)
 			}
 			if len(got) != len(tt.want) {
@@ -152,4 +153,62 @@ func TestValidationsLeaveProcessorsFree(t *testing.T) {
 			t.Errorf("a check without end: %v", err)
 		}
 	})
+}
+
+// TestProviderConfigWarnings writes ProviderConfigs that no provider accepts yet.
+func TestProviderConfigWarnings(t *testing.T) {
+	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "region", Type: cty.String, Optional: true}}}
+	for reason, test := range map[string]struct {
+		config string
+		exists bool
+		block  *schema.Block
+		want   string
+	}{
+		"no such Provider":               {`{}`, false, nil, `spec.provider: there is no Provider "sim" yet`},
+		"a Provider that is not ready":   {`{"regoin":"eu"}`, true, nil, `spec.config: the Provider "sim" is not ready, so the server checks the arguments later`},
+		"no arguments":                   {`{}`, true, nil, ""},
+		"arguments that it accepts":      {`{"region":"eu"}`, true, block, ""},
+		"an argument of the wrong shape": {`{"region":{"a":1}}`, true, block, "spec.config.region: "},
+	} {
+		pc := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "sim", Config: &runtime.RawExtension{Raw: []byte(test.config)}}}
+		got := strings.Join(warnProviderConfig(t.Context(), pc, test.exists, test.block), "; ")
+		if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
+			t.Errorf("%s: %q, want %q", reason, got, test.want)
+		}
+	}
+}
+
+// TestUnknownArguments separates the arguments that a provider does not have, which a write refuses, from values that it
+// does not accept.
+func TestUnknownArguments(t *testing.T) {
+	block := &schema.Block{Attributes: []*schema.Attribute{
+		{Name: "region", Type: cty.String, Required: true}, {Name: "token", Type: cty.String, Optional: true}, {Name: "id", Type: cty.String, Computed: true},
+	}}
+	for reason, test := range map[string]struct {
+		config          string
+		fromSecret      string
+		unknown, others string
+	}{
+		"a misspelled argument":     {`{"regoin":"eu","region":"us"}`, "", "spec.config.regoin", ""},
+		"one that it sets itself":   {`{"id":"x","region":"us"}`, "", "spec.config.id", ""},
+		"one from a Secret":         {`{"region":"us"}`, "tokne", "spec.secretRefs[0].argument", ""},
+		"a value of another type":   {`{"region":["us"]}`, "", "", "spec.config.region"},
+		"a missing one":             {`{}`, "", "", "spec.config.region"},
+		"all is well":               {`{"region":"us"}`, "token", "", ""},
+		"two mistakes of two kinds": {`{"regoin":"eu"}`, "", "spec.config.regoin", "spec.config.region"},
+	} {
+		pc := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "sim", Config: &runtime.RawExtension{Raw: []byte(test.config)}}}
+		if test.fromSecret != "" {
+			pc.Spec.SecretRefs = []v1alpha1.SecretArgument{{Argument: test.fromSecret, Name: "s", Key: "k"}}
+		}
+		unknown, others := argumentProblems(t.Context(), block, pc)
+		for name, got := range map[string]field.ErrorList{test.unknown: unknown, test.others: others} {
+			if name != "" && (len(got) != 1 || got[0].Field != name) {
+				t.Errorf("%s: %v, want one error of %s", reason, got, name)
+			}
+		}
+		if test.unknown == "" && len(unknown) > 0 || test.others == "" && len(others) > 0 {
+			t.Errorf("%s: unknown %v, others %v", reason, unknown, others)
+		}
+	}
 }

@@ -65,6 +65,9 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.QuerySpec{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_QuerySpec(ref),
 		v1alpha1.QueryStatus{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_QueryStatus(ref),
 		v1alpha1.RequiredApprovals{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref),
+		v1alpha1.ResourceSummary{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref),
+		v1alpha1.ResourceSummaryList{}.OpenAPIModelName():   schema_hykube_hykube_api_v1alpha1_ResourceSummaryList(ref),
+		v1alpha1.ResourceSummaryStatus{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ResourceSummaryStatus(ref),
 		v1alpha1.SecretArgument{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
 		v1alpha1.Validation{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_Validation(ref),
 		v1alpha1.ValidationProblem{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
@@ -2277,7 +2280,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "The rules of PlanPolicies and ClusterPlanPolicies that hold for the plan. The server evaluates them when the plan is made, at each approval, and before the apply.",
+							Description: "The rules of PlanPolicies and ClusterPlanPolicies that hold for the plan, at most 50: those that deny it first. The server evaluates all rules when the plan is made, at each approval, and before the apply.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2333,7 +2336,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Errors and warnings of the plan, at most 100. The subresource \"changes\" has those of single changes.",
+							Description: "Errors and warnings of the plan, errors first: at most 100, and at most 256 KiB of text. If the list leaves some out, the last warning counts them. The subresource \"changes\" has those of single changes.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -2940,6 +2943,46 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"checksums": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Checksums of the package that the server accepts, in the formats \"h1:\" and \"zh:\" of Terraform's dependency lock file. The server runs only a package that has one of them. Empty accepts every checksum that the mirror or the registry names.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"signingKeys": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "OpenPGP keys of the publisher: ASCII-armored public keys, or fingerprints (40 or 64 hexadecimal digits) of keys that the registry names. One of them must have signed the list of checksums that has the package. Empty accepts all keys that the registry names, and packages of mirrors without a signature.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
 					"sandbox": {
 						SchemaProps: spec.SchemaProps{
 							Description: "What the provider's processes may access on the server's machine, in addition to their own package, a private directory and the network. The condition Sandboxed names the restrictions.",
@@ -3003,6 +3046,13 @@ func schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref common.ReferenceCallba
 							Format:      "",
 						},
 					},
+					"archiveChecksum": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Checksum of the zip file of the package, in the \"zh:\" format of Terraform's dependency lock file. Empty for an unpacked package.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"protocol": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Protocol version of the plugin, \"5\" or \"6\".",
@@ -3027,7 +3077,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref common.ReferenceCallba
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Installed, Sandboxed, Ready, Reconciling and Stalled.",
+							Description: "Installed, Verified, Signed, Sandboxed, Ready, Reconciling and Stalled.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3333,6 +3383,169 @@ func schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref common.ReferenceCal
 							Description: "If true, an approval by the plan's creator does not count.",
 							Type:        []string{"boolean"},
 							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSummary is the kind Resource: one row of the table of all objects of providers' kinds. It is read-only. The server derives it from the object when a client reads it, and stores nothing. Its metadata is that of the object, except that the name contains the kind, such as \"sim-network.main\".",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The name is KIND.NAME, such as \"sim-network.main\". If the provider's name is not the prefix of the kind, the name is PROVIDER:KIND.NAME. Namespace, UID, labels, timestamps and resource version are those of the object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"object": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ObjectReference{}.OpenAPIModelName()),
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Provider of the kind.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"providerConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ProviderConfig that the object names. Empty if it names none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "State of the object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ResourceSummaryStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"object", "provider"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.ResourceSummaryStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceSummaryList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSummaryList is the kind ResourceList: a list of Resources.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.ResourceSummary{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ResourceSummary{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceSummaryStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSummaryStatus is the state of an object of a provider's kind.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Status of the condition Ready: True, False or Unknown.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason of the condition Ready.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message of the condition Ready.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the resource at the provider. Masked if it is sensitive.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"appliedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the object that was applied last.",
+							Type:        []string{"integer"},
+							Format:      "int64",
 						},
 					},
 				},

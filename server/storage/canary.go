@@ -89,17 +89,11 @@ func (c *canary) write(ctx context.Context) {
 	c.mu.Lock()
 	last := c.written
 	c.mu.Unlock()
-	txn := c.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(canaryKey), "=", last)).
-		Then(clientv3.OpPut(canaryKey, time.Now().UTC().Format(time.RFC3339Nano)))
-	if last != 0 {
-		txn = txn.Else(clientv3.OpGet(canaryKey))
-	}
-	response, err := txn.Commit()
+	written, ok, err := putAt(ctx, c.client, canaryKey, time.Now().UTC().AppendFormat(nil, time.RFC3339Nano), last)
 	if err != nil {
 		return
 	}
-	if !response.Succeeded {
+	if !ok {
 		c.resume(ctx)
 		return
 	}
@@ -108,7 +102,7 @@ func (c *canary) write(ctx context.Context) {
 	if c.seen >= c.written {
 		c.since = time.Now()
 	}
-	c.written = response.Header.Revision
+	c.written = written
 }
 
 // resume reads the revision that this server wrote before its restart.

@@ -1,129 +1,213 @@
 package storage
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	"k8s.io/apiserver/pkg/storage/value"
-	"k8s.io/apiserver/pkg/storage/value/encrypt/aes"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/atomicfile"
+	"github.com/hykube/hykube/server/storage/records"
 )
 
-// keyFile is the name of the file with the server's own key, in the data directory.
-const keyFile = "encryption.key"
+// The names of the ledger and of the keyring in a user's EncryptionConfiguration.
+var (
+	ledgerResource  = schema.GroupResource{Group: "ledger." + v1alpha1.GroupName, Resource: "records"}
+	keyringResource = schema.GroupResource{Group: "keys." + v1alpha1.GroupName, Resource: "keyrings"}
+)
 
-// ownPrefix is the prefix of data that is encrypted with the server's own key.
-var ownPrefix = []byte("hykube:enc:aesgcm:v1:")
-
-// ledgerResource is the name of the ledger in a user's EncryptionConfiguration.
-var ledgerResource = schema.GroupResource{Group: "ledger." + v1alpha1.GroupName, Resource: "records"}
+const (
+	// providersTimeout is the default of Config.ProvidersTimeout.
+	providersTimeout = 15 * time.Second
+	providersPoll    = 500 * time.Millisecond
+)
 
 // encryption chooses the encryption of each resource. The user's EncryptionConfiguration applies if it names the
-// resource. Otherwise the server's own key encrypts resources that may hold secrets.
+// resource. Otherwise the data keys of the keyring encrypt it.
 type encryption struct {
-	own  value.Transformer
-	user value.ResourceTransformers // nil without an EncryptionConfiguration
-	has  map[schema.GroupResource]value.Transformer
+	ring *keyring
+	user encryptionconfig.StaticTransformers // nil without an EncryptionConfiguration
+	// checks are the health checks of the KMS plugins.
+	checks []healthz.HealthChecker
 }
 
-func openEncryption(ctx context.Context, cfg Config) (*encryption, error) {
-	key, err := ownKey(cfg.DataDir)
-	if err != nil {
+// newEncryption reads the user's EncryptionConfiguration. Its KMS plugins run until ctx ends.
+func newEncryption(ctx context.Context, cfg Config) (*encryption, error) {
+	e := &encryption{ring: &keyring{root: root{file: cfg.KeyFile, own: filepath.Join(cfg.DataDir, ownKeyFile)}}}
+	if cfg.EncryptionConfig != "" {
+		user, err := encryptionconfig.LoadEncryptionConfig(ctx, cfg.EncryptionConfig, false, "hykube")
+		if err != nil {
+			return nil, fmt.Errorf("load encryption configuration %q: %w", cfg.EncryptionConfig, err)
+		}
+		e.user, e.checks = user.Transformers, user.HealthChecks
+		if e.named(keyringResource) {
+			e.ring.root.user = e.user.TransformerForResource(keyringResource)
+		}
+	}
+	if _, err := e.ring.root.transformer(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	gcm, err := aes.NewHKDFExtendedNonceGCMTransformer(key)
-	if err != nil {
-		return nil, fmt.Errorf("use encryption key %q: %w", filepath.Join(cfg.DataDir, keyFile), err)
+	if err := e.waitForProviders(ctx, cmp.Or(cfg.ProvidersTimeout, providersTimeout)); err != nil {
+		return nil, fmt.Errorf("use encryption configuration %q: %w", cfg.EncryptionConfig, err)
 	}
-	e := &encryption{own: value.NewPrefixTransformers(
-		errors.New("the stored value is not encrypted with this server's key: restore "+keyFile+" of the data directory that wrote it, or give the same --encryption-provider-config"),
-		value.PrefixTransformer{Prefix: ownPrefix, Transformer: gcm},
-	)}
-	if cfg.EncryptionConfig == "" {
-		return e, nil
-	}
-	user, err := encryptionconfig.LoadEncryptionConfig(ctx, cfg.EncryptionConfig, false, "hykube")
-	if err != nil {
-		return nil, fmt.Errorf("load encryption configuration %q: %w", cfg.EncryptionConfig, err)
-	}
-	e.user, e.has = encryptionconfig.StaticTransformers(user.Transformers), user.Transformers
 	return e, nil
 }
 
-// transformer returns the encryption of a resource; nil means plain text.
-func (e *encryption) transformer(gr schema.GroupResource) value.Transformer {
-	var own value.Transformer
-	if secret(gr) {
-		own = e.own
+// waitForProviders returns an error if a KMS plugin does not answer in time. Without the plugin, the server can read no
+// row.
+func (e *encryption) waitForProviders(ctx context.Context, timeout time.Duration) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/readyz", nil)
+	if err != nil {
+		return err
 	}
+	for deadline := time.Now().Add(timeout); ; {
+		var errs []error
+		for _, check := range e.checks {
+			errs = append(errs, check.Check(request))
+		}
+		err := errors.Join(errs...)
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the KMS plugin did not answer within %s; start it, then the server: %w", timeout, err)
+		}
+		if err := pause(ctx, providersPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// open loads the keyring from the database, or prepares a new one, which save stores. It returns an error if the keys
+// cannot decrypt the rows.
+func (e *encryption) open(ctx context.Context, t *table, own *records.Store) (save func(context.Context) error, err error) {
+	e.ring.table = t
+	save = func(context.Context) error { return nil }
+	_, err = e.ring.current(ctx, 0)
+	if errors.Is(err, errNoKeyring) {
+		save, err = e.prepare(ctx, t, own)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return save, e.checkRows(ctx, t, own)
+}
+
+// prepare makes a keyring. In the database of an older version, the key in the data directory becomes the data key.
+func (e *encryption) prepare(ctx context.Context, t *table, own *records.Store) (save func(context.Context) error, err error) {
+	used, err := t.used(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := own.List(ctx, "", "", 1)
+	if err != nil {
+		return nil, err
+	}
+	used = used || len(rows) > 0
+	k := keys{Keys: []dataKey{newDataKey(time.Now())}, Plain: used}
+	if own, err := readKeyFile(e.ring.root.own); err == nil && used {
+		k.Keys = []dataKey{{Secret: own[0]}}
+	}
+	writeKey := func() error { return nil }
+	root, err := e.ring.root.transformer()
+	if errors.Is(err, fs.ErrNotExist) && !used {
+		root, writeKey, err = e.ring.root.create()
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = e.ring.root.gone()
+	}
+	if err != nil {
+		return nil, err
+	}
+	unsaved, err := load(k, 0)
+	if err != nil {
+		return nil, err
+	}
+	e.ring.loaded.Store(unsaved)
+	return func(ctx context.Context) error {
+		if err := writeKey(); err != nil { // first: after a crash, a keyring without its key would be lost
+			return err
+		}
+		err := e.ring.save(ctx, k, 0, root)
+		if errors.Is(err, errKeyringChanged) {
+			e.ring.loaded.Store(nil)
+			_, err = e.ring.current(ctx, 0)
+		}
+		return err
+	}, nil
+}
+
+// checkRows decrypts one row of each resource, so that a server with a wrong key does not start.
+func (e *encryption) checkRows(ctx context.Context, t *table, own *records.Store) error {
+	check := func(name string, data []byte) error {
+		gr, ok := resourceOf(name)
+		if !ok {
+			return nil
+		}
+		if _, _, err := e.transformer(gr).TransformFromStorage(ctx, data, value.DefaultContext(name)); err != nil {
+			return fmt.Errorf("decrypt %q of the database: %w", name, err)
+		}
+		return nil
+	}
+	rows, err := own.List(ctx, "", "", 1)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := check(ledgerPrefix+r.Key, r.Value); err != nil {
+			return err
+		}
+	}
+	return t.samples(ctx, check)
+}
+
+// transformer returns the encryption of a resource.
+func (e *encryption) transformer(gr schema.GroupResource) value.Transformer {
+	own := ownTransformer{ring: e.ring, mayBePlain: !wasEncrypted(gr)}
 	if !e.named(gr) {
 		return own
 	}
 	// Data that was written before the user added a configuration must stay readable.
-	return fallback{Transformer: e.user.TransformerForResource(gr), own: e.own}
+	return fallback{Transformer: e.user.TransformerForResource(gr), own: own}
 }
 
+// named reports whether the user's EncryptionConfiguration names a resource.
 func (e *encryption) named(gr schema.GroupResource) bool {
 	for _, name := range []schema.GroupResource{gr, {Group: gr.Group, Resource: "*"}, {Group: "*", Resource: "*"}} {
-		if _, ok := e.has[name]; ok {
+		if _, ok := e.user[name]; ok {
 			return true
 		}
 	}
 	return false
 }
 
-// secret reports whether objects of a resource may hold secrets. These are Secrets and all resources of Hykube, since a
-// provider's arguments may be passwords.
-func secret(gr schema.GroupResource) bool {
+// wasEncrypted reports whether every version encrypted the objects of a resource. Plain rows of them are never accepted.
+func wasEncrypted(gr schema.GroupResource) bool {
 	return gr == schema.GroupResource{Resource: "secrets"} ||
 		gr.Group == v1alpha1.GroupName || strings.HasSuffix(gr.Group, "."+v1alpha1.GroupName)
 }
 
-// fallback decrypts data with ownPrefix with the server's own key, and other data with the Transformer.
-type fallback struct {
-	value.Transformer
-	own value.Transformer
-}
-
-func (f fallback) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
-	if bytes.HasPrefix(data, ownPrefix) {
-		out, _, err := f.own.TransformFromStorage(ctx, data, dataCtx)
-		return out, true, err
+// resourceOf returns the resource of a key of the database; false for the server's own keys, which hold no user's data.
+func resourceOf(name string) (schema.GroupResource, bool) {
+	if strings.HasPrefix(name, ledgerPrefix) {
+		return ledgerResource, name != takenKey
 	}
-	return f.Transformer.TransformFromStorage(ctx, data, dataCtx)
-}
-
-// ownKey reads the server's key. It generates the key if the file does not exist.
-func ownKey(dataDir string) ([]byte, error) {
-	path := filepath.Join(dataDir, keyFile)
-	key, err := os.ReadFile(path)
-	switch {
-	case err == nil && len(key) == 32:
-		return key, nil
-	case err == nil:
-		return nil, fmt.Errorf("read encryption key %q: it has %d bytes instead of 32; restore it from a backup", path, len(key))
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("read encryption key: %w", err)
+	rest, ok := strings.CutPrefix(name, objectPrefix+"/")
+	part := strings.SplitN(rest, "/", 3)
+	if !ok || len(part) < 3 {
+		return schema.GroupResource{}, false
 	}
-	if _, err := os.Stat(filepath.Join(dataDir, "db", "state.db")); err == nil {
-		return nil, fmt.Errorf("read encryption key %q: it is gone, and without it nobody can read the data directory; restore it from a backup", path)
+	if part[0] == "core" {
+		part[0] = ""
 	}
-	key = make([]byte, 32)
-	rand.Read(key) // rand.Read never fails: https://pkg.go.dev/crypto/rand#Read
-	// Without the key, all encrypted data would be lost.
-	if err := atomicfile.Write(path, key, 0o600); err != nil {
-		return nil, fmt.Errorf("write encryption key: %w", err)
-	}
-	return key, nil
+	return schema.GroupResource{Group: part[0], Resource: part[1]}, true
 }

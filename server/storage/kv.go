@@ -4,105 +4,126 @@ import (
 	"context"
 	"fmt"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apiserver/pkg/storage/value"
 
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server/storage/records"
 )
 
-// ledgerPrefix separates the ledger from the objects, whose keys begin with /registry.
+// ledgerPrefix is the prefix of the ledger's keys in the encryption, and in the database of an older version. The keys
+// of objects begin with /registry there.
 const ledgerPrefix = "/hykube.io-ledger/"
 
 // KV stores the ledger. It implements ledger.KV. It encrypts the values and binds them to their keys.
 type KV struct {
-	client      clientv3.KV
+	records     *records.Store
 	transformer value.Transformer
+	disk        disk
 }
 
 // KV returns the key-value store of the ledger.
 func (s *Store) KV() *KV {
-	return &KV{client: s.client.KV, transformer: s.encryption.transformer(ledgerResource)}
+	return &KV{records: s.records, transformer: s.encryption.transformer(ledgerResource), disk: s.disk}
 }
 
-// Get returns the value and revision of a key. It returns ledger.ErrNotFound if the key does not exist.
+// Get implements ledger.KV.
 func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
-	resp, err := k.client.Get(ctx, ledgerPrefix+key)
+	resume := fair.Pause(ctx)
+	data, revision, err := k.records.Get(ctx, key)
+	resume()
 	if err != nil {
-		return nil, 0, fmt.Errorf("read record %q: %w", key, err)
+		return nil, 0, err
 	}
-	if len(resp.Kvs) == 0 {
-		return nil, 0, ledger.ErrNotFound
-	}
-	entry, err := k.decrypt(ctx, resp.Kvs[0])
-	return entry.Value, entry.Revision, err
+	data, err = k.decrypt(ctx, key, data)
+	return data, revision, err
 }
 
-// Put writes a key if its revision is still the given one; 0 means that the key must not exist. It returns
-// ledger.ErrConflict if the revision differs.
+// Put implements ledger.KV.
 func (k *KV) Put(ctx context.Context, key string, data []byte, revision int64) (int64, error) {
-	full := ledgerPrefix + key
-	sealed, err := k.transformer.TransformToStorage(ctx, data, value.DefaultContext(full))
+	revisions, err := k.Batch(ctx, []ledger.Write{{Key: key, Value: data, Revision: revision}})
 	if err != nil {
-		return 0, fmt.Errorf("encrypt record %q: %w", key, err)
+		return 0, err
 	}
-	// kine supports only these two forms of a transaction.
-	txn := k.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(full), "=", revision)).Then(clientv3.OpPut(full, string(sealed)))
-	if revision != 0 {
-		txn = txn.Else(clientv3.OpGet(full))
-	}
-	resp, err := txn.Commit()
-	if err != nil {
-		return 0, fmt.Errorf("write record %q: %w", key, err)
-	}
-	if !resp.Succeeded {
-		return 0, ledger.ErrConflict
-	}
-	return resp.Header.Revision, nil
+	return revisions[0], nil
 }
 
-// Delete deletes a key if its revision is still the given one, and returns ledger.ErrConflict if it differs. It returns
-// nil if the key does not exist.
+// Delete implements ledger.KV.
 func (k *KV) Delete(ctx context.Context, key string, revision int64) error {
-	full := ledgerPrefix + key
-	resp, err := k.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(full), "=", revision)).
-		Then(clientv3.OpDelete(full)).
-		Else(clientv3.OpGet(full)).
-		Commit()
-	if err != nil {
-		return fmt.Errorf("delete record %q: %w", key, err)
-	}
-	if resp.Succeeded || len(resp.Responses) == 0 || len(resp.Responses[0].GetResponseRange().GetKvs()) == 0 {
-		return nil
-	}
-	return ledger.ErrConflict
+	_, err := k.Batch(ctx, []ledger.Write{{Op: ledger.OpDelete, Key: key, Revision: revision}})
+	return err
 }
 
-// List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
+// Batch implements ledger.KV. Concurrent batches share a transaction.
+func (k *KV) Batch(ctx context.Context, writes []ledger.Write) ([]int64, error) {
+	sealed := make([]ledger.Write, len(writes))
+	for i, w := range writes {
+		sealed[i] = w
+		if w.Op != ledger.OpPut {
+			continue
+		}
+		var err error
+		if sealed[i].Value, err = k.transformer.TransformToStorage(ctx, w.Value, value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
+			return nil, fmt.Errorf("encrypt record %q: %w", w.Key, err)
+		}
+	}
+	defer fair.Pause(ctx)()
+	return k.records.Batch(ctx, namespaceOf(ctx), sealed)
+}
+
+// DeletePrefix implements ledger.KV.
+func (k *KV) DeletePrefix(ctx context.Context, prefix string) error {
+	defer fair.Pause(ctx)()
+	return k.records.DeletePrefix(ctx, namespaceOf(ctx), prefix)
+}
+
+// List implements ledger.KV.
 func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
-	start := ledgerPrefix + prefix
-	if after != "" {
-		start = ledgerPrefix + after + "\x00"
-	}
-	resp, err := k.client.Get(ctx, start, clientv3.WithRange(clientv3.GetPrefixRangeEnd(ledgerPrefix+prefix)), clientv3.WithLimit(int64(limit)))
-	if err != nil {
-		return nil, fmt.Errorf("list records below %q: %w", prefix, err)
-	}
-	entries := make([]ledger.Entry, len(resp.Kvs))
-	for i, kv := range resp.Kvs {
-		if entries[i], err = k.decrypt(ctx, kv); err != nil {
+	resume := fair.Pause(ctx)
+	entries, err := k.records.List(ctx, prefix, after, limit)
+	resume()
+	for i := range entries {
+		if entries[i].Value, err = k.decrypt(ctx, entries[i].Key, entries[i].Value); err != nil {
 			return nil, err
 		}
 	}
-	return entries, nil
+	return entries, err
 }
 
-func (k *KV) decrypt(ctx context.Context, kv *mvccpb.KeyValue) (ledger.Entry, error) {
-	key := string(kv.Key)
-	data, _, err := k.transformer.TransformFromStorage(ctx, kv.Value, value.DefaultContext(key))
-	if err != nil {
-		return ledger.Entry{}, fmt.Errorf("decrypt record %q: %w", key[len(ledgerPrefix):], err)
+// Since implements ledger.KV.
+func (k *KV) Since(ctx context.Context, prefix string, revision int64, limit int) ([]ledger.ChangedEntry, int64, error) {
+	changed, current, err := k.records.Since(ctx, prefix, revision, limit)
+	for i := range changed {
+		if changed[i].Deleted {
+			continue
+		}
+		if changed[i].Value, err = k.decrypt(ctx, changed[i].Key, changed[i].Value); err != nil {
+			return nil, 0, err
+		}
 	}
-	return ledger.Entry{Key: key[len(ledgerPrefix):], Value: data, Revision: kv.ModRevision}, nil
+	return changed, current, err
+}
+
+func (k *KV) decrypt(ctx context.Context, key string, data []byte) ([]byte, error) {
+	data, _, err := k.transformer.TransformFromStorage(ctx, data, value.DefaultContext(ledgerPrefix+key))
+	if err != nil {
+		return nil, fmt.Errorf("decrypt record %q: %w", key, err)
+	}
+	return data, nil
+}
+
+// putAt writes a key of kine if its revision is still the given one; 0 means that the key must not exist. It returns
+// false if the revision differs.
+func putAt(ctx context.Context, client clientv3.KV, key string, data []byte, revision int64) (written int64, ok bool, err error) {
+	// kine supports only these two forms of a transaction.
+	txn := client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).Then(clientv3.OpPut(key, string(data)))
+	if revision != 0 {
+		txn = txn.Else(clientv3.OpGet(key))
+	}
+	response, err := txn.Commit()
+	if err != nil {
+		return 0, false, err
+	}
+	return response.Header.Revision, response.Succeeded, nil
 }

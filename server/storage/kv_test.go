@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hykube/hykube/internal/ledger"
@@ -186,7 +188,32 @@ func TestUsersOwnEncryptionKeepsOldDataReadable(t *testing.T) {
 	if err := mine.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := open(t, dir).KV().Get(t.Context(), "new"); err == nil {
-		t.Error("a record that was written with the user's key is read without it")
+	if _, err := storage.Open(t.Context(), storage.Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "--encryption-provider-config") {
+		t.Errorf("a server without the user's key starts: %v", err)
 	}
+}
+
+// BenchmarkKV writes the intent and the outcome of resources from 16 writers, 2 KB each.
+func BenchmarkKV(b *testing.B) {
+	store, err := storage.Open(b.Context(), storage.Config{DataDir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	kv, value := store.KV(), bytes.Repeat([]byte("x"), 2048)
+	var n atomic.Int64
+	b.SetParallelism(16)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			key := fmt.Sprintf("instances/bench/%08d", n.Add(1))
+			revision, err := kv.Put(b.Context(), key, value[:400], 0)
+			if err == nil {
+				_, err = kv.Put(b.Context(), key, value, revision)
+			}
+			if err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
 }

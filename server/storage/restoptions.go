@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,8 +17,6 @@ import (
 	etcdfeature "k8s.io/apiserver/pkg/storage/feature"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
-	"k8s.io/apiserver/pkg/storage/value"
-	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -47,15 +46,11 @@ func (o *RESTOptions) GetRESTOptions(resource schema.GroupResource, _ runtime.Ob
 	cfg.Transformer = o.store.encryption.transformer(resource)
 	// Zero disables the metric: its COUNT per resource and minute would be an idle server's main load.
 	cfg.CountMetricPollPeriod = 0
-	group := resource.Group
-	if group == "" {
-		group = "core"
-	}
 	return generic.RESTOptions{
 		StorageConfig:           cfg.ForResource(resource),
 		Decorator:               o.decorate,
 		DeleteCollectionWorkers: 1,
-		ResourcePrefix:          "/" + group + "/" + resource.Resource,
+		ResourcePrefix:          strings.TrimPrefix(groupPrefix(resource.Group), objectPrefix) + resource.Resource,
 		// There is no garbage collector that would remove these finalizers.
 		EnableGarbageCollection: false,
 	}, nil
@@ -68,10 +63,7 @@ func (o *RESTOptions) decorate(
 	newFunc, newListFunc func() runtime.Object, attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
 	versioner := storage.APIObjectVersioner{}
-	var transformer value.Transformer = identity.NewEncryptCheckTransformer()
-	if cfg.Transformer != nil {
-		transformer = cfg.Transformer
-	}
+	transformer := cfg.Transformer
 	raw, err := etcd3.New(o.store.client, nil, cfg.Codec, newFunc, newListFunc, cfg.Prefix, resourcePrefix, cfg.GroupResource,
 		transformer, cfg.LeaseManagerConfig, etcd3.NewDefaultDecoder(cfg.Codec, versioner), versioner)
 	if err != nil {
@@ -79,10 +71,10 @@ func (o *RESTOptions) decorate(
 	}
 	if !o.cached {
 		store := &uncached{
-			Interface: raw, client: o.store.client.Client, codec: cfg.Codec, transformer: transformer, versioner: versioner,
-			newFunc: newFunc, resourcePrefix: resourcePrefix, objects: o.store.objects,
+			Interface: raw, client: o.store.client.Client, backend: o.store.backend, decode: decoder(cfg.Codec, transformer, versioner),
+			versioner: versioner, newFunc: newFunc, resourcePrefix: resourcePrefix, objects: o.store.objects,
 		}
-		return store, sync.OnceFunc(raw.Close), nil
+		return o.store.observe(store, cfg, resourcePrefix), sync.OnceFunc(raw.Close), nil
 	}
 	store := progressing{raw}
 	c, err := cacher.NewCacherFromConfig(cacher.Config{
@@ -103,7 +95,7 @@ func (o *RESTOptions) decorate(
 		return nil, nil, fmt.Errorf("make watch cache of %q: %w", cfg.GroupResource, err)
 	}
 	delegator := cacher.NewCacheDelegator(c, store)
-	return delegator, sync.OnceFunc(func() {
+	return o.store.observe(delegator, cfg, resourcePrefix), sync.OnceFunc(func() {
 		delegator.Stop()
 		c.Stop()
 		raw.Close()

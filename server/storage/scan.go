@@ -23,11 +23,14 @@ const scanPage = 500
 // group, and an unused kind costs nothing.
 type Objects struct {
 	client     clientv3.KV
+	table      *table
 	encryption *encryption
 }
 
 // Objects returns the reader of stored objects.
-func (s *Store) Objects() *Objects { return &Objects{client: s.client.KV, encryption: s.encryption} }
+func (s *Store) Objects() *Objects {
+	return &Objects{client: s.client.KV, table: s.table, encryption: s.encryption}
+}
 
 // Get returns one object, or nil if it does not exist. For a cluster-scoped kind, namespace is empty.
 func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
@@ -45,12 +48,22 @@ func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace, 
 	return o.decode(ctx, gr, key, resp.Kvs[0].Value, resp.Kvs[0].ModRevision)
 }
 
+// Count returns the number of objects of a resource in a namespace.
+func (o *Objects) Count(ctx context.Context, gr kschema.GroupResource, namespace string) (int64, error) {
+	resp, err := o.client.Get(ctx, groupPrefix(gr.Group)+gr.Resource+"/"+namespace+"/", clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("count %s: %w", gr, err)
+	}
+	return resp.Count, nil
+}
+
 // List returns the objects of a group in a namespace, or in all namespaces if namespace is empty, sorted by key.
 func (o *Objects) List(ctx context.Context, group, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		prefix := groupPrefix(group)
+		object := func(_ string, obj *unstructured.Unstructured, err error) bool { return yield(obj, err) }
 		if namespace == "" {
-			o.scan(ctx, group, prefix, prefix, yield)
+			o.scan(ctx, group, prefix, prefix, object)
 			return
 		}
 		// In a key, the resource precedes the namespace. So skip from one existing resource to the next.
@@ -64,7 +77,7 @@ func (o *Objects) List(ctx context.Context, group, namespace string) iter.Seq2[*
 			}
 			resource, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
 			own := prefix + resource + "/" + namespace + "/"
-			if !o.scan(ctx, group, own, own, yield) {
+			if !o.scan(ctx, group, own, own, object) {
 				return
 			}
 			after = clientv3.GetPrefixRangeEnd(prefix + resource + "/")
@@ -122,18 +135,19 @@ func (o *Objects) next(ctx context.Context, prefix, from string) (string, error)
 	return string(resp.Kvs[0].Key), nil
 }
 
-func (o *Objects) scan(ctx context.Context, group, prefix, from string, yield func(*unstructured.Unstructured, error) bool) bool {
+// scan calls yield with each key with the prefix, from a key on, and its object. It returns false if yield did.
+func (o *Objects) scan(ctx context.Context, group, prefix, from string, yield func(string, *unstructured.Unstructured, error) bool) bool {
 	for {
 		resp, err := o.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(scanPage))
 		if err != nil {
-			yield(nil, fmt.Errorf("list objects below %q: %w", prefix, err))
+			yield("", nil, fmt.Errorf("list objects below %q: %w", prefix, err))
 			return false
 		}
 		for _, kv := range resp.Kvs {
 			key := string(kv.Key)
 			resource, _, _ := strings.Cut(strings.TrimPrefix(key, groupPrefix(group)), "/")
 			obj, err := o.decode(ctx, kschema.GroupResource{Group: group, Resource: resource}, key, kv.Value, kv.ModRevision)
-			if !yield(obj, err) || err != nil {
+			if !yield(key, obj, err) || err != nil {
 				return false
 			}
 		}
@@ -145,11 +159,9 @@ func (o *Objects) scan(ctx context.Context, group, prefix, from string, yield fu
 }
 
 func (o *Objects) decode(ctx context.Context, gr kschema.GroupResource, key string, data []byte, revision int64) (*unstructured.Unstructured, error) {
-	if t := o.encryption.transformer(gr); t != nil {
-		var err error
-		if data, _, err = t.TransformFromStorage(ctx, data, value.DefaultContext(key)); err != nil {
-			return nil, fmt.Errorf("decrypt object %q: %w", key, err)
-		}
+	data, _, err := o.encryption.transformer(gr).TransformFromStorage(ctx, data, value.DefaultContext(key))
+	if err != nil {
+		return nil, fmt.Errorf("decrypt object %q: %w", key, err)
 	}
 	obj := &unstructured.Unstructured{}
 	if err := obj.UnmarshalJSON(data); err != nil {

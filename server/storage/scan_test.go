@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
 )
@@ -17,30 +16,23 @@ const scanned = "sim.hykube.io"
 // openScanned returns a store with objects of one group, written as "resource/namespace/name", and some of its neighbours.
 func openScanned(t *testing.T, objects ...string) *Objects {
 	t.Helper()
-	s, err := Open(t.Context(), Config{DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := openStore(t)
 	o := s.Objects()
-	put := func(group, object string) {
+	add := func(group, object string) {
 		part := strings.Split(object, "/")
 		key := groupPrefix(group) + object
 		data := fmt.Appendf(nil, `{"apiVersion":"%s/v1","kind":%q,"metadata":{"namespace":%q,"name":%q}}`, group, part[0], part[1], part[2])
-		if tr := o.encryption.transformer(kschema.GroupResource{Group: group, Resource: part[0]}); tr != nil {
-			if data, err = tr.TransformToStorage(t.Context(), data, value.DefaultContext(key)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := s.client.KV.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).Then(clientv3.OpPut(key, string(data))).Commit(); err != nil {
+		data, err := o.encryption.transformer(kschema.GroupResource{Group: group, Resource: part[0]}).TransformToStorage(t.Context(), data, value.DefaultContext(key))
+		if err != nil {
 			t.Fatal(err)
 		}
+		put(t, s, key, string(data), 0)
 	}
 	for _, object := range objects {
-		put(scanned, object)
+		add(scanned, object)
 	}
-	put("sim.hykube.in", "before/team/x")
-	put("sim.hykube.ioo", "behind/team/x")
+	add("sim.hykube.in", "before/team/x")
+	add("sim.hykube.ioo", "behind/team/x")
 	return o
 }
 

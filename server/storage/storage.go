@@ -23,7 +23,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/storage/etcd3"
+
+	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/server/storage/records"
 )
 
 const (
@@ -37,13 +42,20 @@ const (
 
 // Config configures a Store.
 type Config struct {
-	// DataDir is the server's data directory, which must exist. It contains the SQLite files and the encryption key.
+	// DataDir is the server's data directory, which must exist. It contains the SQLite files and the root key.
 	DataDir string
 	// Endpoint is the kine DSN of another database ("postgres://...", "mysql://..."). Empty means SQLite in DataDir.
 	Endpoint string
-	// EncryptionConfig is the path of a user's EncryptionConfiguration. If it is empty, only the server's own key
-	// encrypts data.
+	// EncryptionConfig is the path of a user's EncryptionConfiguration. If it is empty, only the server's own keys
+	// encrypt data.
 	EncryptionConfig string
+	// KeyFile is the path of a file with the root key, which encrypts the data keys. If it is empty, the server keeps the
+	// root key in DataDir.
+	KeyFile string
+	// ProvidersTimeout is the maximum time until the KMS plugins of EncryptionConfig answer at startup; 0 means 15 seconds.
+	ProvidersTimeout time.Duration
+	// RotationSettle is the time that a rotation waits for running writes before it drops an old key; 0 means 75 seconds.
+	RotationSettle time.Duration
 	// Metrics registers the database's metrics; nil disables them.
 	Metrics prometheus.Registerer
 	// CanaryInterval is the time between two writes of the canary key; 0 means 10 seconds. See Store.Delivers.
@@ -51,6 +63,10 @@ type Config struct {
 	// Compaction sets the compaction of old revisions. The zero value means an interval of five minutes and 1000
 	// retained revisions.
 	Compaction Compaction
+	// FreeBytes returns the bytes that are available in a directory; nil asks the operating system.
+	FreeBytes func(dir string) (uint64, error)
+	// takeoverStep is called at the steps of a takeover, for tests.
+	takeoverStep func(step string)
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 }
@@ -64,59 +80,132 @@ type Compaction struct {
 
 // Store is an open database.
 type Store struct {
-	client     *kubernetes.Client
+	client *kubernetes.Client
+	// backend is the database behind client, for reads without the count of the remaining keys.
+	backend    server.Backend
 	watches    *watches
 	canary     *canary
 	encryption *encryption
-	objects    *sharedObjects
-	stop       context.CancelFunc
-	drained    *sync.WaitGroup
+	table      *table
+	records    *records.Store
+	// closeRecords closes the connections of records that are not those of table.
+	closeRecords func() error
+	rotator      *rotator
+	objects      *sharedObjects
+	// changed and observedUpdates are set by Observe.
+	changed         func(namespace string)
+	observedUpdates []schema.GroupResource
+	disk            disk
+	stop            context.CancelFunc
+	drained         *sync.WaitGroup
 }
 
 // Open opens the database and creates it if necessary. The caller must call Close.
-func Open(ctx context.Context, cfg Config) (*Store, error) {
-	// The database outlives ctx, because requests need it while the server drains them.
-	dbctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	encryption, err := openEncryption(dbctx, cfg)
-	if err != nil {
-		stop()
-		return nil, err
-	}
+func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	wg := new(sync.WaitGroup)
-	backend, err := openBackend(dbctx, wg, cfg)
-	if err == nil {
-		err = backend.Start(dbctx)
+	if cfg.FreeBytes == nil {
+		cfg.FreeBytes = freeBytes
 	}
-	backend = snapshots{backend}
-	var watches *watches
-	if err == nil {
-		watches, err = newWatches(dbctx, backend, cfg.Logger)
+	cfg.RotationSettle = cmp.Or(cfg.RotationSettle, rotationSettle)
+	// The database outlives ctx, because requests need it while the server drains them.
+	dbctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Store{objects: newSharedObjects(), stop: stop, drained: new(sync.WaitGroup)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.encryption, err = newEncryption(dbctx, cfg); err != nil {
+		return nil, err
 	}
+	backend, err := s.openBackend(dbctx, cfg)
 	if err != nil {
-		stop()
-		wg.Wait()
-		// Omit the DSN, which may hold a password.
-		return nil, fmt.Errorf("open %s: %w", describe(cfg), err)
+		return nil, cfg.failed(err)
+	}
+	move, err := s.openLedger(dbctx, cfg)
+	if err != nil {
+		return nil, cfg.failed(err)
+	}
+	saveKeys, err := s.encryption.open(dbctx, s.table, s.records)
+	if err != nil {
+		return nil, err
+	}
+	if err := backend.Start(dbctx); err != nil {
+		return nil, cfg.failed(err)
+	}
+	if cfg.Endpoint == "" {
+		backend = fairWrites{backend, fair.New(sqliteWriters)}
+		s.disk = disk{dir: cfg.DataDir, free: cfg.FreeBytes}
+	}
+	backend = newLists(backend, s.table)
+	s.backend = pausing{backend}
+	if s.watches, err = newWatches(dbctx, backend, cfg.Logger); err != nil {
+		return nil, cfg.failed(err)
 	}
 	replaceFeatureChecker()
-	client := newClient(dbctx, backend, watches)
-	canary := newCanary(dbctx, client.Client, cfg.CanaryInterval)
-	return &Store{client: client, watches: watches, canary: canary, encryption: encryption, objects: newSharedObjects(), stop: stop, drained: wg}, nil
+	s.client = newClient(dbctx, s.backend, s.watches)
+	s.encryption.ring.client = s.client.KV
+	if err := saveKeys(dbctx); err != nil {
+		return nil, err
+	}
+	if err := move.complete(dbctx, s.client.KV, s.drained); err != nil {
+		return nil, cfg.failed(err)
+	}
+	s.canary = newCanary(dbctx, s.client.Client, cfg.CanaryInterval)
+	s.rotator = &rotator{
+		encryption: s.encryption, parts: []part{s.table, ledgerRows{s.records}}, client: s.client.KV, log: cfg.Logger, ctx: dbctx, done: s.drained,
+		settle: cfg.RotationSettle, retry: min(rotationRetry, cfg.RotationSettle),
+	}
+	err = registerSizes(cfg.Metrics, map[string]func(context.Context) (int64, error){"objects": backend.DbSize, "ledger": s.records.Size})
+	if err != nil {
+		return nil, err
+	}
+	return s, s.rotator.resume(dbctx)
 }
+
+// openLedger opens the tables of the ledger, and copies the ledger of an older version to them.
+func (s *Store) openLedger(ctx context.Context, cfg Config) (move takeover, err error) {
+	if s.records, s.closeRecords, err = openRecords(ctx, cfg, s.table); err != nil {
+		return move, err
+	}
+	move = takeover{table: s.table, records: s.records, log: cfg.Logger, at: cfg.takeoverStep}
+	return move, move.copy(ctx)
+}
+
+// RotateKeys encrypts the data keys with the current root key. It adds a data key, which encrypts from now on, and
+// encrypts all rows with it in the background, also after a restart. It returns ErrRotating while that is in progress.
+func (s *Store) RotateKeys(ctx context.Context) error { return s.rotator.start(ctx) }
+
+// KeyStatus returns the encryption keys and the progress of their rotation.
+func (s *Store) KeyStatus(ctx context.Context) (KeyStatus, error) { return s.rotator.status(ctx) }
+
+// HealthChecks returns the health checks of the KMS plugins.
+func (s *Store) HealthChecks() []healthz.HealthChecker { return s.encryption.checks }
 
 // Close ends all watches and closes the database.
 func (s *Store) Close() error {
-	s.canary.close()
-	err := s.client.Close()
+	var errs []error
+	if s.canary != nil {
+		s.canary.close()
+	}
+	if s.client != nil {
+		errs = append(errs, s.client.Close())
+	}
 	s.stop()
 	s.drained.Wait()
-	if errors.Is(err, context.Canceled) {
-		return nil
+	if s.records != nil {
+		s.records.Close()
+		errs = append(errs, s.closeRecords())
 	}
-	return err
+	if s.table != nil && s.table.close != nil {
+		errs = append(errs, s.table.close())
+	}
+	if err := errors.Join(errs...); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
 }
 
 // Ready returns an error if the database does not answer within 2 seconds.
@@ -126,21 +215,29 @@ func (s *Store) Ready(ctx context.Context) error {
 	if _, err := s.client.KV.Get(ctx, server.HealthKey); err != nil {
 		return fmt.Errorf("ask database: %w", err)
 	}
+	if _, err := s.records.Revision(ctx); err != nil {
+		return fmt.Errorf("ask database of the ledger: %w", err)
+	}
 	return nil
 }
 
 // Delivers returns an error if watches no longer deliver events: a watch did not deliver a write of the canary in time.
 func (s *Store) Delivers() error { return s.canary.healthy(time.Now()) }
 
-func openBackend(ctx context.Context, wg *sync.WaitGroup, cfg Config) (server.Backend, error) {
+// openBackend opens kine and its table.
+func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, error) {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(connectTimeout, func() {
 		giveUp(fmt.Errorf("the database did not answer within %s; check that it runs and that --datastore-endpoint is right", connectTimeout))
 	})
 	defer timer.Stop()
 
+	scheme, rest, _ := strings.Cut(cfg.Endpoint, "://")
 	dc := &drivers.Config{
-		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: 20, MaxIdleTime: 2 * time.Minute},
+		Endpoint:             cfg.Endpoint,
+		Scheme:               scheme,
+		DataSourceName:       rest,
+		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: maxIdle, MaxIdleTime: 2 * time.Minute},
 		CompactInterval:      cmp.Or(cfg.Compaction.Interval, 5*time.Minute),
 		CompactTimeout:       5 * time.Second,
 		CompactMinRetain:     cmp.Or(cfg.Compaction.Retain, 1000),
@@ -151,43 +248,43 @@ func openBackend(ctx context.Context, wg *sync.WaitGroup, cfg Config) (server.Ba
 		dc.MetricsRegisterer = tolerantRegisterer{cfg.Metrics}
 		dc.MetricsRegisterer.MustRegister(metrics.SQLTotal, metrics.SQLTime, metrics.CompactTotal, metrics.InsertErrorsTotal)
 	}
-	scheme, rest, _ := strings.Cut(cfg.Endpoint, "://")
 	var backend server.Backend
 	var err error
 	switch {
 	case cfg.Endpoint == "":
-		backend, err = openSQLite(ctx, wg, dc, filepath.Join(cfg.DataDir, "db"))
+		backend, s.table, err = openSQLite(ctx, s.drained, dc, filepath.Join(cfg.DataDir, "db"))
 	case scheme == "postgres" || scheme == "postgresql":
-		dc.Endpoint, dc.Scheme, dc.DataSourceName = cfg.Endpoint, scheme, rest
-		_, backend, err = pgsql.New(ctx, wg, dc)
+		_, backend, err = pgsql.New(ctx, s.drained, dc)
 	case scheme == "mysql":
-		dc.Endpoint, dc.Scheme, dc.DataSourceName = cfg.Endpoint, scheme, rest
-		_, backend, err = mysql.New(ctx, wg, dc)
+		_, backend, err = mysql.New(ctx, s.drained, dc)
 	default:
 		return nil, errors.New(`unknown scheme: use "postgres://" or "mysql://", or leave --datastore-endpoint out for SQLite`)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
+	if err == nil && s.table == nil {
+		s.table, err = openTable(scheme, rest)
+	}
 	return backend, err
 }
 
-func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir string) (server.Backend, error) {
+func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir string) (server.Backend, *table, error) {
 	if strings.ContainsRune(dir, '?') {
-		return nil, fmt.Errorf("path %q: SQLite takes what follows a question mark for options; choose a data directory without one", dir)
+		return nil, nil, fmt.Errorf("path %q: SQLite takes what follows a question mark for options; choose a data directory without one", dir)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	dc.Scheme = "sqlite"
 	dc.DataSourceName = filepath.Join(dir, "state.db") + "?" + sqlite.DefaultParams + "&_kine_disable_startup_vacuum"
 	backend, dialect, err := sqlite.NewVariant(ctx, wg, "sqlite3", dc)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// SQLite allows one writer. With a mutex, writers do not have to sleep on SQLITE_BUSY.
 	dialect.LockWrites = true
-	return backend, nil
+	return backend, &table{db: dialect.DB, write: dialect}, nil
 }
 
 // newClient returns an etcd client that calls kine directly. Its watches do not use kine's watch server: see watches.
@@ -202,6 +299,9 @@ func newClient(ctx context.Context, backend server.Backend, watches *watches) *k
 	kc.Kubernetes = kc
 	return kc
 }
+
+// failed returns the error of a database that does not open. It omits the DSN, which may hold a password.
+func (cfg Config) failed(err error) error { return fmt.Errorf("open %s: %w", describe(cfg), err) }
 
 func describe(cfg Config) string {
 	scheme, _, ok := strings.Cut(cfg.Endpoint, "://")
@@ -226,36 +326,4 @@ func (r tolerantRegisterer) MustRegister(cs ...prometheus.Collector) {
 			}
 		}
 	}
-}
-
-// snapshots is kine's backend, but the revision of a list is that of its content. Clients list, and then watch from the
-// list's revision. Kine reads the revision of an empty list, or of one with more pages, after the content. An object
-// that was written in between would appear neither in the list nor in the watch.
-type snapshots struct{ server.Backend }
-
-// List implements server.Backend. For an empty list, it reads the revision and then reads the list again.
-func (s snapshots) List(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (int64, []*server.KeyValue, error) {
-	at, kvs, err := s.Backend.List(ctx, key, end, limit, revision, keysOnly)
-	if err != nil || len(kvs) > 0 || revision != 0 {
-		return at, kvs, err
-	}
-	before, err := currentRevision(ctx, s.Backend)
-	if err != nil {
-		return 0, nil, err
-	}
-	at, kvs, err = s.Backend.List(ctx, key, end, limit, revision, keysOnly)
-	if len(kvs) == 0 {
-		at = before
-	}
-	return at, kvs, err
-}
-
-// Count implements server.Backend. Kine counts the remaining keys at the page's revision, and then uses the revision
-// that Count returns as the page's revision.
-func (s snapshots) Count(ctx context.Context, key, end string, revision int64) (int64, int64, error) {
-	at, count, err := s.Backend.Count(ctx, key, end, revision)
-	if revision != 0 {
-		at = revision
-	}
-	return at, count, err
 }

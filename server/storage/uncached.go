@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
+	"github.com/k3s-io/kine/pkg/server"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,8 +24,8 @@ import (
 type uncached struct {
 	storage.Interface
 	client         *clientv3.Client
-	codec          runtime.Codec
-	transformer    value.Transformer
+	backend        server.Backend
+	decode         func(ctx context.Context, key string, data []byte, revision int64) (runtime.Object, error)
 	versioner      storage.Versioner
 	newFunc        func() runtime.Object
 	resourcePrefix string
@@ -37,6 +39,11 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 	if err != nil {
 		return nil, err
 	}
+	return u.watch(ctx, &objectWatch{store: u, key: objectPrefix + key, recursive: opts.Recursive}, opts)
+}
+
+// watch starts a watch.
+func (u *uncached) watch(ctx context.Context, w *objectWatch, opts storage.ListOptions) (watch.Interface, error) {
 	from, err := u.versioner.ParseResourceVersion(opts.ResourceVersion)
 	if err != nil {
 		return nil, err
@@ -44,19 +51,17 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 	asked := opts.SendInitialEvents != nil && *opts.SendInitialEvents
 	initial := asked || opts.SendInitialEvents == nil && from == 0
 	if from == 0 && !initial || from > 0 && initial {
-		current, err := u.GetCurrentResourceVersion(ctx)
+		current, err := currentRevision(ctx, u.backend)
 		if err != nil {
 			return nil, err
 		}
-		if from > current {
-			return nil, storage.NewTooLargeResourceVersionError(from, current, 1)
+		if from > uint64(current) {
+			return nil, storage.NewTooLargeResourceVersionError(from, uint64(current), 1)
 		}
-		from = current
+		from = uint64(current)
 	}
-	w := &objectWatch{
-		store: u, key: objectPrefix + key, recursive: opts.Recursive, predicate: opts.Predicate,
-		endOfInitial: asked && opts.Predicate.AllowWatchBookmarks, events: make(chan watch.Event),
-	}
+	w.predicate, w.events = opts.Predicate, make(chan watch.Event)
+	w.endOfInitial = asked && opts.Predicate.AllowWatchBookmarks
 	if opts.ProgressNotify || opts.Predicate.AllowWatchBookmarks {
 		ctx = withProgress(ctx)
 	}
@@ -70,19 +75,26 @@ func (u *uncached) Watch(ctx context.Context, key string, opts storage.ListOptio
 func (u *uncached) object(ctx context.Context, key, data []byte, revision int64, previous bool) (*sharedObject, error) {
 	return u.objects.get(objectKey{u, revision, previous}, func() (runtime.Object, error) {
 		// All watches of the object depend on the decoding, so the end of one watch must not cancel it.
-		clear, _, err := u.transformer.TransformFromStorage(context.WithoutCancel(ctx), data, value.DefaultContext(key))
+		return u.decode(context.WithoutCancel(ctx), string(key), data, revision)
+	})
+}
+
+// decoder returns a function that decodes the objects of one resource.
+func decoder(codec runtime.Codec, transformer value.Transformer, versioner storage.Versioner) func(ctx context.Context, key string, data []byte, revision int64) (runtime.Object, error) {
+	return func(ctx context.Context, key string, data []byte, revision int64) (runtime.Object, error) {
+		clear, _, err := transformer.TransformFromStorage(ctx, data, value.DefaultContext(key))
 		if err != nil {
 			return nil, fmt.Errorf("decrypt object %q: %w", key, err)
 		}
-		object, err := runtime.Decode(u.codec, clear)
+		object, err := runtime.Decode(codec, clear)
 		if err == nil {
-			err = u.versioner.UpdateObject(object, uint64(revision))
+			err = versioner.UpdateObject(object, uint64(revision))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("decode object %q: %w", key, err)
 		}
 		return object, nil
-	})
+	}
 }
 
 // objectWatch is one watch of an uncached store.
@@ -91,6 +103,10 @@ type objectWatch struct {
 	key       string
 	recursive bool
 	predicate storage.SelectionPredicate
+	// sees reports whether the watch includes a key; nil includes all. initial reads the existing objects; nil reads
+	// those below key.
+	sees    func(key string) (bool, error)
+	initial func(revision *int64) iter.Seq2[*server.KeyValue, error]
 	// endOfInitial is true if the client requests a bookmark after the initial objects.
 	endOfInitial bool
 	ctx          context.Context
@@ -159,6 +175,17 @@ func (w *objectWatch) follow(from int64, initial bool) (err error) {
 
 // list sends the existing objects and returns their revision.
 func (w *objectWatch) list() (revision int64, err error) {
+	if w.initial != nil {
+		for kv, err := range w.initial(&revision) {
+			if err == nil {
+				err = w.passExisting(&mvccpb.KeyValue{Key: []byte(kv.Key), Value: kv.Value, ModRevision: kv.ModRevision})
+			}
+			if err != nil {
+				return 0, err
+			}
+		}
+		return revision, nil
+	}
 	opts := []clientv3.OpOption{}
 	if w.recursive {
 		opts = append(opts, clientv3.WithLimit(scanPage), clientv3.WithRange(clientv3.GetPrefixRangeEnd(w.key)))
@@ -175,9 +202,7 @@ func (w *objectWatch) list() (revision int64, err error) {
 		for i, kv := range page.Kvs {
 			from = string(kv.Key) + "\x00"
 			page.Kvs[i] = nil // a slow client may take the other objects much later
-			if err := w.pass(&clientv3.Event{Type: mvccpb.PUT, Kv: &mvccpb.KeyValue{
-				Key: kv.Key, Value: kv.Value, CreateRevision: kv.ModRevision, ModRevision: kv.ModRevision,
-			}}); err != nil {
+			if err := w.passExisting(kv); err != nil {
 				return 0, err
 			}
 		}
@@ -187,8 +212,20 @@ func (w *objectWatch) list() (revision int64, err error) {
 	}
 }
 
+// passExisting sends an existing object like a new one.
+func (w *objectWatch) passExisting(kv *mvccpb.KeyValue) error {
+	return w.pass(&clientv3.Event{Type: mvccpb.PUT, Kv: &mvccpb.KeyValue{
+		Key: kv.Key, Value: kv.Value, CreateRevision: kv.ModRevision, ModRevision: kv.ModRevision,
+	}})
+}
+
 // pass sends an event if the client's selector matches the object or its previous value.
 func (w *objectWatch) pass(e *clientv3.Event) error {
+	if w.sees != nil {
+		if ok, err := w.sees(string(e.Kv.Key)); !ok || err != nil {
+			return err
+		}
+	}
 	deleted, all := e.Type == clientv3.EventTypeDelete, w.predicate.Empty()
 	var now, before *sharedObject
 	var err error

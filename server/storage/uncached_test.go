@@ -37,7 +37,7 @@ func openUncached(t *testing.T, s *Store) *uncached {
 		t.Fatal(err)
 	}
 	t.Cleanup(destroy)
-	return store.(*uncached)
+	return store.(observed).Interface.(*uncached)
 }
 
 func attributes(o runtime.Object) (labels.Set, fields.Set, error) {
@@ -235,21 +235,16 @@ func TestUnreadWatchesHoldNoCopies(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("the watch that is read has not seen everything within 20 s")
 	}
-	for end := time.Now().Add(10 * time.Second); heap() > before+limit; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d watches hold %d MiB", watches, (heap()-before)>>20)
-		}
-	}
+	eventually(t, fmt.Sprintf("%d watches hold less than %d MiB", watches, limit>>20), func() bool { return heap() <= before+limit })
 	if n := known(u); n > objects {
 		t.Errorf("%d objects are decoded, and there are %d", n, objects)
 	}
 	stop()
 	open = nil
-	for end := time.Now().Add(10 * time.Second); known(u) > 0; time.Sleep(10 * time.Millisecond) {
-		if goruntime.GC(); time.Now().After(end) {
-			t.Fatalf("%d objects are decoded after all watches have ended", known(u))
-		}
-	}
+	eventually(t, "no object is decoded after all watches have ended", func() bool {
+		goruntime.GC()
+		return known(u) == 0
+	})
 }
 
 // TestObjectsAreDecodedAndEncodedOnce asks for one object as two watches do, and for another.

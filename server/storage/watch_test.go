@@ -19,30 +19,6 @@ import (
 // opens is how many watches TestWatchesLoseNothing opens: a short form unless the long one is asked for.
 var opens = flag.Int("opens", 600, "how many watches to open and close")
 
-func openStore(t *testing.T) *Store {
-	t.Helper()
-	s, err := Open(t.Context(), Config{DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
-// put writes a key, whatever it was, and returns its revision.
-func put(t testing.TB, s *Store, key, value string, revision int64) int64 {
-	t.Helper()
-	txn := s.client.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).Then(clientv3.OpPut(key, value))
-	if revision != 0 {
-		txn = txn.Else(clientv3.OpGet(key))
-	}
-	r, err := txn.Commit()
-	if err != nil || !r.Succeeded {
-		t.Fatalf("put %s at %d: %v", key, revision, err)
-	}
-	return r.Header.Revision
-}
-
 // next reads one response.
 func next(t *testing.T, from clientv3.WatchChan) (clientv3.WatchResponse, bool) {
 	t.Helper()
@@ -316,20 +292,12 @@ func (l *written) compare(t *testing.T, key string, from, to int64, got []int64)
 	}
 }
 
-// TestCanary stops the delivery and wants to be told.
+// TestCanary stops the delivery and wants an error.
 func TestCanary(t *testing.T) {
-	s, err := Open(t.Context(), Config{DataDir: t.TempDir(), CanaryInterval: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
+	s := openAt(t, Config{DataDir: t.TempDir(), CanaryInterval: 50 * time.Millisecond})
 	until := func(what string, holds func(error) bool) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !holds(s.Delivers()); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not within 10 s: %s; it says %v", what, s.Delivers())
-			}
-		}
+		eventually(t, what, func() bool { return holds(s.Delivers()) })
 	}
 	until("the canary is seen", func(err error) bool {
 		s.canary.mu.Lock()

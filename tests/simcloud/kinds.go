@@ -241,9 +241,11 @@ var allKinds = []kind{
 			{name: "name", typ: typeString, required: true, immutable: true},
 			{name: "scopes", typ: typeList},
 			{name: "secret", typ: typeString, readOnly: true, once: true},
+			{name: "renewal", typ: typeString, readOnly: true},
 		},
 		fill: func(s *store, id string, _ int64, f map[string]any) {
 			setDefault(f, "secret", "simsecret-"+s.secret(id)+"-"+id)
+			setDefault(f, "renewal", "simrenewal-"+s.secret("renewal of "+id)+"-"+id)
 		},
 	},
 	{

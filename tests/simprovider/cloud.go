@@ -11,6 +11,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -206,6 +207,9 @@ func (c *cloud) do(ctx context.Context, method, path string, body, into any, saf
 		e := answerError(resp, b, requestID)
 		again := false
 		switch resp.StatusCode {
+		case http.StatusTeapot: // lets tests see how a crash ends
+			fmt.Fprintln(os.Stderr, "the cloud answered:", e.message)
+			panic(e.message)
 		case http.StatusTooManyRequests: // refused before anything happened
 			again = true
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

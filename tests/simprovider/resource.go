@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-framework/diag"
@@ -92,6 +93,9 @@ func (r *cloudResource[M, P]) Create(ctx context.Context, req resource.CreateReq
 	}
 	r.finish(ctx, "create", m, o, &resp.State, &resp.Diagnostics)
 	r.identify(ctx, resp.Identity, m.key(), &resp.Diagnostics)
+	if renewal, ok := o["renewal"].(string); ok { // the private data keeps it, and no attribute has it
+		resp.Diagnostics.Append(resp.Private.SetKey(ctx, "renewal", []byte(strconv.Quote(renewal)))...)
+	}
 }
 
 // finish makes the further steps and waits. From here on the object exists, so the state is kept whatever happens: a create that

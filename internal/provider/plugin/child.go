@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -32,6 +33,8 @@ type child struct {
 	mu     sync.Mutex
 	pid    int  // 0 until started
 	killed bool // by kill
+	// reason is the reason for which the process was killed. "" means that its exit state is the reason.
+	reason string
 }
 
 // drainTime is the time for which output is read after the process has ended. Only a process that left the group can
@@ -82,7 +85,9 @@ func (c *child) watch(pid int) {
 	_ = c.stderr.SetReadDeadline(deadline)
 	c.logging.Wait()
 	_ = c.stderr.Close()
-	c.state = c.cmd.ProcessState.String()
+	c.mu.Lock()
+	c.state = cmp.Or(c.reason, c.cmd.ProcessState.String())
+	c.mu.Unlock()
 	close(c.exited)
 }
 
@@ -118,6 +123,16 @@ func (c *child) kill() {
 	default:
 		killGroup(c.pid)
 	}
+}
+
+// killFor kills the process group for a reason, which is then the exit state.
+func (c *child) killFor(reason string) {
+	c.mu.Lock()
+	if !c.killed {
+		c.reason = reason
+	}
+	c.mu.Unlock()
+	c.kill()
 }
 
 func (c *child) started() bool {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 )
 
 var _ grpc.ClientConnInterface = (*Process)(nil)
@@ -18,6 +19,7 @@ const exitPatience = 2 * time.Second
 
 // Invoke calls the plugin.
 func (p *Process) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	defer fair.Pause(ctx)()
 	return p.Explain(ctx, p.conn.Invoke(ctx, method, args, reply, p.limited(opts)...))
 }
 

@@ -110,7 +110,15 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		sandbox.Remove()
 		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
 	}
-	child, err := newChild(spec, cmd, l.onThread)
+	var child *child
+	start := func(f func() error) error {
+		err := l.onThread(f)
+		if err == nil {
+			l.policy.Watch(sandbox, cmd.Process.Pid, child.killFor)
+		}
+		return err
+	}
+	child, err = newChild(spec, cmd, start)
 	if err != nil {
 		sandbox.Remove()
 		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
@@ -207,6 +215,9 @@ func firstLine(s string) string {
 
 // Exited returns a channel that is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.child.exited }
+
+// ExitState returns how the process ended, or "" while it runs.
+func (p *Process) ExitState() string { return p.child.exitState() }
 
 // PID returns the process ID.
 func (p *Process) PID() int { return p.child.cmd.Process.Pid }

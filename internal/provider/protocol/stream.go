@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/hykube/hykube/internal/fair"
 )
 
 // stream is a response of many messages.
@@ -50,6 +52,7 @@ func open[R any, P interface {
 
 // next waits for a message. It returns io.EOF after the last one.
 func (s *stream[R, P]) next() (P, error) {
+	defer fair.Pause(s.ctx)()
 	m := P(new(R))
 	if err := s.grpc.RecvMsg(m); err != nil {
 		if errors.Is(err, io.EOF) {

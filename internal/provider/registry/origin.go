@@ -10,17 +10,13 @@ import (
 	"net/url"
 	"os"
 	"strings"
-
-	"github.com/ProtonMail/go-crypto/openpgp"
-	pgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
 )
 
 // Origin is a provider in the registry of its address.
 type Origin struct {
-	client   *Client
-	host     string
-	base     *url.URL // of the provider in the registry's API
-	provider string
+	client *Client
+	host   string
+	base   *url.URL // of the provider in the registry's API
 }
 
 // Version is a version in a registry's list.
@@ -32,18 +28,6 @@ type Version struct {
 		OS   string `json:"os"`
 		Arch string `json:"arch"`
 	} `json:"platforms"`
-}
-
-// SignatureError is the error if the publisher's signature of a package's checksums is invalid.
-type SignatureError struct {
-	Provider, Version string
-	// Reason describes the problem.
-	Reason string
-}
-
-func (e *SignatureError) Error() string {
-	return fmt.Sprintf("verify signature of provider %q %s: %s; ask its publisher, or put a package that you trust into a mirror",
-		e.Provider, e.Version, e.Reason)
 }
 
 // Origin finds the provider in its registry:
@@ -69,9 +53,7 @@ func (c *Client) Origin(ctx context.Context, host, namespace, typ string) (*Orig
 	if !strings.HasSuffix(api.Path, "/") {
 		api.Path += "/"
 	}
-	return &Origin{
-		client: c, host: host, base: api.JoinPath(namespace, typ), provider: host + "/" + namespace + "/" + typ,
-	}, nil
+	return &Origin{client: c, host: host, base: api.JoinPath(namespace, typ)}, nil
 }
 
 // tokenFor returns the registry's token, only for URLs of the registry.
@@ -92,10 +74,34 @@ func (o *Origin) Versions(ctx context.Context) ([]Version, error) {
 	return list.Versions, err
 }
 
-// Download writes the package of a version to a file and returns its checksum. It verifies the checksum against the
-// list of checksums, and the list's signature with the registry's keys. It returns ErrNotFound if there is no package
-// for the platform.
-func (o *Origin) Download(ctx context.Context, version, goos, goarch string, into *os.File) (string, error) {
+// Offer is the package of a version for one platform.
+type Offer struct {
+	Signed SignedSums
+
+	origin *Origin
+	file   *url.URL
+	sum    string // the checksum that the registry names; may be empty
+}
+
+// SignedSums is a publisher's list of checksums, with its signature.
+type SignedSums struct {
+	// From names the registry or mirror of the list.
+	From string `json:"from"`
+	// Filename is the name of the package in the list.
+	Filename string `json:"filename"`
+	// Sums is the list, and Signature its detached signature; empty if there is none.
+	Sums      []byte `json:"sums"`
+	Signature []byte `json:"signature,omitempty"`
+	// Keys are the armored public keys that the registry names.
+	Keys []string `json:"keys,omitempty"`
+}
+
+// Sum returns the SHA-256 checksum of the package in the list. It returns false if the list does not name the package.
+func (s SignedSums) Sum() (string, bool) { return findSum(s.Sums, s.Filename) }
+
+// Offer returns the package of a version, whose signature the caller verifies. It returns ErrNotFound if there is no
+// package for the platform.
+func (o *Origin) Offer(ctx context.Context, version, goos, goarch string) (*Offer, error) {
 	var d struct {
 		Filename     string `json:"filename"`
 		URL          string `json:"download_url"`
@@ -104,7 +110,6 @@ func (o *Origin) Download(ctx context.Context, version, goos, goarch string, int
 		Sum          string `json:"shasum"`
 		Keys         struct {
 			GPG []struct {
-				ID    string `json:"key_id"`
 				Armor string `json:"ascii_armor"`
 			} `json:"gpg_public_keys"`
 		} `json:"signing_keys"`
@@ -112,73 +117,48 @@ func (o *Origin) Download(ctx context.Context, version, goos, goarch string, int
 	u := o.base.JoinPath(version, "download", goos, goarch)
 	at, err := o.client.jsonDocument(ctx, u, o.tokenFor(u), &d)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	refuse := func(format string, args ...any) error {
-		return &SignatureError{Provider: o.provider, Version: version, Reason: fmt.Sprintf(format, args...)}
-	}
-	if len(d.Keys.GPG) == 0 || d.SignatureURL == "" || d.SumsURL == "" {
-		return "", refuse("the registry names no key or no signature for it, so the server cannot verify it")
-	}
-	sums, err := o.fetch(ctx, at, d.SumsURL)
-	if err != nil {
-		return "", err
-	}
-	signature, err := o.fetch(ctx, at, d.SignatureURL)
-	if err != nil {
-		return "", err
-	}
-	var keys []string
+	offer := &Offer{Signed: SignedSums{From: "registry " + o.host, Filename: d.Filename}, origin: o, sum: d.Sum}
 	for _, k := range d.Keys.GPG {
-		keys = append(keys, k.Armor)
+		offer.Signed.Keys = append(offer.Signed.Keys, k.Armor)
 	}
-	if err := verifySignature(keys, sums, signature); err != nil {
-		return "", refuse("%v", err)
+	if offer.Signed.Sums, err = o.fetch(ctx, at, d.SumsURL); err != nil {
+		return nil, err
 	}
-	want, ok := findSum(sums, d.Filename)
-	if !ok {
-		return "", refuse("the signed list of checksums does not name %q", d.Filename)
+	if offer.Signed.Signature, err = o.fetch(ctx, at, d.SignatureURL); err != nil {
+		return nil, err
 	}
-	if d.Sum != "" && !strings.EqualFold(d.Sum, want) {
-		return "", refuse("the registry and the signed list have different checksums for %q", d.Filename)
-	}
-	file, err := resolve(at, d.URL)
-	if err != nil {
-		return "", err
-	}
-	return o.client.download(ctx, file, o.tokenFor(file), into, want)
+	offer.file, err = resolve(at, d.URL)
+	return offer, err
 }
 
+// Download writes the package to a file and returns its checksum, which it verifies against the list.
+func (f *Offer) Download(ctx context.Context, into *os.File) (string, error) {
+	want, ok := f.Signed.Sum()
+	if !ok {
+		return "", fmt.Errorf("the list of checksums does not name %q", f.Signed.Filename)
+	}
+	if f.sum != "" && !strings.EqualFold(f.sum, want) {
+		return "", &ChecksumError{URL: plain(f.file), Want: want, Got: f.sum}
+	}
+	return f.origin.client.download(ctx, f.file, f.origin.tokenFor(f.file), into, want)
+}
+
+// fetch downloads a document that the registry refers to. It returns nil if the registry does not have it.
 func (o *Origin) fetch(ctx context.Context, at *url.URL, ref string) ([]byte, error) {
+	if ref == "" {
+		return nil, nil
+	}
 	u, err := resolve(at, ref)
 	if err != nil {
 		return nil, err
 	}
 	data, _, err := o.client.document(ctx, u, o.tokenFor(u))
-	return data, err
-}
-
-// verifySignature verifies a detached signature with each key in turn. It accepts a key that has expired since it
-// signed, so that old versions stay installable.
-func verifySignature(armoredKeys []string, document, signature []byte) error {
-	for _, armored := range armoredKeys {
-		keys, err := openpgp.ReadArmoredKeyRing(strings.NewReader(armored))
-		if err != nil {
-			return fmt.Errorf("the registry names an invalid key: %w", err)
-		}
-		signer, err := openpgp.CheckDetachedSignature(keys, bytes.NewReader(document), bytes.NewReader(signature), nil)
-		switch {
-		case errors.Is(err, pgperrors.ErrUnknownIssuer):
-			continue
-		case errors.Is(err, pgperrors.ErrKeyExpired) && signer != nil:
-			return nil
-		case err != nil:
-			return fmt.Errorf("the signature of the list of checksums is invalid: %w", err)
-		default:
-			return nil
-		}
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
 	}
-	return errors.New("the list of checksums is signed by none of the keys that the registry names")
+	return data, err
 }
 
 // findSum returns a file's checksum in the output of sha256sum.

@@ -5,6 +5,7 @@ package machine
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,8 @@ var (
 		Name: "browser", commands: []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"},
 		missing: "no browser is installed, such as chromium",
 	}
+	// Debian keeps the programs of a PostgreSQL server out of the PATH.
+	PostgreSQL = Tool{Name: "postgresql", commands: []string{"pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl"}, missing: "PostgreSQL is not installed"}
 )
 
 // Path is the path of the tool; empty when it is not installed.
@@ -43,6 +46,9 @@ func (tool Tool) Path() string {
 		commands = slices.Concat([]string{name}, commands)
 	}
 	for _, name := range commands {
+		if found, err := filepath.Glob(name); err == nil && len(found) > 0 && strings.HasPrefix(name, "/") {
+			name = found[len(found)-1]
+		}
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}

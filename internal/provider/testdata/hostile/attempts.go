@@ -8,14 +8,17 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// attempts are the actions that a sandbox must prevent. The target is a path, a process or an address. An attempt that succeeds returns nil.
+// attempts are the actions that a sandbox must prevent. The target is a path, a process or an address. An attempt that
+// succeeds returns nil.
 var attempts = map[string]func(target string) error{
 	// Files.
 	"read a file":               read,
@@ -75,6 +78,13 @@ var attempts = map[string]func(target string) error{
 		}
 		return call(unix.SYS_SETUID, 0)
 	},
+	"a group of root": func(string) error {
+		groups, err := os.Getgroups()
+		if err == nil && os.Getgid() != 0 && !slices.Contains(groups, 0) {
+			err = errors.New("none")
+		}
+		return err
+	},
 	"capabilities":      capabilities,
 	"raise its limits":  func(string) error { return raise(unix.RLIMIT_NPROC) },
 	"mount":             func(t string) error { return unix.Mount("tmpfs", t, "tmpfs", 0, "") },
@@ -118,7 +128,31 @@ var attempts = map[string]func(target string) error{
 		_, err := unix.Mmap(-1, 0, 64<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 		return err
 	},
-	"a core dump": func(string) error { return raise(unix.RLIMIT_CORE) },
+	"fill its directory": func(string) error {
+		return fill(func(f *os.File) error { return nil })
+	},
+	"fill its directory with deleted files": func(string) error {
+		return fill(func(f *os.File) error { return os.Remove(f.Name()) })
+	},
+	"fill its directory with deleted files in memory": func(string) error {
+		return fill(func(f *os.File) error {
+			_, err := unix.Mmap(int(f.Fd()), 0, 1, unix.PROT_READ, unix.MAP_SHARED)
+			return errors.Join(err, os.Remove(f.Name()), f.Close())
+		})
+	},
+	"fill its directory with small files": func(string) error {
+		for range 2000 {
+			f, err := os.CreateTemp("", "small")
+			if err = errors.Join(err, f.Close()); err != nil {
+				return err
+			}
+		}
+		time.Sleep(patience)
+		return nil
+	},
+	"hide files":       func(string) error { return hide(4096) },
+	"fork without end": forkWithoutEnd,
+	"a core dump":      func(string) error { return raise(unix.RLIMIT_CORE) },
 
 	// The server's environment.
 	"a variable": func(t string) error {
@@ -255,4 +289,60 @@ func call(number uintptr, args ...uintptr) error {
 		return nil
 	}
 	return fmt.Errorf("system call %d: %w", number, errno)
+}
+
+// patience is the time in which the server must end a process that has too many files.
+const patience = 15 * time.Second
+
+// fill writes files of a megabyte.
+func fill(then func(*os.File) error) error {
+	block := make([]byte, 1<<20)
+	for range 128 {
+		f, err := os.CreateTemp("", "fill")
+		if err != nil {
+			return err
+		}
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+		if err := then(f); err != nil {
+			return err
+		}
+	}
+	time.Sleep(patience)
+	return nil
+}
+
+// hide makes nested directories. The path of the last one is longer than the kernel allows in one call.
+func hide(depth int) error {
+	dir, err := unix.Open(os.TempDir(), unix.O_DIRECTORY, 0)
+	for range depth {
+		if err != nil {
+			return err
+		}
+		if err := unix.Mkdirat(dir, "deeper", 0o700); err != nil {
+			return err
+		}
+		below, err := unix.Openat(dir, "deeper", unix.O_DIRECTORY, 0)
+		if err := errors.Join(err, unix.Close(dir)); err != nil {
+			return err
+		}
+		dir = below
+	}
+	time.Sleep(patience)
+	return err
+}
+
+// forkWithoutEnd starts processes that never end by themselves, until the kernel refuses another one.
+func forkWithoutEnd(string) error {
+	for range 1 << 14 {
+		child, _, errno := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		for child == 0 { // a forked Go program can make only raw system calls
+			syscall.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+		}
+	}
+	return nil
 }

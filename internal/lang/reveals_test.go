@@ -12,7 +12,7 @@ import (
 )
 
 // Whoever writes an expression is asked for the right to what it would show, as far as the schema tells what is sensitive.
-func TestReferenceAsks(t *testing.T) {
+func TestReferenceRevealsSensitive(t *testing.T) {
 	block := &schema.Block{
 		Attributes: []*schema.Attribute{
 			{Name: "id", Type: cty.String}, {Name: "zones", Type: cty.List(cty.String)}, {Name: "password", Type: cty.String, Sensitive: true},
@@ -23,8 +23,8 @@ func TestReferenceAsks(t *testing.T) {
 			Attributes: []*schema.Attribute{{Name: "size", Type: cty.Number}, {Name: "key", Type: cty.String, Sensitive: true}},
 		}}},
 	}
-	asks := func(refs []Reference) bool {
-		return slices.ContainsFunc(refs, func(r Reference) bool { return r.Asks(block) })
+	reveals := func(refs []Reference) bool {
+		return slices.ContainsFunc(refs, func(r Reference) bool { return r.RevealsSensitive(block) })
 	}
 	for text, want := range map[string]bool{
 		"${a_b.c.password}":   false,
@@ -85,26 +85,26 @@ func TestReferenceAsks(t *testing.T) {
 		if diag.HasErrors(diags) && !strings.Contains(text, "max(") {
 			t.Errorf("%s: %v", text, diags)
 		}
-		if got := asks(e.References()); got != want {
-			t.Errorf("%s asks: %t, want %t", text, got, want)
+		if got := reveals(e.References()); got != want {
+			t.Errorf("%s reveals: %t, want %t", text, got, want)
 		}
 	}
 	e, _ := ParseExpression("${self.password}", "f", ExpressionOptions{Self: block, Type: cty.Bool})
-	if own := e.Own(); !asks(own) || len(e.References()) > 0 {
+	if own := e.Own(); !reveals(own) || len(e.References()) > 0 {
 		t.Errorf("a condition of a secret: %v", own)
 	}
 	e, _ = ParseExpression("${self.id}", "f", ExpressionOptions{Self: block, Type: cty.Bool})
-	if asks(e.Own()) {
+	if reveals(e.Own()) {
 		t.Error("a condition of something else is refused")
 	}
 	c, _ := parseConfig(map[string]any{"tags": map[string]any{"${a_b.c.password}": "x"}}, &schema.Block{Attributes: []*schema.Attribute{{Name: "tags", Type: cty.Map(cty.String), Optional: true}}})
-	if !asks(c.References()) {
+	if !reveals(c.References()) {
 		t.Error("a key that is a secret is not refused")
 	}
 }
 
 // Nested for expressions cost no more to look through than they take to write.
-func TestReferenceAsksOfDeepLoops(t *testing.T) {
+func TestReferenceRevealsSensitiveOfDeepLoops(t *testing.T) {
 	text := "a_b.c.zones"
 	names := "abcdefghijklmnopqrstuvwxyz"
 	for i := range 60 {

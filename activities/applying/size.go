@@ -1,0 +1,36 @@
+package applying
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// checkSize returns an error if the planned state of the resource is too large to store. The step checks that before it
+// writes the intent. It stores a provider's answer of any size.
+func (s *stepRun) checkSize(p *instance.Planned) error {
+	planned, _ := p.Value.UnmarkDeep()
+	raw, err := ctyjson.Marshal(cty.UnknownAsNull(planned), s.resource.Schema.Block.ImpliedType())
+	if err != nil {
+		return fmt.Errorf("encode planned state of %s: %w", s.resource.Address, err)
+	}
+	return changes.TooLarge(s.resource.Address, s.Ledger.CheckState(s.resource.Address.String(), &ledger.State{Attributes: raw, Private: p.Private}))
+}
+
+// warnTooLarge adds a warning if the stored state exceeds the limit.
+func (s *stepRun) warnTooLarge(rec *ledger.Instance) {
+	tooLarge, ok := errors.AsType[*ledger.TooLargeError](s.Ledger.CheckState(s.resource.Address.String(), &rec.State))
+	if !ok {
+		return
+	}
+	s.warnings = append(s.warnings, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "State exceeds the limit",
+		Detail: diag.Sentence(tooLarge.Error()) + " Hykube keeps the state, because the provider made the change. Later plans of the resource may fail."})
+}

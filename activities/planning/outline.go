@@ -1,0 +1,417 @@
+package planning
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// outline is the namespace of a plan as the index knows it. It determines which objects a survey must load: those that
+// the plan visits, those whose references may be wrong, and the dependencies of both. It knows about all other objects
+// what the survey of these needs.
+type outline struct {
+	view    *index.View
+	spec    *v1alpha1.PlanSpec
+	configs *scope.ProviderConfigs
+	catalog *catalog.Catalog
+	// broken reports whether a reference to an object that no plan of the namespace changes is broken.
+	broken func([]lang.Reference) bool
+
+	// total is the number of objects.
+	total int
+	// uses caches the ProviderConfigs by what determines them, and outside the versions of references.
+	uses    map[use]*usedConfig
+	outside map[*index.Outside]outsideVersion
+	// providers caches the sums of the versions of providers.
+	providers map[string]index.Sum
+	// taken[i] is true if the record of the object with slot i may move to another object, and takes[i] if another record
+	// may move to it.
+	taken, takes map[int]bool
+	// member[i] is true if slot i has an object in scope. createsFirst[i] is true if a replace must create first.
+	member, createsFirst []bool
+	// visited[i] is true if the plan visits the object with slot i, and may be true for others that survey.changed rules
+	// out.
+	visited []bool
+	// checked[i] is true if the survey must check the references of the object with slot i.
+	checked []bool
+}
+
+// use is what determines the ProviderConfig of an object.
+type use struct {
+	provider, config string
+	wanted           bool
+	recorded         bool
+	recordedConfig   string
+}
+
+// usedConfig is a ProviderConfig, which may be nil, and what the objects that use it need to know.
+type usedConfig struct {
+	*scope.ProviderConfigRef
+	version index.Sum
+	// refersTo lists the slots of the addresses that it refers to.
+	refersTo []int32
+}
+
+// outsideVersion is the result of scope.ExternalVersion, and whether a reference is broken.
+type outsideVersion struct {
+	version       string
+	known, broken bool
+}
+
+// errFull is the error if the survey must load all objects. It never leaves this package.
+type errFull struct{ why string }
+
+func (e errFull) Error() string { return "survey all objects: " + e.why }
+
+func newOutline(view *index.View, spec *v1alpha1.PlanSpec, configs *scope.ProviderConfigs, c *catalog.Catalog, broken func([]lang.Reference) bool) (*outline, error) {
+	o := &outline{view: view, spec: spec, configs: configs, catalog: c, broken: broken,
+		uses: map[use]*usedConfig{}, outside: map[*index.Outside]outsideVersion{}, providers: map[string]index.Sum{}, taken: map[int]bool{}, takes: map[int]bool{}}
+	if view.Ambiguous {
+		return nil, errFull{"two objects have the same address"}
+	}
+	for _, n := range view.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		o.total++
+		if n.Object.Has(index.Unready) {
+			return nil, errFull{"a provider is not ready"}
+		}
+		if _, ok := o.providers[n.Object.Provider]; !ok {
+			e, ok := c.Get(n.Object.Provider)
+			if !ok {
+				return nil, errFull{"a provider is not ready"}
+			}
+			var version index.Sum
+			if e.Package.Version != "" {
+				version = index.SumOf(providerVersion(e.Name), e.Package.Version)
+			}
+			o.providers[n.Object.Provider] = version
+		}
+	}
+	return o, o.findMoves()
+}
+
+// record returns the record of a slot; an empty one if there is none.
+func (o *outline) record(i int) *index.Record {
+	if r := o.view.Nodes[i].Record; r != nil {
+		return r
+	}
+	return &noRecord
+}
+
+var noRecord index.Record
+
+// wanted reports whether the plan keeps or creates the infrastructure of an object.
+func (o *outline) wanted(i int) bool {
+	return !o.view.Nodes[i].Object.Has(index.Deleting) && !o.spec.Destroy
+}
+
+// parsed reports whether the survey evaluates the expressions of an object.
+func (o *outline) parsed(i int) bool {
+	return o.wanted(i) && (!o.spec.RefreshOnly || o.view.Nodes[i].Object.Mode != v1alpha1.ModeManaged)
+}
+
+// findMoves notes which records may move; see survey.findMoves.
+func (o *outline) findMoves() error {
+	if o.spec.RefreshOnly {
+		return nil
+	}
+	half := map[string]bool{}
+	for i, n := range o.view.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		if n.Record != nil && n.Record.MovedFrom != "" && n.Record.Living {
+			half[string(n.Record.MovedFrom)] = true
+		}
+		if n.Object.Moved == "" || !o.wanted(i) || n.Object.Mode != v1alpha1.ModeManaged {
+			continue
+		}
+		addr, err := lang.ParseAddress(n.Object.Moved)
+		if err != nil {
+			o.takes[i] = true // the survey reports it
+			continue
+		}
+		if from, ok := o.view.Slot(addr); ok && from != i && o.record(from).Living {
+			o.takes[i], o.taken[from] = true, true
+		}
+	}
+	if len(half) == 0 {
+		return nil
+	}
+	for i, n := range o.view.Nodes {
+		if n.Object != nil && half[string(n.Object.UID)] && o.record(i).Living {
+			return errFull{"a move was interrupted"}
+		}
+	}
+	return nil
+}
+
+// config returns the ProviderConfig of an object.
+func (o *outline) config(i int) (*usedConfig, error) {
+	n, rec := o.view.Nodes[i], o.record(i)
+	key := use{provider: n.Object.Provider, config: n.Object.Config, wanted: o.wanted(i)}
+	if !key.wanted {
+		key.recorded, key.recordedConfig = rec.Exists, rec.Config
+	}
+	if known, ok := o.uses[key]; ok {
+		return known, nil
+	}
+	entry, _ := o.catalog.Get(key.provider)
+	r := &resource.Resource{Entry: entry}
+	r.Lifecycle.ProviderConfig = key.config
+	state := &ledger.Instance{State: ledger.State{ProviderConfig: key.recordedConfig}}
+	if key.recorded {
+		state.Attributes = []byte("{}")
+	}
+	found, err := o.configs.ForResource(r, state, key.wanted)
+	if err != nil {
+		return nil, err
+	}
+	u := &usedConfig{ProviderConfigRef: found}
+	if found != nil {
+		u.version = index.SumOf(configVersion(found.Cfg.Name), found.Version)
+		for _, ref := range found.References {
+			if ref.Namespace != "" || ref.Stored() {
+				continue
+			}
+			if slot, ok := o.view.Slot(ref.Address); ok && !slices.Contains(u.refersTo, int32(slot)) {
+				u.refersTo = append(u.refersTo, int32(slot))
+			}
+		}
+	}
+	o.uses[key] = u
+	return u, nil
+}
+
+// dependencies returns the slots that a wanted object depends on, and requires those that a record depends on. An error
+// of config was returned before.
+func (o *outline) dependencies(i int) []int32 {
+	if !o.wanted(i) {
+		return nil
+	}
+	var out []int32
+	if o.parsed(i) {
+		out = o.view.Nodes[i].Object.DependsOn
+	}
+	return o.withConfig(i, out)
+}
+
+func (o *outline) requires(i int) []int32 {
+	out := o.record(i).Requires
+	if !o.wanted(i) {
+		out = o.withConfig(i, out)
+	}
+	return out
+}
+
+// withConfig adds the dependencies of the object's ProviderConfig.
+func (o *outline) withConfig(i int, slots []int32) []int32 {
+	u, err := o.config(i)
+	if err != nil || len(u.refersTo) == 0 {
+		return slots
+	}
+	out := slices.Clone(slots)
+	for _, d := range u.refersTo {
+		if int(d) != i && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// edges returns the dependencies of all objects for the package graph.
+func (o *outline) edges(of func(i int) []int32) []graph.Node {
+	out := make([]graph.Node, len(o.view.Nodes))
+	flat := make([]int, 0, 2*len(out))
+	for i, n := range o.view.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		start := len(flat)
+		for _, d := range of(i) {
+			flat = append(flat, int(d))
+		}
+		out[i].Deps = flat[start:len(flat):len(flat)]
+	}
+	return out
+}
+
+// versionOutside returns the version of the references of an object to objects that no plan of the namespace changes.
+func (o *outline) versionOutside(refs *index.Outside) outsideVersion {
+	if refs == nil {
+		return outsideVersion{known: true}
+	}
+	v, ok := o.outside[refs]
+	if !ok {
+		v.version, v.known = o.configs.ExternalVersion(refs.References)
+		v.broken = o.broken(refs.References)
+		o.outside[refs] = v
+	}
+	return v
+}
+
+// external reports whether a version that an object depends on cannot be determined.
+func (o *outline) external(i int) bool {
+	if !o.versionOutside(o.view.Nodes[i].Object.Outside).known {
+		return true
+	}
+	u, err := o.config(i)
+	return err != nil || u.ProviderConfigRef != nil && !u.VersionKnown
+}
+
+// changed reports whether the plan must visit an object itself. It agrees with survey.changed.
+func (o *outline) changed(i int) bool {
+	object, rec, wanted := o.view.Nodes[i].Object, o.record(i), o.wanted(i)
+	switch object.Mode {
+	case v1alpha1.ModeData:
+		return wanted
+	case v1alpha1.ModeEphemeral:
+		return wanted && (object.Has(index.Impure) || o.external(i))
+	case v1alpha1.ModeAction:
+		return wanted && !object.Has(index.Good) && (!rec.Planned || rec.Intent || rec.Generation != object.Generation)
+	}
+	switch {
+	case !wanted:
+		return rec.Living || rec.Intent || object.Has(index.Deleting)
+	case o.spec.RefreshOnly:
+		return rec.Exists
+	case o.spec.Refresh == v1alpha1.RefreshAll:
+		return true
+	}
+	return !rec.Exists || rec.Generation != object.Generation || rec.Tainted || rec.Intent || rec.Deposed || object.Has(index.Impure) || o.takes[i] ||
+		!object.Has(index.Good) || object.Has(index.Drifted) || o.external(i) || o.dependencyVersions(i) != rec.Seen
+}
+
+// dependencyVersions returns the sum of survey.dependencyVersions.
+func (o *outline) dependencyVersions(i int) index.Sum {
+	seen := o.externalVersions(i)
+	ephemeral := false
+	for _, d := range o.dependencies(i) {
+		switch n := o.view.Nodes[d]; {
+		case n.Object == nil:
+		case n.Object.Mode == v1alpha1.ModeEphemeral:
+			ephemeral = true
+		case n.Object.Mode == v1alpha1.ModeManaged:
+			seen.Add(n.Version)
+		}
+	}
+	if ephemeral {
+		return o.versionsThroughEphemerals(i)
+	}
+	return seen
+}
+
+// versionsThroughEphemerals is dependencyVersions for an object that depends on ephemeral resources. Their versions count
+// once, also if several have the same provider.
+func (o *outline) versionsThroughEphemerals(i int) index.Sum {
+	type named struct {
+		name string
+		sum  index.Sum
+	}
+	counted := map[string]bool{}
+	var sum index.Sum
+	add := func(versions ...named) {
+		for _, v := range versions {
+			if !counted[v.name] {
+				counted[v.name] = true
+				sum.Add(v.sum)
+			}
+		}
+	}
+	external := func(i int) {
+		object := o.view.Nodes[i].Object
+		add(named{providerVersion(object.Provider), o.providers[object.Provider]})
+		if u, err := o.config(i); err == nil && u.ProviderConfigRef != nil {
+			add(named{configVersion(u.Cfg.Name), u.version})
+		}
+		name, own := o.ownVersion(i)
+		add(named{name, own})
+	}
+	external(i)
+	seen := map[int32]bool{}
+	for queue := slices.Clone(o.dependencies(i)); len(queue) > 0; queue = queue[1:] {
+		d := queue[0]
+		n := o.view.Nodes[d]
+		if seen[d] || n.Object == nil {
+			continue
+		}
+		seen[d] = true
+		switch {
+		case n.Object.Mode == v1alpha1.ModeEphemeral:
+			queue = append(queue, o.dependencies(int(d))...)
+			if o.wanted(int(d)) {
+				external(int(d))
+			}
+		case n.Object.Mode == v1alpha1.ModeManaged:
+			add(named{n.Object.Address().String(), n.Version})
+		}
+	}
+	return sum
+}
+
+// externalVersions returns the sum of the versions of the dependencies that are not resources; see
+// node.findExternalVersions.
+func (o *outline) externalVersions(i int) index.Sum {
+	sum := o.providers[o.view.Nodes[i].Object.Provider]
+	if u, err := o.config(i); err == nil && u.ProviderConfigRef != nil {
+		sum.Add(u.version)
+	}
+	_, own := o.ownVersion(i)
+	sum.Add(own)
+	return sum
+}
+
+// ownVersion returns the version of an object's references outside, with its name.
+func (o *outline) ownVersion(i int) (name string, version index.Sum) {
+	object := o.view.Nodes[i].Object
+	outside := o.versionOutside(object.Outside)
+	text := outside.version
+	if !outside.known {
+		text = ""
+	}
+	switch {
+	case object.Mode == v1alpha1.ModeEphemeral:
+		name = object.Address().String()
+		text = scope.VersionOf(&metav1.ObjectMeta{UID: object.UID, Generation: object.Generation}, text)
+	case text == "":
+		return changes.VersionOutside, version
+	default:
+		name = changes.VersionOutside
+	}
+	return name, index.SumOf(name, text)
+}
+
+// before compares the positions of two objects in a list of all objects.
+func (o *outline) before(i, j int) int {
+	first, added := o.view.Added[i]
+	second, alsoAdded := o.view.Added[j]
+	switch {
+	case added && alsoAdded:
+		return first - second
+	case added:
+		return 1
+	case alsoAdded:
+		return -1
+	}
+	a, b := o.view.Nodes[i].Object, o.view.Nodes[j].Object
+	if c := strings.Compare(a.Provider, b.Provider); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Stored+"/", b.Stored+"/"); c != 0 {
+		return c
+	}
+	return strings.Compare(a.Name, b.Name)
+}

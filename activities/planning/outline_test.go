@@ -1,0 +1,125 @@
+package planning
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/resource"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// applied puts a thing whose infrastructure matches its spec.
+func applied(w *activitiestest.World, name string, spec map[string]any) {
+	r := w.Put("test-thing/"+name, spec, nil)
+	good := &resource.Status{Generation: 1, Judged: 1, Applied: 1}
+	condition.Ready(&good.Conditions, 1, v1alpha1.ReasonApplied, "")
+	w.Stored["team:test-thing/"+name].Object["status"] = good.ToMap()
+	w.Record(r, `{"id":"`+name+`"}`)
+}
+
+// TestSurveyLoadsWhatThePlanVisits plans a namespace of many objects that refer to one. It counts the objects that are loaded.
+func TestSurveyLoadsWhatThePlanVisits(t *testing.T) {
+	const leaves = 300
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	applied(w, "hub", map[string]any{})
+	for i := range leaves {
+		applied(w, fmt.Sprintf("leaf-%03d", i), map[string]any{"uses": "${test_thing.hub.id}"})
+	}
+	a, po := plannerOf(w), w.Plan()
+	all, err := a.gatherAll(t.Context(), po)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.index()
+	for _, n := range all.nodes {
+		n.record.DependencyVersions = all.dependencyVersions(n)
+		if err := w.Ledger.Save(t.Context(), n.record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit := func(name string) {
+		obj := w.Stored["team:test-thing/"+name]
+		obj.SetGeneration(obj.GetGeneration() + 1)
+		obj.Object["spec"] = map[string]any{"password": "x"}
+	}
+	for _, step := range []struct {
+		reason          string
+		edit            string
+		loaded, visited int
+		all             bool
+	}{
+		{reason: "only the first user of the ProviderConfig, whose check reports its errors", loaded: 1},
+		{reason: "and the changed object", edit: "leaf-150", loaded: 2, visited: 1},
+		{reason: "most objects depend on it, and a list is faster", edit: "hub", loaded: leaves + 1, visited: leaves + 1, all: true},
+	} {
+		if step.edit != "" {
+			edit(step.edit)
+		}
+		s, err := a.gather(t.Context(), po)
+		if err != nil {
+			t.Fatal(err)
+		}
+		visited := s.visit(w.Sources)
+		if diag.HasErrors(s.diags) || len(s.nodes) != step.loaded || len(visited) != step.visited || (s.outline == nil) != step.all || s.inScope != leaves+1 || s.recorded != leaves+1 {
+			t.Errorf("change of %q: loaded %d, visits %d, in scope %d, recorded %d, all %t; want %d (%s) and %d; %v",
+				step.edit, len(s.nodes), len(visited), s.inScope, s.recorded, s.outline == nil, step.loaded, step.reason, step.visited, s.diags)
+		}
+	}
+}
+
+// TestSurveyOfTargets compares surveys with and without the index of plans that leave objects out.
+func TestSurveyOfTargets(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	for _, thing := range [][2]string{{"a", ""}, {"b", "a"}, {"c", "b"}, {"d", "a"}, {"e", ""}} {
+		spec := map[string]any{}
+		if thing[1] != "" {
+			spec["uses"] = "${test_thing." + thing[1] + ".id}"
+		}
+		applied(w, thing[0], spec)
+		w.Stored["team:test-thing/"+thing[0]].SetLabels(map[string]string{"name": thing[0]})
+	}
+	w.Put("test-thing/broken", map[string]any{"uses": "${test_thing.nothing.id}"}, nil)
+	for _, spec := range []v1alpha1.PlanSpec{
+		{Targets: []string{"test_thing.b"}}, {Targets: []string{"test_thing.c"}, Exclude: []string{"test_thing.a"}}, {Targets: []string{"test_thing.x"}},
+		{Destroy: true, Targets: []string{"test_thing.a"}}, {Exclude: []string{"test_thing.broken"}}, {},
+		{Replace: []string{"test_thing.a"}, Exclude: []string{"test_thing.broken", "test_thing.d"}}, {RefreshOnly: true, Exclude: []string{"test_thing.a"}},
+	} {
+		po := w.Plan()
+		po.Spec = spec
+		var results [2]string
+		for k, planner := range []*Planner{plannerOf(w), withoutIndex(w)} {
+			s, err := planner.gather(t.Context(), po)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (s.outline == nil) != (k == 1) {
+				t.Errorf("%+v: survey %d uses the index: %t", spec, k, s.outline != nil)
+			}
+			visited := s.visit(w.Sources)
+			results[k] = fmt.Sprintln(s.inScope, s.recorded, diag.Describe(s.diags))
+			if !diag.HasErrors(s.diags) {
+				for _, c := range s.changes(visited) {
+					results[k] += fmt.Sprintf("%+v\n", *c)
+				}
+			}
+		}
+		if diff := cmp.Diff(results[1], results[0]); diff != "" {
+			t.Errorf("%+v (-all +selected):\n%s", spec, diff)
+		}
+	}
+}
+
+func withoutIndex(w *activitiestest.World) *Planner {
+	a := plannerOf(w)
+	sources := *w.Sources
+	sources.Index = nil
+	a.Sources = &sources
+	return a
+}

@@ -1,0 +1,293 @@
+package planning
+
+import (
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+// This file selects, with the index, the objects that a survey loads.
+
+// minFull is the number of objects up to which a survey loads the selected ones one by one. Above it, a list of all is
+// faster if most are selected.
+const minFull = 200
+
+// selectNodes returns the slots of the objects that the survey must load, in the order of a list. The survey finds the
+// same changes and the same errors with them as with all objects.
+func (s *survey) selectNodes() ([]int, error) {
+	o := s.outline
+	for i, n := range o.view.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		if _, err := o.config(i); err != nil {
+			return nil, err
+		}
+	}
+	s.prepare()
+	s.selectScope()
+	o.propagateCreatesFirst()
+	s.selectVisited()
+	load := o.selectChecked()
+	for i := range o.taken {
+		load[i] = true
+	}
+	for i := range o.takes {
+		load[i] = true
+	}
+	o.withDependencies(load)
+	var out []int
+	for i, is := range load {
+		if is {
+			out = append(out, i)
+		}
+	}
+	if len(out) > minFull && len(out) > o.total/2 {
+		return nil, errFull{"most are selected"}
+	}
+	slices.SortFunc(out, o.before)
+	return out, nil
+}
+
+// selectScope determines the scope; see survey.scope.
+func (s *survey) selectScope() {
+	o := s.outline
+	o.member = make([]bool, len(o.view.Nodes))
+	all := len(s.spec.Targets) == 0 && s.spec.Selector == nil && len(s.spec.Exclude) == 0
+	var edges []graph.Node
+	if !all {
+		edges = o.edges(func(i int) []int32 {
+			if !o.wanted(i) || o.spec.RefreshOnly {
+				return o.requires(i)
+			}
+			return o.dependencies(i)
+		})
+	}
+	var roots []int
+	for i, n := range o.view.Nodes {
+		if n.Object != nil && s.picked(n.Object.Address(), n.Object.Labels) {
+			roots = append(roots, i)
+		}
+	}
+	s.checkSelector(len(roots))
+	selected := roots
+	if !all {
+		for _, i := range roots {
+			edges[i].Changed = true
+		}
+		selected = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.slots(s.excluded))
+	}
+	for _, i := range selected {
+		n := o.view.Nodes[i]
+		if n.Object == nil {
+			continue
+		}
+		o.member[i] = true
+		s.inScope++
+		if n.Object.Mode == v1alpha1.ModeManaged && o.record(i).Exists {
+			s.recorded++
+		}
+	}
+}
+
+// outlinedScope returns the nodes in the scope that selectScope determined.
+func (s *survey) outlinedScope() []int {
+	var scope []int
+	for i, n := range s.nodes {
+		n.createsFirst = s.outline.createsFirst[n.slot] && n.Mode == v1alpha1.ModeManaged
+		if s.outline.member[n.slot] {
+			scope = append(scope, i)
+		}
+	}
+	return scope
+}
+
+func (s *survey) slots(addrs []lang.Address) []int {
+	var out []int
+	for _, addr := range addrs {
+		if i, ok := s.outline.view.Slot(addr); ok {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// propagateCreatesFirst is survey.propagateCreatesFirst.
+func (o *outline) propagateCreatesFirst() {
+	o.createsFirst = make([]bool, len(o.view.Nodes))
+	var roots []int
+	for i, n := range o.view.Nodes {
+		if o.member[i] && o.wanted(i) && n.Object.Mode == v1alpha1.ModeManaged && n.Object.Has(index.CreatesFirst) {
+			roots = append(roots, i)
+		}
+	}
+	for len(roots) > 0 {
+		i := roots[len(roots)-1]
+		roots = roots[:len(roots)-1]
+		if o.createsFirst[i] {
+			continue
+		}
+		o.createsFirst[i] = true
+		if !o.member[i] {
+			continue
+		}
+		for _, d := range o.dependencies(i) {
+			if o.view.Nodes[d].Object != nil {
+				roots = append(roots, int(d))
+			}
+		}
+	}
+}
+
+// selectVisited sets o.visited.
+func (s *survey) selectVisited() {
+	o := s.outline
+	forced := map[int]bool{}
+	for addr := range s.forced {
+		if i, ok := o.view.Slot(addr); ok {
+			forced[i] = true
+		}
+	}
+	edges := o.edges(func(i int) []int32 {
+		if !o.member[i] {
+			return nil
+		}
+		return o.dependencies(i)
+	})
+	for i := range edges {
+		edges[i].Changed = o.member[i] && (forced[i] || o.changed(i))
+	}
+	o.visited = make([]bool, len(edges))
+	for _, i := range graph.Select(edges) {
+		n := o.view.Nodes[i]
+		if n.Object == nil || !o.member[i] {
+			continue
+		}
+		switch n.Object.Mode {
+		case v1alpha1.ModeManaged:
+			o.visited[i] = true
+		case v1alpha1.ModeData:
+			o.visited[i] = o.wanted(i)
+		default:
+			o.visited[i] = o.wanted(i) && !o.spec.RefreshOnly
+		}
+	}
+}
+
+// selectChecked sets o.checked and returns a copy of it. It adds to the visited objects those with references that may be
+// wrong, and the first user of each ProviderConfig. The check of that user reports the errors of the ProviderConfig.
+func (o *outline) selectChecked() []bool {
+	users := map[use]int{}
+	o.checked = slices.Clone(o.visited)
+	for i, n := range o.view.Nodes {
+		if !o.member[i] {
+			continue
+		}
+		u, _ := o.config(i)
+		if slices.Contains(u.refersTo, int32(i)) {
+			o.checked[i] = true
+		}
+		if !o.parsed(i) {
+			continue
+		}
+		absent := u.ProviderConfigRef == nil && n.Object.Config != ""
+		if absent || n.Object.Has(index.Suspicious) || o.versionOutside(n.Object.Outside).broken || slices.ContainsFunc(n.Object.DependsOn, o.unreliable) {
+			o.checked[i] = true
+		}
+		key := use{provider: n.Object.Provider, config: n.Object.Config}
+		if first, ok := users[key]; !ok || o.before(i, first) < 0 {
+			users[key] = i
+		}
+	}
+	for _, i := range users {
+		o.checked[i] = true
+	}
+	return slices.Clone(o.checked)
+}
+
+// unreliable reports whether a reference to a slot may be an error: no object has its address, or the object goes away.
+func (o *outline) unreliable(d int32) bool {
+	n := o.view.Nodes[d]
+	return n.Object == nil || n.Object.Has(index.Deleting) || o.taken[int(d)]
+}
+
+// withDependencies adds to the objects their dependencies, those that their records depend on, and the dependencies of
+// ephemeral resources and data sources among these.
+func (o *outline) withDependencies(load []bool) {
+	var queue []int
+	for i, is := range load {
+		if is {
+			queue = append(queue, i)
+		}
+	}
+	own := len(queue)
+	for k := 0; k < len(queue); k++ {
+		i := queue[k]
+		if mode := o.view.Nodes[i].Object.Mode; k >= own && mode != v1alpha1.ModeEphemeral && mode != v1alpha1.ModeData {
+			continue
+		}
+		for _, d := range slices.Concat(o.dependencies(i), o.requires(i)) {
+			if o.view.Nodes[d].Object != nil && !load[d] {
+				load[d] = true
+				queue = append(queue, int(d))
+			}
+		}
+	}
+}
+
+// held returns a predicate: does a living resource that the plan does not visit depend on the address by its record?
+func (o *outline) held(visits func(lang.Address) bool) func(lang.Address) bool {
+	held := map[int32]bool{}
+	for i, n := range o.view.Nodes {
+		if n.Object == nil || !o.record(i).Living || visits(n.Object.Address()) {
+			continue
+		}
+		for _, d := range o.requires(i) {
+			held[d] = true
+		}
+	}
+	return func(addr lang.Address) bool {
+		i, ok := o.view.Slot(addr)
+		return ok && held[int32(i)]
+	}
+}
+
+// referrers is survey.referrers, for the addresses that the plan visits.
+func (o *outline) referrers(visits func(lang.Address) bool) map[lang.Address][]ledger.Referrer {
+	visited := map[int32]lang.Address{}
+	for i, n := range o.view.Nodes {
+		if o.member[i] && visits(n.Object.Address()) {
+			visited[int32(i)] = n.Object.Address()
+		}
+	}
+	var from []int
+	for i, n := range o.view.Nodes {
+		if n.Object == nil || o.member[i] || !o.wanted(i) || n.Object.Mode != v1alpha1.ModeManaged || !o.record(i).Living {
+			continue
+		}
+		if slices.ContainsFunc(n.Object.References, func(r index.Reference) bool { _, is := visited[r.Slot]; return is }) {
+			from = append(from, i)
+		}
+	}
+	slices.SortFunc(from, o.before)
+	out := map[lang.Address][]ledger.Referrer{}
+	for _, i := range from {
+		object := o.view.Nodes[i].Object
+		refs := map[lang.Address][]lang.Reference{}
+		for _, r := range object.References {
+			if addr, is := visited[r.Slot]; is {
+				refs[addr] = append(refs[addr], lang.Reference{Address: addr, Attribute: r.Attribute.Value()})
+			}
+		}
+		for addr, of := range refs {
+			if len(out[addr]) < maxReferrers {
+				out[addr] = append(out[addr], referrer(object.Address(), of))
+			}
+		}
+	}
+	return out
+}

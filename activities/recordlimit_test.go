@@ -1,0 +1,131 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/ledger/ledgertest"
+	"github.com/hykube/hykube/internal/resource"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+)
+
+const testLimit = 4 << 10
+
+// limited returns a scenario with a low limit on records.
+func limited(t *testing.T) *crashScenario {
+	tn := newCrashScenario(t)
+	tn.Ledger.Limit = testLimit
+	return tn
+}
+
+// saysTooLarge reports whether diagnostics name the resource, the limit and the flag.
+func saysTooLarge(ds []v1alpha1.Diagnostic, address string) bool {
+	for _, d := range ds {
+		if d.Address == address && strings.Contains(d.Detail, address) && strings.Contains(d.Detail, "limit on a stored record is 4096 bytes") && strings.Contains(d.Detail, "--record-limit") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTooLargeChangeFailsThePlan(t *testing.T) {
+	tn := limited(t)
+	tn.put("test-thing/a", m{"name": "a", "size": strings.Repeat("x", testLimit)}, nil)
+	tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.size}"}, nil)
+	po := tn.apply()
+	if !po.PlanFailed() || !saysTooLarge(po.Status.Diagnostics, "test_thing.a") {
+		t.Errorf("conditions %v, diagnostics %v", po.Status.Conditions, po.Status.Diagnostics)
+	}
+	for c, err := range tn.Ledger.Changes(t.Context(), po.UID, 0) {
+		if err != nil || len(c.Planned)+len(c.PlannedPrivate) > testLimit || c.After != nil && len(c.After.Raw) > testLimit {
+			t.Errorf("%s holds its values, %v", c.Address, err)
+		}
+	}
+	if len(tn.cloud.log) > 0 {
+		t.Errorf("calls: %v", tn.cloud.log)
+	}
+	tn.Ledger.Limit = 0
+	tn.apply()
+	if tn.cloud.made["a"] != 1 || tn.cloud.made["b"] != 1 {
+		t.Errorf("made with the default limit: %v", tn.cloud.made)
+	}
+}
+
+// TestTooLargeValueIsNotMade has an argument that is unknown in the plan, and too large in the apply.
+func TestTooLargeValueIsNotMade(t *testing.T) {
+	tn := limited(t)
+	tn.put("test-thing/a", m{"name": "a"}, nil)
+	tn.put("test-thing/b", m{"name": "b", "size": `${join(",", [for i in range(1000) : test_thing.a.id])}`}, nil)
+	po := tn.apply()
+	if tn.cloud.made["a"] != 1 || tn.cloud.made["b"] != 0 {
+		t.Errorf("made: %v, want a alone", tn.cloud.made)
+	}
+	c, err := tn.Ledger.Change(t.Context(), po.UID, 1)
+	if err != nil || c.State != v1alpha1.ChangeFailed || !saysTooLarge(c.Diagnostics, "test_thing.b") {
+		t.Errorf("change %+v, %v", c.PlanChange, err)
+	}
+	if tn.recordOf("test-thing/b").Intent != nil {
+		t.Error("the refused change left an intent")
+	}
+}
+
+// answersMuch makes the cloud answer changes with more than was planned.
+func (tn *crashScenario) answersMuch() {
+	tn.says(nil, func(r *tfprotov6.ApplyResourceChangeResponse) error {
+		r.Private = make([]byte, testLimit)
+		return nil
+	})
+}
+
+func TestTooLargeAnswerIsKept(t *testing.T) {
+	tn := limited(t)
+	tn.answersMuch()
+	things("a")(tn)
+	po := tn.apply()
+	rec := tn.recordOf("test-thing/a")
+	if !rec.Exists() || len(rec.Private) != testLimit || rec.Intent != nil || tn.cloud.made["a"] != 1 {
+		t.Errorf("%d bytes of private data, intent %v, made %v", len(rec.Private), rec.Intent, tn.cloud.made)
+	}
+	c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+	if err != nil || c.State != v1alpha1.ChangeDone || !saysTooLarge(c.Diagnostics, "test_thing.a") {
+		t.Errorf("change %+v, %v", c.PlanChange, err)
+	}
+	tn.delete("test-thing/a")
+	tn.apply()
+	if there := tn.cloud.there(); len(there) > 0 {
+		t.Errorf("%v cannot be destroyed", there)
+	}
+}
+
+// narrowStore is a database that cannot store large values.
+type narrowStore struct{ crashStore }
+
+func (s narrowStore) Put(ctx context.Context, key string, value []byte, revision int64) (int64, error) {
+	if len(value) > testLimit && strings.HasPrefix(key, "instances/") {
+		return 0, errors.New("the value is too long for the column")
+	}
+	return s.crashStore.Put(ctx, key, value, revision)
+}
+
+// TestAnswerThatTheDatabaseRefuses wants the intent to stay, so that the resource is neither forgotten nor made twice.
+func TestAnswerThatTheDatabaseRefuses(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.Ledger = ledger.New(narrowStore{crashStore{ledgertest.New(), tn.injector}})
+	tn.answersMuch()
+	tn.restart()
+	things("a")(tn)
+	tn.apply()
+	status := resource.StatusOf(tn.Stored["team:test-thing/a"])
+	if rec := tn.recordOf("test-thing/a"); rec.Intent == nil || !status.CreateUnknown() {
+		t.Errorf("intent %v, conditions %v", rec.Intent, status.Conditions)
+	}
+	tn.apply()
+	if tn.cloud.made["a"] != 1 {
+		t.Errorf("made: %v, want a once", tn.cloud.made)
+	}
+}

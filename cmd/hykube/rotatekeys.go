@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/hykube/hykube/server"
+	"github.com/hykube/hykube/server/access"
+)
+
+// rotationPoll is the time between two questions about a rotation.
+const rotationPoll = time.Second
+
+type rotateKeysOptions struct {
+	dataDir    string
+	kubeconfig string
+	wait       bool
+	out        io.Writer
+}
+
+func newRotateKeysCommand() *cobra.Command {
+	o := &rotateKeysOptions{dataDir: server.DefaultDataDir()}
+	cmd := &cobra.Command{
+		Use:   "rotate-keys [encryption] [certificates]",
+		Short: "Replace the encryption key and the certificates of a running server",
+		Long: `Replace the encryption key and the certificates of a running server; without arguments, both.
+
+encryption    The server adds a data key, which encrypts from now on. In the background, it encrypts all rows of the
+              database with it, and then drops the old key. A restart continues that. The server also encrypts the data
+              keys with the first root key of its file.
+certificates  The server replaces its serving certificate and the one in admin.kubeconfig. The authorities stay.
+
+The command needs the rights of an administrator: it uses admin.kubeconfig of the data directory, or --kubeconfig.`,
+		Example: `  # Replace both, and wait until no row needs the old key
+  hykube rotate-keys --wait
+
+  # Show the keys, and the progress of a rotation
+  hykube rotate-keys status`,
+		ValidArgs: []string{server.RotateEncryption, server.RotateCertificates},
+		Args:      cobra.OnlyValidArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.out = cmd.OutOrStdout()
+			return o.rotate(cmd.Context(), args)
+		},
+	}
+	status := &cobra.Command{
+		Use:   "status",
+		Short: "Show the encryption keys, their rotation and the expiry of certificates",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.out = cmd.OutOrStdout()
+			return o.status(cmd.Context())
+		},
+	}
+	fs := cmd.PersistentFlags()
+	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server, for its admin.kubeconfig.")
+	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of an administrator, in place of admin.kubeconfig of the data directory.")
+	cmd.Flags().BoolVar(&o.wait, "wait", false, "Wait until the rotation of the encryption key has finished.")
+	cmd.AddCommand(status)
+	return cmd
+}
+
+func (o *rotateKeysOptions) client() (rest.Interface, error) {
+	path := o.kubeconfig
+	if path == "" {
+		path = access.AdminPath(o.dataDir)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w; name the data directory with --data-dir, or a kubeconfig with --kubeconfig", err)
+	}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return rest.UnversionedRESTClientFor(config)
+}
+
+func (o *rotateKeysOptions) ask(ctx context.Context, method string, parts []string) (keys server.Keys, err error) {
+	client, err := o.client()
+	if err != nil {
+		return keys, err
+	}
+	query := url.Values{}
+	for _, part := range parts {
+		query.Set(part, "")
+	}
+	result := client.Verb(method).RequestURI(server.RotateKeysPath + "?" + query.Encode()).Do(ctx)
+	if err := result.Error(); err != nil { // the status in the body, which Raw does not read
+		return keys, err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return keys, err
+	}
+	return keys, json.Unmarshal(raw, &keys)
+}
+
+func (o *rotateKeysOptions) rotate(ctx context.Context, parts []string) error {
+	if len(parts) == 0 {
+		parts = []string{server.RotateEncryption, server.RotateCertificates}
+	}
+	keys, err := o.ask(ctx, http.MethodPost, parts)
+	if err != nil {
+		return fmt.Errorf("rotate keys: %w", err)
+	}
+	if slices.Contains(parts, server.RotateCertificates) {
+		fmt.Fprintf(o.out, "The server has a new serving certificate, and admin.kubeconfig a new client certificate, until %s.\n", day(keys.Certificates["administrator"]))
+	}
+	if !slices.Contains(parts, server.RotateEncryption) {
+		return nil
+	}
+	fmt.Fprintf(o.out, "The data key %s encrypts from now on. `hykube rotate-keys status` shows the progress for the rows of the database.\n", keys.Encryption.Keys[0].ID)
+	for o.wait && keys.Encryption.Rotating {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rotationPoll):
+		}
+		if keys, err = o.ask(ctx, http.MethodGet, nil); err != nil {
+			return fmt.Errorf("wait for rotation: %w", err)
+		}
+	}
+	if !keys.Encryption.Rotating {
+		fmt.Fprintln(o.out, "No row needs the old key. It is dropped.")
+	}
+	return nil
+}
+
+func (o *rotateKeysOptions) status(ctx context.Context) error {
+	keys, err := o.ask(ctx, http.MethodGet, nil)
+	if err != nil {
+		return fmt.Errorf("show keys: %w", err)
+	}
+	for i, key := range keys.Encryption.Keys {
+		use := "encrypts"
+		if i > 0 {
+			use = "decrypts, until the rotation has finished"
+		}
+		name := key.ID
+		if name == "" {
+			name = "encryption.key"
+		}
+		fmt.Fprintf(o.out, "data key %s: %s\n", name, use)
+	}
+	p := keys.Encryption.Progress
+	switch {
+	case keys.Encryption.Rotating && p.Revision > 0:
+		fmt.Fprintf(o.out, "rotation: at revision %d of %d, %d rows encrypted again\n", p.Revision, p.Last, p.Rewritten)
+	case keys.Encryption.Rotating:
+		fmt.Fprintf(o.out, "rotation: waits for running writes, %d rows encrypted again\n", p.Rewritten)
+	case !p.Finished.IsZero():
+		fmt.Fprintf(o.out, "rotation: finished at %s, %d rows encrypted again\n", p.Finished.UTC().Format(time.RFC3339), p.Rewritten)
+	}
+	if keys.Encryption.Rotating && p.Message != "" {
+		fmt.Fprintf(o.out, "last error: %s\n", p.Message)
+	}
+	if keys.Encryption.PlainRows {
+		fmt.Fprintln(o.out, "An older version left rows without encryption. `hykube rotate-keys encryption` encrypts them.")
+	}
+	for _, name := range slices.Sorted(maps.Keys(keys.Certificates)) {
+		fmt.Fprintf(o.out, "certificate %s: until %s\n", name, day(keys.Certificates[name]))
+	}
+	return nil
+}
+
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

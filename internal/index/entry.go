@@ -1,0 +1,261 @@
+package index
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unique"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Kind is what all objects of a kind share.
+type Kind struct {
+	// Provider is the name of the provider, and Stored is the name of the type in the store.
+	Provider, Stored string
+	APIVersion, Kind string
+	Mode             v1alpha1.Mode
+	// Type is the Terraform type.
+	Type string
+}
+
+// modeOf returns the mode and the Terraform type of a type's name in the store.
+func modeOf(stored string) (v1alpha1.Mode, string) {
+	if mode, name, ok := strings.Cut(stored, "."); ok {
+		return v1alpha1.Mode(mode), name
+	}
+	return v1alpha1.ModeManaged, stored
+}
+
+// Flags are facts about an object.
+type Flags uint16
+
+const (
+	// Unready means that the object cannot be decoded, because its provider is not ready or lacks its type.
+	Unready Flags = 1 << iota
+	// Suspicious means that the expressions have errors or warnings, or call functions of providers, which may be removed.
+	Suspicious
+	// Impure means that an expression may give another value in each evaluation.
+	Impure
+	// Deleting means that the object is marked for deletion.
+	Deleting
+	// Good and Drifted are those of the object's status.
+	Good
+	Drifted
+	// CreatesFirst means that lifecycle.createBeforeDestroy is set.
+	CreatesFirst
+	// Overlaid means that the object is a document of a speculative plan.
+	Overlaid
+)
+
+// Object is the entry of an object. It is immutable.
+type Object struct {
+	*Kind
+	Name       string
+	UID        types.UID
+	Generation int64
+	// Revision is the revision of the object's last write.
+	Revision int64
+	Flags    Flags
+	Labels   labels.Set
+	// Config is the name in lifecycle.providerConfig, and Moved the address in lifecycle.moved.
+	Config, Moved string
+	// DependsOn lists the slots of the addresses in the expressions and in lifecycle.dependsOn. References lists the
+	// attributes of the addresses in the expressions.
+	DependsOn  []int32
+	References []Reference
+	// Outside lists the references to objects that no plan of the namespace changes; nil without one.
+	Outside *Outside
+}
+
+// Reference is a reference to an attribute of the address with a slot. The attribute is empty for the whole object.
+type Reference struct {
+	Slot      int32
+	Attribute unique.Handle[string]
+}
+
+// Outside is a list of references to objects that no plan of the namespace changes. Objects with equal lists share it.
+type Outside struct{ References []lang.Reference }
+
+// Has reports whether the object has all the flags.
+func (o *Object) Has(f Flags) bool { return o.Flags&f == f }
+
+// Ref returns the reference of the object.
+func (o *Object) Ref(namespace string) v1alpha1.ObjectReference {
+	return v1alpha1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind.Kind, Namespace: namespace, Name: o.Name, UID: o.UID, Generation: o.Generation}
+}
+
+// Address returns the object's address in its namespace.
+func (o *Object) Address() lang.Address { return addressOf(o.Mode, o.Type, o.Name) }
+
+func addressOf(mode v1alpha1.Mode, terraformType, name string) lang.Address {
+	if mode == v1alpha1.ModeManaged {
+		mode = ""
+	}
+	return lang.Address{Mode: mode, Type: terraformType, Name: name}
+}
+
+// objectOf returns the entry of an object. It parses the object's expressions, unless old has the same ones.
+func (x *Index) objectOf(ns slotter, kind *Kind, c Change, old *Object) *Object {
+	u := c.Object
+	o := &Object{Kind: kind, Name: strings.Clone(c.Name), UID: u.GetUID(), Generation: u.GetGeneration(), Revision: c.Revision}
+	if set := u.GetLabels(); len(set) > 0 {
+		o.Labels = set
+		if old != nil && maps.Equal(old.Labels, o.Labels) {
+			o.Labels = old.Labels
+		}
+	}
+	const parsed = Unready | Suspicious | Impure | CreatesFirst
+	if old != nil && old.UID == o.UID && old.Generation == o.Generation && old.Flags&Unready == 0 {
+		o.Name, o.UID, o.Flags = old.Name, old.UID, old.Flags&parsed
+		o.Config, o.Moved, o.DependsOn, o.References, o.Outside = old.Config, old.Moved, old.DependsOn, old.References, old.Outside
+	} else {
+		x.parse(ns, o, u)
+	}
+	if u.GetDeletionTimestamp() != nil {
+		o.Flags |= Deleting
+	}
+	good, drifted := resource.Judge(u)
+	if good {
+		o.Flags |= Good
+	}
+	if drifted {
+		o.Flags |= Drifted
+	}
+	return o
+}
+
+// parse fills in the parts of an entry that come from the object's spec and lifecycle.
+func (x *Index) parse(ns slotter, o *Object, u *unstructured.Unstructured) {
+	r, err := resource.Of(u, x.catalog)
+	if err != nil || r.Address != o.Address() {
+		o.Flags |= Unready
+		return
+	}
+	o.Config = unique.Make(r.Lifecycle.ProviderConfig).Value()
+	if r.Lifecycle.Moved != nil {
+		o.Moved = r.Lifecycle.Moved.From
+	}
+	if r.Lifecycle.CreateBeforeDestroy {
+		o.Flags |= CreatesFirst
+	}
+	n := r.Parse()
+	if n.Impure {
+		o.Flags |= Impure
+	}
+	if len(n.Invalid) > 0 || callsProvider(u.Object["spec"]) || callsProvider(u.Object["lifecycle"]) {
+		o.Flags |= Suspicious
+	}
+	for _, addr := range n.DependsOn {
+		o.DependsOn = append(o.DependsOn, ns.slot(addr.Mode, addr.Type, addr.Name))
+	}
+	var outside []lang.Reference
+	for _, ref := range n.References {
+		if ref.Namespace != "" || ref.Stored() {
+			outside = append(outside, lang.Reference{Address: ref.Address, Attribute: ref.Attribute})
+			continue
+		}
+		found := Reference{ns.slot(ref.Mode, ref.Type, ref.Name), unique.Make(ref.Attribute)}
+		if !slices.Contains(o.References, found) {
+			o.References = append(o.References, found)
+		}
+	}
+	o.DependsOn, o.References = slices.Clip(o.DependsOn), slices.Clip(o.References)
+	o.Outside = x.shared(outside)
+}
+
+// shared returns the shared list of references.
+func (x *Index) shared(refs []lang.Reference) *Outside {
+	if len(refs) == 0 {
+		return nil
+	}
+	key := fmt.Sprintf("%q", refs)
+	x.sharing.Lock()
+	defer x.sharing.Unlock()
+	if x.outside[key] == nil {
+		x.outside[key] = &Outside{refs}
+	}
+	return x.outside[key]
+}
+
+// callsProvider reports whether a text in a value may call a function of a provider.
+func callsProvider(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "provider::")
+	case []any:
+		return slices.ContainsFunc(v, callsProvider)
+	case map[string]any:
+		for _, member := range v {
+			if callsProvider(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Record is the entry of a record. It is immutable.
+type Record struct {
+	// Revision is the revision of the record's last write.
+	Revision   int64
+	Generation int64
+	// Exists, Living, Tainted and CreatesFirst are those of the ledger's record. Planned is true if a plan wrote it.
+	Exists, Living, Tainted, Intent, Deposed, Planned bool
+	Mode                                              v1alpha1.Mode
+	// Provider is the name of the provider, and Config that of the ProviderConfig.
+	Provider, Config string
+	MovedFrom        types.UID
+	Version          string
+	// Requires lists the slots of the recorded dependencies.
+	Requires []int32
+	// Seen is the sum of the recorded versions of the dependencies.
+	Seen Sum
+}
+
+// recordOf returns the entry of a record, or nil for nil.
+func recordOf(ns slotter, i *ledger.Instance) *Record {
+	if i == nil {
+		return nil
+	}
+	r := &Record{
+		Revision: i.Revision(), Generation: i.Object.Generation, Exists: i.Exists(), Living: i.Living(), Tainted: i.Tainted, Intent: i.Intent != nil,
+		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Mode: v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
+		Provider: unique.Make(i.Provider).Value(), Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom, Version: unique.Make(i.Version).Value(),
+	}
+	for _, text := range i.Dependencies {
+		if addr, err := lang.ParseAddress(text); err == nil && addr.Namespace == "" {
+			r.Requires = append(r.Requires, ns.slot(addr.Mode, addr.Type, addr.Name))
+		}
+	}
+	for key, version := range i.DependencyVersions {
+		r.Seen.Add(SumOf(key, version))
+	}
+	return r
+}
+
+// Sum is the sum of the hashes of a set of versions. Equal sets have equal sums in any order, and different sets have
+// different ones but for a chance of one in 2^128.
+type Sum [2]uint64
+
+// SumOf returns the sum of one version.
+func SumOf(key, version string) Sum {
+	h := sha256.Sum256([]byte(key + "\x00" + version))
+	return Sum{binary.LittleEndian.Uint64(h[:8]), binary.LittleEndian.Uint64(h[8:16])}
+}
+
+// Add adds the versions of another set, which has none of the same keys.
+func (s *Sum) Add(other Sum) {
+	s[0] += other[0]
+	s[1] += other[1]
+}

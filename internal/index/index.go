@@ -1,0 +1,291 @@
+// Package index keeps a compact entry for each object of the providers, with the facts that plans need about all objects:
+// who refers to whom, what differs from its record, and what is marked for deletion. Everything in it is derived from the
+// objects and the ledger. An index reads what changed since its last refresh, so that several servers can have one each,
+// and an index that refreshes at the start of a plan has seen everything that was written before the plan.
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/ledger"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// pageSize is the number of changes that a refresh reads at once.
+const pageSize = 1000
+
+// Change is the state of an object after a change. Object is nil if the object was deleted.
+type Change struct {
+	// Provider is the name of the object's provider, and Stored is the name of its type in the store: "sim_network" or
+	// "data.sim_image".
+	Provider, Stored string
+	Namespace, Name  string
+	Revision         int64
+	Object           *unstructured.Unstructured
+}
+
+// Objects reads the stored objects of the providers.
+type Objects interface {
+	// All returns the objects of a provider in all namespaces, or of all providers if provider is empty.
+	All(ctx context.Context, provider string) iter.Seq2[Change, error]
+	// Since returns the last changes of the objects that changed after a revision, the revision for the next call, and
+	// whether there are more. It returns errors as ledger.KV's Since does.
+	Since(ctx context.Context, revision int64, limit int) (changes []Change, current int64, more bool, err error)
+}
+
+// Index is the index of all namespaces.
+type Index struct {
+	objects Objects
+	ledger  *ledger.Ledger
+	catalog *catalog.Catalog
+
+	mu sync.Mutex
+	// objectsAt and recordsAt are the revisions that were read; 0 means none.
+	objectsAt, recordsAt int64
+	namespaces           map[string]*namespace
+	kinds                map[kindKey]*Kind
+	// packages holds, by provider, the version with whose schema its objects were parsed.
+	packages map[string]packageID
+
+	// sharing guards outside.
+	sharing sync.Mutex
+	outside map[string]*Outside
+}
+
+// New returns an empty index. Its first refresh reads all objects and records.
+func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
+	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{}, kinds: map[kindKey]*Kind{},
+		packages: map[string]packageID{}, outside: map[string]*Outside{}}
+}
+
+// View refreshes the index and returns the current entries of a namespace.
+func (x *Index) View(ctx context.Context, namespace string) (*View, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.refresh(ctx); err != nil {
+		return nil, err
+	}
+	return x.viewOf(namespace), nil
+}
+
+// Refresh reads what changed since the last refresh.
+func (x *Index) Refresh(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.refresh(ctx)
+}
+
+// interval is the time between two refreshes of Run.
+const interval = time.Second
+
+// Run refreshes the index until ctx ends, so that a plan after many writes need not read all of them. It begins when
+// ready returns nil: without the providers' schemas, it would have to read the objects twice.
+func (x *Index) Run(ctx context.Context, ready func() error, log *slog.Logger) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	began := time.Now()
+	for first := true; ; {
+		if ready() == nil {
+			err := x.Refresh(ctx)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				log.Warn("refresh index", "error", err)
+			case err == nil && first:
+				first = false
+				log.Info("indexed the objects", "duration", time.Since(began))
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// refresh requires x.mu.
+func (x *Index) refresh(ctx context.Context) error {
+	if err := x.refreshObjects(ctx); err != nil {
+		return fmt.Errorf("refresh index of objects: %w", err)
+	}
+	if err := x.refreshRecords(ctx); err != nil {
+		return fmt.Errorf("refresh index of records: %w", err)
+	}
+	if err := x.reparse(ctx); err != nil {
+		return fmt.Errorf("refresh index of objects: %w", err)
+	}
+	for _, ns := range x.namespaces {
+		ns.compact()
+	}
+	return nil
+}
+
+func (x *Index) refreshObjects(ctx context.Context) error {
+	for {
+		changes, current, more, err := x.objects.Since(ctx, x.objectsAt, pageSize)
+		if errors.Is(err, ledger.ErrExpired) {
+			if err := x.readObjects(ctx); err != nil {
+				return err
+			}
+			if x.objectsAt = current; current == 0 {
+				return nil // nothing was ever written
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			x.apply(c, false)
+		}
+		if x.objectsAt = current; !more {
+			return nil
+		}
+	}
+}
+
+// readObjects replaces all objects.
+func (x *Index) readObjects(ctx context.Context) error {
+	x.objectsAt = 0 // if it fails, the next refresh begins anew
+	for _, ns := range x.namespaces {
+		ns.dropObjects()
+	}
+	for c, err := range x.objects.All(ctx, "") {
+		if err != nil {
+			return err
+		}
+		x.apply(c, false)
+	}
+	return nil
+}
+
+func (x *Index) refreshRecords(ctx context.Context) error {
+	for {
+		changes, current, more, err := x.ledger.InstancesSince(ctx, x.recordsAt, pageSize)
+		if errors.Is(err, ledger.ErrExpired) {
+			if err := x.readRecords(ctx); err != nil {
+				return err
+			}
+			if x.recordsAt = current; current == 0 {
+				return nil // nothing was ever written
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			x.namespace(c.Namespace).record(c.UID, c.Revision, c.Instance)
+		}
+		if x.recordsAt = current; !more {
+			return nil
+		}
+	}
+}
+
+// readRecords replaces all records.
+func (x *Index) readRecords(ctx context.Context) error {
+	x.recordsAt = 0
+	for _, ns := range x.namespaces {
+		ns.dropRecords()
+	}
+	for rec, err := range x.ledger.Instances(ctx, "") {
+		if err != nil {
+			return err
+		}
+		x.namespace(rec.Object.Namespace).record(rec.Object.UID, rec.Revision(), rec)
+	}
+	return nil
+}
+
+// packageID identifies the schema of a provider.
+type packageID struct {
+	checksum, version string
+	// schema distinguishes providers without a checksum, which exist only in tests.
+	schema any
+}
+
+func (x *Index) packageOf(provider string) packageID {
+	e, ok := x.catalog.Get(provider)
+	switch {
+	case !ok:
+		return packageID{}
+	case e.Package.Checksum == "":
+		return packageID{version: e.Package.Version, schema: e.Schema}
+	}
+	return packageID{checksum: e.Package.Checksum, version: e.Package.Version}
+}
+
+// reparse parses the objects of each provider again whose schema is not the one they were parsed with.
+func (x *Index) reparse(ctx context.Context) error {
+	for provider, parsed := range x.packages {
+		now := x.packageOf(provider)
+		if now == parsed {
+			continue
+		}
+		for c, err := range x.objects.All(ctx, provider) {
+			if err != nil {
+				return err
+			}
+			x.apply(c, true)
+		}
+		x.packages[provider] = now
+	}
+	return nil
+}
+
+// apply applies a change of an object. If reparse is true, it parses an object of the same revision again.
+func (x *Index) apply(c Change, reparse bool) {
+	kind := x.kind(c)
+	ns := x.namespace(c.Namespace)
+	if c.Object == nil {
+		ns.remove(kind, c.Name, c.Revision)
+		return
+	}
+	if _, ok := x.packages[c.Provider]; !ok {
+		x.packages[c.Provider] = x.packageOf(c.Provider)
+	}
+	old := ns.find(kind, c.Name)
+	if old != nil && (old.Revision > c.Revision || old.Revision == c.Revision && !reparse) {
+		return
+	}
+	if reparse {
+		old = nil // its parsed parts are outdated
+	}
+	ns.put(x.objectOf(ns, kind, c, old))
+}
+
+func (x *Index) namespace(name string) *namespace {
+	ns := x.namespaces[name]
+	if ns == nil {
+		ns = newNamespace()
+		x.namespaces[name] = ns
+	}
+	return ns
+}
+
+// kindKey identifies a Kind.
+type kindKey struct{ provider, stored string }
+
+// kind returns the shared Kind of an object. It requires x.mu.
+func (x *Index) kind(c Change) *Kind {
+	key := kindKey{c.Provider, c.Stored}
+	k := x.kinds[key]
+	if k == nil {
+		k = &Kind{Provider: c.Provider, Stored: c.Stored}
+		k.Mode, k.Type = modeOf(c.Stored)
+		x.kinds[key] = k
+	}
+	if k.Kind == "" && c.Object != nil {
+		k.APIVersion, k.Kind = c.Object.GetAPIVersion(), c.Object.GetKind()
+	}
+	return k
+}

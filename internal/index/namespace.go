@@ -1,0 +1,256 @@
+package index
+
+import (
+	"sync"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// slotter assigns slots to addresses.
+type slotter interface {
+	slot(mode v1alpha1.Mode, terraformType, name string) int32
+}
+
+// typeKey is a mode and a Terraform type. The mode of managed resources is empty.
+type typeKey struct {
+	mode v1alpha1.Mode
+	name string
+}
+
+func keyOf(mode v1alpha1.Mode, terraformType string) typeKey {
+	if mode == v1alpha1.ModeManaged {
+		mode = ""
+	}
+	return typeKey{mode, terraformType}
+}
+
+// Node is the object with an address and its record. Both are nil if no object has the address, and the record is nil if
+// the object has none.
+type Node struct {
+	Object *Object
+	Record *Record
+	// Version is the sum of the record's version, for the dependants to compare.
+	Version Sum
+}
+
+// namespace holds the entries of a namespace. Each address that an object has, or refers to, has a slot.
+type namespace struct {
+	// naming guards slots, which views read.
+	naming *sync.RWMutex
+	slots  map[typeKey]map[string]int32
+	nodes  []Node
+	// uids holds the slots of the objects. lost holds the records without an object.
+	uids map[types.UID]int32
+	lost map[types.UID]*Record
+	// twins holds the objects of further providers with the address of another object.
+	twins map[*Kind]map[string]*Object
+	// objects is the number of objects without twins.
+	objects int
+}
+
+func newNamespace() *namespace {
+	return &namespace{naming: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, twins: map[*Kind]map[string]*Object{}}
+}
+
+func (ns *namespace) slot(mode v1alpha1.Mode, terraformType, name string) int32 {
+	key := keyOf(mode, terraformType)
+	i, ok := ns.slots[key][name] // only this goroutine writes
+	if ok {
+		return i
+	}
+	i = int32(len(ns.nodes))
+	ns.nodes = append(ns.nodes, Node{})
+	ns.naming.Lock()
+	defer ns.naming.Unlock()
+	if ns.slots[key] == nil {
+		ns.slots[key] = map[string]int32{}
+	}
+	ns.slots[key][name] = i
+	return i
+}
+
+// find returns the object of a kind, or nil.
+func (ns *namespace) find(kind *Kind, name string) *Object {
+	if o := ns.twins[kind][name]; o != nil {
+		return o
+	}
+	i, ok := ns.slots[keyOf(kind.Mode, kind.Type)][name]
+	if !ok || ns.nodes[i].Object == nil || ns.nodes[i].Object.Kind != kind {
+		return nil
+	}
+	return ns.nodes[i].Object
+}
+
+// put adds or replaces an object.
+func (ns *namespace) put(o *Object) {
+	i := ns.slot(o.Mode, o.Type, o.Name)
+	old := ns.nodes[i].Object
+	if old != nil && old.Kind != o.Kind {
+		if ns.twins[o.Kind] == nil {
+			ns.twins[o.Kind] = map[string]*Object{}
+		}
+		ns.twins[o.Kind][o.Name] = o
+		return
+	}
+	if old == nil || old.UID != o.UID {
+		ns.clear(i)
+		ns.objects++
+		ns.uids[o.UID] = i
+		ns.nodes[i].Record = ns.lost[o.UID]
+		delete(ns.lost, o.UID)
+	}
+	ns.nodes[i].Object = o
+	ns.setVersion(i)
+}
+
+// clear removes the object of a slot and keeps its record as lost.
+func (ns *namespace) clear(i int32) {
+	n := ns.nodes[i]
+	if n.Object == nil {
+		return
+	}
+	ns.objects--
+	delete(ns.uids, n.Object.UID)
+	if n.Record != nil {
+		ns.lost[n.Object.UID] = n.Record
+	}
+	ns.nodes[i] = Node{}
+}
+
+// remove removes an object that was deleted at a revision.
+func (ns *namespace) remove(kind *Kind, name string, revision int64) {
+	o := ns.find(kind, name)
+	if o == nil || o.Revision > revision {
+		return
+	}
+	if ns.twins[kind][name] == o {
+		ns.removeTwin(o)
+		return
+	}
+	ns.clear(ns.slot(kind.Mode, kind.Type, name))
+	for other, names := range ns.twins {
+		if twin := names[name]; twin != nil && other.Mode == kind.Mode && other.Type == kind.Type {
+			ns.removeTwin(twin)
+			ns.put(twin)
+			return
+		}
+	}
+}
+
+func (ns *namespace) removeTwin(o *Object) {
+	delete(ns.twins[o.Kind], o.Name)
+	if len(ns.twins[o.Kind]) == 0 {
+		delete(ns.twins, o.Kind)
+	}
+}
+
+// record sets the record of an object; nil removes the one that was deleted at the revision.
+func (ns *namespace) record(uid types.UID, revision int64, i *ledger.Instance) {
+	ns.setRecord(uid, revision, recordOf(ns, i))
+}
+
+func (ns *namespace) setRecord(uid types.UID, revision int64, r *Record) {
+	i, ok := ns.uids[uid]
+	old := ns.lost[uid]
+	if ok {
+		old = ns.nodes[i].Record
+	}
+	switch {
+	case old != nil && old.Revision > revision: // a later change was read before
+	case ok:
+		ns.nodes[i].Record = r
+		ns.setVersion(i)
+	case r == nil:
+		delete(ns.lost, uid)
+	default:
+		ns.lost[uid] = r
+	}
+}
+
+func (ns *namespace) setVersion(i int32) {
+	n := &ns.nodes[i]
+	n.Version = Sum{}
+	if n.Record != nil && n.Record.Version != "" {
+		n.Version = SumOf(n.Object.Address().String(), n.Record.Version)
+	}
+}
+
+func (ns *namespace) dropObjects() {
+	for i := range ns.nodes {
+		ns.clear(int32(i))
+	}
+	clear(ns.twins)
+}
+
+func (ns *namespace) dropRecords() {
+	for i := range ns.nodes {
+		ns.nodes[i].Record, ns.nodes[i].Version = nil, Sum{}
+	}
+	clear(ns.lost)
+}
+
+// minUnused is the number of slots without an object that compact never removes.
+const minUnused = 1000
+
+// compact assigns new slots if most of them have no object, as when objects with generated names come and go.
+func (ns *namespace) compact() {
+	if unused := len(ns.nodes) - ns.objects; unused <= minUnused || unused <= 2*ns.objects {
+		return
+	}
+	addresses := make([]struct {
+		typeKey
+		name string
+	}, len(ns.nodes))
+	for key, names := range ns.slots {
+		for name, i := range names {
+			addresses[i].typeKey, addresses[i].name = key, name
+		}
+	}
+	old := ns.nodes
+	ns.slots, ns.nodes = map[typeKey]map[string]int32{}, nil
+	move := func(i int32) int32 { return ns.slot(addresses[i].mode, addresses[i].typeKey.name, addresses[i].name) }
+	moveAll := func(slots []int32) []int32 {
+		out := make([]int32, len(slots))
+		for k, i := range slots {
+			out[k] = move(i)
+		}
+		return out
+	}
+	for i, n := range old {
+		if n.Object == nil {
+			continue
+		}
+		object := *n.Object
+		object.DependsOn, object.References = moveAll(object.DependsOn), append([]Reference(nil), object.References...)
+		for k := range object.References {
+			object.References[k].Slot = move(object.References[k].Slot)
+		}
+		n.Object = &object
+		if n.Record != nil {
+			record := *n.Record
+			record.Requires = moveAll(record.Requires)
+			n.Record = &record
+		}
+		at := move(int32(i))
+		ns.nodes[at] = n
+		ns.uids[object.UID] = at
+	}
+	for uid, r := range ns.lost {
+		record := *r
+		record.Requires = moveAll(r.Requires)
+		ns.lost[uid] = &record
+	}
+	for _, names := range ns.twins {
+		for name, o := range names {
+			twin := *o
+			twin.DependsOn, twin.References = moveAll(o.DependsOn), append([]Reference(nil), o.References...)
+			for k := range twin.References {
+				twin.References[k].Slot = move(twin.References[k].Slot)
+			}
+			names[name] = &twin
+		}
+	}
+}

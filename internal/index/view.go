@@ -1,0 +1,190 @@
+package index
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resource"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// View is the content of a namespace at one time. Later changes do not affect it.
+type View struct {
+	// Nodes are the entries by slot. Most slots have an object.
+	Nodes []Node
+	// Ambiguous is true if objects of two providers have the same address. Nodes has only one of each two.
+	Ambiguous bool
+	// Added holds the positions of the documents of a speculative plan without a stored object, by slot.
+	Added map[int]int
+	// Lost lists the UIDs of the records of data sources and actions without an object.
+	Lost []types.UID
+
+	index  *Index
+	naming *sync.RWMutex
+	slots  map[typeKey]map[string]int32
+	// known is the number of slots when the view was taken. added holds the further slots of an overlay.
+	known int
+	added map[lang.Address]int32
+}
+
+// viewOf requires x.mu.
+func (x *Index) viewOf(name string) *View {
+	ns := x.namespaces[name]
+	if ns == nil {
+		ns = newNamespace()
+	}
+	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.twins) > 0, index: x, naming: ns.naming, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{}}
+	for uid, r := range ns.lost {
+		if r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
+			v.Lost = append(v.Lost, uid)
+		}
+	}
+	slices.Sort(v.Lost)
+	return v
+}
+
+// Slot returns the slot of an address. ok is false if no object has the address.
+func (v *View) Slot(addr lang.Address) (slot int, ok bool) {
+	if addr.Namespace != "" {
+		return 0, false
+	}
+	i, ok := v.find(addr)
+	return int(i), ok && v.Nodes[i].Object != nil
+}
+
+func (v *View) find(addr lang.Address) (int32, bool) {
+	if i, ok := v.added[addr]; ok {
+		return i, true
+	}
+	v.naming.RLock()
+	defer v.naming.RUnlock()
+	i, ok := v.slots[keyOf(addr.Mode, addr.Type)][addr.Name]
+	return i, ok && int(i) < v.known
+}
+
+// slot implements slotter.
+func (v *View) slot(mode v1alpha1.Mode, terraformType, name string) int32 {
+	addr := addressOf(mode, terraformType, name)
+	if i, ok := v.find(addr); ok {
+		return i
+	}
+	i := int32(len(v.Nodes))
+	v.added[addr] = i
+	v.Nodes = append(v.Nodes, Node{})
+	return i
+}
+
+// Names returns the names of the objects of a mode and type, sorted.
+func (v *View) Names(mode v1alpha1.Mode, terraformType string) []string {
+	v.naming.RLock()
+	all := maps.Clone(v.slots[keyOf(mode, terraformType)])
+	v.naming.RUnlock()
+	for addr, i := range v.added {
+		if keyOf(addr.Mode, addr.Type) == keyOf(mode, terraformType) {
+			if all == nil {
+				all = map[string]int32{}
+			}
+			all[addr.Name] = i
+		}
+	}
+	maps.DeleteFunc(all, func(_ string, i int32) bool { return int(i) >= len(v.Nodes) || v.Nodes[i].Object == nil })
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Overlay puts a document of a speculative plan in the place of the stored object, or adds it. It returns false if the
+// document cannot be decoded, because its provider is not ready or lacks its type.
+func (v *View) Overlay(u *unstructured.Unstructured) bool {
+	r, err := resource.Of(u, v.index.catalog)
+	if err != nil {
+		return false
+	}
+	c := Change{Provider: r.Entry.Name, Stored: r.Address.Type, Namespace: u.GetNamespace(), Name: u.GetName(), Object: u}
+	if r.Address.Mode != "" {
+		c.Stored = string(r.Address.Mode) + "." + r.Address.Type
+	}
+	v.index.mu.Lock()
+	kind := v.index.kind(c)
+	v.index.mu.Unlock()
+	i := v.slot(kind.Mode, kind.Type, c.Name)
+	n := &v.Nodes[i]
+	if n.Object != nil && n.Object.Kind != kind {
+		v.Ambiguous = true
+		return true
+	}
+	o := v.index.objectOf(v, kind, c, nil)
+	o.Flags |= Overlaid
+	if n = &v.Nodes[i]; n.Object == nil || n.Object.UID != o.UID {
+		n.Record, n.Version = nil, Sum{}
+	}
+	if n.Object == nil {
+		v.Added[int(i)] = len(v.Added)
+	}
+	n.Object = o
+	return true
+}
+
+// Remove removes the object that a document of a speculative plan says would not exist.
+func (v *View) Remove(u *unstructured.Unstructured) {
+	r, err := resource.Of(u, v.index.catalog)
+	if err != nil {
+		return // the object is not in the view either
+	}
+	if i, ok := v.Slot(r.Address); ok && v.Nodes[i].Object.Provider == r.Entry.Name {
+		v.Nodes[i] = Node{}
+	}
+}
+
+// Describe returns the content of the view as text, in a form that does not depend on the slots.
+func (v *View) Describe() []string {
+	names := make([]string, len(v.Nodes))
+	v.naming.RLock()
+	for key, all := range v.slots {
+		for name, i := range all {
+			if int(i) < v.known {
+				names[i] = addressOf(key.mode, key.name, name).String()
+			}
+		}
+	}
+	v.naming.RUnlock()
+	for addr, i := range v.added {
+		names[i] = addr.String()
+	}
+	named := func(slots []int32) []string {
+		out := make([]string, len(slots))
+		for k, i := range slots {
+			out[k] = names[i]
+		}
+		return out
+	}
+	var out []string
+	for i, n := range v.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		object, record := *n.Object, Record{}
+		var refs []string
+		for _, r := range object.References {
+			refs = append(refs, names[r.Slot]+"."+r.Attribute.Value())
+		}
+		text := fmt.Sprintf("%s %+v %s %d@%d flags %d labels %v config %q moved %q depends on %v refers to %v", names[i], *object.Kind, object.UID, object.Generation, object.Revision,
+			object.Flags, object.Labels, object.Config, object.Moved, named(object.DependsOn), refs)
+		if object.Outside != nil {
+			text += fmt.Sprint(" outside ", object.Outside.References)
+		}
+		if n.Record != nil {
+			record = *n.Record
+			requires := named(record.Requires)
+			record.Requires = nil
+			text += fmt.Sprintf(" record %+v version %v requires %v", record, n.Version, requires)
+		}
+		out = append(out, text)
+	}
+	slices.Sort(out)
+	return append(out, fmt.Sprint("lost ", v.Lost))
+}

@@ -1,0 +1,294 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// This file stores the changes of plans. The row of a change holds its planned part and its progress, separated by a
+// newline. Once the apply writes the progress alone, the change has a second row, which replaces the progress in the
+// first one. So the apply does not write the values before and after again.
+
+const (
+	// progressSuffix ends the key of a progress row.
+	progressSuffix = "/progress"
+	// afterChange makes the key of a change one that sorts after its rows.
+	afterChange = "/\xff"
+	// maxBatchChanges and maxBatchBytes limit the changes of one batch.
+	maxBatchChanges = 200
+	maxBatchBytes   = 1 << 20
+)
+
+// planHash is the seed of Change.planned.
+var planHash = maphash.MakeSeed()
+
+// progress is the part of a change that its apply writes.
+type progress struct {
+	State       v1alpha1.ChangeState  `json:"state,omitempty"`
+	HalfDone    bool                  `json:"halfDone,omitempty"`
+	Held        bool                  `json:"held,omitempty"`
+	Message     string                `json:"message,omitempty"`
+	Diagnostics []v1alpha1.Diagnostic `json:"diagnostics,omitempty"`
+	StartedAt   *metav1.Time          `json:"startedAt,omitempty"`
+	FinishedAt  *metav1.Time          `json:"finishedAt,omitempty"`
+	Hashes      map[string]string     `json:"hashes,omitempty"`
+}
+
+func (c *Change) progress() progress {
+	return progress{c.State, c.HalfDone, c.Held, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes}
+}
+
+func (c *Change) setProgress(p progress) {
+	c.State, c.HalfDone, c.Held, c.Message = p.State, p.HalfDone, p.Held, p.Message
+	c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes = p.Diagnostics, p.StartedAt, p.FinishedAt, p.Hashes
+}
+
+// encodedChange is a change as it is stored.
+type encodedChange struct{ planned, progress []byte }
+
+func (e encodedChange) size() int { return len(e.planned) + len(e.progress) }
+
+func encodeChange(c *Change) (e encodedChange, err error) {
+	planned := *c
+	planned.setProgress(progress{})
+	if e.planned, err = json.Marshal(&planned); err == nil {
+		e.progress, err = json.Marshal(c.progress())
+	}
+	if err != nil {
+		return e, fmt.Errorf("encode change %d of plan: %w", c.Index, err)
+	}
+	return e, nil
+}
+
+// decodeChange decodes the row of a change.
+func decodeChange(row Entry) (*Change, error) {
+	c := &Change{revision: row.Revision}
+	planned, moved, split := bytes.Cut(row.Value, []byte("\n"))
+	if err := json.Unmarshal(planned, c); err != nil {
+		return nil, fmt.Errorf("decode change of plan: %w", err)
+	}
+	if !split { // an older version wrote it as one
+		return c, nil
+	}
+	c.planned = maphash.Bytes(planHash, planned)
+	return c, c.decodeProgress(moved)
+}
+
+func (c *Change) decodeProgress(data []byte) error {
+	var p progress
+	if err := json.Unmarshal(data, &p); err != nil {
+		return fmt.Errorf("decode progress of change %d of plan: %w", c.Index, err)
+	}
+	c.setProgress(p)
+	return nil
+}
+
+// decodeRows decodes the changes of rows that are sorted by key.
+func decodeRows(rows []Entry) ([]*Change, error) {
+	var out []*Change
+	for _, row := range rows {
+		if strings.HasSuffix(row.Key, progressSuffix) {
+			if len(out) == 0 {
+				return nil, fmt.Errorf("decode progress of plan: %q has no change", row.Key)
+			}
+			last := out[len(out)-1]
+			last.progressRevision = row.Revision
+			if err := last.decodeProgress(row.Value); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		c, err := decodeChange(row)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func planPrefix(plan types.UID) string { return "plans/" + string(plan) + "/" }
+
+func changeKey(plan types.UID, index int32) string {
+	return fmt.Sprintf("%s%08d", planPrefix(plan), index)
+}
+
+// Change returns one change of a plan. It returns ErrNotFound if there is none.
+func (l *Ledger) Change(ctx context.Context, plan types.UID, index int32) (*Change, error) {
+	rows, err := l.kv.List(ctx, changeKey(plan, index), "", 2)
+	if err == nil && len(rows) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read change %d of plan: %w", index, err)
+	}
+	changes, err := decodeRows(rows)
+	if err != nil {
+		return nil, err
+	}
+	return changes[0], nil
+}
+
+// SaveChange writes a change. A change that was planned again replaces the one stored under its index.
+func (l *Ledger) SaveChange(ctx context.Context, plan types.UID, c *Change) error {
+	e, err := encodeChange(c)
+	if err != nil {
+		return err
+	}
+	return l.putChange(ctx, plan, c, e)
+}
+
+// SaveChanges is SaveChange for many changes. It writes them in few transactions.
+func (l *Ledger) SaveChanges(ctx context.Context, plan types.UID, changes []*Change) error {
+	for len(changes) > 0 {
+		var encoded []encodedChange
+		for size := 0; len(encoded) < min(len(changes), maxBatchChanges) && size < maxBatchBytes; {
+			e, err := encodeChange(changes[len(encoded)])
+			if err != nil {
+				return err
+			}
+			encoded, size = append(encoded, e), size+e.size()
+		}
+		if err := l.putChanges(ctx, plan, changes[:len(encoded)], encoded); err != nil {
+			return err
+		}
+		changes = changes[len(encoded):]
+	}
+	return nil
+}
+
+// putChanges writes changes in one transaction, or each on its own if one conflicts with what an earlier attempt stored.
+func (l *Ledger) putChanges(ctx context.Context, plan types.UID, changes []*Change, encoded []encodedChange) error {
+	var writes []Write
+	for i, c := range changes {
+		writes = append(writes, c.writes(plan, encoded[i])...)
+	}
+	revisions, err := l.kv.Batch(ctx, writes)
+	if errors.Is(err, ErrConflict) {
+		for i, c := range changes {
+			if err := l.putChange(ctx, plan, c, encoded[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("save changes of plan: %w", err)
+	}
+	for i, c := range changes {
+		c.written(revisions[2*i:2*i+2], encoded[i])
+	}
+	return nil
+}
+
+// writes returns the two writes of a change: they either write both parts to one row, or the progress to the other one.
+func (c *Change) writes(plan types.UID, e encodedChange) []Write {
+	key := changeKey(plan, c.Index)
+	if c.revision != 0 && c.planned == maphash.Bytes(planHash, e.planned) {
+		return []Write{{Op: OpCheck, Key: key, Revision: c.revision}, {Key: key + progressSuffix, Value: e.progress, Revision: c.progressRevision}}
+	}
+	both := slices.Concat(e.planned, []byte("\n"), e.progress)
+	return []Write{{Key: key, Value: both, Revision: c.revision}, {Op: OpDelete, Key: key + progressSuffix, Revision: c.progressRevision}}
+}
+
+// written notes the revisions of the two writes.
+func (c *Change) written(revisions []int64, e encodedChange) {
+	if c.progressRevision = revisions[1]; revisions[0] != 0 {
+		c.revision, c.planned = revisions[0], maphash.Bytes(planHash, e.planned)
+	}
+}
+
+func (l *Ledger) putChange(ctx context.Context, plan types.UID, c *Change, e encodedChange) error {
+	revisions, err := l.kv.Batch(ctx, c.writes(plan, e))
+	if errors.Is(err, ErrConflict) && c.revision == 0 {
+		// An earlier attempt of the same activity stored it.
+		if stored, gerr := l.Change(ctx, plan, c.Index); gerr == nil {
+			c.revision, c.progressRevision, c.planned = stored.revision, stored.progressRevision, 0
+			revisions, err = l.kv.Batch(ctx, c.writes(plan, e))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("save change %d of plan: %w", c.Index, err)
+	}
+	c.written(revisions, e)
+	return nil
+}
+
+// Changes returns the changes of a plan in order, beginning with the index from.
+func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.Seq2[*Change, error] {
+	after := ""
+	if from > 0 {
+		after = changeKey(plan, from-1) + afterChange
+	}
+	return func(yield func(*Change, error) bool) {
+		for {
+			page, err := l.kv.List(ctx, planPrefix(plan), after, pageSize)
+			if err != nil {
+				yield(nil, fmt.Errorf("list changes of plan: %w", err))
+				return
+			}
+			full := len(page) == pageSize
+			if full && !strings.HasSuffix(page[pageSize-1].Key, progressSuffix) {
+				page = page[:pageSize-1] // the next page has it together with its progress
+			}
+			changes, err := decodeRows(page)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, c := range changes {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if !full {
+				return
+			}
+			after = page[len(page)-1].Key
+		}
+	}
+}
+
+// DropPlan deletes the changes of a plan.
+func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
+	if err := l.kv.DeletePrefix(ctx, planPrefix(plan)); err != nil {
+		return fmt.Errorf("remove changes of plan: %w", err)
+	}
+	return nil
+}
+
+// Plans returns the UIDs of the plans that have changes or documents. It reads the store once per plan for each of the
+// two. It returns a plan with both twice.
+func (l *Ledger) Plans(ctx context.Context) iter.Seq2[types.UID, error] {
+	return func(yield func(types.UID, error) bool) {
+		for _, prefix := range []string{planPrefix(""), documentPrefix("")} {
+			prefix = strings.TrimSuffix(prefix, "/")
+			for after := ""; ; {
+				page, err := l.kv.List(ctx, prefix, after, 1)
+				if err != nil {
+					yield("", fmt.Errorf("list plans: %w", err))
+					return
+				}
+				if len(page) == 0 {
+					break
+				}
+				uid, _, _ := strings.Cut(strings.TrimPrefix(page[0].Key, prefix), "/")
+				if !yield(types.UID(uid), nil) {
+					return
+				}
+				after = prefix + uid + "/\xff" // this sorts after all keys of the plan
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"go.temporal.io/sdk/client"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// planMap holds Plans by name.
+type planMap struct {
+	store.Plans
+	plans map[string]*v1alpha1.Plan
+}
+
+func (m planMap) Get(_ context.Context, _, name string, _ types.UID) (*v1alpha1.Plan, error) {
+	return m.plans[name], nil
+}
+
+func (m planMap) UpdateStatus(_ context.Context, _, name string, _ types.UID, update func(*v1alpha1.PlanStatus)) error {
+	update(&m.plans[name].Status)
+	return nil
+}
+
+// runLog records the workflows that are started, as WORKFLOW ID of FAIRNESS KEY.
+type runLog struct {
+	client.Client
+	runs []string
+}
+
+func (r *runLog) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	r.runs = append(r.runs, fmt.Sprintf("%s of %s", o.ID, o.Priority.FairnessKey))
+	return nil, nil
+}
+
+// planRuns is a controller with four running plans at most, over Plans in memory.
+type planRuns struct {
+	*Plans
+	t    *testing.T
+	log  *runLog
+	objs planMap
+}
+
+func newPlanRuns(t *testing.T) planRuns {
+	r := planRuns{t: t, log: &runLog{}, objs: planMap{plans: map[string]*v1alpha1.Plan{}}}
+	r.Plans = &Plans{Status: r.objs, Temporal: r.log, Logger: slog.New(slog.DiscardHandler), MaxRunning: 4}
+	r.start()
+	t.Cleanup(r.queue.work.ShutDown)
+	return r
+}
+
+// see reconciles a plan after a change of its status.
+func (r planRuns) see(namespace, name string, change func(*v1alpha1.PlanStatus)) {
+	r.t.Helper()
+	po := r.objs.plans[name]
+	if po == nil {
+		po = &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Now().Add(time.Minute))}}
+		r.objs.plans[name] = po
+	}
+	if change != nil {
+		change(&po.Status)
+	}
+	if err := r.informer.GetIndexer().Add(po.DeepCopy()); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.reconcile(r.t.Context(), cache.ObjectName{Namespace: namespace, Name: name}); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r planRuns) started(name string) bool {
+	return slices.ContainsFunc(r.log.runs, func(run string) bool {
+		po := r.objs.plans[name]
+		return run == fmt.Sprintf("plan.%s.%s.%s of %s", po.Namespace, name, name, po.Namespace)
+	})
+}
+
+func (r planRuns) reason(name string) string {
+	c := meta.FindStatusCondition(r.objs.plans[name].Status.Conditions, v1alpha1.ConditionReconciling)
+	if c == nil {
+		return ""
+	}
+	return c.Reason
+}
+
+// TestPlansOfOneNamespaceLeaveRoomForOthers starts plans that never end.
+func TestPlansOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
+	r := newPlanRuns(t)
+	for _, name := range []string{"a1", "a2", "a3", "a4"} {
+		r.see("hog", name, nil)
+	}
+	if !r.started("a3") || r.started("a4") || r.reason("a4") != v1alpha1.ReasonQueued {
+		t.Fatalf("runs %v, the fourth plan has the reason %q; want three runs and Queued", r.log.runs, r.reason("a4"))
+	}
+	r.see("quiet", "b1", nil)
+	if !r.started("b1") {
+		t.Errorf("runs %v: the plan of a namespace without a running plan has to wait", r.log.runs)
+	}
+	r.see("quiet", "b2", nil)
+	if r.started("b2") {
+		t.Errorf("runs %v, more than four at once", r.log.runs)
+	}
+
+	// The end of a plan starts the next one, of the namespace with the fewest.
+	r.see("hog", "a1", func(s *v1alpha1.PlanStatus) { s.FinishedAt = new(metav1.Now()) })
+	for deadline := time.Now().Add(5 * time.Second); r.queue.work.Len() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the end of a plan started no other")
+		}
+	}
+	name, _ := r.queue.work.Get()
+	if want := (cache.ObjectName{Namespace: "quiet", Name: "b2"}); name != want {
+		t.Fatalf("%v is next, want %v", name, want)
+	}
+	r.see("quiet", "b2", nil)
+	if !r.started("b2") || r.reason("b2") != v1alpha1.ReasonPlanning {
+		t.Errorf("runs %v, reason %q; want the run of b2", r.log.runs, r.reason("b2"))
+	}
+}
+
+// TestACancelledPlanNeedsNoSlot cancels a plan that waits, and one that was deleted leaves the queue.
+func TestACancelledPlanNeedsNoSlot(t *testing.T) {
+	r := newPlanRuns(t)
+	for _, name := range []string{"a1", "a2", "a3", "a4", "a5"} {
+		r.see("hog", name, nil)
+	}
+	r.see("hog", "a4", func(s *v1alpha1.PlanStatus) { s.Cancel = &v1alpha1.PlanCancel{} })
+	if !r.started("a4") {
+		t.Errorf("runs %v: nothing ends the cancelled plan", r.log.runs)
+	}
+	deleted := r.objs.plans["a5"]
+	if err := r.informer.GetIndexer().Delete(deleted); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.reconcile(t.Context(), cache.ObjectName{Namespace: "hog", Name: "a5"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.running.Waiting(); got != 1 {
+		t.Errorf("%d requests wait, want that of the cancelled plan alone", got)
+	}
+}

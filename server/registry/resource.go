@@ -1,0 +1,215 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/rights"
+	hykubestorage "github.com/hykube/hykube/server/storage"
+)
+
+// resourcesREST serves Resources: one table of the objects of all providers' kinds. It is read-only. A user sees only
+// objects of kinds for which the user has the same right: to list, watch or get. The server checks that once for each
+// kind and namespace, not for each object.
+type resourcesREST struct {
+	tableConvertor
+	collection *hykubestorage.Collection
+	objects    *hykubestorage.Objects
+	kinds      *kinds.Kinds
+	access     rights.Access
+}
+
+var (
+	_ rest.Getter               = resourcesREST{}
+	_ rest.Lister               = resourcesREST{}
+	_ rest.Watcher              = resourcesREST{}
+	_ rest.Scoper               = resourcesREST{}
+	_ rest.SingularNameProvider = resourcesREST{}
+	_ rest.CategoriesProvider   = resourcesREST{}
+	_ rest.ShortNamesProvider   = resourcesREST{}
+)
+
+// newResources returns the storage for Resources.
+func newResources(c Config) rest.Storage {
+	return resourcesREST{
+		tableConvertor: resourceTable, objects: c.StoredObjects, kinds: c.Kinds, access: rights.Access{Authorizer: c.Authorizer},
+		collection: c.Collection,
+	}
+}
+
+// NewResource returns an empty Resource.
+func NewResource() runtime.Object { return new(v1alpha1.ResourceSummary) }
+
+func (resourcesREST) New() runtime.Object     { return NewResource() }
+func (resourcesREST) NewList() runtime.Object { return new(v1alpha1.ResourceSummaryList) }
+func (resourcesREST) Destroy()                {}
+func (resourcesREST) NamespaceScoped() bool   { return true }
+func (resourcesREST) GetSingularName() string { return "resource" }
+func (resourcesREST) Categories() []string    { return []string{category} }
+func (resourcesREST) ShortNames() []string    { return []string{"res"} }
+
+// Get implements rest.Getter.
+func (r resourcesREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
+	missing := apierrors.NewNotFound(v1alpha1.Resource("resources"), name)
+	gvk, object, ok := kinds.ParseSummaryName(name)
+	if !ok {
+		return nil, missing
+	}
+	kind, err := r.kinds.Served(gvk)
+	if err != nil {
+		return nil, err
+	}
+	who := requester(ctx)
+	if who == nil {
+		return nil, apierrors.NewInternalError(errors.New("get resource: the request has no user"))
+	}
+	right := store.Right{Verb: store.VerbGet, Namespace: genericapirequest.NamespaceValue(ctx), Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: object}
+	if may, err := r.access.May(ctx, *who, right); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	} else if !may {
+		return nil, apierrors.NewForbidden(kind.GVR.GroupResource(), object, fmt.Errorf("you need the verb %q on it to read it as a Resource", store.VerbGet))
+	}
+	u, err := r.objects.Get(ctx, kind.Stored(), right.Namespace, object)
+	if err != nil {
+		return nil, apierrors.NewInternalError(err)
+	}
+	if u == nil {
+		return nil, missing
+	}
+	return kinds.Summarize(u), nil
+}
+
+// List implements rest.Lister.
+func (r resourcesREST) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
+	predicate := resourcePredicate(opts)
+	who := requester(ctx)
+	if who == nil {
+		return nil, apierrors.NewInternalError(errors.New("list resources: the request has no user"))
+	}
+	asker := &store.Asker{Access: r.access, Who: *who} // remembers its answers
+	page, err := r.collection.List(ctx, r.view(ctx, "list", predicate, asker.May), storage.ListOptions{
+		ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Predicate: predicate,
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := &v1alpha1.ResourceSummaryList{Items: make([]v1alpha1.ResourceSummary, len(page.Objects))}
+	list.Continue = page.Continue
+	for i, o := range page.Objects {
+		list.Items[i] = *o.(*v1alpha1.ResourceSummary)
+	}
+	return list, storage.APIObjectVersioner{}.UpdateList(list, uint64(page.Revision), page.Continue, nil)
+}
+
+// Watch implements rest.Watcher. It checks the rights anew at each change.
+func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
+	predicate := resourcePredicate(opts)
+	who := requester(ctx)
+	if who == nil {
+		return nil, apierrors.NewInternalError(errors.New("watch resources: the request has no user"))
+	}
+	may := func(ctx context.Context, right store.Right) (bool, error) { return r.access.May(ctx, *who, right) }
+	return r.collection.Watch(ctx, r.view(ctx, "watch", predicate, may), storage.ListOptions{
+		ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Predicate: predicate,
+		SendInitialEvents: opts.SendInitialEvents,
+	})
+}
+
+// view returns what a request may read. Only users with the right to all kinds of a provider see the objects of a kind
+// that is not served, because the resource of the kind is unknown.
+func (r resourcesREST) view(ctx context.Context, verb string, predicate storage.SelectionPredicate, may func(context.Context, store.Right) (bool, error)) hykubestorage.View {
+	wantedKind, byKind := predicate.Field.RequiresExactMatch(v1alpha1.ResourceFieldKind)
+	wantedProvider, byProvider := predicate.Field.RequiresExactMatch(v1alpha1.ResourceFieldProvider)
+	visible := func(stored schema.GroupResource, namespace string) (bool, error) {
+		right := store.Right{Verb: verb, Namespace: namespace, Group: stored.Group, Resource: "*"}
+		kind, served := r.kinds.Stored(stored)
+		if provider, _ := v1alpha1.ProviderOfGroup(stored.Group); byProvider && provider != wantedProvider || byKind && served && kind.GVK.Kind != wantedKind {
+			return false, nil
+		}
+		if served {
+			right.Resource = kind.GVR.Resource
+		}
+		ok, err := may(ctx, right)
+		if err != nil {
+			return false, apierrors.NewInternalError(err)
+		}
+		return ok, nil
+	}
+	return hykubestorage.View{Namespace: genericapirequest.NamespaceValue(ctx), Visible: visible}
+}
+
+func resourcePredicate(opts *metainternalversion.ListOptions) storage.SelectionPredicate {
+	p := storage.SelectionPredicate{
+		Label: labels.Everything(), Field: fields.Everything(), GetAttrs: resourceAttributes,
+		Limit: opts.Limit, Continue: opts.Continue, AllowWatchBookmarks: opts.AllowWatchBookmarks,
+	}
+	if opts.LabelSelector != nil {
+		p.Label = opts.LabelSelector
+	}
+	if opts.FieldSelector != nil {
+		p.Field = opts.FieldSelector
+	}
+	return p
+}
+
+// resourceAttributes returns the labels and fields for selectors.
+func resourceAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
+	r, ok := obj.(*v1alpha1.ResourceSummary)
+	if !ok {
+		return nil, nil, fmt.Errorf("select by attributes: unexpected type %T", obj)
+	}
+	return r.Labels, fields.Set{
+		"metadata.name": r.Name, "metadata.namespace": r.Namespace,
+		v1alpha1.ResourceFieldKind: r.Object.Kind, v1alpha1.ResourceFieldProvider: r.Provider,
+		v1alpha1.ResourceFieldProviderConfig: r.ProviderConfig,
+		v1alpha1.ResourceFieldReady:          string(r.Status.Ready), v1alpha1.ResourceFieldReason: r.Status.Reason,
+	}, nil
+}
+
+// WithReadOnlyResources answers writes of Resources with the command for the object itself.
+func WithReadOnlyResources(next http.Handler, codecs Codecs) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := genericapirequest.RequestInfoFrom(r.Context())
+		if !ok || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName || info.Resource != "resources" || info.Subresource != "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		switch info.Verb {
+		case "get", "list", "watch":
+			next.ServeHTTP(w, r)
+			return
+		}
+		err := apierrors.NewMethodNotSupported(v1alpha1.Resource("resources"), info.Verb)
+		err.ErrStatus.Message = readOnlyMessage(info)
+		responsewriters.ErrorNegotiated(err, codecs.Factory, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
+	})
+}
+
+// readOnlyMessage names the command for the object of a Resource.
+func readOnlyMessage(info *genericapirequest.RequestInfo) string {
+	const about = "resources.hykube.io is a read-only table of the objects of all providers' kinds"
+	gvk, name, ok := kinds.ParseSummaryName(info.Name)
+	command := map[string]string{"delete": "delete", "update": "edit", "patch": "edit"}[info.Verb]
+	if !ok || command == "" {
+		return about + "; write the objects of the kinds themselves, which `kubectl api-resources` lists"
+	}
+	return fmt.Sprintf("%s; %s the object itself: kubectl %s -n %s %s.%s %s", about, command, command, info.Namespace, gvk.Kind, gvk.Group, name)
+}

@@ -1,0 +1,243 @@
+package storage
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/storage/value"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+// indexed is a store with objects of two types, and the indexes of it.
+type indexed struct {
+	t       *testing.T
+	dir     string
+	s       *Store
+	catalog *catalog.Catalog
+	random  *rand.Rand
+	born    int
+}
+
+// putProvider puts a provider "sim" whose types have the attributes.
+func putProvider(c *catalog.Catalog, attributes ...string) {
+	block := &schema.Block{}
+	for _, name := range attributes {
+		block.Attributes = append(block.Attributes, &schema.Attribute{Name: name, Type: cty.String, Optional: true})
+	}
+	of := &schema.Schema{Block: block}
+	c.Put(catalog.Entry{Name: "sim", Schema: &schema.Provider{Resources: map[string]*schema.Schema{"sim_a": of}, DataSources: map[string]*schema.Schema{"sim_b": of}}})
+}
+
+func (x *indexed) open() {
+	x.s = openAt(x.t, Config{DataDir: x.dir})
+}
+
+func (x *indexed) newIndex() *index.Index {
+	return index.New(x.s.Objects(), ledger.New(x.s.KV()), x.catalog)
+}
+
+// step makes a random write.
+func (x *indexed) step() {
+	t := x.t
+	namespace := []string{"team", "other"}[x.random.IntN(2)]
+	kind := []string{"sim-a", "data-sim-b"}[x.random.IntN(2)]
+	stored := map[string]string{"sim-a": "sim_a", "data-sim-b": "data.sim_b"}[kind]
+	name := fmt.Sprintf("n%d", x.random.IntN(8))
+	gr := kschema.GroupResource{Group: "sim.hykube.io", Resource: stored}
+	key := groupPrefix(gr.Group) + stored + "/" + namespace + "/" + name
+	old, err := x.s.Objects().Get(t.Context(), gr, namespace, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch dice := x.random.IntN(10); {
+	case dice < 2 && old != nil:
+		response, err := x.s.client.KV.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision := response.Kvs[0].ModRevision
+		if _, err := x.s.client.KV.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).Then(clientv3.OpDelete(key)).Else(clientv3.OpGet(key)).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	case dice < 4:
+		l := ledger.New(x.s.KV())
+		ref := v1alpha1.ObjectReference{Namespace: namespace, Name: name, Kind: kind, UID: types.UID(fmt.Sprintf("uid-%d", 1+x.random.IntN(x.born+1)))}
+		if old != nil && x.random.IntN(3) > 0 {
+			ref.UID = old.GetUID()
+		}
+		rec, err := l.Instance(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.random.IntN(3) == 0 {
+			err = l.Forget(t.Context(), rec)
+		} else {
+			rec.Attributes, rec.Plan, rec.Object.Generation = fmt.Appendf(nil, `{"id":"%d"}`, x.random.IntN(9)), types.UID(fmt.Sprint("plan-", x.random.IntN(9))), 1
+			rec.Dependencies, rec.DependencyVersions = []string{"sim_a.n1", "sim_a.gone"}, map[string]string{"sim_a.n1": fmt.Sprint(x.random.IntN(3)), "Provider/sim": "1"}
+			err = l.Save(t.Context(), rec)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	default:
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": kind}}
+		u.SetNamespace(namespace)
+		u.SetName(name)
+		revision := int64(0)
+		if old != nil {
+			u = old
+			response, err := x.s.client.KV.Get(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			revision = response.Kvs[0].ModRevision
+		} else {
+			x.born++
+			u.SetUID(types.UID(fmt.Sprintf("uid-%d", x.born)))
+		}
+		if x.random.IntN(2) == 0 {
+			u.SetGeneration(u.GetGeneration() + 1)
+			u.Object["spec"] = map[string]any{"name": fmt.Sprintf("${sim_a.n%d.name}${configmap.x.y}", x.random.IntN(9))}
+		} else {
+			u.SetLabels(map[string]string{"l": fmt.Sprint(x.random.IntN(3))})
+			u.Object["status"] = map[string]any{"appliedGeneration": u.GetGeneration(), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+		}
+		data, err := u.MarshalJSON()
+		if err == nil {
+			data, err = x.s.encryption.transformer(gr).TransformToStorage(t.Context(), data, value.DefaultContext(key))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, x.s, key, string(data), revision)
+	}
+}
+
+// check wants the index to have the same content as a new one.
+func (x *indexed) check(followed *index.Index, when string) {
+	x.t.Helper()
+	for _, namespace := range []string{"team", "other", "empty"} {
+		want, err := x.newIndex().View(x.t.Context(), namespace)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		got, err := followed.View(x.t.Context(), namespace)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.Describe(), got.Describe()); diff != "" {
+			x.t.Fatalf("%s, namespace %q: the index differs from a new one (-new +got):\n%s", when, namespace, diff)
+		}
+	}
+}
+
+func TestIndexFollowsTheStore(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			x := &indexed{t: t, dir: t.TempDir(), catalog: catalog.New(nil), random: rand.New(rand.NewPCG(seed, 1))}
+			putProvider(x.catalog, "name")
+			x.open()
+			followed := x.newIndex()
+			for round := range 30 {
+				for range x.random.IntN(12) {
+					x.step()
+				}
+				when := fmt.Sprintf("round %d", round)
+				switch x.random.IntN(6) {
+				case 0:
+					when += ", after a compaction"
+					if _, err := x.s.table.db.Exec("UPDATE kine SET prev_revision = (SELECT MAX(id) FROM kine) WHERE name = 'compact_rev_key'"); err != nil {
+						t.Fatal(err)
+					}
+					x.compact()
+				case 1:
+					when += ", after a new version of the provider"
+					putProvider(x.catalog, []string{"name", "other"}[x.random.IntN(2)])
+				case 2:
+					when += ", after a restart"
+					closeStore(t, x.s)
+					x.open()
+					followed = x.newIndex()
+				case 3:
+					when += ", after the removal of the provider"
+					x.catalog.Remove("sim")
+				case 4:
+					putProvider(x.catalog, "name")
+				}
+				x.check(followed, when)
+			}
+		})
+	}
+}
+
+// compact removes the rows that kine's compaction would remove.
+func (x *indexed) compact() {
+	const outdated = "DELETE FROM kine WHERE name <> 'compact_rev_key' AND id < (SELECT MAX(id) FROM kine) AND (deleted <> 0 OR id <> (SELECT MAX(other.id) FROM kine AS other WHERE other.name = kine.name))"
+	if _, err := x.s.table.db.Exec(outdated); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func TestIndexGivesUnusedSlotsBack(t *testing.T) {
+	x := &indexed{t: t, dir: t.TempDir(), catalog: catalog.New(nil), random: rand.New(rand.NewPCG(1, 1))}
+	putProvider(x.catalog, "name")
+	x.open()
+	followed := x.newIndex()
+	write := func(name string, deleted bool) {
+		gr := kschema.GroupResource{Group: "sim.hykube.io", Resource: "sim_a"}
+		key := groupPrefix(gr.Group) + "sim_a/team/" + name
+		data := fmt.Appendf(nil, `{"apiVersion":"sim.hykube.io/v1","kind":"sim-a","metadata":{"namespace":"team","name":%q,"uid":%q,"generation":1},"spec":{"name":"${sim_a.kept.name}"}}`, name, name)
+		data, err := x.s.encryption.transformer(gr).TransformToStorage(t.Context(), data, value.DefaultContext(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		revision := put(t, x.s, key, string(data), 0)
+		if !deleted {
+			return
+		}
+		if _, err := x.s.client.KV.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).Then(clientv3.OpDelete(key)).Else(clientv3.OpGet(key)).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("kept", false)
+	write("user", false)
+	var sizes []int
+	for i := range 6 {
+		var before *index.View
+		for k := range 250 {
+			write(fmt.Sprintf("g%d-%d", i, k), true)
+			if k == 200 {
+				var err error
+				if before, err = followed.View(t.Context(), "team"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		x.check(followed, fmt.Sprint("round ", i))
+		if names := before.Names("", "sim_a"); !slices.Equal(names, []string{"kept", "user"}) {
+			t.Errorf("an older view has the objects %v", names)
+		}
+		v, err := followed.View(t.Context(), "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes = append(sizes, len(v.Nodes))
+	}
+	if largest := slices.Max(sizes); largest > 1300 {
+		t.Errorf("the index has %v slots for two objects", sizes)
+	}
+}

@@ -1,0 +1,176 @@
+package storage
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+// This file reads the changes since a revision.
+
+// maxBehindGap is the number of rows after which a missing revision counts as never used. Kine fills the revision of a
+// failed transaction within seconds, and keeps at least as many rows.
+const maxBehindGap = 1000
+
+// changed is one change of a key in kine's table.
+type changed struct {
+	name     string
+	value    []byte
+	revision int64
+	deleted  bool
+}
+
+// since returns the changes of the keys with a prefix after a revision, ascending by revision. A key may appear several
+// times, and a repeated call may return a change again. since returns at least limit changes, unless there are no more.
+// The next call passes the returned revision.
+//
+// since returns ledger.ErrExpired, and the revision from which the caller continues once it has listed all keys, if the
+// table no longer has all changes. That is always so for revision 0.
+//
+// PostgreSQL and MySQL number a row when its transaction begins, so a row may become visible after rows with higher
+// numbers. The returned revision is therefore the last one without a gap before it, and the rows behind a gap are read
+// again.
+func (t *table) since(ctx context.Context, prefix string, revision int64, limit int) (out []changed, current int64, err error) {
+	last, compacted, err := t.revisions(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if revision == 0 || revision < compacted {
+		return nil, max(last-maxBehindGap, compacted, 1), ledger.ErrExpired
+	}
+	current = revision
+	for read, gap := revision, false; gap || len(out) < limit; {
+		rows, err := t.rowsSince(ctx, prefix, read, max(limit, maxBehindGap))
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, r := range rows {
+			gap = r.revision != current+1 && r.revision-current <= maxBehindGap
+			if !gap {
+				current = r.revision
+			}
+			read = r.revision
+			if strings.HasPrefix(r.name, prefix) {
+				out = append(out, r)
+			}
+		}
+		if len(rows) < max(limit, maxBehindGap) {
+			break
+		}
+	}
+	// A compaction meanwhile may have removed rows that were not read yet.
+	if _, compacted, err = t.revisions(ctx); err == nil && revision < compacted {
+		return nil, max(last-maxBehindGap, compacted), ledger.ErrExpired
+	}
+	return out, current, err
+}
+
+// rowsSince returns up to limit rows after a revision, ascending. Rows without the prefix have no value.
+func (t *table) rowsSince(ctx context.Context, prefix string, revision int64, limit int) (out []changed, err error) {
+	const query = "SELECT id, name, deleted, CASE WHEN deleted = 0 AND name >= ? AND name < ? THEN value END FROM kine WHERE id > ? ORDER BY id LIMIT ?"
+	rows, err := t.db.QueryContext(ctx, t.query(query), prefix, clientv3.GetPrefixRangeEnd(prefix), revision, limit)
+	if err != nil {
+		return nil, fmt.Errorf("read database: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var r changed
+		var name sql.NullString
+		if err := rows.Scan(&r.revision, &name, &r.deleted, &r.value); err != nil {
+			return nil, fmt.Errorf("read database: %w", err)
+		}
+		r.name = name.String
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read database: %w", err)
+	}
+	return out, nil
+}
+
+// Since returns the changes of the objects of all providers after a revision. It implements index.Objects.
+func (o *Objects) Since(ctx context.Context, revision int64, limit int) (changes []index.Change, current int64, more bool, err error) {
+	rows, current, err := o.table.since(ctx, objectPrefix+"/", revision, limit)
+	if err != nil {
+		return nil, current, false, err
+	}
+	last := make(map[string]int64, len(rows))
+	for _, r := range rows {
+		last[r.name] = r.revision
+	}
+	for _, r := range rows {
+		c, gr, ok := changeOf(r.name)
+		if !ok || last[r.name] != r.revision {
+			continue // only the last state of an object matters
+		}
+		c.Revision = r.revision
+		if !r.deleted {
+			if c.Object, err = o.decode(ctx, gr, r.name, r.value, r.revision); err != nil {
+				return nil, 0, false, err
+			}
+		}
+		changes = append(changes, c)
+	}
+	return changes, current, len(rows) >= limit, nil
+}
+
+// All returns the objects of a provider in all namespaces, or of all providers if provider is empty. It implements
+// index.Objects.
+func (o *Objects) All(ctx context.Context, provider string) iter.Seq2[index.Change, error] {
+	return func(yield func(index.Change, error) bool) {
+		groups := []string{v1alpha1.ProviderGroup(provider)}
+		if provider == "" {
+			var err error
+			if groups, err = o.groups(ctx); err != nil {
+				yield(index.Change{}, err)
+				return
+			}
+		}
+		for _, group := range groups {
+			if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
+				continue
+			}
+			prefix := groupPrefix(group)
+			more := o.scan(ctx, group, prefix, prefix, func(key string, obj *unstructured.Unstructured, err error) bool {
+				if err != nil {
+					return yield(index.Change{}, err)
+				}
+				c, _, ok := changeOf(key)
+				if !ok {
+					return true
+				}
+				c.Object = obj
+				c.Revision, err = strconv.ParseInt(obj.GetResourceVersion(), 10, 64)
+				return yield(c, err)
+			})
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// changeOf returns the address and the resource of a provider's object by its key. ok is false for other keys.
+func changeOf(key string) (c index.Change, gr kschema.GroupResource, ok bool) {
+	part := strings.Split(strings.TrimPrefix(key, objectPrefix+"/"), "/")
+	if len(part) != 4 {
+		return c, gr, false
+	}
+	if c.Provider, ok = v1alpha1.ProviderOfGroup(part[0]); !ok {
+		return c, gr, false
+	}
+	c.Stored, c.Namespace, c.Name = part[1], part[2], part[3]
+	return c, kschema.GroupResource{Group: part[0], Resource: part[1]}, true
+}

@@ -1,0 +1,83 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+// TestSinceWaitsForMissingRevisions removes a row, as another database may show it later than its successors.
+func TestSinceWaitsForMissingRevisions(t *testing.T) {
+	s := openStore(t)
+	eventually(t, "the canary has its revision", func() bool {
+		s.canary.mu.Lock()
+		defer s.canary.mu.Unlock()
+		return s.canary.written > 0
+	})
+	at := put(t, s, "/i/first", "", 0)
+	if _, err := s.table.db.Exec("INSERT INTO kine(id, name, created, deleted, create_revision, prev_revision, lease, value) SELECT id + 2, name || '-late', 1, 0, 0, 0, 0, value FROM kine WHERE id = ?", at); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		rows, current, err := s.table.since(t.Context(), "/i/", at, 10)
+		if err != nil || current != at || len(rows) != 1 || rows[0].revision != at+2 {
+			t.Fatalf("with a gap: %+v, continues at %d, want %d; %v", rows, current, at, err)
+		}
+	}
+	if _, err := s.table.db.Exec("INSERT INTO kine(id, name, created, deleted, create_revision, prev_revision, lease, value) SELECT id + 1, name || '-slow', 1, 0, 0, 0, 0, value FROM kine WHERE id = ?", at); err != nil {
+		t.Fatal(err)
+	}
+	rows, current, err := s.table.since(t.Context(), "/i/", at, 10)
+	if err != nil || current < at+2 || len(rows) != 2 {
+		t.Errorf("without a gap: %+v, continues at %d; %v", rows, current, err)
+	}
+}
+
+func TestSinceKnowsNothingBeforeACompaction(t *testing.T) {
+	s := openStore(t)
+	at := put(t, s, "/i/a", "", 0)
+	if _, err := s.table.db.Exec("UPDATE kine SET prev_revision = ? WHERE name = 'compact_rev_key'", at+1); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.table.since(t.Context(), "/i/", at, 10); !errors.Is(err, ledger.ErrExpired) {
+		t.Errorf("since a compacted revision: %v", err)
+	}
+	if _, _, err := s.table.since(t.Context(), "/i/", at+1, 10); err != nil {
+		t.Errorf("since the compacted revision: %v", err)
+	}
+}
+
+func TestObjectsSince(t *testing.T) {
+	o := openScanned(t, "sim_bucket/team/a", "sim_bucket/other/a", "data.sim_image/team/b")
+	found := map[string]int64{}
+	for c, err := range o.All(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[fmt.Sprint(c.Provider, " ", c.Stored, " ", c.Namespace, " ", c.Name, " ", c.Object.GetName())] = c.Revision
+	}
+	want := []string{"sim data.sim_image team b b", "sim sim_bucket other a a", "sim sim_bucket team a a"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(found))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	_, from, _, err := o.Since(t.Context(), 0, 10)
+	if !errors.Is(err, ledger.ErrExpired) {
+		t.Fatalf("since nothing: %v", err)
+	}
+	changes, _, more, err := o.Since(t.Context(), from, 100)
+	if err != nil || more || len(changes) != len(want) {
+		t.Errorf("since the beginning: %+v, more %t, %v", changes, more, err)
+	}
+	for _, c := range changes {
+		name := fmt.Sprint(c.Provider, " ", c.Stored, " ", c.Namespace, " ", c.Name, " ", c.Object.GetName())
+		if found[name] != c.Revision {
+			t.Errorf("%s changed at %d, and its revision is %d", name, c.Revision, found[name])
+		}
+	}
+}

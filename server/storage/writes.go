@@ -1,0 +1,94 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/k3s-io/kine/pkg/server"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/hykube/hykube/internal/fair"
+)
+
+// sqliteWriters is the number of writes that wait for SQLite's only writer at once. More would not be faster.
+const sqliteWriters = 4
+
+// fairWrites shares the database's only writer among namespaces. Without it, each write waits behind all earlier ones,
+// such as those of another namespace's large plans.
+type fairWrites struct {
+	server.Backend
+	slots *fair.Slots
+}
+
+// Create implements server.Backend.
+func (w fairWrites) Create(ctx context.Context, key string, value []byte, lease int64) (int64, error) {
+	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
+	if err != nil {
+		return 0, err
+	}
+	defer slot.Release()
+	return w.Backend.Create(ctx, key, value, lease)
+}
+
+// Update implements server.Backend.
+func (w fairWrites) Update(ctx context.Context, key string, value []byte, revision, lease int64) (int64, *server.KeyValue, bool, error) {
+	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
+	if err != nil {
+		return 0, nil, false, err
+	}
+	defer slot.Release()
+	return w.Backend.Update(ctx, key, value, revision, lease)
+}
+
+// Delete implements server.Backend.
+func (w fairWrites) Delete(ctx context.Context, key string, revision int64) (int64, *server.KeyValue, bool, error) {
+	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
+	if err != nil {
+		return 0, nil, false, err
+	}
+	defer slot.Release()
+	return w.Backend.Delete(ctx, key, revision)
+}
+
+// pausing gives a caller's slot of the processors back while the database works.
+type pausing struct{ server.Backend }
+
+// Get implements server.Backend.
+func (p pausing) Get(ctx context.Context, key string, revision int64, keysOnly bool) (int64, *server.KeyValue, error) {
+	defer fair.Pause(ctx)()
+	return p.Backend.Get(ctx, key, revision, keysOnly)
+}
+
+// List implements server.Backend.
+func (p pausing) List(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (int64, []*server.KeyValue, error) {
+	defer fair.Pause(ctx)()
+	return p.Backend.List(ctx, key, end, limit, revision, keysOnly)
+}
+
+// Create implements server.Backend.
+func (p pausing) Create(ctx context.Context, key string, value []byte, lease int64) (int64, error) {
+	defer fair.Pause(ctx)()
+	return p.Backend.Create(ctx, key, value, lease)
+}
+
+// Update implements server.Backend.
+func (p pausing) Update(ctx context.Context, key string, value []byte, revision, lease int64) (int64, *server.KeyValue, bool, error) {
+	defer fair.Pause(ctx)()
+	return p.Backend.Update(ctx, key, value, revision, lease)
+}
+
+// Delete implements server.Backend.
+func (p pausing) Delete(ctx context.Context, key string, revision int64) (int64, *server.KeyValue, bool, error) {
+	defer fair.Pause(ctx)()
+	return p.Backend.Delete(ctx, key, revision)
+}
+
+// namespaceOf returns the namespace for which the server writes: that of the plan, else that of the API request, else "".
+func namespaceOf(ctx context.Context) string {
+	if key, ok := fair.KeyOf(ctx); ok {
+		return key
+	}
+	if info, ok := request.RequestInfoFrom(ctx); ok {
+		return info.Namespace
+	}
+	return ""
+}

@@ -1,0 +1,88 @@
+// Package database starts database servers for tests. It imports only the standard library and package machine.
+package database
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hykube/hykube/tests/harness/machine"
+)
+
+// PostgreSQL starts a PostgreSQL server, which ends with the test, and returns the DSN of an empty database. Without
+// PostgreSQL the test is skipped.
+func PostgreSQL(t testing.TB) (dsn string) {
+	t.Helper()
+	control := machine.PostgreSQL.Need(t)
+	dir, err := os.MkdirTemp("", "hykube-postgres-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	owner := unprivileged(t, dir)
+	data, port := filepath.Join(dir, "data"), freePort(t)
+	run := func(arg ...string) error {
+		cmd := exec.Command(control, append([]string{"-D", data, "-s"}, arg...)...)
+		cmd.Dir, cmd.SysProcAttr = dir, owner
+		log, err := os.Create(filepath.Join(dir, "log"))
+		if err != nil {
+			return err
+		}
+		defer func() { _ = log.Close() }()
+		// A server that keeps a pipe open would keep Wait from returning.
+		cmd.Stdout, cmd.Stderr = log, log
+		if err := cmd.Run(); err != nil {
+			text, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("pg_ctl %s: %w\n%s", strings.Join(arg, " "), err, text)
+		}
+		return nil
+	}
+	if err := run("initdb", "-o", "-A trust -U hykube --no-sync -E UTF8"); err != nil {
+		t.Fatal(err)
+	}
+	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -p %d -k %s", port, dir)
+	if err := run("start", "-w", "-o", options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := run("stop", "-m", "immediate"); err != nil {
+			t.Error(err)
+		}
+	})
+	return fmt.Sprintf("postgres://hykube@127.0.0.1:%d/hykube?sslmode=disable", port)
+}
+
+// unprivileged returns the attributes of a process that owns dir. PostgreSQL refuses to run as root.
+func unprivileged(t testing.TB, dir string) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skip("PostgreSQL refuses to run as root, and there is no user nobody")
+	}
+	uid, uidErr := strconv.Atoi(nobody.Uid)
+	gid, gidErr := strconv.Atoi(nobody.Gid)
+	if uidErr != nil || gidErr != nil || os.Chown(dir, uid, gid) != nil {
+		t.Fatalf("give %s to the user nobody", dir)
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
