@@ -71,7 +71,7 @@ applied=$(objects)
 ((applied > 0)) || die "nothing exists in the cloud after the plan was applied"
 
 title "Read the values that the provider returned"
-run kubectl get sim-networks,sim-instances,sim-disks -n first
+run kubectl get resources -n first
 run kubectl get sim-instance web -n first -o 'jsonpath={.status.attributes.id} {.status.attributes.public_ip}{"\n"}'
 
 title "Change an argument that the provider can update in place"

@@ -72,7 +72,11 @@ func (b *bench) prepare(ctx context.Context) error {
 	if _, err := b.Kubectl(ctx, "", "create", "namespace", namespace); err != nil {
 		return err
 	}
-	return b.Install(ctx, harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS"}})
+	err := b.Install(ctx, harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS"}})
+	if err == nil {
+		_, err = b.Kubectl(ctx, `{"apiVersion":"hykube.io/v1alpha1","kind":"ProviderConfig","metadata":{"name":"sim"},"spec":{"provider":"sim"}}`, "create", "-n", namespace, "-f", "-")
+	}
+	return err
 }
 
 // applyFile takes n resources from a file to the cloud with one command, and returns how long that took.

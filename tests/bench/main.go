@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -22,6 +23,17 @@ import (
 type options struct {
 	harness.Binaries
 	short bool
+	// neighbour measures only how one namespace delays another.
+	neighbour bool
+	// kinds measures only the cost of 1,500 kinds, with the schemas of a file; "" generates them.
+	kinds  bool
+	schema string
+	// leaf measures only a plan of one changed resource among so many; 0 measures everything else, too.
+	leaf int
+	// repeats is the number of measurements of each kind; 0 means the default.
+	repeats int
+	// profiles is the directory for profiles of the server beside the hostile namespace; empty means none.
+	profiles string
 }
 
 func main() {
@@ -29,6 +41,12 @@ func main() {
 	flag.StringVar(&o.Bin, "bin", "bin", "directory of the built binaries")
 	flag.StringVar(&o.Mirror, "mirror", ".cache/mirror", "directory of the provider mirror")
 	flag.BoolVar(&o.short, "short", false, "measure what takes less than a minute")
+	flag.BoolVar(&o.neighbour, "neighbour", false, "measure only how a hostile namespace delays another")
+	flag.BoolVar(&o.kinds, "kinds", false, "measure only what a provider with 1,500 kinds costs")
+	flag.IntVar(&o.leaf, "leaf", 0, "measure only a plan of one changed resource among so many")
+	flag.StringVar(&o.schema, "schema", "", "a file with the output of `terraform providers schema -json` for -kinds; generated without it")
+	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 60 with -neighbour, else 20")
+	flag.StringVar(&o.profiles, "profiles", "", "with -neighbour: directory for a CPU profile and an execution trace of the server")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -39,7 +57,16 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) (err error) {
+func run(ctx context.Context, o options) error {
+	if !o.kinds {
+		if err := measure(ctx, o); err != nil || o.short || o.neighbour || o.leaf > 0 {
+			return err
+		}
+	}
+	return measureKinds(ctx, o)
+}
+
+func measure(ctx context.Context, o options) (err error) {
 	b, err := newBench(o.Binaries)
 	if err != nil {
 		return err
@@ -53,7 +80,28 @@ func run(ctx context.Context, o options) (err error) {
 	if !o.short {
 		starts, idle, repeats = 5, time.Minute, 20
 	}
-
+	if o.neighbour && !o.short {
+		repeats = 60 // fewer would end before the hostile namespace has made a plan
+	}
+	repeats = cmp.Or(o.repeats, repeats)
+	if o.neighbour {
+		if _, err := b.start(ctx); err != nil {
+			return err
+		}
+		if err := b.prepare(ctx); err != nil {
+			return err
+		}
+		return measureNeighbour(ctx, b, repeats, o.profiles)
+	}
+	if o.leaf > 0 {
+		if _, err := b.start(ctx); err != nil {
+			return err
+		}
+		if err := b.prepare(ctx); err != nil {
+			return err
+		}
+		return measureLeaf(ctx, b, o.leaf, repeats)
+	}
 	var ready []time.Duration
 	for i := range starts {
 		if i > 0 {
@@ -99,6 +147,11 @@ func run(ctx context.Context, o options) (err error) {
 				return err
 			}
 			report(fmt.Sprintf("the command, %d resources", n), "%s", ms(took))
+		}
+		for _, n := range []int{1000, 10_000} {
+			if err := measureLeaf(ctx, b, n, repeats); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -87,10 +88,40 @@ func TestStories(t *testing.T) {
 			if err := os.Chmod(filepath.Dir(env.WorkDir), 0o711); err != nil {
 				return err
 			}
-			return shared.NewStory(env, "story-"+strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"))
+			namespace := "story-" + strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+			if err := shared.NewStory(env, namespace); err != nil {
+				return err
+			}
+			return configure(env, namespace)
 		},
 		Cmds: commands,
 	})
+}
+
+// simConfig is a ProviderConfig for the provider "sim" without arguments.
+const simConfig = `{"apiVersion":"hykube.io/v1alpha1","kind":"ProviderConfig","metadata":{"name":"sim"},"spec":{"provider":"sim"}}`
+
+// ownConfig matches a file of a story with a ProviderConfig named "sim".
+var ownConfig = regexp.MustCompile(`kind: ProviderConfig\nmetadata:\s*\{?\s*name: sim\b`)
+
+// configure creates the ProviderConfig "sim" in the namespace of a story, unless the files of the story have it.
+func configure(env *testscript.Env, namespace string) error {
+	files, err := filepath.Glob(filepath.Join(env.WorkDir, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	below, err := filepath.Glob(filepath.Join(env.WorkDir, "*", "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, file := range append(files, below...) {
+		text, err := os.ReadFile(file)
+		if err != nil || ownConfig.Match(text) {
+			return err
+		}
+	}
+	_, err = shared.Kubectl(context.Background(), simConfig, "create", "-n", namespace, "-f", "-")
+	return err
 }
 
 // kubectl runs kubectl as the administrator, and returns what it prints.
@@ -106,4 +137,11 @@ func kubectlWith(t *testing.T, stdin string, args ...string) string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// newNamespace creates a namespace with a ProviderConfig for the provider "sim".
+func newNamespace(t *testing.T, name string) {
+	t.Helper()
+	kubectl(t, "create", "namespace", name)
+	kubectlWith(t, simConfig, "create", "-n", name, "-f", "-")
 }

@@ -23,7 +23,7 @@ func TestFromTerraform(t *testing.T) {
 		t.Fatal("the page shows no object")
 	}
 	const namespace = "from-terraform"
-	kubectl(t, "create", "namespace", namespace)
+	newNamespace(t, namespace)
 	dir := t.TempDir()
 	for name, text := range map[string]string{"web.yaml": web, "others.yaml": fromTerraform} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(strings.ReplaceAll(text, "namespace: prod", "namespace: "+namespace)), 0o600); err != nil {

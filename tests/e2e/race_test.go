@@ -34,7 +34,7 @@ func TestAppliesAtOnce(t *testing.T) {
 			t.Parallel()
 			for round := range rounds {
 				name := fmt.Sprintf("race-%s-%d", tt.name, round)
-				kubectl(t, "create", "namespace", name)
+				newNamespace(t, name)
 				file := filepath.Join(t.TempDir(), "race.yaml")
 				if err := os.WriteFile(file, []byte(strings.ReplaceAll(raced, "NAME", name)), 0o600); err != nil {
 					t.Fatal(err)

@@ -3,6 +3,8 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/tests/harness"
 )
 
@@ -26,7 +29,11 @@ type referenceForm struct {
 	right string
 	// approver is true if the right is asked of the approver, too: for a ProviderConfig, and for what the plan creates along with the object.
 	approver bool
-	// authorOnly is true for what no plan of this test can be made with.
+	// planned is YAML of the object that is planned, if that is another one than the object.
+	planned string
+	// unasked is true if the right is asked only of the author.
+	unasked bool
+	// authorOnly is true for requests that are no object.
 	authorOnly bool
 }
 
@@ -41,18 +48,42 @@ var referenceForms = []referenceForm{
 	{name: "message", right: "images", object: simNetwork(`postconditions: [{condition: '${self.name != ""}', errorMessage: 'not ${data.sim_image.base.id}'}]`, "x")},
 	{name: "depends-on", right: "images", object: simNetwork("dependsOn: [data.sim_image.base]", "x")},
 	{name: "trigger", right: "disks", approver: true, object: simNetwork("replaceTriggeredBy: [sim_disk.target]", "x")},
-	{name: "moved", right: "disks", authorOnly: true, object: simNetwork("moved: {from: sim_disk.target}", "x")},
-	{name: "import", right: "configmaps", authorOnly: true, object: simNetwork("import: {id: '${configmap.settings.key}'}", "x")},
+	{name: "moved", right: "disks", object: simNetwork("moved: {from: sim_disk.target}", "x")},
+	{name: "import", right: "configmaps", object: simNetwork("import: {id: '${configmap.settings.id}'}", "value")},
 	{name: "configmap", right: "configmaps", object: simNetwork("", "x-${configmap.settings.key}")},
 	{name: "secret", right: "secrets", object: simNetwork("", "x-${secret.settings.key}")},
 	{name: "elsewhere", right: "elsewhere", object: simNetwork("", "x-${namespace.rights-elsewhere.configmap.settings.key}")},
 	{name: "provider-config", right: "other", approver: true, object: simNetwork("providerConfig: other", "x")},
 	{name: "default-config", right: "default", approver: true, object: simNetwork("", "x")},
-	{name: "data", right: "configmaps", object: "apiVersion: sim.hykube.io/v1\nkind: data-sim-network\nspec: {name: '${configmap.settings.key}'}\n", authorOnly: true},
-	{name: "ephemeral", right: "configmaps", object: "apiVersion: sim.hykube.io/v1\nkind: ephemeral-sim-token\nspec: {name: '${configmap.settings.key}'}\n", authorOnly: true},
-	{name: "config-argument", right: "configmaps", authorOnly: true, object: "apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nspec: {provider: sim, config: {token: '${configmap.settings.key}'}}\n"},
-	{name: "secret-ref", right: "secrets", authorOnly: true, object: "apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nspec: {provider: sim, secretRefs: [{argument: token, name: settings, key: key}]}\n"},
+	{name: "data", right: "configmaps", object: "apiVersion: sim.hykube.io/v1\nkind: data-sim-network\nspec: {name: '${configmap.settings.key}'}\n"},
+	{name: "ephemeral", right: "configmaps", object: "apiVersion: sim.hykube.io/v1\nkind: ephemeral-sim-token\nspec: {name: '${configmap.settings.key}'}\n", planned: simNetwork("providerConfig: ephemeral", "x")},
+	{name: "config-argument", right: "configmaps", planned: simNetwork("providerConfig: form-config-argument", "x"), object: "apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nspec: {provider: sim, config: {token: '${configmap.settings.key}'}}\n"},
+	{name: "secret-ref", right: "secrets", unasked: true, planned: simNetwork("providerConfig: form-secret-ref", "x"), object: "apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nspec: {provider: sim, secretRefs: [{argument: token, name: settings, key: key}]}\n"},
 	{name: "query", right: "other", authorOnly: true, object: "apiVersion: hykube.io/v1alpha1\nkind: Query\nspec: {type: sim_network, providerConfig: other}\n"},
+}
+
+// checkLifecycleForms fails the test if no form has a field of lifecycle that can name an object.
+func checkLifecycleForms(t *testing.T) {
+	ownArguments := []string{"ignoreChanges"} // names arguments of the object itself
+	covered := map[string]bool{}
+	for _, form := range referenceForms {
+		var object struct{ Lifecycle map[string]any }
+		if err := yaml.Unmarshal([]byte(form.object), &object); err != nil {
+			t.Fatal(err)
+		}
+		for name := range object.Lifecycle {
+			covered[name] = true
+		}
+	}
+	for field := range reflect.TypeFor[resource.Lifecycle]().Fields() {
+		name, kind := field.Tag.Get("json"), field.Type
+		if kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		if kind.Kind() != reflect.Bool && !covered[name] && !slices.Contains(ownArguments, name) {
+			t.Errorf("lifecycle.%s may name an object, and no form of the table has it", name)
+		}
+	}
 }
 
 // lackingRoles are the rights that a user of this test may lack, each with the rule that grants it.
@@ -67,25 +98,32 @@ var lackingRoles = map[string]string{
 
 // alwaysRole is what every user of this test may.
 const alwaysRole = `
-- {apiGroups: [sim.hykube.io], resources: [sim-networks, data-sim-networks, ephemeral-sim-tokens], verbs: ['*']}
+- {apiGroups: [sim.hykube.io], resources: [sim-networks, data-sim-networks, ephemeral-sim-tokens, ephemeral-sim-tokens/state], verbs: ['*']}
 - {apiGroups: [hykube.io], resources: [plans], verbs: ['*']}
 - {apiGroups: [hykube.io], resources: [plans/approval, plans/changes, queries], verbs: ['*']}
 - {apiGroups: [hykube.io], resources: [providerconfigs], verbs: [get, create, update, patch]}
+- {apiGroups: [hykube.io], resources: [providerconfigs], resourceNames: [ephemeral, form-config-argument, form-secret-ref], verbs: [use]}
 `
 
 // testReferences has authors, requesters and approvers who lack one right, or have all, write, plan and approve each form.
 func testReferences(t *testing.T, config *rest.Config) (cells int) {
+	checkLifecycleForms(t)
 	const namespace = "rights-actors"
+	existing, err := cloud.Create(t.Context(), "network", map[string]any{"name": "value", "cidr": "10.0.0.0/16"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var setup strings.Builder
 	fmt.Fprintf(&setup, "apiVersion: v1\nkind: Namespace\nmetadata: {name: %s}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: rights-elsewhere}\n", namespace)
 	add := func(format string, args ...any) { fmt.Fprintf(&setup, "---\n"+format, args...) }
 	for _, ns := range []string{namespace, "rights-elsewhere"} {
-		add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: %s}\ndata: {key: value}\n", ns)
+		add("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: %s}\ndata: {key: value, id: %s}\n", ns, existing.ID())
 	}
 	add("apiVersion: v1\nkind: Secret\nmetadata: {name: settings, namespace: %s}\nstringData: {key: value}\n", namespace)
 	for _, name := range []string{"default", "other"} {
 		add("apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nmetadata: {name: %s, namespace: %s}\nspec: {provider: sim, config: {endpoint: %q}}\n", name, namespace, cloud.Address)
 	}
+	add("apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nmetadata: {name: ephemeral, namespace: %s}\nspec: {provider: sim, config: {endpoint: %q, token: '${ephemeral.sim_token.form-ephemeral.value}'}}\n", namespace, cloud.Address)
 	add("apiVersion: sim.hykube.io/v1\nkind: data-sim-image\nmetadata: {name: base, namespace: %s}\nspec: {family: debian}\n", namespace)
 	add("apiVersion: sim.hykube.io/v1\nkind: sim-disk\nmetadata: {name: target, namespace: %s}\nspec: {name: rights-target, size_gb: 1}\n", namespace)
 	users := []string{"all", "elsewhere"}
@@ -164,9 +202,20 @@ func testPlansOfReferences(t *testing.T, as func(string) dynamic.Interface, put 
 			if err := put(t.Context(), "", form, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
+			if form.planned != "" {
+				planned := form
+				planned.object = form.planned
+				if err := put(t.Context(), "", planned, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			target := fmt.Sprintf("sim_network[%q]", "form-"+form.name)
+			if form.name == "data" {
+				target = "data." + target
+			}
 			plan := func(user string) *unstructured.Unstructured {
 				u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "hykube.io/v1alpha1", "kind": "Plan",
-					"spec": map[string]any{"targets": []any{fmt.Sprintf("sim_network[%q]", "form-"+form.name)}}}}
+					"spec": map[string]any{"targets": []any{target}}}}
 				u.SetName("plan-" + form.name + "-" + user)
 				if _, err := as(user).Resource(plans).Namespace(namespace).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
 					t.Fatal(err)
@@ -185,12 +234,16 @@ func testPlansOfReferences(t *testing.T, as func(string) dynamic.Interface, put 
 				}
 				return made
 			}
-			if u := plan(form.right); planned(u) != "False" || !refusesARight(u) {
+			u := plan(form.right)
+			if refused := planned(u) == "False" && refusesARight(u); refused == form.unasked || !refused && planned(u) != "True" {
 				t.Errorf("requester without %s: %v", form.right, u.Object["status"])
 			}
 			made := plan("all")
 			if planned(made) != "True" {
 				t.Fatalf("requester with all rights: %v", made.Object["status"])
+			}
+			if form.name == "data" {
+				return // the plan changes nothing, so nobody approves it
 			}
 			digest, _, _ := unstructured.NestedString(made.Object, "status", "digest")
 			for _, user := range []string{form.right, "all"} {

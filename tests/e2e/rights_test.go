@@ -60,6 +60,7 @@ var rightsTable = []rightsRow{
 	{"plans.hykube.io/cancel", map[string]string{"edit": "update"}},
 	{"planrecords.hykube.io", map[string]string{"view": "read", "approver": "read", "record-deleter": "read purge"}},
 	{"planpolicies.hykube.io", map[string]string{"view": "read", "approver": "read", "policy-editor": "read write"}},
+	{"resources.hykube.io", map[string]string{"view": "read"}},
 	{"clusterplanpolicies.hykube.io", map[string]string{"none": "read", "policy-editor": "write"}},
 	{"queries.hykube.io", map[string]string{"edit": "create"}},
 	{"evaluations.hykube.io", map[string]string{"view": "create"}},
@@ -69,6 +70,7 @@ var rightsTable = []rightsRow{
 	{"secrets", map[string]string{"edit": "read write"}},
 	{"configmaps", map[string]string{"view": "read", "edit": "write"}},
 	{"secrets/undelete configmaps/undelete", map[string]string{"edit": "create"}},
+	{"resourcequotas resourcequotas/status", map[string]string{"view": "read"}},
 	{"events events.events.k8s.io", map[string]string{"view": "read"}},
 	{"roles.rbac.authorization.k8s.io rolebindings.rbac.authorization.k8s.io", map[string]string{"admin": "read write"}},
 	{"clusterroles.rbac.authorization.k8s.io clusterrolebindings.rbac.authorization.k8s.io", nil},
@@ -76,6 +78,8 @@ var rightsTable = []rightsRow{
 	{"subjectaccessreviews.authorization.k8s.io tokenreviews.authentication.k8s.io", nil},
 	{"selfsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io selfsubjectreviews.authentication.k8s.io", map[string]string{"none": "create"}},
 	{"apiservices.apiregistration.k8s.io", map[string]string{"none": "read"}},
+	{"flowschemas.flowcontrol.apiserver.k8s.io prioritylevelconfigurations.flowcontrol.apiserver.k8s.io", nil},
+	{"flowschemas.flowcontrol.apiserver.k8s.io/status prioritylevelconfigurations.flowcontrol.apiserver.k8s.io/status", nil},
 }
 
 // inherits are the roles whose rights another one has.
@@ -200,10 +204,11 @@ func TestRightsTable(t *testing.T) {
 	}
 }
 
-// servedResources are all resources and subresources that a server announces, each with its name in the table.
+// servedResources are all resources and subresources that a server announces, each with its name in the table. Aggregated discovery has not
+// all subresources of providers' kinds.
 func servedResources(t *testing.T, client kubernetes.Interface) map[string]string {
 	t.Helper()
-	_, lists, err := client.Discovery().ServerGroupsAndResources()
+	_, lists, err := client.Discovery().WithLegacy().ServerGroupsAndResources()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +286,8 @@ func allows(ctx context.Context, client kubernetes.Interface, namespace, role, v
 	switch plural {
 	case "namespaces":
 		attributes.Name = namespace
-	case "providers", "clusterplanpolicies", "clusterroles", "clusterrolebindings", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews", "tokenreviews", "apiservices":
+	case "providers", "clusterplanpolicies", "clusterroles", "clusterrolebindings", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews", "tokenreviews", "apiservices",
+		"flowschemas", "prioritylevelconfigurations":
 		attributes.Namespace = ""
 	}
 	review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -40,7 +40,7 @@ spec: {length: 32, special: false}
 func TestAppliedPlanInWebUI(t *testing.T) {
 	t.Parallel()
 	browser := webui.Open(t)
-	kubectl(t, "create", "namespace", "story-webui")
+	newNamespace(t, "story-webui")
 	kubectlWith(t, estate, "hykube", "apply", "--auto-approve", "-f", "-")
 	plan := strings.Fields(kubectl(t, "get", "plans", "-n", "story-webui", "-o", "jsonpath={.items[0].metadata.name} {.items[0].metadata.uid}"))
 	if len(plan) != 2 {

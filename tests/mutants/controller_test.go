@@ -1,6 +1,8 @@
 package mutants
 
 var controllerMutants = []mutant{
+	{"A ProviderConfig stays refused after its provider died once.", "server/controller/configs.go",
+		"](err); lost {", "](err); lost && false {", "TestConfigsAreCheckedAgainAfterALostProcess"},
 	{"A plan that was approved is superseded by a later one.", "server/controller/overtaken.go",
 		"s.Approval == nil && s.Cancel == nil && !p.Ended() &&\n", "s.Cancel == nil && !p.Ended() &&\n", "TestLaterPlansSupersedeEarlierOnes"},
 	{"A plan for other targets supersedes the one that waits for approval.", "server/controller/overtaken.go",
@@ -13,4 +15,20 @@ var controllerMutants = []mutant{
 		"if p.Status.FinishedAt != nil && p.DeletionTimestamp == nil {", "if p.DeletionTimestamp == nil {", "TestFinishedPlansAreOutdated"},
 	{"The newest finished plans are removed, and the oldest stay.", "server/controller/history.go",
 		"return a.Status.FinishedAt.Compare(b.Status.FinishedAt.Time)", "return b.Status.FinishedAt.Compare(a.Status.FinishedAt.Time)", "TestFinishedPlansAreOutdated"},
+	{"One namespace keeps all other plans from running.", "server/controller/running.go",
+		"p.running.Request(obj.Namespace)", "p.running.Request(\"\")", "TestPlansOfOneNamespaceLeaveRoomForOthers"},
+	{"A cancelled plan waits for others until it ends.", "server/controller/running.go",
+		"granted(slot) || obj.Status.Cancel != nil {", "granted(slot) {", "TestACancelledPlanNeedsNoSlot"},
+	{"A plan that ended keeps its place, until no plan can run.", "server/controller/plans.go",
+		"\tif !runs(obj) {\n\t\tp.leave(obj.UID)\n\t}\n", "", "TestPlansOfOneNamespaceLeaveRoomForOthers"},
+	{"Plans go on with a provider whose package is not the listed one.", "server/controller/providers.go",
+		`	if distrusted(why) {
+`, `	if false {
+`, "TestDistrustedPackageIsNotUsed"},
+	{"A package that nothing vouches for is called verified.", "server/controller/trust.go",
+		`	case provider.Nothing:
+`, `	case provider.Nothing:
+		set(v1alpha1.ReasonChecksumListed, "%s", v.From)
+	case provider.Knowledge(-1):
+`, "TestConditionsOfTrust"},
 }

@@ -1,6 +1,10 @@
 package mutants
 
 var kindsMutants = []mutant{
+	{"One object with many keys occupies a processor for seconds.", "server/kinds/handler.go",
+		"if err := limitKeys(r); err != nil {", "if err := limitKeys(r); err != nil && false {", "TestMapsOfManyKeysAreRefused"},
+	{"Patches make an object whose writes take seconds.", "server/kinds/strategy.go",
+		"errs = append(errs, tooManyKeys(n.Object[\"spec\"], field.NewPath(\"spec\"))...)", "", "TestMapsOfManyKeysAreRefused"},
 	{"A write is checked as its object was before unknown fields were dropped.", "server/kinds/spec.go",
 		"!reflect.DeepEqual(p.spec, spec) {", "!reflect.DeepEqual(p.spec, spec) && false {", "TestFieldValidation|TestReferencesNeedTheRightToRead"},
 	{"An object refers to a Secret that its author may not read.", "server/kinds/references.go",
@@ -14,7 +18,11 @@ var kindsMutants = []mutant{
 	{"A token makes its user an administrator.", "server/access/authentication.go",
 		"if strings.HasPrefix(name, prefix) {", "if false && strings.HasPrefix(name, prefix) {", "TestSystemNamesComeFromCertificates"},
 	{"Whoever reads plans reads the values of all kinds.", "server/withheld.go",
-		"if !ok {\n\t\t\twithhold(c)", "if false {\n\t\t\twithhold(c)", "TestWithheld"},
+		"if !ok {\n\t\t\twithhold(c)", "if !ok && false {\n\t\t\twithhold(c)", "TestWithheld"},
+	{"Whoever reads plans reads the errors of all objects.", "server/registry/withheld.go",
+		"\t\tif ok {\n\t\t\tcontinue\n", "\t\tif ok || true {\n\t\t\tcontinue\n", "server:TestDiagnosticsOfOthersAreWithheld"},
+	{"Whoever watches plans reads the errors of all objects.", "server/registry/withheld.go",
+		"\treturn r.mayRead.watch(ctx, w), nil", "\treturn w, nil", "server:TestDiagnosticsOfOthersAreWithheld"},
 	{"Whoever may delete an object leaves its infrastructure running and unknown.", "server/kinds/strategy.go",
 		"\tif byServer(ctx) {\n\t\treturn nil\n\t}\n\treturn field.ErrorList{field.Forbidden(", "\tif true || byServer(ctx) {\n\t\treturn nil\n\t}\n\treturn field.ErrorList{field.Forbidden(", "TestFinalizerIsTheServersOwn"},
 	{"A client writes the status of an object with its spec.", "server/kinds/strategy.go",

@@ -21,4 +21,6 @@ var policyMutants = []mutant{
 		"return missing != \"\", nil", "return false, nil", "TestFourEyes"},
 	{"Whoever writes policies has plans approved that they may not approve.", "server/registry/planpolicy.go",
 		"if !policy.AllowsAutomatic(spec(obj)) {", "if true {", "TestAllowAutomaticNeedsApprove"},
+	{"A rule with a misspelled field is accepted, and then refuses every plan.", "internal/policy/shape.go",
+		`	if !ok && c.err == nil {`, `	if ok = true; !ok {`, "TestFieldsAreKnownWhenWritten"},
 }

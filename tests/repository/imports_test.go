@@ -59,6 +59,7 @@ func TestForbiddenImports(t *testing.T) {
 		{"internal/plan", slices.Concat(pure, clients, []string{module + "/internal/provider", module + "/internal/ledger"}), "the planner is pure"},
 		{"internal/lang", slices.Concat(pure, clients, []string{module + "/internal/plan", module + "/internal/graph"}), "expressions know of no plan"},
 		{"internal/graph", slices.Concat(outside, clients, []string{module}), "a graph knows numbers alone"},
+		{"internal/fair", slices.Concat(outside, clients, []string{module}), "slots know keys alone"},
 		{"internal/diag", slices.Concat(pure, clients, []string{module + "/internal/lang", module + "/internal/schema"}), "diagnostics are the bottom"},
 		{"internal/schema", slices.Concat(outside, clients), "a schema is data"},
 		{"internal/diff", []string{"net", "os", "os/exec", "k8s.io/client-go"}, "a diff is text made of a plan"},

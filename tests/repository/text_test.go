@@ -45,6 +45,22 @@ func TestNothingOfOneMachine(t *testing.T) {
 	}
 }
 
+// TestPagesHaveTheirQuestion checks that the title of each page is the question under which docs/README.md lists it. There,
+// the question may name more of the page's contents.
+func TestPagesHaveTheirQuestion(t *testing.T) {
+	t.Parallel()
+	rows := regexp.MustCompile(`(?m)^\| (.+) \| \[.*\]\(([a-z-]+\.md)\) \|$`).FindAllStringSubmatch(read(t, "docs/README.md"), -1)
+	if len(rows) == 0 {
+		t.Fatal("docs/README.md lists no pages")
+	}
+	for _, row := range rows {
+		title, _, _ := strings.Cut(read(t, "docs/"+row[2]), "\n")
+		if want := strings.TrimSuffix(strings.TrimPrefix(title, "# "), "?"); !strings.HasPrefix(row[1], want) {
+			t.Errorf("docs/%s has the title %q, and docs/README.md lists it as %q", row[2], title, row[1])
+		}
+	}
+}
+
 var makeTarget = regexp.MustCompile(`(?m)^([a-z][a-z-]*):`)
 
 func TestMakeHelpListsEveryTarget(t *testing.T) {

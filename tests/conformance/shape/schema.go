@@ -25,7 +25,7 @@ func (b *Block) schema6() *tfprotov6.SchemaBlock {
 func attributes6(attributes []*Attribute) (out []*tfprotov6.SchemaAttribute) {
 	for _, a := range attributes {
 		s := &tfprotov6.SchemaAttribute{
-			Name: a.Name, Type: a.Type, Required: a.Required, Optional: a.Optional, Computed: a.Computed,
+			Name: a.Name, Description: a.Description, Type: a.Type, Required: a.Required, Optional: a.Optional, Computed: a.Computed,
 			Sensitive: a.Sensitive, WriteOnly: a.WriteOnly, Deprecated: a.Deprecated,
 		}
 		if a.Type == nil {
@@ -46,7 +46,7 @@ func (b *Block) schema5() *tfprotov5.SchemaBlock {
 	out := &tfprotov5.SchemaBlock{}
 	for _, a := range b.Attributes {
 		out.Attributes = append(out.Attributes, &tfprotov5.SchemaAttribute{
-			Name: a.Name, Type: a.Type, Required: a.Required, Optional: a.Optional, Computed: a.Computed,
+			Name: a.Name, Description: a.Description, Type: a.Type, Required: a.Required, Optional: a.Optional, Computed: a.Computed,
 			Sensitive: a.Sensitive, WriteOnly: a.WriteOnly, Deprecated: a.Deprecated,
 		})
 	}

@@ -23,6 +23,10 @@ import (
 type Options struct {
 	First int64 `json:"first"`
 	Count int64 `json:"count"`
+	// File is a file beside the executable with more types; see ReadFile.
+	File string `json:"file,omitempty"`
+
+	fromFile []*Shape
 }
 
 // OptionsFile is their name.
@@ -42,7 +46,11 @@ func OwnOptions() (Options, error) {
 	if err != nil {
 		return o, err
 	}
-	return o, json.Unmarshal(data, &o)
+	if err := json.Unmarshal(data, &o); err != nil || o.File == "" {
+		return o, err
+	}
+	o.fromFile, err = ReadFile(filepath.Join(filepath.Dir(exe), o.File))
+	return o, err
 }
 
 // ObjectState is the key of an object's state, as JSON, among its fields at the cloud; ObjectTitle that of what people call it.
@@ -73,6 +81,9 @@ func newServer(name string, o Options, legacy bool) *server {
 			s.resources[r.Name] = r
 		}
 		s.data[data.Name] = data
+	}
+	for _, r := range o.fromFile {
+		s.resources[r.Name] = r
 	}
 	return s
 }

@@ -51,7 +51,7 @@ type Nested struct {
 
 // Attribute is an argument, or what the provider says.
 type Attribute struct {
-	Name string
+	Name, Description string
 	// Type is nil when there are Attributes, which are nested by Mode; protocol 5 has none of those.
 	Type       tftypes.Type
 	Mode       Mode

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// measureLeaf applies n resources that all refer to one, and then measures a plan after a change of one of them. The time
+// of such a plan should not depend on n.
+func measureLeaf(ctx context.Context, b *bench, n, repeats int) error {
+	hub := fmt.Sprintf("hub-%d", n)
+	var text bytes.Buffer
+	for i := range n {
+		name, title := fmt.Sprintf("%s-leaf-%d", hub, i), fmt.Sprintf("${sim_network.%s.name}-%d", hub, i)
+		if i == 0 {
+			name, title = hub, hub
+		}
+		fmt.Fprintf(&text, "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: %s, namespace: bench}\nspec: {name: '%s', cidr: 10.0.0.0/16}\n", name, title)
+	}
+	cmd := b.Command(ctx, "kubectl-hykube", "apply", "-f", "-", "--auto-approve", "-n", namespace)
+	cmd.Stdin = &text
+	began := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out[max(0, len(out)-2000):])
+	}
+	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s", ms(time.Since(began)))
+	var took []time.Duration
+	for i := range repeats + 1 {
+		one, err := b.planLeaf(ctx, fmt.Sprintf("%s-leaf-%d", hub, n-1), i)
+		if err != nil {
+			return err
+		}
+		if i > 0 { // the first one warms the provider's process up
+			took = append(took, one)
+		}
+	}
+	u, err := usageOf(b.Pid())
+	if err != nil {
+		return err
+	}
+	report(fmt.Sprintf("plan of one changed resource of %d", n), "%s", ms(median(took)))
+	report(fmt.Sprintf("memory with %d resources", n), "%d MB", u.rss>>20)
+	return nil
+}
+
+// planLeaf changes a network and returns how long the server took to make a plan of the namespace.
+func (b *bench) planLeaf(ctx context.Context, name string, round int) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	patch := fmt.Appendf(nil, `{"spec":{"name":"renamed-%d"}}`, round)
+	if _, err := b.client.Resource(networks).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return 0, fmt.Errorf("change network: %w", err)
+	}
+	began := time.Now()
+	p, err := b.client.Resource(plans).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "hykube.io/v1alpha1", "kind": "Plan", "metadata": map[string]any{"generateName": "leaf-"}, "spec": map[string]any{},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return 0, fmt.Errorf("create plan: %w", err)
+	}
+	if p, err = b.await(ctx, p, "Planned"); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	if updates, _, _ := unstructured.NestedInt64(p.Object, "status", "summary", "update"); updates != 1 {
+		return 0, fmt.Errorf("plan %q: %v, want one update", p.GetName(), p.Object["status"])
+	}
+	return took, nil
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// The hostile neighbour keeps as many plans of as many resources running, and as many lists.
+const (
+	hostile          = "hostile"
+	hostileResources = 200
+	hostilePlans     = 16
+	hostileLists     = 8
+)
+
+// latencies are the times of one kind of request.
+type latencies []time.Duration
+
+func (l latencies) percentile(p int) time.Duration {
+	sorted := slices.Sorted(slices.Values(l))
+	return sorted[(len(sorted)*p-1)/100]
+}
+
+// measureNeighbour measures the plan and apply of one resource and the list of a namespace, alone and beside a hostile
+// namespace. Both namespaces have users of their own, so that priority and fairness applies to them.
+func measureNeighbour(ctx context.Context, b *bench, repeats int, profiles string) error {
+	quiet, err := b.tenant(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	if _, err := b.Kubectl(ctx, "", "create", "namespace", hostile); err != nil {
+		return err
+	}
+	neighbour, err := b.tenant(ctx, hostile)
+	if err != nil {
+		return err
+	}
+	var objects bytes.Buffer
+	objects.WriteString("apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nmetadata: {name: sim}\nspec: {provider: sim}\n")
+	for i := range hostileResources {
+		fmt.Fprintf(&objects, "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: n%[1]d}\nspec: {name: hostile-%[1]d, cidr: 10.0.0.0/16}\n", i)
+	}
+	if _, err := b.Kubectl(ctx, objects.String(), "create", "-n", hostile, "-f", "-"); err != nil {
+		return err
+	}
+	if _, _, err := quiet.series(ctx, "warm", 3); err != nil {
+		return err
+	}
+	aloneApply, aloneList, err := quiet.series(ctx, "alone", repeats)
+	if err != nil {
+		return err
+	}
+	aloneApply.report("alone: plan and apply one resource")
+	aloneList.report("alone: list a namespace")
+	stop := neighbour.attack(ctx)
+	profiled := make(chan error, 1)
+	go func() { profiled <- b.profile(ctx, profiles) }()
+	applies, lists, err := quiet.series(ctx, "beside", repeats)
+	made := stop()
+	if err := errors.Join(err, <-profiled); err != nil {
+		return err
+	}
+	report("plans that the hostile namespace made meanwhile", "%d", made)
+	applies.report("beside: plan and apply one resource")
+	lists.report("beside: list a namespace")
+	report("p99 beside, as a multiple of alone: plan and apply", "%.1f", applies.percentile(99).Seconds()/aloneApply.percentile(99).Seconds())
+	report("p99 beside, as a multiple of alone: list", "%.1f", lists.percentile(99).Seconds()/aloneList.percentile(99).Seconds())
+	return nil
+}
+
+func (l latencies) report(what string) {
+	report(what+", p50 p99", "%s %s", ms(l.percentile(50)), ms(l.percentile(99)))
+}
+
+// tenant returns the bench with a user who has all rights in one namespace.
+func (b *bench) tenant(ctx context.Context, namespace string) (*bench, error) {
+	if _, err := b.Kubectl(ctx, "", "create", "rolebinding", "tenant", "--clusterrole=cluster-admin", "--user="+namespace, "-n", namespace); err != nil {
+		return nil, err
+	}
+	config, err := b.Config()
+	if err != nil {
+		return nil, err
+	}
+	config.Impersonate.UserName, config.QPS = namespace, -1
+	t := *b
+	t.client, err = dynamic.NewForConfig(config)
+	return &t, err
+}
+
+// series measures plans and lists one after another.
+func (b *bench) series(ctx context.Context, name string, repeats int) (applies, lists latencies, err error) {
+	for i := range repeats {
+		took, err := b.applyDirectly(ctx, fmt.Sprintf("%s-%d", name, i))
+		if err != nil {
+			return nil, nil, err
+		}
+		applies = append(applies, took)
+		for range 5 {
+			began := time.Now()
+			if _, err := b.client.Resource(networks).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 100}); err != nil {
+				return nil, nil, fmt.Errorf("list networks: %w", err)
+			}
+			lists = append(lists, time.Since(began))
+		}
+	}
+	return applies, lists, nil
+}
+
+// attack makes plans and lists until stop is called, which returns the number of plans. It ignores errors, as the server
+// may refuse requests.
+func (b *bench) attack(ctx context.Context) (stop func() int) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	made := 0
+	for range hostilePlans {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if b.planAll(ctx) == nil {
+					mu.Lock()
+					made++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for range hostileLists {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = b.client.Resource(networks).Namespace(hostile).List(ctx, metav1.ListOptions{})
+			}
+		})
+	}
+	return func() int {
+		cancel()
+		all.Wait()
+		return made
+	}
+}
+
+// planAll makes a plan of the hostile namespace and waits for it.
+func (b *bench) planAll(ctx context.Context) error {
+	client := b.client.Resource(plans).Namespace(hostile)
+	p, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "hykube.io/v1alpha1", "kind": "Plan", "metadata": map[string]any{"generateName": "hostile-"}, "spec": map[string]any{},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	w, err := client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + p.GetName(), ResourceVersion: p.GetResourceVersion()})
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if p, ok := e.Object.(*unstructured.Unstructured); ok && (is(p, "Planned") || is(p, "Stalled")) {
+			return nil
+		}
+	}
+	return errors.New("the watch ended before the plan was made")
+}
+
+// profile writes a CPU profile and an execution trace of the server into a directory. An empty name means none.
+func (b *bench) profile(ctx context.Context, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for file, path := range map[string]string{"cpu.pprof": "profile", "trace.out": "trace"} {
+		data, err := b.Client().Get().AbsPath("/debug/pprof/"+path).Param("seconds", "5").Do(ctx).Raw()
+		if err != nil {
+			return fmt.Errorf("profile the server: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
