@@ -53,6 +53,22 @@ func TestFinishedPlansAreOutdated(t *testing.T) {
 	}
 }
 
+// TestTheOldestOfASecondIsOutdated has plans that ended in the same second, as quick plans do.
+func TestTheOldestOfASecondIsOutdated(t *testing.T) {
+	now := time.Unix(10_000_000, 0)
+	var plans []*v1alpha1.Plan
+	for _, version := range []int{12, 9, 30} {
+		p := planAt(fmt.Sprint(version), 0, nil)
+		p.ResourceVersion = fmt.Sprint(version)
+		p.Status.FinishedAt = new(metav1.NewTime(now))
+		plans = append(plans, p)
+	}
+	remove, _ := History{Limit: 2}.outdated(plans, now)
+	if len(remove) != 1 || remove[0].Name != "9" {
+		t.Errorf("removed %v, want the plan that was written first", remove)
+	}
+}
+
 // TestAPlanThatWasWrittenMeanwhileIsRemovedLater has the removal of a plan meet a conflict: no event need follow that one.
 func TestAPlanThatWasWrittenMeanwhileIsRemovedLater(t *testing.T) {
 	e := newEstate(t)

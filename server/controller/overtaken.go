@@ -8,11 +8,11 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -61,12 +61,13 @@ func later(a, b *v1alpha1.Plan) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return b.CreationTimestamp.Before(&a.CreationTimestamp)
 	}
-	if !waits(a) || !waits(b) {
-		return false
-	}
-	va, aerr := strconv.ParseUint(a.ResourceVersion, 10, 64)
-	vb, berr := strconv.ParseUint(b.ResourceVersion, 10, 64)
-	return aerr == nil && berr == nil && va > vb
+	return waits(a) && waits(b) && compareVersions(a, b) > 0
+}
+
+// compareVersions compares the resourceVersions of two plans. It returns 0 if one is not valid.
+func compareVersions(a, b *v1alpha1.Plan) int {
+	order, _ := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
+	return order
 }
 
 // superseded maps each waiting plan that a later plan with the same spec superseded to the latest such plan.
