@@ -38,6 +38,7 @@ func quotaOf(t *testing.T, s *instance, ns string) *corev1.ResourceQuota {
 	return q
 }
 
+// used waits until the status has a count. Admission may know the former count a moment longer.
 func used(t *testing.T, s *instance, ns string, name corev1.ResourceName, want int64) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d are used of %s", want, name), func() bool {
@@ -100,9 +101,10 @@ func TestQuotaOfObjects(t *testing.T) {
 	used(t, shared, ns, countNetworks, 2)
 	// Server-side apply creates, too.
 	apply := metav1.ApplyOptions{FieldManager: "t"}
-	if _, err := nets.Apply(t.Context(), "third", simNetwork("third"), apply); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "the quota admits a third network", func() bool {
+		_, err := nets.Apply(t.Context(), "third", simNetwork("third"), apply)
+		return err == nil
+	})
 	if _, err := nets.Apply(t.Context(), "fourth", simNetwork("fourth"), apply); !apierrors.IsForbidden(err) {
 		t.Errorf("apply beyond the quota: %v", err)
 	}
@@ -123,9 +125,10 @@ func TestQuotaOfOpenPlans(t *testing.T) {
 		t.Fatal(err)
 	}
 	used(t, shared, ns, countPlans, 0)
-	if _, err := client.Create(t.Context(), newPlan("third", nil), metav1.CreateOptions{}); err != nil {
-		t.Errorf("after the first plan has ended: %v", err)
-	}
+	eventually(t, "the quota admits a plan after the first one has ended", func() bool {
+		_, err := client.Create(t.Context(), newPlan("third", nil), metav1.CreateOptions{})
+		return err == nil
+	})
 }
 
 // TestQuotaAfterARestart changes the count as a crash between the charge and the write leaves it.
