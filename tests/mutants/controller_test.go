@@ -14,7 +14,7 @@ var controllerMutants = []mutant{
 	{"A plan that is under way is removed as an old one.", "server/controller/history.go",
 		"if p.Status.FinishedAt != nil && p.DeletionTimestamp == nil {", "if p.DeletionTimestamp == nil {", "TestFinishedPlansAreOutdated"},
 	{"The newest finished plans are removed, and the oldest stay.", "server/controller/history.go",
-		"return a.Status.FinishedAt.Compare(b.Status.FinishedAt.Time)", "return b.Status.FinishedAt.Compare(a.Status.FinishedAt.Time)", "TestFinishedPlansAreOutdated"},
+		"cmp.Or(a.Status.FinishedAt.Compare(b.Status.FinishedAt.Time),", "cmp.Or(b.Status.FinishedAt.Compare(a.Status.FinishedAt.Time),", "TestFinishedPlansAreOutdated"},
 	{"One namespace keeps all other plans from running.", "server/controller/running.go",
 		"p.running.Request(obj.Namespace)", "p.running.Request(\"\")", "TestPlansOfOneNamespaceLeaveRoomForOthers"},
 	{"A cancelled plan waits for others until it ends.", "server/controller/running.go",
