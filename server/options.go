@@ -14,6 +14,7 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
 	"github.com/hykube/hykube/internal/provider/contain"
+	"github.com/hykube/hykube/internal/provider/contain/cgroup"
 	"github.com/hykube/hykube/internal/provider/trust"
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/engine"
@@ -35,6 +36,8 @@ type Options struct {
 	TemporalCredentials  engine.Credentials
 	ProviderMirrors      []string
 	ProviderSandbox      string
+	ProviderCgroup       string
+	ProviderMemoryLimit  string
 	ProviderMessageLimit string
 	RecordLimit          string
 	ProviderTrustPolicy  string
@@ -58,6 +61,7 @@ func NewOptions() *Options {
 		TemporalNamespace:    "hykube",
 		TemporalTLS:          true,
 		ProviderSandbox:      string(contain.Auto),
+		ProviderCgroup:       cgroup.Auto,
 		ProviderMessageLimit: "16Mi",
 		RecordLimit:          "8Mi",
 
@@ -89,6 +93,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.TemporalCredentials.APIKeyFile, "temporal-api-key-file", "", "File with an API key for the Temporal server. The server reads it again for each call.")
 	fs.StringArrayVar(&o.ProviderMirrors, "provider-mirror", o.ProviderMirrors, "Directory in the layout of Terraform's filesystem mirror, or the https:// address of a network mirror; searched before any registry; repeatable.")
 	fs.StringVar(&o.ProviderSandbox, "provider-sandbox", o.ProviderSandbox, "Sandbox of provider processes: auto uses everything that this machine supports, require refuses to start a provider without a complete sandbox, off uses no sandbox.")
+	fs.StringVar(&o.ProviderCgroup, "provider-cgroup", o.ProviderCgroup, "Cgroup (v2) below which each provider process gets its own: auto uses the server's cgroup if it is delegated (Delegate=yes of systemd), a directory names another one, off uses none.")
+	fs.StringVar(&o.ProviderMemoryLimit, "provider-memory-limit", o.ProviderMemoryLimit, "Maximum memory of one provider process in a sandbox, such as 8Gi; by default 4Gi, but at most half of the machine's memory.")
 	fs.StringVar(&o.ProviderTrustPolicy, "provider-trust-policy", o.ProviderTrustPolicy, "File with a ProviderTrustPolicy: the sources from which the server installs providers, and the signatures and checksums that it requires. The server reads it at its start. Without it, all sources are allowed.")
 	fs.StringVar(&o.ProviderMessageLimit, "provider-message-limit", o.ProviderMessageLimit, "Maximum size of one response of a provider, such as 16Mi. The server needs many times its size.")
 	fs.StringVar(&o.RecordLimit, "record-limit", o.RecordLimit, "Maximum size of one stored record, such as 8Mi: the state of a resource, or a planned change with its values before and after. The answer to a change is always stored.")
@@ -138,6 +144,12 @@ func (o *Options) Validate() error {
 	if _, err := contain.ParseMode(o.ProviderSandbox); err != nil {
 		errs = append(errs, err)
 	}
+	if err := contain.CheckCgroup(o.ProviderCgroup); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := o.memoryLimit(); err != nil {
+		errs = append(errs, err)
+	}
 	if _, err := trust.Load(o.ProviderTrustPolicy); err != nil {
 		errs = append(errs, fmt.Errorf("use --provider-trust-policy: %w", err))
 	}
@@ -166,6 +178,21 @@ func sizeFlag(name, value string) (int, error) {
 		return int(n), nil
 	}
 	return 0, fmt.Errorf("use --%s %q: write a size between 64Ki and 1Gi, such as 16Mi", name, value)
+}
+
+// leastMemory is the minimum of --provider-memory-limit. Large providers need more.
+const leastMemory = 64 << 20
+
+// memoryLimit returns the value of --provider-memory-limit in bytes; 0 means the default.
+func (o *Options) memoryLimit() (int64, error) {
+	if o.ProviderMemoryLimit == "" {
+		return 0, nil
+	}
+	q, err := resource.ParseQuantity(o.ProviderMemoryLimit)
+	if n := q.Value(); err == nil && n >= leastMemory {
+		return n, nil
+	}
+	return 0, fmt.Errorf("use --provider-memory-limit %q: write a size of at least 64Mi, such as 8Gi", o.ProviderMemoryLimit)
 }
 
 // temporalCredentials returns the credentials for the server at --temporal-address.
@@ -214,6 +241,10 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	memoryLimit, err := o.memoryLimit()
+	if err != nil {
+		return nil, err
+	}
 	policy, err := trust.Load(o.ProviderTrustPolicy)
 	if err != nil {
 		return nil, err
@@ -233,6 +264,8 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		ProviderMirrors:      directories,
 		NetworkMirror:        network,
 		ProviderSandbox:      contain.Mode(o.ProviderSandbox),
+		ProviderCgroup:       o.ProviderCgroup,
+		ProviderMemoryLimit:  memoryLimit,
 		ProviderMessageLimit: messageLimit,
 		RecordLimit:          recordLimit,
 		ProviderTrust:        policy,

@@ -139,6 +139,8 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		ProviderMirrors:      c.ProviderMirrors,
 		NetworkMirror:        c.NetworkMirror,
 		ProviderSandbox:      c.ProviderSandbox,
+		ProviderCgroup:       c.ProviderCgroup,
+		ProviderMemoryLimit:  c.ProviderMemoryLimit,
 		ProviderMessageLimit: c.ProviderMessageLimit,
 		RecordLimit:          c.RecordLimit,
 		ProviderTrust:        c.ProviderTrust,

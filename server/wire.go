@@ -45,6 +45,10 @@ type Components struct {
 	NetworkMirror   string
 	// ProviderSandbox is the mode of the providers' sandboxes.
 	ProviderSandbox contain.Mode
+	// ProviderCgroup is the place for the cgroups of provider processes, as for contain.Policy.UseCgroup.
+	ProviderCgroup string
+	// ProviderMemoryLimit is the maximum memory of a provider process in bytes; 0 means the default.
+	ProviderMemoryLimit int64
 	// ProviderTrust is the trust policy for providers; nil allows all sources.
 	ProviderTrust *trust.Policy
 	// ProviderMessageLimit is the maximum size of a provider's response in bytes; 0 means the default.

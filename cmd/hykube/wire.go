@@ -45,7 +45,12 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	if err != nil {
 		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
-	containment := contain.New(contain.Config{Mode: h.ProviderSandbox, Protected: append([]string{h.DataDir}, h.KeyFiles...)})
+	containment := contain.New(contain.Config{
+		Mode: h.ProviderSandbox, Protected: append([]string{h.DataDir}, h.KeyFiles...), MaxMemory: h.ProviderMemoryLimit,
+	})
+	if err := containment.UseCgroup(h.ProviderCgroup, h.Logger.With("component", "provider")); err != nil {
+		return server.Wiring{}, err
+	}
 	pool := provider.NewPool(provider.PoolConfig{Logger: h.Logger.With("component", "provider"), Containment: containment, MessageLimit: h.ProviderMessageLimit})
 	cat := catalog.New(pool)
 	led := ledger.New(h.KV)

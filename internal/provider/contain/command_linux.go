@@ -4,6 +4,7 @@ package contain
 
 import (
 	"debug/elf"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/hykube/hykube/internal/provider/contain/cgroup"
 	"github.com/hykube/hykube/internal/provider/contain/entry"
 )
 
@@ -32,22 +34,13 @@ var (
 	linking   = []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload"}
 )
 
-const (
-	// maxFiles, maxProcesses, maxFile and maxMemory limit a provider's process. maxFile and maxMemory are in bytes.
-	// maxProcesses counts threads, and applies to all processes of the provider's user together.
-	maxFiles     = 1 << 16
-	maxProcesses = 4096
-	maxFile      = 1 << 30
-	maxMemory    = 4 << 30
-)
-
 // Command returns a command that starts a program in its sandbox. The caller sets the environment and the streams.
 func (p *Policy) Command(s *Sandbox, plugin Plugin) (*exec.Cmd, error) {
 	_, script := interpreter(plugin.File)
 	o := entry.Order{Path: plugin.Path, Script: script, Parent: os.Getpid()}
 	files := []*os.File{plugin.File}
 	if p.enforces(plugin.Grants) {
-		o.Enforce, o.User, o.Limits = true, s.user, limits()
+		o.Enforce, o.User, o.Limits = true, s.user, p.limits()
 		if p.support.Seccomp {
 			o.Filter = filter(s.user == 0, len(plugin.Grants.ConnectPorts) > 0)
 		}
@@ -65,7 +58,31 @@ func (p *Policy) Command(s *Sandbox, plugin Plugin) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(p.config.Program, entry.Command, o.Encode()) //nolint:noctx // its caller ends it
 	cmd.ExtraFiles = files
+	if p.tree != nil && s.contained {
+		var err error
+		if s.group, err = p.tree.New(filepath.Base(s.Dir)); err != nil {
+			return nil, err
+		}
+		cmd.SysProcAttr = s.group.Attributes()
+	}
 	return cmd, nil
+}
+
+// probe reports why no process can start in a cgroup of a tree: an old kernel, or a missing right. It starts the server's
+// program with an order that ends it at once.
+func (p *Policy) probe(tree *cgroup.Tree) error {
+	g, err := tree.New("probe")
+	if err != nil {
+		return err
+	}
+	defer g.Remove()
+	cmd := exec.Command(p.config.Program, entry.Command, "probe") //nolint:noctx // it ends by itself
+	cmd.SysProcAttr = g.Attributes()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start a process in it: %w", err)
+	}
+	_ = cmd.Wait()
+	return nil
 }
 
 // rules returns the paths and ports that a process may access.
@@ -135,15 +152,27 @@ func interpreter(file *os.File) (path string, script bool) {
 	return "", false
 }
 
-// limits returns the resource limits of a process. Its private memory is at most half of the machine's memory.
-func limits() []entry.Limit {
-	memory := uint64(maxMemory)
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err == nil {
-		memory = min(memory, uint64(info.Totalram)*uint64(info.Unit)/2)
+// limits returns the resource limits of a process. If a cgroup limits the memory that the process uses, that limit comes
+// first, because its error is clear. The resource limit counts what the process reserves, so it is then twice as high.
+func (p *Policy) limits() []entry.Limit {
+	memory := p.memory()
+	if slices.Contains(p.support.Controllers, "memory") {
+		memory *= 2
 	}
 	return []entry.Limit{
 		{Resource: unix.RLIMIT_CORE, Max: 0}, {Resource: unix.RLIMIT_MSGQUEUE, Max: 0}, {Resource: unix.RLIMIT_RTPRIO, Max: 0},
 		{Resource: unix.RLIMIT_NOFILE, Max: maxFiles}, {Resource: unix.RLIMIT_NPROC, Max: maxProcesses}, {Resource: unix.RLIMIT_FSIZE, Max: maxFile}, {Resource: unix.RLIMIT_DATA, Max: memory},
 	}
+}
+
+// memory returns the limit on the memory of a process in bytes. The default is at most half of the machine's memory.
+func (p *Policy) memory() uint64 {
+	if p.config.MaxMemory > 0 {
+		return uint64(p.config.MaxMemory)
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return maxMemory
+	}
+	return min(maxMemory, uint64(info.Totalram)*uint64(info.Unit)/2)
 }

@@ -3,12 +3,14 @@
 package contain
 
 import (
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/hykube/hykube/internal/provider/contain/cgroup/cgrouptest"
 	"github.com/hykube/hykube/internal/provider/contain/entry"
 )
 
@@ -75,7 +77,40 @@ func TestEntryRunsBeforeGo(t *testing.T) {
 	}
 }
 
-// BenchmarkStart measures a start with and without a sandbox, through the hykube binary in HYKUBE_BIN_DIR.
+// TestCgroupsAreProtected grants the directory of the cgroups, which may be mounted anywhere.
+func TestCgroupsAreProtected(t *testing.T) {
+	root := cgrouptest.NewRoot(t)
+	p := New(Config{})
+	t.Cleanup(p.Close)
+	if err := p.UseCgroup(root, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	if Overlapping(filepath.Join(root, "below"), p.config.Protected) == "" {
+		t.Errorf("a Provider may grant a path in %s: only %v is protected", root, p.config.Protected)
+	}
+}
+
+// TestUseCgroup names cgroups that cannot be used.
+func TestUseCgroup(t *testing.T) {
+	for place, want := range map[string]string{"": "", NoCgroup: "", t.TempDir(): "use --provider-cgroup"} {
+		p := New(Config{})
+		err := p.UseCgroup(place, slog.New(slog.DiscardHandler))
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", place, err)
+		}
+		if p.support.Cgroup || p.support.NoCgroup != "" {
+			t.Errorf("%q: %+v", place, p.support)
+		}
+	}
+	for place, valid := range map[string]bool{"auto": true, "off": true, "/sys/fs/cgroup/a": true, "a": false, "": false} {
+		if err := CheckCgroup(place); (err == nil) != valid {
+			t.Errorf("%q: %v", place, err)
+		}
+	}
+}
+
+// BenchmarkStart measures a start without a sandbox, with one, and with one in a cgroup, through the hykube binary in
+// HYKUBE_BIN_DIR.
 func BenchmarkStart(b *testing.B) {
 	bin := os.Getenv("HYKUBE_BIN_DIR")
 	if bin == "" {
@@ -88,13 +123,18 @@ func BenchmarkStart(b *testing.B) {
 			}
 		}
 	})
-	b.Run("contained", func(b *testing.B) {
+	contained := func(b *testing.B, cgroup string) {
 		p := New(Config{Program: filepath.Join(bin, "hykube")})
 		b.Cleanup(p.Close)
+		if err := p.UseCgroup(cgroup, slog.New(slog.DiscardHandler)); err != nil {
+			b.Fatal(err)
+		}
 		for b.Loop() {
 			if err := run(b, p, Grants{}, trivial); err != nil {
 				b.Fatal(err)
 			}
 		}
-	})
+	}
+	b.Run("contained", func(b *testing.B) { contained(b, NoCgroup) })
+	b.Run("contained in a cgroup", func(b *testing.B) { contained(b, cgrouptest.NewRoot(b)) })
 }

@@ -73,6 +73,9 @@ func TestGrantsSpareTheServer(t *testing.T) {
 
 func TestModes(t *testing.T) {
 	full, none := Support{System: true, Landlock: 7, Seccomp: true}, Support{System: true}
+	limited, alone := full, full
+	limited.Cgroup, limited.Controllers, limited.NoControllers = true, []string{"cpu", "pids"}, []string{"memory"}
+	alone.NoCgroup = "a cgroup v2 that is delegated to the server"
 	for reason, tc := range map[string]struct {
 		mode               Mode
 		support            Support
@@ -87,7 +90,10 @@ func TestModes(t *testing.T) {
 		"off by the Provider":              {mode: Auto, support: full, grants: Grants{Off: true}, message: "spec.sandbox.mode is Off"},
 		"off by the Provider and required": {mode: Require, support: full, grants: Grants{Off: true}, refused: true, message: "Off"},
 		"off by the server":                {mode: Off, support: full, message: "--provider-sandbox=off"},
-		"ports on an old kernel":           {mode: Auto, support: Support{System: true, Landlock: 3, Seccomp: true}, grants: Grants{ConnectPorts: []uint16{1}}, contained: true, message: "TCP ports (Landlock 4; this kernel has 3)"},
+		"a cgroup": {mode: Auto, support: limited, contained: true,
+			message: "seccomp, a cgroup with limits (cpu, pids). Missing on this machine: a separate user for each provider (a server that runs as root); the cgroup controller memory;"},
+		"no delegated cgroup, required": {mode: Require, support: alone, contained: true, message: "a cgroup for each process (a cgroup v2 that is delegated to the server)"},
+		"ports on an old kernel":        {mode: Auto, support: Support{System: true, Landlock: 3, Seccomp: true}, grants: Grants{ConnectPorts: []uint16{1}}, contained: true, message: "TCP ports (Landlock 4; this kernel has 3)"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			p := &Policy{config: Config{Mode: tc.mode}, support: tc.support}

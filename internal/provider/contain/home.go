@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/hykube/hykube/internal/provider/contain/dirlock"
 )
 
 // homePattern is the pattern for the name of a server's directory for its providers.
@@ -57,8 +59,8 @@ func newHome() (*home, error) {
 		if err := os.Chmod(path, 0o711); err != nil {
 			return nil, err
 		}
-		lock, err := lockDir(path)
-		if errors.Is(err, errLocked) {
+		lock, err := dirlock.Lock(path)
+		if errors.Is(err, dirlock.ErrHeld) {
 			continue // another server's sweep has locked and removed it
 		}
 		if err != nil {
@@ -71,9 +73,6 @@ func newHome() (*home, error) {
 	}
 }
 
-// errLocked is the error of lockDir if another process holds the lock.
-var errLocked = errors.New("another process holds it")
-
 // sweep removes the directories of servers that ended without removing them.
 func sweep(temporary string) {
 	left, err := filepath.Glob(filepath.Join(temporary, homePattern))
@@ -81,7 +80,7 @@ func sweep(temporary string) {
 		return
 	}
 	for _, path := range left {
-		if lock, err := lockDir(path); err == nil {
+		if lock, err := dirlock.Lock(path); err == nil {
 			_ = os.RemoveAll(path)
 			_ = lock.Close()
 		}

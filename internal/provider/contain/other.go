@@ -2,7 +2,11 @@
 
 package contain
 
-import "os/exec"
+import (
+	"os/exec"
+
+	"github.com/hykube/hykube/internal/provider/contain/cgroup"
+)
 
 // machine returns no support: only Linux on amd64 and arm64 has the required features.
 func machine() Support { return Support{} }
@@ -16,3 +20,9 @@ func (p *Policy) Command(_ *Sandbox, plugin Plugin) (*exec.Cmd, error) {
 
 // measureDeleted does nothing: only Linux shows the open files of other processes.
 func measureDeleted([]*running) {}
+
+// probe is not called, because there is no sandbox.
+func (p *Policy) probe(*cgroup.Tree) error { return nil }
+
+// memory returns 0: nothing limits the memory.
+func (p *Policy) memory() uint64 { return 0 }

@@ -9,6 +9,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/hykube/hykube/internal/provider/contain/cgroup"
+)
+
+const (
+	// maxFiles, maxProcesses, maxFile and maxMemory limit a provider's process. maxFile and maxMemory are in bytes.
+	// maxProcesses counts threads. It applies to all processes of the provider's user together, and to a cgroup.
+	maxFiles     = 1 << 16
+	maxProcesses = 4096
+	maxFile      = 1 << 30
+	maxMemory    = 4 << 30
 )
 
 // Config configures a Policy.
@@ -25,12 +36,18 @@ type Config struct {
 	// small file system.
 	MaxBytes int64
 	MaxFiles int
+	// MaxMemory limits the memory of a process in bytes. 0 means 4 GiB, or half of the machine's memory if that is less.
+	MaxMemory int64
+	// MaxProcesses limits the processes and threads in a cgroup. 0 means 4096.
+	MaxProcesses int
 }
 
 // Policy restricts the provider processes of a server. It is safe for concurrent use.
 type Policy struct {
 	config  Config
 	support Support
+	// tree has the cgroups of the processes; nil if they have none.
+	tree *cgroup.Tree
 
 	mu sync.Mutex
 	// home holds the private directories of all processes. It is nil before the first process.

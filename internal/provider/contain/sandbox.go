@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/hykube/hykube/internal/provider/contain/cgroup"
 )
 
 // Plugin is a program to run.
@@ -33,6 +35,8 @@ type Sandbox struct {
 	contained bool
 	// ruleset is the open Landlock ruleset for the start.
 	ruleset *os.File
+	// group is the cgroup of the process; nil if it has none.
+	group *cgroup.Group
 }
 
 // Sandbox prepares the sandbox of a new process. The caller must call Remove after the process has ended. It returns an
@@ -88,7 +92,7 @@ func (p *Policy) directory() (string, error) {
 	return p.home.path, nil
 }
 
-// Close removes the policy's directory. No process may be running.
+// Close removes the policy's directory and its cgroup. No process may be running.
 func (p *Policy) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,6 +100,10 @@ func (p *Policy) Close() {
 		close(p.stop)
 		p.home.close()
 		p.home, p.running, p.stop = nil, nil, nil
+	}
+	if p.tree != nil {
+		p.tree.Close()
+		p.tree = nil
 	}
 }
 
@@ -118,9 +126,12 @@ func (s *Sandbox) provide(path string) error {
 	return s.Own(path)
 }
 
-// Remove removes the private directory.
+// Remove removes the private directory and the cgroup.
 func (s *Sandbox) Remove() {
 	s.Started()
+	if s.group != nil {
+		_ = s.group.Remove() // Close, or the next start of the server, tries again
+	}
 	s.policy.mu.Lock()
 	delete(s.policy.running, s)
 	s.policy.mu.Unlock()
@@ -132,5 +143,8 @@ func (s *Sandbox) Started() {
 	if s.ruleset != nil {
 		_ = s.ruleset.Close()
 		s.ruleset = nil
+	}
+	if s.group != nil {
+		s.group.Started()
 	}
 }

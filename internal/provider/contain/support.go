@@ -16,6 +16,12 @@ type Support struct {
 	Seccomp bool
 	// OwnUser is true if the server can run each provider as another user.
 	OwnUser bool
+	// Cgroup is true if each process has a cgroup of its own. NoCgroup is the reason why not; "" if the server does not
+	// want them.
+	Cgroup   bool
+	NoCgroup string
+	// Controllers limit the cgroup of a process. NoControllers are missing.
+	Controllers, NoControllers []string
 }
 
 // enough reports whether a sandbox prevents access to files and processes of the server.
@@ -44,6 +50,12 @@ func (s Support) missing(g Grants) []string {
 	}
 	if !s.OwnUser {
 		missing = append(missing, "a separate user for each provider (a server that runs as root)")
+	}
+	if s.NoCgroup != "" {
+		missing = append(missing, "a cgroup for each process ("+s.NoCgroup+")")
+	}
+	for _, c := range s.NoControllers {
+		missing = append(missing, "the cgroup controller "+c)
 	}
 	if s.Landlock > 0 {
 		for _, f := range []struct {
@@ -95,6 +107,12 @@ func (s Support) report(mode Mode, g Grants, user int) Report {
 	}
 	if s.Seccomp {
 		holds = append(holds, "seccomp")
+	}
+	switch {
+	case s.Cgroup && len(s.Controllers) > 0:
+		holds = append(holds, fmt.Sprintf("a cgroup with limits (%s)", strings.Join(s.Controllers, ", ")))
+	case s.Cgroup:
+		holds = append(holds, "a cgroup")
 	}
 	r := Report{Contained: s.enough()}
 	if len(holds) > 0 {

@@ -23,7 +23,8 @@ type child struct {
 	name           string
 	cmd            *exec.Cmd
 	start          func(func() error) error
-	stdout, stderr *os.File // this process's ends of the pipes
+	ended          func() string // called after the end; see contain.Sandbox.Ended
+	stdout, stderr *os.File      // this process's ends of the pipes
 	theirs         []*os.File
 	tail           *lineTail
 	logging        sync.WaitGroup
@@ -41,8 +42,8 @@ type child struct {
 // hold the pipes open for so long.
 const drainTime = time.Second
 
-func newChild(spec Spec, cmd *exec.Cmd, start func(func() error) error) (*child, error) {
-	c := &child{name: spec.Name, cmd: cmd, start: start, exited: make(chan struct{}), tail: newLineTail(spec.Logger)}
+func newChild(spec Spec, cmd *exec.Cmd, start func(func() error) error, ended func() string) (*child, error) {
+	c := &child{name: spec.Name, cmd: cmd, start: start, ended: ended, exited: make(chan struct{}), tail: newLineTail(spec.Logger)}
 	stdout, stdoutTheirs, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -53,7 +54,7 @@ func newChild(spec Spec, cmd *exec.Cmd, start func(func() error) error) (*child,
 	}
 	c.stdout, c.stderr, c.theirs = stdout, stderr, []*os.File{stdoutTheirs, stderrTheirs}
 	cmd.Stdout, cmd.Stderr = stdoutTheirs, stderrTheirs
-	cmd.SysProcAttr = ownGroup()
+	ownGroup(cmd)
 	return c, nil
 }
 
@@ -80,13 +81,14 @@ func (c *child) Start(context.Context) error {
 func (c *child) watch(pid int) {
 	_ = c.cmd.Wait()
 	killGroup(pid) // kill the process's own children
+	exhausted := c.ended()
 	deadline := time.Now().Add(drainTime)
 	_ = c.stdout.SetReadDeadline(deadline)
 	_ = c.stderr.SetReadDeadline(deadline)
 	c.logging.Wait()
 	_ = c.stderr.Close()
 	c.mu.Lock()
-	c.state = cmp.Or(c.reason, c.cmd.ProcessState.String())
+	c.state = cmp.Or(c.reason, exhausted, c.cmd.ProcessState.String())
 	c.mu.Unlock()
 	close(c.exited)
 }

@@ -118,7 +118,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		}
 		return err
 	}
-	child, err = newChild(spec, cmd, start)
+	child, err = newChild(spec, cmd, start, sandbox.Ended)
 	if err != nil {
 		sandbox.Remove()
 		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
@@ -223,7 +223,7 @@ func (p *Process) ExitState() string { return p.child.exitState() }
 func (p *Process) PID() int { return p.child.cmd.Process.Pid }
 
 // Stop stops the process and its children: gracefully within grace, then by force. When it returns, the process group
-// is empty.
+// and the cgroup are empty.
 func (p *Process) Stop(grace time.Duration) { p.end(grace) }
 
 func (p *Process) end(grace time.Duration) {

@@ -128,6 +128,18 @@ var attempts = map[string]func(target string) error{
 		_, err := unix.Mmap(-1, 0, 64<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 		return err
 	},
+	"use shared memory": func(string) error {
+		for range 4096 {
+			b, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
+			if err != nil {
+				return err
+			}
+			for i := range b {
+				b[i] = 1
+			}
+		}
+		return nil
+	},
 	"fill its directory": func(string) error {
 		return fill(func(f *os.File) error { return nil })
 	},
