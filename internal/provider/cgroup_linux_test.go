@@ -42,8 +42,8 @@ func groups(t *testing.T, root string) []string {
 	return dirs
 }
 
-// TestProcessesHaveCgroups starts two providers, of which one turns its sandbox off. Only the other one has a cgroup, which
-// ends with its process.
+// TestProcessesHaveCgroups starts two providers, of which one turns its sandbox off. Only the other one has a cgroup,
+// which ends with its process.
 func TestProcessesHaveCgroups(t *testing.T) {
 	p, root := cgroupPool(t, contain.Config{}, "none")
 	pkg := tinyPackage(t)
@@ -91,16 +91,19 @@ func TestHostileProviderForksInItsCgroup(t *testing.T) {
 	}
 }
 
-// TestHostileProviderUsesMemory has a provider use shared memory, which resource limits do not count. The kernel ends it,
-// the error names the flag, and another provider goes on.
+// TestHostileProviderUsesMemory has a provider use much memory. Resource limits do not count shared memory. The kernel
+// ends the provider, the error names the flag, and another provider goes on.
 func TestHostileProviderUsesMemory(t *testing.T) {
-	p, _ := cgroupPool(t, contain.Config{MaxMemory: 128 << 20}, "memory")
+	p, _ := cgroupPool(t, contain.Config{MaxMemory: 256 << 20}, "memory")
 	neighbour := acquire(t, p, tinyPackage(t), Configuration{Key: "neighbour"})
-	hostile := acquire(t, p, hostilePackage(t), Configuration{Key: "hostile"})
-	said, err := attack(t, hostile, "use shared memory", "")
-	lost, ok := errors.AsType[*UnavailableError](err)
-	if !ok || !strings.Contains(lost.Reason, "it needs more than 128 MiB of memory; raise --provider-memory-limit") {
-		t.Errorf("%q, %v", said, err)
+	pkg := hostilePackage(t)
+	for _, name := range []string{"use shared memory", "use private memory"} {
+		hostile := acquire(t, p, pkg, Configuration{Key: "hostile"})
+		said, err := attack(t, hostile, name, "")
+		lost, ok := errors.AsType[*UnavailableError](err)
+		if !ok || !strings.Contains(lost.Reason, "it needs more than 256 MiB of memory; raise --provider-memory-limit") {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+		goesOn(t, neighbour)
 	}
-	goesOn(t, neighbour)
 }

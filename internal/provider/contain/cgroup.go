@@ -63,8 +63,8 @@ func (p *Policy) openTree(place string) (*cgroup.Tree, error) {
 	return tree, nil
 }
 
-// Ended kills what a process left in its cgroup. The caller calls it after the end of the process. If the kernel has ended
-// the process because memory ran out, Ended returns that reason; otherwise "".
+// Ended kills what a process left in its cgroup. The caller calls it after the end of the process. If the kernel has
+// ended the process because memory ran out, Ended returns that reason; otherwise "".
 func (s *Sandbox) Ended() string {
 	if s.group == nil {
 		return ""

@@ -68,8 +68,8 @@ func (p *Policy) Command(s *Sandbox, plugin Plugin) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// probe reports why no process can start in a cgroup of a tree: an old kernel, or a missing right. It starts the server's
-// program with an order that ends it at once.
+// probe reports why no process can start in a cgroup of a tree: an old kernel, or a missing right. It starts the
+// server's program with an order that ends it at once.
 func (p *Policy) probe(tree *cgroup.Tree) error {
 	g, err := tree.New("probe")
 	if err != nil {
@@ -152,8 +152,9 @@ func interpreter(file *os.File) (path string, script bool) {
 	return "", false
 }
 
-// limits returns the resource limits of a process. If a cgroup limits the memory that the process uses, that limit comes
-// first, because its error is clear. The resource limit counts what the process reserves, so it is then twice as high.
+// limits returns the resource limits of a process. If a cgroup limits the memory that the process uses, that limit
+// comes first, because its error is clear. The resource limit counts what the process reserves, so it is then twice as
+// high.
 func (p *Policy) limits() []entry.Limit {
 	memory := p.memory()
 	if slices.Contains(p.support.Controllers, "memory") {

@@ -188,8 +188,8 @@ func waitFor(t *testing.T, what string, condition func() bool) {
 	}
 }
 
-// TestServerMovesItself starts servers in a delegated cgroup, as systemd does. Each moves itself to a child, and removes
-// its tree at its end.
+// TestServerMovesItself starts servers in a delegated cgroup, as systemd does. Each moves itself to a child, and
+// removes its tree at its end.
 func TestServerMovesItself(t *testing.T) {
 	root := cgrouptest.NewRoot(t)
 	delegate(t, root)
@@ -318,8 +318,8 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// TestGroupEndsDescendants starts a process whose child leaves its session. The child starts in the group, and ends with
-// it.
+// TestGroupEndsDescendants starts a process whose child leaves its session. The child starts in the group, and ends
+// with it.
 func TestGroupEndsDescendants(t *testing.T) {
 	tree := openTree(t, Limits{})
 	for name, end := range map[string]func(*Group){"cgroup.kill": (*Group).Kill, "before Linux 5.14": func(g *Group) { killEach(g.dir) }} {
@@ -391,25 +391,34 @@ func TestProcessesAreLimited(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// TestMemoryIsLimited starts a process that needs more memory than its group may have.
+// TestMemoryIsLimited starts processes that need more memory than their group, or all groups together, may have.
 func TestMemoryIsLimited(t *testing.T) {
 	const limit = 64 << 20
 	tree := openTree(t, Limits{Memory: limit})
 	require(t, tree, "memory")
 	for _, tc := range []struct {
-		size int
-		want Exhaustion
-	}{{1 << 20, NotExhausted}, {4 * limit, OwnLimit}} {
-		g := newGroup(t, tree, fmt.Sprintf("p%d", tc.size))
+		name  string
+		size  int
+		outer string
+		want  Exhaustion
+	}{
+		{"little", 1 << 20, "max", NotExhausted},
+		{"much", 4 * limit, "max", OwnLimit},
+		{"much of all", limit / 2, strconv.Itoa(limit / 4), OuterLimit},
+	} {
+		if err := write(tree.dir, "memory.max", tc.outer); err != nil {
+			t.Fatal(err)
+		}
+		g := newGroup(t, tree, tc.name)
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), fmt.Sprintf("CGROUP_TEST_MEMORY=%d", tc.size))
 		cmd.SysProcAttr = g.Attributes()
 		err := cmd.Run()
 		if killed := err != nil; killed != (tc.want != NotExhausted) {
-			t.Errorf("%d bytes: %v", tc.size, err)
+			t.Errorf("%s: %v", tc.name, err)
 		}
 		if got := g.Exhausted(); got != tc.want {
-			t.Errorf("%d bytes: %v, want %v", tc.size, got, tc.want)
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}
 	}
 }

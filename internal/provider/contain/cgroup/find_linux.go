@@ -53,8 +53,8 @@ func named(dir string) (string, error) {
 	return dir, nil
 }
 
-// delegated reports whether systemd has delegated a cgroup. Systemd writes the first attribute, which all users may read,
-// since version 251.
+// delegated reports whether systemd has delegated a cgroup. Systemd writes the first attribute, which all users may
+// read, since version 251.
 func delegated(dir string) bool {
 	for _, name := range []string{"user.delegate", "trusted.delegate"} {
 		var value [1]byte

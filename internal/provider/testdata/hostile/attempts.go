@@ -128,18 +128,8 @@ var attempts = map[string]func(target string) error{
 		_, err := unix.Mmap(-1, 0, 64<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 		return err
 	},
-	"use shared memory": func(string) error {
-		for range 4096 {
-			b, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANON)
-			if err != nil {
-				return err
-			}
-			for i := range b {
-				b[i] = 1
-			}
-		}
-		return nil
-	},
+	"use private memory": func(string) error { return use(unix.MAP_PRIVATE) },
+	"use shared memory":  func(string) error { return use(unix.MAP_SHARED) },
 	"fill its directory": func(string) error {
 		return fill(func(f *os.File) error { return nil })
 	},
@@ -301,6 +291,20 @@ func call(number uintptr, args ...uintptr) error {
 		return nil
 	}
 	return fmt.Errorf("system call %d: %w", number, errno)
+}
+
+// use writes to all pages of 4 GiB of new memory.
+func use(kind int) error {
+	for range 4096 {
+		b, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, kind|unix.MAP_ANON)
+		if err != nil {
+			return err
+		}
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+	}
+	return nil
 }
 
 // patience is the time in which the server must end a process that has too many files.
