@@ -73,7 +73,13 @@ type server struct {
 // startServer starts a server in a cgroup.
 func startServer(t *testing.T, dir, place string) *server {
 	t.Helper()
-	s := &server{cmd: command(t, dir, os.Args[0])}
+	return startServerWith(t, dir, place, os.Args[0])
+}
+
+// startServerWith starts a server with a command.
+func startServerWith(t *testing.T, dir, place, name string, args ...string) *server {
+	t.Helper()
+	s := &server{cmd: command(t, dir, name, args...)}
 	s.cmd.Env = append(os.Environ(), serverVariable+"="+place)
 	stdin, err := s.cmd.StdinPipe()
 	if err != nil {
@@ -251,6 +257,21 @@ func TestServerLeavesOtherCgroupsAlone(t *testing.T) {
 	if got := names(t, root); !slices.Equal(got, []string{"below"}) {
 		t.Errorf("%v is left", got)
 	}
+}
+
+// TestServerLeavesAReadOnlyCgroupAlone starts a server as in a container, whose delegated cgroup is read-only.
+func TestServerLeavesAReadOnlyCgroupAlone(t *testing.T) {
+	root := cgrouptest.NewRoot(t)
+	delegate(t, root)
+	if _, err := exec.LookPath("unshare"); err != nil {
+		t.Skip(err)
+	}
+	const readOnly = `for m in $(awk '$3 == "cgroup2" {print $2}' /proc/mounts); do mount -o remount,bind,ro "$m" || exit 1; done; exec "$0"`
+	s := startServerWith(t, root, Auto, "unshare", "--mount", "sh", "-c", readOnly, os.Args[0])
+	if !s.NotDelegated || filepath.Base(s.Own) != filepath.Base(root) {
+		t.Errorf("%+v", s.opened)
+	}
+	s.stop(t)
 }
 
 func TestNamedCgroup(t *testing.T) {

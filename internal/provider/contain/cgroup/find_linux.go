@@ -53,9 +53,12 @@ func named(dir string) (string, error) {
 	return dir, nil
 }
 
-// delegated reports whether systemd has delegated a cgroup. Systemd writes the first attribute, which all users may
-// read, since version 251.
+// delegated reports whether systemd has delegated a cgroup, and the server may write it. In a container, it is often
+// read-only. Systemd writes the first attribute, which all users may read, since version 251.
 func delegated(dir string) bool {
+	if unix.Access(dir, unix.W_OK) != nil {
+		return false
+	}
 	for _, name := range []string{"user.delegate", "trusted.delegate"} {
 		var value [1]byte
 		if n, err := unix.Getxattr(dir, name, value[:]); err == nil && string(value[:n]) == "1" {
