@@ -26,6 +26,17 @@ const (
 	readDependencyPending = "read_because_dependency_pending"
 )
 
+// planData plans a data source.
+func (pr *proposal) planData(ctx context.Context, c *ledger.Change, r *resource.Resource) (*expected, error) {
+	rec, err := pr.Ledger.Instance(ctx, r.Ref)
+	if err != nil {
+		return nil, err
+	}
+	v, err := pr.askData(ctx, c, r)
+	recorded := recordedValue(&rec.State, r.Schema)
+	return &expected{recorded: recorded, prior: recorded, planned: v}, err
+}
+
 // askData reads a data source, or plans to read it during the apply. It returns the value, which may be partly unknown.
 // The value is recorded when the plan is published.
 func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {

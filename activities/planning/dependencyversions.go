@@ -2,9 +2,12 @@ package planning
 
 import (
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/scope"
 )
@@ -12,42 +15,92 @@ import (
 // This file detects whether the dependencies of an object have changed since the object was last up to date. A default
 // plan visits unchanged objects only for this reason.
 
-// dependencyVersions returns the versions of a node's dependencies: the recorded versions of referenced resources, and
-// the external versions.
+// dependencyVersions returns the versions of a node's dependencies: the recorded versions of the values that it refers
+// to, and the external versions. The version of a value that is not recorded is empty.
 func (s *survey) dependencyVersions(n *node) map[string]string {
 	seen := map[string]string{}
 	maps.Copy(seen, n.externalVersions)
+	note := func(addr lang.Address, attribute string) {
+		if i, ok := s.byAddr[addr]; ok && hasRecordedValue(s.nodes[i].Mode) {
+			seen[valueVersion(addr, attribute)] = s.nodes[i].record.VersionOf(attribute)
+		}
+	}
+	for _, ref := range n.values() {
+		note(ref.Address, ref.Attribute)
+	}
 	for _, i := range s.indexes(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral)) {
-		switch d := s.nodes[i]; {
-		case d.Mode == v1alpha1.ModeEphemeral:
+		if d := s.nodes[i]; d.Mode == v1alpha1.ModeEphemeral {
 			maps.Copy(seen, d.externalVersions)
-		case d.Mode == v1alpha1.ModeManaged && d.record.Version != "":
-			seen[d.Address.String()] = d.record.Version
+			for _, addr := range d.DependsOn {
+				note(addr, "")
+			}
+		}
+	}
+	for _, i := range s.indexes(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData)) {
+		if d := s.nodes[i]; d.Mode == v1alpha1.ModeData {
+			seen[objectVersion(d.Address)] = scope.VersionOf(d.Object, "")
 		}
 	}
 	return seen
 }
 
+// values returns the references of a wanted node and of its ProviderConfig to other objects of the namespace.
+func (n *node) values() []lang.Reference {
+	all := slices.Clone(n.References)
+	if n.wanted && n.providerConfig != nil {
+		all = append(all, n.providerConfig.References...)
+	}
+	return slices.DeleteFunc(all, func(ref lang.Reference) bool {
+		return ref.Namespace != "" || ref.Stored() || ref.Address == n.Address
+	})
+}
+
+// hasRecordedValue reports whether the ledger records the values of objects of a mode.
+func hasRecordedValue(mode v1alpha1.Mode) bool {
+	return mode == v1alpha1.ModeManaged || mode == v1alpha1.ModeData
+}
+
 // dependenciesChanged reports whether a dependency of a node has changed. An earlier plan may have changed it without
 // visiting the node, its result may have differed from the plan, or it may be external.
 func (s *survey) dependenciesChanged(n *node) bool {
-	return !maps.Equal(s.dependencyVersions(n), n.record.DependencyVersions)
+	return !maps.Equal(known(s.dependencyVersions(n)), n.record.DependencyVersions)
 }
 
-// noteDependencyVersions stores in a change the versions of its dependencies. For a dependency that this plan changes,
-// it stores the version that the apply will record.
-func (pr *proposal) noteDependencyVersions(c *ledger.Change) {
-	for _, j := range c.DependsOn {
-		d := pr.all[j]
-		if d.Mode != "" || d.Deposed != "" || d.Action == v1alpha1.ActionNoOp && d.Importing == nil && d.PreviousAddress == "" && d.Refreshed == nil {
-			continue
-		}
-		if c.DependencyVersions == nil { // the map was empty and therefore not stored
-			c.DependencyVersions = map[string]string{}
-		}
-		c.DependencyVersions[d.Address] = ledger.VersionOf(pr.plan.UID)
-	}
+// known removes the versions of values that are not recorded.
+func known(versions map[string]string) map[string]string {
+	maps.DeleteFunc(versions, func(_, version string) bool { return version == "" })
+	return versions
 }
+
+// noteDependencyVersions stores in a change the versions of its dependencies. For a value that this plan changes, it
+// stores the version that the apply will record.
+func (pr *proposal) noteDependencyVersions(c *ledger.Change) {
+	for name := range c.DependencyVersions {
+		text, attribute, _ := strings.Cut(name, valueSeparator)
+		addr, err := lang.ParseAddress(text)
+		if err != nil {
+			continue // it is no value
+		}
+		if e := pr.expectedOf(addr); e != nil && e.changes(attribute) {
+			c.DependencyVersions[name] = ledger.VersionOf(pr.plan.UID)
+		}
+	}
+	c.DependencyVersions = known(c.DependencyVersions)
+}
+
+// valueSeparator separates an address from an attribute.
+const valueSeparator = "#"
+
+// valueVersion names the version of an attribute, or of all attributes if it is empty.
+func valueVersion(addr lang.Address, attribute string) string {
+	if attribute == "" {
+		return addr.String()
+	}
+	return addr.String() + valueSeparator + attribute
+}
+
+// objectVersion names the version of the object of a data source, on which its own dependencies depend.
+func objectVersion(addr lang.Address) string { return "Object/" + addr.String() }
 
 // providerVersion and configVersion name the versions of a provider and of a ProviderConfig.
 func providerVersion(name string) string { return "Provider/" + name }

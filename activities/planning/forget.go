@@ -17,20 +17,20 @@ import (
 // This file plans changes that remove records without destroying anything.
 
 // forget plans to remove the record of an instance. A reason is set if the instance does not exist.
-func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger.State, reason string) (expected, error) {
+func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger.State, reason string) (*expected, error) {
 	null := cty.NullVal(r.Schema.Block.ImpliedType())
 	prior := null
 	if v, err := instance.Recorded(state, r.Schema); err == nil { // it is only shown
 		prior = v
 	}
 	err := describeChange(c, r.Schema.Block, instance.State{Value: prior}, &instance.Planned{Action: v1alpha1.ActionForget, Value: null, Reason: reason})
-	return expected{prior: prior, planned: null}, err
+	return &expected{recorded: prior, prior: prior, planned: null}, err
 }
 
 // forgetLost plans to remove the record of a create with an unknown outcome, because its object was deleted. Hykube
 // cannot destroy a resource that it has not found. So a warning says that the resource may exist, and how to find and
 // keep it.
-func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (expected, error) {
+func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (*expected, error) {
 	d := lang.Problem(r.Address, "", "The resource may exist", fmt.Sprintf(
 		"At %s a create of %s started%s, and its outcome is unknown. This plan removes the record of it and destroys nothing. If the resource exists, "+
 			"nothing manages it afterwards. Search for it by name or tags, where %s creates resources. "+

@@ -3,8 +3,8 @@ package planning
 import (
 	"slices"
 	"strings"
+	"unique"
 
-	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/graph"
@@ -13,8 +13,6 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // outline is the namespace of a plan as the index knows it. It determines which objects a survey must load: those that
@@ -33,6 +31,8 @@ type outline struct {
 	// uses caches the ProviderConfigs by what determines them, and outside the versions of references.
 	uses    map[use]*usedConfig
 	outside map[*index.Outside]outsideVersion
+	// sums caches the sums of the versions of attributes.
+	sums map[index.Reference]index.Sum
 	// providers caches the sums of the versions of providers.
 	providers map[string]index.Sum
 	// taken[i] is true if the record of the object with slot i may move to another object, and takes[i] if another record
@@ -59,8 +59,9 @@ type use struct {
 type usedConfig struct {
 	*scope.ProviderConfigRef
 	version index.Sum
-	// refersTo lists the slots of the addresses that it refers to.
+	// refersTo lists the slots of the addresses that it refers to, and values the attributes.
 	refersTo []int32
+	values   []index.Reference
 }
 
 // outsideVersion is the result of scope.ExternalVersion, and whether a reference is broken.
@@ -76,7 +77,7 @@ func (e errFull) Error() string { return "survey all objects: " + e.why }
 
 func newOutline(view *index.View, spec *v1alpha1.PlanSpec, configs *scope.ProviderConfigs, c *catalog.Catalog, broken func([]lang.Reference) bool) (*outline, error) {
 	o := &outline{view: view, spec: spec, configs: configs, catalog: c, broken: broken,
-		uses: map[use]*usedConfig{}, outside: map[*index.Outside]outsideVersion{}, providers: map[string]index.Sum{}, taken: map[int]bool{}, takes: map[int]bool{}}
+		uses: map[use]*usedConfig{}, sums: map[index.Reference]index.Sum{}, outside: map[*index.Outside]outsideVersion{}, providers: map[string]index.Sum{}, taken: map[int]bool{}, takes: map[int]bool{}}
 	if view.Ambiguous {
 		return nil, errFull{"two objects have the same address"}
 	}
@@ -187,9 +188,14 @@ func (o *outline) config(i int) (*usedConfig, error) {
 			if ref.Namespace != "" || ref.Stored() {
 				continue
 			}
-			if slot, ok := o.view.Slot(ref.Address); ok && !slices.Contains(u.refersTo, int32(slot)) {
+			slot, ok := o.view.Slot(ref.Address)
+			if !ok {
+				continue
+			}
+			if !slices.Contains(u.refersTo, int32(slot)) {
 				u.refersTo = append(u.refersTo, int32(slot))
 			}
+			u.values = append(u.values, index.Reference{Slot: int32(slot), Attribute: unique.Make(ref.Attribute)})
 		}
 	}
 	o.uses[key] = u
@@ -293,105 +299,6 @@ func (o *outline) changed(i int) bool {
 	}
 	return !rec.Exists || rec.Generation != object.Generation || rec.Tainted || rec.Intent || rec.Deposed || object.Has(index.Impure) || o.takes[i] ||
 		!object.Has(index.Good) || object.Has(index.Drifted) || o.external(i) || o.dependencyVersions(i) != rec.Seen
-}
-
-// dependencyVersions returns the sum of survey.dependencyVersions.
-func (o *outline) dependencyVersions(i int) index.Sum {
-	seen := o.externalVersions(i)
-	ephemeral := false
-	for _, d := range o.dependencies(i) {
-		switch n := o.view.Nodes[d]; {
-		case n.Object == nil:
-		case n.Object.Mode == v1alpha1.ModeEphemeral:
-			ephemeral = true
-		case n.Object.Mode == v1alpha1.ModeManaged:
-			seen.Add(n.Version)
-		}
-	}
-	if ephemeral {
-		return o.versionsThroughEphemerals(i)
-	}
-	return seen
-}
-
-// versionsThroughEphemerals is dependencyVersions for an object that depends on ephemeral resources. Their versions count
-// once, also if several have the same provider.
-func (o *outline) versionsThroughEphemerals(i int) index.Sum {
-	type named struct {
-		name string
-		sum  index.Sum
-	}
-	counted := map[string]bool{}
-	var sum index.Sum
-	add := func(versions ...named) {
-		for _, v := range versions {
-			if !counted[v.name] {
-				counted[v.name] = true
-				sum.Add(v.sum)
-			}
-		}
-	}
-	external := func(i int) {
-		object := o.view.Nodes[i].Object
-		add(named{providerVersion(object.Provider), o.providers[object.Provider]})
-		if u, err := o.config(i); err == nil && u.ProviderConfigRef != nil {
-			add(named{configVersion(u.Cfg.Name), u.version})
-		}
-		name, own := o.ownVersion(i)
-		add(named{name, own})
-	}
-	external(i)
-	seen := map[int32]bool{}
-	for queue := slices.Clone(o.dependencies(i)); len(queue) > 0; queue = queue[1:] {
-		d := queue[0]
-		n := o.view.Nodes[d]
-		if seen[d] || n.Object == nil {
-			continue
-		}
-		seen[d] = true
-		switch {
-		case n.Object.Mode == v1alpha1.ModeEphemeral:
-			queue = append(queue, o.dependencies(int(d))...)
-			if o.wanted(int(d)) {
-				external(int(d))
-			}
-		case n.Object.Mode == v1alpha1.ModeManaged:
-			add(named{n.Object.Address().String(), n.Version})
-		}
-	}
-	return sum
-}
-
-// externalVersions returns the sum of the versions of the dependencies that are not resources; see
-// node.findExternalVersions.
-func (o *outline) externalVersions(i int) index.Sum {
-	sum := o.providers[o.view.Nodes[i].Object.Provider]
-	if u, err := o.config(i); err == nil && u.ProviderConfigRef != nil {
-		sum.Add(u.version)
-	}
-	_, own := o.ownVersion(i)
-	sum.Add(own)
-	return sum
-}
-
-// ownVersion returns the version of an object's references outside, with its name.
-func (o *outline) ownVersion(i int) (name string, version index.Sum) {
-	object := o.view.Nodes[i].Object
-	outside := o.versionOutside(object.Outside)
-	text := outside.version
-	if !outside.known {
-		text = ""
-	}
-	switch {
-	case object.Mode == v1alpha1.ModeEphemeral:
-		name = object.Address().String()
-		text = scope.VersionOf(&metav1.ObjectMeta{UID: object.UID, Generation: object.Generation}, text)
-	case text == "":
-		return changes.VersionOutside, version
-	default:
-		name = changes.VersionOutside
-	}
-	return name, index.SumOf(name, text)
 }
 
 // before compares the positions of two objects in a list of all objects.

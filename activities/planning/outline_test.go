@@ -38,7 +38,7 @@ func TestSurveyLoadsWhatThePlanVisits(t *testing.T) {
 	}
 	all.index()
 	for _, n := range all.nodes {
-		n.record.DependencyVersions = all.dependencyVersions(n)
+		n.record.DependencyVersions = known(all.dependencyVersions(n))
 		if err := w.Ledger.Save(t.Context(), n.record); err != nil {
 			t.Fatal(err)
 		}

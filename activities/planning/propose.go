@@ -52,7 +52,7 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 		}
 		all = append(all, c)
 	}
-	pr := &proposal{Planner: a, plan: po, all: all, forced: map[string]bool{}, expected: map[lang.Address]expected{}, imports: imports{}}
+	pr := &proposal{Planner: a, plan: po, all: all, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, imports: imports{}}
 	for _, c := range all {
 		pr.imports.add(c) // an earlier attempt may have planned it
 	}
@@ -121,16 +121,10 @@ type proposal struct {
 
 	mu sync.Mutex
 	// expected holds the result of each planned resource, for the resources that refer to it.
-	expected map[lang.Address]expected
+	expected map[lang.Address]*expected
 	// does caches the results of the method changes.
 	does   map[int32]bool
 	errors int
-}
-
-// expected holds the action and the values of a resource before and after the plan.
-type expected struct {
-	action         v1alpha1.Action
-	prior, planned cty.Value
 }
 
 // scopeFor returns the scope for a provider's configuration: planned values for a wanted resource, else recorded
@@ -147,17 +141,10 @@ func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	e, ok := pr.expected[addr]
-	return e.planned, ok
-}
-
-// expect makes the planned value of a resource available to its dependants.
-func (pr *proposal) expect(c *ledger.Change, addr lang.Address, prior, planned cty.Value) {
-	if c.Deposed != "" {
-		return
+	if !ok {
+		return cty.NilVal, false
 	}
-	pr.mu.Lock()
-	defer pr.mu.Unlock()
-	pr.expected[addr] = expected{c.Action, prior, planned}
+	return e.planned, true
 }
 
 // change plans one change. ok is false if planning failed; its diagnostics then have the reason.
@@ -176,7 +163,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	if c.Action != "" {
 		return true, pr.restoreExpected(ctx, c, r)
 	}
-	var e expected
+	var e *expected
 	err = again(ctx, func() (err error) {
 		e, err = pr.planWithProvider(ctx, c, r)
 		return err
@@ -195,7 +182,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 		pr.fail(c, addr, err)
 		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 	}
-	pr.expect(c, addr, e.prior, e.planned)
+	pr.expect(c, addr, e)
 	c.Referrers = affected(c, e)
 	c.Diagnostics = pr.scope.MaskAll(c.Diagnostics)
 	pr.noteDependencyVersions(c)
@@ -252,22 +239,16 @@ func (pr *proposal) restoreExpected(ctx context.Context, c *ledger.Change, r *re
 	if err != nil {
 		return err
 	}
-	state := c.Refreshed
-	if state == nil {
-		rec, err := pr.Ledger.Instance(ctx, r.Ref)
-		if err != nil {
-			return err
-		}
-		state = &rec.State
+	rec, err := pr.Ledger.Instance(ctx, r.Ref)
+	if err != nil {
+		return err
 	}
-	prior := cty.NullVal(r.Schema.Block.ImpliedType())
-	if state.Exists() {
-		if prior, err = instance.Recorded(state, r.Schema); err != nil {
-			// The schema version has changed, so treat the value as changed.
-			prior = cty.UnknownVal(r.Schema.Block.ImpliedType())
-		}
+	e := &expected{recorded: recordedValue(&rec.State, r.Schema), planned: lang.MarkSensitive(r.Schema.Block, planned)}
+	e.prior = e.recorded
+	if c.Refreshed != nil {
+		e.prior = recordedValue(c.Refreshed, r.Schema)
 	}
-	pr.expect(c, r.Address, prior, lang.MarkSensitive(r.Schema.Block, planned))
+	pr.expect(c, r.Address, e)
 	return nil
 }
 

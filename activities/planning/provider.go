@@ -21,28 +21,27 @@ import (
 // This file plans one change with its provider.
 
 // planWithProvider plans a change with its provider and fills in the change.
-func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *resource.Resource) (expected, error) {
+func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *resource.Resource) (*expected, error) {
 	// An earlier attempt may have set these.
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
 	c.Prevented, c.Blocked = false, ""
 	c.Recorded, c.RecordedSensitive = nil, nil
 	switch r.Mode {
 	case v1alpha1.ModeData:
-		v, err := pr.askData(ctx, c, r)
-		return expected{planned: v}, err
+		return pr.planData(ctx, c, r)
 	case v1alpha1.ModeAction:
 		v, err := pr.askAction(ctx, c, r)
-		return expected{planned: v}, err
+		return &expected{recorded: v, prior: v, planned: v}, err // it has no recorded value
 	}
 	rec, err := pr.Ledger.Instance(ctx, r.Ref)
 	if err != nil {
-		return expected{}, err
+		return nil, err
 	}
 	wanted := !r.Deleting && !pr.plan.Spec.Destroy
 	if rec.Intent != nil {
 		lost, err := pr.checkIntent(ctx, c, r, rec)
 		if err != nil {
-			return expected{}, err
+			return nil, err
 		}
 		if lost {
 			return pr.forgetLost(c, r, rec)
@@ -52,7 +51,7 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 	if c.Deposed != "" {
 		d := rec.FindDeposed(c.Deposed)
 		if d == nil {
-			return expected{}, fmt.Errorf("%s: %w", c.Address, errMoved)
+			return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
 		}
 		state, wanted = &d.State, false
 	}
@@ -86,16 +85,16 @@ func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resour
 }
 
 // askManaged plans the current instance of a resource or a deposed one. state is the recorded state of that instance.
-func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, state *ledger.State, wanted bool) (expected, error) {
+func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, state *ledger.State, wanted bool) (*expected, error) {
 	l, err := pr.scopeFor(wanted).Lease(ctx, r, state, wanted, session.SlotAndRate)
 	if err != nil {
-		return expected{}, err
+		return nil, err
 	}
 	defer l.Release()
 	c.ProviderConfig = l.ConfigName()
 	recorded, prior, err := pr.found(ctx, c, r, l, state)
 	if err != nil {
-		return expected{}, err
+		return nil, err
 	}
 	var p *instance.Planned
 	var diags diag.Diagnostics
@@ -124,7 +123,7 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	default:
 		if !prior.Exists() && !rec.Exists() && r.Lifecycle.Import != nil {
 			if prior, err = pr.adopt(ctx, c, r, l, rec); err != nil {
-				return expected{}, err
+				return nil, err
 			}
 		}
 		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
@@ -141,12 +140,13 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
 	if err != nil {
 		c.Diagnostics = nil // the error has them
-		return expected{}, err
+		return nil, err
 	}
 	block := r.Schema.Block
 	pr.scope.NoteSecretState(block, prior)
 	pr.scope.NoteSecretAttributes(block, p.Value)
-	return expected{prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}, describeChange(c, block, prior, p)
+	e := &expected{recorded: lang.MarkSensitive(block, recorded.Value), prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}
+	return e, describeChange(c, block, prior, p)
 }
 
 // askWanted plans a resource that should exist.

@@ -68,7 +68,7 @@ func referrer(addr lang.Address, refs []lang.Reference) ledger.Referrer {
 }
 
 // affected returns the referrers of a planned change that refer to a value that the change modifies.
-func affected(c *ledger.Change, e expected) []ledger.Referrer {
+func affected(c *ledger.Change, e *expected) []ledger.Referrer {
 	if changes.HasNoSteps(c) || c.Deposed != "" {
 		return nil
 	}

@@ -216,7 +216,7 @@ type Record struct {
 	// Provider is the name of the provider, and Config that of the ProviderConfig.
 	Provider, Config string
 	MovedFrom        types.UID
-	Version          string
+	ledger.Versions
 	// Requires lists the slots of the recorded dependencies.
 	Requires []int32
 	// Seen is the sum of the recorded versions of the dependencies.
@@ -231,7 +231,14 @@ func recordOf(ns slotter, i *ledger.Instance) *Record {
 	r := &Record{
 		Revision: i.Revision(), Generation: i.Object.Generation, Exists: i.Exists(), Living: i.Living(), Tainted: i.Tainted, Intent: i.Intent != nil,
 		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Mode: v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
-		Provider: unique.Make(i.Provider).Value(), Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom, Version: unique.Make(i.Version).Value(),
+		Provider: unique.Make(i.Provider).Value(), Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom,
+		Versions: ledger.Versions{Version: unique.Make(i.Version).Value(), Base: unique.Make(i.Base).Value()},
+	}
+	for name, version := range i.Since {
+		if r.Since == nil {
+			r.Since = make(map[string]string, len(i.Since))
+		}
+		r.Since[unique.Make(name).Value()] = unique.Make(version).Value()
 	}
 	for _, text := range i.Dependencies {
 		if addr, err := lang.ParseAddress(text); err == nil && addr.Namespace == "" {

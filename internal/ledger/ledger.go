@@ -4,7 +4,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -59,12 +57,10 @@ type Instance struct {
 	// LastOutcome identifies the step whose outcome the record holds, so that a retry does not repeat the change. It is
 	// nil if the last step changed nothing.
 	LastOutcome *Outcome `json:"made,omitempty"`
-	// Version changes whenever the attributes or their sensitive paths change, for dependants to detect; see VersionOf.
-	// Save maintains it.
-	Version string `json:"version,omitempty"`
-	// DependencyVersions holds, by address, the versions of the dependencies with which the instance was last found up
-	// to date or applied. The dependencies include references, the provider and its configuration. If a version
-	// differs, the next plan visits the object.
+	Versions
+	// DependencyVersions holds the versions of the dependencies with which the instance was last found up to date or
+	// applied. The dependencies include the attributes that it refers to, the provider and its configuration. If a
+	// version differs, the next plan visits the object.
 	DependencyVersions map[string]string `json:"seen,omitempty"`
 
 	// Unplanned must be set before Save if the provider's result differs from the one that dependants were planned
@@ -74,12 +70,6 @@ type Instance struct {
 	revision int64
 	// read and readSensitive are the stored attributes and sensitive paths.
 	read, readSensitive json.RawMessage
-}
-
-// VersionOf returns the version of attributes that a plan changed as planned.
-func VersionOf(plan types.UID) string {
-	const enough = 13 // it must only differ from those of other plans that change the same instance
-	return string(plan[:min(len(plan), enough)])
 }
 
 // State is the recorded state of one instance, with everything that its destroy needs.
@@ -211,14 +201,7 @@ func decodeInstance(value []byte, rev int64) (*Instance, error) {
 
 // Save writes the record. It returns ErrConflict if another writer changed the record since it was read.
 func (l *Ledger) Save(ctx context.Context, i *Instance) error {
-	switch version := VersionOf(i.Plan); {
-	case i.Unplanned && strings.HasPrefix(i.Version, version+"~"):
-		i.Version += "~" // a further attempt may have had another result
-	case i.Unplanned:
-		i.Version = version + "~"
-	case !bytes.Equal(i.read, i.Attributes) || !bytes.Equal(i.readSensitive, i.Sensitive):
-		i.Version = version
-	}
+	i.setVersions()
 	value, err := json.Marshal(i)
 	if err != nil {
 		return fmt.Errorf("encode state of %s %q: %w", i.Object.Kind, i.Object.Name, err)

@@ -405,6 +405,48 @@ func TestVersionTellsDependants(t *testing.T) {
 	}
 }
 
+// TestVersionsOfAttributes wants an attribute to keep its version for as long as it keeps its value.
+func TestVersionsOfAttributes(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	i, err := l.Instance(ctx, ref("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		plan, attributes, sensitive string
+		unplanned                   bool
+		name, tags, size, all       string
+	}{
+		{plan: "p1", attributes: `{"name":"a","tags":["x"]}`, name: "p1", tags: "p1", size: "p1", all: "p1"},
+		{plan: "p2", attributes: `{"name":"a","tags":["y"]}`, name: "p1", tags: "p2", size: "p1", all: "p2"},
+		{plan: "p3", attributes: `{"name":"a","tags":["y"],"size":1}`, name: "p1", tags: "p2", size: "p3", all: "p3"},
+		{plan: "p4", attributes: `{"name":"b","tags":["y"]}`, name: "p4", tags: "p2", size: "p4", all: "p4"},
+		{plan: "p5", attributes: `{"name":"b","tags":["y"]}`, name: "p4", tags: "p2", size: "p4", all: "p4"},
+		{plan: "p6", attributes: `{"name":"b","tags":["y"]}`, sensitive: `[["name"]]`, name: "p6", tags: "p6", size: "p6", all: "p6"},
+		{plan: "p7", attributes: `{"name":"c","tags":["y"]}`, sensitive: `[["name"]]`, unplanned: true, name: "p7~", tags: "p7~", size: "p7~", all: "p7~"},
+		{plan: "p8", name: "p8", tags: "p8", size: "p8", all: "p8"},
+		{plan: "p9", attributes: `{"name":"c"}`, name: "p9", tags: "p9", size: "p9", all: "p9"},
+	} {
+		i.Plan, i.Attributes, i.Sensitive, i.Unplanned = types.UID(step.plan), []byte(step.attributes), []byte(step.sensitive), step.unplanned
+		if len(i.Sensitive) == 0 {
+			i.Sensitive = nil
+		}
+		if len(i.Attributes) == 0 {
+			i.Attributes = nil
+		}
+		if err := l.Save(ctx, i); err != nil {
+			t.Fatal(err)
+		}
+		if i, err = l.Instance(ctx, ref("main")); err != nil {
+			t.Fatal(err)
+		}
+		got := []string{i.VersionOf("name"), i.VersionOf("tags"), i.VersionOf("size"), i.VersionOf("")}
+		if diff := cmp.Diff([]string{step.name, step.tags, step.size, step.all}, got); diff != "" {
+			t.Errorf("%s of name, tags, size, all (-want +got):\n%s", step.plan, diff)
+		}
+	}
+}
+
 func TestPlansWithChanges(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
 	for _, uid := range []types.UID{"a", "ab", "b"} {

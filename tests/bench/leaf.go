@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// measureLeaf applies n resources that all refer to one, and then measures a plan after a change of one of them. The time
-// of such a plan should not depend on n.
-func measureLeaf(ctx context.Context, b *bench, n, repeats int) error {
+// measureOne applies n resources that all refer to one, and then measures a plan after a change of one of them: the last
+// one, or if hub is true the one that the others refer to. No value that they refer to changes. The time of such a plan
+// should not depend on n.
+func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) error {
 	hub := fmt.Sprintf("hub-%d", n)
 	var text bytes.Buffer
 	for i := range n {
@@ -33,7 +34,11 @@ func measureLeaf(ctx context.Context, b *bench, n, repeats int) error {
 	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s", ms(time.Since(began)))
 	var took []time.Duration
 	for i := range repeats + 1 {
-		one, err := b.planLeaf(ctx, fmt.Sprintf("%s-leaf-%d", hub, n-1), i)
+		name, patch := fmt.Sprintf("%s-leaf-%d", hub, n-1), fmt.Sprintf(`{"spec":{"name":"renamed-%d"}}`, i)
+		if changesHub {
+			name, patch = hub, fmt.Sprintf(`{"spec":{"tags":{"round":"%d"}}}`, i)
+		}
+		one, err := b.planOne(ctx, name, patch)
 		if err != nil {
 			return err
 		}
@@ -45,17 +50,20 @@ func measureLeaf(ctx context.Context, b *bench, n, repeats int) error {
 	if err != nil {
 		return err
 	}
-	report(fmt.Sprintf("plan of one changed resource of %d", n), "%s", ms(median(took)))
+	what := "plan of one changed resource of %d"
+	if changesHub {
+		what = "plan of a changed resource that %d refer to"
+	}
+	report(fmt.Sprintf(what, n), "%s", ms(median(took)))
 	report(fmt.Sprintf("memory with %d resources", n), "%d MB", u.rss>>20)
 	return nil
 }
 
-// planLeaf changes a network and returns how long the server took to make a plan of the namespace.
-func (b *bench) planLeaf(ctx context.Context, name string, round int) (time.Duration, error) {
+// planOne changes a network and returns how long the server took to make a plan of the namespace.
+func (b *bench) planOne(ctx context.Context, name, patch string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	patch := fmt.Appendf(nil, `{"spec":{"name":"renamed-%d"}}`, round)
-	if _, err := b.client.Resource(networks).Namespace(namespace).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	if _, err := b.client.Resource(networks).Namespace(namespace).Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		return 0, fmt.Errorf("change network: %w", err)
 	}
 	began := time.Now()

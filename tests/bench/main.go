@@ -28,8 +28,9 @@ type options struct {
 	// kinds measures only the cost of 1,500 kinds, with the schemas of a file; "" generates them.
 	kinds  bool
 	schema string
-	// leaf measures only a plan of one changed resource among so many; 0 measures everything else, too.
-	leaf int
+	// leaf measures only a plan of one changed resource among so many, and hub one of a changed resource to which so many
+	// refer. If both are 0, everything is measured.
+	leaf, hub int
 	// repeats is the number of measurements of each kind; 0 means the default.
 	repeats int
 	// profiles is the directory for profiles of the server beside the hostile namespace; empty means none.
@@ -44,6 +45,7 @@ func main() {
 	flag.BoolVar(&o.neighbour, "neighbour", false, "measure only how a hostile namespace delays another")
 	flag.BoolVar(&o.kinds, "kinds", false, "measure only what a provider with 1,500 kinds costs")
 	flag.IntVar(&o.leaf, "leaf", 0, "measure only a plan of one changed resource among so many")
+	flag.IntVar(&o.hub, "hub", 0, "measure only a plan of one changed resource that so many refer to")
 	flag.StringVar(&o.schema, "schema", "", "a file with the output of `terraform providers schema -json` for -kinds; generated without it")
 	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 60 with -neighbour, else 20")
 	flag.StringVar(&o.profiles, "profiles", "", "with -neighbour: directory for a CPU profile and an execution trace of the server")
@@ -59,7 +61,7 @@ func main() {
 
 func run(ctx context.Context, o options) error {
 	if !o.kinds {
-		if err := measure(ctx, o); err != nil || o.short || o.neighbour || o.leaf > 0 {
+		if err := measure(ctx, o); err != nil || o.short || o.neighbour || o.leaf > 0 || o.hub > 0 {
 			return err
 		}
 	}
@@ -93,14 +95,14 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 		return measureNeighbour(ctx, b, repeats, o.profiles)
 	}
-	if o.leaf > 0 {
+	if o.leaf > 0 || o.hub > 0 {
 		if _, err := b.start(ctx); err != nil {
 			return err
 		}
 		if err := b.prepare(ctx); err != nil {
 			return err
 		}
-		return measureLeaf(ctx, b, o.leaf, repeats)
+		return measureOne(ctx, b, max(o.leaf, o.hub), repeats, o.hub > 0)
 	}
 	var ready []time.Duration
 	for i := range starts {
@@ -149,7 +151,7 @@ func measure(ctx context.Context, o options) (err error) {
 			report(fmt.Sprintf("the command, %d resources", n), "%s", ms(took))
 		}
 		for _, n := range []int{1000, 10_000} {
-			if err := measureLeaf(ctx, b, n, repeats); err != nil {
+			if err := measureOne(ctx, b, n, repeats, false); err != nil {
 				return err
 			}
 		}

@@ -1,0 +1,114 @@
+package planning
+
+import (
+	"sync"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/schema"
+
+	"github.com/zclconf/go-cty/cty"
+)
+
+// expected holds the action and the values of a resource before and after the plan.
+type expected struct {
+	action v1alpha1.Action
+	// recorded is the value in the ledger, and prior the one that the plan starts from. They differ if the resource
+	// drifted.
+	recorded, prior, planned cty.Value
+	// all is true if every value counts as changed, as for a resource that is created or replaced.
+	all bool
+
+	// mu guards differs, the cache of the method differ.
+	mu      sync.Mutex
+	differs map[string]difference
+}
+
+// difference is what a plan does to a value.
+type difference struct {
+	// recorded is true if the planned value is not the recorded one, or is unknown. prior is true if it is not the one
+	// that the plan starts from.
+	recorded, prior bool
+}
+
+// changes reports whether the apply of the plan will record another value of an attribute, or of any attribute if it is
+// empty.
+func (e *expected) changes(attribute string) bool {
+	return e.all || attribute == "" && e.action != v1alpha1.ActionNoOp || e.differ(attribute).recorded
+}
+
+// concerns reports whether the plan must visit a resource that refers to an attribute, or to the whole resource if it is
+// empty. Beyond the recorded value, that depends on the one that the plan starts from: see lifecycle.replaceTriggeredBy.
+func (e *expected) concerns(attribute string) bool {
+	return e.changes(attribute) || e.differ(attribute).prior
+}
+
+func (e *expected) differ(attribute string) difference {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, ok := e.differs[attribute]
+	if !ok {
+		planned := attributeOf(e.planned, attribute)
+		d = difference{!same(attributeOf(e.recorded, attribute), planned), !same(attributeOf(e.prior, attribute), planned)}
+		if e.differs == nil {
+			e.differs = map[string]difference{}
+		}
+		e.differs[attribute] = d
+	}
+	return d
+}
+
+func attributeOf(v cty.Value, name string) cty.Value {
+	if name == "" {
+		return v
+	}
+	return attribute(v, name)
+}
+
+// same reports whether two values are known and equal, and equally sensitive.
+func same(a, b cty.Value) bool {
+	if a == cty.NilVal || b == cty.NilVal || !a.RawEquals(b) {
+		return false
+	}
+	a, _ = a.UnmarkDeep()
+	return a.IsWhollyKnown()
+}
+
+// expect makes the planned value of a resource available to its dependants.
+func (pr *proposal) expect(c *ledger.Change, addr lang.Address, e *expected) {
+	if c.Deposed != "" {
+		return
+	}
+	e.action = c.Action
+	switch c.Action {
+	case v1alpha1.ActionNoOp, v1alpha1.ActionUpdate, v1alpha1.ActionRead:
+		e.all = c.Importing != nil || c.PreviousAddress != ""
+	default:
+		e.all = true
+	}
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.expected[addr] = e
+}
+
+// expectedOf returns the result of a resource that the plan has planned, or nil.
+func (pr *proposal) expectedOf(addr lang.Address) *expected {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	return pr.expected[addr]
+}
+
+// recordedValue returns the value of a record, or a null value if it has none. If the schema version has changed, the
+// value is unknown, so that it counts as changed.
+func recordedValue(state *ledger.State, s *schema.Schema) cty.Value {
+	if !state.Exists() {
+		return cty.NullVal(s.Block.ImpliedType())
+	}
+	v, err := instance.Recorded(state, s)
+	if err != nil {
+		return cty.UnknownVal(s.Block.ImpliedType())
+	}
+	return lang.MarkSensitive(s.Block, v)
+}

@@ -1,0 +1,88 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Versions are the versions of a record's attributes, for dependants to detect that a value which they refer to has
+// changed. Save maintains them.
+type Versions struct {
+	// Version changes whenever the attributes or their sensitive paths change; see VersionOf.
+	Version string `json:"version,omitempty"`
+	// Base is the version of the attributes that Since lacks; empty means Version.
+	Base string `json:"base,omitempty"`
+	// Since holds the versions of the attributes that were changed since Base.
+	Since map[string]string `json:"since,omitempty"`
+}
+
+// VersionOf returns the version of attributes that a plan changed as planned.
+func VersionOf(plan types.UID) string {
+	const enough = 13 // it must only differ from those of other plans that change the same instance
+	return string(plan[:min(len(plan), enough)])
+}
+
+// VersionOf returns the version of an attribute, or of the whole instance if the attribute is empty.
+func (v *Versions) VersionOf(attribute string) string {
+	if attribute == "" {
+		return v.Version
+	}
+	if own, ok := v.Since[attribute]; ok {
+		return own
+	}
+	return cmp.Or(v.Base, v.Version)
+}
+
+// set gives all attributes a version.
+func (v *Versions) set(version string) { *v = Versions{Version: version} }
+
+// setVersions gives the attributes that differ from the stored ones the version of the plan.
+func (i *Instance) setVersions() {
+	switch version := VersionOf(i.Plan); {
+	case i.Unplanned && strings.HasPrefix(i.Version, version+"~"):
+		i.set(i.Version + "~") // a further attempt may have had another result
+	case i.Unplanned:
+		i.set(version + "~")
+	case bytes.Equal(i.read, i.Attributes) && bytes.Equal(i.readSensitive, i.Sensitive):
+	default:
+		changed, known := i.changedAttributes()
+		if !known || i.Version == "" || version == "" {
+			i.set(version)
+			return
+		}
+		v := Versions{Version: version, Base: cmp.Or(i.Base, i.Version), Since: map[string]string{}}
+		maps.Copy(v.Since, i.Since)
+		for _, name := range changed {
+			v.Since[name] = version
+		}
+		i.Versions = v
+	}
+}
+
+// changedAttributes returns the names of the attributes that differ from the stored ones. known is false if that cannot
+// be told, or if the instance did not exist or is gone.
+func (i *Instance) changedAttributes() (changed []string, known bool) {
+	if len(i.read) == 0 || len(i.Attributes) == 0 || !bytes.Equal(i.readSensitive, i.Sensitive) {
+		return nil, false
+	}
+	var before, after map[string]json.RawMessage
+	if json.Unmarshal(i.read, &before) != nil || json.Unmarshal(i.Attributes, &after) != nil {
+		return nil, false
+	}
+	for name, value := range after {
+		if old, ok := before[name]; !ok || !bytes.Equal(old, value) {
+			changed = append(changed, name)
+		}
+	}
+	for name := range before {
+		if _, ok := after[name]; !ok {
+			changed = append(changed, name)
+		}
+	}
+	return changed, true
+}
