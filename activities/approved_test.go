@@ -171,7 +171,7 @@ func TestAPlanOfAnObjectThatMoves(t *testing.T) {
 	run := tn.newRun()
 	tn.until(run, proposing)
 	tn.put("test-thing/a", m{"name": "b"}, nil)
-	_, err := tn.planner.Propose(t.Context(), run.Plan)
+	_, err := tn.planner.Propose(t.Context(), workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
 	if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != workflows.ErrorMoved {
 		t.Errorf("got %v, want a new survey", err)
 	}

@@ -254,7 +254,7 @@ func (tn *crashScenario) advance(run *planRun) (err error) {
 			next = over
 		}
 	case proposing:
-		_, err = tn.planner.Propose(ctx, run.Plan)
+		_, err = tn.planner.Propose(ctx, workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
 		if ae, ok := errors.AsType[*temporal.ApplicationError](err); ok && ae.Type() == workflows.ErrorMoved {
 			next, err = surveying, nil
 		}

@@ -22,8 +22,11 @@ func (tn *crashScenario) forged(p workflows.Plan) map[string]func(context.Contex
 		}
 	}
 	return map[string]func(context.Context) error{
-		"Survey":  func(ctx context.Context) error { _, err := tn.planner.Survey(ctx, p); return err },
-		"Propose": func(ctx context.Context) error { _, err := tn.planner.Propose(ctx, p); return err },
+		"Survey": func(ctx context.Context) error { _, err := tn.planner.Survey(ctx, p); return err },
+		"Propose": func(ctx context.Context) error {
+			_, err := tn.planner.Propose(ctx, workflows.Propose{Plan: p})
+			return err
+		},
 		"Fail": func(ctx context.Context) error {
 			return tn.planner.Fail(ctx, workflows.Failure{Plan: p, Message: "forged"})
 		},

@@ -25,9 +25,11 @@ type slot struct {
 
 // written is the spec of an object; references are the numbers of slots, and -1 is none.
 type written struct {
-	title, size, key    string
-	sizeOf, usesOf      int
-	sizeOfAttr          string
+	title, size, key string
+	sizeOf, usesOf   int
+	sizeOfAttr       string
+	// coarse is true if the size is the length of the value that it refers to, so that most changes end there.
+	coarse              bool
 	keyOf               int
 	dependsOn, trigger  int
 	triggerAttr         string
@@ -120,7 +122,7 @@ func (g *history) drawWritten(i int) written {
 	w.size = draw(g, "size", "1", "2", "3!", "${configmap.cm.k}", "${secret.s.k}")
 	if !g.chance("refers to nothing", 3) {
 		w.sizeOf = g.before("sizeOf", i, false)
-		w.sizeOfAttr = draw(g, "attr", "size", "etag", "id", "zone")
+		w.sizeOfAttr, w.coarse = draw(g, "attr", "size", "etag", "id", "zone"), g.chance("coarse", 3)
 	}
 	if w.sizeOf < 0 && g.chance("refers to an ephemeral one", 6) && strings.HasPrefix(kind, "ephemeral") {
 		w.keyOf = g.before("keyOf", i, true)

@@ -31,6 +31,9 @@ func (g *history) plant() {
 		if w.sizeOf >= 0 {
 			size = g.value(w.sizeOf, w.sizeOfAttr)
 		}
+		if inner, ok := strings.CutPrefix(size, "${"); ok && w.coarse {
+			size = "${length(coalesce(" + strings.TrimSuffix(inner, "}") + ", \"none\"))}"
+		}
 		lifecycle := m{}
 		if addr := g.address(w.dependsOn); addr != "" {
 			lifecycle["dependsOn"] = []any{addr}
@@ -137,7 +140,7 @@ func (g *history) edit() {
 		case g.chance("title", 4) && w.title != "":
 			b.write.title = w.title
 		default:
-			b.write.size, b.write.sizeOf, b.write.sizeOfAttr = w.size, w.sizeOf, w.sizeOfAttr
+			b.write.size, b.write.sizeOf, b.write.sizeOfAttr, b.write.coarse = w.size, w.sizeOf, w.sizeOfAttr, w.coarse
 		}
 		g.tell("edit %s %+v", b.name, b.write)
 	default:

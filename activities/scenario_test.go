@@ -158,15 +158,14 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 	g.spec = was
 	v := viewed{failed: po.PlanFailed(), does: map[string]planted{}, visited: map[string]bool{}, rests: map[string]bool{}, deps: map[string][]string{}, diags: po.Status.Diagnostics}
 	var names []string
+	dependsOn := map[string][]int32{}
 	for c, err := range g.Ledger.Changes(g.T.Context(), po.UID, 0) {
 		if err != nil {
 			g.T.Fatal(err)
 		}
 		name := strings.TrimSpace(c.Address + " " + c.Deposed)
 		names = append(names, name)
-		for _, d := range c.DependsOn {
-			v.deps[name] = append(v.deps[name], names[d]) // they come first
-		}
+		dependsOn[name] = c.DependsOn
 		v.visited[name] = true
 		if changes.HasNoSteps(c) && c.State != v1alpha1.ChangeSkipped {
 			v.rests[name] = true
@@ -182,6 +181,11 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 		v.does[name] = planted{
 			c.Action, c.CreateBeforeDestroy, c.Forget, c.Checks, c.State, c.Importing, c.PreviousAddress, c.ProviderConfig,
 			text(c.Before), text(c.After), text(c.AfterUnknown), text(c.ReplacePaths), text(c.Drift),
+		}
+	}
+	for name, of := range dependsOn {
+		for _, d := range of {
+			v.deps[name] = append(v.deps[name], names[d])
 		}
 	}
 	return v

@@ -84,7 +84,20 @@ type Surveyed struct {
 	Providers []string `json:"providers,omitempty"`
 	// Invalid is true if the survey found errors; the plan's diagnostics list them.
 	Invalid bool `json:"invalid,omitempty"`
+	// Whole is true if the survey stored a change for each resource that depends on a changed one. Otherwise Propose adds
+	// those of the resources that refer to a value which changes.
+	Whole bool `json:"whole,omitempty"`
 }
+
+// Propose is the input of the Propose activity.
+type Propose struct {
+	Plan
+	// Whole has the value of Surveyed.
+	Whole bool `json:"whole,omitempty"`
+}
+
+// PlanRef returns the plan.
+func (p Propose) PlanRef() Plan { return p.Plan }
 
 // Publish is the input of the Publish activity.
 type Publish struct {

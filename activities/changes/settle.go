@@ -89,7 +89,7 @@ func EachObject(ctx context.Context, l *ledger.Ledger, plan types.UID, do func(c
 
 // Each calls work for the changes that a tracker returns, several concurrently; see graph.Run. Each call needs a slot of
 // the processors, as the caller does.
-func Each(ctx context.Context, tracker *graph.Tracker, work func(ctx context.Context, i int) (ok bool, err error)) error {
+func Each(ctx context.Context, tracker graph.Source, work func(ctx context.Context, i int) (ok bool, err error)) error {
 	defer fair.Pause(ctx)()
 	return graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
 		ctx, done, err := fair.TakeToo(ctx)

@@ -102,6 +102,34 @@ func (a *Planner) gatherAll(ctx context.Context, po *v1alpha1.Plan) (*survey, er
 // gatherSelected loads the objects that survey.selectNodes selects. It returns an errFull if the survey must load all
 // objects, and errOutdated if an object changed meanwhile.
 func (a *Planner) gatherSelected(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+	s, err := a.outlined(ctx, po)
+	if err != nil {
+		return nil, err
+	}
+	selected, err := s.selectNodes()
+	if err != nil {
+		return nil, err
+	}
+	if s.nodes, err = a.loadNodes(ctx, po, s.outline.view, selected); err != nil {
+		return nil, err
+	}
+	for _, n := range s.nodes {
+		if err := n.configure(s.outline.configs); err != nil {
+			return nil, err
+		}
+	}
+	lost := make(map[types.UID]*ledger.Instance, len(s.outline.view.Lost))
+	for _, uid := range s.outline.view.Lost {
+		if lost[uid], err = a.Ledger.Instance(ctx, v1alpha1.ObjectReference{Namespace: po.Namespace, UID: uid}); err != nil {
+			return nil, err
+		}
+	}
+	return s, a.dropData(ctx, po.Namespace, lost)
+}
+
+// outlined returns a survey without nodes, which knows the namespace from the index. It returns an errFull if the index
+// does not suffice.
+func (a *Planner) outlined(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	view, err := a.Index.View(ctx, po.Namespace)
 	if err != nil && ctx.Err() == nil { // an object of another namespace may be the reason
 		a.Logger.Warn("refresh the index for a plan", "namespace", po.Namespace, "plan", po.Name, "error", err)
@@ -118,35 +146,20 @@ func (a *Planner) gatherSelected(ctx context.Context, po *v1alpha1.Plan) (*surve
 	s, lookup := a.newSurvey(ctx, po)
 	configs := a.ProviderConfigs(ctx, po)
 	broken := func(refs []lang.Reference) bool { return lookup.Broken(ctx, refs) }
-	if s.outline, err = newOutline(view, &po.Spec, configs, a.Catalog, broken); err != nil {
-		return nil, err
-	}
-	selected, err := s.selectNodes()
-	if err != nil {
-		return nil, err
-	}
-	s.nodes = make([]*node, len(selected))
-	tracker := graph.NewTracker(len(selected), func(int) []int { return nil })
-	err = graph.Run(ctx, tracker, loadWidth, func(ctx context.Context, k int) (bool, error) {
-		n, err := a.load(ctx, po, view, selected[k])
-		s.nodes[k] = n
+	s.outline, err = newOutline(view, &po.Spec, configs, a.Catalog, broken)
+	return s, err
+}
+
+// loadNodes loads the objects with some slots and their records, several at once.
+func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.View, slots []int) ([]*node, error) {
+	nodes := make([]*node, len(slots))
+	tracker := graph.NewTracker(len(slots), func(int) []int { return nil })
+	err := graph.Run(ctx, tracker, loadWidth, func(ctx context.Context, k int) (bool, error) {
+		n, err := a.load(ctx, po, view, slots[k])
+		nodes[k] = n
 		return err == nil, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range s.nodes {
-		if err := n.configure(configs); err != nil {
-			return nil, err
-		}
-	}
-	lost := make(map[types.UID]*ledger.Instance, len(view.Lost))
-	for _, uid := range view.Lost {
-		if lost[uid], err = a.Ledger.Instance(ctx, v1alpha1.ObjectReference{Namespace: po.Namespace, UID: uid}); err != nil {
-			return nil, err
-		}
-	}
-	return s, a.dropData(ctx, po.Namespace, lost)
+	return nodes, err
 }
 
 // loadWidth is the number of objects that a survey loads at once.

@@ -40,8 +40,12 @@ type outline struct {
 	taken, takes map[int]bool
 	// member[i] is true if slot i has an object in scope. createsFirst[i] is true if a replace must create first.
 	member, createsFirst []bool
-	// visited[i] is true if the plan visits the object with slot i, and may be true for others that survey.changed rules
-	// out.
+	// depends and dependants are the dependencies of the objects in scope, by slot, in both directions.
+	depends, dependants *graph.Edges
+	// closure[i] is true if the object with slot i is in scope and changed, or depends on a changed one.
+	closure []bool
+	// visited[i] is true if the survey visits the object with slot i, and may be true for others that survey.changed
+	// rules out.
 	visited []bool
 	// checked[i] is true if the survey must check the references of the object with slot i.
 	checked []bool

@@ -12,7 +12,6 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
@@ -36,8 +35,10 @@ const gone = "(removed)"
 // errMoved is the error for an object that changed after the survey.
 var errMoved = errors.New("the object changed while the plan was being made")
 
-// Propose plans each open change of a plan with its provider. It keeps the changes that an earlier attempt planned.
-func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflows.Proposed, err error) {
+// Propose plans each open change of a plan with its provider, and adds changes for the resources that refer to a value
+// which changes. It keeps the changes that an earlier attempt planned.
+func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result workflows.Proposed, err error) {
+	p := in.Plan
 	po, err := a.unpublished(ctx, p)
 	if err != nil {
 		return workflows.Proposed{}, err
@@ -74,15 +75,27 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 	}()
 	ctx, done := a.Cancels.UntilCancelled(ctx, p)
 	defer done()
-	tracker := graph.NewTracker(len(all), func(i int) []int { return changes.Indexes(all[i].DependsOn) })
 	slow := &waiting{Planner: a, plan: po}
 	slow.watch(ctx)
-	err = changes.Each(ctx, tracker, func(ctx context.Context, i int) (bool, error) {
-		defer slow.begin(all[i])()
-		return pr.change(ctx, all[i])
-	})
+	source, err := pr.changesOf(ctx, in.Whole)
+	if err == nil {
+		err = changes.Each(ctx, source, func(ctx context.Context, i int) (bool, error) {
+			if i < 0 {
+				return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
+			}
+			c := pr.row(int32(i))
+			defer slow.begin(c)()
+			return pr.change(ctx, c)
+		})
+	}
+	if err == nil {
+		err = pr.worklist.finish()
+	}
 	if err == nil && pr.errors == 0 {
-		err = pr.skipDependents(ctx, all)
+		err = pr.skipDependents(ctx, pr.all)
+	}
+	if err == nil {
+		err = pr.reportLacks(ctx)
 	}
 	if err == nil && pr.errors == 0 {
 		err = pr.checkVerbs(ctx)
@@ -100,8 +113,10 @@ func (a *Planner) Propose(ctx context.Context, p workflows.Plan) (result workflo
 type proposal struct {
 	*Planner
 	plan *v1alpha1.Plan
-	// all holds the plan's changes. The dependencies of a change are planned before it.
-	all []*ledger.Change
+	// all holds the plan's changes; mu guards it until all are planned. The dependencies of a change are planned before
+	// it. worklist adds further ones; it is nil if the survey stored all.
+	all      []*ledger.Change
+	worklist *worklist
 	// forced holds the addresses to replace or invoke regardless of their state.
 	forced map[string]bool
 	// scope provides planned values. past provides recorded values, for reads and destroys.
@@ -163,6 +178,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	if c.Action != "" {
 		return true, pr.restoreExpected(ctx, c, r)
 	}
+	pr.worklist.prepare(ctx, c)
 	var e *expected
 	err = again(ctx, func() (err error) {
 		e, err = pr.planWithProvider(ctx, c, r)
@@ -220,6 +236,29 @@ func (pr *proposal) checkVerbs(ctx context.Context) error {
 		return nil // an earlier attempt reported it
 	}
 	return pr.warn(ctx, lacks[0])
+}
+
+// reportLacks fails the plan if its creator lacks a right for an added change.
+func (pr *proposal) reportLacks(ctx context.Context) error {
+	if pr.worklist == nil || len(pr.worklist.lacks) == 0 {
+		return nil
+	}
+	pr.errors++
+	return pr.warn(ctx, pr.worklist.lacks[0])
+}
+
+// row returns a change of the plan.
+func (pr *proposal) row(i int32) *ledger.Change {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	return pr.all[i]
+}
+
+// append adds changes to the plan.
+func (pr *proposal) append(added []*ledger.Change) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.all = append(pr.all, added...)
 }
 
 // warn adds a diagnostic that is about no particular change. It stores it in the first change.

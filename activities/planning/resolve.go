@@ -132,7 +132,8 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Res
 	}
 	changing := map[string]bool{}
 	for _, j := range c.DependsOn {
-		changing[pr.all[j].Address] = changing[pr.all[j].Address] || !changes.HasNoSteps(pr.all[j])
+		d := pr.row(j)
+		changing[d.Address] = changing[d.Address] || !changes.HasNoSteps(d)
 	}
 	for addr, refs := range changes.Referred(r.Parse().References, config) {
 		if changing[addr.String()] {

@@ -143,7 +143,8 @@ func (o *outline) propagateCreatesFirst() {
 	}
 }
 
-// selectVisited sets o.visited.
+// selectVisited sets o.closure and o.visited. The plan visits what changed. What depends on it follows while the plan is
+// made, if a value changes; see worklist.
 func (s *survey) selectVisited() {
 	o := s.outline
 	forced := map[int]bool{}
@@ -152,29 +153,87 @@ func (s *survey) selectVisited() {
 			forced[i] = true
 		}
 	}
+	var roots []int
+	for i := range o.view.Nodes {
+		if o.member[i] && (forced[i] || o.changed(i)) {
+			roots = append(roots, i)
+		}
+	}
+	o.linkMembers()
+	o.selectClosure(roots)
+	o.visited = make([]bool, len(o.view.Nodes))
+	for _, i := range o.throughEphemerals(roots) {
+		o.visited[i] = o.canVisit(i)
+	}
+	if len(roots) == 0 {
+		return
+	}
+	order, _ := graph.Order(len(o.view.Nodes), func(i int) []int {
+		if !o.closure[i] {
+			return nil
+		}
+		return o.depends.Of(i)
+	})
+	if order == nil { // the survey must find the cycle
+		for i := range o.closure {
+			o.visited[i] = o.closure[i] && o.canVisit(i)
+		}
+	}
+}
+
+// linkMembers sets o.depends and o.dependants.
+func (o *outline) linkMembers() {
 	edges := o.edges(func(i int) []int32 {
 		if !o.member[i] {
 			return nil
 		}
 		return o.dependencies(i)
 	})
-	for i := range edges {
-		edges[i].Changed = o.member[i] && (forced[i] || o.changed(i))
+	o.depends = graph.Collect(len(edges), func(i int) []int { return edges[i].Deps })
+	o.dependants = o.depends.Reverse()
+}
+
+// selectClosure sets o.closure: the objects in scope that are roots, or depend on one.
+func (o *outline) selectClosure(roots []int) {
+	o.closure = make([]bool, len(o.view.Nodes))
+	for _, i := range o.dependants.Reach(roots) {
+		o.closure[i] = o.member[i] && o.view.Nodes[i].Object != nil
 	}
-	o.visited = make([]bool, len(edges))
-	for _, i := range graph.Select(edges) {
-		n := o.view.Nodes[i]
-		if n.Object == nil || !o.member[i] {
+}
+
+// throughEphemerals returns the objects, and those that refer to ephemeral resources among them. The plan stores nothing
+// about an ephemeral resource, so these change with it.
+func (o *outline) throughEphemerals(roots []int) []int {
+	out := slices.Clone(roots)
+	seen := map[int]bool{}
+	for _, i := range roots {
+		seen[i] = true
+	}
+	for k := 0; k < len(out); k++ {
+		if object := o.view.Nodes[out[k]].Object; object == nil || object.Mode != v1alpha1.ModeEphemeral {
 			continue
 		}
-		switch n.Object.Mode {
-		case v1alpha1.ModeManaged:
-			o.visited[i] = true
-		case v1alpha1.ModeData:
-			o.visited[i] = o.wanted(i)
-		default:
-			o.visited[i] = o.wanted(i) && !o.spec.RefreshOnly
+		for _, d := range o.dependants.Of(out[k]) {
+			if !seen[d] && o.member[d] {
+				seen[d] = true
+				out = append(out, d)
+			}
 		}
+	}
+	return out
+}
+
+// canVisit reports whether an object in scope can have a change in the plan; see survey.canChange.
+func (o *outline) canVisit(i int) bool {
+	switch n := o.view.Nodes[i]; {
+	case n.Object == nil || !o.member[i]:
+		return false
+	case n.Object.Mode == v1alpha1.ModeManaged:
+		return true
+	case n.Object.Mode == v1alpha1.ModeData:
+		return o.wanted(i)
+	default:
+		return o.wanted(i) && !o.spec.RefreshOnly
 	}
 }
 
@@ -239,11 +298,11 @@ func (o *outline) withDependencies(load []bool) {
 	}
 }
 
-// held returns a predicate: does a living resource that the plan does not visit depend on the address by its record?
-func (o *outline) held(visits func(lang.Address) bool) func(lang.Address) bool {
+// held returns a predicate: does a living resource that the plan leaves out depend on the address by its record?
+func (o *outline) held(visits func(int, lang.Address) bool) func(lang.Address) bool {
 	held := map[int32]bool{}
 	for i, n := range o.view.Nodes {
-		if n.Object == nil || !o.record(i).Living || visits(n.Object.Address()) {
+		if n.Object == nil || !o.record(i).Living || visits(i, n.Object.Address()) {
 			continue
 		}
 		for _, d := range o.requires(i) {

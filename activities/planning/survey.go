@@ -54,7 +54,7 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, s.nodes, s.diags)
 	}
 	a.surveyed.keep(po.UID, a.Catalog, s.nodes, visited)
-	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded}
+	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded, Whole: s.outline == nil}
 	if err := a.Ledger.SaveChanges(ctx, po.UID, s.changes(visited)); err != nil {
 		return workflows.Surveyed{}, err
 	}
@@ -422,7 +422,10 @@ func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool
 		return func(*node) bool { return false }
 	}
 	if s.outline != nil {
-		held := s.outline.held(func(addr lang.Address) bool { _, ok := position[addr]; return ok })
+		held := s.outline.held(func(i int, addr lang.Address) bool {
+			_, ok := position[addr]
+			return ok || s.outline.closure[i] && !s.outline.taken[i]
+		})
 		return func(n *node) bool { return held(n.Address) }
 	}
 	held := map[lang.Address]bool{}

@@ -15,6 +15,7 @@ type Edges struct {
 	to []int
 }
 
+// Of returns the neighbours of node i.
 func (e *Edges) Of(i int) []int { return e.to[e.at[i]:e.at[i+1]] }
 
 // Collect calls deps once for each node. It ignores dependencies outside 0..n-1.

@@ -5,9 +5,16 @@ import (
 	"sync"
 )
 
+// Source returns items that are ready, as a Tracker does. Run calls its methods from one goroutine.
+type Source interface {
+	Ready() []int
+	Done(i int)
+	Fail(i int) (skipped []int)
+}
+
 // Run calls work for the items that a tracker returns, at most width at a time. If work returns false, Run skips the
 // dependents of the item. After an error, Run starts no more work, waits for the running calls, and returns the error.
-func Run(ctx context.Context, tracker *Tracker, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
+func Run(ctx context.Context, tracker Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
 	type ended struct {
 		i   int
 		ok  bool

@@ -168,6 +168,28 @@ func (l *Ledger) SaveChanges(ctx context.Context, plan types.UID, changes []*Cha
 	return nil
 }
 
+// AddChanges writes new changes in one transaction. It returns ErrConflict, and writes nothing, if a change with one of
+// their indexes exists.
+func (l *Ledger) AddChanges(ctx context.Context, plan types.UID, changes []*Change) error {
+	var writes []Write
+	var encoded []encodedChange
+	for _, c := range changes {
+		e, err := encodeChange(c)
+		if err != nil {
+			return err
+		}
+		encoded, writes = append(encoded, e), append(writes, c.writes(plan, e)...)
+	}
+	revisions, err := l.kv.Batch(ctx, writes)
+	if err != nil {
+		return fmt.Errorf("add changes to plan: %w", err)
+	}
+	for i, c := range changes {
+		c.written(revisions[2*i:2*i+2], encoded[i])
+	}
+	return nil
+}
+
 // putChanges writes changes in one transaction, or each on its own if one conflicts with what an earlier attempt stored.
 func (l *Ledger) putChanges(ctx context.Context, plan types.UID, changes []*Change, encoded []encodedChange) error {
 	var writes []Write

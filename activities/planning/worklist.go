@@ -1,0 +1,405 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+// visitTogether is the number of objects that a worklist adds to a plan at once.
+const visitTogether = 100
+
+// worklist schedules the changes of a plan. It begins with those that the survey stored: of the objects that changed. It
+// follows their dependants, in dependency order, and adds a change for a dependant only if the plan changes a value that
+// the dependant refers to. All others keep their values, so it passes them by without loading them.
+//
+// It implements graph.Source: an item is the index of a change, or -1-k for the batch k of objects that it adds.
+type worklist struct {
+	pr     *proposal
+	survey *survey
+
+	// mu guards the following fields, and the outline and the ProviderConfigs of the survey.
+	mu sync.Mutex
+	// row holds the index of the change of each slot, or -1. slots holds the slot of each change; -1 for one that no other
+	// waits for.
+	row   []int32
+	slots []int
+	// waiting counts the dependencies of a slot in the closure that are not settled.
+	waiting []int32
+	// reached[i] is true if a value that the object refers to changes. failed[i] is true if a dependency could not be
+	// planned.
+	reached, failed []bool
+	// arrived lists the slots whose dependencies are settled. ready lists the changes, and add the objects, that are next.
+	arrived   []int
+	ready     []int
+	add       []int
+	batches   [][]int
+	unsettled int
+	// stands caches the method changesBefore.
+	stands map[int][]int32
+	// lacks lists the rights that the requester lacks for added objects.
+	lacks diag.Diagnostics
+}
+
+// newWorklist returns the worklist for the changes that a survey stored.
+func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
+	s, err := pr.outlined(ctx, pr.plan)
+	if err != nil {
+		return nil, err
+	}
+	o := s.outline
+	for i, n := range o.view.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		if _, err := o.config(i); err != nil {
+			return nil, err
+		}
+	}
+	s.prepare()
+	s.selectScope()
+	o.propagateCreatesFirst()
+	o.linkMembers()
+	n := len(o.view.Nodes)
+	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), stands: map[int][]int32{}}
+	for i := range w.row {
+		w.row[i] = -1
+	}
+	var roots []int
+	for k, c := range pr.all {
+		slot := -1
+		if c.Deposed != "" {
+			w.ready = append(w.ready, k)
+		} else if slot = w.slotOf(c); slot < 0 {
+			return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
+		} else {
+			w.row[slot] = int32(k)
+			roots = append(roots, slot)
+		}
+		w.slots = append(w.slots, slot)
+	}
+	for i, node := range o.view.Nodes {
+		if o.member[i] && node.Object.Mode == v1alpha1.ModeEphemeral && o.changed(i) {
+			w.reached[i] = true
+			roots = append(roots, i)
+		}
+	}
+	o.selectClosure(roots)
+	for i, in := range o.closure {
+		if !in {
+			continue
+		}
+		w.unsettled++
+		for _, d := range o.depends.Of(i) {
+			if o.closure[d] {
+				w.waiting[i]++
+			}
+		}
+		if w.waiting[i] == 0 {
+			w.arrived = append(w.arrived, i)
+		}
+	}
+	w.proceed()
+	return w, nil
+}
+
+// slotOf returns the slot of a change's object, or -1 if it is no longer in the scope of the plan.
+func (w *worklist) slotOf(c *ledger.Change) int {
+	addr, err := lang.ParseAddress(c.Address)
+	if err != nil {
+		return -1
+	}
+	i, ok := w.survey.outline.view.Slot(addr)
+	if !ok || !w.survey.outline.member[i] {
+		return -1
+	}
+	return i
+}
+
+// Ready implements graph.Source.
+func (w *worklist) Ready() []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for batch := range slices.Chunk(w.add, visitTogether) {
+		w.ready = append(w.ready, -1-len(w.batches))
+		w.batches = append(w.batches, batch)
+	}
+	out := w.ready
+	w.ready, w.add = nil, nil
+	return out
+}
+
+// batch returns the objects of an item.
+func (w *worklist) batch(ctx context.Context, item int) []int {
+	fair.Lock(ctx, &w.mu)
+	defer w.mu.Unlock()
+	return w.batches[-1-item]
+}
+
+// Done implements graph.Source.
+func (w *worklist) Done(item int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if item < 0 {
+		for _, i := range w.batches[-1-item] {
+			w.ready = append(w.ready, int(w.row[i]))
+		}
+		return
+	}
+	if i := w.slots[item]; i >= 0 {
+		w.settle(i)
+	}
+	w.proceed()
+}
+
+// Fail implements graph.Source.
+func (w *worklist) Fail(item int) []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	failed := []int{}
+	if item < 0 {
+		failed = w.batches[-1-item]
+	} else if i := w.slots[item]; i >= 0 {
+		failed = append(failed, i)
+	}
+	for _, i := range failed {
+		w.failed[i] = true
+		w.settle(i)
+	}
+	w.proceed()
+	return nil
+}
+
+// proceed decides about the objects whose dependencies are settled.
+func (w *worklist) proceed() {
+	o := w.survey.outline
+	for len(w.arrived) > 0 {
+		i := w.arrived[len(w.arrived)-1]
+		w.arrived = w.arrived[:len(w.arrived)-1]
+		mode := o.view.Nodes[i].Object.Mode
+		switch {
+		case w.row[i] >= 0 && !w.failed[i]:
+			w.ready = append(w.ready, int(w.row[i]))
+		case w.row[i] >= 0:
+			w.link(w.pr.row(w.row[i])) // it stays open, and its dependencies say why
+			w.settle(i)
+		case w.reached[i] && !w.failed[i] && !o.spec.RefreshOnly && hasRecordedValue(mode):
+			w.add = append(w.add, i)
+		default:
+			w.settle(i)
+		}
+	}
+}
+
+// settle tells the dependants of an object that nothing about it remains open.
+func (w *worklist) settle(i int) {
+	o := w.survey.outline
+	w.unsettled--
+	var e *expected
+	if w.row[i] >= 0 && !w.failed[i] {
+		e = w.pr.expectedOf(o.view.Nodes[i].Object.Address())
+	}
+	for _, d := range o.dependants.Of(i) {
+		if !o.closure[d] {
+			continue
+		}
+		w.failed[d] = w.failed[d] || w.failed[i]
+		w.reached[d] = w.reached[d] || w.reaches(d, i, e)
+		if w.waiting[d]--; w.waiting[d] == 0 {
+			w.arrived = append(w.arrived, d)
+		}
+	}
+}
+
+// reaches reports whether the plan must visit object d because of object i. e is the result of i; nil if i has no change.
+func (w *worklist) reaches(d, i int, e *expected) bool {
+	o := w.survey.outline
+	switch {
+	case o.view.Nodes[i].Object.Mode == v1alpha1.ModeEphemeral:
+		return w.reached[i]
+	case e == nil:
+		return false
+	case o.view.Nodes[d].Object.Mode == v1alpha1.ModeEphemeral:
+		return e.concerns("") // lifecycle.dependsOn of an ephemeral resource delays its opening
+	}
+	for _, ref := range o.values(d) {
+		if int(ref.Slot) == i && e.concerns(ref.Attribute.Value()) {
+			return true
+		}
+	}
+	return false
+}
+
+// link sets the dependencies of a change, which the worklist may have added after the survey stored the change. As in
+// Terraform, a change waits for others also through unchanged instances.
+func (w *worklist) link(c *ledger.Change) {
+	o, i := w.survey.outline, w.slots[c.Index]
+	if i < 0 {
+		return
+	}
+	c.DependsOn, c.ReadAfter = nil, nil
+	on := w.changesBefore(i)
+	c.DependsOn = slices.Clone(on)
+	if c.Mode != v1alpha1.ModeData {
+		return
+	}
+	own := o.view.Nodes[i].Object.DependsOn
+	awaits := func(d int32) {
+		inherited := !slices.Contains(own, d) && slices.Contains(o.dependencies(i), d)
+		if row := w.row[d]; row >= 0 && !inherited && !slices.Contains(c.ReadAfter, row) {
+			c.ReadAfter = append(c.ReadAfter, row)
+		}
+	}
+	for _, d := range o.dependencies(i) {
+		awaits(d)
+	}
+	o.through(i, func(e int) {
+		for _, d := range o.dependencies(e) {
+			awaits(d)
+		}
+	}, v1alpha1.ModeEphemeral)
+}
+
+// prepare links a change before it is planned. It does nothing without a worklist.
+func (w *worklist) prepare(ctx context.Context, c *ledger.Change) {
+	if w == nil {
+		return
+	}
+	fair.Lock(ctx, &w.mu)
+	defer w.mu.Unlock()
+	w.link(c)
+}
+
+// changesBefore returns the changes that an object depends on directly, or through objects without a change.
+func (w *worklist) changesBefore(i int) []int32 {
+	if found, ok := w.stands[i]; ok {
+		return found
+	}
+	var out []int32
+	seen := map[int32]bool{}
+	add := func(row int32) {
+		if !seen[row] {
+			seen[row] = true
+			out = append(out, row)
+		}
+	}
+	o := w.survey.outline
+	for _, d := range o.depends.Of(i) {
+		switch {
+		case w.row[d] >= 0:
+			add(w.row[d])
+		case o.closure[d]:
+			for _, row := range w.changesBefore(d) {
+				add(row)
+			}
+		}
+	}
+	w.stands[i] = out
+	return out
+}
+
+// visit loads the objects of a batch and adds a change for each. ok is false if the requester may not read one of them.
+func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) {
+	pr, o := w.pr, w.survey.outline
+	load := make([]bool, len(o.view.Nodes))
+	fair.Lock(ctx, &w.mu)
+	for _, i := range batch {
+		load[i] = true
+		if !w.unedited(i) {
+			w.mu.Unlock()
+			return false, fmt.Errorf("%s: %w", o.view.Nodes[i].Object.Address(), errMoved)
+		}
+	}
+	o.withDependencies(load)
+	w.mu.Unlock()
+	var slots []int
+	for i, is := range load {
+		if is {
+			slots = append(slots, i)
+		}
+	}
+	s := *w.survey
+	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots); err != nil {
+		return false, movedIfOutdated(err)
+	}
+	fair.Lock(ctx, &w.mu)
+	defer w.mu.Unlock()
+	s.member = make([]bool, len(s.nodes))
+	visited := make([]int, 0, len(batch))
+	for k, n := range s.nodes {
+		if err := n.configure(o.configs); err != nil {
+			return false, err
+		}
+		n.createsFirst = o.createsFirst[n.slot] && n.Mode == v1alpha1.ModeManaged
+		if s.member[k] = o.member[n.slot]; slices.Contains(batch, n.slot) {
+			visited = append(visited, k)
+		}
+	}
+	s.index()
+	lacks, err := checkReads(ctx, pr.Sources, pr.plan, &s, visited)
+	if err != nil || diag.HasErrors(lacks) {
+		w.lacks = append(w.lacks, lacks...)
+		return false, err
+	}
+	added := s.changes(visited)[:len(visited)] // a deposed instance that another plan just left is for the next plan
+	for k, c := range added {
+		c.Index = int32(len(w.slots) + k)
+	}
+	if err := pr.Ledger.AddChanges(ctx, pr.plan.UID, added); err != nil {
+		return false, err
+	}
+	for _, c := range added {
+		i := w.slotOf(c)
+		w.row[i] = c.Index
+		w.slots = append(w.slots, i)
+	}
+	pr.append(added)
+	return true, nil
+}
+
+// unedited reports whether an object is as it was when the survey left it out: applied, and not edited since.
+func (w *worklist) unedited(i int) bool {
+	o := w.survey.outline
+	object, rec := o.view.Nodes[i].Object, o.record(i)
+	return object.Mode == v1alpha1.ModeManaged && o.wanted(i) && rec.Exists && rec.Generation == object.Generation
+}
+
+// movedIfOutdated converts the errors that need another survey to errMoved.
+func movedIfOutdated(err error) error {
+	if _, full := errors.AsType[errFull](err); full || errors.Is(err, errOutdated) {
+		return fmt.Errorf("%w: %w", errMoved, err)
+	}
+	return err
+}
+
+// changesOf returns the source of the plan's changes for graph.Run. whole is true if the survey stored all of them.
+func (pr *proposal) changesOf(ctx context.Context, whole bool) (graph.Source, error) {
+	if whole || len(pr.all) == 0 {
+		return graph.NewTracker(len(pr.all), func(i int) []int { return changes.Indexes(pr.all[i].DependsOn) }), nil
+	}
+	w, err := newWorklist(ctx, pr)
+	if err != nil {
+		return nil, movedIfOutdated(err)
+	}
+	pr.worklist = w
+	return w, nil
+}
+
+// finish returns an error if objects remain open, because an edit during planning made them depend on each other in a
+// cycle.
+func (w *worklist) finish() error {
+	if w == nil || w.unsettled == 0 {
+		return nil
+	}
+	return errMoved
+}

@@ -1,0 +1,198 @@
+package activities
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestAPlanFollowsValues plans an estate around the resource a. A plan visits a dependant only if a value that the dependant refers to
+// is new or unknown. It does what a full plan does, and after its apply no resource is left to visit.
+func TestAPlanFollowsValues(t *testing.T) {
+	a := func(size string) m { return m{"name": "a", "size": size} }
+	refers := func(name, value string) m { return m{"name": name, "size": value} }
+	for name, tc := range map[string]struct {
+		// before writes what is applied. change is the edit; without one, a has another size.
+		before, change func(g *scenario)
+		// visits are the resources and data sources that the plan visits, and does those that it changes.
+		visits, does []string
+		// after are those which a change must wait for, by its address.
+		after map[string][]string
+	}{
+		"a value that nobody refers to": {
+			before: func(g *scenario) {
+				g.put("test-plant/b", refers("b", "${test_plant.a.id}"), nil)
+				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+			},
+			visits: []string{"test_plant.a"}, does: []string{"test_plant.a"},
+		},
+		"a value, and on from there": {
+			before: func(g *scenario) {
+				g.put("test-plant/b", refers("b", "${test_plant.a.size}"), nil)
+				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+				g.put("test-plant/d", refers("d", "${test_plant.b.name}"), nil)
+			},
+			visits: []string{"test_plant.a", "test_plant.b", "test_plant.c"}, does: []string{"test_plant.a", "test_plant.b", "test_plant.c"},
+			after: map[string][]string{"test_plant.b": {"test_plant.a"}, "test_plant.c": {"test_plant.b"}},
+		},
+		"a value that makes no difference": {
+			before: func(g *scenario) {
+				g.put("test-plant/b", refers("b", "${length(test_plant.a.size)}"), nil)
+				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+			},
+			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a"},
+		},
+		"an unknown value": {
+			before: func(g *scenario) { g.put("test-plant/b", refers("b", "${test_plant.a.etag}"), nil) },
+			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
+		},
+		"a replacement": {
+			before: func(g *scenario) {
+				g.put("test-plant/b", refers("b", "${test_plant.a.size}"), nil)
+				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+			},
+			change: func(g *scenario) { g.put("test-plant/a", m{"name": "other", "size": "1"}, nil) },
+			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a"},
+		},
+		"a whole object": {
+			before: func(g *scenario) { g.put("test-plant/b", refers("b", "${length(jsonencode(test_plant.a))}"), nil) },
+			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
+		},
+		"lifecycle.dependsOn, which refers to no value": {
+			before: func(g *scenario) { g.put("test-plant/b", refers("b", "1"), m{"dependsOn": []any{"test_plant.a"}}) },
+			visits: []string{"test_plant.a"}, does: []string{"test_plant.a"},
+		},
+		"lifecycle.replaceTriggeredBy": {
+			before: func(g *scenario) {
+				g.put("test-plant/b", refers("b", "1"), m{"replaceTriggeredBy": []any{"test_plant.a"}})
+				g.put("test-plant/c", refers("c", "1"), m{"replaceTriggeredBy": []any{"test_plant.a.size"}})
+				g.put("test-plant/d", refers("d", "1"), m{"replaceTriggeredBy": []any{"test_plant.a.id"}})
+			},
+			visits: []string{"test_plant.a", "test_plant.b", "test_plant.c"}, does: []string{"test_plant.a", "test_plant.b", "test_plant.c"},
+		},
+		"a precondition": {
+			before: func(g *scenario) {
+				of := func(value string) m {
+					return m{"preconditions": []any{m{"condition": "${" + value + ` != "9"}`, "errorMessage": "not nine"}}}
+				}
+				g.put("test-plant/b", refers("b", "1"), of("test_plant.a.size"))
+				g.put("test-plant/c", refers("c", "1"), of("test_plant.a.id"))
+			},
+			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a"},
+		},
+		"an ephemeral resource": {
+			before: func(g *scenario) {
+				g.put("ephemeral-test-token/t", m{"audience": "${test_plant.a.size}"}, nil)
+				g.put("test-plant/b", m{"name": "b", "key": "${ephemeral.test_token.t.value}"}, nil)
+				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+			},
+			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
+		},
+		"the ProviderConfig": {
+			before: func(g *scenario) {
+				g.configure("p", "${test_plant.a.size}")
+				g.put("test-plant/b", refers("b", "1"), m{"providerConfig": "p"})
+				g.configure("q", "${test_plant.a.id}")
+				g.put("test-plant/c", refers("c", "1"), m{"providerConfig": "q"})
+			},
+			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
+		},
+		"a data source with another result": {
+			before: func(g *scenario) {
+				g.put("data-test-image/d", m{"of": "${test_plant.a.size}"}, nil)
+				g.put("test-plant/b", refers("b", "${data.test_image.d.text}"), nil)
+			},
+			visits: []string{"data.test_image.d", "test_plant.a", "test_plant.b"}, does: []string{"data.test_image.d", "test_plant.a", "test_plant.b"},
+			after: map[string][]string{"data.test_image.d": {"test_plant.a"}},
+		},
+		"a data source with the same result": {
+			before: func(g *scenario) {
+				g.put("data-test-image/d", m{"of": "x"}, nil)
+				g.put("test-plant/b", refers("b", "${data.test_image.d.text}"), nil)
+			},
+			visits: []string{"data.test_image.d", "test_plant.a"}, does: []string{"test_plant.a"},
+		},
+		"a change behind a resource that the plan passes by": {
+			before: func(g *scenario) {
+				g.put("test-plant/b", refers("b", "${test_plant.a.id}"), nil)
+				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+				g.put("test-plant/d", m{"name": "d", "size": "1", "uses": "${test_plant.c.id}"}, nil)
+			},
+			change: func(g *scenario) {
+				g.put("test-plant/a", a("2"), nil)
+				g.put("test-plant/d", m{"name": "d", "size": "2", "uses": "${test_plant.c.id}"}, nil)
+			},
+			visits: []string{"test_plant.a", "test_plant.d"}, does: []string{"test_plant.a", "test_plant.d"},
+			after: map[string][]string{"test_plant.d": {"test_plant.a"}},
+		},
+		"a change behind a resource that the plan reaches": {
+			before: func(g *scenario) {
+				g.put("test-plant/b", refers("b", "${test_plant.a.size}"), nil)
+				g.put("test-plant/c", m{"name": "c", "size": "1", "uses": "${test_plant.b.id}"}, nil)
+			},
+			change: func(g *scenario) {
+				g.put("test-plant/a", a("2"), nil)
+				g.put("test-plant/c", m{"name": "c", "size": "2", "uses": "${test_plant.b.id}"}, nil)
+			},
+			visits: []string{"test_plant.a", "test_plant.b", "test_plant.c"}, does: []string{"test_plant.a", "test_plant.b", "test_plant.c"},
+			after: map[string][]string{"test_plant.c": {"test_plant.b"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newScenario(t)
+			g.put("test-plant/a", a("1"), nil)
+			tc.before(g)
+			g.resume(g.newRun())
+			if tc.change == nil {
+				tc.change = func(g *scenario) { g.put("test-plant/a", a("2"), nil) }
+			}
+			tc.change(g)
+			changed, all := g.both()
+			if diff := cmp.Diff(tc.visits, slices.Sorted(maps.Keys(changed.visited))); diff != "" {
+				t.Errorf("visits (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.does, slices.Sorted(maps.Keys(changed.does))); diff != "" {
+				t.Errorf("does (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(all.does, changed.does); diff != "" {
+				t.Errorf("a full plan does (-), a default plan does (+)\n%s", diff)
+			}
+			for address, want := range tc.after {
+				if diff := cmp.Diff(want, changed.deps[address]); diff != "" {
+					t.Errorf("%s waits for (-want +got):\n%s", address, diff)
+				}
+			}
+			g.resume(g.newRun())
+			rest := g.planWith("Changed")
+			for address := range rest.visited {
+				if address != "data.test_image.d" {
+					t.Errorf("the next plan visits %s", address)
+				}
+			}
+		})
+	}
+}
+
+// TestAPlanChecksTheRightsToWhatItReaches forbids the requester to read b, which refers to a. Only a plan that reaches b needs that right.
+func TestAPlanChecksTheRightsToWhatItReaches(t *testing.T) {
+	for attribute, fails := range map[string]bool{"id": false, "size": true} {
+		g := newScenario(t)
+		g.put("test-plant/a", m{"name": "a", "size": "1"}, nil)
+		g.put("test-plant/b", m{"name": "b", "size": "${test_plant.a." + attribute + "}"}, nil)
+		g.resume(g.newRun())
+		g.put("test-plant/a", m{"name": "a", "size": "2"}, nil)
+		g.Forbidden, g.compares = map[string]bool{"team/test-plants/b": true}, false
+		po := g.until(g.newRun(), approving)
+		if po.PlanFailed() != fails {
+			t.Errorf("b refers to %s: the plan failed: %t; %v", attribute, po.PlanFailed(), po.Status.Diagnostics)
+		}
+		missing := slices.ContainsFunc(po.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Summary == "Missing rights" })
+		if missing != fails {
+			t.Errorf("b refers to %s: %v", attribute, po.Status.Diagnostics)
+		}
+	}
+}
