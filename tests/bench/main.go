@@ -49,10 +49,15 @@ func main() {
 	flag.StringVar(&o.schema, "schema", "", "a file with the output of `terraform providers schema -json` for -kinds; generated without it")
 	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 60 with -neighbour, else 20")
 	flag.StringVar(&o.profiles, "profiles", "", "with -neighbour: directory for a CPU profile and an execution trace of the server")
+	attack := flag.String("attack", "", "attack the server of a kubeconfig until the end of the input; -neighbour starts this itself")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	do := func() error { return run(ctx, o) }
+	if *attack != "" {
+		do = func() error { return attackUntil(ctx, *attack, os.Stdin) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1)

@@ -5,15 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // The hostile neighbour keeps as many plans of as many resources running, and as many lists.
@@ -42,8 +49,7 @@ func measureNeighbour(ctx context.Context, b *bench, repeats int, profiles strin
 	if _, err := b.Kubectl(ctx, "", "create", "namespace", hostile); err != nil {
 		return err
 	}
-	neighbour, err := b.tenant(ctx, hostile)
-	if err != nil {
+	if _, err := b.tenant(ctx, hostile); err != nil {
 		return err
 	}
 	var objects bytes.Buffer
@@ -63,12 +69,15 @@ func measureNeighbour(ctx context.Context, b *bench, repeats int, profiles strin
 	}
 	aloneApply.report("alone: plan and apply one resource")
 	aloneList.report("alone: list a namespace")
-	stop := neighbour.attack(ctx)
+	stop, err := b.startAttack(ctx)
+	if err != nil {
+		return err
+	}
 	profiled := make(chan error, 1)
 	go func() { profiled <- b.profile(ctx, profiles) }()
 	applies, lists, err := quiet.series(ctx, "beside", repeats)
-	made := stop()
-	if err := errors.Join(err, <-profiled); err != nil {
+	made, serr := stop()
+	if err := errors.Join(err, serr, <-profiled); err != nil {
 		return err
 	}
 	report("plans that the hostile namespace made meanwhile", "%d", made)
@@ -92,10 +101,15 @@ func (b *bench) tenant(ctx context.Context, namespace string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Impersonate.UserName, config.QPS = namespace, -1
 	t := *b
-	t.client, err = dynamic.NewForConfig(config)
+	t.client, err = tenantClient(config, namespace)
 	return &t, err
+}
+
+// tenantClient returns a client of the user of a namespace.
+func tenantClient(config *rest.Config, namespace string) (dynamic.Interface, error) {
+	config.Impersonate.UserName, config.QPS = namespace, -1
+	return dynamic.NewForConfig(config)
 }
 
 // series measures plans and lists one after another.
@@ -117,20 +131,55 @@ func (b *bench) series(ctx context.Context, name string, repeats int) (applies, 
 	return applies, lists, nil
 }
 
-// attack makes plans and lists until stop is called, which returns the number of plans. It ignores errors, as the server
-// may refuse requests.
-func (b *bench) attack(ctx context.Context) (stop func() int) {
+// startAttack starts a process that attacks the server as the neighbour. stop ends it and returns the number of plans that
+// it made. It has a process of its own and reads no list that it gets, because real clients run on other machines.
+func (b *bench) startAttack(ctx context.Context) (stop func() (int, error), err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "-attack", b.Kubeconfig())
+	cmd.Stderr = os.Stderr
+	until, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	var made bytes.Buffer
+	cmd.Stdout = &made
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the hostile client: %w", err)
+	}
+	return func() (int, error) {
+		if err := errors.Join(until.Close(), cmd.Wait()); err != nil {
+			return 0, fmt.Errorf("stop the hostile client: %w", err)
+		}
+		return strconv.Atoi(strings.TrimSpace(made.String()))
+	}, nil
+}
+
+// attackUntil attacks the server of a kubeconfig until input ends, and prints the number of plans that it made. It ignores
+// errors of the server, which may refuse requests.
+func attackUntil(ctx context.Context, kubeconfig string, input io.Reader) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := tenantClient(config, hostile)
+	if err != nil {
+		return err
+	}
+	lists, err := rest.UnversionedRESTClientFor(dynamic.ConfigFor(config))
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
-	var mu sync.Mutex
-	made := 0
+	var made atomic.Int64
 	for range hostilePlans {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				if b.planAll(ctx) == nil {
-					mu.Lock()
-					made++
-					mu.Unlock()
+				if planAll(ctx, client) == nil {
+					made.Add(1)
 				}
 			}
 		})
@@ -138,20 +187,23 @@ func (b *bench) attack(ctx context.Context) (stop func() int) {
 	for range hostileLists {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = b.client.Resource(networks).Namespace(hostile).List(ctx, metav1.ListOptions{})
+				if list, err := lists.Get().AbsPath("apis", networks.Group, networks.Version, "namespaces", hostile, networks.Resource).Stream(ctx); err == nil {
+					_, _ = io.Copy(io.Discard, list)
+					_ = list.Close()
+				}
 			}
 		})
 	}
-	return func() int {
-		cancel()
-		all.Wait()
-		return made
-	}
+	_, err = io.Copy(io.Discard, input)
+	cancel()
+	all.Wait()
+	fmt.Println(made.Load())
+	return err
 }
 
 // planAll makes a plan of the hostile namespace and waits for it.
-func (b *bench) planAll(ctx context.Context) error {
-	client := b.client.Resource(plans).Namespace(hostile)
+func planAll(ctx context.Context, tenant dynamic.Interface) error {
+	client := tenant.Resource(plans).Namespace(hostile)
 	p, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "hykube.io/v1alpha1", "kind": "Plan", "metadata": map[string]any{"generateName": "hostile-"}, "spec": map[string]any{},
 	}}, metav1.CreateOptions{})
