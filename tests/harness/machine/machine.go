@@ -35,6 +35,7 @@ var (
 		Name: "browser", commands: []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"},
 		missing: "no browser is installed, such as chromium",
 	}
+	Unshare = Tool{Name: "unshare", commands: []string{"unshare"}, missing: "unshare of util-linux is not installed"}
 	// Debian keeps the programs of a PostgreSQL server out of the PATH.
 	PostgreSQL = Tool{Name: "postgresql", commands: []string{"pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl"}, missing: "PostgreSQL is not installed"}
 )

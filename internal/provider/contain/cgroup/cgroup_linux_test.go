@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/hykube/hykube/internal/provider/contain/cgroup/cgrouptest"
+	"github.com/hykube/hykube/tests/harness/machine"
 )
 
 // serverVariable makes the test binary a server that opens the cgroup at a place; see serve.
@@ -263,11 +264,9 @@ func TestServerLeavesOtherCgroupsAlone(t *testing.T) {
 func TestServerLeavesAReadOnlyCgroupAlone(t *testing.T) {
 	root := cgrouptest.NewRoot(t)
 	delegate(t, root)
-	if _, err := exec.LookPath("unshare"); err != nil {
-		t.Skip(err)
-	}
+	unshare := machine.Unshare.Need(t)
 	const readOnly = `for m in $(awk '$3 == "cgroup2" {print $2}' /proc/mounts); do mount -o remount,bind,ro "$m" || exit 1; done; exec "$0"`
-	s := startServerWith(t, root, Auto, "unshare", "--mount", "sh", "-c", readOnly, os.Args[0])
+	s := startServerWith(t, root, Auto, unshare, "--mount", "sh", "-c", readOnly, os.Args[0])
 	if !s.NotDelegated || filepath.Base(s.Own) != filepath.Base(root) {
 		t.Errorf("%+v", s.opened)
 	}
