@@ -27,6 +27,9 @@ func cloudSchema() *schema.Provider {
 	return &schema.Provider{
 		Config: &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{text("zone")}}}, MoveState: true,
 		Resources: map[string]*schema.Schema{"test_thing": {Block: block}, "test_box": {Block: block}},
+		Identities: map[string]*schema.Identity{"test_thing": {Attributes: []*schema.IdentityAttribute{
+			{Name: "id", Type: cty.String, RequiredForImport: true}, {Name: "zone", Type: cty.String, OptionalForImport: true},
+		}}},
 	}
 }
 
@@ -47,6 +50,8 @@ type cloud struct {
 	log    []string
 	// while is called in the middle of the next change.
 	while func()
+	// zone is in the identity of what is imported; empty gives it no identity.
+	zone string
 	// strict is true when the cloud removes nothing that is used.
 	strict bool
 }
@@ -178,7 +183,16 @@ func (c *cloud) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest
 }
 
 func (c *cloud) ImportResourceState(_ context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
-	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.TypeName, State: c.wire(c.shown(r.ID))}}}, nil
+	imported := &tfprotov6.ImportedResource{TypeName: r.TypeName, State: c.wire(c.shown(r.ID))}
+	if c.zone != "" {
+		v := cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(r.ID), "zone": cty.StringVal(c.zone)})
+		identity, err := schema.Encode(v, v.Type())
+		if err != nil {
+			return nil, err
+		}
+		imported.Identity = &tfprotov6.ResourceIdentityData{IdentityData: identity}
+	}
+	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{imported}}, nil
 }
 
 func (c *cloud) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {

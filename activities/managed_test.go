@@ -36,11 +36,13 @@ func (tn *crashScenario) said(po *v1alpha1.Plan) string {
 	return text.String()
 }
 
-// owns records that an object of a namespace manages the thing x.
-func (tn *crashScenario) owns(namespace, name, config string) {
+// owns records that an object of a namespace manages the thing x, with an identity if one is given.
+func (tn *crashScenario) owns(namespace, name, config string, identity ...string) {
 	tn.T.Helper()
 	rec := &ledger.Instance{Object: v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: namespace, Name: name, UID: types.UID(namespace + name)}, Provider: "test"}
-	rec.State = ledger.State{Type: "test_thing", ProviderConfig: config, Attributes: []byte(`{"id":"x","name":"x"}`)}
+	rec.State = ledger.State{
+		Type: "test_thing", ProviderConfig: config, Attributes: []byte(`{"id":"x","name":"x"}`), Identity: []byte(strings.Join(identity, "")),
+	}
 	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
 		tn.T.Fatal(err)
 	}
@@ -63,7 +65,7 @@ func TestAnImportOfManagedInfrastructure(t *testing.T) {
 		"with equal arguments":  {namespace: "ops", config: "a", own: "a", refused: true, want: "manages the resource to import"},
 		"with other arguments":  {namespace: "ops", config: "a", own: "b", want: "Warning Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID"},
 		"without the right to the other": {namespace: "ops", config: "a", own: "b", lost: "ann!update:ops/test-things/other", refused: true,
-			want: `Error Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID or identity. Its ProviderConfig has other arguments, but both may reach the same resource. The import needs the verb "update" on test-things.test.hykube.io for that object, too`},
+			want: `Error Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID or identity. Its ProviderConfig or its identity differs, but it may be the same resource. The import needs the verb "update" on test-things.test.hykube.io for that object, too`},
 		"without any right to the other": {namespace: "ops", config: "a", own: "b", lost: "ann!update:ops/test-things/*", forbidden: true, refused: true,
 			want: "An object of another namespace, which you may not read, manages a resource with the same ID or identity. Its"},
 		"without the right, here":  {namespace: "team", config: "a", own: "b", lost: "ann!update:team/test-things/other", refused: true, want: "Error Resource is managed already: test_thing.other manages a resource"},
@@ -96,6 +98,40 @@ func TestAnImportOfManagedInfrastructure(t *testing.T) {
 			}
 			if said := tn.said(po); tc.forbidden && (strings.Contains(said, "other manages") || strings.Contains(said, "ops")) {
 				t.Error("it names an object that its maker may not read")
+			}
+		})
+	}
+}
+
+// TestAnImportUnderAnotherIdentity plans to import an ID that another object has with another identity. The zone of the identity comes from
+// the ProviderConfig, so a user could choose it to take over the resource. One ProviderConfig cannot name a resource in two ways.
+func TestAnImportUnderAnotherIdentity(t *testing.T) {
+	for name, tc := range map[string]struct {
+		namespace, config, arguments, recorded, right string
+		refused                                       bool
+		want                                          string
+	}{
+		"another ProviderConfig": {"ops", "c", "a", "a", "!", true,
+			`Error Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID or identity.`},
+		"another ProviderConfig, and the right": {"ops", "c", "a", "a", "", false, "Warning Resource is managed already: namespace.ops.test_thing.other"},
+		"equal arguments":                       {"ops", "c", "b", "a", "!", true, `The import needs the verb "update" on test-things.test.hykube.io`},
+		"a ProviderConfig of this namespace":    {"team", "c", "a", "a", "!", true, "Error Resource is managed already: test_thing.other"},
+		"the same ProviderConfig":               {"team", "default", "b", "a", "!", false, ""},
+		"the same identity":                     {"ops", "c", "b", "b", "", true, "namespace.ops.test_thing.other manages the resource to import"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			tn.ProviderConfigs[tc.namespace+"/c"] = providerConfig(tc.namespace, tc.arguments)
+			tn.ProviderConfigs["team/default"] = providerConfig("team", "b")
+			tn.ProviderConfigs["team/default"].Name = "default"
+			tn.Forbidden["ann"+tc.right+"update:"+tc.namespace+"/test-things/other"] = tc.right != ""
+			tn.owns(tc.namespace, "other", tc.config, `{"id":"x","zone":"`+tc.recorded+`"}`)
+			tn.cloud.put("x", map[string]string{"name": "x"})
+			tn.cloud.zone = "b"
+			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+			po := tn.until(tn.newRun(), approving)
+			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
+				t.Errorf("failed %t, said %q", po.PlanFailed(), said)
 			}
 		})
 	}

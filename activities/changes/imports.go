@@ -2,6 +2,7 @@ package changes
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
@@ -26,8 +27,8 @@ type OtherOwner struct {
 
 // OtherOwners returns the other objects that manage a resource with the ID or identity of a change's import.
 func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, r *resource.Resource, owners *query.Owners) (others []OtherOwner, err error) {
-	for _, own := range owners.Find(query.IdentityIn(c.Refreshed)) {
-		if own.Object.UID == c.Object.UID || own.Object.UID == c.Preconditions.Owner {
+	for _, own := range SimilarOwners(c, owners) {
+		if own.Object.UID == c.Preconditions.Owner {
 			continue
 		}
 		right, err := RightToShare(ctx, src, c, r.Entry, own)
@@ -39,14 +40,27 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, r *r
 	return others, nil
 }
 
+// SimilarOwners returns the other objects whose resource has the ID or identity of a change's import. One ProviderConfig
+// tells resources with the same ID apart by their identity; two ProviderConfigs may name one resource differently.
+func SimilarOwners(c *ledger.Change, owners *query.Owners) []query.Owner {
+	identity, id := query.IdentityIn(c.Refreshed)
+	return slices.DeleteFunc(owners.FindSimilar(identity, id), func(own query.Owner) bool {
+		sameConfig := own.Object.Namespace == c.Object.Namespace && own.Config == c.ProviderConfig
+		return own.Object.UID == c.Object.UID || sameConfig && own.OtherIdentity(identity)
+	})
+}
+
 // RightToShare returns the right that an import needs if another object manages a resource with the same ID or identity:
-// the right to update that object. The resource may be the same even if the ProviderConfigs differ, because their writers
-// choose the arguments. RightToShare returns nil if the ProviderConfigs may reach the same account; see
-// query.SameAccount. No right permits the import then.
+// the right to update that object. The resource may be the same even if the ProviderConfigs or identities differ, because
+// the writers of ProviderConfigs choose the arguments, such as a region that is in the identity. RightToShare returns nil
+// if the identities do not differ and the ProviderConfigs may reach the same account; see query.SameAccount. No right
+// permits the import then.
 func RightToShare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, own query.Owner) (*store.Right, error) {
-	same, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)
-	if err != nil || same {
-		return nil, err
+	if identity, _ := query.IdentityIn(c.Refreshed); !own.OtherIdentity(identity) {
+		same, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)
+		if err != nil || same {
+			return nil, err
+		}
 	}
 	right, err := RightTo(src.Objects, own.Object)
 	right.Verb, right.Unnamed = store.VerbUpdate, true

@@ -39,10 +39,7 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 	if err != nil {
 		return err
 	}
-	for _, own := range owners.Find(query.IdentityIn(c.Refreshed)) {
-		if own.Object.UID == r.Ref.UID {
-			continue
-		}
+	for _, own := range changes.SimilarOwners(c, owners) {
 		forgets, err := pr.forgets(ctx, own.Object)
 		if err != nil {
 			return err
@@ -59,8 +56,8 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 }
 
 // checkOwner returns the error for an import of a resource that another object manages. It only adds a warning if the
-// other ProviderConfig cannot reach the same account by its arguments, and the plan's requester may update the other
-// object.
+// ProviderConfigs or the identities differ, and the plan's requester may update the other object; see
+// changes.RightToShare.
 func (pr *proposal) checkOwner(ctx context.Context, c *ledger.Change, r *resource.Resource, own query.Owner) error {
 	who, err := pr.describeOwner(ctx, own.Object, r)
 	if err != nil {
@@ -82,11 +79,11 @@ func (pr *proposal) checkOwner(ctx context.Context, c *ledger.Change, r *resourc
 		d.Detail = fmt.Sprintf("%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
 			"If there is nothing to import, remove lifecycle.import. If the ProviderConfigs reach different accounts, set an argument in both that tells these apart, such as a region. The import then needs the right to update the other object, too.", who)
 	case !permitted:
-		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. Its ProviderConfig has other arguments, but both may reach the same resource. "+
+		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. Its ProviderConfig or its identity differs, but it may be the same resource. "+
 			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan. If both are the same resource, forget it there first (lifecycle.destroy: false, then delete).", who, right.Verb, right.Target())
 	default:
 		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
-			"%s manages a resource with the same ID or identity, and its ProviderConfig has other arguments. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
+			"%s manages a resource with the same ID or identity. Its ProviderConfig or its identity differs. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
 		c.Diagnostics = append(c.Diagnostics, d)
 		return nil
 	}

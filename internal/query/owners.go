@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
@@ -90,34 +91,52 @@ func IdentityIn(s *ledger.State) (identity, id string) {
 	return identity, IdIn(s.Attributes)
 }
 
-// IdIn returns the ID in recorded attributes. It returns "" if there is none or it is not a string.
+// IdIn returns the ID in recorded attributes, the digits of a number. It returns "" if there is none, or if it is
+// neither a string nor a number.
 func IdIn(attributes json.RawMessage) string {
 	var recorded struct {
-		ID any `json:"id"`
+		ID json.RawMessage `json:"id"`
 	}
 	if json.Unmarshal(attributes, &recorded) != nil {
 		return ""
 	}
-	id, _ := recorded.ID.(string)
-	return id
+	var text string
+	if json.Unmarshal(recorded.ID, &text) == nil {
+		return text
+	}
+	var number json.Number
+	if json.Unmarshal(recorded.ID, &number) == nil {
+		return number.String()
+	}
+	return ""
 }
 
 // Find returns the owners of a resource by its identity. If the resource or an owner has no identity, Find compares
 // their IDs.
 func (o *Owners) Find(identity, id string) []Owner {
-	if own := o.byIdentity[identity]; len(own) > 0 && identity != "" {
-		return own
-	}
-	if id == "" {
-		return nil
-	}
+	return slices.DeleteFunc(o.FindSimilar(identity, id), func(own Owner) bool { return own.OtherIdentity(identity) })
+}
+
+// FindSimilar returns the owners of Find, and those of resources with the same ID and another identity. Such a resource
+// may be the same: a provider may take a part of an identity from its configuration, such as the region.
+func (o *Owners) FindSimilar(identity, id string) []Owner {
 	var out []Owner
-	for _, own := range o.byID[id] {
-		if identity == "" || own.identity == "" {
-			out = append(out, own)
+	if identity != "" {
+		out = append(out, o.byIdentity[identity]...)
+	}
+	if id != "" {
+		for _, own := range o.byID[id] {
+			if identity == "" || own.identity != identity {
+				out = append(out, own)
+			}
 		}
 	}
 	return out
+}
+
+// OtherIdentity reports whether the owner's resource and another one both have an identity, and these differ.
+func (o *Owner) OtherIdentity(identity string) bool {
+	return identity != "" && o.identity != "" && o.identity != identity
 }
 
 // Canonical normalizes a JSON object so that equal objects have equal texts.

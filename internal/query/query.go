@@ -292,8 +292,13 @@ func idOf(v cty.Value) string {
 		return ""
 	}
 	id, _ := v.GetAttr("id").Unmark()
-	if id.IsNull() || !id.IsKnown() || id.Type() != cty.String {
+	switch {
+	case id.IsNull() || !id.IsKnown():
 		return ""
+	case id.Type() == cty.String:
+		return id.AsString()
+	case id.Type() == cty.Number:
+		return id.AsBigFloat().Text('f', -1)
 	}
-	return id.AsString()
+	return ""
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -243,6 +244,22 @@ func TestLabel(t *testing.T) {
 	} {
 		if got := label(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestIDs wants the IDs that objects are compared by: providers have IDs that are texts, and IDs that are numbers.
+func TestIDs(t *testing.T) {
+	for attributes, want := range map[string]string{
+		`{"id":"net-1"}`: "net-1", `{"id":12345678901234567890}`: "12345678901234567890", `{"id":null}`: "", `{"id":["a"]}`: "", `{}`: "", ``: "",
+	} {
+		if got := IdIn([]byte(attributes)); got != want {
+			t.Errorf("%s has the ID %q, want %q", attributes, got, want)
+		}
+	}
+	for _, id := range []cty.Value{cty.StringVal("42"), cty.NumberIntVal(42)} {
+		if got := idOf(cty.ObjectVal(map[string]cty.Value{"id": id})); got != "42" {
+			t.Errorf("%#v has the ID %q", id, got)
 		}
 	}
 }
