@@ -156,6 +156,10 @@ type PlanChange struct {
 	// True if only the first half of a replace succeeded: the destroy, or the create if that comes first.
 	// +optional
 	HalfDone bool `json:"halfDone,omitempty"`
+	// True if the provider was called to create the resource, and failed without a state. The resource may exist
+	// nevertheless.
+	// +optional
+	MayExist bool `json:"mayExist,omitempty"`
 	// Reason in one line, if the change failed, was skipped or is stale.
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -47,7 +47,9 @@ Then the command makes a plan, which shows the import and the changes that the o
 the object.
 
 An import destroys nothing. If the plan would replace the resource, the command discards the plan and exits with 3. It
-then removes the lifecycle.import that it set, or the object that it generated; the same when you decline the plan.`,
+then removes the lifecycle.import that it set, or the object that it generated; the same when you decline the plan, or
+when the import fails. While a plan waits for another user's approval, both stay, and the command prints how to take them
+back.`,
 		Example: `  kubectl hykube import sim-instance/web-1 ins-0000002a
   kubectl hykube import sim_instance.web-1 --identity id=ins-0000002a --out web-1.yaml
   kubectl hykube import sim-instance/web-1 ins-0000002a --generate-only > web-1.yaml`,
@@ -140,6 +142,9 @@ func (o *importOptions) Run(ctx context.Context) error {
 		rec := &recorder{session: o.session}
 		done, err := rec.record(ctx, []manifest{*made})
 		if err != nil {
+			if o.out != "" {
+				err = fmt.Errorf("%w\nThe file %s stays", err, o.out)
+			}
 			return err
 		}
 		if len(done) == 1 && done[0].verb == "created" {
@@ -177,7 +182,7 @@ func (o *importOptions) Run(ctx context.Context) error {
 	if o.written != nil {
 		o.takeBack = o.undo
 	}
-	return o.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
+	return o.settle(ctx, o.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}}))
 }
 
 // generated queries the resource from the provider, and prints an object that imports it.

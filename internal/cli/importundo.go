@@ -88,8 +88,54 @@ func (w *importWritten) command() (string, error) {
 // errChangedMeanwhile is the error if the spec or lifecycle of an object differs from the command's write.
 var errChangedMeanwhile = errors.New("it was changed after the command wrote it")
 
+// settle reverts the write of import after an error, unless a plan still needs it or the resource is imported.
+func (o *importOptions) settle(ctx context.Context, err error) error {
+	if err == nil || o.takeBack == nil { // takeBack is nil after a revert
+		return err
+	}
+	w, name := o.written, o.written.kind.long(o.written.object.GetName())
+	for _, p := range o.made {
+		now, readErr := o.readPlan(ctx, p.Namespace, p.Name)
+		if readErr != nil || now.UID != p.UID || now.Ended() {
+			continue
+		}
+		what, verb := "keeps its lifecycle.import", "discard"
+		if w.undo == nil {
+			what = "stays recorded"
+		}
+		if now.Status.Approval != nil || !planned(now) {
+			verb = "cancel"
+		}
+		command, cerr := w.command()
+		if cerr != nil {
+			return cerr
+		}
+		fmt.Fprintf(o.ErrOut, "%s %s, because plan %q needs it. To take back the import:\n  kubectl hykube %s %s -n %s\n  %s\n",
+			name, what, p.Name, verb, p.Name, p.Namespace, command)
+		return notNothing(err)
+	}
+	now, readErr := o.resource(w.kind.gvr, w.object.GetNamespace()).Get(ctx, w.object.GetName(), metav1.GetOptions{})
+	if readErr == nil && now.GetUID() == w.object.GetUID() && managed(now) {
+		return err
+	}
+	if undoErr := o.undo(ctx); undoErr != nil {
+		fmt.Fprintln(o.ErrOut, "Warning: "+undoErr.Error())
+		return notNothing(err)
+	}
+	return err
+}
+
+// notNothing returns err with a text that is true although the write of import stays.
+func notNothing(err error) error {
+	if isSilent(err) {
+		return err
+	}
+	return &exitError{ExitCode(err), errors.New(strings.ReplaceAll(err.Error(), "Nothing was changed", "No infrastructure was changed"))}
+}
+
 // undo reverts the write of import. It does not change an object that was changed in the meantime.
 func (o *importOptions) undo(ctx context.Context) error {
+	o.takeBack = nil
 	w, name := o.written, o.written.kind.long(o.written.object.GetName())
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error { return o.undoOnce(ctx) })
 	if apierrors.IsNotFound(err) {
@@ -102,7 +148,7 @@ func (o *importOptions) undo(ctx context.Context) error {
 		}
 		what := "keeps its lifecycle.import"
 		if w.undo == nil {
-			what = "stays"
+			what = "stays recorded"
 		}
 		return fmt.Errorf("%s %s: %w\nTo take back the import:\n  %s", name, what, explain(err, o.server()), command)
 	}

@@ -3,10 +3,12 @@ package cli
 import (
 	"bufio"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -189,6 +191,89 @@ func TestDeclinedImportOfAnUnknownObject(t *testing.T) {
 			}
 			if code != ExitError || !strings.Contains(out+errOut, want) || (f.object("main") != nil) != edited {
 				t.Errorf("code %d, object %v, missing %q in:\n%s\n%s", code, f.object("main"), want, out, errOut)
+			}
+		})
+	}
+}
+
+// An import that fails takes its write back, whatever the reason. If it cannot, it prints what stays.
+func TestFailedImport(t *testing.T) {
+	const before, undo = "its lifecycle is as it was before the import\n", "\n  kubectl patch sim-network.sim.hykube.io/main -n default --type merge -p '{\"lifecycle\":{\"import\":null}}'\n"
+	failed := func(f *fakeServer) func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		return func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+			f.set(p, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, "the provider finds no network net-9")
+			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonPlanFailed, "the provider finds no network net-9")
+			return nil
+		}
+	}
+	for _, tc := range []struct {
+		reason string
+		fails  func(f *fakeServer)
+		stays  bool
+		says   []string
+	}{
+		{"the plan is refused", func(f *fakeServer) {
+			f.refuse = func(r *http.Request) *metav1.Status {
+				if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/plans") {
+					return status(403, metav1.StatusReasonForbidden, "you may not create plans")
+				}
+				return nil
+			}
+		}, false, []string{before, "you may not create plans"}},
+		{"the plan fails", func(f *fakeServer) { f.planning = failed(f) }, false, []string{before, "finds no network net-9", "\nNothing was changed."}},
+		{"the apply fails", func(f *fakeServer) {
+			f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.changes[p.Namespace+"/"+p.Name][0].State = v1alpha1.ChangeFailed
+				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
+			}
+		}, false, []string{before, "Apply incomplete"}},
+		{"somebody else approves", func(f *fakeServer) { f.denied = []string{"approve plans"} }, true,
+			[]string{"keeps its lifecycle.import, because plan \"import-x7k2d\" needs it", "\n  kubectl hykube discard import-x7k2d -n default" + undo}},
+		{"a policy refuses the plan", func(f *fakeServer) {
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				p.Status.Policies = []v1alpha1.PlanPolicyResult{{Rule: "no", Effect: v1alpha1.PolicyDeny}}
+				return imports(p)
+			}
+		}, true, []string{"keeps its lifecycle.import", undo, "No infrastructure was changed"}},
+		{"the write cannot be taken back", func(f *fakeServer) {
+			f.planning = failed(f)
+			patches := 0
+			f.refuse = func(r *http.Request) *metav1.Status {
+				if r.Method != http.MethodPatch {
+					return nil
+				}
+				if patches++; patches == 1 {
+					return nil
+				}
+				return status(500, metav1.StatusReasonInternalError, "the disk is full")
+			}
+		}, true, []string{"the disk is full", "keeps its lifecycle.import: ", undo, "No infrastructure was changed"}},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.planning = imports
+			tc.fails(f)
+			network(f, "main", func(o map[string]any) {
+				delete(o, "status")
+				o["lifecycle"] = map[string]any{"preventDestroy": true}
+			})
+			out, errOut, code := f.run("import", "sim-network/main", "net-9", "--auto-approve")
+			for _, want := range tc.says {
+				if !strings.Contains(out+errOut, want) {
+					t.Errorf("missing %q in:\n%s\n%s", want, out, errOut)
+				}
+			}
+			if tc.stays && strings.Contains(errOut, "Nothing was changed") {
+				t.Errorf("the import stays:\n%s", errOut)
+			}
+			want := map[string]any{"preventDestroy": true}
+			if tc.stays {
+				want = imported("net-9")
+			}
+			if d := cmp.Diff(any(want), f.object("main")["lifecycle"]); d != "" || code == ExitDone {
+				t.Errorf("code %d, lifecycle (-want +got):\n%s", code, d)
 			}
 		})
 	}

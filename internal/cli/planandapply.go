@@ -48,6 +48,8 @@ type planAndApply struct {
 	waitTimeout, waited time.Duration
 	// awaited holds the plans that the command waited for, and own those that it made.
 	awaited, own map[types.UID]bool
+	// made holds the plans that the command made last.
+	made []*v1alpha1.Plan
 	// yes holds the namespaces and contents of plans to which the user said yes.
 	yes map[[2]string]bool
 }
@@ -99,6 +101,7 @@ type wanted struct {
 // plan creates plans and waits for their changes.
 func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Plan, error) {
 	plans := make([]*v1alpha1.Plan, len(want))
+	j.made = nil
 	for i, w := range want {
 		p, err := j.createPlan(ctx, w.namespace, w.base, w.spec)
 		if err != nil {
@@ -107,7 +110,7 @@ func (j *planAndApply) plan(ctx context.Context, want []wanted) ([]*v1alpha1.Pla
 		if j.own == nil {
 			j.own = map[types.UID]bool{}
 		}
-		plans[i], j.own[p.UID] = p, true
+		plans[i], j.own[p.UID], j.made = p, true, append(j.made, p)
 	}
 	return plans, j.awaitAll(ctx, plans)
 }

@@ -302,24 +302,19 @@ func TestHintAfterAFailedCreate(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
 		change v1alpha1.PlanChange
-		state  bool // the object shows infrastructure
 		want   string
 	}{
-		{"a create", v1alpha1.PlanChange{Action: v1alpha1.ActionCreate}, false, check},
-		{"a create that left a state", v1alpha1.PlanChange{Action: v1alpha1.ActionCreate}, true, ""},
-		{"an update", v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate}, false, ""},
-		{"the create of a replacement", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, HalfDone: true}, false, check},
-		{"the destroy of a replacement", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace}, false, ""},
-		{"the create before the destroy", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, CreateBeforeDestroy: true}, true, second},
-		{"the destroy after the create", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, CreateBeforeDestroy: true, HalfDone: true}, false, ""},
+		{"a create", v1alpha1.PlanChange{Action: v1alpha1.ActionCreate, MayExist: true}, check},
+		{"a create that was not called, or left a state", v1alpha1.PlanChange{Action: v1alpha1.ActionCreate}, ""},
+		{"an update", v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate}, ""},
+		{"the create of a replacement", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, HalfDone: true, MayExist: true}, check},
+		{"the destroy of a replacement", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace}, ""},
+		{"the create before the destroy", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, CreateBeforeDestroy: true, MayExist: true}, second},
+		{"the destroy after the create", v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, CreateBeforeDestroy: true, HalfDone: true}, ""},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFakeServer(t)
-			network(f, "main", func(o map[string]any) {
-				if !tc.state {
-					delete(o, "status")
-				}
-			})
+			network(f, "main", func(o map[string]any) { delete(o, "status") })
 			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
 				named := p.DeepCopy()
 				named.Spec.Targets = []string{"sim_network.main"}
@@ -331,7 +326,7 @@ func TestHintAfterAFailedCreate(t *testing.T) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				c := &f.changes[p.Namespace+"/"+p.Name][0]
-				c.HalfDone, c.State, c.Message = tc.change.HalfDone, v1alpha1.ChangeFailed, "EOF"
+				c.HalfDone, c.MayExist, c.State, c.Message = tc.change.HalfDone, tc.change.MayExist, v1alpha1.ChangeFailed, "EOF"
 				p.Status.Progress = &v1alpha1.PlanProgress{Total: 1, Failed: 1}
 				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
 			}

@@ -29,7 +29,7 @@ func planAnew(p *v1alpha1.Plan) string {
 type outcome struct {
 	blocked, destroyed, created, skipped, stale, unknown []string
 	made, failed                                         int
-	// notCreated holds the changes whose create failed without a recorded state.
+	// notCreated holds the changes whose create was called and failed without a state.
 	notCreated []*v1alpha1.PlanChange
 }
 
@@ -46,7 +46,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	for _, i := range slices.Sorted(maps.Keys(how.changes)) {
 		c := how.changes[i]
 		s.addOutcome(&o, c, ready(p))
-		if createFailed(c) && (replacesFirst(c) || !s.hasState(ctx, c)) {
+		if c.State == v1alpha1.ChangeFailed && c.MayExist {
 			o.notCreated = append(o.notCreated, c)
 		}
 	}
@@ -178,27 +178,9 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 	return silent(code)
 }
 
-// createFailed reports whether a create failed, or the create half of a replace.
-func createFailed(c *v1alpha1.PlanChange) bool {
-	if c.State != v1alpha1.ChangeFailed {
-		return false
-	}
-	return c.Action == v1alpha1.ActionCreate || c.Action == v1alpha1.ActionReplace && (c.Forget || diff.HalfDone(c) != c.CreateBeforeDestroy)
-}
-
 // replacesFirst reports whether a change creates the new instance while its object still shows the old one.
 func replacesFirst(c *v1alpha1.PlanChange) bool {
 	return c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy
-}
-
-// hasState reports whether the object of a change shows infrastructure, because the failed create recorded a state.
-func (s *session) hasState(ctx context.Context, c *v1alpha1.PlanChange) bool {
-	gvr, _, err := s.mapping(schema.FromAPIVersionAndKind(c.Object.APIVersion, c.Object.Kind))
-	if err != nil {
-		return false // it only decides about a hint
-	}
-	u, err := s.resource(gvr, c.Object.Namespace).Get(ctx, c.Object.Name, metav1.GetOptions{})
-	return err == nil && managed(u)
 }
 
 // afterFailedCreate returns what to check after failed creates, or "" if there are none. A provider's error does not

@@ -37,6 +37,7 @@ var planHash = maphash.MakeSeed()
 type progress struct {
 	State       v1alpha1.ChangeState  `json:"state,omitempty"`
 	HalfDone    bool                  `json:"halfDone,omitempty"`
+	MayExist    bool                  `json:"mayExist,omitempty"`
 	Held        bool                  `json:"held,omitempty"`
 	Message     string                `json:"message,omitempty"`
 	Diagnostics []v1alpha1.Diagnostic `json:"diagnostics,omitempty"`
@@ -46,11 +47,11 @@ type progress struct {
 }
 
 func (c *Change) progress() progress {
-	return progress{c.State, c.HalfDone, c.Held, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes}
+	return progress{c.State, c.HalfDone, c.MayExist, c.Held, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes}
 }
 
 func (c *Change) setProgress(p progress) {
-	c.State, c.HalfDone, c.Held, c.Message = p.State, p.HalfDone, p.Held, p.Message
+	c.State, c.HalfDone, c.MayExist, c.Held, c.Message = p.State, p.HalfDone, p.MayExist, p.Held, p.Message
 	c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes = p.Diagnostics, p.StartedAt, p.FinishedAt, p.Hashes
 }
 

@@ -991,6 +991,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"mayExist": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the provider was called to create the resource, and failed without a state. The resource may exist nevertheless.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Reason in one line, if the change failed, was skipped or is stale.",
