@@ -65,12 +65,27 @@ func changeCause(c *v1alpha1.PlanChange) (shape, text string) {
 			return unseen(b, a)
 		}
 	}
+	// Drift comes first, so that the text does not leave it out.
+	slices.SortStableFunc(paths, func(x, y string) int { return cmp.Compare(b2i(!drifted(c, x)), b2i(!drifted(c, y))) })
 	values := make([]string, len(paths))
 	for i, p := range paths {
 		values[i] = arrow(p, lookup(b, p), lookup(a, p))
 		paths[i] = Clean(p, false)
+		if drifted(c, p) {
+			values[i], paths[i] = values[i]+" (drifted)", paths[i]+" (drifted)"
+		}
 	}
 	return few(paths), few(values)
+}
+
+// drifted reports whether the attribute at a path, or a part of it, changed outside of Hykube.
+func drifted(c *v1alpha1.PlanChange, path string) bool {
+	within := func(part, whole string) bool {
+		rest, ok := strings.CutPrefix(part, whole)
+		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
+	}
+	// A refresh shows nothing but drift.
+	return c.Action != v1alpha1.ActionRead && slices.ContainsFunc(c.Drift, func(d string) bool { return within(d, path) || within(path, d) })
 }
 
 // ReplaceCause returns why a change replaces or destroys its resource: all attributes that force the replacement, or
