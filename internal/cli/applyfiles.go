@@ -139,7 +139,7 @@ func (a *fileApply) speculate(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := sp.discard(ctx); err != nil {
+		if err := errors.Join(sp.discard(ctx), sp.refuseConflicts()); err != nil {
 			return err
 		}
 		if round++; round > rounds {
@@ -158,6 +158,11 @@ func (a *fileApply) recordFirst(ctx context.Context, needs []prerequisite) error
 	for i, n := range needs {
 		ms[i] = n.manifest
 		names = append(names, fmt.Sprintf("%s %q", n.object.GetKind(), n.object.GetName()))
+	}
+	for _, n := range needs {
+		if n.why != missing { // the question names the missing ones
+			fmt.Fprintf(a.Out, "%s %q %s\n", n.object.GetKind(), n.object.GetName(), n.why)
+		}
 	}
 	if !a.autoApprove {
 		ask := *a.planAndApply

@@ -47,7 +47,7 @@ func (sp *speculation) conflicts() []string {
 		return nil
 	}
 	var lines []string
-	for i, m := range sp.ms {
+	for i, m := range sp.ms[:min(len(sp.ms), len(sp.results))] { // without results, prerequisites are missing
 		var causes []metav1.StatusCause // one for each manager
 		for _, c := range sp.results[i].Conflicts {
 			if n := len(causes); n > 0 && causes[n-1].Message == c.Message {

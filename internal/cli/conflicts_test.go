@@ -91,3 +91,33 @@ func TestApplyNamesThePlanThatStays(t *testing.T) {
 		t.Errorf("code %d: %s\n%s", code, errOut, out)
 	}
 }
+
+// A changed Provider is recorded before planning. What changes in it, and a conflict, come before the question.
+func TestChangedProvider(t *testing.T) {
+	const question = "No plan can be made before these are recorded"
+	for _, tc := range []struct {
+		reason string
+		owned  map[string][]metav1.StatusCause
+		asks   bool
+		want   string
+	}{
+		{"its version changes", nil, true, "Provider \"sim\" would change: spec.version: \">= 1.0\" -> \">= 2.0\"\n"},
+		{"another manager owns the version", map[string][]metav1.StatusCause{"sim": {{Type: metav1.CauseTypeFieldManagerConflict, Message: `conflict with "kubectl-edit"`, Field: ".spec.version"}}},
+			false, `Provider "sim": conflict with "kubectl-edit": .spec.version`},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.owned = tc.owned
+			f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "hykube.io/v1alpha1", "kind": "Provider", "metadata": map[string]any{"name": "sim", "generation": int64(1)},
+				"spec": map[string]any{"source": "hykube/sim", "version": ">= 1.0"}, "status": map[string]any{"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True", "reason": "Installed"}}}}}, "providers")
+			file := write(t, "apiVersion: hykube.io/v1alpha1\nkind: Provider\nmetadata: {name: sim}\nspec: {source: hykube/sim, version: \">= 2.0\"}\n")
+			out, errOut, code := f.runIn(asking, "no\n", "apply", "-f", file)
+			if code != ExitError || !strings.Contains(out+errOut, tc.want) || strings.Contains(errOut, question) != tc.asks || len(f.writes()) > 0 {
+				t.Errorf("code %d, writes %v:\n%s\n%s", code, f.writes(), out, errOut)
+			}
+			if _, errOut, _ := f.run("plan", "-f", file); !strings.Contains(errOut, `"version":">= 2.0"`) {
+				t.Errorf("no command to copy:\n%s", errOut)
+			}
+		})
+	}
+}

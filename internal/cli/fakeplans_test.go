@@ -155,6 +155,9 @@ func (f *fakeServer) upload(w http.ResponseWriter, r *http.Request, p *v1alpha1.
 		if _, ok := u.Object["data"]; ok && result.Outcome != v1alpha1.ObjectUnchanged {
 			result.Keys = []string{"password"}
 		}
+		if old := f.objects[u.GetAPIVersion()+"/providers//"+u.GetName()]; old != nil && u.GetKind() == "Provider" && result.Outcome == v1alpha1.ObjectConfigured {
+			result.Keys = []string{"spec.version"}
+		}
 		result.Conflicts = f.owned[u.GetName()]
 		if why := f.refusing[u.GetName()]; why != nil {
 			result, refused = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: why}, true

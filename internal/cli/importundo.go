@@ -73,16 +73,12 @@ func importFields(u *unstructured.Unstructured) ([]byte, error) {
 }
 
 // command returns the kubectl command that reverts the write of import.
-func (w *importWritten) command() (string, error) {
+func (w *importWritten) command() string {
 	name, ns := w.kind.long(w.object.GetName()), shellWord(w.object.GetNamespace())
 	if w.undo == nil {
-		return fmt.Sprintf("kubectl delete %s -n %s --wait=false", name, ns), nil
+		return fmt.Sprintf("kubectl delete %s -n %s --wait=false", name, ns)
 	}
-	patch, err := json.Marshal(w.undo)
-	if err != nil {
-		return "", fmt.Errorf("encode patch: %w", err)
-	}
-	return fmt.Sprintf("kubectl patch %s -n %s --type merge -p %s", name, ns, shellWord(string(patch))), nil
+	return fmt.Sprintf("kubectl patch %s -n %s --type merge -p %s", name, ns, shellWord(compactJSON(w.undo)))
 }
 
 // errChangedMeanwhile is the error if the spec or lifecycle of an object differs from the command's write.
@@ -106,12 +102,8 @@ func (o *importOptions) settle(ctx context.Context, err error) error {
 		if now.Status.Approval != nil || !planned(now) {
 			verb = "cancel"
 		}
-		command, cerr := w.command()
-		if cerr != nil {
-			return cerr
-		}
 		fmt.Fprintf(o.ErrOut, "%s %s, because plan %q needs it. To take back the import:\n  kubectl hykube %s %s -n %s\n  %s\n",
-			name, what, p.Name, verb, p.Name, p.Namespace, command)
+			name, what, p.Name, verb, p.Name, p.Namespace, w.command())
 		return notNothing(err)
 	}
 	now, readErr := o.resource(w.kind.gvr, w.object.GetNamespace()).Get(ctx, w.object.GetName(), metav1.GetOptions{})
@@ -142,15 +134,11 @@ func (o *importOptions) undo(ctx context.Context) error {
 		return nil
 	}
 	if err != nil {
-		command, cerr := w.command()
-		if cerr != nil {
-			return cerr
-		}
 		what := "keeps its lifecycle.import"
 		if w.undo == nil {
 			what = "stays recorded"
 		}
-		return fmt.Errorf("%s %s: %w\nTo take back the import:\n  %s", name, what, explain(err, o.server()), command)
+		return fmt.Errorf("%s %s: %w\nTo take back the import:\n  %s", name, what, explain(err, o.server()), w.command())
 	}
 	if w.undo == nil {
 		fmt.Fprintln(o.Out, name+" deleted, because this command created it")

@@ -71,3 +71,15 @@ func jsonMap(v any) (map[string]any, error) {
 	}
 	return out, nil
 }
+
+// compactJSON returns a value that came from JSON or YAML as one line, for messages and commands to copy. It escapes no
+// characters for HTML.
+func compactJSON(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSpace(b.String())
+}

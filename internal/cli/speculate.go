@@ -11,9 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -43,19 +41,13 @@ type speculation struct {
 	plans  []*v1alpha1.Plan
 }
 
-// prerequisite is an object that must be recorded before planning.
-type prerequisite struct {
-	manifest
-	why string
-}
-
 // speculate reads the files and makes speculative plans of them. If there are prerequisites, it returns only these. The
 // caller must call discard to delete the plans.
 func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags, set *applySet, want func([]recorded) []wanted) (*speculation, []prerequisite, error) {
 	sp := &speculation{session: s, set: set, rec: &recorder{session: s, force: files.force, timeout: files.timeout, installed: map[string]bool{}}, ms: ms}
-	missing, err := sp.missing(ctx)
-	if err != nil || len(missing) > 0 {
-		return sp, missing, err
+	needs, err := sp.missing(ctx)
+	if err != nil || len(needs) > 0 {
+		return sp, needs, err
 	}
 	if err := sp.prepare(ctx); err != nil {
 		return sp, nil, err
@@ -76,7 +68,7 @@ func (s *session) speculate(ctx context.Context, ms []manifest, files *fileFlags
 	if err := sp.untilInterrupted(ctx, sp.upload); err != nil {
 		return sp, nil, errors.Join(err, sp.discard(ctx))
 	}
-	return sp, sp.outdated(), nil
+	return sp, sp.outdated(ctx), nil
 }
 
 // untilInterrupted calls do with a context that Ctrl-C cancels.
@@ -97,73 +89,6 @@ func (s *session) untilInterrupted(ctx context.Context, do func(context.Context)
 		return errors.New("interrupted; nothing was recorded")
 	}
 	return err
-}
-
-// missing returns the namespaces and providers of the files that do not exist. It waits for providers that are being
-// installed.
-func (sp *speculation) missing(ctx context.Context) ([]prerequisite, error) {
-	var out []prerequisite
-	var providers []manifest
-	for _, m := range sp.ms {
-		gvk := m.object.GroupVersionKind()
-		gk := gvk.GroupKind()
-		if gk.Kind != "Namespace" && gk != v1alpha1.Kind("Provider") {
-			continue
-		}
-		gvr, _, err := sp.mapping(gvk)
-		if err != nil {
-			return nil, sp.rec.unknownKind(ctx, m, err)
-		}
-		_, err = sp.resource(gvr, "").Get(ctx, m.object.GetName(), metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			if err := sp.refusal(ctx, m); err != nil {
-				return nil, err
-			}
-			out = append(out, prerequisite{m, "does not exist"})
-		case apierrors.IsForbidden(err): // without the right to read, assume that it exists
-		case err != nil:
-			return nil, fmt.Errorf("%s: get %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, sp.server()))
-		case gk == v1alpha1.Kind("Provider"):
-			providers = append(providers, m)
-		}
-	}
-	if len(out) > 0 {
-		return out, nil
-	}
-	return nil, sp.rec.awaitProviders(ctx, providers)
-}
-
-// refusal returns the error with which the server would refuse to create a prerequisite, as a dry run shows it. It returns
-// nil if the server would create it, and for a missing right: then another user can record it.
-func (sp *speculation) refusal(ctx context.Context, m manifest) error {
-	m.object = m.object.DeepCopy()
-	gvr, _, err := sp.rec.prepare(ctx, m)
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(m.object)
-	if err != nil {
-		return fmt.Errorf("%s: encode %s %q: %w", m.where(), m.object.GetKind(), m.object.GetName(), err)
-	}
-	_, err = sp.resource(gvr, "").Patch(ctx, m.object.GetName(), types.ApplyPatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict, DryRun: []string{metav1.DryRunAll}})
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
-		return fmt.Errorf("%w\nNothing was recorded", sp.rec.refused(m, "", err))
-	}
-	return nil
-}
-
-// outdated returns the providers that the files change, because their kinds may change, too.
-func (sp *speculation) outdated() []prerequisite {
-	var out []prerequisite
-	for i, m := range sp.ms {
-		if m.object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Provider") && sp.results[i].Outcome == v1alpha1.ObjectConfigured &&
-			slices.ContainsFunc(sp.results[i].Keys, func(key string) bool { return strings.HasPrefix(key, "spec.") }) {
-			out = append(out, prerequisite{m, "would change: " + strings.Join(sp.results[i].Keys, ", ")})
-		}
-	}
-	return out
 }
 
 // prepare prepares the objects for recording.
@@ -447,26 +372,6 @@ func (sp *speculation) list() {
 	fmt.Fprintln(sp.Out, sp.style.Bold(head))
 	fmt.Fprintln(sp.Out, strings.Join(cut(lines, listedChanges, "  … and %d more"), "\n"))
 	fmt.Fprintln(sp.Out)
-}
-
-// needed returns the error for files that need prerequisites.
-func (s *session) needed(ps []prerequisite) error {
-	var b strings.Builder
-	b.WriteString("these files cannot be planned yet:\n")
-	for _, p := range ps {
-		fmt.Fprintf(&b, "  %s: %s %q %s\n", p.where(), p.object.GetKind(), p.object.GetName(), p.why)
-	}
-	b.WriteString("Record these first, or run `kubectl hykube apply -f`, which asks whether to record them:\n")
-	for _, p := range ps {
-		if p.object.GetKind() == "Namespace" {
-			fmt.Fprintf(&b, "  kubectl create namespace %s\n", p.object.GetName())
-			continue
-		}
-		raw, _ := json.Marshal(p.object) // the object came from YAML, so encoding cannot fail
-		fmt.Fprintf(&b, "  kubectl apply --server-side -f - <<'EOF'\n%s\nEOF\n  kubectl wait --for=condition=Ready --timeout=5m provider/%s\n", raw, p.object.GetName())
-	}
-	b.WriteString("Nothing was recorded")
-	return errors.New(b.String())
 }
 
 // overwrites returns the error for an object that changed after the plan was shown and that recording would change
