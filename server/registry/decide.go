@@ -31,8 +31,8 @@ type decisionREST struct {
 	subresource
 	plans   *genericregistry.Store
 	mayRead ReaderFunc
-	// decide changes the stored plan p according to the plan in the request.
-	decide func(ctx context.Context, p, sent *v1alpha1.Plan) error
+	// decide changes the stored plan p according to the plan in the request. dry is true for a dry run.
+	decide func(ctx context.Context, p, sent *v1alpha1.Plan, dry bool) error
 }
 
 var _ rest.Patcher = (*decisionREST)(nil)
@@ -46,7 +46,7 @@ func (r *decisionREST) Update(ctx context.Context, name string, info rest.Update
 	info = rest.WrapUpdatedObjectInfo(info, func(ctx context.Context, obj, old runtime.Object) (runtime.Object, error) {
 		sent, p := obj.(*v1alpha1.Plan), old.(*v1alpha1.Plan).DeepCopy()
 		p.ManagedFields = sent.ManagedFields
-		return p, r.decide(ctx, p, sent)
+		return p, r.decide(ctx, p, sent, len(opts.DryRun) > 0)
 	})
 	obj, created, err := updateWhole(ctx, r.plans, name, info, create, update, opts)
 	obj, err = r.mayRead.response(ctx, obj, err)
@@ -62,9 +62,15 @@ func updateWhole(ctx context.Context, plans *genericregistry.Store, name string,
 
 // approve serves the subresource "approval": it records the decision in status.approval of the request. A decision
 // applies to the digest of the changes that the user has read.
-func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan) error {
+func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan, dry bool) error {
 	if err := mayApprove(ctx, c.Authorizer, p, "ask a user who has it"); err != nil {
 		return err
+	}
+	if errs := validateApproval(sent.Status.Approval); len(errs) > 0 {
+		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
+	}
+	if !dry { // a dry run decides nothing
+		annotateDecision(ctx, p, sent.Status.Approval)
 	}
 	return decide(ctx, p, sent.Status.Approval, c.Verify, c.mayMake, c.Judge, metav1.Now())
 }
@@ -99,10 +105,6 @@ type mayMakeFunc func(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Plan
 // decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,
 // unless the approval is partial.
 func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, mayMake mayMakeFunc, judge JudgeFunc, now metav1.Time) error {
-	if errs := validateApproval(sent); len(errs) > 0 {
-		return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, errs)
-	}
-	annotateDecision(ctx, p, sent)
 	if repeats(sent, p.Status.Approval) {
 		return nil // as after a lost response
 	}
@@ -315,7 +317,7 @@ func nameOf(who *v1alpha1.Identity) string {
 }
 
 // cancel serves the subresource "cancel": the plan starts no further change. It ignores the request body.
-func cancel(ctx context.Context, p, _ *v1alpha1.Plan) error {
+func cancel(ctx context.Context, p, _ *v1alpha1.Plan, _ bool) error {
 	switch {
 	case p.Status.Cancel != nil:
 		return nil // already cancelled

@@ -22,6 +22,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 const (
@@ -56,7 +57,10 @@ func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceRE
 		},
 		warn: func(ctx context.Context, pc *v1alpha1.ProviderConfig) []string {
 			block, exists := schemaOf(ctx, c, providers, pc)
-			return warnProviderConfig(ctx, pc, exists, block)
+			if !exists {
+				return []string{noProvider(pc.Spec.Provider, providerNames(ctx, providers))}
+			}
+			return warnProviderConfig(ctx, pc, block)
 		},
 	}
 	store, statusREST, err := newStore(c, "providerconfig", new(v1alpha1.ProviderConfig), new(v1alpha1.ProviderConfigList), strategy, providerConfigTable)
@@ -80,13 +84,32 @@ func schemaOf(ctx context.Context, c Config, providers *genericregistry.Store, p
 	return c.ConfigBlock(pc.Spec.Provider), true
 }
 
-// warnProviderConfig warns of a Provider that does not exist, of arguments that cannot be checked yet, and of values that
-// the provider does not accept. None is an error, because the Provider, or another version of it, may come later. block is
-// nil if the schema of the provider is not known.
-func warnProviderConfig(ctx context.Context, pc *v1alpha1.ProviderConfig, exists bool, block *schema.Block) []string {
-	if !exists {
-		return []string{fmt.Sprintf("spec.provider: there is no Provider %q yet", pc.Spec.Provider)}
+// noProvider warns of a Provider that does not exist. It is no error, because the Provider may come later.
+func noProvider(name string, known []string) string {
+	text := fmt.Sprintf("spec.provider: there is no Provider %q yet", name)
+	if near := suggest.Nearest(name, known); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
 	}
+	return text
+}
+
+// providerNames returns the names of all Providers, which every user sees as API groups.
+func providerNames(ctx context.Context, providers *genericregistry.Store) []string {
+	list, err := providers.List(request.WithNamespace(ctx, metav1.NamespaceNone), nil)
+	if err != nil {
+		return nil // the names only improve a warning
+	}
+	var out []string
+	for _, p := range list.(*v1alpha1.ProviderList).Items {
+		out = append(out, p.Name)
+	}
+	return out
+}
+
+// warnProviderConfig warns of arguments that cannot be checked yet, and of values that the provider does not accept. None
+// is an error, because another version of the provider may come later. block is nil if the schema of the provider is not
+// known.
+func warnProviderConfig(ctx context.Context, pc *v1alpha1.ProviderConfig, block *schema.Block) []string {
 	if args, err := configArguments(pc.Spec.Config); err == nil && block == nil && len(args)+len(pc.Spec.SecretRefs) > 0 {
 		return []string{fmt.Sprintf("spec.config: the Provider %q is not ready, so the server checks the arguments later", pc.Spec.Provider)}
 	}
@@ -156,7 +179,11 @@ func validateProviderConfig(pc *v1alpha1.ProviderConfig) field.ErrorList {
 }
 
 func validateProviderConfigUpdate(pc, old *v1alpha1.ProviderConfig) field.ErrorList {
-	return apivalidation.ValidateImmutableField(pc.Spec.Provider, old.Spec.Provider, field.NewPath("spec", "provider"))
+	if pc.Spec.Provider == old.Spec.Provider {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "provider"), pc.Spec.Provider,
+		fmt.Sprintf("field is immutable: it is %q; to use another provider, delete the ProviderConfig and create it anew", old.Spec.Provider))}
 }
 
 // configArguments decodes the arguments. It does not check their types, which depend on the provider.

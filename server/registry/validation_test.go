@@ -160,21 +160,40 @@ func TestProviderConfigWarnings(t *testing.T) {
 	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "region", Type: cty.String, Optional: true}}}
 	for reason, test := range map[string]struct {
 		config string
-		exists bool
 		block  *schema.Block
 		want   string
 	}{
-		"no such Provider":               {`{}`, false, nil, `spec.provider: there is no Provider "sim" yet`},
-		"a Provider that is not ready":   {`{"regoin":"eu"}`, true, nil, `spec.config: the Provider "sim" is not ready, so the server checks the arguments later`},
-		"no arguments":                   {`{}`, true, nil, ""},
-		"arguments that it accepts":      {`{"region":"eu"}`, true, block, ""},
-		"an argument of the wrong shape": {`{"region":{"a":1}}`, true, block, "spec.config.region: "},
+		"a Provider that is not ready":   {`{"regoin":"eu"}`, nil, `spec.config: the Provider "sim" is not ready, so the server checks the arguments later`},
+		"no arguments":                   {`{}`, nil, ""},
+		"arguments that it accepts":      {`{"region":"eu"}`, block, ""},
+		"an argument of the wrong shape": {`{"region":{"a":1}}`, block, "spec.config.region: "},
 	} {
 		pc := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "sim", Config: &runtime.RawExtension{Raw: []byte(test.config)}}}
-		got := strings.Join(warnProviderConfig(t.Context(), pc, test.exists, test.block), "; ")
+		got := strings.Join(warnProviderConfig(t.Context(), pc, test.block), "; ")
 		if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s: %q, want %q", reason, got, test.want)
 		}
+	}
+}
+
+// TestProviderOfAConfig names a Provider that does not exist, and then another one.
+func TestProviderOfAConfig(t *testing.T) {
+	for name, want := range map[string]string{
+		"amazon": `spec.provider: there is no Provider "amazon" yet`,
+		"simm":   `spec.provider: there is no Provider "simm" yet; did you mean "sim"?`,
+	} {
+		if got := noProvider(name, []string{"random", "sim"}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	with := func(provider string) *v1alpha1.ProviderConfig {
+		return &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: provider}}
+	}
+	if errs := validateProviderConfigUpdate(with("sim"), with("sim")); len(errs) > 0 {
+		t.Error(errs)
+	}
+	if errs := validateProviderConfigUpdate(with("sim"), with("simm")); len(errs) != 1 || !strings.Contains(errs[0].Error(), `it is "simm"; to use another provider, delete the ProviderConfig and create it anew`) {
+		t.Error(errs)
 	}
 }
 
