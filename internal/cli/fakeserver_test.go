@@ -69,6 +69,8 @@ type fakeServer struct {
 	movedSince *metav1.Status
 	// refuse answers a request with an error before anything else looks at it.
 	refuse func(r *http.Request) *metav1.Status
+	// disconnect closes all connections.
+	disconnect func()
 }
 
 func newFakeServer(t *testing.T) *fakeServer {
@@ -81,7 +83,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 		srv.CloseClientConnections()
 		srv.Close()
 	})
-	f.url = srv.URL
+	f.url, f.disconnect = srv.URL, srv.CloseClientConnections
 	return f
 }
 

@@ -55,52 +55,6 @@ type ending struct {
 // errDetached is the error if the user stops watching a plan that continues.
 var errDetached = fmt.Errorf("detached")
 
-// watching holds the callbacks of a watch. A nil callback does nothing.
-type watching struct {
-	// seen is called with the plan at first and after each change. The watch ends if it returns true.
-	seen func(*v1alpha1.Plan) (end bool, err error)
-	// tick is called ten times per second.
-	tick func() error
-	// interrupted is called after a Ctrl-C; again receives further ones. The watch ends if it returns an error.
-	interrupted func(again <-chan struct{}) error
-}
-
-// watch watches a plan until a callback ends the watch.
-func (s *session) watch(ctx context.Context, plan *v1alpha1.Plan, w watching) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	stop, done := s.interrupts()
-	defer done()
-	events := s.watchPlan(ctx, plan)
-	for {
-		select {
-		case e, ok := <-events:
-			if !ok {
-				return ctx.Err()
-			}
-			if e.err != nil {
-				return e.err
-			}
-			if end, err := w.seen(e.plan); end || err != nil {
-				return err
-			}
-		case <-tick.C:
-			if w.tick == nil {
-				continue
-			}
-			if err := w.tick(); err != nil {
-				return err
-			}
-		case <-stop:
-			if err := w.interrupted(stop); err != nil {
-				return err
-			}
-		}
-	}
-}
-
 // interruptedError is the error if Ctrl-C ends the wait for a plan, which the server continues to make.
 type interruptedError struct{ plan *v1alpha1.Plan }
 
@@ -118,6 +72,7 @@ func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alp
 		}
 	}()
 	err := s.watch(ctx, plan, watching{
+		block: b,
 		seen: func(p *v1alpha1.Plan) (bool, error) {
 			plan = p
 			return planned(p), nil
@@ -147,6 +102,7 @@ func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Pl
 	}
 	var end *ending
 	err := s.watch(ctx, plan, watching{
+		block: f.block,
 		seen: func(p *v1alpha1.Plan) (ended bool, err error) {
 			if f.plan = p; p.Ended() {
 				end, err = f.end(ctx)

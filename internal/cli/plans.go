@@ -164,12 +164,24 @@ type planWatcher struct {
 	version string
 	// broken is the start of the current loss of connection. It is zero while there is a connection.
 	broken time.Time
+	// connected receives false if the server does not answer for a while, and true when it answers again; nil if nobody
+	// listens. lost is true in between.
+	connected chan<- bool
+	lost      bool
 }
+
+// lostAfter is the time without a connection after which a command says so. A server that stops in order is back sooner.
+const lostAfter = time.Second
 
 // watchPlan sends the plan at first and after each change, until ctx ends. It restarts a broken watch, because the
 // server may restart while the plan continues.
 func (s *session) watchPlan(ctx context.Context, plan *v1alpha1.Plan) <-chan planEvent {
-	w := &planWatcher{session: s, plan: plan, out: make(chan planEvent), version: plan.ResourceVersion}
+	return s.watchConnection(ctx, plan, nil)
+}
+
+// watchConnection is watchPlan with a channel for the state of the connection.
+func (s *session) watchConnection(ctx context.Context, plan *v1alpha1.Plan, connected chan<- bool) <-chan planEvent {
+	w := &planWatcher{session: s, plan: plan, out: make(chan planEvent), version: plan.ResourceVersion, connected: connected}
 	go func() {
 		defer close(w.out)
 		w.send(ctx, planEvent{plan: plan})
@@ -200,7 +212,7 @@ func (w *planWatcher) watchOnce(ctx context.Context) error {
 	}, metav1.ParameterCodec).Watch(ctx)
 	switch {
 	case err == nil:
-		w.broken = time.Time{}
+		w.restored(ctx)
 		w.drain(ctx, events)
 		if time.Since(began) < time.Second {
 			pause(ctx, 100*time.Millisecond) // avoid a tight loop if the server closes the connection at once
@@ -212,8 +224,30 @@ func (w *planWatcher) watchOnce(ctx context.Context) error {
 		return fmt.Errorf("watch plan %q: %w", w.plan.Name, explain(err, w.server()))
 	case w.broken.IsZero():
 		w.broken = time.Now()
+	case time.Since(w.broken) > lostAfter && !w.lost:
+		w.lost = true
+		w.tell(ctx, false)
 	}
 	return w.read(ctx)
+}
+
+// restored notes that there is a connection.
+func (w *planWatcher) restored(ctx context.Context) {
+	w.broken = time.Time{}
+	if w.lost {
+		w.lost = false
+		w.tell(ctx, true)
+	}
+}
+
+func (w *planWatcher) tell(ctx context.Context, connected bool) {
+	if w.connected == nil {
+		return
+	}
+	select {
+	case w.connected <- connected:
+	case <-ctx.Done():
+	}
 }
 
 // drain sends the plans of a watch until it ends. It clears the version if the plan must be read again.
@@ -249,7 +283,8 @@ func (w *planWatcher) read(ctx context.Context) error {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("plan %q was deleted", w.plan.Name)
 	case err == nil:
-		w.version, w.broken = fresh.ResourceVersion, time.Time{}
+		w.version = fresh.ResourceVersion
+		w.restored(ctx)
 		w.send(ctx, planEvent{plan: fresh})
 	}
 	return nil
