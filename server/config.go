@@ -107,7 +107,9 @@ type Config struct {
 	// PlanHistoryLimit is the number of finished plans to keep per namespace. PlanHistoryAge is the time to keep them.
 	// 0 means no limit.
 	PlanHistoryLimit int
-	PlanHistoryAge   time.Duration
+	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no limit.
+	NamespacePlans int
+	PlanHistoryAge time.Duration
 	// Audit configures the audit log; nil disables it.
 	Audit  *genericoptions.AuditOptions
 	Logger *slog.Logger

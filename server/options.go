@@ -44,6 +44,7 @@ type Options struct {
 	TokenAuthFile        string
 	AuthenticationFile   string
 	PlanHistoryLimit     int
+	NamespacePlans       int
 	PlanHistoryAge       time.Duration
 	LogLevel             string
 	LogFormat            string
@@ -66,6 +67,7 @@ func NewOptions() *Options {
 		RecordLimit:          "8Mi",
 
 		PlanHistoryLimit: 100,
+		NamespacePlans:   4,
 		PlanHistoryAge:   30 * 24 * time.Hour,
 		LogLevel:         "info",
 		LogFormat:        "text",
@@ -100,6 +102,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.RecordLimit, "record-limit", o.RecordLimit, "Maximum size of one stored record, such as 8Mi: the state of a resource, or a planned change with its values before and after. The answer to a change is always stored.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, `File with tokens: lines of token,user,uid,"group1,group2". It is read again when it changes.`)
 	fs.StringVar(&o.AuthenticationFile, "authentication-config", o.AuthenticationFile, "File with a Kubernetes AuthenticationConfiguration, for OpenID Connect.")
+	fs.IntVar(&o.NamespacePlans, "concurrent-plans-per-namespace", o.NamespacePlans, "Number of plans of one namespace that the server makes at once; others wait. 0 means no limit. It does not limit applies.")
 	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
 	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge, "How long to keep a finished plan; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error.")
@@ -128,6 +131,9 @@ func (o *Options) Validate() error {
 	}
 	if o.AdminLifetime < leastAdminLifetime {
 		errs = append(errs, fmt.Errorf("use --admin-certificate-lifetime %s: write a duration of at least %s", o.AdminLifetime, leastAdminLifetime))
+	}
+	if o.NamespacePlans < 0 {
+		errs = append(errs, fmt.Errorf("use --concurrent-plans-per-namespace %d: write a number of plans, or 0 for no limit", o.NamespacePlans))
 	}
 	if o.PlanHistoryLimit < 0 {
 		errs = append(errs, fmt.Errorf("use --plan-history-limit %d: write a number of plans, or 0 to keep all", o.PlanHistoryLimit))
@@ -272,6 +278,7 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		TokenAuthFile:        o.TokenAuthFile,
 		AuthenticationFile:   o.AuthenticationFile,
 		PlanHistoryLimit:     o.PlanHistoryLimit,
+		NamespacePlans:       o.NamespacePlans,
 		PlanHistoryAge:       o.PlanHistoryAge,
 		Audit:                o.Audit,
 		Logger:               logger,

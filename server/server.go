@@ -145,6 +145,7 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		RecordLimit:          c.RecordLimit,
 		ProviderTrust:        c.ProviderTrust,
 		PlanHistoryLimit:     c.PlanHistoryLimit,
+		NamespacePlans:       c.NamespacePlans,
 		PlanHistoryAge:       c.PlanHistoryAge,
 		Loopback:             rest.CopyConfig(s.generic.LoopbackClientConfig),
 		KV:                   c.store.KV(),

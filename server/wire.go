@@ -57,7 +57,9 @@ type Components struct {
 	RecordLimit int
 	// PlanHistoryLimit and PlanHistoryAge limit the number and age of finished plans; 0 means no limit.
 	PlanHistoryLimit int
-	PlanHistoryAge   time.Duration
+	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no limit.
+	NamespacePlans int
+	PlanHistoryAge time.Duration
 	// Loopback is a client configuration for this server as system:apiserver. The server serves when Wiring.Run is
 	// called, not before.
 	Loopback *rest.Config

@@ -130,7 +130,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		return controller.Run(ctx, providers,
 			&controller.Configs{Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: configs, Pool: pool, Catalog: cat, Logger: logger},
 			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: led, Settle: settle, Logger: logger, Outdated: h.Kinds.Outdated(),
-				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}},
+				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans},
 			work,
 		)
 	}

@@ -35,8 +35,14 @@ func New(size int) *Slots {
 // NewProcessors returns slots for work that needs a processor, for a number of processors. If there are several, one of
 // them is always left to keys that hold no slot.
 func NewProcessors(processors int) *Slots {
-	s := New(max(processors, 2))
-	s.most = max(processors-1, 1)
+	return NewLimited(max(processors, 2), max(processors-1, 1))
+}
+
+// NewLimited returns a number of free slots, of which one key gets at most a given number. 0 means no other limit than
+// that of New.
+func NewLimited(size, most int) *Slots {
+	s := New(size)
+	s.most = most
 	return s
 }
 

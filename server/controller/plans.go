@@ -42,8 +42,11 @@ type Plans struct {
 	History History
 	// Outdated delivers the plans that writes of objects made stale. It may be nil.
 	Outdated <-chan kinds.Outdated
-	// MaxRunning is the maximum number of plans that are made or applied at once; 0 means 64.
+	// MaxRunning is the maximum number of plans that are made at once, and of those that are applied at once; 0 means 64.
 	MaxRunning int
+	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no other limit than
+	// MaxRunning.
+	NamespacePlans int
 
 	informer cache.SharedIndexInformer
 	queue    *queue[cache.ObjectName]
@@ -53,12 +56,12 @@ type Plans struct {
 	outdated   *queue[kinds.Outdated]
 
 	started time.Time
-	// running limits the plans that are made or applied at once.
-	running *fair.Slots
+	// making and applying limit the plans that are made or applied at once.
+	making, applying *fair.Slots
 
 	mu sync.Mutex
 	// slots holds the slots and requests of the plans that run or wait for that.
-	slots map[types.UID]*fair.Slot
+	slots map[types.UID]phaseSlot
 	// bindings holds the objects of waiting plans, by namespace.
 	bindings map[string]*bindings
 	// stages holds the last known stage of each plan.
@@ -72,7 +75,8 @@ type Plans struct {
 func (p *Plans) start() {
 	p.started = time.Now()
 	p.MaxRunning = cmp.Or(p.MaxRunning, maxRunning)
-	p.running, p.slots = fair.New(p.MaxRunning), map[types.UID]*fair.Slot{}
+	p.making, p.applying = fair.NewLimited(p.MaxRunning, p.NamespacePlans), fair.New(p.MaxRunning)
+	p.slots = map[types.UID]phaseSlot{}
 	p.begun, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
 	p.bindings, p.stages = map[string]*bindings{}, map[types.UID]stage{}
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
@@ -121,13 +125,13 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	case obj.Spec.Speculative && obj.Status.UploadedObjects == nil:
 		return p.awaitObjects(ctx, name, obj)
 	case planned == nil || planned.Reason == v1alpha1.ReasonPlanning:
-		if ok, err := p.admit(ctx, name, obj); !ok || err != nil {
+		if ok, err := p.admit(ctx, name, obj, p.making); !ok || err != nil {
 			return err
 		}
 		_, err := p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
 		return err
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
-		if ok, err := p.admit(ctx, name, obj); !ok || err != nil {
+		if ok, err := p.admit(ctx, name, obj, p.applying); !ok || err != nil {
 			return err
 		}
 		id, err := p.begin(ctx, obj, ref, ref.ApplyID(), workflows.ApplyName)

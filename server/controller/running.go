@@ -14,8 +14,15 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// maxRunning is the default maximum number of plans that are made or applied at once. The namespaces share it fairly.
+// maxRunning is the default maximum number of plans that are made at once, and of those that are applied at once. The
+// namespaces share both numbers fairly.
 const maxRunning = 64
+
+// phaseSlot is the slot of a plan, or its request for one, to be made or to be applied.
+type phaseSlot struct {
+	*fair.Slot
+	phase *fair.Slots
+}
 
 // runs reports whether a plan is being made or applied, or should be.
 func runs(obj *v1alpha1.Plan) bool {
@@ -24,29 +31,50 @@ func runs(obj *v1alpha1.Plan) bool {
 		meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved))
 }
 
-// admit reports whether a plan may run now. If not, it queues the plan and says so in its status. A plan that was
-// cancelled runs at once, because its run only ends it.
-func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan) (bool, error) {
-	p.mu.Lock()
-	slot := p.slots[obj.UID]
-	if slot == nil {
-		slot = p.running.Request(obj.Namespace)
-		p.slots[obj.UID] = slot
-		if !granted(slot) {
-			go p.requeue(ctx, name, slot)
-		}
-	}
-	p.mu.Unlock()
+// admit reports whether a plan may be made or applied now; phase has the slots for that. If not, it queues the plan and
+// says so in its status. A plan that was cancelled runs at once, because its run only ends it.
+func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan, phase *fair.Slots) (bool, error) {
+	slot := p.slotOf(ctx, name, obj, phase)
 	if granted(slot) || obj.Status.Cancel != nil {
 		return true, nil
 	}
 	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
 		if !granted(slot) && !s.Ended() {
 			condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonQueued,
-				fmt.Sprintf("Waiting for other plans. The server runs at most %d at once, and the namespaces share them.", p.MaxRunning))
+				p.describeLimit(phase))
 		}
 	})
 	return false, store.IgnoreGone(err)
+}
+
+// slotOf returns the slot of a plan for a phase, or its request for one. It releases the slot of an earlier phase.
+func (p *Plans) slotOf(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan, phase *fair.Slots) *fair.Slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	has := p.slots[obj.UID]
+	if has.phase == phase {
+		return has.Slot
+	}
+	if has.Slot != nil {
+		has.Release()
+	}
+	slot := phase.Request(obj.Namespace)
+	p.slots[obj.UID] = phaseSlot{slot, phase}
+	if !granted(slot) {
+		go p.requeue(ctx, name, slot)
+	}
+	return slot
+}
+
+// describeLimit returns the message of a plan that waits for a slot.
+func (p *Plans) describeLimit(phase *fair.Slots) string {
+	switch {
+	case phase == p.applying:
+		return fmt.Sprintf("Waiting for other plans. The server applies at most %d plans at once, and the namespaces share them.", p.MaxRunning)
+	case p.NamespacePlans == 0:
+		return fmt.Sprintf("Waiting for other plans. The server makes at most %d plans at once, and the namespaces share them.", p.MaxRunning)
+	}
+	return fmt.Sprintf("Waiting for other plans. The server makes at most %d plans at once, and %d of one namespace.", p.MaxRunning, p.NamespacePlans)
 }
 
 // requeue reconciles a plan again when it gets its slot.
@@ -71,10 +99,10 @@ func granted(slot *fair.Slot) bool {
 // leave releases the slot of a plan, or takes the plan from the queue.
 func (p *Plans) leave(plan types.UID) {
 	p.mu.Lock()
-	slot := p.slots[plan]
+	slot, ok := p.slots[plan]
 	delete(p.slots, plan)
 	p.mu.Unlock()
-	if slot != nil {
+	if ok {
 		slot.Release()
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"go.temporal.io/sdk/client"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -147,7 +148,46 @@ func TestACancelledPlanNeedsNoSlot(t *testing.T) {
 	if err := r.reconcile(t.Context(), cache.ObjectName{Namespace: "hog", Name: "a5"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.running.Waiting(); got != 1 {
+	if got := r.making.Waiting(); got != 1 {
 		t.Errorf("%d requests wait, want that of the cancelled plan alone", got)
 	}
+}
+
+// TestANamespaceMakesAFewPlansAtOnce starts plans of a namespace that never end. Only a few of them run, and the applies of its approved plans
+// do not count among these.
+func TestANamespaceMakesAFewPlansAtOnce(t *testing.T) {
+	r := newPlanRuns(t)
+	r.NamespacePlans = 2
+	r.start()
+	t.Cleanup(r.queue.work.ShutDown)
+	for _, name := range []string{"a1", "a2", "a3"} {
+		r.see("hog", name, nil)
+	}
+	if !r.started("a2") || r.started("a3") || r.reason("a3") != v1alpha1.ReasonQueued {
+		t.Errorf("runs %v, the third plan has the reason %q; want two runs and Queued", r.log.runs, r.reason("a3"))
+	}
+	for _, name := range []string{"b1", "b2", "b3"} {
+		r.see("hog", name, approved)
+		if want := fmt.Sprintf("apply.hog.%s.%s of hog", name, name); !slices.Contains(r.log.runs, want) {
+			t.Errorf("runs %v, want %s", r.log.runs, want)
+		}
+	}
+}
+
+// TestAnApplyLeavesRoomForPlans approves plans as soon as they are made. Their applies, which never end, keep no slot of a plan that is made.
+func TestAnApplyLeavesRoomForPlans(t *testing.T) {
+	r := newPlanRuns(t)
+	for _, name := range []string{"a1", "a2", "a3"} {
+		r.see("hog", name, nil)
+		r.see("hog", name, approved)
+	}
+	r.see("hog", "a4", nil)
+	if !r.started("a4") {
+		t.Errorf("runs %v: the applies keep the next plan from being made", r.log.runs)
+	}
+}
+
+func approved(s *v1alpha1.PlanStatus) {
+	condition.Set(&s.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+	condition.Set(&s.Conditions, 1, v1alpha1.ConditionApproved, true, v1alpha1.ReasonApproved, "")
 }

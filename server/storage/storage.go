@@ -140,7 +140,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		s.disk = disk{dir: cfg.DataDir, free: cfg.FreeBytes}
 	}
 	backend = newLists(backend, s.table)
-	s.backend = pausing{backend}
+	s.backend = pausing{backend, cfg.Endpoint == ""}
 	if s.watches, err = newWatches(dbctx, backend, cfg.Logger); err != nil {
 		return nil, cfg.failed(err)
 	}

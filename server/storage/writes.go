@@ -49,18 +49,27 @@ func (w fairWrites) Delete(ctx context.Context, key string, revision int64) (int
 	return w.Backend.Delete(ctx, key, revision)
 }
 
-// pausing gives a caller's slot of the processors back while the database works.
-type pausing struct{ server.Backend }
+// pausing gives a caller's slot of the processors back while it waits for the database.
+type pausing struct {
+	server.Backend
+	// local is true if the database is part of this process. It then computes a read here, so the caller keeps its slot. A
+	// write waits for others.
+	local bool
+}
 
 // Get implements server.Backend.
 func (p pausing) Get(ctx context.Context, key string, revision int64, keysOnly bool) (int64, *server.KeyValue, error) {
-	defer fair.Pause(ctx)()
+	if !p.local {
+		defer fair.Pause(ctx)()
+	}
 	return p.Backend.Get(ctx, key, revision, keysOnly)
 }
 
 // List implements server.Backend.
 func (p pausing) List(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (int64, []*server.KeyValue, error) {
-	defer fair.Pause(ctx)()
+	if !p.local {
+		defer fair.Pause(ctx)()
+	}
 	return p.Backend.List(ctx, key, end, limit, revision, keysOnly)
 }
 
