@@ -47,7 +47,7 @@ func main() {
 	flag.IntVar(&o.leaf, "leaf", 0, "measure only a plan of one changed resource among so many")
 	flag.IntVar(&o.hub, "hub", 0, "measure only a plan of one changed resource that so many refer to")
 	flag.StringVar(&o.schema, "schema", "", "a file with the output of `terraform providers schema -json` for -kinds; generated without it")
-	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 60 with -neighbour, else 20")
+	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 100 with -neighbour, else 20")
 	flag.StringVar(&o.profiles, "profiles", "", "with -neighbour: directory for a CPU profile and an execution trace of the server")
 	attack := flag.String("attack", "", "attack the server of a kubeconfig until the end of the input; -neighbour starts this itself")
 	flag.Parse()
@@ -88,7 +88,7 @@ func measure(ctx context.Context, o options) (err error) {
 		starts, idle, repeats = 5, time.Minute, 20
 	}
 	if o.neighbour && !o.short {
-		repeats = 60 // fewer would end before the hostile namespace has made a plan
+		repeats = 100 // fewer would end before the hostile namespace has made a plan
 	}
 	repeats = cmp.Or(o.repeats, repeats)
 	if o.neighbour {
