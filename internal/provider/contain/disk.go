@@ -78,7 +78,7 @@ func (p *Policy) Watch(s *Sandbox, group int, end func(reason string)) {
 // watchDisk checks the private directories until stop is closed.
 func (p *Policy) watchDisk(home string, stop <-chan struct{}) {
 	size, free := fileSystem(home)
-	limits := limitsFor(p.config, size)
+	limits, last := limitsFor(p.config, size), look{free, time.Now()}
 	ticker := time.NewTicker(diskInterval)
 	defer ticker.Stop()
 	for {
@@ -94,24 +94,34 @@ func (p *Policy) watchDisk(home string, stop <-chan struct{}) {
 		}
 		p.mu.Unlock()
 		if len(processes) > 0 {
-			free = checkDisk(processes, limits, home, free)
+			last = checkDisk(processes, limits, home, last)
 		}
 	}
 }
 
-// scanAfter is the loss of free space after which checkDisk looks for deleted files. The look at all processes of the
-// machine is expensive.
-const scanAfter = 16 << 20
+// checkDisk looks for deleted files after this loss of free space, and at the latest after this time, because other
+// processes may free space meanwhile. The look at all processes of the machine is expensive.
+const (
+	lookAfter = 16 << 20
+	lookEvery = 10 * time.Second
+)
 
-// checkDisk ends the processes whose files exceed the limits. free is the free space at the last look for deleted files;
-// checkDisk returns its new value.
-func checkDisk(processes []*running, limits diskLimits, home string, free int64) int64 {
-	_, now := fileSystem(home)
-	if now < free-scanAfter {
+// look is the last look for deleted files.
+type look struct {
+	// free is the most space that was free since then.
+	free int64
+	at   time.Time
+}
+
+// checkDisk ends the processes whose files exceed the limits. It looks for deleted files if that is due since the last
+// look, and returns its own look or the last one.
+func checkDisk(processes []*running, limits diskLimits, home string, last look) look {
+	_, free := fileSystem(home)
+	if free < last.free-lookAfter || time.Since(last.at) >= lookEvery {
 		measureDeleted(processes)
-		free = now
+		last = look{free, time.Now()}
 	}
-	free = max(free, now)
+	last.free = max(free, last.free)
 	var all, most usage
 	var largest *running
 	for _, r := range processes {
@@ -133,7 +143,7 @@ func checkDisk(processes []*running, limits diskLimits, home string, free int64)
 	if largest != nil && all.exceeds(limits.all) {
 		largest.end(fmt.Sprintf("the temporary directories of all providers have %v, and the limit is %v; its own is the largest", all, limits.all))
 	}
-	return free
+	return last
 }
 
 // measure measures a directory until it exceeds the limit. A directory that cannot be read is an error, because files

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A process may use little of a small file system, and all processes together a quarter.
@@ -63,7 +64,7 @@ func TestCheckDiskEndsTheLargest(t *testing.T) {
 				}
 			}})
 		}
-		checkDisk(processes, tc.limits, home, 0)
+		checkDisk(processes, tc.limits, home, look{at: time.Now()})
 		if got := strings.Join(ended, " "); got != tc.want {
 			t.Errorf("%s: ended %q, want %q", reason, got, tc.want)
 		}
