@@ -80,7 +80,7 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 	}
 	approves := true
 	for _, p := range a.sp.plans {
-		approves = approves && a.mayApprove(ctx, p.Namespace)
+		approves = approves && a.mayApprove(ctx, p.Namespace) && a.approvalCounts(ctx, p)
 	}
 	if !a.autoApprove && (len(moved) == 0 || !a.allConfirmed(a.sp.plans)) {
 		switch {

@@ -103,3 +103,30 @@ func TestPolicyKeepsAPlanWaiting(t *testing.T) {
 		}
 	}
 }
+
+// Nobody is told to approve a plan for which their approval does not count: the requester, and who has approved already.
+func TestApprovalThatDoesNotCount(t *testing.T) {
+	const another, next = "for the approval of another user, because yours does not count", "\n  kubectl hykube approve plan-x7k2d -n default\n"
+	for user, counts := range map[string]bool{"alice": false, "bob": false, "carol": true} {
+		f := newFakeServer(t)
+		f.user = user
+		f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+			p.Status.RequestedBy, p.Status.Approvals = &v1alpha1.Identity{Username: "alice"}, []v1alpha1.PlanApproval{approvalBy("bob", "")}
+			p.Status.Policies = []v1alpha1.PlanPolicyResult{{Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 2, ExcludeRequester: true}}}
+			return creates(p)
+		}
+		for _, args := range [][]string{{"plan", "--record", "-f", write(t, twoFiles)}, {"show", "plan-x7k2d"}, {"status", "plan-x7k2d"}} {
+			out, errOut, code := f.run(args...)
+			if code != ExitDone || strings.Contains(out, another) == counts {
+				t.Errorf("%s, %s: code %d:\n%s%s", user, args[0], code, out, errOut)
+			}
+			if args[0] == "plan" && strings.Contains(out, next) != counts {
+				t.Errorf("%s, %s:\n%s", user, args[0], out)
+			}
+		}
+		_, errOut, code := f.runIn(asking, "yes\n", "apply", "--target", "sim_network.main")
+		if asked := strings.Contains(errOut, "Do you want"); asked != counts || !counts && code != ExitRefused {
+			t.Errorf("%s: code %d, asked %t:\n%s", user, code, asked, errOut)
+		}
+	}
+}

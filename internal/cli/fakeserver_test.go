@@ -56,6 +56,8 @@ type fakeServer struct {
 	evaluating func(e *v1alpha1.Evaluation)
 	// state is the raw state of every object.
 	state map[string]any
+	// user is the name of the user; empty if the server does not tell it.
+	user string
 	// denied are the rights that the user lacks, such as "approve plans" or "update plans/approval".
 	denied []string
 	// uploaded are the objects of speculative plans, and refusing says what is wrong with those of some names.
@@ -144,6 +146,8 @@ func (f *fakeServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.answer(w, 200, f.resources(strings.Join(parts[1:], "/")))
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		f.reviewAccess(w, r)
+	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews") && f.user != "":
+		f.answer(w, 201, map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "status": map[string]any{"userInfo": map[string]any{"username": f.user}}})
 	case parts[0] == "api":
 		f.resource(w, r, "v1", parts[2:])
 	case parts[0] == "apis":

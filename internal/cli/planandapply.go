@@ -425,7 +425,7 @@ func missingApprovals(p *v1alpha1.Plan) string {
 
 // needsApprovals returns the error for a plan that was approved and needs further approvals.
 func needsApprovals(p *v1alpha1.Plan) error {
-	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved, but not applied: %s\nTo approve it: %s", p.Name, missingApprovals(p), approveCommand(p))}
+	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved, but not applied: %s\nAnother user approves it with: %s", p.Name, missingApprovals(p), approveCommand(p))}
 }
 
 // isBlocked returns the error for a plan that is not applied because changes are blocked.
@@ -443,6 +443,8 @@ func (j *planAndApply) checkMayApprove(ctx context.Context, plans []*v1alpha1.Pl
 	for _, p := range plans {
 		if !j.mayApprove(ctx, p.Namespace) {
 			refused = append(refused, &exitError{ExitRefused, errors.New(cannotApproveText(p))})
+		} else if !j.approvalCounts(ctx, p) {
+			refused = append(refused, &exitError{ExitRefused, errors.New(anotherApproves(p))})
 		}
 	}
 	return joinExit(refused)

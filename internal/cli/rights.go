@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/policy"
 )
 
 var accessReviews = schema.GroupVersionResource{Group: "authorization.k8s.io", Version: "v1", Resource: "selfsubjectaccessreviews"}
@@ -46,7 +47,47 @@ func (s *session) waitsForApproval(ctx context.Context, p *v1alpha1.Plan) string
 	if !s.mayApprove(ctx, p.Namespace) {
 		return cannotApproveText(p)
 	}
+	if !s.approvalCounts(ctx, p) {
+		return anotherApproves(p)
+	}
 	return fmt.Sprintf("The plan waits in namespace %s for a decision:\n  %s\n  kubectl hykube discard %s -n %s", p.Namespace, approveCommand(p), p.Name, p.Namespace)
+}
+
+var selfReviews = schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
+
+// self returns the user's identity, or nil if the server does not tell it.
+func (s *session) self(ctx context.Context) *v1alpha1.Identity {
+	review := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
+	answer, err := s.objects.Resource(selfReviews).Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return nil
+	}
+	name, _, _ := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
+	groups, _, _ := unstructured.NestedStringSlice(answer.Object, "status", "userInfo", "groups")
+	if name == "" {
+		return nil
+	}
+	return &v1alpha1.Identity{Username: name, Groups: groups}
+}
+
+// approvalCounts reports whether the policies count the user's approval of a plan. They do not count a second approval
+// of one user, and with excludeRequester not that of the requester.
+func (s *session) approvalCounts(ctx context.Context, p *v1alpha1.Plan) bool {
+	if !requiresApprovals(p) {
+		return true
+	}
+	who := s.self(ctx)
+	if who == nil {
+		return true // the server refuses the approval itself
+	}
+	verdict := policy.Verdict{Results: p.Status.Policies}
+	counts, required := verdict.Counts(p.Status.RequestedBy, p.AllApprovals(), v1alpha1.PlanApproval{By: who})
+	return counts || !required
+}
+
+// anotherApproves returns the text about a plan for which the user's approval does not count.
+func anotherApproves(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("Plan %s waits in namespace %s for the approval of another user, because yours does not count. That user approves it with: %s", p.Name, p.Namespace, approveCommand(p))
 }
 
 // approveCommand returns the command that approves a plan.

@@ -110,6 +110,8 @@ func (o *showOptions) Run(ctx context.Context) error {
 	case superseded(p), stale(p), cancelling(p):
 		hint = fmt.Sprintf("It cannot be approved. Make a new plan: kubectl hykube plan -n %s", p.Namespace)
 	case !o.mayApprove(ctx, p.Namespace):
+	case !o.approvalCounts(ctx, p):
+		hint = anotherApproves(p)
 	case text != "":
 		hint = fmt.Sprintf("It cannot be approved as a whole. Make a new plan: kubectl hykube plan -n %s\nTo approve what is not stale: %s --partial", p.Namespace, approve)
 	case denied(p):

@@ -403,6 +403,8 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 		return diff.Clean(why(p), true)
 	case waiting(p) && !s.mayApprove(ctx, p.Namespace):
 		return approvedSoFar(p) + cannotApproveText(p)
+	case waiting(p) && !s.approvalCounts(ctx, p):
+		return missingApprovals(p) + "\n" + anotherApproves(p)
 	case waiting(p) && len(p.Status.Approvals) == 0 && requiresApprovals(p):
 		return missingApprovals(p)
 	case waiting(p):
