@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/suggest"
 	"github.com/hykube/hykube/workflows"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -293,13 +294,23 @@ func (s *survey) canChange(n *node) bool {
 	}
 }
 
+// maxSuggested is the number of errors up to which addresses suggests similar names.
+const maxSuggested = 10
+
 func (s *survey) addresses(field string, texts []string) []lang.Address {
 	var out []lang.Address
 	for i, text := range texts {
 		addr, err := lang.ParseAddress(text)
 		if err == nil {
 			if !s.exists(addr) {
-				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))
+				others := s.others(addr)
+				// The search for a similar name takes a while in a large namespace.
+				if len(s.diags) < maxSuggested {
+					if near := suggest.Nearest(addr.Name, s.names(addr)); near != "" {
+						others = fmt.Sprintf("; did you mean %q?", near)
+					}
+				}
+				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, others)
 			}
 		}
 		if err != nil {

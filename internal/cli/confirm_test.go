@@ -33,8 +33,8 @@ func TestQuestionEndsWithThePlan(t *testing.T) {
 		want    string
 	}{
 		"superseded": {func(f *fakeServer, p *v1alpha1.Plan) {
-			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan theirs; approve that one.")
-		}, ExitStale, `plan "plan-x7k2d" no longer waits for an answer: Superseded by plan theirs; approve that one.`},
+			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan theirs, a later plan of the same resources.")
+		}, ExitStale, `plan "plan-x7k2d" no longer waits for an answer: Superseded by plan theirs, a later plan of the same resources.`},
 		"discarded": {func(f *fakeServer, p *v1alpha1.Plan) {
 			p.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, By: &v1alpha1.Identity{Username: "bob"}}
 			f.touch(p)

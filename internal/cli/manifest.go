@@ -54,6 +54,15 @@ func (m manifest) where() string {
 // manifests reads files, directories, URLs, "-" and kustomizations. It reports every invalid document, and then returns
 // no objects, because a partial set could be harmful.
 func (s *session) manifests(ctx context.Context, f *fileFlags) ([]manifest, error) {
+	out, err := s.validManifests(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// validManifests returns the valid documents of files, and an error with every invalid one.
+func (s *session) validManifests(ctx context.Context, f *fileFlags) ([]manifest, error) {
 	if f.Kustomize != "" && (len(f.Filenames) > 0 || f.Recursive) {
 		return nil, errors.New("only one of -f or -k can be specified")
 	}
@@ -91,10 +100,7 @@ func (s *session) manifests(ctx context.Context, f *fileFlags) ([]manifest, erro
 	if len(bad) == 0 && len(out) == 0 {
 		bad = append(bad, &noObjectsError{paths: cmp.Or(strings.Join(f.Filenames, ", "), f.Kustomize), files: read})
 	}
-	if len(bad) > 0 {
-		return nil, errors.Join(bad...)
-	}
-	return out, nil
+	return out, errors.Join(bad...)
 }
 
 // noObjectsError is the error for files without objects.

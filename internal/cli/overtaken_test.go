@@ -62,7 +62,7 @@ func TestApplyPlansAnew(t *testing.T) {
 				case later:
 					st.Details = nil
 					for _, p := range f.plans {
-						f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan theirs; approve that one.")
+						f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan theirs, a later plan of the same resources.")
 					}
 				}
 				return st

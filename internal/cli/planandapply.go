@@ -200,12 +200,8 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 
 // failure prints why planning failed and returns the error.
 func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
-	told := false
-	for _, d := range p.Status.Diagnostics {
-		fmt.Fprint(s.ErrOut, s.diagnostic(d))
-		s.lines.diagnostic(d)
-		told = told || d.Severity == v1alpha1.SeverityError
-	}
+	s.printTogether(s.ErrOut, p.Status.Diagnostics)
+	told := slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 	code, what := ExitError, "could not be made"
 	switch {
 	case stale(p):

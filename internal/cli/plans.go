@@ -69,8 +69,12 @@ func (s *session) readPlan(ctx context.Context, namespace, name string) (*v1alph
 func (s *session) listPlans(ctx context.Context, namespace string) ([]v1alpha1.Plan, error) {
 	out := &v1alpha1.PlanList{}
 	err := s.hykube.Get().Namespace(namespace).Resource("plans").Do(ctx).Into(out)
+	where := "of all namespaces"
+	if namespace != "" {
+		where = fmt.Sprintf("in namespace %q", namespace)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("list plans in namespace %q: %w", namespace, explain(err, s.server()))
+		return nil, fmt.Errorf("list plans %s: %w", where, explain(err, s.server()))
 	}
 	return out.Items, nil
 }
@@ -126,7 +130,7 @@ func (s *session) decide(ctx context.Context, plan *v1alpha1.Plan, decision v1al
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
 	case apierrors.HasStatusCause(err, v1alpha1.CauseBlocked):
 		return nil, &exitError{ExitRefused, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)}
-	case apierrors.IsConflict(err) && plan.PlanFailed(): // as the user read it
+	case apierrors.IsConflict(err) && (plan.Ended() || plan.PlanFailed()): // as the user read it
 		return nil, fmt.Errorf("%s plan %q: %w", verb, plan.Name, err)
 	case apierrors.IsConflict(err):
 		return nil, &exitError{ExitStale, fmt.Errorf("%s plan %q: %w\nThe plan changed after you read it. Read it again: kubectl hykube show %s -n %s",

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 const (
@@ -160,13 +161,22 @@ func (r *recorder) recordTier(ctx context.Context, ms []manifest) ([]recorded, e
 	}()
 	// Print the lines in the order of the files, regardless of the order of the responses.
 	var out []recorded
+	unchanged := 0
 	for i := range ms {
 		<-done[i]
 		if errs[i] != nil {
 			continue
 		}
-		fmt.Fprintln(r.Out, line(results[i].object, results[i].verb)+r.inNamespace(results[i].namespace))
 		out = append(out, results[i])
+		if results[i].verb == "unchanged" {
+			if unchanged++; unchanged > listedChanges {
+				continue
+			}
+		}
+		fmt.Fprintln(r.Out, line(results[i].object, results[i].verb)+r.inNamespace(results[i].namespace))
+	}
+	if more := unchanged - listedChanges; more > 0 {
+		fmt.Fprintf(r.Out, "%s unchanged\n", diff.Plural(more, "more object"))
 	}
 	return out, errors.Join(errs...)
 }

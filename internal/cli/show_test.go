@@ -19,8 +19,8 @@ func TestShowSaysHowAPlanStands(t *testing.T) {
 	}{
 		{"it waits", func(*fakeServer, *v1alpha1.Plan) {}, ""},
 		{"superseded", func(f *fakeServer, p *v1alpha1.Plan) {
-			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan plan-new; approve that one.")
-		}, "Plan plan-x7k2d can no longer be approved. Superseded by plan plan-new; approve that one."},
+			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan plan-new, a later plan of the same resources.")
+		}, "Plan plan-x7k2d can no longer be approved. Superseded by plan plan-new, a later plan of the same resources."},
 		{"what it looked at moved", func(f *fakeServer, _ *v1alpha1.Plan) {
 			f.movedSince = status(409, metav1.StatusReasonConflict, "1 of its changes is stale (sim_network.main: the object was changed)")
 			f.movedSince.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseStale, Field: "sim_network.main"}}}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +30,8 @@ type outcome struct {
 	made, failed                                         int
 	// notCreated holds the changes whose create was called and failed without a state.
 	notCreated []*v1alpha1.PlanChange
+	// errors holds the diagnostics of the changes with unknown results.
+	errors []v1alpha1.Diagnostic
 }
 
 // printSummary prints the errors of a plan in full, the skipped changes, the counts and the next steps.
@@ -50,6 +51,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 			o.notCreated = append(o.notCreated, c)
 		}
 	}
+	s.printTogether(s.ErrOut, o.errors)
 	if progress := p.Status.Progress; total(p) > eachChange && progress != nil {
 		o.made, o.failed = int(progress.Done), int(progress.Failed)-len(o.stale)
 	}
@@ -95,7 +97,7 @@ func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) 
 		o.failed++
 		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityError)
 	case v1alpha1.ChangeUnknown:
-		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityError)
+		o.errors = append(o.errors, s.diagnosticsOf(c, v1alpha1.SeverityError)...)
 		o.unknown = append(o.unknown, diff.Name(c))
 	case v1alpha1.ChangeStale:
 		o.stale = append(o.stale, diff.Name(c)+": "+oneLine(c))
@@ -350,20 +352,9 @@ func skipReason(c *v1alpha1.PlanChange) string {
 	return oneLine(c)
 }
 
-// diagnostics prints the diagnostics of a change, or its message if there is no error. It omits the warnings that were
-// printed with the plan.
+// diagnostics prints the diagnostics of a change.
 func (s *session) diagnostics(w io.Writer, c *v1alpha1.PlanChange, least v1alpha1.Severity) {
-	wrote := false
-	for _, d := range c.Diagnostics {
-		d.Address = cmp.Or(d.Address, c.Address)
-		if d.Severity == v1alpha1.SeverityWarning && s.told[d] {
-			continue
-		}
-		fmt.Fprint(w, s.diagnostic(d))
-		s.lines.diagnostic(d)
-		wrote = wrote || d.Severity == v1alpha1.SeverityError
-	}
-	if d := (v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: oneLine(c), Address: c.Address}); !wrote && least == v1alpha1.SeverityError {
+	for _, d := range s.diagnosticsOf(c, least) {
 		fmt.Fprint(w, s.diagnostic(d))
 		s.lines.diagnostic(d)
 	}

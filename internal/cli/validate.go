@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -88,15 +89,15 @@ func (f finding) String() string {
 }
 
 func (o *validateOptions) Run(ctx context.Context) error {
-	ms, err := o.manifests(ctx, &o.files)
-	if err != nil {
-		// Unreadable files have no objects to check. Each line of the error has its position already.
-		return err
+	ms, unread := o.validManifests(ctx, &o.files)
+	if len(ms) == 0 {
+		return unread // each line of the error has its position already
 	}
 	found, err := o.validate(ctx, ms)
 	if err != nil {
-		return err
+		return errors.Join(unread, err)
 	}
+	found = append(unreadable(unread), found...)
 	bad := 0
 	for _, f := range found {
 		if f.Severity == v1alpha1.SeverityError {
@@ -126,6 +127,25 @@ func (o *validateOptions) Run(ctx context.Context) error {
 		return silent(ExitError)
 	}
 	return nil
+}
+
+// positioned matches the text of an error with its position.
+var positioned = regexp.MustCompile(`^(.*?):(\d+)(?::(\d+))?: (.*)$`)
+
+// unreadable returns a finding for each line of the error about invalid documents, which the server does not check.
+func unreadable(err error) []finding {
+	if err == nil {
+		return nil
+	}
+	var out []finding
+	for text := range strings.SplitSeq(err.Error(), "\n") {
+		f := finding{Severity: v1alpha1.SeverityError, Message: text}
+		if m := positioned.FindStringSubmatch(text); m != nil {
+			f.File, f.Line, f.Column, f.Message = m[1], atoi(m[2]), atoi(m[3]), m[4]
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 func (o *validateOptions) conclusion(ms []manifest, bad, warnings int) {

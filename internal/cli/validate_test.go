@@ -79,3 +79,22 @@ func TestValidateSaysWhatWasNotChecked(t *testing.T) {
 		t.Errorf("code %d: %s%s", code, out, errOut)
 	}
 }
+
+// An invalid name does not keep the errors of the other objects back.
+func TestValidateInvalidNames(t *testing.T) {
+	f := newFakeServer(t)
+	f.validating = func(v *v1alpha1.Validation) {
+		v.Status.Problems = []v1alpha1.ValidationProblem{{Index: 0, Severity: v1alpha1.SeverityError, Field: "spec.cidr", Message: "no"}}
+	}
+	text := "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: A_a}\n---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: B_b}\n---\n" +
+		"apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: c}\nspec: {cidr: x}\n"
+	out, errOut, code := f.run("validate", "-f", write(t, text))
+	for _, want := range []string{`first.yaml:3:12: error: sim-network "A_a": metadata.name: Invalid value: `, `first.yaml:7:12: error: sim-network "B_b": `, `error: sim-network "c": spec.cidr: no`} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("missing %q in:\n%s", want, errOut)
+		}
+	}
+	if code != ExitError || !strings.HasPrefix(out, "Not valid: 3 errors.") {
+		t.Errorf("code %d: %s", code, out)
+	}
+}

@@ -124,7 +124,7 @@ func outdatedSuccessors(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Pla
 func supersededBy(p *v1alpha1.Plan) string {
 	switch {
 	case waits(p), p.Status.Approval == nil && !p.Ended():
-		return fmt.Sprintf("Superseded by plan %s; approve that one.", p.Name)
+		return fmt.Sprintf("Superseded by plan %s, a later plan of the same resources.", p.Name)
 	case p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved:
 		return fmt.Sprintf("Superseded by plan %s, which was approved.", p.Name)
 	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):

@@ -63,12 +63,12 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 	}{
 		{"one plan waits", []*v1alpha1.Plan{planAt("a", 0, nil)}, nil},
 		{"all but the latest are overtaken by the latest", []*v1alpha1.Plan{planAt("b", 1, nil), planAt("c", 2, nil), planAt("a", 0, nil)},
-			map[string]string{"a": "Superseded by plan c; approve that one.", "b": "Superseded by plan c; approve that one."}},
+			map[string]string{"a": "Superseded by plan c, a later plan of the same resources.", "b": "Superseded by plan c, a later plan of the same resources."}},
 		{"in one second, the one that was written last is the latest", []*v1alpha1.Plan{planAt("a", 0, version("99")), planAt("b", 0, version("100"))},
-			map[string]string{"a": "Superseded by plan b; approve that one."}},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
 		{"another scope is another plan", []*v1alpha1.Plan{planAt("a", 0, targets("x.y")), planAt("b", 1, nil), planAt("c", 2, func(p *v1alpha1.Plan) { p.Spec.Destroy = true })}, nil},
 		{"targets are a set", []*v1alpha1.Plan{planAt("a", 0, targets("x.y", "x.z")), planAt("b", 1, targets("x.z", "x.y"))},
-			map[string]string{"a": "Superseded by plan b; approve that one."}},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
 		{"who approves makes no difference", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, both(approve, func(p *v1alpha1.Plan) { p.Spec.Approval = v1alpha1.ApprovalAutomatic }))},
 			map[string]string{"a": "Superseded by plan b, which was approved."}},
 		{"an approved plan is never superseded", []*v1alpha1.Plan{planAt("a", 0, approve), planAt("b", 1, nil)}, nil},
@@ -77,10 +77,10 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 			p.Spec.Approval, p.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
 		}), planAt("b", 1, nil)}, nil},
 		{"blocked changes wait for a person", []*v1alpha1.Plan{planAt("a", 0, blocked), planAt("b", 1, blocked)},
-			map[string]string{"a": "Superseded by plan b; approve that one."}},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
 		{"also those of a plan that would approve itself", []*v1alpha1.Plan{planAt("a", 0, both(blocked, func(p *v1alpha1.Plan) {
 			p.Spec.Approval, p.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
-		})), planAt("b", 1, nil)}, map[string]string{"a": "Superseded by plan b; approve that one."}},
+		})), planAt("b", 1, nil)}, map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
 		{"a later one found nothing to do", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, noChanges)},
 			map[string]string{"a": "Superseded by plan b, which has no changes."}},
 		{"a later one could do nothing yet", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, func(p *v1alpha1.Plan) {
@@ -112,7 +112,7 @@ func TestASupersededPlanNamesTheCurrentOne(t *testing.T) {
 	over := func(by string, ago time.Duration) func(*v1alpha1.Plan) {
 		return func(p *v1alpha1.Plan) {
 			p.Status.FinishedAt = new(metav1.NewTime(time.Now().Add(-ago)))
-			condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonSuperseded, "Superseded by plan "+by+"; approve that one.")
+			condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonSuperseded, "Superseded by plan "+by+", a later plan of the same resources.")
 		}
 	}
 	decided := func(p *v1alpha1.Plan) { approve(p); finish(p) }

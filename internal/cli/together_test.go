@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Many creates whose outcome is unknown print their text once, in a plan and at the end of an apply.
+func TestTextThatManyResourcesShare(t *testing.T) {
+	const after = "; the resource may exist. If it exists, import it: kubectl hykube import"
+	var targets []string
+	for i := range 16 {
+		targets = append(targets, "--target", fmt.Sprintf("sim_network.n%d", i))
+	}
+	lost := func(i int) v1alpha1.Diagnostic {
+		return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Outcome of a create is unknown", Address: fmt.Sprintf("sim_network.n%d", i),
+			Detail: fmt.Sprintf("At 2026-11-23T09:00:%02dZ a create of sim_network.n%d started%s sim-network/n%d ID -n default.", i, i, after, i)}
+	}
+	for reason, prepare := range map[string]func(f *fakeServer){
+		"plan": func(f *fakeServer) {
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				for i := range 16 {
+					p.Status.Diagnostics = append(p.Status.Diagnostics, lost(i))
+				}
+				f.set(p, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, "errors")
+				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonPlanFailed, "errors")
+				return nil
+			}
+		},
+		"apply": func(f *fakeServer) {
+			f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				for i := range f.changes[p.Namespace+"/"+p.Name] {
+					c := &f.changes[p.Namespace+"/"+p.Name][i]
+					c.State, c.Diagnostics = v1alpha1.ChangeUnknown, []v1alpha1.Diagnostic{lost(i)}
+				}
+				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "errors")
+			}
+		},
+	} {
+		f := newFakeServer(t)
+		prepare(f)
+		_, errOut, code := f.run(append([]string{"apply", "--auto-approve"}, targets...)...)
+		if code != ExitError || strings.Count(errOut, after) != 1 || !strings.Contains(errOut, "The same holds for 15 other resources: sim_network.n1, sim_network.n2, ") {
+			t.Errorf("%s: code %d:\n%s", reason, code, errOut)
+		}
+	}
+}
+
+// Of many unchanged objects, only the first ones have a line.
+func TestManyUnchangedObjects(t *testing.T) {
+	f := newFakeServer(t)
+	text := ""
+	for i := range 30 {
+		name := fmt.Sprintf("n%d", i)
+		f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network",
+			"metadata": map[string]any{"name": name, "namespace": "default", "uid": "u-" + name}, "spec": map[string]any{"zone": "a"}}}, "sim-networks")
+		text += "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: " + name + "}\nspec: {zone: a}\n---\n"
+	}
+	out, errOut, code := f.run("plan", "--record", "-f", write(t, text))
+	if code != ExitDone || strings.Count(out, " unchanged\n") != listedChanges+1 || !strings.Contains(out, "\n20 more objects unchanged\n") {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+}
+
+// Nobody can approve a speculative plan, so nobody has to discard it.
+func TestDiscardSpeculativePlan(t *testing.T) {
+	f := newFakeServer(t)
+	f.plans["default/p"] = &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: v1alpha1.PlanSpec{Speculative: true}}
+	_, errOut, code := f.run("discard", "p")
+	if code != ExitError || !strings.Contains(errOut, `plan "p" is speculative: nobody can approve it, so there is nothing to discard. To remove it: kubectl delete plan p -n default`) || strings.Contains(errOut, "after you read it") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}
