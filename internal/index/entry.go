@@ -221,6 +221,8 @@ type Record struct {
 	Requires []int32
 	// Seen is the sum of the recorded versions of the dependencies.
 	Seen Sum
+	// owned holds the record's hashes in owners.
+	owned []uint64
 }
 
 // recordOf returns the entry of a record, or nil for nil.

@@ -17,6 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // pageSize is the number of changes that a refresh reads at once.
@@ -54,6 +55,7 @@ type Index struct {
 	kinds                map[kindKey]*Kind
 	// packages holds, by provider, the version with whose schema its objects were parsed.
 	packages map[string]packageID
+	owners   owners
 
 	// sharing guards outside.
 	sharing sync.Mutex
@@ -63,7 +65,7 @@ type Index struct {
 // New returns an empty index. Its first refresh reads all objects and records.
 func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
 	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{}, kinds: map[kindKey]*Kind{},
-		packages: map[string]packageID{}, outside: map[string]*Outside{}}
+		packages: map[string]packageID{}, owners: newOwners(), outside: map[string]*Outside{}}
 }
 
 // View refreshes the index and returns the current entries of a namespace.
@@ -183,7 +185,7 @@ func (x *Index) refreshRecords(ctx context.Context) error {
 			return err
 		}
 		for _, c := range changes {
-			x.namespace(c.Namespace).record(c.UID, c.Revision, c.Instance)
+			x.record(c.Namespace, c.UID, c.Revision, c.Instance)
 		}
 		if x.recordsAt = current; !more {
 			return nil
@@ -197,13 +199,32 @@ func (x *Index) readRecords(ctx context.Context) error {
 	for _, ns := range x.namespaces {
 		ns.dropRecords()
 	}
+	x.owners = newOwners()
 	for rec, err := range x.ledger.Instances(ctx, "") {
 		if err != nil {
 			return err
 		}
-		x.namespace(rec.Object.Namespace).record(rec.Object.UID, rec.Revision(), rec)
+		x.record(rec.Object.Namespace, rec.Object.UID, rec.Revision(), rec)
 	}
 	return nil
+}
+
+// record applies a change of a record. i is nil if the record was deleted.
+func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledger.Instance) {
+	ns, hashes := x.namespace(namespace), x.owners.hashesOf(i)
+	r := recordOf(ns, i)
+	if r != nil {
+		r.owned = hashes
+	}
+	old, ok := ns.record(uid, revision, r)
+	if !ok {
+		return
+	}
+	key := recordKey{namespace, uid}
+	if old != nil {
+		x.owners.remove(key, old.owned)
+	}
+	x.owners.add(key, hashes)
 }
 
 // packageID identifies the schema of a provider.

@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/ledger"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -147,20 +146,18 @@ func (ns *namespace) removeTwin(o *Object) {
 	}
 }
 
-// record sets the record of an object; nil removes the one that was deleted at the revision.
-func (ns *namespace) record(uid types.UID, revision int64, i *ledger.Instance) {
-	ns.setRecord(uid, revision, recordOf(ns, i))
-}
-
-func (ns *namespace) setRecord(uid types.UID, revision int64, r *Record) {
-	i, ok := ns.uids[uid]
-	old := ns.lost[uid]
-	if ok {
+// record sets the record of an object; nil removes the one that was deleted at the revision. It returns the previous
+// record, or nil. ok is false, and nothing changes, if a later change was applied before.
+func (ns *namespace) record(uid types.UID, revision int64, r *Record) (old *Record, ok bool) {
+	i, has := ns.uids[uid]
+	old = ns.lost[uid]
+	if has {
 		old = ns.nodes[i].Record
 	}
 	switch {
-	case old != nil && old.Revision > revision: // a later change was read before
-	case ok:
+	case old != nil && old.Revision > revision:
+		return old, false
+	case has:
 		ns.nodes[i].Record = r
 		ns.setVersion(i)
 	case r == nil:
@@ -168,6 +165,7 @@ func (ns *namespace) setRecord(uid types.UID, revision int64, r *Record) {
 	default:
 		ns.lost[uid] = r
 	}
+	return old, true
 }
 
 func (ns *namespace) setVersion(i int32) {

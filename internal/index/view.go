@@ -180,7 +180,7 @@ func (v *View) Describe() []string {
 		if n.Record != nil {
 			record = *n.Record
 			requires := named(record.Requires)
-			record.Requires = nil
+			record.Requires, record.owned = nil, nil // owned differs for each index
 			text += fmt.Sprintf(" record %+v version %v requires %v", record, n.Version, requires)
 		}
 		out = append(out, text)

@@ -30,6 +30,8 @@ type indexed struct {
 	catalog *catalog.Catalog
 	random  *rand.Rand
 	born    int
+	// owned counts the owners that checkOwners has compared.
+	owned int
 }
 
 // putProvider puts a provider "sim" whose types have the attributes.
@@ -88,6 +90,10 @@ func (x *indexed) step() {
 		} else {
 			rec.Attributes, rec.Plan, rec.Object.Generation = fmt.Appendf(nil, `{"id":"%d"}`, x.random.IntN(9)), types.UID(fmt.Sprint("plan-", x.random.IntN(9))), 1
 			rec.Dependencies, rec.DependencyVersions = []string{"sim_a.n1", "sim_a.gone"}, map[string]string{"sim_a.n1": fmt.Sprint(x.random.IntN(3)), "Provider/sim": "1"}
+			rec.Deposed = nil
+			if x.random.IntN(3) == 0 {
+				rec.Deposed = []ledger.Deposed{{Key: "old", State: ledger.State{Attributes: fmt.Appendf(nil, `{"id":"%d"}`, x.random.IntN(9))}}}
+			}
 			err = l.Save(t.Context(), rec)
 		}
 		if err != nil {
@@ -130,8 +136,9 @@ func (x *indexed) step() {
 // check wants the index to have the same content as a new one.
 func (x *indexed) check(followed *index.Index, when string) {
 	x.t.Helper()
+	fresh := x.newIndex()
 	for _, namespace := range []string{"team", "other", "empty"} {
-		want, err := x.newIndex().View(x.t.Context(), namespace)
+		want, err := fresh.View(x.t.Context(), namespace)
 		if err != nil {
 			x.t.Fatal(err)
 		}
@@ -143,6 +150,33 @@ func (x *indexed) check(followed *index.Index, when string) {
 			x.t.Fatalf("%s, namespace %q: the index differs from a new one (-new +got):\n%s", when, namespace, diff)
 		}
 	}
+	for id := range 9 {
+		x.checkOwners(followed, fmt.Sprint(id), when)
+	}
+}
+
+// checkOwners wants the index to have exactly the records with the ID.
+func (x *indexed) checkOwners(followed *index.Index, id, when string) {
+	x.t.Helper()
+	var want []string
+	for rec, err := range ledger.New(x.s.KV()).Instances(x.t.Context(), "") {
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if rec.ID() == id || len(rec.Deposed) > 0 && rec.Deposed[0].ID() == id {
+			want = append(want, rec.Object.Namespace+"/"+string(rec.Object.UID))
+		}
+	}
+	var got []string
+	for _, ref := range followed.Owners("", id) {
+		got = append(got, ref.Namespace+"/"+string(ref.UID))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		x.t.Fatalf("%s: the owners of ID %s are %q, want %q", when, id, got, want)
+	}
+	x.owned += len(want)
 }
 
 func TestIndexFollowsTheStore(t *testing.T) {
@@ -179,6 +213,9 @@ func TestIndexFollowsTheStore(t *testing.T) {
 					putProvider(x.catalog, "name")
 				}
 				x.check(followed, when)
+			}
+			if x.owned == 0 {
+				t.Error("no ID ever had an owner")
 			}
 		})
 	}

@@ -1,0 +1,105 @@
+package index
+
+import (
+	"hash/maphash"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// owners maps the hashes of the IDs and identities of all recorded resources to their records. It keeps the first record
+// of a hash in one map and further ones in another, because nearly all hashes have only one.
+type owners struct {
+	seed  maphash.Seed
+	first map[uint64]recordKey
+	more  map[uint64][]recordKey
+}
+
+// recordKey identifies a record.
+type recordKey struct {
+	namespace string
+	uid       types.UID
+}
+
+func newOwners() owners {
+	return owners{maphash.MakeSeed(), map[uint64]recordKey{}, map[uint64][]recordKey{}}
+}
+
+// hashes returns the hashes of an identity and an ID. An empty one has no hash.
+func (o *owners) hashes(identity, id string) (out []uint64) {
+	if identity != "" {
+		out = append(out, maphash.String(o.seed, "identity\x00"+identity))
+	}
+	if id != "" {
+		out = append(out, maphash.String(o.seed, "id\x00"+id))
+	}
+	return out
+}
+
+// hashesOf returns the hashes of a record's current instance and of its deposed ones. A record of a data source or an
+// action has none.
+func (o *owners) hashesOf(i *ledger.Instance) []uint64 {
+	if i == nil || i.Mode != "" && i.Mode != v1alpha1.ModeManaged {
+		return nil
+	}
+	out := o.hashes(i.IdentityText(), i.ID())
+	for k := range i.Deposed {
+		d := &i.Deposed[k].State
+		out = append(out, o.hashes(d.IdentityText(), d.ID())...)
+	}
+	return out
+}
+
+func (o *owners) add(key recordKey, hashes []uint64) {
+	for _, h := range hashes {
+		if first, taken := o.first[h]; !taken {
+			o.first[h] = key
+		} else if first != key && !slices.Contains(o.more[h], key) {
+			o.more[h] = append(o.more[h], key)
+		}
+	}
+}
+
+func (o *owners) remove(key recordKey, hashes []uint64) {
+	for _, h := range hashes {
+		more := o.more[h]
+		switch i := slices.Index(more, key); {
+		case i >= 0:
+			more = slices.Delete(more, i, i+1)
+		case o.first[h] == key && len(more) > 0:
+			o.first[h], more = more[0], more[1:]
+		case o.first[h] == key:
+			delete(o.first, h)
+		}
+		if o.more[h] = more; len(more) == 0 {
+			delete(o.more, h)
+		}
+	}
+}
+
+// Owners returns the namespaces and UIDs of the objects whose records have an instance with the identity or the ID, in
+// all namespaces and of all providers. An empty identity or ID matches nothing. The index compares hashes, so the caller
+// must compare the records. Owners does not refresh the index.
+func (x *Index) Owners(identity, id string) []v1alpha1.ObjectReference {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var out []v1alpha1.ObjectReference
+	add := func(key recordKey) {
+		ref := v1alpha1.ObjectReference{Namespace: key.namespace, UID: key.uid}
+		if !slices.Contains(out, ref) {
+			out = append(out, ref)
+		}
+	}
+	for _, h := range x.owners.hashes(identity, id) {
+		if first, ok := x.owners.first[h]; ok {
+			add(first)
+		}
+		for _, key := range x.owners.more[h] {
+			add(key)
+		}
+	}
+	return out
+}

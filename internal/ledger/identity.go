@@ -1,0 +1,54 @@
+package ledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+)
+
+// ID returns the value of the attribute "id", the digits of a number. It returns "" if there is none, or if it is
+// neither a string nor a number.
+func (s *State) ID() string {
+	if s == nil {
+		return ""
+	}
+	var recorded struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(s.Attributes, &recorded) != nil {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(recorded.ID, &text) == nil {
+		return text
+	}
+	var number json.Number
+	if json.Unmarshal(recorded.ID, &number) == nil {
+		return number.String()
+	}
+	return ""
+}
+
+// IdentityText returns the identity as a text for comparisons; see CanonicalIdentity. It returns "" if there is none.
+func (s *State) IdentityText() string {
+	if s == nil || len(s.Identity) == 0 {
+		return ""
+	}
+	return CanonicalIdentity(s.Identity)
+}
+
+// CanonicalIdentity normalizes an identity, so that equal identities have equal texts. It omits nulls.
+func CanonicalIdentity(identity json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(identity))
+	d.UseNumber()
+	var values map[string]any
+	if d.Decode(&values) != nil {
+		return string(identity)
+	}
+	maps.DeleteFunc(values, func(_ string, v any) bool { return v == nil })
+	out, err := json.Marshal(values) // json.Marshal sorts keys
+	if err != nil {
+		return string(identity)
+	}
+	return string(out)
+}
