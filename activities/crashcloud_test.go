@@ -18,7 +18,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// cloudSchema has two types that the provider can turn into each other.
+// cloudSchema has two types that the provider can turn into each other, and a third one with other arguments.
 func cloudSchema() *schema.Provider {
 	text := func(name string) *schema.Attribute {
 		return &schema.Attribute{Name: name, Type: cty.String, Optional: true}
@@ -26,7 +26,7 @@ func cloudSchema() *schema.Provider {
 	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}, text("name"), text("size"), text("uses")}}
 	return &schema.Provider{
 		Config: &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{text("zone")}}}, MoveState: true,
-		Resources: map[string]*schema.Schema{"test_thing": {Block: block}, "test_box": {Block: block}},
+		Resources: map[string]*schema.Schema{"test_thing": {Block: block}, "test_box": {Block: block}, "test_label": {Block: &schema.Block{Attributes: block.Attributes[:2]}}},
 		Identities: map[string]*schema.Identity{"test_thing": {Attributes: []*schema.IdentityAttribute{
 			{Name: "id", Type: cty.String, RequiredForImport: true}, {Name: "zone", Type: cty.String, OptionalForImport: true},
 		}}},
@@ -48,6 +48,8 @@ type cloud struct {
 	// "broken" (done, and an error), "throttled", "lost" (not done, and not answered), "says TEXT" (not done, and an error).
 	faults map[string][]string
 	log    []string
+	// reads counts the reads.
+	reads int
 	// while is called in the middle of the next change.
 	while func()
 	// zone is in the identity of what is imported; empty gives it no identity.
@@ -179,6 +181,9 @@ func (c *cloud) MoveResourceState(_ context.Context, r *tfprotov6.MoveResourceSt
 }
 
 func (c *cloud) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	c.mu.Lock()
+	c.reads++
+	c.mu.Unlock()
 	return &tfprotov6.ReadResourceResponse{NewState: c.wire(c.shown(c.value(r.CurrentState).GetAttr("id").AsString())), Private: r.Private}, nil
 }
 

@@ -126,6 +126,9 @@ func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, re
 		return err
 	}
 	defer l.Release()
+	if err := s.checkReconfigured(ctx, l, &rec.State); err != nil {
+		return err
+	}
 	prior, err := s.prior(ctx, l, rec, resumed)
 	if err != nil {
 		return s.retryable(err, true)

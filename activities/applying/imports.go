@@ -2,25 +2,26 @@ package applying
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/internal/fair"
-	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
 )
 
 // importClaims prevents two plans from importing the same resource at once. Each was checked when it began, and neither
 // has recorded the resource yet.
 type importClaims struct {
 	mu sync.Mutex
-	// owners are those of the ledger when the first import of a type was claimed, and all that were claimed since then.
-	owners query.OwnersByType
-	// pending holds the objects whose import is not recorded yet.
-	pending map[types.UID]bool
+	// pending holds the owners whose import is not recorded yet, by object.
+	pending map[types.UID]query.Owner
 }
 
 // claimImport returns a *changes.StaleError if another object manages the resource that the step imports, or is about
@@ -29,36 +30,15 @@ func (s *stepRun) claimImport(ctx context.Context, r *resource.Resource) (releas
 	claims, c := &s.imports, s.Change
 	fair.Lock(ctx, &claims.mu)
 	defer claims.mu.Unlock()
-	t := instance.NewType(r.Entry.Schema, r.Address.Type)
-	owners, err := claims.owners.Of(ctx, s.Sources, r.Entry.Name, &t)
-	if err != nil {
+	if err := s.checkOwners(ctx, r, c.Refreshed, slices.Collect(maps.Values(claims.pending))...); err != nil {
 		return nil, err
-	}
-	others, err := changes.OtherOwners(ctx, s.Sources, c, r, owners)
-	if err != nil {
-		return nil, err
-	}
-	actors := changes.ActorsOf(s.Sources, s.Plan)
-	for _, other := range others {
-		rec, err := s.Ledger.Instance(ctx, other.Object)
-		if err != nil {
-			return nil, err
-		}
-		// The object may have forgotten the resource since then.
-		if !claims.pending[other.Object.UID] && !rec.Exists() {
-			continue
-		}
-		if err := actors.CheckOther(ctx, c, other); err != nil {
-			return nil, err
-		}
 	}
 	state := *c.Refreshed
 	state.Type, state.ProviderConfig = r.Address.Type, c.ProviderConfig
-	owners.Add(c.Object, &state, &t)
 	if claims.pending == nil {
-		claims.pending = map[types.UID]bool{}
+		claims.pending = map[types.UID]query.Owner{}
 	}
-	claims.pending[c.Object.UID] = true
+	claims.pending[c.Object.UID] = query.OwnerOf(c.Object, r.Entry, &state)
 	return func() {
 		claims.mu.Lock()
 		defer claims.mu.Unlock()
@@ -66,11 +46,29 @@ func (s *stepRun) claimImport(ctx context.Context, r *resource.Resource) (releas
 	}, nil
 }
 
-// reset forgets the owners. The next import reads them from the ledger, with all imports that are not pending.
-func (i *importClaims) reset() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.pending) == 0 {
-		i.owners = nil
+// checkOwners returns a *changes.StaleError if another object manages a resource with the ID or identity in a state, and
+// CheckOther does not permit the step. pending are owners that are not recorded yet.
+func (s *stepRun) checkOwners(ctx context.Context, r *resource.Resource, state *ledger.State, pending ...query.Owner) error {
+	if err := s.Index.Refresh(ctx); err != nil {
+		return err
 	}
+	others, err := changes.OtherOwners(ctx, s.Sources, s.Change, r.Entry, state, pending...)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	actors := changes.ActorsOf(s.Sources, s.Plan)
+	for _, other := range others {
+		if err := actors.CheckOther(ctx, s.Change, other); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkReconfigured checks the owners if the provider has other arguments than those with which it returned a state.
+func (s *stepRun) checkReconfigured(ctx context.Context, l *scope.Lease, state *ledger.State) error {
+	if !state.Exists() || !l.Reconfigured(state) {
+		return nil
+	}
+	return s.checkOwners(ctx, s.resource, state)
 }

@@ -108,6 +108,8 @@ func (s *stepRun) succeed(st *resource.Status) {
 	c, g, gone := s.Change, s.Change.Object.Generation, changes.Removes(s.Change)
 	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionDrifted)
 	switch {
+	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonNotFound:
+		st.Remove(g, v1alpha1.ReasonForgotten, "The provider does not find the infrastructure with the new arguments of its ProviderConfig, and a plan removed its record. It may still exist where the earlier arguments lead. "+s.next())
 	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
 		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.next())
 	case c.Action == v1alpha1.ActionForget:

@@ -164,6 +164,9 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		return s.retryable(err, true)
 	}
 	defer l.Release()
+	if err := s.checkReconfigured(ctx, l, &old.State); err != nil {
+		return err
+	}
 	from := &old.State
 	if c.Deposed != "" && c.Refreshed != nil && !s.Begun {
 		from = c.Refreshed

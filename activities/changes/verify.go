@@ -13,7 +13,6 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
-	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
@@ -188,9 +187,9 @@ type verifier struct {
 	// mu guards the following fields.
 	mu      sync.Mutex
 	configs *scope.ProviderConfigs
-	// owners maps the existing resources to their objects; it is loaded for the first import.
-	owners query.OwnersByType
-	// sharing holds, by the index of an import, the rights of RightToShare.
+	// indexed is true after the index was refreshed.
+	indexed bool
+	// sharing holds, by the index of a change, the rights of its OtherOwners.
 	sharing map[int32][]store.Right
 }
 
@@ -238,7 +237,7 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 			err = v.verifyNamespace(c)
 		}
 		if err == nil {
-			err = v.verifyImport(ctx, c, r)
+			err = v.verifyOwners(ctx, c, r, &rec.State)
 		}
 	}
 	if err != nil || c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionRead && c.Mode == "" {
@@ -255,7 +254,7 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 // verifyNamespace returns a *StaleError for a destroy or forget that was planned because of the namespace's deletion,
 // if that deletion was reverted. Such a change was planned before its object was marked.
 func (v *verifier) verifyNamespace(c *ledger.Change) error {
-	if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget || c.Preconditions.Deleting || v.plan.Spec.Destroy {
+	if c.Action != v1alpha1.ActionDelete && c.Action != v1alpha1.ActionForget || c.Preconditions.Deleting || v.plan.Spec.Destroy || v.plan.Spec.RefreshOnly {
 		return nil
 	}
 	terminating, err := v.terminating()
@@ -291,6 +290,9 @@ func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.
 		return Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
 	case c.Action == v1alpha1.ActionForget:
 		return nil
+	}
+	if err := v.verifyOwners(ctx, c, r, &old.State); err != nil {
+		return err
 	}
 	return v.configured(ctx, old.ProviderConfig)
 }

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -25,6 +27,23 @@ func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger
 	}
 	err := describeChange(c, r.Schema.Block, instance.State{Value: prior}, &instance.Planned{Action: v1alpha1.ActionForget, Value: null, Reason: reason})
 	return &expected{recorded: prior, prior: prior, planned: null}, err
+}
+
+// notFound plans an instance that the provider does not find with other arguments than before. The instance may still
+// exist where these no longer reach. A refresh-only plan, or one that removes the instance, forgets it, which takes the
+// right to delete and counts as a forget for policies. Any other plan fails, because it would create another instance.
+func (pr *proposal) notFound(c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, wanted bool) (*expected, error) {
+	d := lang.Problem(r.Address, "", "Resource is not found with the new arguments", fmt.Sprintf(
+		"The arguments of the ProviderConfig of %s changed since Hykube last saw the resource. With the new ones of %q the provider does not find it. It may still exist where the earlier arguments lead.",
+		r.Address, l.ConfigName()))
+	if wanted && !pr.plan.Spec.RefreshOnly {
+		d.Detail += " Restore the arguments. If the resource no longer exists, or nobody should manage it any more, accept that with kubectl hykube plan --refresh-only, and plan again."
+		return nil, &diag.Failure{Operation: "read", Diagnostics: diag.Diagnostics{d}}
+	}
+	d.Severity = v1alpha1.SeverityWarning
+	d.Detail += " This plan forgets it and destroys nothing."
+	c.Diagnostics = append(c.Diagnostics, d)
+	return pr.forget(c, r, state, plan.ReasonNotFound)
 }
 
 // forgetLost plans to remove the record of a create with an unknown outcome, because its object was deleted. Hykube

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -21,8 +20,8 @@ import (
 // This file prevents two objects from managing the same infrastructure. It warns if two objects already do.
 
 // checkOwned returns an error if another change imports the same infrastructure, or if another object manages it; see
-// checkOwner.
-func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
+// checkImport.
+func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	fair.Lock(ctx, &pr.owning)
 	defer pr.owning.Unlock()
 	other, err := pr.claim(ctx, c, r)
@@ -35,52 +34,46 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource is imported twice",
 			fmt.Sprintf("%s and %s import the same resource. Each plan would undo the other's changes: remove lifecycle.import from one of the objects, or delete one.", both[0], both[1]))}}
 	}
-	owners, err := pr.owners.Of(ctx, pr.Sources, r.Entry.Name, &l.Type)
+	others, err := changes.OtherOwners(ctx, pr.Sources, c, r.Entry, c.Refreshed)
 	if err != nil {
 		return err
 	}
-	for _, own := range changes.SimilarOwners(c, owners) {
-		forgets, err := pr.forgets(ctx, own.Object)
+	for _, other := range others {
+		forgets, err := pr.forgets(ctx, other.Object)
 		if err != nil {
 			return err
 		}
 		if forgets {
-			c.Preconditions.Owner = own.Object.UID
+			c.Preconditions.Owner = other.Object.UID
 			continue
 		}
-		if err := pr.checkOwner(ctx, c, r, own); err != nil {
+		if err := pr.checkImport(ctx, c, r, other); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkOwner returns the error for an import of a resource that another object manages. It only adds a warning if the
-// ProviderConfigs or the identities differ, and the plan's requester may update the other object; see
-// changes.RightToShare.
-func (pr *proposal) checkOwner(ctx context.Context, c *ledger.Change, r *resource.Resource, own query.Owner) error {
-	who, err := pr.describeOwner(ctx, own.Object, r)
+// checkImport returns the error for an import of a resource that another object manages. It only adds a warning if the
+// resource may be another one, and the plan's requester has the right that the import needs.
+func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resource.Resource, other changes.OtherOwner) error {
+	who, permitted, err := pr.describeOther(ctx, other)
 	if err != nil {
 		return err
-	}
-	right, err := changes.RightToShare(ctx, pr.Sources, c, r.Entry, own)
-	if err != nil {
-		return err
-	}
-	permitted := false
-	if right != nil {
-		if permitted, err = pr.RequesterOf(pr.plan).May(ctx, *right); err != nil {
-			return err
-		}
 	}
 	d := lang.Problem(r.Address, "lifecycle.import", "Resource is managed already", "")
 	switch {
-	case right == nil:
+	case other.Right == nil:
 		d.Detail = fmt.Sprintf("%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
 			"If there is nothing to import, remove lifecycle.import. If the ProviderConfigs reach different accounts, set an argument in both that tells these apart, such as a region. The import then needs the right to update the other object, too.", who)
+	case !permitted && !other.Same:
+		d.Detail = fmt.Sprintf("%s manages a resource of another type with the same ID or identity. It may be the same resource, because a provider may have several types for one resource. "+
+			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan.", who, other.Right.Verb, other.Right.Target())
 	case !permitted:
 		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. Its ProviderConfig or its identity differs, but it may be the same resource. "+
-			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan. If both are the same resource, forget it there first (lifecycle.destroy: false, then delete).", who, right.Verb, right.Target())
+			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan. If both are the same resource, forget it there first (lifecycle.destroy: false, then delete).", who, other.Right.Verb, other.Right.Target())
+	case !other.Same:
+		return nil // many resources have the ID of another one that they belong to, as the policy of a bucket
 	default:
 		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
 			"%s manages a resource with the same ID or identity. Its ProviderConfig or its identity differs. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
@@ -88,6 +81,47 @@ func (pr *proposal) checkOwner(ctx context.Context, c *ledger.Change, r *resourc
 		return nil
 	}
 	return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{d}}
+}
+
+// checkReconfigured must be called before the provider reads a recorded state. If the provider has other arguments than
+// before, and another object manages a resource with the same ID, the plan's requester needs the right to update that
+// object: the ID may now be that of the other object's resource.
+func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) error {
+	c.Reconfigured, c.Configuration = state.Exists() && l.Reconfigured(state), ledger.Configuration(l.Digest)
+	if !c.Reconfigured {
+		return nil
+	}
+	others, err := changes.OtherOwners(ctx, pr.Sources, c, r.Entry, state)
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		c.Configuration = ledger.Configuration{}
+		who, permitted, err := pr.describeOther(ctx, other)
+		if err != nil {
+			return err
+		}
+		d := lang.Problem(r.Address, "", "Resource may belong to another object", fmt.Sprintf(
+			"%s manages a resource with the same ID or identity. Since the last change of %s, its ProviderConfig got other arguments, so that it may now reach that resource.", who, r.Address))
+		if !permitted {
+			d.Detail += fmt.Sprintf(" The plan needs the verb %q on %s for that object, too: restore the arguments, ask for the right, or let a user who has it make the plan.", other.Right.Verb, other.Right.Target())
+			return &diag.Failure{Operation: "read", Diagnostics: diag.Diagnostics{d}}
+		}
+		d.Severity = v1alpha1.SeverityWarning
+		d.Detail += " If both are the same resource, do not apply this plan. Restore the arguments."
+		c.Diagnostics = append(c.Diagnostics, d)
+	}
+	return nil
+}
+
+// describeOther returns a text that names another owner for the plan's requester, and whether the requester has the right
+// that the change needs because of it.
+func (pr *proposal) describeOther(ctx context.Context, other changes.OtherOwner) (who string, permitted bool, err error) {
+	if who, err = pr.describeOwner(ctx, other.Owner); err != nil || other.Right == nil {
+		return who, false, err
+	}
+	permitted, err = pr.RequesterOf(pr.plan).May(ctx, *other.Right)
+	return who, permitted, err
 }
 
 // forgets reports whether the plan lets an object forget its infrastructure.
@@ -102,7 +136,8 @@ func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference
 
 // describeOwner returns a text that names an object for the plan's requester. If the requester may not read the object,
 // the text omits its name.
-func (pr *proposal) describeOwner(ctx context.Context, object v1alpha1.ObjectReference, like *resource.Resource) (string, error) {
+func (pr *proposal) describeOwner(ctx context.Context, own query.Owner) (string, error) {
+	object := own.Object
 	right, err := changes.RightTo(pr.Objects, object)
 	if err != nil {
 		return "", err
@@ -116,37 +151,32 @@ func (pr *proposal) describeOwner(ctx context.Context, object v1alpha1.ObjectRef
 	case err != nil:
 		return "", err
 	}
-	return lang.Address{Namespace: object.Namespace, Type: like.Address.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
+	return lang.Address{Namespace: object.Namespace, Type: own.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
 }
 
-// warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too.
+// warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too. Earlier versions let
+// objects of several namespaces import the same resource.
 func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
-	fair.Lock(ctx, &pr.owning)
-	defer pr.owning.Unlock()
-	if err := pr.readManaged(ctx); err != nil {
+	identity := state.IdentityText()
+	owners, err := query.FindOwners(ctx, pr.Sources, r.Entry, identity, state.ID())
+	if err != nil {
 		return err
 	}
-	others := slices.Clone(pr.managed[managedKey(r.Entry.Name, state)])
-	if r.Lifecycle.Import != nil { // earlier versions let objects of several namespaces import the same resource
-		owners, err := pr.owners.Of(ctx, pr.Sources, r.Entry.Name, &l.Type)
-		if err != nil {
-			return err
-		}
-		for _, own := range owners.Find(query.IdentityIn(state)) {
-			same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace, own.Config)
-			if err != nil {
-				return err
-			}
-			if same && own.Object.Namespace != pr.plan.Namespace {
-				others = append(others, own.Object)
-			}
-		}
-	}
-	for _, object := range others {
-		if object.UID == r.Ref.UID {
+	for _, own := range owners {
+		here := own.Object.Namespace == pr.plan.Namespace
+		if own.Object.UID == r.Ref.UID || !own.Is(r.Entry, r.Address.Type) || own.OtherIdentity(identity) || !here && r.Lifecycle.Import == nil {
 			continue
 		}
-		who, err := pr.describeOwner(ctx, object, r)
+		same := own.Config == state.ProviderConfig
+		if !here {
+			if same, err = query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace, own.Config); err != nil {
+				return err
+			}
+		}
+		if !same {
+			continue
+		}
+		who, err := pr.describeOwner(ctx, own)
 		if err != nil {
 			return err
 		}
@@ -158,50 +188,16 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 	return nil
 }
 
-// readManaged reads which infrastructure the objects of the namespace manage. It reads the ledger only once.
-func (pr *proposal) readManaged(ctx context.Context) error {
-	if pr.managed != nil {
-		return nil
-	}
-	managed := map[string][]v1alpha1.ObjectReference{}
-	for rec, err := range pr.Ledger.Instances(ctx, pr.plan.Namespace) {
-		if err != nil {
-			return err
-		}
-		if key := managedKey(rec.Provider, &rec.State); key != "" {
-			managed[key] = append(managed[key], rec.Object)
-		}
-	}
-	pr.managed = managed
-	return nil
-}
-
-// imports maps an imported resource to the changes that import it.
+// imports maps the identity or ID of an imported resource to the changes that import it.
 type imports map[string][]*ledger.Change
 
-// importKey returns the key of the resource that a change imports, or "" if it imports none.
+// importKey returns the identity or ID of the resource that a change imports, or "" if it imports none. It does not
+// depend on the type, because a provider may have several types for one resource.
 func importKey(c *ledger.Change) string {
-	if c.Importing == nil {
+	if c.Importing == nil || !c.Refreshed.Exists() {
 		return ""
 	}
-	return stateKey(c.Refreshed, c.Type)
-}
-
-// managedKey returns the key of the resource of a recorded state.
-func managedKey(provider string, s *ledger.State) string {
-	return stateKey(s, provider, s.ProviderConfig, s.Type)
-}
-
-// stateKey joins its arguments and the identity or ID of a state. It returns "" if the state has neither.
-func stateKey(s *ledger.State, parts ...string) string {
-	if !s.Exists() {
-		return ""
-	}
-	identity, id := query.IdentityIn(s)
-	if identity == "" && id == "" {
-		return ""
-	}
-	return strings.Join(append(parts, cmp.Or(identity, id)), "\x00")
+	return cmp.Or(c.Refreshed.IdentityText(), c.Refreshed.ID())
 }
 
 // add adds a change.
@@ -214,7 +210,8 @@ func (i imports) add(c *ledger.Change) {
 // claim adds a change. It returns the address of another change that imports the same resource, or "".
 func (pr *proposal) claim(ctx context.Context, c *ledger.Change, r *resource.Resource) (other string, err error) {
 	for _, has := range pr.imports[importKey(c)] {
-		if has.Address == c.Address || !pr.Catalog.SameSource(has.Provider, c.Provider) {
+		own := query.Owner{Type: has.Type}
+		if has.Address == c.Address || !pr.Catalog.SameSource(has.Provider, c.Provider) || !own.Is(r.Entry, c.Type) {
 			continue
 		}
 		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, c.ProviderConfig, pr.plan.Namespace, has.ProviderConfig)

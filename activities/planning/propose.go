@@ -16,7 +16,6 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
-	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
@@ -122,13 +121,9 @@ type proposal struct {
 	// scope provides planned values. past provides recorded values, for reads and destroys.
 	scope, past *scope.Scope
 
-	// owning guards owners, imports and managed.
+	// owning guards imports.
 	owning  sync.Mutex
-	owners  query.OwnersByType
 	imports imports
-	// managed maps the resources of the namespace to the objects that manage them; see managedKey. It is loaded
-	// for the first destroy.
-	managed map[string][]v1alpha1.ObjectReference
 
 	// configuring guards configs, the cache of ProviderConfigs, created on first use.
 	configuring sync.Mutex

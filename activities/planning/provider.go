@@ -24,7 +24,7 @@ import (
 func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *resource.Resource) (*expected, error) {
 	// An earlier attempt may have set these.
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
-	c.Prevented, c.Blocked = false, ""
+	c.Prevented, c.Blocked, c.Reconfigured, c.Configuration = false, "", false, ledger.Configuration{}
 	c.Recorded, c.RecordedSensitive = nil, nil
 	switch r.Mode {
 	case v1alpha1.ModeData:
@@ -92,9 +92,12 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	}
 	defer l.Release()
 	c.ProviderConfig = l.ConfigName()
-	recorded, prior, err := pr.found(ctx, c, r, l, state)
+	recorded, prior, missed, err := pr.found(ctx, c, r, l, state)
 	if err != nil {
 		return nil, err
+	}
+	if missed {
+		return pr.notFound(c, r, l, state, wanted)
 	}
 	var p *instance.Planned
 	var diags diag.Diagnostics

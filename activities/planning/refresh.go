@@ -27,40 +27,53 @@ import (
 // This file determines the state before a change: recorded, read or imported.
 
 // found returns the recorded and the current state. If the new provider configuration is unknown, it reads with the
-// recorded one.
-func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, err error) {
+// recorded one. missed is true if the provider does not find the resource with other arguments than before.
+func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, missed bool, err error) {
 	reader := l
 	if !l.Known && state.Exists() {
 		if reader, err = pr.past.Lease(ctx, r, state, false, session.RateOnly); err != nil {
-			return recorded, now, err
+			return recorded, now, false, err
 		}
 		defer reader.Release()
 	}
-	if recorded, err = pr.recorded(ctx, c, r, reader, state); err == nil {
+	var from *ledger.Instance
+	basis := state
+	if c.Preconditions.From != nil && !state.Exists() {
+		if from, err = pr.movedFrom(ctx, c, r); err != nil {
+			return recorded, now, false, err
+		}
+		basis = &from.State
+	}
+	if err = pr.checkReconfigured(ctx, c, r, reader, basis); err != nil {
+		return recorded, now, false, err
+	}
+	if recorded, err = pr.recorded(ctx, c, r, reader, basis, from); err == nil {
 		pr.scope.NoteSecretState(r.Schema.Block, recorded)
 		now, err = pr.refresh(ctx, c, reader, state, recorded)
 	}
-	return recorded, now, err
+	return recorded, now, slices.Contains(c.Drift, gone) && reader.HasOtherArguments(basis), err
 }
 
-// recorded returns the recorded state of the resource, or of the resource whose record moves to it.
-func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (instance.State, error) {
-	if c.Preconditions.From == nil || state.Exists() {
-		return l.Load(ctx, state)
-	}
+// movedFrom returns the record that moves to a resource.
+func (pr *proposal) movedFrom(ctx context.Context, c *ledger.Change, r *resource.Resource) (*ledger.Instance, error) {
 	from, err := pr.Ledger.Instance(ctx, *c.Preconditions.From)
 	if err != nil {
-		return instance.State{}, err
+		return nil, err
 	}
 	if from.Digest() != c.Preconditions.FromState {
-		return instance.State{}, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
+		return nil, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
 	}
 	if from.Intent != nil {
-		return instance.State{}, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.moved.from", "Resource is being changed",
+		return nil, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.moved.from", "Resource is being changed",
 			fmt.Sprintf("A change of %s is running, or its outcome is unknown. See the conditions of that object, and plan again when the change has ended.", c.PreviousAddress))}}
 	}
-	if from.Type == r.Address.Type {
-		return l.Load(ctx, &from.State)
+	return from, nil
+}
+
+// recorded returns the recorded state of the resource, or of the one whose record moves to it; from is nil for no move.
+func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, from *ledger.Instance) (instance.State, error) {
+	if from == nil || from.Type == r.Address.Type {
+		return l.Load(ctx, state)
 	}
 	source := from.Provider
 	if e, ok := pr.Catalog.Get(from.Provider); ok {
@@ -97,7 +110,7 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	if err := l.Record(c.Refreshed, found); err != nil {
 		return instance.State{}, err
 	}
-	return found, pr.checkOwned(ctx, c, r, l)
+	return found, pr.checkOwned(ctx, c, r)
 }
 
 // importRefused adds to a failed import the remedy for a user who wants no import. An applied lifecycle.import becomes

@@ -126,7 +126,11 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 		return provider.Configuration{}, fmt.Errorf("encode configuration: %w", err)
 	}
 	sum := sha256.Sum256(raw)
-	return provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral}, nil
+	conf := provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral}
+	if value.IsWhollyKnown() {
+		conf.Digest, err = digestOf(marked, cfg)
+	}
+	return conf, err
 }
 
 // Acquire returns a lease of a provider process with the configuration.

@@ -221,6 +221,8 @@ func forgets(c *v1alpha1.PlanChange) (verb, why string) {
 	switch c.ActionReason {
 	case foundGone:
 		return "is gone; its record will be removed", "it was not found"
+	case "forget_because_not_found":
+		return "may exist; its record will be removed, and nothing will be destroyed", "it is not found with the new arguments of its ProviderConfig"
 	case "forget_because_create_unknown":
 		return "may exist; its record will be removed, and nothing will be destroyed", "the outcome of its create is unknown"
 	}

@@ -78,6 +78,9 @@ type State struct {
 	Type string `json:"type"`
 	// ProviderConfig is the name of the ProviderConfig; empty for a provider without one.
 	ProviderConfig string `json:"providerConfig,omitempty"`
+	// Configuration identifies the arguments that the provider had when it last returned the attributes. It is empty in
+	// records of older servers.
+	Configuration Configuration `json:"configuration,omitzero"`
 	// ProviderVersion is the version of the provider that wrote the attributes.
 	ProviderVersion string `json:"providerVersion,omitempty"`
 	// SchemaVersion is the schema version of the attributes.
@@ -101,6 +104,12 @@ type State struct {
 	CreateBeforeDestroy bool `json:"createBeforeDestroy,omitempty"`
 	// Dependencies are the addresses in the configuration at the time of the apply.
 	Dependencies []string `json:"dependencies,omitempty"`
+}
+
+// Configuration identifies the arguments of a provider; see provider.Digest.
+type Configuration struct {
+	Arguments string `json:"arguments,omitempty"`
+	Values    string `json:"values,omitempty"`
 }
 
 // Deposed is a deposed instance of an object.
@@ -283,6 +292,12 @@ type Change struct {
 	Refreshed *State `json:"refreshed,omitempty"`
 	// Read is true if planning made the provider read the state.
 	Read bool `json:"read,omitempty"`
+	// Reconfigured is true if the provider has other arguments than those with which it returned the recorded state; see
+	// scope.Lease.
+	Reconfigured bool `json:"reconfigured,omitempty"`
+	// Configuration identifies the arguments with which planning read the resource. It is empty if planning did not read
+	// it, or if another object manages a resource with the same ID; see State.
+	Configuration Configuration `json:"configuration,omitzero"`
 	// CreatesFirst is true if a replace of the object creates before it destroys.
 	CreatesFirst bool `json:"createsFirst,omitempty"`
 	// LeaveDeposed is true if a replace that creates first must leave the old instance deposed, because one of its

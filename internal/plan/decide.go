@@ -27,6 +27,9 @@ const (
 const (
 	// ReasonGone is the reason if the instance was removed outside of Hykube, or never existed.
 	ReasonGone = "forget_because_gone"
+	// ReasonNotFound is the reason if the provider does not find the instance with other arguments than before. The
+	// instance may exist.
+	ReasonNotFound = "forget_because_not_found"
 	// ReasonCreateUnknown is the reason if a create was begun but its outcome is unknown, so that the instance may
 	// exist.
 	ReasonCreateUnknown = "forget_because_create_unknown"

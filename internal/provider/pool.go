@@ -92,6 +92,8 @@ func unconfigured(pkg Package) processKey {
 type Configuration struct {
 	// Key identifies the configuration. Requests with equal keys share a process while their values are equal.
 	Key string
+	// Digest identifies the arguments that are set. It is empty if one is unknown.
+	Digest Digest
 	// Namespace is the namespace whose share of the pool the request uses; "" means that of the server itself.
 	Namespace string
 	// Config conforms to the schema of the provider's configuration; cty.NilVal means an empty configuration. Acquire
@@ -101,6 +103,19 @@ type Configuration struct {
 	// Its process has a short idle timeout.
 	Ephemeral bool
 }
+
+// Digest identifies the arguments of a provider. Unlike a Configuration's Key, it stays the same if a new version of the
+// provider has further arguments.
+type Digest struct {
+	// Arguments is the digest of all arguments without ephemeral values. It ignores the values of secretRefs, which
+	// rotate.
+	Arguments string `json:"arguments,omitempty"`
+	// Values is the digest of all arguments, or EphemeralValues if one is ephemeral.
+	Values string `json:"values,omitempty"`
+}
+
+// EphemeralValues is the Values of configurations with ephemeral values. Two of these may differ.
+const EphemeralValues = "ephemeral"
 
 // NewPool returns an empty pool.
 func NewPool(c PoolConfig) *Pool {

@@ -4,134 +4,67 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Owners maps the existing resources of a type to the objects that manage them, also those of other Providers with the
-// same source.
-type Owners struct {
-	byIdentity map[string][]Owner
-	byID       map[string][]Owner
-}
-
-// Owner is an object and the identity of its resource.
+// Owner is an object with a recorded instance, current or deposed.
 type Owner struct {
 	Object v1alpha1.ObjectReference
-	// Config is the name of the ProviderConfig of the object's resource. It is empty without a ProviderConfig.
-	Config   string
-	identity string
+	// Type is the Terraform type of the instance.
+	Type string
+	// Config is the name of the instance's ProviderConfig; empty without one.
+	Config string
+	// Configuration identifies the arguments of the provider; see ledger.State.
+	Configuration ledger.Configuration
+	identity, id  string
 }
 
-// ownersOf reads the records of a type in all namespaces, since no resource should have two owners.
-func ownersOf(ctx context.Context, src *scope.Sources, provider string, t *instance.Type) (*Owners, error) {
-	o := &Owners{byIdentity: map[string][]Owner{}, byID: map[string][]Owner{}}
-	for rec, err := range src.Ledger.Instances(ctx, "") {
+// OwnerOf returns the owner with a state of its instance.
+func OwnerOf(object v1alpha1.ObjectReference, e catalog.Entry, s *ledger.State) Owner {
+	own := Owner{Object: object, Type: s.Type, Config: s.ProviderConfig, Configuration: s.Configuration, id: s.ID()}
+	if of := e.Schema.Identities[s.Type]; of != nil && of.Version == s.IdentityVersion {
+		own.identity = s.IdentityText()
+	}
+	return own
+}
+
+// Has reports whether the owner's resource has an identity or an ID. An empty one is that of no resource.
+func (o *Owner) Has(identity, id string) bool {
+	return identity != "" && o.identity == identity || id != "" && o.id == id
+}
+
+// FindOwners returns the objects that manage a resource with an identity or an ID, in all namespaces, also objects of
+// other Providers with the same source. The resources may be of any type, because a provider may have several types for
+// one resource. They may differ from the wanted one: two accounts may have the same ID, and a provider may take a part of
+// an identity from its configuration, such as the region. The caller refreshes the index before.
+func FindOwners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string) ([]Owner, error) {
+	var out []Owner
+	for _, ref := range src.Index.Owners(identity, id) {
+		rec, err := src.Ledger.Instance(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
-		if !src.Catalog.SameSource(rec.Provider, provider) || rec.Mode != "" && rec.Mode != v1alpha1.ModeManaged {
+		if !src.Catalog.SameSource(rec.Provider, e.Name) {
 			continue
 		}
-		o.Add(rec.Object, &rec.State, t)
+		states := []*ledger.State{&rec.State}
 		for i := range rec.Deposed {
-			o.Add(rec.Object, &rec.Deposed[i].State, t)
+			states = append(states, &rec.Deposed[i].State)
 		}
-	}
-	return o, nil
-}
-
-// Add adds an object with the state of its resource.
-func (o *Owners) Add(object v1alpha1.ObjectReference, s *ledger.State, t *instance.Type) {
-	if s.Type != t.Name || !s.Exists() {
-		return
-	}
-	own := Owner{Object: object, Config: s.ProviderConfig}
-	if t.Identity != nil && s.IdentityVersion == t.Identity.Version && len(s.Identity) > 0 {
-		own.identity = Canonical(s.Identity)
-		o.byIdentity[own.identity] = append(o.byIdentity[own.identity], own)
-	}
-	if id := IdIn(s.Attributes); id != "" {
-		o.byID[id] = append(o.byID[id], own)
-	}
-}
-
-// OwnersByType caches the owners by provider and type.
-type OwnersByType map[[2]string]*Owners
-
-// Of returns the owners of a type.
-func (m *OwnersByType) Of(ctx context.Context, src *scope.Sources, provider string, t *instance.Type) (*Owners, error) {
-	of := [2]string{provider, t.Name}
-	if found := (*m)[of]; found != nil {
-		return found, nil
-	}
-	found, err := ownersOf(ctx, src, provider, t)
-	if err != nil {
-		return nil, err
-	}
-	if *m == nil {
-		*m = OwnersByType{}
-	}
-	(*m)[of] = found
-	return found, nil
-}
-
-// IdentityIn returns the identity and the ID in a state; each is empty if the state has none.
-func IdentityIn(s *ledger.State) (identity, id string) {
-	if len(s.Identity) > 0 {
-		identity = Canonical(s.Identity)
-	}
-	return identity, IdIn(s.Attributes)
-}
-
-// IdIn returns the ID in recorded attributes, the digits of a number. It returns "" if there is none, or if it is
-// neither a string nor a number.
-func IdIn(attributes json.RawMessage) string {
-	var recorded struct {
-		ID json.RawMessage `json:"id"`
-	}
-	if json.Unmarshal(attributes, &recorded) != nil {
-		return ""
-	}
-	var text string
-	if json.Unmarshal(recorded.ID, &text) == nil {
-		return text
-	}
-	var number json.Number
-	if json.Unmarshal(recorded.ID, &number) == nil {
-		return number.String()
-	}
-	return ""
-}
-
-// Find returns the owners of a resource by its identity. If the resource or an owner has no identity, Find compares
-// their IDs.
-func (o *Owners) Find(identity, id string) []Owner {
-	return slices.DeleteFunc(o.FindSimilar(identity, id), func(own Owner) bool { return own.OtherIdentity(identity) })
-}
-
-// FindSimilar returns the owners of Find, and those of resources with the same ID and another identity. Such a resource
-// may be the same: a provider may take a part of an identity from its configuration, such as the region.
-func (o *Owners) FindSimilar(identity, id string) []Owner {
-	var out []Owner
-	if identity != "" {
-		out = append(out, o.byIdentity[identity]...)
-	}
-	if id != "" {
-		for _, own := range o.byID[id] {
-			if identity == "" || own.identity != identity {
+		for _, s := range states {
+			if own := OwnerOf(rec.Object, e, s); own.Has(identity, id) {
 				out = append(out, own)
 			}
 		}
 	}
-	return out
+	return out, nil
 }
 
 // OtherIdentity reports whether the owner's resource and another one both have an identity, and these differ.
@@ -139,40 +72,46 @@ func (o *Owner) OtherIdentity(identity string) bool {
 	return identity != "" && o.identity != "" && o.identity != identity
 }
 
-// Canonical normalizes a JSON object so that equal objects have equal texts.
-func Canonical(raw json.RawMessage) string {
-	v, err := decodeJSON(resource.WithoutNulls(raw))
-	if err != nil {
-		return string(raw)
+// Is reports whether the owner's resource has a type, or one with the same arguments. A provider may have two names for
+// one type, of which one is deprecated.
+func (o *Owner) Is(e catalog.Entry, terraformType string) bool {
+	if o.Type == terraformType {
+		return true
 	}
-	out, err := json.Marshal(v) // json.Marshal sorts keys
-	if err != nil {
-		return string(raw)
-	}
-	return string(out)
+	ours, theirs := e.Schema.Resources[terraformType], e.Schema.Resources[o.Type]
+	return ours != nil && theirs != nil && ours.Block.ImpliedType().Equals(theirs.Block.ImpliedType())
 }
 
 // owned sets the object that already manages a resource. It does not name an object that the user may not read.
 func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
-	if s.owners == nil {
-		var err error
-		if s.owners, err = ownersOf(ctx, s.Sources, s.Entry.Name, s.of); err != nil {
+	if !s.indexed {
+		if err := s.Index.Refresh(ctx); err != nil {
 			return err
 		}
+		s.indexed = true
 	}
 	text, id := "", idOf(found.Resource)
 	if result.Identity != nil {
-		text = Canonical(result.Identity.Raw)
+		text = ledger.CanonicalIdentity(json.RawMessage(result.Identity.Raw))
 		if id == "" {
 			id = idOf(found.Identity)
 		}
 	}
-	owners := s.owners.Find(text, id)
-	if len(owners) == 0 {
-		return nil
+	owners, err := FindOwners(ctx, s.Sources, s.Entry, text, id)
+	if err != nil {
+		return err
 	}
-	own := owners[0]
-	addr := lang.Address{Namespace: own.Object.Namespace, Type: s.of.Name, Name: own.Object.Name}.In(s.query.Namespace)
+	for _, own := range owners {
+		if own.Is(s.Entry, s.of.Name) && !own.OtherIdentity(text) {
+			return s.ownedBy(ctx, result, own)
+		}
+	}
+	return nil
+}
+
+// ownedBy sets the object that manages a resource, or a warning if the user may not read that object.
+func (s *search) ownedBy(ctx context.Context, result *v1alpha1.QueryResult, own Owner) error {
+	addr := lang.Address{Namespace: own.Object.Namespace, Type: own.Type, Name: own.Object.Name}.In(s.query.Namespace)
 	if addr.Namespace != "" {
 		plural, err := s.scope.Objects.Plural(own.Object)
 		if err != nil {

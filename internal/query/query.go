@@ -162,8 +162,8 @@ type search struct {
 	scope *scope.Scope
 	// names holds the names of the manifests in the result.
 	names map[string]bool
-	// owners is loaded when the first resource is found.
-	owners *Owners
+	// indexed is true after the index was refreshed, for the first resource that was found.
+	indexed bool
 }
 
 // one finds the resource that an import would find.

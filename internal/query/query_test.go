@@ -253,7 +253,7 @@ func TestIDs(t *testing.T) {
 	for attributes, want := range map[string]string{
 		`{"id":"net-1"}`: "net-1", `{"id":12345678901234567890}`: "12345678901234567890", `{"id":null}`: "", `{"id":["a"]}`: "", `{}`: "", ``: "",
 	} {
-		if got := IdIn([]byte(attributes)); got != want {
+		if got := (&ledger.State{Attributes: []byte(attributes)}).ID(); got != want {
 			t.Errorf("%s has the ID %q, want %q", attributes, got, want)
 		}
 	}

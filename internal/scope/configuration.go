@@ -44,7 +44,7 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		return nil, configurationError(r.Entry, cfg, err)
 	}
 	conf.Namespace = r.Ref.Namespace
-	l.Known = conf.Config.IsWhollyKnown()
+	l.Known, l.Digest = conf.Config.IsWhollyKnown(), conf.Digest
 	done, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, as)
 	if err != nil {
 		return nil, err

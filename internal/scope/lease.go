@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/session"
 
@@ -33,6 +34,33 @@ type Lease struct {
 	instance.Type
 	*session.Session
 	entry catalog.Entry
+}
+
+// Record writes a state that the provider returned to a record.
+func (l *Lease) Record(rec *ledger.State, s instance.State) error {
+	rec.Configuration = ledger.Configuration(l.Digest)
+	return l.Type.Record(rec, s)
+}
+
+// Reconfigured reports whether the provider has other arguments than those with which it returned a recorded state, or
+// may have. The ID in the state may then be that of another resource. A record of an older server does not have the
+// arguments, so only the names of the ProviderConfigs are compared.
+func (l *Lease) Reconfigured(rec *ledger.State) bool {
+	switch {
+	case !l.entry.TakesConfiguration():
+		return false
+	case rec.Configuration == ledger.Configuration{}:
+		return rec.ProviderConfig != "" && rec.ProviderConfig != l.ConfigName()
+	}
+	return rec.Configuration != ledger.Configuration(l.Digest) || l.Digest.Values == provider.EphemeralValues
+}
+
+// HasOtherArguments is like Reconfigured, but ignores values that rotate.
+func (l *Lease) HasOtherArguments(rec *ledger.State) bool {
+	if rec.Configuration.Arguments == "" {
+		return l.Reconfigured(rec)
+	}
+	return l.entry.TakesConfiguration() && rec.Configuration.Arguments != l.Digest.Arguments
 }
 
 // configFor returns the ProviderConfig of a resource: the one in its lifecycle; else "default", if it belongs to the

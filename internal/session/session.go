@@ -29,7 +29,9 @@ type Session struct {
 	// Config is nil if the provider is used without a ProviderConfig.
 	Config *v1alpha1.ProviderConfig
 	// Known is false if the provider's configuration has values that the plan does not know yet.
-	Known   bool
+	Known bool
+	// Digest is that of the provider's configuration; see provider.Configuration.
+	Digest  provider.Digest
 	Release func()
 }
 

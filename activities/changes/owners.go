@@ -1,0 +1,147 @@
+package changes
+
+import (
+	"context"
+
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/query"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file checks whether a change may reach a resource, if another object manages one with the same ID or identity. An
+// import names a resource by its ID. A ProviderConfig with other arguments than before may reach another account, where
+// the recorded ID belongs to another resource.
+
+// OtherOwner is another object that manages a resource with the ID or identity of a change's resource.
+type OtherOwner struct {
+	query.Owner
+	// Same is true if both resources have the same type; see query.Owner's Is.
+	Same bool
+	// Right is the right that the change needs because of the other object: to update it. It is nil for an import that no
+	// right permits.
+	Right *store.Right
+}
+
+// OtherOwners returns the other objects that manage a resource with the ID or identity in a state, and that forbid a
+// change or make it need a right. state is that of the import, or the recorded one if the ProviderConfig has other
+// arguments than before. pending are owners that are not recorded yet. The caller refreshes the index before.
+func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, pending ...query.Owner) ([]OtherOwner, error) {
+	identity, id := state.IdentityText(), state.ID()
+	found, err := query.FindOwners(ctx, src, e, identity, id)
+	if err != nil {
+		return nil, err
+	}
+	var others []OtherOwner
+	for _, own := range append(found, pending...) {
+		if uid := own.Object.UID; !own.Has(identity, id) || uid == c.Object.UID || uid == c.Preconditions.Owner || c.Preconditions.From != nil && uid == c.Preconditions.From.UID {
+			continue
+		}
+		other, err := compare(ctx, src, c, e, state, own)
+		if err != nil {
+			return nil, err
+		}
+		if other != nil {
+			others = append(others, *other)
+		}
+	}
+	return others, nil
+}
+
+// compare returns the OtherOwner of an owner, or nil if the owner's resource is surely another one.
+//
+// The resource may be the same even if the ProviderConfigs or the identities differ, because the writers of
+// ProviderConfigs choose the arguments, such as a region that is in the identity. An import therefore needs a right to
+// each object with a resource of the same type. Many resources of different types have the same ID, as of objects with
+// the same name in different clusters. So a resource of another type, and a recorded one, are only compared with those
+// that the arguments may reach; see query.SameAccount. Credentials of the server's environment do not depend on the
+// arguments, so that different arguments prove nothing.
+func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, own query.Owner) (*OtherOwner, error) {
+	identity, importing := state.IdentityText(), c.Importing != nil
+	sameConfig := own.Object.Namespace == c.Object.Namespace && own.Config == c.ProviderConfig
+	if sameConfig && own.OtherIdentity(identity) {
+		return nil, nil // one configuration tells resources with the same ID apart by their identity
+	}
+	if of := state.Configuration; !importing && of.Values != "" && of.Values != provider.EphemeralValues && of == own.Configuration {
+		return nil, nil // the resources already differed when the arguments were the same
+	}
+	sameAccount, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)
+	if err != nil {
+		return nil, err
+	}
+	other := &OtherOwner{Owner: own, Same: own.Is(e, c.Type)}
+	switch {
+	case importing && other.Same && sameAccount && !own.OtherIdentity(identity):
+		return other, nil
+	case !(importing && other.Same) && !sameAccount && len(e.Package.Grants.Environment) == 0:
+		return nil, nil
+	}
+	right, err := RightTo(src.Objects, own.Object)
+	right.Verb, right.Unnamed = store.VerbUpdate, true
+	other.Right = &right
+	return other, err
+}
+
+// CheckOther returns a *StaleError if a change may not reach its resource because of another object, or if the plan's
+// requester or an approver lacks the right to that object.
+func (a *Actors) CheckOther(ctx context.Context, c *ledger.Change, other OtherOwner) error {
+	if other.Right == nil {
+		return importedMeanwhile(c, other.Owner)
+	}
+	return a.require(ctx, []store.Right{*other.Right})
+}
+
+// importedMeanwhile returns the *StaleError for an import of a resource that another object took over after planning. It
+// does not name an object of another namespace, which the readers of the plan may not be able to read.
+func importedMeanwhile(c *ledger.Change, own query.Owner) error {
+	who := "an object of another namespace"
+	if own.Object.Namespace == c.Object.Namespace {
+		who = lang.Address{Type: own.Type, Name: own.Object.Name}.String()
+	}
+	return Stale("%s imported the same resource after the plan was made", who)
+}
+
+// verifyOwners returns a *StaleError if another object does not permit a change; see CheckOther. rec is the recorded
+// instance that the change is about.
+func (v *verifier) verifyOwners(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.State) error {
+	state := rec
+	switch from := c.Preconditions.From; {
+	case c.Importing != nil:
+		state = c.Refreshed
+	case !c.Reconfigured:
+		return nil
+	case from != nil && !rec.Exists():
+		moved, err := v.Ledger.Instance(ctx, *from)
+		if err != nil {
+			return err
+		}
+		state = &moved.State
+	}
+	if !state.Exists() {
+		return nil
+	}
+	fair.Lock(ctx, &v.mu)
+	defer v.mu.Unlock()
+	if !v.indexed {
+		if err := v.Index.Refresh(ctx); err != nil {
+			return err
+		}
+		v.indexed = true
+	}
+	others, err := OtherOwners(ctx, v.Sources, c, r.Entry, state)
+	if err != nil {
+		return err
+	}
+	for _, other := range others {
+		if err := v.actors.CheckOther(ctx, c, other); err != nil {
+			return err
+		}
+		v.sharing[c.Index] = append(v.sharing[c.Index], *other.Right)
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package activities
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider/contain"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/store"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// zone gives the ProviderConfig "default" of the namespace "team" an argument.
+func (tn *crashScenario) zone(zone string) {
+	cfg := providerConfig("team", zone)
+	cfg.Name = "default"
+	tn.ProviderConfigs["team/default"] = cfg
+}
+
+// ownsIn records that the object "other" of the namespace "ops" manages a resource with the ProviderConfig "c", whose zone is "theirs".
+func (tn *crashScenario) ownsIn(terraformType, id string) {
+	tn.T.Helper()
+	tn.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
+	kind := strings.ReplaceAll(terraformType, "_", "-")
+	rec := &ledger.Instance{Object: v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: kind, Namespace: "ops", Name: "other", UID: types.UID("ops" + kind)}, Provider: "test"}
+	rec.State = ledger.State{Type: terraformType, ProviderConfig: "c", Configuration: ledger.Configuration{Arguments: "theirs", Values: "theirs"}, Attributes: []byte(`{"id":"` + id + `","name":"x"}`)}
+	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
+		tn.T.Fatal(err)
+	}
+}
+
+// passCredentials lets the provider have credentials of the server's environment.
+func (tn *crashScenario) passCredentials() {
+	e, _ := tn.Catalog.Get("test")
+	e.Package.Grants = contain.Grants{Environment: []string{"TOKEN"}}
+	tn.Catalog.Put(e)
+}
+
+// TestAnImportUnderAnotherType plans to import what another object manages under another type. A type with the same arguments is the same one.
+// A provider may have several other types for one resource, so they take the right to the other object.
+func TestAnImportUnderAnotherType(t *testing.T) {
+	for name, tc := range map[string]struct {
+		owned, zone       string
+		forbidden, passed bool
+		refused           bool
+		want              string
+	}{
+		"another name":                          {owned: "test_box", zone: "theirs", refused: true, want: "namespace.ops.test_box.other manages the resource to import"},
+		"another name, another zone":            {owned: "test_box", zone: "mine", forbidden: true, refused: true, want: `needs the verb "update" on test-boxs`},
+		"other arguments":                       {owned: "test_label", zone: "theirs", forbidden: true, refused: true, want: `namespace.ops.test_label.other manages a resource of another type with the same ID or identity`},
+		"other arguments, with the right":       {owned: "test_label", zone: "theirs"},
+		"other arguments, another zone":         {owned: "test_label", zone: "mine", forbidden: true},
+		"other arguments, the server's account": {owned: "test_label", zone: "mine", forbidden: true, passed: true, refused: true, want: `needs the verb "update" on test-labels`},
+		"another ID":                            {owned: "test_thing", zone: "theirs", forbidden: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			tn.zone(tc.zone)
+			id := "x"
+			if name == "another ID" {
+				id = "y"
+			}
+			tn.ownsIn(tc.owned, id)
+			if tc.passed {
+				tn.passCredentials()
+			}
+			for _, plural := range []string{"test-things", "test-boxs", "test-labels"} {
+				tn.Forbidden["ann!update:ops/"+plural+"/other"] = tc.forbidden
+			}
+			tn.cloud.put("x", map[string]string{"name": "x"})
+			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
+			po := tn.until(tn.newRun(), approving)
+			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
+				t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, tc.want)
+			}
+		})
+	}
+}
+
+// TestOtherArgumentsReachAnotherObject creates a resource, and gives its ProviderConfig the arguments of another object's resource with the
+// same ID. Each kind of plan needs the right to update that object, and reads nothing without it.
+func TestOtherArgumentsReachAnotherObject(t *testing.T) {
+	const mayBelong = "namespace.ops.test_thing.other manages a resource with the same ID or identity. Since the last change of test_thing.a"
+	plans := map[string]func(*crashScenario){
+		"update":       func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
+		"replace":      func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "b"}, nil) },
+		"destroy":      func(tn *crashScenario) { tn.spec = v1alpha1.PlanSpec{Destroy: true} },
+		"delete":       func(tn *crashScenario) { tn.delete("test-thing/a") },
+		"refresh only": func(tn *crashScenario) { tn.spec = v1alpha1.PlanSpec{RefreshOnly: true} },
+		"move": func(tn *crashScenario) {
+			tn.delete("test-thing/a")
+			tn.put("test-box/a", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
+		},
+		"without refresh": func(tn *crashScenario) {
+			tn.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshNone, Destroy: true}
+		},
+	}
+	for _, how := range []string{"with the right", "without it", "another zone", "another zone, the server's account", "the same arguments"} {
+		for name, edit := range plans {
+			t.Run(name+" "+how, func(t *testing.T) {
+				tn := newCrashScenario(t)
+				tn.zone("mine")
+				tn.put("test-thing/a", m{"name": "a"}, nil)
+				tn.apply()
+				tn.ownsIn("test_thing", "id-1")
+				zone, refused, want := "theirs", how == "without it" || how == "another zone, the server's account", mayBelong
+				switch how {
+				case "another zone":
+					zone, want = "third", ""
+				case "another zone, the server's account":
+					zone = "third"
+					tn.passCredentials()
+				case "the same arguments":
+					zone, want = "mine", ""
+				}
+				tn.zone(zone)
+				tn.Forbidden["ann!update:ops/test-things/other"] = how != "with the right"
+				edit(tn)
+				tn.cloud.reads = 0
+				po := tn.until(tn.newRun(), approving)
+				said := tn.said(po)
+				if name == "move" && how == "with the right" {
+					want = "namespace.ops.test_thing.other manages a resource with the same ID or identity. Since the last change of test_box.a"
+				}
+				if po.PlanFailed() != refused || !strings.Contains(strings.ReplaceAll(said, "test_box.a", "test_thing.a"), strings.ReplaceAll(want, "test_box.a", "test_thing.a")) || want == "" && strings.Contains(said, "other manages") {
+					t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, want)
+				}
+				if refused && tn.cloud.reads > 0 {
+					t.Error("the plan read the resource, which may be the other object's")
+				}
+			})
+		}
+	}
+}
+
+// TestARightToAnotherObjectIsKept plans to destroy a resource whose ID is another object's with the new arguments. A user who loses the right
+// to that object makes the plan stale, before the approval and at the step.
+func TestARightToAnotherObjectIsKept(t *testing.T) {
+	for _, deposed := range []bool{false, true} {
+		for _, phase := range []int{approving, beginning, stepping} {
+			tn := newCrashScenario(t)
+			tn.zone("mine")
+			tn.put("test-thing/a", m{"name": "a"}, nil)
+			tn.apply()
+			if deposed {
+				rec := tn.recordOf("test-thing/a")
+				rec.Deposed = []ledger.Deposed{{Key: "0123abcd", State: rec.State}}
+				rec.Attributes = []byte(`{"id":"id-2","name":"a"}`)
+				if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+					t.Fatal(err)
+				}
+				tn.cloud.things["id-2"] = map[string]string{"name": "a"}
+			}
+			tn.ownsIn("test_thing", "id-1")
+			tn.zone("theirs")
+			tn.spec = v1alpha1.PlanSpec{Destroy: true}
+			run := tn.newRun()
+			po := tn.until(run, approving)
+			found, err := changes.Verify(t.Context(), tn.Sources, po)
+			if err != nil || len(found.Stale) > 0 || !slices.Contains(found.Rights, store.Right{Verb: "update", Namespace: "ops", Group: "test.hykube.io", Resource: "test-things", Name: "other", Unnamed: true}) {
+				t.Fatalf("verified: %+v, %v; want the approver to need the right to the other object", found, err)
+			}
+			if phase != approving {
+				tn.until(run, beginning)
+				tn.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+				tn.until(run, phase)
+			}
+			tn.Forbidden["ann!update:ops/test-things/other"] = true
+			if phase == approving {
+				if found, err = changes.Verify(t.Context(), tn.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
+					t.Errorf("deposed %t: verified: %+v, %v", deposed, found, err)
+				}
+				continue
+			}
+			tn.resume(run)
+			if tn.cloud.things["id-1"] == nil {
+				t.Errorf("deposed %t, phase %d: destroyed what may be the other object's", deposed, phase)
+			}
+		}
+	}
+}
+
+// TestAStepReachesAnotherObject destroys with arguments that reach a resource which another object took over after the plan was made.
+func TestAStepReachesAnotherObject(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.zone("mine")
+	tn.put("test-thing/a", m{"name": "a"}, nil)
+	tn.apply()
+	tn.zone("theirs")
+	tn.Forbidden["ann!update:ops/test-things/other"] = true
+	tn.spec = v1alpha1.PlanSpec{Destroy: true}
+	run := tn.newRun()
+	tn.until(run, stepping)
+	tn.ownsIn("test_thing", "id-1")
+	tn.resume(run)
+	if tn.cloud.things["id-1"] == nil || !strings.Contains(tn.changeOf(run, 0).Message, "has no right to update") {
+		t.Errorf("destroyed, or said %q", tn.changeOf(run, 0).Message)
+	}
+}
+
+// TestNotFoundWithOtherArguments gives a ProviderConfig arguments with which its resource is not found. A plan does not create the resource
+// again. A refresh-only plan forgets it, with the right to delete, and so does the removal of the object.
+func TestNotFoundWithOtherArguments(t *testing.T) {
+	start := func(t *testing.T) *crashScenario {
+		tn := newCrashScenario(t)
+		tn.zone("mine")
+		tn.put("test-thing/a", m{"name": "a"}, nil)
+		tn.apply()
+		tn.zone("theirs")
+		clear(tn.cloud.things)
+		return tn
+	}
+	const warned = "Warning Resource is not found with the new arguments"
+	t.Run("plan", func(t *testing.T) {
+		tn := start(t)
+		po := tn.until(tn.newRun(), approving)
+		if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "Error Resource is not found with the new arguments") || !strings.Contains(said, "plan --refresh-only") {
+			t.Errorf("failed %t, said %q", po.PlanFailed(), said)
+		}
+		tn.zone("mine")
+		if po := tn.apply(); po.PlanFailed() || tn.cloud.made["a"] != 2 {
+			t.Errorf("with the earlier arguments: %s, made %v", tn.said(po), tn.cloud.made)
+		}
+	})
+	t.Run("refresh only", func(t *testing.T) {
+		tn := start(t)
+		tn.spec = v1alpha1.PlanSpec{RefreshOnly: true}
+		tn.Forbidden["ann!delete:team/test-things/a"] = true
+		if po := tn.until(tn.newRun(), approving); !po.PlanFailed() {
+			t.Errorf("a user who may not delete forgets the resource: %s", tn.said(po))
+		}
+		clear(tn.Forbidden)
+		po := tn.apply()
+		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || !strings.Contains(tn.said(po), warned) || tn.recordOf("test-thing/a").Exists() {
+			t.Fatalf("%+v: %s", sum, tn.said(po))
+		}
+		if ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonForgotten {
+			t.Errorf("%s: %s", ready.Reason, ready.Message)
+		}
+		tn.spec = v1alpha1.PlanSpec{}
+		if tn.apply(); tn.cloud.made["a"] != 2 {
+			t.Errorf("made %v", tn.cloud.made)
+		}
+	})
+	t.Run("delete", func(t *testing.T) {
+		tn := start(t)
+		tn.delete("test-thing/a")
+		po := tn.apply()
+		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || !strings.Contains(tn.said(po), warned) {
+			t.Errorf("%+v: %s", sum, tn.said(po))
+		}
+	})
+	t.Run("seen with the new arguments", func(t *testing.T) {
+		tn := start(t)
+		tn.cloud.put("id-1", map[string]string{"name": "a"})
+		tn.apply() // it reads the resource, and changes nothing
+		clear(tn.cloud.things)
+		tn.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}
+		if po := tn.apply(); po.PlanFailed() || tn.cloud.made["a"] != 2 {
+			t.Errorf("%s, made %v", tn.said(po), tn.cloud.made)
+		}
+	})
+}
