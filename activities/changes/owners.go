@@ -23,6 +23,8 @@ type OtherOwner struct {
 	query.Owner
 	// Same is true if both resources have the same type; see query.Owner's Is.
 	Same bool
+	// Creating is true if the other object may have created the resource: its create has no outcome yet, or an unknown one.
+	Creating bool
 	// Right is the right that the change needs because of the other object: to update it. It is nil for an import that no
 	// right permits.
 	Right *store.Right
@@ -49,6 +51,10 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 		if other != nil {
 			others = append(others, *other)
 		}
+	}
+	if c.Importing != nil {
+		creating, err := findCreating(ctx, src, c, e, state)
+		return append(others, creating...), err
 	}
 	return others, nil
 }
@@ -81,10 +87,15 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 	case !(importing && other.Same) && !sameAccount && len(e.Package.Grants.Environment) == 0:
 		return nil, nil
 	}
+	other.Right, err = rightToUpdate(src, own)
+	return other, err
+}
+
+// rightToUpdate returns the right to update an owner's object, whose name messages omit.
+func rightToUpdate(src *scope.Sources, own query.Owner) (*store.Right, error) {
 	right, err := RightTo(src.Objects, own.Object)
 	right.Verb, right.Unnamed = store.VerbUpdate, true
-	other.Right = &right
-	return other, err
+	return &right, err
 }
 
 // CheckOther returns a *StaleError if a change may not reach its resource because of another object, or if the plan's

@@ -66,6 +66,15 @@ func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resour
 	case other.Right == nil:
 		d.Detail = fmt.Sprintf("%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
 			"If there is nothing to import, remove lifecycle.import. If the ProviderConfigs reach different accounts, set an argument in both that tells these apart, such as a region. The import then needs the right to update the other object, too.", who)
+	case other.Creating:
+		d.Detail = fmt.Sprintf("A create of %s with the same arguments has no outcome, or an unknown one. It may have made the resource to import. "+
+			"If it did, name the resource in lifecycle.import there.", who)
+		if permitted {
+			d.Severity = v1alpha1.SeverityWarning
+			c.Diagnostics = append(c.Diagnostics, d)
+			return nil
+		}
+		d.Detail += fmt.Sprintf(" The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan.", other.Right.Verb, other.Right.Target())
 	case !permitted && !other.Same:
 		d.Detail = fmt.Sprintf("%s manages a resource of another type with the same ID or identity. It may be the same resource, because a provider may have several types for one resource. "+
 			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan.", who, other.Right.Verb, other.Right.Target())

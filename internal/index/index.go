@@ -225,6 +225,7 @@ func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledge
 		x.owners.remove(key, old.owned)
 	}
 	x.owners.add(key, hashes)
+	x.owners.setCreating(key, i)
 }
 
 // packageID identifies the schema of a provider.

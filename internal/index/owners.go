@@ -16,6 +16,8 @@ type owners struct {
 	seed  maphash.Seed
 	first map[uint64]recordKey
 	more  map[uint64][]recordKey
+	// creating holds the records with an intent to create: a create runs, or its outcome is unknown.
+	creating map[recordKey]struct{}
 }
 
 // recordKey identifies a record.
@@ -25,7 +27,7 @@ type recordKey struct {
 }
 
 func newOwners() owners {
-	return owners{maphash.MakeSeed(), map[uint64]recordKey{}, map[uint64][]recordKey{}}
+	return owners{maphash.MakeSeed(), map[uint64]recordKey{}, map[uint64][]recordKey{}, map[recordKey]struct{}{}}
 }
 
 // hashes returns the hashes of an identity and an ID. An empty one has no hash.
@@ -78,6 +80,27 @@ func (o *owners) remove(key recordKey, hashes []uint64) {
 			delete(o.more, h)
 		}
 	}
+}
+
+// setCreating notes whether a record has an intent to create. i is nil if the record was deleted.
+func (o *owners) setCreating(key recordKey, i *ledger.Instance) {
+	if i != nil && i.Intent != nil && i.Intent.Action == v1alpha1.ActionCreate {
+		o.creating[key] = struct{}{}
+		return
+	}
+	delete(o.creating, key)
+}
+
+// Creating returns the namespaces and UIDs of the objects whose create runs or has an unknown outcome. Creating does not
+// refresh the index.
+func (x *Index) Creating() []v1alpha1.ObjectReference {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var out []v1alpha1.ObjectReference
+	for key := range x.owners.creating {
+		out = append(out, v1alpha1.ObjectReference{Namespace: key.namespace, UID: key.uid})
+	}
+	return out
 }
 
 // Owners returns the namespaces and UIDs of the objects whose records have an instance with the identity or the ID, in

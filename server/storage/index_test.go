@@ -94,6 +94,9 @@ func (x *indexed) step() {
 			if x.random.IntN(3) == 0 {
 				rec.Deposed = []ledger.Deposed{{Key: "old", State: ledger.State{Attributes: fmt.Appendf(nil, `{"id":"%d"}`, x.random.IntN(9))}}}
 			}
+			if rec.Intent = nil; x.random.IntN(3) == 0 {
+				rec.Intent = &ledger.Intent{Action: []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate}[x.random.IntN(2)]}
+			}
 			err = l.Save(t.Context(), rec)
 		}
 		if err != nil {
@@ -150,8 +153,31 @@ func (x *indexed) check(followed *index.Index, when string) {
 			x.t.Fatalf("%s, namespace %q: the index differs from a new one (-new +got):\n%s", when, namespace, diff)
 		}
 	}
+	x.checkCreating(followed, when)
 	for id := range 9 {
 		x.checkOwners(followed, fmt.Sprint(id), when)
+	}
+}
+
+// checkCreating wants the index to have exactly the records with an intent to create.
+func (x *indexed) checkCreating(followed *index.Index, when string) {
+	x.t.Helper()
+	var want, got []string
+	for rec, err := range ledger.New(x.s.KV()).Instances(x.t.Context(), "") {
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate {
+			want = append(want, rec.Object.Namespace+"/"+string(rec.Object.UID))
+		}
+	}
+	for _, ref := range followed.Creating() {
+		got = append(got, ref.Namespace+"/"+string(ref.UID))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		x.t.Fatalf("%s: the records with an intent to create are %q, want %q", when, got, want)
 	}
 }
 
