@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,19 @@ import (
 // heapGrowth is the percentage by which the heap may grow between two garbage collections, unless GOGC is set. At 200,
 // the collector runs half as often as at 100, the default of Go. An idle server stays as large as with that.
 const heapGrowth = 200
+
+// minThreads is the number of threads that may run Go code at once on a machine with fewer processors, unless GOMAXPROCS
+// is set. The operating system lets a thread that was idle run at once, but Go lets a new task wait for up to 10 ms until
+// a busy one pauses. With two processors and two threads, a busy namespace delays the others more.
+const minThreads = 4
+
+// addThreads sets minThreads. The server has shared the processors in New, so that its shares remain those of the
+// processors.
+func addThreads() {
+	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < minThreads {
+		runtime.GOMAXPROCS(minThreads)
+	}
+}
 
 func newServerCommand() *cobra.Command {
 	opts := server.NewOptions()
@@ -48,6 +62,7 @@ server creates its certificates and writes admin.kubeconfig into the data direct
 			if err != nil {
 				return err
 			}
+			addThreads()
 			return s.Run(cmd.Context())
 		},
 	}
