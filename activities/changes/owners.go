@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/lang"
@@ -35,15 +36,20 @@ type OtherOwner struct {
 // arguments than before. pending are owners that are not recorded yet. The caller refreshes the index before.
 func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, pending ...query.Owner) ([]OtherOwner, error) {
 	identity, id := state.IdentityText(), state.ID()
-	found, err := query.FindOwners(ctx, src, e, identity, id)
+	own := func(ref v1alpha1.ObjectReference) bool {
+		return ref.UID == c.Object.UID || ref.UID == c.Preconditions.Owner || c.Preconditions.From != nil && ref.UID == c.Preconditions.From.UID
+	}
+	found, err := query.FindOwners(ctx, src, e, identity, id, own)
 	if err != nil {
 		return nil, err
 	}
-	var others []OtherOwner
-	for _, own := range append(found, pending...) {
-		if uid := own.Object.UID; !own.Has(identity, id) || uid == c.Object.UID || uid == c.Preconditions.Owner || c.Preconditions.From != nil && uid == c.Preconditions.From.UID {
-			continue
+	for _, p := range pending {
+		if p.Has(identity, id) && !own(p.Object) {
+			found = append(found, p)
 		}
+	}
+	var others []OtherOwner
+	for _, own := range found {
 		other, err := compare(ctx, src, c, e, state, own)
 		if err != nil {
 			return nil, err

@@ -167,17 +167,19 @@ func (pr *proposal) describeOwner(ctx context.Context, own query.Owner) (string,
 // objects of several namespaces import the same resource.
 func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
 	identity := state.IdentityText()
-	owners, err := query.FindOwners(ctx, pr.Sources, r.Entry, identity, state.ID())
+	here := func(ref v1alpha1.ObjectReference) bool { return ref.Namespace == pr.plan.Namespace }
+	owners, err := query.FindOwners(ctx, pr.Sources, r.Entry, identity, state.ID(), func(ref v1alpha1.ObjectReference) bool {
+		return ref.UID == r.Ref.UID || !here(ref) && r.Lifecycle.Import == nil
+	})
 	if err != nil {
 		return err
 	}
 	for _, own := range owners {
-		here := own.Object.Namespace == pr.plan.Namespace
-		if own.Object.UID == r.Ref.UID || !own.Is(r.Entry, r.Address.Type) || own.OtherIdentity(identity) || !here && r.Lifecycle.Import == nil {
+		if !own.Is(r.Entry, r.Address.Type) || own.OtherIdentity(identity) {
 			continue
 		}
 		same := own.Config == state.ProviderConfig
-		if !here {
+		if !here(own.Object) {
 			if same, err = query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace, own.Config); err != nil {
 				return err
 			}
