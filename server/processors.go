@@ -12,7 +12,8 @@ import (
 )
 
 // sharingProcessors makes the namespaces share the processors: a request holds a slot of its namespace while it computes,
-// as the activities of plans do. Requests for all namespaces count for their user.
+// as the activities of plans do. Requests for all namespaces count for their user, and so do Validations, which every user
+// may create in every namespace.
 func sharingProcessors(inner http.Handler, processors *fair.Slots) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, ok := processorKey(r)
@@ -40,7 +41,7 @@ func processorKey(r *http.Request) (key string, ok bool) {
 		return "", false
 	case info.APIGroup == v1alpha1.GroupName && info.Resource == "plans" && (info.Subresource == "approval" || info.Subresource == "cancel"):
 		return "", false
-	case info.Namespace == "":
+	case info.Namespace == "", info.APIGroup == v1alpha1.GroupName && info.Resource == "validations":
 		return "user " + who.GetName(), true // no namespace has a space in its name
 	}
 	return info.Namespace, true

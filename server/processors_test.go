@@ -24,6 +24,7 @@ func TestProcessorKey(t *testing.T) {
 		"write":                 {"jane", request.RequestInfo{Verb: "patch", Namespace: "team", Resource: "sim-networks"}, "team"},
 		"create of a plan":      {"jane", request.RequestInfo{Verb: "create", Namespace: "team", APIGroup: v1alpha1.GroupName, Resource: "plans"}, "team"},
 		"list of all":           {"jane", request.RequestInfo{Verb: "list", Resource: "secrets"}, "user jane"},
+		"validation":            {"jane", request.RequestInfo{Verb: "create", Namespace: "team", APIGroup: v1alpha1.GroupName, Resource: "validations"}, "user jane"},
 		"the server itself":     {user.APIServerUser, request.RequestInfo{Verb: "list", Namespace: "team"}, ""},
 		"read of one object":    {"jane", request.RequestInfo{Verb: "get", Namespace: "team"}, ""},
 		"watch":                 {"jane", request.RequestInfo{Verb: "watch", Namespace: "team"}, ""},

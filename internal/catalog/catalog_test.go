@@ -157,7 +157,7 @@ func TestConfigurationBeforeAnythingIsKnown(t *testing.T) {
 		t.Errorf("a configuration with an ephemeral value: %+v, %v", conf, err)
 	}
 	cfg.Spec.Config.Raw = []byte(`{"port": "${sim_network.main.prot}"}`)
-	if err := c.CheckReferences(entry, cfg, nil); err == nil || !strings.Contains(err.Error(), "spec.config.port, column 3") || !strings.Contains(err.Error(), "prot") {
+	if err := c.CheckReferences(t.Context(), entry, cfg, nil); err == nil || !strings.Contains(err.Error(), "spec.config.port, column 3") || !strings.Contains(err.Error(), "prot") {
 		t.Errorf("an attribute that there is not: %v", err)
 	}
 }
@@ -232,7 +232,7 @@ func TestMeta(t *testing.T) {
 				cfg = &v1alpha1.ProviderConfig{}
 				cfg.Spec.Meta = &runtime.RawExtension{Raw: []byte(test.meta)}
 			}
-			got, err := New(nil).Meta(test.entry, cfg)
+			got, err := New(nil).Meta(t.Context(), test.entry, cfg)
 			if test.err != "" {
 				if err == nil || !strings.Contains(err.Error(), test.err) {
 					t.Errorf("error %v, want one that says %q", err, test.err)

@@ -34,14 +34,14 @@ type Sources struct {
 	Value func(lang.Address) (cty.Value, bool)
 }
 
-// References lists the references in the expressions of a ProviderConfig. Their fields are paths in the ProviderConfig,
-// such as "spec.config.host:3".
+// References lists the references in the expressions of a ProviderConfig, without an evaluation. Their fields are paths
+// in the ProviderConfig, such as "spec.config.host:3".
 func References(cfg *v1alpha1.ProviderConfig) []lang.Reference {
-	config := written(cfg, &schema.Block{}, nil) // the references do not depend on the provider's schema
-	if config == nil {
+	args, err := arguments(cfg)
+	if err != nil {
 		return nil
 	}
-	refs := config.References()
+	refs := lang.ConfigOptions{Namespace: cfg.Namespace}.References(args)
 	for i := range refs {
 		refs[i].Field = strings.Replace(refs[i].Field, "spec", configField, 1)
 	}
@@ -50,11 +50,12 @@ func References(cfg *v1alpha1.ProviderConfig) []lang.Reference {
 
 // CheckReferences reports references of a ProviderConfig to types and attributes that do not exist, and values whose
 // type cannot fit the provider's schema.
-func (c *Catalog) CheckReferences(e Entry, cfg *v1alpha1.ProviderConfig, fns lang.Functions) error {
-	config := written(cfg, e.Schema.Config.Block, fns)
-	if config == nil {
-		return nil
+func (c *Catalog) CheckReferences(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, fns lang.Functions) error {
+	args, err := arguments(cfg)
+	if err != nil {
+		return nil // Configuration reports it
 	}
+	config, _ := parse(ctx, configField, cfg.Namespace, args, e.Schema.Config.Block, fns)
 	types := lang.Catalog{
 		Block: func(a lang.Address) *schema.Block {
 			if t := c.Schema(a.Mode, a.Type); t != nil {
@@ -101,7 +102,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	if cfg != nil {
 		namespace = cfg.Namespace
 	}
-	config, err := parse(configField, namespace, args, block, from.Functions)
+	config, err := parse(ctx, configField, namespace, args, block, from.Functions)
 	if err != nil {
 		return provider.Configuration{}, err
 	}
@@ -160,17 +161,6 @@ func arguments(cfg *v1alpha1.ProviderConfig) (map[string]any, error) {
 	return args, nil
 }
 
-// written parses the arguments of a ProviderConfig for their references, without those from Secrets. It returns nil if
-// they are no object. It ignores errors, which Configuration reports.
-func written(cfg *v1alpha1.ProviderConfig, block *schema.Block, fns lang.Functions) *lang.Config {
-	args, err := arguments(cfg)
-	if err != nil {
-		return nil
-	}
-	config, _ := parse(configField, cfg.Namespace, args, block, fns)
-	return config
-}
-
 // Signatures returns the functions of all installed providers for parsing; their results are unknown. Callers must not
 // change the map.
 func (c *Catalog) Signatures() lang.Functions {
@@ -187,9 +177,9 @@ func (c *Catalog) Signatures() lang.Functions {
 
 // parse parses the arguments of an object in a namespace. field is the path of the arguments. After an error, the
 // returned Config is valid only for its References.
-func parse(field, namespace string, args map[string]any, block *schema.Block, fns lang.Functions) (*lang.Config, error) {
+func parse(ctx context.Context, field, namespace string, args map[string]any, block *schema.Block, fns lang.Functions) (*lang.Config, error) {
 	// A provider's configuration is never stored, so all arguments accept ephemeral values.
-	config, diags := lang.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true}.Parse(args, block)
+	config, diags := lang.ConfigOptions{Functions: fns, Ephemeral: true, Namespace: namespace, Settled: true, Budget: lang.BudgetOf(ctx)}.Parse(args, block)
 	if diag.HasErrors(diags) {
 		return config, refused(field, diags)
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -59,7 +60,7 @@ func (c *Catalog) TypeNamesOf(mode v1alpha1.Mode) []string {
 
 // Meta evaluates the provider_meta of a ProviderConfig. It returns cty.NilVal if the provider has no such schema. It
 // returns a null object if cfg is nil or has no meta.
-func (c *Catalog) Meta(e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error) {
+func (c *Catalog) Meta(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error) {
 	var args map[string]any
 	if cfg != nil && cfg.Spec.Meta != nil && len(cfg.Spec.Meta.Raw) > 0 {
 		if err := json.Unmarshal(cfg.Spec.Meta.Raw, &args); err != nil {
@@ -76,7 +77,7 @@ func (c *Catalog) Meta(e Entry, cfg *v1alpha1.ProviderConfig) (cty.Value, error)
 	if args == nil {
 		return cty.NullVal(block.ImpliedType()), nil
 	}
-	config, err := parse("spec.meta", "", args, block, nil)
+	config, err := parse(ctx, "spec.meta", "", args, block, nil)
 	if err != nil {
 		return cty.NilVal, err
 	}

@@ -133,6 +133,15 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 	return c, diags
 }
 
+// References lists the references of a spec, as Config.References does. It evaluates nothing, so it needs neither a
+// schema nor a budget. It ignores errors, and lists the references in calls of unknown functions, too.
+func (o ConfigOptions) References(spec map[string]any) []Reference {
+	p := newParser(o)
+	p.referencesOnly = true
+	p.parse(spec, "spec")
+	return p.refs
+}
+
 // With returns a copy of the configuration that evaluates in the context.
 func (c *Config) With(at EvaluationContext) *Config {
 	bound := *c
@@ -168,6 +177,8 @@ type parser struct {
 	program
 	opts  ConfigOptions
 	diags diag.Diagnostics
+	// referencesOnly skips the checks of calls and numbers, which the evaluation needs, and references do not.
+	referencesOnly bool
 }
 
 func newParser(o ConfigOptions) *parser {
@@ -289,7 +300,7 @@ func (p *parser) template(s, field string, how reveal) *node {
 	for _, t := range vars {
 		p.reference(t, field, reveals[t.SourceRange()])
 	}
-	if len(p.diags) > failed {
+	if len(p.diags) > failed || p.referencesOnly {
 		return &node{literal: cty.DynamicVal}
 	}
 	return &node{expr: withBudget(expr), vars: vars, field: field}
@@ -314,6 +325,9 @@ func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
 			p.diags[len(p.diags)-1].Detail += " Write $${ and %%{ for a literal ${ and %{."
 		}
 		return nil, false
+	}
+	if p.referencesOnly {
+		return expr, true
 	}
 	failed := len(p.diags)
 	_ = hclsyntax.VisitAll(expr, func(n hclsyntax.Node) hcl.Diagnostics {

@@ -45,11 +45,7 @@ type ExpressionOptions struct {
 // "lifecycle.preconditions[0].condition". It reports each error that it can find without values. The Expression is
 // never nil. After an error, only its References are valid.
 func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, diag.Diagnostics) {
-	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
-	if o.Type == cty.Bool {
-		options.reveals = revealAll // the result of a condition is visible
-	}
-	p := newParser(options)
+	p := o.parser()
 	e := &Expression{field: field, want: o.Type, own: o.Self}
 	e.root = p.parse(v, field)
 	e.program = p.program
@@ -60,6 +56,23 @@ func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, dia
 	_, diags := e.run(&evaluation{program: &e.program, static: true, warn: true, selfValue: e.guessSelf()})
 	e.broken = diag.HasErrors(diags)
 	return e, append(p.diags, diags...)
+}
+
+// References lists the references of a JSON value with templates, as Expression.References and Expression.Own do. It
+// evaluates nothing, so it needs no budget. It ignores errors, and lists the references in calls of unknown functions.
+func (o ExpressionOptions) References(v any, field string) (refs, own []Reference) {
+	p := o.parser()
+	p.referencesOnly = true
+	p.parse(v, field)
+	return p.refs, p.ownRefs
+}
+
+func (o ExpressionOptions) parser() *parser {
+	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
+	if o.Type == cty.Bool {
+		options.reveals = revealAll // the result of a condition is visible
+	}
+	return newParser(options)
 }
 
 // References lists the references to other objects, without those to "self".

@@ -73,7 +73,7 @@ func (a *Queries) Query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.
 	defer configured.Release()
 	t := instance.NewType(r.Entry.Schema, r.Address.Type)
 	t.Provider = configured.ProviderServer
-	if t.Meta, err = a.Catalog.Meta(r.Entry, configured.Config); err != nil {
+	if t.Meta, err = a.Catalog.Meta(ctx, r.Entry, configured.Config); err != nil {
 		return err
 	}
 	s := &search{Sources: a.Sources, query: q, Resource: r, of: &t, names: map[string]bool{}, scope: visible}
@@ -192,7 +192,7 @@ func (s *search) one(ctx context.Context) error {
 // all lists the existing resources up to the limit.
 func (s *search) all(ctx context.Context, p *session.Session) error {
 	spec := &s.query.Spec
-	config, err := s.arguments()
+	config, err := s.arguments(ctx)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (s *search) all(ctx context.Context, p *session.Session) error {
 }
 
 // arguments evaluates the arguments of the list resource, which must not have references.
-func (s *search) arguments() (cty.Value, error) {
+func (s *search) arguments(ctx context.Context) (cty.Value, error) {
 	args := map[string]any{}
 	if raw := s.query.Spec.Config; raw != nil && len(raw.Raw) > 0 {
 		if err := json.Unmarshal(raw.Raw, &args); err != nil {
@@ -234,7 +234,7 @@ func (s *search) arguments() (cty.Value, error) {
 		}
 		return badQuery("spec.config", "%s", diag.Describe(diags))
 	}
-	parsed, diags := lang.ConfigOptions{Settled: true}.Parse(args, s.Entry.Schema.ListResources[s.of.Name].Block)
+	parsed, diags := lang.ConfigOptions{Settled: true, Budget: lang.BudgetOf(ctx)}.Parse(args, s.Entry.Schema.ListResources[s.of.Name].Block)
 	if diag.HasErrors(diags) {
 		return cty.NilVal, wrong(diags)
 	}

@@ -25,7 +25,7 @@ func (s *Scope) DataSource(l *session.Session, r *resource.Resource) (*instance.
 		return &d, nil
 	}
 	var err error
-	d.Meta, err = s.Catalog.Meta(r.Entry, l.Config)
+	d.Meta, err = s.Catalog.Meta(context.Background(), r.Entry, l.Config) // the limit of one evaluation bounds it
 	return &d, err
 }
 
@@ -130,7 +130,7 @@ func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.Sta
 	l := &Lease{entry: r.Entry, Type: instance.NewType(r.Entry.Schema, r.Address.Type)}
 	l.Deferral = true
 	if l.MetaBlock != nil {
-		if l.Meta, err = s.Catalog.Meta(r.Entry, cfg); err != nil {
+		if l.Meta, err = s.Catalog.Meta(ctx, r.Entry, cfg); err != nil {
 			return nil, err
 		}
 	}

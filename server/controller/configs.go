@@ -129,7 +129,7 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 		return c.whyNotReady(ctx, cfg.Spec.Provider)
 	}
 	functions := c.Catalog.Signatures()
-	if err := c.Catalog.CheckReferences(entry, cfg, functions); err != nil {
+	if err := c.Catalog.CheckReferences(ctx, entry, cfg, functions); err != nil {
 		return v1alpha1.ReasonConfigRefused, err.Error(), nil
 	}
 	var unread error
@@ -152,7 +152,7 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	if err != nil {
 		return v1alpha1.ReasonConfigRefused, err.Error(), nil
 	}
-	if _, err := c.Catalog.Meta(entry, cfg); err != nil {
+	if _, err := c.Catalog.Meta(ctx, entry, cfg); err != nil {
 		return v1alpha1.ReasonConfigRefused, err.Error(), nil
 	}
 	said, err := c.Pool.ValidateConfig(ctx, entry.Package, conf.Config)

@@ -21,7 +21,11 @@ import (
 // Of stored objects it reads only ProviderConfigs. Each object must have its namespace. If ctx ends, Check stops and
 // returns the error of ctx.
 func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
-	c := &check{Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, providers: map[string]bool{}, configs: map[types.NamespacedName]string{}, warned: map[string]bool{}}
+	c := &check{
+		Kinds: k, written: map[lang.Address]*unstructured.Unstructured{}, names: map[lang.Address][]string{}, near: map[lang.Address]string{},
+		providers: map[string]bool{}, configs: map[types.NamespacedName]string{}, warned: map[string]bool{},
+		keys: map[lang.Address]*schema.Block{}, dependencies: make([][]lang.Address, len(objects)),
+	}
 	for _, u := range objects {
 		switch u.GroupVersionKind().GroupKind() {
 		case v1alpha1.Kind("Provider"):
@@ -30,6 +34,9 @@ func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured)
 			c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}], _, _ = unstructured.NestedString(u.Object, "spec", "provider")
 		}
 		if a, ok := addressed(u); ok {
+			if c.written[a] == nil {
+				c.names[typeOf(a)] = append(c.names[typeOf(a)], a.Name)
+			}
 			c.written[a] = u
 		}
 	}
@@ -40,7 +47,7 @@ func (k *Kinds) Check(ctx context.Context, objects []*unstructured.Unstructured)
 		c.index = int32(i)
 		c.object(ctx, u)
 	}
-	c.cycles(objects)
+	c.cycles(ctx, objects)
 	return c.problems, ctx.Err()
 }
 
@@ -48,6 +55,13 @@ type check struct {
 	*Kinds
 	// written maps addresses, all with a namespace, to the objects.
 	written map[lang.Address]*unstructured.Unstructured
+	// names lists the names of the objects of each type; see typeOf.
+	names map[lang.Address][]string
+	// near caches the most similar name for each missing address, and keys caches the results of keysOf.
+	near map[lang.Address]string
+	keys map[lang.Address]*schema.Block
+	// dependencies lists, for each object, the addresses in its expressions and in lifecycle.dependsOn.
+	dependencies [][]lang.Address
 	// providers is the set of names of the Providers among the objects.
 	providers map[string]bool
 	// configs maps the ProviderConfigs among the objects to their providers.
@@ -89,7 +103,7 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 	gvk := u.GroupVersionKind()
 	if gvk.GroupKind() == v1alpha1.Kind("ProviderConfig") {
 		c.providerOf(u)
-		c.configReferences(ctx, u)
+		c.configReferences(u)
 		return
 	}
 	provider, ours := v1alpha1.ProviderOfGroup(gvk.Group)
@@ -118,6 +132,7 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 	}
 	ctx = withParsedSpec(ctx)
 	errs := strategy{typer: typer{c.codecs.scheme}, kind: s}.validate(ctx, u)
+	c.dependencies[c.index] = s.dependencies(ctx, u)
 	for _, e := range errs {
 		at := e.Field
 		if at == "<nil>" {
@@ -161,9 +176,8 @@ func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstr
 	spec, _ := u.Object["spec"].(map[string]any)
 	config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
 	refs := slices.Clone(config.References())
-	for _, e := range s.lifecycleExpressions(ctx, u) {
-		refs = append(refs, e.References()...)
-	}
+	ofLifecycle, _ := s.expressionReferences(u)
+	refs = append(refs, ofLifecycle...)
 	c.unknown(s.unknownTypes(ctx, u))
 	c.providerConfigOf(s, u)
 	catalog := c.catalog(u.GetNamespace())
@@ -171,20 +185,36 @@ func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstr
 		c.add(d.Severity, d.Attribute, strings.TrimSpace(d.Summary+": "+d.Detail))
 	}
 	for _, r := range refs {
-		a := full(r.Address, u.GetNamespace())
-		if c.written[a] != nil {
-			continue
+		if ctx.Err() != nil {
+			return
 		}
-		var names []string
-		for other := range c.written {
-			if other.Namespace == a.Namespace && other.Mode == a.Mode && other.Type == a.Type {
-				names = append(names, other.Name)
-			}
-		}
-		if near := suggest.Nearest(r.Name, names); near != "" {
+		if near := c.similarName(full(r.Address, u.GetNamespace())); near != "" {
 			c.add(v1alpha1.SeverityWarning, r.Field, fmt.Sprintf("no %s %q is among these objects; did you mean %q?", r.Kind(), r.Name, near))
 		}
 	}
+}
+
+// maxSimilar is the maximum number of missing addresses for which a validation looks for a similar name.
+const maxSimilar = 1000
+
+// similarName returns the name among the objects that is most similar to the name of an address. It returns "" if the
+// address is among the objects, or if no name is similar.
+func (c *check) similarName(a lang.Address) string {
+	if c.written[a] != nil {
+		return ""
+	}
+	near, known := c.near[a]
+	if !known && len(c.near) < maxSimilar {
+		near = suggest.Nearest(a.Name, c.names[typeOf(a)])
+		c.near[a] = near
+	}
+	return near
+}
+
+// typeOf returns an address without its name.
+func typeOf(a lang.Address) lang.Address {
+	a.Name = ""
+	return a
 }
 
 // catalog returns the catalog for references of a namespace's objects. It treats every object as existing, since only a
@@ -206,7 +236,11 @@ func full(a lang.Address, namespace string) lang.Address {
 func (c *check) block(namespace string) func(lang.Address) *schema.Block {
 	return func(a lang.Address) *schema.Block {
 		if a.Stored() {
-			return keysOf(c.written[full(a, namespace)])
+			a = full(a, namespace)
+			if _, known := c.keys[a]; !known {
+				c.keys[a] = keysOf(c.written[a])
+			}
+			return c.keys[a]
 		}
 		kinds := c.ByType(a.Mode, a.Type)
 		if len(kinds) == 0 {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
-	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/suggest"
 )
 
@@ -43,14 +43,12 @@ func (c *check) similarProvider(name string) string {
 }
 
 // configReferences checks the references in the arguments of a ProviderConfig.
-func (c *check) configReferences(ctx context.Context, u *unstructured.Unstructured) {
+func (c *check) configReferences(u *unstructured.Unstructured) {
 	args, ok, _ := unstructured.NestedMap(u.Object, "spec", "config")
 	if !ok {
 		return
 	}
-	// The references do not depend on the provider's schema.
-	config, _ := lang.ConfigOptions{Ephemeral: true, Functions: c.snapshot.Load().functions, Namespace: u.GetNamespace(), Budget: lang.BudgetOf(ctx)}.Parse(args, &schema.Block{})
-	refs := config.References()
+	refs := lang.ConfigOptions{Namespace: u.GetNamespace()}.References(args)
 	for i := range refs {
 		refs[i].Field = strings.Replace(refs[i].Field, "spec", "spec.config", 1)
 	}
@@ -110,8 +108,11 @@ func (c *check) providerConfigOf(s *served, u *unstructured.Unstructured) {
 	}
 }
 
-// cycles reports each reference cycle among the objects once.
-func (c *check) cycles(objects []*unstructured.Unstructured) {
+// maxCycles is the maximum number of cycles that a validation reports. An object with many references may be in many.
+const maxCycles = 20
+
+// cycles reports each reference cycle among the objects once, up to maxCycles. It stops when ctx ends.
+func (c *check) cycles(ctx context.Context, objects []*unstructured.Unstructured) {
 	index := map[lang.Address]int{}
 	for i, u := range objects {
 		if a, ok := addressed(u); ok {
@@ -121,11 +122,15 @@ func (c *check) cycles(objects []*unstructured.Unstructured) {
 	const open, done = 1, 2
 	state := make([]int, len(objects))
 	var path []int
+	found := 0
 	var visit func(i int)
 	visit = func(i int) {
 		state[i] = open
 		path = append(path, i)
-		for _, a := range c.dependencies(objects[i]) {
+		for _, a := range c.dependencies[i] {
+			if ctx.Err() != nil || found == maxCycles {
+				return
+			}
 			j, ok := index[a]
 			if !ok || state[j] == done {
 				continue
@@ -138,8 +143,9 @@ func (c *check) cycles(objects []*unstructured.Unstructured) {
 			for _, k := range path[slices.Index(path, j):] {
 				names = append(names, nameIn(objects[k], objects[j]))
 			}
+			found++
 			c.index = int32(j)
-			c.add(v1alpha1.SeverityError, "", fmt.Sprintf("refers to itself in a cycle, so no plan can order the objects: %s", strings.Join(append(names, names[0]), " -> ")))
+			c.add(v1alpha1.SeverityError, "", diag.Clip(fmt.Sprintf("refers to itself in a cycle, so no plan can order the objects: %s", strings.Join(append(names, names[0]), " -> "))))
 		}
 		path = path[:len(path)-1]
 		state[i] = done
@@ -162,12 +168,8 @@ func nameIn(u, from *unstructured.Unstructured) string {
 
 // dependencies returns the addresses in an object's expressions and in lifecycle.dependsOn, in a stable order and with
 // their namespaces.
-func (c *check) dependencies(u *unstructured.Unstructured) []lang.Address {
-	g := c.snapshot.Load().groups[u.GroupVersionKind().Group]
-	if g == nil || g.byKind[u.GetKind()] == nil {
-		return nil
-	}
-	refs, _ := g.byKind[u.GetKind()].references(context.Background(), u)
+func (s *served) dependencies(ctx context.Context, u *unstructured.Unstructured) []lang.Address {
+	refs, _ := s.references(ctx, u)
 	var out []lang.Address
 	for _, r := range refs {
 		out = append(out, full(r.Address, u.GetNamespace()))

@@ -194,12 +194,8 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 // expression parses a value with templates and returns its errors. The result must have the type, unless that is
 // cty.NilType.
 func (s *served) expression(ctx context.Context, u *unstructured.Unstructured, path *field.Path, v any, self bool, want cty.Type) (*lang.Expression, field.ErrorList) {
-	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want, Budget: lang.BudgetOf(ctx)}
-	if self {
-		options.Self = s.Schema.Block
-	}
-	// Planning evaluates the ID or identity of an import.
-	options.Settled = strings.HasPrefix(path.String(), "lifecycle."+fieldImport)
+	options := s.expressionOptions(u, path, self, want)
+	options.Budget = lang.BudgetOf(ctx)
 	e, diags := lang.ParseExpression(v, path.String(), options)
 	var errs field.ErrorList
 	for _, d := range diags {
@@ -208,6 +204,17 @@ func (s *served) expression(ctx context.Context, u *unstructured.Unstructured, p
 		}
 	}
 	return e, errs
+}
+
+// expressionOptions returns the options of an expression in a lifecycle, without a budget.
+func (s *served) expressionOptions(u *unstructured.Unstructured, path *field.Path, self bool, want cty.Type) lang.ExpressionOptions {
+	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want}
+	if self {
+		options.Self = s.Schema.Block
+	}
+	// Planning evaluates the ID or identity of an import.
+	options.Settled = strings.HasPrefix(path.String(), "lifecycle."+fieldImport)
+	return options
 }
 
 // diagnosticText returns the detail of a diagnostic, or its summary if there is no detail.
@@ -342,14 +349,14 @@ func identityAttribute(i *schema.Identity, name string) *schema.IdentityAttribut
 	return nil
 }
 
-// lifecycleExpressions returns the parsed expressions of a lifecycle, even if other fields are invalid.
-func (s *served) lifecycleExpressions(ctx context.Context, u *unstructured.Unstructured) []*lang.Expression {
+// expressionReferences returns the references of a lifecycle's expressions, even if other fields are invalid. own are
+// those to the object's own result. It evaluates nothing.
+func (s *served) expressionReferences(u *unstructured.Unstructured) (refs, own []lang.Reference) {
 	m, _ := u.Object["lifecycle"].(map[string]any)
-	var out []*lang.Expression
 	add := func(path *field.Path, v any, self bool, want cty.Type) {
 		if hasTemplate(v) {
-			e, _ := s.expression(ctx, u, path, v, self, want)
-			out = append(out, e)
+			others, selves := s.expressionOptions(u, path, self, want).References(v, path.String())
+			refs, own = append(refs, others...), append(own, selves...)
 		}
 	}
 	path := field.NewPath("lifecycle")
@@ -366,7 +373,7 @@ func (s *served) lifecycleExpressions(ctx context.Context, u *unstructured.Unstr
 	at := path.Child(fieldImport)
 	add(at.Child("id"), by["id"], false, cty.String)
 	add(at.Child("identity"), by["identity"], false, cty.NilType)
-	return out
+	return refs, own
 }
 
 // hasTemplate reports whether a string in a value contains a template.

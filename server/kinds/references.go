@@ -23,16 +23,25 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 )
 
-// references returns the references of an object's expressions. own are those to the object's own result.
+// references returns the references of the expressions of a request's object. own are those to the object's own result.
 func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (refs, own []lang.Reference) {
 	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
 		config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
 		refs = slices.Clone(config.References())
 	}
-	for _, e := range s.lifecycleExpressions(ctx, u) {
-		refs, own = append(refs, e.References()...), append(own, e.Own()...)
+	ofLifecycle, own := s.expressionReferences(u)
+	return append(refs, ofLifecycle...), own
+}
+
+// storedReferences returns the references of a stored object's expressions. It evaluates nothing, because the budget of
+// the request does not include stored objects.
+func (s *served) storedReferences(u *unstructured.Unstructured) []lang.Reference {
+	var refs []lang.Reference
+	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
+		refs = s.specOptions(u.GetNamespace()).References(spec)
 	}
-	return refs, own
+	ofLifecycle, _ := s.expressionReferences(u)
+	return append(refs, ofLifecycle...)
 }
 
 // RefersTo reports whether an object refers to another object of its namespace, in an expression or in
@@ -42,7 +51,7 @@ func (k *Kinds) RefersTo(u *unstructured.Unstructured, to lang.Address) bool {
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return false
 	}
-	refs, _ := g.byKind[u.GetKind()].references(context.Background(), u)
+	refs := g.byKind[u.GetKind()].storedReferences(u)
 	if slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Address == to }) {
 		return true
 	}
@@ -60,8 +69,7 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return nil
 	}
-	refs, _ := g.byKind[u.GetKind()].references(context.Background(), u)
-	return ForeignReferences(refs)
+	return ForeignReferences(g.byKind[u.GetKind()].storedReferences(u))
 }
 
 // authorizeReferences rejects an object whose references its author may not read, or whose ProviderConfig its author
@@ -136,8 +144,8 @@ func (s *served) lifecycleReferences(u *unstructured.Unstructured) []lang.Refere
 	for i, text := range triggers {
 		if text, err := lang.TriggerExpression(text); err == nil {
 			at := path.Child("replaceTriggeredBy").Index(i).String()
-			e, _ := lang.ParseExpression("${"+text+"}", at, lang.ExpressionOptions{Namespace: u.GetNamespace()})
-			for _, r := range e.References() {
+			named, _ := lang.ExpressionOptions{Namespace: u.GetNamespace()}.References("${"+text+"}", at)
+			for _, r := range named {
 				r.Field = at // without the column, which would count the braces
 				refs = append(refs, r)
 			}

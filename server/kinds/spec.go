@@ -244,10 +244,16 @@ func withParsedSpec(ctx context.Context) context.Context {
 	return context.WithValue(ctx, parsedSpecKey{}, new(parsedSpec))
 }
 
-// parseSpec parses arguments with the signatures of provider-defined functions. All arguments of an ephemeral resource
-// accept ephemeral values. Callers must not change the result, which a request shares.
+// specOptions returns the options of a spec in a namespace, without a budget. They have the signatures of the
+// provider-defined functions. All arguments of an ephemeral resource accept ephemeral values.
+func (s *served) specOptions(namespace string) lang.ConfigOptions {
+	return lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace}
+}
+
+// parseSpec parses the arguments of a request's object. Callers must not change the result, which a request shares.
 func (s *served) parseSpec(ctx context.Context, namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
-	options := lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace, Budget: lang.BudgetOf(ctx)}
+	options := s.specOptions(namespace)
+	options.Budget = lang.BudgetOf(ctx)
 	p, ok := ctx.Value(parsedSpecKey{}).(*parsedSpec)
 	if !ok {
 		return options.Parse(spec, s.Schema.Block)

@@ -44,13 +44,23 @@ func (s *served) unknownTypes(ctx context.Context, u *unstructured.Unstructured)
 	return s.kinds.unknownTypes(append(refs, s.lifecycleReferences(u)...))
 }
 
+// maxTypeHints is the number of unknown types with a hint. To find a similar name, the server compares all types.
+const maxTypeHints = 100
+
 func (k *Kinds) unknownTypes(refs []lang.Reference) []unknownType {
 	var out []unknownType
+	types, installed := k.types, map[string]bool{}
 	for _, r := range refs {
 		if r.Stored() || len(k.ByType(r.Mode, r.Type)) > 0 {
 			continue
 		}
-		out = append(out, unknownType{lang.MissingType(r, k.types), r.Type, k.providerInstalled(r.Type)})
+		if len(out) == maxTypeHints {
+			types = func(v1alpha1.Mode) []string { return nil }
+		}
+		if _, known := installed[r.Type]; !known {
+			installed[r.Type] = k.providerInstalled(r.Type)
+		}
+		out = append(out, unknownType{lang.MissingType(r, types), r.Type, installed[r.Type]})
 	}
 	return out
 }
@@ -95,7 +105,7 @@ func (s *served) refuseUnknownTypes(ctx context.Context, u, old *unstructured.Un
 		if old == nil {
 			return nil
 		}
-		return s.unknownTypes(context.Background(), old)
+		return s.kinds.unknownTypes(append(s.storedReferences(old), s.lifecycleReferences(old)...))
 	})
 	var errs field.ErrorList
 	for _, t := range s.unknownTypes(ctx, u) {

@@ -58,7 +58,7 @@ func newQueries(c Config, configs *genericregistry.Store) rest.Storage {
 
 func (r *queries) answer(ctx context.Context, q *v1alpha1.Query, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) error {
 	q.Status = v1alpha1.QueryStatus{}
-	if errs := r.complete(q); len(errs) > 0 {
+	if errs := r.complete(ctx, q); len(errs) > 0 {
 		return apierrors.NewInvalid(v1alpha1.Kind("Query"), q.Name, errs)
 	}
 	if err := validate(ctx, q.DeepCopy()); err != nil {
@@ -99,7 +99,7 @@ func (r *queries) failure(ctx context.Context, q *v1alpha1.Query, err error) err
 }
 
 // complete validates a query and sets its defaults.
-func (r *queries) complete(q *v1alpha1.Query) field.ErrorList {
+func (r *queries) complete(ctx context.Context, q *v1alpha1.Query) field.ErrorList {
 	spec := field.NewPath("spec")
 	if q.Spec.Type == "" {
 		return field.ErrorList{field.Required(spec.Child("type"), `Terraform resource type, such as "sim_instance"`)}
@@ -128,7 +128,7 @@ func (r *queries) complete(q *v1alpha1.Query) field.ErrorList {
 		return append(errs, field.Invalid(spec.Child("type"), q.Spec.Type,
 			fmt.Sprintf("the provider %q cannot list this type; name a single resource with spec.import", found.Provider)))
 	}
-	return append(errs, validateArguments(q.Spec.Config, found.List.Block, spec.Child("config"))...)
+	return append(errs, validateArguments(ctx, q.Spec.Config, found.List.Block, spec.Child("config"))...)
 }
 
 // typeOf returns the resource type of a query.
@@ -185,12 +185,12 @@ func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 }
 
 // validateArguments validates arguments that must not contain references.
-func validateArguments(raw *runtime.RawExtension, block *schema.Block, path *field.Path) field.ErrorList {
+func validateArguments(ctx context.Context, raw *runtime.RawExtension, block *schema.Block, path *field.Path) field.ErrorList {
 	args, err := configArguments(raw)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	config, diags := lang.ConfigOptions{Settled: true}.Parse(args, block)
+	config, diags := lang.ConfigOptions{Settled: true, Budget: lang.BudgetOf(ctx)}.Parse(args, block)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {

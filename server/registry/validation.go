@@ -1,12 +1,14 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -24,6 +27,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/policy"
@@ -39,9 +43,13 @@ type CheckFunc func(ctx context.Context, objects []*unstructured.Unstructured) (
 // longestCheck is the maximum time for one Validation. Every user may create one, and expressions take time.
 const longestCheck = 20 * time.Second
 
-// validations serves Validations. It limits their concurrency, so that processors remain for other requests.
+// validations serves Validations. It limits their concurrency, so that processors remain for other requests. The users
+// share the slots, and one user never has all.
 type validations struct {
-	slots chan struct{}
+	slots *fair.Slots
+	mu    sync.Mutex
+	// asked counts the current requests of each user, which has no entry without one.
+	asked map[string]int
 	check CheckFunc
 	// config returns the schema of a provider's configuration, or nil if the provider is not installed.
 	config func(provider string) *schema.Block
@@ -52,7 +60,8 @@ type validations struct {
 
 // newValidations returns the storage for Validations.
 func newValidations(c Config) rest.Storage {
-	r := &validations{slots: make(chan struct{}, max(1, goruntime.GOMAXPROCS(0)/2)), check: c.Check, config: c.ConfigBlock, protected: c.Protected, trust: c.Trust}
+	slots := max(2, goruntime.GOMAXPROCS(0)/2)
+	r := &validations{slots: fair.NewLimited(slots, slots-1), asked: map[string]int{}, check: c.Check, config: c.ConfigBlock, protected: c.Protected, trust: c.Trust}
 	return answeredREST[*v1alpha1.Validation]{
 		rest.NewDefaultTableConvertor(v1alpha1.Resource("validations")), "validation", func() *v1alpha1.Validation { return new(v1alpha1.Validation) }, r.answer,
 	}
@@ -76,29 +85,61 @@ func (r *validations) answer(ctx context.Context, v *v1alpha1.Validation, _ rest
 	if err != nil {
 		return err
 	}
-	for i, u := range objects {
-		for _, p := range r.fixed(ctx, u) {
-			p.Index = int32(i)
-			problems = append(problems, p)
-		}
-	}
 	slices.SortStableFunc(problems, func(a, b v1alpha1.ValidationProblem) int { return int(a.Index - b.Index) })
 	v.Status.Problems = problems
 	return nil
 }
 
+// maxValidations is the maximum number of current validations of a user. They take seats of the level "hykube-heavy" while
+// they wait for a slot, and others need some of these.
+const maxValidations = 3
+
+// enter counts a request of a user until leave is called. ok is false if the user has too many.
+func (r *validations) enter(user string) (leave func(), ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.asked[user] == maxValidations {
+		return nil, false
+	}
+	r.asked[user]++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.asked[user]--; r.asked[user] == 0 {
+			delete(r.asked, user)
+		}
+	}, true
+}
+
 // checkInSlot waits for a slot and validates the objects.
 func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
+	name := ""
+	if user, ok := genericapirequest.UserFrom(ctx); ok {
+		name = user.GetName()
+	}
+	leave, ok := r.enter(name)
+	if !ok {
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the user %q has %d validations under way; try again", name, maxValidations), 5)
+	}
+	defer leave()
+	slot, err := r.slots.Acquire(ctx, name)
+	if err != nil {
 		return nil, apierrors.NewTooManyRequests("other validations keep the server busy; try again", 10)
 	}
+	defer slot.Release()
 	ctx, cancel := context.WithTimeout(ctx, longestCheck)
 	defer cancel()
 	problems, err := r.check(ctx, objects)
-	if err != nil {
+	for i, u := range objects {
+		if ctx.Err() != nil {
+			break
+		}
+		for _, p := range r.fixed(ctx, u) {
+			p.Index = int32(i)
+			problems = append(problems, p)
+		}
+	}
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the check takes longer than %s; send fewer objects at once, or use fewer loops", longestCheck))
 	}
 	return problems, nil

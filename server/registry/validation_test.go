@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -117,7 +118,7 @@ func TestHints(t *testing.T) {
 
 // TestValidationOfObjectsWithoutANamespace sends a Namespace and a ConfigMap as files hold them.
 func TestValidationOfObjectsWithoutANamespace(t *testing.T) {
-	r := &validations{slots: make(chan struct{}, 1), check: func(context.Context, []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
+	r := &validations{slots: fair.New(1), asked: map[string]int{}, check: func(context.Context, []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 		return nil, nil
 	}}
 	v := &v1alpha1.Validation{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
@@ -137,7 +138,7 @@ func TestValidationsLeaveProcessorsFree(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		r := &validations{slots: make(chan struct{}, 1), check: endless}
+		r := &validations{slots: fair.New(1), asked: map[string]int{}, check: endless}
 		ask := func(ctx context.Context) error {
 			return r.answer(ctx, &v1alpha1.Validation{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}, nil, nil)
 		}
@@ -148,6 +149,13 @@ func TestValidationsLeaveProcessorsFree(t *testing.T) {
 		defer cancel()
 		if err := ask(impatient); !apierrors.IsTooManyRequests(err) {
 			t.Errorf("beside another check: %v", err)
+		}
+		for range maxValidations - 1 {
+			go func() { _ = ask(t.Context()) }()
+		}
+		synctest.Wait()
+		if err := ask(t.Context()); !apierrors.IsTooManyRequests(err) || !strings.Contains(err.Error(), "has 3 validations under way") {
+			t.Errorf("beside too many of the same user: %v", err)
 		}
 		if err := <-first; !apierrors.IsRequestEntityTooLargeError(err) {
 			t.Errorf("a check without end: %v", err)

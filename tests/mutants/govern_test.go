@@ -1,6 +1,10 @@
 package mutants
 
 var governMutants = []mutant{
+	{"One user's validations keep those of all others waiting.", "server/registry/validation.go",
+		"if r.asked[user] == maxValidations {", "if false {", "TestValidationsLeaveProcessorsFree"},
+	{"A user without a role takes the processors of a namespace with validations.", "server/processors.go",
+		"info.APIGroup == v1alpha1.GroupName && info.Resource == \"validations\":", "false:", "TestProcessorKey"},
 	{"A namespace holds more objects than its quota allows.", "server/config.go",
 		"\treturn admission.NewChainHandler(spaceAdmission{c.store}, lifecycleAdmission{plugin, c.deletions}, quotas), nil", "\t_ = quotas\n\treturn admission.NewChainHandler(spaceAdmission{c.store}, lifecycleAdmission{plugin, c.deletions}), nil", "server:TestQuotaOfObjects"},
 	{"A quota counts objects that were deleted.", "server/config.go",
