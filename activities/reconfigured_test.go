@@ -259,6 +259,14 @@ func TestNotFoundWithOtherArguments(t *testing.T) {
 			t.Errorf("%+v: %s", sum, tn.said(po))
 		}
 	})
+	t.Run("destroy without a refresh", func(t *testing.T) {
+		tn := start(t)
+		tn.spec = v1alpha1.PlanSpec{Destroy: true, Refresh: v1alpha1.RefreshNone}
+		po := tn.apply()
+		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || sum.Delete != 0 || !strings.Contains(tn.said(po), warned) {
+			t.Errorf("%+v: %s", sum, tn.said(po))
+		}
+	})
 	t.Run("seen with the new arguments", func(t *testing.T) {
 		tn := start(t)
 		tn.cloud.put("id-1", map[string]string{"name": "a"})

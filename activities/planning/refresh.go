@@ -47,11 +47,12 @@ func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Res
 	if err = pr.checkReconfigured(ctx, c, r, reader, basis); err != nil {
 		return recorded, now, false, err
 	}
+	others := reader.HasOtherArguments(basis)
 	if recorded, err = pr.recorded(ctx, c, r, reader, basis, from); err == nil {
 		pr.scope.NoteSecretState(r.Schema.Block, recorded)
-		now, err = pr.refresh(ctx, c, reader, state, recorded)
+		now, err = pr.refresh(ctx, c, reader, state, recorded, others)
 	}
-	return recorded, now, slices.Contains(c.Drift, gone) && reader.HasOtherArguments(basis), err
+	return recorded, now, others && slices.Contains(c.Drift, gone), err
 }
 
 // movedFrom returns the record that moves to a resource.
@@ -144,10 +145,11 @@ func importedBefore(addr lang.Address, refused error) v1alpha1.Diagnostic {
 	return d
 }
 
-// refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change.
-func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State, recorded instance.State) (instance.State, error) {
+// refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change. It always reads
+// with other arguments than before: a provider reports the delete of what it does not find as done.
+func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State, recorded instance.State, otherArguments bool) (instance.State, error) {
 	mode := pr.plan.Spec.Refresh
-	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly {
+	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly && !otherArguments {
 		return recorded, nil
 	}
 	found, diags, err := l.Read(ctx, recorded)

@@ -182,6 +182,8 @@ var activityMutants = []mutant{
 		"if err := v.verifyOwners(ctx, c, r, &old.State); err != nil {", "if err := v.verifyOwners(ctx, c, r, &old.State); err != nil && false {", "activities:TestARightToAnotherObjectIsKept"},
 	{"A resource that new arguments do not reach is created again, and the old one has no owner.", "activities/planning/provider.go",
 		"	if missed {\n", "	if missed && false {\n", "activities:TestNotFoundWithOtherArguments"},
+	{"A destroy without a refresh drops a resource that new arguments do not reach.", "activities/planning/refresh.go",
+		"!pr.plan.Spec.RefreshOnly && !otherArguments {", "!pr.plan.Spec.RefreshOnly {", "activities:TestNotFoundWithOtherArguments"},
 	{"A rotated credential makes a plan refuse to create what was removed.", "internal/catalog/digest.go",
 		"		v[path[0]] = true\n", "", "TestDigests"},
 	{"A resource that was seen with the new arguments cannot be created again.", "activities/planning/publish.go",
