@@ -65,7 +65,7 @@ func TestAnImportOfManagedInfrastructure(t *testing.T) {
 		"with equal arguments":  {namespace: "ops", config: "a", own: "a", refused: true, want: "manages the resource to import"},
 		"with other arguments":  {namespace: "ops", config: "a", own: "b", want: "Warning Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID"},
 		"without the right to the other": {namespace: "ops", config: "a", own: "b", lost: "ann!update:ops/test-things/other", refused: true,
-			want: `Error Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID or identity. Its ProviderConfig or its identity differs, but it may be the same resource. The import needs the verb "update" on test-things.test.hykube.io for that object, too`},
+			want: `Error Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID or identity. Its ProviderConfig, its identity or the case of its ID differs, but it may be the same resource. The import needs the verb "update" on test-things.test.hykube.io for that object, too`},
 		"without any right to the other": {namespace: "ops", config: "a", own: "b", lost: "ann!update:ops/test-things/*", forbidden: true, refused: true,
 			want: "An object of another namespace, which you may not read, manages a resource with the same ID or identity. Its"},
 		"without the right, here":  {namespace: "team", config: "a", own: "b", lost: "ann!update:team/test-things/other", refused: true, want: "Error Resource is managed already: test_thing.other manages a resource"},

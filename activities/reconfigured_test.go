@@ -61,13 +61,15 @@ func TestAnImportUnderAnotherType(t *testing.T) {
 		"other arguments, another zone":         {owned: "test_label", zone: "mine", forbidden: true},
 		"other arguments, the server's account": {owned: "test_label", zone: "mine", forbidden: true, passed: true, refused: true, want: `needs the verb "update" on test-labels`},
 		"another ID":                            {owned: "test_thing", zone: "theirs", forbidden: true},
+		"another case":                          {owned: "test_thing", zone: "theirs", forbidden: true, refused: true, want: "namespace.ops.test_thing.other manages a resource with the same ID or identity"},
+		"another case, with the right":          {owned: "test_thing", zone: "theirs", want: "Warning Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tn := newCrashScenario(t)
 			tn.zone(tc.zone)
-			id := "x"
-			if name == "another ID" {
-				id = "y"
+			id := map[string]string{"another ID": "y", "another case": "X", "another case, with the right": "X"}[name]
+			if id == "" {
+				id = "x"
 			}
 			tn.ownsIn(tc.owned, id)
 			if tc.passed {

@@ -88,7 +88,7 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 	}
 	other := &OtherOwner{Owner: own, Same: own.Is(e, c.Type)}
 	switch {
-	case importing && other.Same && sameAccount && !own.OtherIdentity(identity):
+	case importing && other.Same && sameAccount && !own.OtherIdentity(identity) && own.HasExactly(identity, state.ID()):
 		return other, nil
 	case !(importing && other.Same) && !sameAccount && len(e.Package.Grants.Environment) == 0:
 		return nil, nil

@@ -79,13 +79,13 @@ func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resour
 		d.Detail = fmt.Sprintf("%s manages a resource of another type with the same ID or identity. It may be the same resource, because a provider may have several types for one resource. "+
 			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan.", who, other.Right.Verb, other.Right.Target())
 	case !permitted:
-		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. Its ProviderConfig or its identity differs, but it may be the same resource. "+
+		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. Its ProviderConfig, its identity or the case of its ID differs, but it may be the same resource. "+
 			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan. If both are the same resource, forget it there first (lifecycle.destroy: false, then delete).", who, other.Right.Verb, other.Right.Target())
 	case !other.Same:
 		return nil // many resources have the ID of another one that they belong to, as the policy of a bucket
 	default:
 		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
-			"%s manages a resource with the same ID or identity. Its ProviderConfig or its identity differs. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
+			"%s manages a resource with the same ID or identity. Its ProviderConfig, its identity or the case of its ID differs. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
 		c.Diagnostics = append(c.Diagnostics, d)
 		return nil
 	}
@@ -175,7 +175,7 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 		return err
 	}
 	for _, own := range owners {
-		if !own.Is(r.Entry, r.Address.Type) || own.OtherIdentity(identity) {
+		if !own.Is(r.Entry, r.Address.Type) || own.OtherIdentity(identity) || !own.HasExactly(identity, state.ID()) {
 			continue
 		}
 		same := own.Config == state.ProviderConfig

@@ -30,13 +30,13 @@ func newOwners() owners {
 	return owners{maphash.MakeSeed(), map[uint64]recordKey{}, map[uint64][]recordKey{}, map[recordKey]struct{}{}}
 }
 
-// hashes returns the hashes of an identity and an ID. An empty one has no hash.
+// hashes returns the hashes of an identity and an ID; see ledger.FoldID. An empty one has no hash.
 func (o *owners) hashes(identity, id string) (out []uint64) {
 	if identity != "" {
-		out = append(out, maphash.String(o.seed, "identity\x00"+identity))
+		out = append(out, maphash.String(o.seed, "identity\x00"+ledger.FoldID(identity)))
 	}
 	if id != "" {
-		out = append(out, maphash.String(o.seed, "id\x00"+id))
+		out = append(out, maphash.String(o.seed, "id\x00"+ledger.FoldID(id)))
 	}
 	return out
 }
@@ -104,7 +104,7 @@ func (x *Index) Creating() []v1alpha1.ObjectReference {
 }
 
 // Owners returns the namespaces and UIDs of the objects whose records have an instance with the identity or the ID, in
-// all namespaces and of all providers. An empty identity or ID matches nothing. The index compares hashes, so the caller
+// all namespaces and of all providers; see ledger.SameID. An empty identity or ID matches nothing. The index compares hashes, so the caller
 // must compare the records. Owners does not refresh the index.
 func (x *Index) Owners(identity, id string) []v1alpha1.ObjectReference {
 	x.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"strings"
 )
 
 // ID returns the value of the attribute "id", the digits of a number. It returns "" if there is none, or if it is
@@ -28,6 +29,13 @@ func (s *State) ID() string {
 	}
 	return ""
 }
+
+// SameID reports whether two IDs or identities may name one resource. Some clouds ignore case, such as Azure, so SameID
+// does, too.
+func SameID(a, b string) bool { return FoldID(a) == FoldID(b) }
+
+// FoldID returns the form of an ID or identity that all those have for which SameID returns true.
+func FoldID(id string) string { return strings.ToLower(strings.TrimSpace(id)) }
 
 // IdentityText returns the identity as a text for comparisons; see CanonicalIdentity. It returns "" if there is none.
 func (s *State) IdentityText() string {

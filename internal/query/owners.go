@@ -35,9 +35,15 @@ func OwnerOf(object v1alpha1.ObjectReference, e catalog.Entry, s *ledger.State) 
 	return own
 }
 
-// Has reports whether the owner's resource has an identity or an ID. An empty one is that of no resource.
-func (o *Owner) Has(identity, id string) bool {
+// HasExactly is Has for an identity or ID of the same case.
+func (o *Owner) HasExactly(identity, id string) bool {
 	return identity != "" && o.identity == identity || id != "" && o.id == id
+}
+
+// Has reports whether the owner's resource may have an identity or an ID; see ledger.SameID. An empty one is that of no
+// resource.
+func (o *Owner) Has(identity, id string) bool {
+	return identity != "" && ledger.SameID(o.identity, identity) || id != "" && ledger.SameID(o.id, id)
 }
 
 // FindOwners returns the objects that manage a resource with an identity or an ID, in all namespaces, also objects of
@@ -73,7 +79,7 @@ func FindOwners(ctx context.Context, src *scope.Sources, e catalog.Entry, identi
 
 // OtherIdentity reports whether the owner's resource and another one both have an identity, and these differ.
 func (o *Owner) OtherIdentity(identity string) bool {
-	return identity != "" && o.identity != "" && o.identity != identity
+	return identity != "" && o.identity != "" && !ledger.SameID(o.identity, identity)
 }
 
 // Is reports whether the owner's resource has a type, or one with the same arguments. A provider may have two names for

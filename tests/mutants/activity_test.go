@@ -184,6 +184,8 @@ var activityMutants = []mutant{
 		"	if missed {\n", "	if missed && false {\n", "activities:TestNotFoundWithOtherArguments"},
 	{"A destroy without a refresh drops a resource that new arguments do not reach.", "activities/planning/refresh.go",
 		"!pr.plan.Spec.RefreshOnly && !otherArguments {", "!pr.plan.Spec.RefreshOnly {", "activities:TestNotFoundWithOtherArguments"},
+	{"Another case of an ID is enough to import what another team manages.", "internal/ledger/identity.go",
+		"return strings.ToLower(strings.TrimSpace(id))", "return strings.TrimSpace(id)", "activities:TestAnImportUnderAnotherType"},
 	{"A rotated credential makes a plan refuse to create what was removed.", "internal/catalog/digest.go",
 		"		v[path[0]] = true\n", "", "TestDigests"},
 	{"A resource that was seen with the new arguments cannot be created again.", "activities/planning/publish.go",
