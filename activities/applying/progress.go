@@ -13,8 +13,12 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// publishEvery is the default minimum time between two writes of a plan's progress to its object.
-const publishEvery = 250 * time.Millisecond
+// publishEvery is the default minimum time between two writes of a plan's progress to its object. A write of a large plan
+// may take long, so that the next one waits for restFactor times its duration, too.
+const (
+	publishEvery = 250 * time.Millisecond
+	restFactor   = 20
+)
 
 // progress counts the changes of the plans that this process applies, and writes the counts to the Plan objects. The
 // ledger has the authoritative states, from which Begin counts.
@@ -28,6 +32,8 @@ type progress struct {
 type tally struct {
 	v1alpha1.PlanProgress
 	scheduled bool
+	// pause is the time until the next write.
+	pause time.Duration
 }
 
 func newProgress(a *Applier) *progress {
@@ -58,9 +64,14 @@ func (p *progress) moved(plan workflows.Plan, from, to v1alpha1.ChangeState) {
 	}
 	changes.TallyState(&t.PlanProgress, from, -1)
 	changes.TallyState(&t.PlanProgress, to, +1)
+	p.schedule(plan, t)
+}
+
+// schedule schedules a write, unless one is scheduled or runs. It requires p.mu.
+func (p *progress) schedule(plan workflows.Plan, t *tally) {
 	if !t.scheduled {
 		t.scheduled = true
-		time.AfterFunc(cmp.Or(p.ProgressInterval, publishEvery), func() { p.publish(plan) })
+		time.AfterFunc(cmp.Or(p.ProgressInterval, max(publishEvery, t.pause)), func() { p.publish(plan) })
 	}
 }
 
@@ -71,9 +82,16 @@ func (p *progress) publish(plan workflows.Plan) {
 		p.mu.Unlock()
 		return
 	}
-	t.scheduled = false
-	counts := t.PlanProgress
+	counts, began := t.PlanProgress, time.Now()
 	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		t.pause = restFactor * time.Since(began)
+		if t.scheduled = false; t.PlanProgress != counts && p.counts[plan] == t {
+			p.schedule(plan, t)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	err := p.Plans.UpdateStatus(ctx, plan.Namespace, plan.Name, workflows.ObjectUID(plan), func(s *v1alpha1.PlanStatus) {

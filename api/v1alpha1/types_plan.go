@@ -57,25 +57,25 @@ type PlanSpec struct {
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// Plan only these resources, and their dependencies, each as a Terraform address such as "sim_network.main".
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	Targets []string `json:"targets,omitempty"`
 	// Which resources to read from their provider first: None, Changed (the default) or All.
 	// +optional
 	Refresh RefreshMode `json:"refresh,omitempty"`
 	// Leave out these resources, and all that depend on them, each as a Terraform address.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	Exclude []string `json:"exclude,omitempty"`
 	// Only update the recorded state from the infrastructure, and change no infrastructure.
 	// +optional
 	RefreshOnly bool `json:"refreshOnly,omitempty"`
 	// Resources to replace even when nothing about them changed, as Terraform addresses.
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	Replace []string `json:"replace,omitempty"`
 	// Actions to run even when they ran before, as Terraform addresses such as "action.sim_reboot.now".
 	// +optional
-	// +listType=set
+	// +listType=atomic
 	Invoke []string `json:"invoke,omitempty"`
 	// Destroy the infrastructure of the selected resources, and keep their objects.
 	// +optional

@@ -2057,7 +2057,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 					"targets": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "set",
+								"x-kubernetes-list-type": "atomic",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
@@ -2084,7 +2084,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 					"exclude": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "set",
+								"x-kubernetes-list-type": "atomic",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
@@ -2111,7 +2111,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 					"replace": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "set",
+								"x-kubernetes-list-type": "atomic",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
@@ -2131,7 +2131,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 					"invoke": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
-								"x-kubernetes-list-type": "set",
+								"x-kubernetes-list-type": "atomic",
 							},
 						},
 						SchemaProps: spec.SchemaProps{
