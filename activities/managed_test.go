@@ -238,4 +238,24 @@ func TestADestroyUnderAnotherObject(t *testing.T) {
 	if said := tn.said(tn.until(tn.newRun(), approving)); !strings.Contains(said, want) {
 		t.Errorf("of a replace it said %q", said)
 	}
+
+	// An object of another namespace counts if its provider has the same arguments.
+	if err := tn.Ledger.Forget(t.Context(), rec2); err != nil {
+		t.Fatal(err)
+	}
+	for _, arguments := range []string{rec.Configuration.Arguments, "others"} {
+		other := &ledger.Instance{Object: rec.Object, Provider: rec.Provider, State: rec.State}
+		other.Object.Namespace, other.Object.Name, other.Object.UID, other.Configuration.Arguments = "ops", "c", types.UID("uid-"+arguments), arguments
+		if err := tn.Ledger.Save(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		tn.spec = v1alpha1.PlanSpec{Destroy: true}
+		warns := strings.Contains(tn.said(tn.until(tn.newRun(), approving)), "Warning Another object manages the same infrastructure: namespace.ops.test_thing.c manages")
+		if warns != (arguments != "others") {
+			t.Errorf("with the arguments %q of the other provider: warns %t", arguments, warns)
+		}
+		if err := tn.Ledger.Forget(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -26,13 +26,22 @@ func (tn *crashScenario) zone(zone string) {
 	tn.ProviderConfigs["team/default"] = cfg
 }
 
+// zoneOfSecret is like zone, but the argument comes from a Secret. A new value makes no plan stale.
+func (tn *crashScenario) zoneOfSecret(zone string) {
+	cfg := providerConfig("team", "")
+	cfg.Name, cfg.Spec.Config = "default", nil
+	cfg.Spec.SecretRefs = []v1alpha1.SecretArgument{{Argument: "zone", Name: "s", Key: "zone"}}
+	tn.ProviderConfigs["team/default"] = cfg
+	tn.Data["secrets/team/s"] = map[string][]byte{"zone": []byte(zone)}
+}
+
 // ownsIn records that the object "other" of the namespace "ops" manages a resource with the ProviderConfig "c", whose zone is "theirs".
 func (tn *crashScenario) ownsIn(terraformType, id string) {
 	tn.T.Helper()
 	tn.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
 	kind := strings.ReplaceAll(terraformType, "_", "-")
 	rec := &ledger.Instance{Object: v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: kind, Namespace: "ops", Name: "other", UID: types.UID("ops" + kind)}, Provider: "test"}
-	rec.State = ledger.State{Type: terraformType, ProviderConfig: "c", Configuration: ledger.Configuration{Arguments: "theirs", Values: "theirs"}, Attributes: []byte(`{"id":"` + id + `","name":"x"}`)}
+	rec.State = ledger.State{Type: terraformType, ProviderConfig: "c", Configuration: ledger.Configuration{Arguments: "theirs"}, Attributes: []byte(`{"id":"` + id + `","name":"x"}`)}
 	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
 		tn.T.Fatal(err)
 	}
@@ -91,7 +100,7 @@ func TestAnImportUnderAnotherType(t *testing.T) {
 // TestOtherArgumentsReachAnotherObject creates a resource, and gives its ProviderConfig the arguments of another object's resource with the
 // same ID. Each kind of plan needs the right to update that object, and reads nothing without it.
 func TestOtherArgumentsReachAnotherObject(t *testing.T) {
-	const mayBelong = "namespace.ops.test_thing.other manages a resource with the same ID or identity. Since the last change of test_thing.a"
+	const mayBelong = "namespace.ops.test_thing.other manages a resource with the same ID or identity. The arguments of the ProviderConfig of test_thing.a"
 	plans := map[string]func(*crashScenario){
 		"update":       func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
 		"replace":      func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "b"}, nil) },
@@ -131,7 +140,7 @@ func TestOtherArgumentsReachAnotherObject(t *testing.T) {
 				po := tn.until(tn.newRun(), approving)
 				said := tn.said(po)
 				if name == "move" && how == "with the right" {
-					want = "namespace.ops.test_thing.other manages a resource with the same ID or identity. Since the last change of test_box.a"
+					want = "namespace.ops.test_thing.other manages a resource with the same ID or identity. The arguments of the ProviderConfig of test_box.a"
 				}
 				if po.PlanFailed() != refused || !strings.Contains(strings.ReplaceAll(said, "test_box.a", "test_thing.a"), strings.ReplaceAll(want, "test_box.a", "test_thing.a")) || want == "" && strings.Contains(said, "other manages") {
 					t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, want)
@@ -225,7 +234,7 @@ func TestNotFoundWithOtherArguments(t *testing.T) {
 	t.Run("plan", func(t *testing.T) {
 		tn := start(t)
 		po := tn.until(tn.newRun(), approving)
-		if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "Error Resource is not found with the new arguments") || !strings.Contains(said, "plan --refresh-only") {
+		if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "Error Resource is not found with the new arguments") || !strings.Contains(said, "kubectl hykube refresh test_thing.a -n team") {
 			t.Errorf("failed %t, said %q", po.PlanFailed(), said)
 		}
 		tn.zone("mine")
@@ -269,6 +278,15 @@ func TestNotFoundWithOtherArguments(t *testing.T) {
 			t.Errorf("%+v: %s", sum, tn.said(po))
 		}
 	})
+	t.Run("move without a refresh", func(t *testing.T) {
+		tn := start(t)
+		tn.delete("test-thing/a")
+		tn.put("test-thing/b", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
+		tn.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshNone}
+		if po := tn.until(tn.newRun(), approving); !po.PlanFailed() || !strings.Contains(tn.said(po), "Error Resource is not found with the new arguments") {
+			t.Errorf("failed %t, said %q", po.PlanFailed(), tn.said(po))
+		}
+	})
 	t.Run("seen with the new arguments", func(t *testing.T) {
 		tn := start(t)
 		tn.cloud.put("id-1", map[string]string{"name": "a"})
@@ -279,6 +297,87 @@ func TestNotFoundWithOtherArguments(t *testing.T) {
 			t.Errorf("%s, made %v", tn.said(po), tn.cloud.made)
 		}
 	})
+}
+
+// TestASecretChangesBeforeTheStep gives the provider other arguments after the plan was approved. A step reads the resource with them before
+// it changes anything: a provider reports the destroy of a missing resource as a success.
+func TestASecretChangesBeforeTheStep(t *testing.T) {
+	const missing = "with the new ones the provider does not find the resource"
+	for name, edit := range map[string]func(*crashScenario){
+		"destroy": func(tn *crashScenario) { tn.delete("test-thing/a") },
+		"update":  func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
+		"deposed": func(tn *crashScenario) {
+			rec := tn.recordOf("test-thing/a")
+			rec.Deposed = []ledger.Deposed{{Key: "0123abcd", State: rec.State}}
+			rec.Attributes = []byte(`{"id":"id-2","name":"a"}`)
+			if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
+				tn.T.Fatal(err)
+			}
+			tn.cloud.things["id-2"] = map[string]string{"name": "a"}
+		},
+	} {
+		for _, found := range []bool{true, false} {
+			tn := newCrashScenario(t)
+			tn.zoneOfSecret("mine")
+			tn.put("test-thing/a", m{"name": "a"}, nil)
+			tn.apply()
+			edit(tn)
+			run := tn.newRun()
+			tn.until(run, stepping)
+			tn.zoneOfSecret("theirs")
+			if !found {
+				delete(tn.cloud.things, "id-1")
+			}
+			tn.resume(run)
+			stale := false
+			for c, err := range tn.Ledger.Changes(t.Context(), tn.plans[run.Name].UID, 0) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				stale = stale || c.State == v1alpha1.ChangeStale && strings.Contains(c.Message, missing)
+			}
+			if stale == found {
+				t.Errorf("%s, found %t: stale %t", name, found, stale)
+			}
+			if found {
+				continue
+			}
+			if rec := tn.recordOf("test-thing/a"); !rec.Exists() || name == "deposed" && len(rec.Deposed) == 0 {
+				t.Errorf("%s: the record was removed", name)
+			}
+		}
+	}
+}
+
+// TestAFailedChangeKeepsTheArguments fails to change resources with other arguments than before. Such a failure does not prove that the
+// provider reached them, so their records keep the earlier arguments.
+func TestAFailedChangeKeepsTheArguments(t *testing.T) {
+	for name, edit := range map[string]func(*crashScenario){
+		"delete a": func(tn *crashScenario) { tn.delete("test-thing/a") },
+		"update a": func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
+	} {
+		for _, fails := range []bool{true, false} {
+			tn := newCrashScenario(t)
+			tn.zone("mine")
+			tn.put("test-thing/a", m{"name": "a"}, nil)
+			tn.apply()
+			before := tn.recordOf("test-thing/a").Configuration
+			tn.zone("theirs")
+			edit(tn)
+			if fails {
+				tn.cloud.faults[name] = []string{"refused"}
+			}
+			object := tn.Stored["team:test-thing/a"]
+			tn.apply()
+			r, err := resource.Of(object, tn.Catalog)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if after := tn.Instance(r).Configuration; (after == before) != fails {
+				t.Errorf("%s, fails %t: %+v, before %+v", name, fails, after, before)
+			}
+		}
+	}
 }
 
 // TestAnImportOfALostCreate plans to import what a create of another namespace may have made, whose answer was lost. Such a create has no ID.

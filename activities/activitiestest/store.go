@@ -2,7 +2,6 @@ package activitiestest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -104,8 +103,12 @@ func (c FakeConfigs) Terminating(context.Context, string) (bool, error) {
 	return c.World.Terminating, nil
 }
 
-func (c FakeConfigs) Secret(context.Context, string, string, string) ([]byte, error) {
-	return nil, errors.New("not asked for in these tests")
+func (c FakeConfigs) Secret(_ context.Context, namespace, name, key string) ([]byte, error) {
+	value, ok := c.World.Data["secrets/"+namespace+"/"+name][key]
+	if !ok {
+		return nil, fmt.Errorf("the Secret %q has no key %q", name, key)
+	}
+	return value, nil
 }
 
 func (c FakeConfigs) ConfigMap(_ context.Context, namespace, name string) (map[string][]byte, error) {

@@ -335,7 +335,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		dropDeposed(rec, c.DeposedKey)
 		s.loadRecorded(rec)
 	} else {
-		if err := l.Record(&rec.State, state); err != nil {
+		if err := record(l, &rec.State, state, failure); err != nil {
 			return err
 		}
 		s.after = &state.Value
@@ -362,6 +362,19 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
 	return s.keep(ctx, rec)
+}
+
+// record writes a state to a record after a call. A failed change of an existing instance does not prove that the provider
+// reaches it with its arguments, so the record keeps the earlier ones.
+func record(l *scope.Lease, rec *ledger.State, state instance.State, failure error) error {
+	before, existed := rec.Configuration, rec.Exists()
+	if err := l.Record(rec, state); err != nil {
+		return err
+	}
+	if failure != nil && existed {
+		rec.Configuration = before
+	}
+	return nil
 }
 
 func (s *stepRun) conflict(err error) error {

@@ -40,7 +40,7 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 // This file checks that a step is the approved one.
 
 // prior returns the state before the step: the recorded state or the one that planning read. After an attempt with an
-// unknown outcome, it reads the current state.
+// unknown outcome, and with arguments of the provider that no read had, it reads the current state.
 func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instance, resumed bool) (instance.State, error) {
 	if s.Change.Action == v1alpha1.ActionReplace && !s.Destroy {
 		return l.Null(), nil
@@ -51,11 +51,26 @@ func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instanc
 	}
 	prior, err := l.Load(ctx, from)
 	s.scope.NoteSecretState(l.Schema.Block, prior)
-	if err != nil || !resumed {
-		return prior, err
+	if unread := s.unread(l, &rec.State); err == nil && (resumed || unread) {
+		return s.read(ctx, l, prior, unread)
 	}
-	prior, _, err = l.Read(ctx, prior)
 	return prior, err
+}
+
+// unread reports whether the provider has other arguments than those of the recorded state, and than those with which
+// planning read the resource. The value of a Secret may have changed after the plan was made. The ID in the record may
+// then be of no resource, and providers report the destroy of a missing resource as a success.
+func (s *stepRun) unread(l *scope.Lease, rec *ledger.State) bool {
+	return rec.Exists() && l.HasOtherArguments(rec) && ledger.Configuration(l.Digest) != s.Change.Configuration
+}
+
+// read returns the current state. It returns a *StaleError if the resource must exist and the provider does not find it.
+func (s *stepRun) read(ctx context.Context, l *scope.Lease, prior instance.State, must bool) (instance.State, error) {
+	found, _, err := l.Read(ctx, prior)
+	if err == nil && must && prior.Exists() && !found.Exists() {
+		return found, changes.Stale("the arguments of the ProviderConfig %q changed after the plan was made, and with the new ones the provider does not find the resource", l.ConfigName())
+	}
+	return found, err
 }
 
 // planAgain makes the provider plan again with all values known. It returns an error if the result differs from the

@@ -173,8 +173,8 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 	}
 	prior, err := l.Load(ctx, from)
 	s.scope.NoteSecretState(r.Schema.Block, prior)
-	if err == nil && resumed {
-		prior, _, err = l.Read(ctx, prior)
+	if unread := s.unread(l, &old.State); err == nil && (resumed || unread) {
+		prior, err = s.read(ctx, l, prior, unread)
 	}
 	if err != nil {
 		return s.retryable(err, true)
@@ -200,7 +200,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		return &RetryError{o.Err}
 	}
 	old = rec.FindDeposed(key)
-	if err := l.Record(&old.State, o.State); err != nil {
+	if err := record(l, &old.State, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
 	}
 	if err := s.saveOld(ctx, rec, key); err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
@@ -79,7 +78,7 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 	if sameConfig && own.OtherIdentity(identity) {
 		return nil, nil // one configuration tells resources with the same ID apart by their identity
 	}
-	if of := state.Configuration; !importing && of.Values != "" && of.Values != provider.EphemeralValues && of == own.Configuration {
+	if !importing && state.Configuration.Same(own.Configuration) {
 		return nil, nil // the resources already differed when the arguments were the same
 	}
 	sameAccount, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)

@@ -30,14 +30,14 @@ func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger
 }
 
 // notFound plans an instance that the provider does not find with other arguments than before. The instance may still
-// exist where these no longer reach. A refresh-only plan, or one that removes the instance, forgets it, which takes the
+// exist where these no longer lead. A refresh-only plan, or one that removes the instance, forgets it, which takes the
 // right to delete and counts as a forget for policies. Any other plan fails, because it would create another instance.
 func (pr *proposal) notFound(c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, wanted bool) (*expected, error) {
 	d := lang.Problem(r.Address, "", "Resource is not found with the new arguments", fmt.Sprintf(
-		"The arguments of the ProviderConfig of %s changed since Hykube last saw the resource. With the new ones of %q the provider does not find it. It may still exist where the earlier arguments lead.",
+		"The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource. With the new ones of %q the provider does not find it. It may still exist where the earlier ones lead.",
 		r.Address, l.ConfigName()))
 	if wanted && !pr.plan.Spec.RefreshOnly {
-		d.Detail += " Restore the arguments. If the resource no longer exists, or nobody should manage it any more, accept that with kubectl hykube plan --refresh-only, and plan again."
+		d.Detail += fmt.Sprintf(" If it does, restore the arguments. If the resource no longer exists, remove its record with kubectl hykube refresh %s -n %s, and plan again.", r.Address, r.Ref.Namespace)
 		return nil, &diag.Failure{Operation: "read", Diagnostics: diag.Diagnostics{d}}
 	}
 	d.Severity = v1alpha1.SeverityWarning

@@ -111,13 +111,13 @@ func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *
 			return err
 		}
 		d := lang.Problem(r.Address, "", "Resource may belong to another object", fmt.Sprintf(
-			"%s manages a resource with the same ID or identity. Since the last change of %s, its ProviderConfig got other arguments, so that it may now reach that resource.", who, r.Address))
+			"%s manages a resource with the same ID or identity. The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource. So the provider may now reach that of the other object.", who, r.Address))
 		if !permitted {
-			d.Detail += fmt.Sprintf(" The plan needs the verb %q on %s for that object, too: restore the arguments, ask for the right, or let a user who has it make the plan.", other.Right.Verb, other.Right.Target())
+			d.Detail += fmt.Sprintf(" The plan needs the verb %q on %s for that object, too. If the new arguments lead to another account than before, restore the earlier ones. Otherwise ask for the right, or let a user who has it make the plan, such as an administrator.", other.Right.Verb, other.Right.Target())
 			return &diag.Failure{Operation: "read", Diagnostics: diag.Diagnostics{d}}
 		}
 		d.Severity = v1alpha1.SeverityWarning
-		d.Detail += " If both are the same resource, do not apply this plan. Restore the arguments."
+		d.Detail += " If both are the same resource, do not apply this plan. Restore the earlier arguments."
 		c.Diagnostics = append(c.Diagnostics, d)
 	}
 	return nil
@@ -163,14 +163,13 @@ func (pr *proposal) describeOwner(ctx context.Context, own query.Owner) (string,
 	return lang.Address{Namespace: object.Namespace, Type: own.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
 }
 
-// warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too. Earlier versions let
-// objects of several namespaces import the same resource.
+// warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too. If something else
+// removed a resource, another object may have created one with the same ID. Earlier versions let objects of several
+// namespaces import the same resource.
 func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
 	identity := state.IdentityText()
 	here := func(ref v1alpha1.ObjectReference) bool { return ref.Namespace == pr.plan.Namespace }
-	owners, err := query.FindOwners(ctx, pr.Sources, r.Entry, identity, state.ID(), func(ref v1alpha1.ObjectReference) bool {
-		return ref.UID == r.Ref.UID || !here(ref) && r.Lifecycle.Import == nil
-	})
+	owners, err := query.FindOwners(ctx, pr.Sources, r.Entry, identity, state.ID(), func(ref v1alpha1.ObjectReference) bool { return ref.UID == r.Ref.UID })
 	if err != nil {
 		return err
 	}
@@ -178,8 +177,8 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 		if !own.Is(r.Entry, r.Address.Type) || own.OtherIdentity(identity) || !own.HasExactly(identity, state.ID()) {
 			continue
 		}
-		same := own.Config == state.ProviderConfig
-		if !here(own.Object) {
+		same := here(own.Object) && own.Config == state.ProviderConfig || state.Configuration.Same(own.Configuration)
+		if !same && !here(own.Object) && r.Lifecycle.Import != nil {
 			if same, err = query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace, own.Config); err != nil {
 				return err
 			}

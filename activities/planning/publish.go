@@ -266,7 +266,7 @@ func (a *Planner) confirm(ctx context.Context, planUID types.UID, c *ledger.Chan
 	// If planning found drift, the actual state matches the spec but the recorded one does not, so the next plan must
 	// visit it.
 	recorded := c.Refreshed == nil || c.Refreshed.Digest() == rec.Digest()
-	reread := c.Read && c.Configuration.Values != "" // the ID in the record is that of the same resource with the new arguments
+	reread := c.Read && c.Configuration.Arguments != "" // the ID in the record is that of the same resource with the new arguments
 	if recorded && (rec.Object.Generation != c.Object.Generation || rec.CreateBeforeDestroy != c.CreatesFirst || !slices.Equal(rec.Dependencies, c.Dependencies) || !maps.Equal(rec.DependencyVersions, c.DependencyVersions) || reread && rec.Configuration != c.Configuration) {
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions, rec.Plan = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions, planUID
 		if reread {

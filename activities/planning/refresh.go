@@ -47,7 +47,7 @@ func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Res
 	if err = pr.checkReconfigured(ctx, c, r, reader, basis); err != nil {
 		return recorded, now, false, err
 	}
-	others := reader.HasOtherArguments(basis)
+	others := basis.Exists() && reader.HasOtherArguments(basis)
 	if recorded, err = pr.recorded(ctx, c, r, reader, basis, from); err == nil {
 		pr.scope.NoteSecretState(r.Schema.Block, recorded)
 		now, err = pr.refresh(ctx, c, reader, state, recorded, others)
@@ -146,7 +146,7 @@ func importedBefore(addr lang.Address, refused error) v1alpha1.Diagnostic {
 }
 
 // refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change. It always reads
-// with other arguments than before: a provider reports the delete of what it does not find as done.
+// with other arguments than before, because a provider reports the destroy of a missing resource as a success.
 func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State, recorded instance.State, otherArguments bool) (instance.State, error) {
 	mode := pr.plan.Spec.Refresh
 	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly && !otherArguments {

@@ -129,7 +129,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	sum := sha256.Sum256(raw)
 	conf := provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral}
 	if value.IsWhollyKnown() {
-		conf.Digest, err = digestOf(marked, cfg)
+		conf.Digest, err = digestOf(marked)
 	}
 	return conf, err
 }

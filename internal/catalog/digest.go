@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 
-	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/provider"
 
@@ -17,33 +15,21 @@ import (
 )
 
 // digestOf returns the digest of a known configuration. It ignores arguments that are not set, so that it stays the same
-// if a new version of the provider has further ones. cfg may be nil.
-func digestOf(config cty.Value, cfg *v1alpha1.ProviderConfig) (provider.Digest, error) {
-	ephemeral := false
+// if a new version of the provider has further ones.
+func digestOf(config cty.Value) (d provider.Digest, err error) {
 	lasting, err := cty.Transform(config, func(_ cty.Path, v cty.Value) (cty.Value, error) {
 		if !v.HasMark(lang.Ephemeral) {
 			return v, nil
 		}
-		ephemeral = true
+		d.Ephemeral = true
 		return cty.NullVal(v.Type()), nil
 	})
 	if err != nil {
-		return provider.Digest{}, fmt.Errorf("read configuration: %w", err)
+		return d, fmt.Errorf("read configuration: %w", err)
 	}
 	args, err := asJSON(lasting)
 	if err != nil {
-		return provider.Digest{}, err
-	}
-	d := provider.Digest{Values: provider.EphemeralValues}
-	if !ephemeral {
-		if d.Values, err = sum(args); err != nil {
-			return provider.Digest{}, err
-		}
-	}
-	if cfg != nil {
-		for _, ref := range cfg.Spec.SecretRefs {
-			hide(args, strings.Split(ref.Argument, "."))
-		}
+		return d, err
 	}
 	d.Arguments, err = sum(args)
 	return d, err
@@ -74,25 +60,6 @@ func sum(v any) (string, error) {
 	}
 	all := sha256.Sum256(raw)
 	return hex.EncodeToString(all[:6]), nil
-}
-
-// hide replaces the value at a path, unless it is not set. The path leads through each element of a list, such as a block.
-func hide(v any, path []string) {
-	switch v := v.(type) {
-	case []any:
-		for _, element := range v {
-			hide(element, path)
-		}
-	case map[string]any:
-		if _, set := v[path[0]]; !set {
-			return
-		}
-		if len(path) > 1 {
-			hide(v[path[0]], path[1:])
-			return
-		}
-		v[path[0]] = true
-	}
 }
 
 // withoutEmpty removes nulls, empty texts and empty collections from the objects in decoded JSON, as those of arguments

@@ -109,7 +109,12 @@ type State struct {
 // Configuration identifies the arguments of a provider; see provider.Digest.
 type Configuration struct {
 	Arguments string `json:"arguments,omitempty"`
-	Values    string `json:"values,omitempty"`
+	Ephemeral bool   `json:"ephemeral,omitempty"`
+}
+
+// Same reports whether both are known and surely have the same arguments.
+func (c Configuration) Same(other Configuration) bool {
+	return c.Arguments != "" && !c.Ephemeral && c == other
 }
 
 // Deposed is a deposed instance of an object.

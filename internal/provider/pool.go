@@ -107,15 +107,11 @@ type Configuration struct {
 // Digest identifies the arguments of a provider. Unlike a Configuration's Key, it stays the same if a new version of the
 // provider has further arguments.
 type Digest struct {
-	// Arguments is the digest of all arguments without ephemeral values. It ignores the values of secretRefs, which
-	// rotate.
+	// Arguments is the digest of all arguments without ephemeral values.
 	Arguments string `json:"arguments,omitempty"`
-	// Values is the digest of all arguments, or EphemeralValues if one is ephemeral.
-	Values string `json:"values,omitempty"`
+	// Ephemeral is true if an argument has an ephemeral value. Two configurations with the same digest may then differ.
+	Ephemeral bool `json:"ephemeral,omitempty"`
 }
-
-// EphemeralValues is the Values of configurations with ephemeral values. Two of these may differ.
-const EphemeralValues = "ephemeral"
 
 // NewPool returns an empty pool.
 func NewPool(c PoolConfig) *Pool {

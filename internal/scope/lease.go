@@ -10,7 +10,6 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/session"
 
@@ -46,21 +45,18 @@ func (l *Lease) Record(rec *ledger.State, s instance.State) error {
 // may have. The ID in the state may then be that of another resource. A record of an older server does not have the
 // arguments, so only the names of the ProviderConfigs are compared.
 func (l *Lease) Reconfigured(rec *ledger.State) bool {
+	return l.entry.TakesConfiguration() && l.Digest.Ephemeral || l.HasOtherArguments(rec)
+}
+
+// HasOtherArguments is like Reconfigured, but ignores ephemeral values, which differ each time.
+func (l *Lease) HasOtherArguments(rec *ledger.State) bool {
 	switch {
 	case !l.entry.TakesConfiguration():
 		return false
 	case rec.Configuration == ledger.Configuration{}:
 		return rec.ProviderConfig != "" && rec.ProviderConfig != l.ConfigName()
 	}
-	return rec.Configuration != ledger.Configuration(l.Digest) || l.Digest.Values == provider.EphemeralValues
-}
-
-// HasOtherArguments is like Reconfigured, but ignores values that rotate.
-func (l *Lease) HasOtherArguments(rec *ledger.State) bool {
-	if rec.Configuration.Arguments == "" {
-		return l.Reconfigured(rec)
-	}
-	return l.entry.TakesConfiguration() && rec.Configuration.Arguments != l.Digest.Arguments
+	return rec.Configuration != ledger.Configuration(l.Digest)
 }
 
 // configFor returns the ProviderConfig of a resource: the one in its lifecycle; else "default", if it belongs to the
