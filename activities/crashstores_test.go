@@ -87,6 +87,11 @@ func (p crashPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alph
 	return po.DeepCopy(), nil
 }
 
+func (p crashPlans) Cancelled(ctx context.Context, namespace, name string, uid types.UID) (bool, error) {
+	po, err := p.Get(ctx, namespace, name, uid)
+	return err == nil && po.Status.Cancel != nil, err
+}
+
 func (p crashPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
 	return p.scenario.injector.does(func() error {
 		po := p.scenario.plans[name]

@@ -24,6 +24,13 @@ func (p *OnePlan) Get(context.Context, string, string, types.UID) (*v1alpha1.Pla
 	return p.Plan.DeepCopy(), nil
 }
 
+func (p *OnePlan) Cancelled(context.Context, string, string, types.UID) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Got++
+	return p.Plan.Status.Cancel != nil, nil
+}
+
 func (p *OnePlan) UpdateStatus(_ context.Context, _, _ string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

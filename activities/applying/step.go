@@ -16,6 +16,7 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 
 	"github.com/zclconf/go-cty/cty"
@@ -76,11 +77,11 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 
 // cancelled reports whether a user cancelled the plan.
 func (a *Applier) cancelled(ctx context.Context, p workflows.Plan) (bool, error) {
-	po, err := changes.ReadPlan(ctx, a.Plans, p)
-	if err != nil {
-		return false, err
+	cancelled, err := a.Plans.Cancelled(ctx, p.Namespace, p.Name, workflows.ObjectUID(p))
+	if errors.Is(err, store.ErrGone) {
+		return false, workflows.Deleted()
 	}
-	return po.Status.Cancel != nil, nil
+	return cancelled, err
 }
 
 // step runs one step and records its outcome.

@@ -46,12 +46,9 @@ func (s CancelReader) UntilCancelled(ctx context.Context, p workflows.Plan) (_ c
 func (s CancelReader) IsCancelled(p workflows.Plan) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	po, err := s.Plans.Get(ctx, p.Namespace, p.Name, workflows.ObjectUID(p))
-	if err != nil {
-		if !errors.Is(err, store.ErrGone) {
-			s.Logger.Warn("check whether a plan was cancelled", "namespace", p.Namespace, "plan", p.Name, "error", err)
-		}
-		return false // the next poll reads it again
+	cancelled, err := s.Plans.Cancelled(ctx, p.Namespace, p.Name, workflows.ObjectUID(p))
+	if err != nil && !errors.Is(err, store.ErrGone) {
+		s.Logger.Warn("check whether a plan was cancelled", "namespace", p.Namespace, "plan", p.Name, "error", err)
 	}
-	return po.Status.Cancel != nil
+	return cancelled // after an error, the next poll asks again
 }

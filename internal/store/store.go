@@ -38,6 +38,9 @@ type Objects interface {
 type Plans interface {
 	// Get returns a plan. It returns ErrGone if there is none with that UID.
 	Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error)
+	// Cancelled reports whether a user cancelled a plan. The answer may be a moment old, because it comes from memory. It
+	// returns ErrGone if there is no plan with that UID.
+	Cancelled(ctx context.Context, namespace, name string, uid types.UID) (bool, error)
 	// UpdateStatus changes the status of a plan. It retries after a conflict.
 	UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error
 	// Approve records a decision about a plan on behalf of approval.By.

@@ -46,6 +46,8 @@ func NewClient(config *rest.Config) (*rest.RESTClient, error) {
 type StoredPlans interface {
 	// Get returns a plan, or a NotFound error.
 	Get(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error)
+	// Cached returns a plan from memory, which may be a moment old, or a NotFound error. The caller must not change it.
+	Cached(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error)
 	// UpdateStatus changes the status of a plan. It writes nothing if change returns direct.ErrUnchanged.
 	UpdateStatus(ctx context.Context, namespace, name string, change func(*v1alpha1.Plan) error) error
 }
@@ -67,6 +69,18 @@ func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) 
 		return nil, fmt.Errorf("read plan %q: %w", name, err)
 	}
 	return plan, nil
+}
+
+// Cancelled implements store.Plans. A large plan is slow to read and decode, and this is asked before each step.
+func (p *Plans) Cancelled(ctx context.Context, namespace, name string, uid types.UID) (bool, error) {
+	plan, err := p.Stored.Cached(ctx, namespace, name)
+	if apierrors.IsNotFound(err) || err == nil && plan.UID != uid {
+		plan, err = p.Get(ctx, namespace, name, uid)
+	}
+	if err != nil {
+		return false, err
+	}
+	return plan.Status.Cancel != nil, nil
 }
 
 // UpdateStatus implements store.Plans.

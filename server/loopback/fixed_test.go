@@ -49,13 +49,22 @@ func newPlan() *v1alpha1.Plan {
 
 // storedPlan is a stored plan that counts its writes.
 type storedPlan struct {
-	plan  *v1alpha1.Plan
-	err   error
-	wrote int
+	plan *v1alpha1.Plan
+	// cached is the plan in memory; nil if it is not there.
+	cached *v1alpha1.Plan
+	err    error
+	wrote  int
 }
 
 func (s *storedPlan) Get(context.Context, string, string) (*v1alpha1.Plan, error) {
 	return s.plan, s.err
+}
+
+func (s *storedPlan) Cached(context.Context, string, string) (*v1alpha1.Plan, error) {
+	if s.cached == nil {
+		return nil, apierrors.NewNotFound(v1alpha1.Resource("plans"), "p")
+	}
+	return s.cached, nil
 }
 
 func (s *storedPlan) UpdateStatus(_ context.Context, _, _ string, change func(*v1alpha1.Plan) error) error {
@@ -70,6 +79,32 @@ func (s *storedPlan) UpdateStatus(_ context.Context, _, _ string, change func(*v
 		s.wrote++
 	}
 	return err
+}
+
+// TestCancelled asks for a cancel with a memory that has the plan, lacks it, or has an earlier plan of the name.
+func TestCancelled(t *testing.T) {
+	cancelled := newPlan()
+	cancelled.Status.Cancel = &v1alpha1.PlanCancel{}
+	another := newPlan()
+	another.UID = "another"
+	for name, test := range map[string]struct {
+		stored, cached *v1alpha1.Plan
+		want           bool
+	}{
+		"not cancelled":            {stored: newPlan(), cached: newPlan()},
+		"in memory":                {stored: cancelled, cached: cancelled, want: true},
+		"not in memory yet":        {stored: cancelled, want: true},
+		"an earlier one in memory": {stored: cancelled, cached: another, want: true},
+	} {
+		plans := &Plans{Stored: &storedPlan{plan: test.stored, cached: test.cached}}
+		if got, err := plans.Cancelled(t.Context(), "team", "p", "one"); got != test.want || err != nil {
+			t.Errorf("%s: %t, %v", name, got, err)
+		}
+	}
+	plans := &Plans{Stored: &storedPlan{plan: newPlan()}}
+	if _, err := plans.Cancelled(t.Context(), "team", "p", "two"); !errors.Is(err, store.ErrGone) {
+		t.Errorf("another plan of the same name: %v", err)
+	}
 }
 
 func TestUpdateStatus(t *testing.T) {

@@ -55,6 +55,16 @@ func (p *StoredPlans) Get(ctx context.Context, namespace, name string) (*v1alpha
 	return obj.(*v1alpha1.Plan).DeepCopy(), nil // a cache may share it
 }
 
+// Cached returns a plan from memory, or a NotFound error. The plan may be a moment old, and the memory may lack a new
+// plan. The caller must not change it.
+func (p *StoredPlans) Cached(ctx context.Context, namespace, name string) (*v1alpha1.Plan, error) {
+	obj, err := p.store.Get(direct.Context(ctx, p.status.Scope, namespace, name), name, &metav1.GetOptions{ResourceVersion: "0"})
+	if err != nil {
+		return nil, err
+	}
+	return obj.(*v1alpha1.Plan), nil
+}
+
 // UpdateStatus changes the status of a plan. change returns direct.ErrUnchanged to write nothing. It may be called again
 // after a conflict.
 func (p *StoredPlans) UpdateStatus(ctx context.Context, namespace, name string, change func(*v1alpha1.Plan) error) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,9 @@ func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) 
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out[max(0, len(out)-2000):])
 	}
 	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s", ms(time.Since(began)))
+	if err := b.reportPhases(ctx, began); err != nil {
+		return err
+	}
 	var took []time.Duration
 	for i := range repeats + 1 {
 		name, patch := fmt.Sprintf("%s-leaf-%d", hub, n-1), fmt.Sprintf(`{"spec":{"name":"renamed-%d"}}`, i)
@@ -56,6 +60,31 @@ func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) 
 	}
 	report(fmt.Sprintf(what, n), "%s", ms(median(took)))
 	report(fmt.Sprintf("memory with %d resources", n), "%d MB", u.rss>>20)
+	return nil
+}
+
+// reportPhases reports when the phases of the last plan began and ended, in whole seconds after a time.
+func (b *bench) reportPhases(ctx context.Context, since time.Time) error {
+	list, err := b.client.Resource(plans).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) == 0 {
+		return fmt.Errorf("list plans: %d, %w", len(list.Items), err)
+	}
+	last := slices.MaxFunc(list.Items, func(a, b unstructured.Unstructured) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+	after := func(at string) string {
+		t, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			return "?"
+		}
+		return fmt.Sprintf("%.0f s", t.Sub(since).Seconds())
+	}
+	status := func(path ...string) string {
+		text, _, _ := unstructured.NestedString(last.Object, append([]string{"status"}, path...)...)
+		return after(text)
+	}
+	report("  objects written, planned, approved, applied after", "%s, %s, %s, %s", after(last.GetCreationTimestamp().Format(time.RFC3339)),
+		status("plannedAt"), status("approval", "at"), status("finishedAt"))
 	return nil
 }
 
