@@ -32,7 +32,9 @@ func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) 
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out[max(0, len(out)-2000):])
 	}
-	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s", ms(time.Since(began)))
+	whole := time.Since(began)
+	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s, of which its own processor time is %s", ms(whole),
+		ms(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()))
 	if err := b.reportPhases(ctx, began); err != nil {
 		return err
 	}
@@ -60,7 +62,7 @@ func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) 
 	}
 	report(fmt.Sprintf(what, n), "%s", ms(median(took)))
 	report(fmt.Sprintf("memory with %d resources", n), "%d MB", u.rss>>20)
-	return nil
+	return compareTerraform(ctx, b, n, changesHub, whole, median(took))
 }
 
 // reportPhases reports when the phases of the last plan began and ended, in whole seconds after a time.
