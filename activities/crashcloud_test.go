@@ -23,7 +23,7 @@ func cloudSchema() *schema.Provider {
 	text := func(name string) *schema.Attribute {
 		return &schema.Attribute{Name: name, Type: cty.String, Optional: true}
 	}
-	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}, text("name"), text("size"), text("uses")}}
+	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}, {Name: "name", Type: cty.String, Required: true}, text("size"), text("uses")}}
 	return &schema.Provider{
 		Config: &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{text("zone")}}}, MoveState: true,
 		Resources: map[string]*schema.Schema{"test_thing": {Block: block}, "test_box": {Block: block}, "test_label": {Block: &schema.Block{Attributes: block.Attributes[:2]}}},

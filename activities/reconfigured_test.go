@@ -1,7 +1,6 @@
 package activities
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -13,8 +12,6 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/store"
 
-	"github.com/zclconf/go-cty/cty"
-	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -377,47 +374,5 @@ func TestAFailedChangeKeepsTheArguments(t *testing.T) {
 				t.Errorf("%s, fails %t: %+v, before %+v", name, fails, after, before)
 			}
 		}
-	}
-}
-
-// TestAnImportOfALostCreate plans to import what a create of another namespace may have made, whose answer was lost. Such a create has no ID.
-func TestAnImportOfALostCreate(t *testing.T) {
-	for name, tc := range map[string]struct {
-		made, zone         string
-		permitted, refused bool
-		want               string
-	}{
-		"without the right":  {made: "x", zone: "theirs", refused: true, want: `Error Resource is managed already: A create of namespace.ops.test_thing.lost with the same arguments has no outcome`},
-		"with the right":     {made: "x", zone: "theirs", permitted: true, want: "Warning Resource is managed already: A create of"},
-		"of another name":    {made: "y", zone: "theirs"},
-		"in another account": {made: "x", zone: "mine"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.zone(tc.zone)
-			tn.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
-			ref := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "ops", Name: "lost", UID: "lost"}
-			rec := &ledger.Instance{Object: ref, Provider: "test", Intent: &ledger.Intent{Plan: "p", Change: 3, Action: v1alpha1.ActionCreate}}
-			rec.ProviderConfig = "c"
-			ty := cloudSchema().Resources["test_thing"].Block.ImpliedType()
-			planned, err := ctymsgpack.Marshal(cty.ObjectVal(map[string]cty.Value{
-				"id": cty.UnknownVal(cty.String), "name": cty.StringVal(tc.made), "size": cty.NullVal(cty.String), "uses": cty.UnknownVal(cty.String),
-			}), ty)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := &ledger.Change{Planned: planned}
-			c.Index, c.Type, c.Object = 3, "test_thing", ref
-			if err := errors.Join(tn.Ledger.Save(t.Context(), rec), tn.Ledger.SaveChange(t.Context(), "p", c)); err != nil {
-				t.Fatal(err)
-			}
-			tn.Forbidden["ann!update:ops/test-things/lost"] = !tc.permitted
-			tn.cloud.put("x", map[string]string{"name": "x", "size": "1"})
-			tn.put("test-thing/a", m{"name": "x", "size": "1"}, imports("x"))
-			po := tn.until(tn.newRun(), approving)
-			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
-				t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, tc.want)
-			}
-		})
 	}
 }

@@ -67,6 +67,9 @@ func (s *stepRun) unread(l *scope.Lease, rec *ledger.State) bool {
 // read returns the current state. It returns a *StaleError if the resource must exist and the provider does not find it.
 func (s *stepRun) read(ctx context.Context, l *scope.Lease, prior instance.State, must bool) (instance.State, error) {
 	found, _, err := l.Read(ctx, prior)
+	if err == nil && must {
+		err = s.checkRead(ctx, l, prior, found)
+	}
 	if err == nil && must && prior.Exists() && !found.Exists() {
 		return found, changes.Stale("the arguments of the ProviderConfig %q changed after the plan was made, and with the new ones the provider does not find the resource", l.ConfigName())
 	}

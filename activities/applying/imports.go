@@ -10,6 +10,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
@@ -53,8 +54,16 @@ func (s *stepRun) checkOwners(ctx context.Context, r *resource.Resource, state *
 		return err
 	}
 	others, err := changes.OtherOwners(ctx, s.Sources, s.Change, r.Entry, state, pending...)
-	if err != nil || len(others) == 0 {
+	if err != nil {
 		return err
+	}
+	return s.checkOthers(ctx, others)
+}
+
+// checkOthers returns a *changes.StaleError if CheckOther does not permit the step because of an object.
+func (s *stepRun) checkOthers(ctx context.Context, others []changes.OtherOwner) error {
+	if len(others) == 0 {
+		return nil
 	}
 	actors := changes.ActorsOf(s.Sources, s.Plan)
 	for _, other := range others {
@@ -71,4 +80,27 @@ func (s *stepRun) checkReconfigured(ctx context.Context, l *scope.Lease, state *
 		return nil
 	}
 	return s.checkOwners(ctx, s.resource, state)
+}
+
+// checkRead returns a *changes.StaleError if a create of another object may have made what the step read with arguments that
+// no earlier read had, and CheckOther does not permit the step. A read that returns the recorded state shows that the
+// resource is the recorded one.
+func (s *stepRun) checkRead(ctx context.Context, l *scope.Lease, recorded, found instance.State) error {
+	before, _ := recorded.Value.UnmarkDeep()
+	after, _ := found.Value.UnmarkDeep()
+	if !found.Exists() || before.RawEquals(after) {
+		return nil
+	}
+	var state ledger.State
+	if err := l.Record(&state, found); err != nil {
+		return err
+	}
+	if err := s.Index.Refresh(ctx); err != nil {
+		return err
+	}
+	creators, err := changes.Creators(ctx, s.Sources, s.Change, s.resource.Entry, &state)
+	if err != nil {
+		return err
+	}
+	return s.checkOthers(ctx, creators)
 }

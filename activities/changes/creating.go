@@ -3,43 +3,48 @@ package changes
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
 
 	"github.com/zclconf/go-cty/cty"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// findCreating returns the other objects that may have created the resource of an import. Their create runs, or its
-// outcome is unknown, and its planned arguments are those of the imported resource. Such a create has no ID yet.
-func findCreating(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, imported *ledger.State) ([]OtherOwner, error) {
+// This file finds creates that may have made a resource. A create that runs, or whose outcome is unknown, has no ID yet.
+
+// Found returns the state of a resource that the provider returned to a plan, and that may be another resource than the
+// recorded one: an imported one, or one with the recorded ID that the provider read with other arguments than before. It
+// returns nil if there is none. A read that returns the recorded state shows that the resource is the recorded one.
+func Found(c *ledger.Change) *ledger.State {
+	if c.Importing != nil || c.Reconfigured && c.Read {
+		return c.Refreshed
+	}
+	return nil
+}
+
+// Creators returns the other objects that may have created a resource: their create runs, or its outcome is unknown, and
+// found, in which the provider returned the resource, does not show that it is another one. The caller refreshes the index
+// before.
+func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, found *ledger.State) ([]OtherOwner, error) {
 	var others []OtherOwner
 	for _, ref := range src.Index.Creating() {
-		if ref.UID == c.Object.UID {
+		if ref.UID == c.Object.UID || c.Preconditions.From != nil && ref.UID == c.Preconditions.From.UID {
 			continue
 		}
 		rec, err := src.Ledger.Instance(ctx, ref)
 		if err != nil {
 			return nil, err
 		}
-		if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || !src.Catalog.SameSource(rec.Provider, e.Name) {
-			continue
-		}
-		create, err := src.Ledger.Change(ctx, rec.Intent.Plan, rec.Intent.Change)
-		if errors.Is(err, ledger.ErrNotFound) {
-			continue // its plan was deleted
-		}
-		if err != nil {
-			return nil, err
-		}
-		own := query.Owner{Object: rec.Object, Type: create.Type, Config: rec.ProviderConfig}
-		if !own.Is(e, c.Type) || !mayHaveMade(create, e.Schema.Resources[c.Type], imported) {
+		own := query.Owner{Object: rec.Object, Type: v1alpha1.TypeOf(rec.Object.Kind), Config: rec.ProviderConfig}
+		if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || !src.Catalog.SameSource(providerOf(rec), e.Name) || !own.Is(e, c.Type) {
 			continue
 		}
 		same, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)
@@ -47,6 +52,13 @@ func findCreating(ctx context.Context, src *scope.Sources, c *ledger.Change, e c
 			return nil, err
 		}
 		if !same && len(e.Package.Grants.Environment) == 0 {
+			continue
+		}
+		create, err := src.Ledger.Change(ctx, rec.Intent.Plan, rec.Intent.Change)
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil && !mayHaveMade(create, e, c.Type, found) { // a deleted plan does not tell the arguments
 			continue
 		}
 		right, err := rightToUpdate(src, own)
@@ -58,27 +70,93 @@ func findCreating(ctx context.Context, src *scope.Sources, c *ledger.Change, e c
 	return others, nil
 }
 
-// mayHaveMade reports whether a create may have made a resource: each argument that both have is equal. A resource
-// without a common argument may be of any create.
-func mayHaveMade(create *ledger.Change, of *schema.Schema, made *ledger.State) bool {
+// providerOf returns the name of a record's provider. Before the first create has an outcome, only the object has it.
+func providerOf(rec *ledger.Instance) string {
+	gv, err := apischema.ParseGroupVersion(rec.Object.APIVersion)
+	if err != nil {
+		return rec.Provider
+	}
+	name, _ := v1alpha1.ProviderOfGroup(gv.Group)
+	return name
+}
+
+// mayHaveMade reports whether a create may have made a resource of a type, or of one with the same arguments. It returns
+// false only if an argument that tells resources apart surely differs. Other arguments prove nothing: a cloud may change
+// them, and an import may not read them.
+func mayHaveMade(create *ledger.Change, e catalog.Entry, terraformType string, found *ledger.State) bool {
+	of := e.Schema.Resources[terraformType]
+	if of == nil {
+		return true
+	}
 	planned, err := PlannedValue(create, of.Block)
 	if err != nil {
 		return true
 	}
-	found, err := instance.Recorded(made, of)
+	made, err := instance.Recorded(found, of)
 	if err != nil {
 		return true
 	}
-	planned, _ = planned.UnmarkDeep()
-	found, _ = found.UnmarkDeep()
-	for name := range of.Block.ImpliedType().AttributeTypes() {
-		ours, theirs := planned.GetAttr(name), found.GetAttr(name)
-		if set(ours) && set(theirs) && plan.Differs(ours, theirs) {
-			return false
-		}
-	}
-	return true
+	return !tellsApart(of.Block, e.Schema.Identities[terraformType], planned, made)
 }
 
-// set reports whether a value is known and not null.
-func set(v cty.Value) bool { return v.IsWhollyKnown() && !v.IsNull() }
+// tellsApart reports whether an argument shows that two values of a block are those of different resources. Such an
+// argument is required or a part of the identity, and a string.
+func tellsApart(block *schema.Block, identity *schema.Identity, planned, made cty.Value) bool {
+	if !plain(planned) || !plain(made) {
+		return false
+	}
+	for _, a := range block.Attributes {
+		if a.Type != cty.String || a.Sensitive || a.WriteOnly || !a.Required && !(a.Optional && identifies(identity, a.Name)) {
+			continue
+		}
+		if ours, theirs := planned.GetAttr(a.Name), made.GetAttr(a.Name); plain(ours) && plain(theirs) && !mayMean(ours.AsString(), theirs.AsString()) {
+			return true
+		}
+	}
+	for _, b := range block.Blocks {
+		if tellsApart(b.Block, identity, only(planned.GetAttr(b.TypeName)), only(made.GetAttr(b.TypeName))) {
+			return true
+		}
+	}
+	return false
+}
+
+// identifies reports whether an identity, which may be nil, has an attribute.
+func identifies(identity *schema.Identity, name string) bool {
+	return identity != nil && slices.ContainsFunc(identity.Attributes, func(a *schema.IdentityAttribute) bool { return a.Name == name })
+}
+
+// plain reports whether a value is known, and neither null nor sensitive.
+func plain(v cty.Value) bool { return !v.IsMarked() && v.IsKnown() && !v.IsNull() }
+
+// only returns the one block in the value of a nested block; null if there is none, or if there are several, whose order
+// may differ.
+func only(v cty.Value) cty.Value {
+	switch ty := v.Type(); {
+	case ty.IsObjectType():
+		return v
+	case !plain(v) || ty.IsMapType() || v.LengthInt() != 1:
+		return cty.NullVal(cty.DynamicPseudoType)
+	}
+	return v.AsValueSlice()[0]
+}
+
+// mayMean reports whether a provider may return a planned string as another one. Clouds fold case, write numbers in
+// another unit, and add to a name what surrounds it, as in an ARN, a URL or a domain. They format documents anew.
+func mayMean(planned, made string) bool {
+	a, b := parts(planned), parts(made)
+	if strings.Contains(a, b) || strings.Contains(b, a) {
+		return true
+	}
+	unclear := func(s string) bool {
+		return strings.ContainsAny(s[1:2], "/0123456789+-") || strings.ContainsAny(s, "\n{[")
+	}
+	return unclear(a) || unclear(b)
+}
+
+var separators = strings.NewReplacer(":", "/", ".", "/", "@", "/", ",", "/", " ", "/", "_", "-")
+
+// parts returns a string in lower case, with each part between two slashes.
+func parts(s string) string {
+	return "/" + strings.Trim(separators.Replace(ledger.FoldID(s)), "/") + "/"
+}

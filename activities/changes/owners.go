@@ -23,7 +23,7 @@ type OtherOwner struct {
 	query.Owner
 	// Same is true if both resources have the same type; see query.Owner's Is.
 	Same bool
-	// Creating is true if the other object may have created the resource: its create has no outcome yet, or an unknown one.
+	// Creating is true if the other object may have created the resource; see Creators.
 	Creating bool
 	// Right is the right that the change needs because of the other object: to update it. It is nil for an import that no
 	// right permits.
@@ -57,9 +57,9 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 			others = append(others, *other)
 		}
 	}
-	if c.Importing != nil {
-		creating, err := findCreating(ctx, src, c, e, state)
-		return append(others, creating...), err
+	if found := Found(c); found.Exists() {
+		creators, err := Creators(ctx, src, c, e, found)
+		return append(others, creators...), err
 	}
 	return others, nil
 }

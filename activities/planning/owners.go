@@ -67,8 +67,8 @@ func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resour
 		d.Detail = fmt.Sprintf("%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
 			"If there is nothing to import, remove lifecycle.import. If the ProviderConfigs reach different accounts, set an argument in both that tells these apart, such as a region. The import then needs the right to update the other object, too.", who)
 	case other.Creating:
-		d.Detail = fmt.Sprintf("A create of %s with the same arguments has no outcome, or an unknown one. It may have made the resource to import. "+
-			"If it did, name the resource in lifecycle.import there.", who)
+		d.Detail = fmt.Sprintf("%s may have made the resource to import: its create runs, or has an unknown outcome. "+
+			"If it made the resource, name it in lifecycle.import there. Otherwise plan again when its outcome is known.", who)
 		if permitted {
 			d.Severity = v1alpha1.SeverityWarning
 			c.Diagnostics = append(c.Diagnostics, d)
@@ -113,14 +113,53 @@ func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *
 		d := lang.Problem(r.Address, "", "Resource may belong to another object", fmt.Sprintf(
 			"%s manages a resource with the same ID or identity. The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource. So the provider may now reach that of the other object.", who, r.Address))
 		if !permitted {
-			d.Detail += fmt.Sprintf(" The plan needs the verb %q on %s for that object, too. If the new arguments lead to another account than before, restore the earlier ones. Otherwise ask for the right, or let a user who has it make the plan, such as an administrator.", other.Right.Verb, other.Right.Target())
-			return &diag.Failure{Operation: "read", Diagnostics: diag.Diagnostics{d}}
+			return notPermitted(d, other)
 		}
-		d.Severity = v1alpha1.SeverityWarning
-		d.Detail += " If both are the same resource, do not apply this plan. Restore the earlier arguments."
-		c.Diagnostics = append(c.Diagnostics, d)
+		c.Diagnostics = append(c.Diagnostics, restoreArguments(d))
 	}
 	return nil
+}
+
+// checkRead must be called after the provider read a recorded resource. If the provider has other arguments than before,
+// and returned another state, the plan's requester needs the right to update each object whose create may have made the
+// resource.
+func (pr *proposal) checkRead(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
+	found := changes.Found(c)
+	if !found.Exists() {
+		return nil
+	}
+	creators, err := changes.Creators(ctx, pr.Sources, c, r.Entry, found)
+	if err != nil {
+		return err
+	}
+	for _, other := range creators {
+		c.Configuration = ledger.Configuration{}
+		who, permitted, err := pr.describeOther(ctx, other)
+		if err != nil {
+			return err
+		}
+		d := lang.Problem(r.Address, "", "Resource may belong to another object", fmt.Sprintf(
+			"%s may have made the resource that has the ID of %s now: its create runs, or has an unknown outcome. The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource, and the resource differs from the recorded one.", who, r.Address, r.Address))
+		if !permitted {
+			c.Read, c.Refreshed, c.Drift, c.Recorded, c.RecordedSensitive = false, nil, nil, nil, nil
+			return notPermitted(d, other)
+		}
+		c.Diagnostics = append(c.Diagnostics, restoreArguments(d))
+	}
+	return nil
+}
+
+// notPermitted returns the error for a read with other arguments that takes a right because of another object.
+func notPermitted(d v1alpha1.Diagnostic, other changes.OtherOwner) error {
+	d.Detail += fmt.Sprintf(" The plan needs the verb %q on %s for that object, too. If the new arguments lead to another account than before, restore the earlier ones. Otherwise ask for the right, or let a user who has it make the plan, such as an administrator.", other.Right.Verb, other.Right.Target())
+	return &diag.Failure{Operation: "read", Diagnostics: diag.Diagnostics{d}}
+}
+
+// restoreArguments returns the warning for such a read by a user with the right.
+func restoreArguments(d v1alpha1.Diagnostic) v1alpha1.Diagnostic {
+	d.Severity = v1alpha1.SeverityWarning
+	d.Detail += " If both are the same resource, do not apply this plan. Restore the earlier arguments."
+	return d
 }
 
 // describeOther returns a text that names another owner for the plan's requester, and whether the requester has the right

@@ -52,6 +52,9 @@ func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Res
 		pr.scope.NoteSecretState(r.Schema.Block, recorded)
 		now, err = pr.refresh(ctx, c, reader, state, recorded, others)
 	}
+	if err == nil {
+		err = pr.checkRead(ctx, c, r)
+	}
 	return recorded, now, others && slices.Contains(c.Drift, gone), err
 }
 

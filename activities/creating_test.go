@@ -1,0 +1,171 @@
+package activities
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+
+	"github.com/zclconf/go-cty/cty"
+	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
+)
+
+// loses records that the object "lost" of the namespace "ops" began to create a thing with the ProviderConfig "c", whose zone is "theirs". As in
+// every record of a first create, only the object names the provider and the type.
+func (tn *crashScenario) loses(name string) {
+	tn.T.Helper()
+	tn.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
+	ref := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "ops", Name: "lost", UID: "lost"}
+	rec := &ledger.Instance{Object: ref, Intent: &ledger.Intent{Plan: "p", Change: 3, Action: v1alpha1.ActionCreate}}
+	rec.ProviderConfig = "c"
+	planned, err := ctymsgpack.Marshal(cty.ObjectVal(map[string]cty.Value{
+		"id": cty.UnknownVal(cty.String), "name": cty.StringVal(name), "size": cty.StringVal("7"), "uses": cty.UnknownVal(cty.String),
+	}), cloudSchema().Resources["test_thing"].Block.ImpliedType())
+	if err != nil {
+		tn.T.Fatal(err)
+	}
+	c := &ledger.Change{Planned: planned}
+	c.Index, c.Type, c.Object = 3, "test_thing", ref
+	if err := errors.Join(tn.Ledger.Save(tn.T.Context(), rec), tn.Ledger.SaveChange(tn.T.Context(), "p", c)); err != nil {
+		tn.T.Fatal(err)
+	}
+}
+
+// TestAnImportOfALostCreate plans to import what a create of another namespace may have made, whose answer was lost. Such a create has no ID.
+func TestAnImportOfALostCreate(t *testing.T) {
+	const may = "Resource is managed already: namespace.ops.test_thing.lost may have made the resource to import: its create runs, or has an unknown outcome"
+	for name, tc := range map[string]struct {
+		made, zone                                  string
+		permitted, refused, planGone, server, alias bool
+		want                                        string
+	}{
+		"without the right":                    {made: "x", zone: "theirs", refused: true, want: "Error " + may},
+		"under another name of the type":       {made: "x", zone: "theirs", alias: true, refused: true, want: "Error " + may},
+		"with the right":                       {made: "x", zone: "theirs", permitted: true, want: "Warning " + may},
+		"of another name":                      {made: "y", zone: "theirs"},
+		"of another name, and its plan gone":   {made: "y", zone: "theirs", planGone: true, refused: true, want: "Error " + may},
+		"in another account":                   {made: "x", zone: "mine"},
+		"in another account, the server's own": {made: "x", zone: "mine", server: true, refused: true, want: "Error " + may},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			tn.zone(tc.zone)
+			tn.loses(tc.made)
+			if tc.planGone {
+				if err := tn.Ledger.DropPlan(t.Context(), "p"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tc.server {
+				tn.passCredentials()
+			}
+			tn.Forbidden["ann!update:ops/test-things/lost"] = !tc.permitted
+			tn.cloud.put("x", map[string]string{"name": "x", "size": "1"})
+			kind := "test-thing/a"
+			if tc.alias {
+				kind = "test-box/a"
+			}
+			tn.put(kind, m{"name": "x", "size": "1"}, imports("x"))
+			po := tn.until(tn.newRun(), approving)
+			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
+				t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, tc.want)
+			}
+		})
+	}
+}
+
+// TestAnImportMeetsACreate imports what a create may have made that began after the plan was made.
+func TestAnImportMeetsACreate(t *testing.T) {
+	for _, phase := range []int{approving, beginning, stepping} {
+		tn := newCrashScenario(t)
+		tn.zone("theirs")
+		tn.Forbidden["ann!update:ops/test-things/lost"] = true
+		tn.cloud.put("x", map[string]string{"name": "x", "size": "1"})
+		tn.put("test-thing/a", m{"name": "x", "size": "1"}, imports("x"))
+		run := tn.newRun()
+		po := tn.until(run, phase)
+		tn.loses("x")
+		if phase == approving {
+			if found, err := changes.Verify(t.Context(), tn.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
+				t.Errorf("verified: %+v, %v", found, err)
+			}
+			continue
+		}
+		tn.resume(run)
+		if tn.recordOf("test-thing/a").Exists() {
+			t.Errorf("phase %d: imported what the create of another object may have made", phase)
+		}
+	}
+}
+
+// TestOtherArgumentsReachALostCreate gives a ProviderConfig other arguments, with which the recorded ID is that of a resource that a create of
+// another namespace may have made.
+func TestOtherArgumentsReachALostCreate(t *testing.T) {
+	const may = "namespace.ops.test_thing.lost may have made the resource that has the ID of test_thing.a now"
+	for name, tc := range map[string]struct {
+		made                string // the name of the thing that the ID belongs to with the new arguments
+		permitted, planGone bool
+		refused             bool
+		want                string
+	}{
+		"without the right":                  {made: "x", refused: true, want: "Error Resource may belong to another object: " + may},
+		"with the right":                     {made: "x", permitted: true, want: "Warning Resource may belong to another object: " + may},
+		"of another name":                    {made: "y"},
+		"unchanged, and its plan gone":       {made: "a", planGone: true},
+		"of another name, and its plan gone": {made: "y", planGone: true, refused: true, want: "Error Resource may belong to another object: " + may},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			tn.zone("mine")
+			tn.put("test-thing/a", m{"name": "a"}, nil)
+			tn.apply()
+			tn.loses("x")
+			if tc.planGone {
+				if err := tn.Ledger.DropPlan(t.Context(), "p"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tn.zone("theirs")
+			tn.cloud.things["id-1"] = map[string]string{"name": tc.made}
+			tn.Forbidden["ann!update:ops/test-things/lost"] = !tc.permitted
+			tn.spec = v1alpha1.PlanSpec{Destroy: true, Refresh: v1alpha1.RefreshNone}
+			run := tn.newRun()
+			po := tn.until(run, approving)
+			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && strings.Contains(said, "may have made") {
+				t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, tc.want)
+			}
+			if !tc.permitted || tc.planGone {
+				return
+			}
+			tn.Forbidden["ann!update:ops/test-things/lost"] = true
+			if found, err := changes.Verify(t.Context(), tn.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
+				t.Errorf("verified: %+v, %v", found, err)
+			}
+		})
+	}
+}
+
+// TestAStepReachesALostCreate destroys with a new value of a Secret, with which the ID is that of a resource that a create of another namespace
+// may have made.
+func TestAStepReachesALostCreate(t *testing.T) {
+	for _, made := range []string{"x", "a"} {
+		tn := newCrashScenario(t)
+		tn.zoneOfSecret("mine")
+		tn.put("test-thing/a", m{"name": "a"}, nil)
+		tn.apply()
+		tn.delete("test-thing/a")
+		run := tn.newRun()
+		tn.until(run, stepping)
+		tn.loses("x")
+		tn.Forbidden["ann!update:ops/test-things/lost"] = true
+		tn.zoneOfSecret("theirs")
+		tn.cloud.things["id-1"] = map[string]string{"name": made}
+		tn.resume(run)
+		if there := tn.cloud.things["id-1"] != nil; there != (made == "x") {
+			t.Errorf("of a thing named %q: still there %t", made, there)
+		}
+	}
+}
