@@ -261,7 +261,9 @@ const anyMode v1alpha1.Mode = ""
 
 func validateAddresses(addresses []string, path *field.Path, mode v1alpha1.Mode) field.ErrorList {
 	if len(addresses) > maxTargets {
-		return field.ErrorList{field.TooMany(path, len(addresses), maxTargets)}
+		err := field.TooMany(path, len(addresses), maxTargets)
+		err.Detail += ". Select more of them with spec.selector (-l), or all resources of the namespace with neither (--all)"
+		return field.ErrorList{err}
 	}
 	var errs field.ErrorList
 	seen := make(map[lang.Address]bool, len(addresses))
