@@ -8,6 +8,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
 
 	"github.com/zclconf/go-cty/cty"
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
@@ -167,5 +168,43 @@ func TestAStepReachesALostCreate(t *testing.T) {
 		if there := tn.cloud.things["id-1"] != nil; there != (made == "x") {
 			t.Errorf("of a thing named %q: still there %t", made, there)
 		}
+	}
+}
+
+// TestACreateIsMadeAgain fails a create with errors that do not exclude that the resource exists, and with others. The next plan warns of the
+// former, until the object has a resource.
+func TestACreateIsMadeAgain(t *testing.T) {
+	const again = "Warning An earlier create may have made the resource: A create of test_thing.a failed at "
+	for name, tc := range map[string]struct {
+		fault    string
+		replaces bool
+		want     string
+	}{
+		"a closed connection":        {"says EOF", false, "kubectl hykube import test-thing/a ID -n team."},
+		"a conflict":                 {"says unexpected status 409", false, "kubectl hykube import test-thing/a ID -n team."},
+		"a second instance":          {"says EOF", true, "If it exists, delete it there."},
+		"a rejected request":         {"says https response error StatusCode: 400", false, ""},
+		"a rejected second instance": {"says googleapi: Error 403: no", true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			lifecycle := m{"createBeforeDestroy": true}
+			if tc.replaces {
+				tn.put("test-thing/a", m{"name": "before"}, lifecycle)
+				tn.apply()
+			}
+			tn.put("test-thing/a", m{"name": "x"}, lifecycle)
+			tn.cloud.faults["create x"] = []string{tc.fault}
+			tn.apply()
+			run := tn.newRun()
+			said := tn.said(tn.until(run, approving))
+			if strings.Contains(said, again) != (tc.want != "") || !strings.Contains(said, tc.want) {
+				t.Errorf("the plan says %q, want %q", said, tc.want)
+			}
+			tn.resume(run)
+			if failed := resource.StatusOf(tn.Stored["team:test-thing/a"]).FailedCreate; failed != "" || tn.cloud.made["x"] != 1 {
+				t.Errorf("after it was made %d times, the status has %q", tn.cloud.made["x"], failed)
+			}
+		})
 	}
 }

@@ -150,7 +150,7 @@ func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, re
 	o := l.Apply(ctx, prior, p, config.Written)
 	// From here on, record the answer even if ctx is cancelled.
 	v.Ctx, s.answered = context.WithoutCancel(ctx), true
-	s.Change.MayExist = s.creating() && o.Err != nil && !o.State.Exists()
+	s.Change.MayExist = s.creating() && o.Err != nil && !o.State.Exists() && !diag.NothingDone(o.Err)
 	return s.recordAnswer(v, l, rec, p, o)
 }
 

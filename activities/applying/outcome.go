@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -44,6 +45,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 			st.Attributes = plan.Attributes(s.resource.Schema.Block, *s.after)
 		}
 		s.noteOrigin(st)
+		s.noteCreate(st)
 		switch c.State {
 		case v1alpha1.ChangeRunning:
 			what := "The old instance was destroyed; the new one is about to be created."
@@ -84,6 +86,20 @@ func (s *stepRun) noteOrigin(st *resource.Status) {
 	}
 	if c.Preconditions.From != nil {
 		st.MovedFrom = c.PreviousAddress
+	}
+}
+
+// noteCreate records in the status that the step's create failed and may nevertheless have made the resource. Once the
+// object has a resource, an earlier create does not matter.
+func (s *stepRun) noteCreate(st *resource.Status) {
+	switch c := s.Change; {
+	case c.State == v1alpha1.ChangeFailed && c.MayExist:
+		st.FailedCreate = fmt.Sprintf("at %s by the plan %q", c.StartedAt.UTC().Format(time.RFC3339), s.Plan.Name)
+		if c.ProviderConfig != "" {
+			st.FailedCreate += fmt.Sprintf(" with the ProviderConfig %q", c.ProviderConfig)
+		}
+	case s.after != nil && !s.after.IsNull():
+		st.FailedCreate = ""
 	}
 }
 

@@ -139,6 +139,9 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 		if err == nil && p.Action == v1alpha1.ActionCreate && c.LooksLike != "" {
 			diags = append(diags, renameWarning(r, c.LooksLike))
 		}
+		if err == nil && (p.Action == v1alpha1.ActionCreate || p.Action == v1alpha1.ActionReplace) {
+			diags = append(diags, afterFailedCreate(r, prior.Exists())...)
+		}
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
 	if err != nil {

@@ -157,7 +157,7 @@ type PlanChange struct {
 	// +optional
 	HalfDone bool `json:"halfDone,omitempty"`
 	// True if the provider was called to create the resource, and failed without a state. The resource may exist
-	// nevertheless.
+	// nevertheless, unless the provider's errors name an HTTP status such as 400 or 403.
 	// +optional
 	MayExist bool `json:"mayExist,omitempty"`
 	// Reason in one line, if the change failed, was skipped or is stale.

@@ -35,6 +35,8 @@ type Failure struct {
 	Diagnostics Diagnostics
 	// Cause is the error of a call that got no answer.
 	Cause error
+	// rejected is true if each error names an HTTP status with which an API says that it did nothing.
+	rejected bool
 }
 
 func (f *Failure) Error() string {
@@ -61,6 +63,13 @@ func IsFailure(err error, kinds ...FailureKind) bool {
 	return ok && slices.Contains(kinds, f.Kind)
 }
 
+// NothingDone reports whether a call failed because the provider's API rejected it before doing anything, as far as the
+// answer tells. Only what users read may depend on it: a call that is repeated must be throttled.
+func NothingDone(err error) bool {
+	f, ok := errors.AsType[*Failure](err)
+	return ok && (f.Kind == Throttled || f.rejected)
+}
+
 // Answer converts the diagnostics in a provider's answer, up to the limits of Limit. It returns a *Failure if one of
 // them is an error.
 func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
@@ -69,27 +78,34 @@ func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
 	if !HasErrors(diags) {
 		return diags, nil
 	}
-	f := &Failure{Operation: operation, Diagnostics: diags}
-	if throttled(all) { // also by those that diags leaves out
+	f := &Failure{Operation: operation, Diagnostics: diags, rejected: eachError(all, rejection)}
+	if eachError(all, throttling) { // also those that diags leaves out
 		f.Kind = Throttled
 	}
 	return diags, f
 }
 
-// throttled reports whether every error in an answer says that the provider's API rejected the call before doing
-// anything. The protocol has no field for this, so this is the only place that matches a provider's text. It must not
-// match a refused call, because a throttled create is repeated. Plain timeouts and server errors do not match, since
-// the API may have acted.
-func throttled(diags Diagnostics) bool {
+// eachError reports whether the text of every error in an answer matches. The protocol has no field for the reason of an
+// error, so this is the only place that matches a provider's text.
+func eachError(diags Diagnostics, text *regexp.Regexp) bool {
 	for _, d := range diags {
-		if isError(d) && !throttling.MatchString(d.Summary+"\n"+d.Detail) {
+		if isError(d) && !text.MatchString(d.Summary+"\n"+d.Detail) {
 			return false
 		}
 	}
 	return true
 }
 
-// throttling matches the messages of the large APIs and of the client libraries that providers use:
+// rejection matches the statuses with which an API rejects a request before doing anything. A conflict or a missing object
+// is none: the first attempt of a client library may have created what the second one finds, or what a later call does not
+// find yet.
+var rejection = regexp.MustCompile(`(?i)` +
+	`\b(?:status(?:[ _]?code)?|http(?:/[0-9.]+)?|error|got)["']?[\s:=]*\(?(?:400|401|403|413|415|422)\b` +
+	`|\b(?:400 bad request|401 unauthorized|403 forbidden|422 unprocessable (?:entity|content))\b`)
+
+// throttling matches the texts of calls that an API rejected before doing anything, and that may succeed later. It must not
+// match a refused call, because a throttled create is repeated. Plain timeouts and server errors do not match, since the
+// API may have acted. It matches the messages of the large APIs and of the client libraries that providers use:
 //
 //	api error ThrottlingException: Rate exceeded (AWS)
 //	StatusCode=429 -- Original Error: Code="TooManyRequests" (Azure)

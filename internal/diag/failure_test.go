@@ -77,6 +77,41 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestNothingDone wants errors recognised with which an API says that it did nothing. A user is warned of any other failed create.
+func TestNothingDone(t *testing.T) {
+	for text, want := range map[string]bool{
+		"429 Too Many Requests": true,
+		"operation error EC2: RunInstances, https response error StatusCode: 400, RequestID: 1f, api error InvalidParameterValue": true,
+		"UnauthorizedOperation (StatusCode: 403)":                                         true,
+		"googleapi: Error 403: Required 'compute.instances.create' permission, forbidden": true,
+		"unexpected status 400 (400 Bad Request) with error: InvalidParameter":            true,
+		"POST https://api.github.com/repos: 422 Unprocessable Entity":                     true,
+		"QuotaExceeded: no more networks (HTTP 403, request 7)":                           true,
+		"EOF":                           false,
+		"unexpected EOF: HTTP/1.1 POST": false,
+		"context deadline exceeded":     false,
+		"503 Service Unavailable":       false,
+		"unexpected status 500":         false,
+		"unexpected status 409 (409 Conflict): the network exists already": false,
+		"Error 404: the network was not found":                             false,
+		"unexpected status 408":                                            false,
+		"port 400 is reserved":                                             false,
+		"cidr is not valid":                                                false,
+	} {
+		ds := []*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: "Creation failed", Detail: text}}
+		if _, err := Answer("apply", ds); NothingDone(err) != want {
+			t.Errorf("%q: %t, want %t", text, !want, want)
+		}
+		ds = append(ds, &tfprotov6.Diagnostic{Severity: tfprotov6.DiagnosticSeverityError, Summary: "EOF"})
+		if _, err := Answer("apply", ds); NothingDone(err) {
+			t.Errorf("%q and another error are taken for a rejected call", text)
+		}
+	}
+	if NothingDone(errors.New("HTTP 400")) || NothingDone(&Failure{Kind: Lost, Cause: errors.New("HTTP 400")}) {
+		t.Error("an error without an answer is taken for a rejected call")
+	}
+}
+
 func TestIsFailure(t *testing.T) {
 	lost := &Failure{Kind: Lost, Operation: "apply sim_disk", Cause: &Failure{Kind: Unreachable, Cause: errors.New("killed")}}
 	wrapped := fmt.Errorf("step: %w", lost)

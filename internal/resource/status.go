@@ -42,10 +42,13 @@ type Status struct {
 	// Imported is the import that a plan applied, as JSON, and MovedFrom the address in lifecycle.moved that a plan
 	// applied. They remain when the infrastructure is gone. A destroy or forget removes Imported.
 	Imported, MovedFrom string
-	Generation          int64
-	deleting            bool
-	forgets             bool // lifecycle.destroy is false
-	Conditions          []metav1.Condition
+	// FailedCreate is the time and the plan of a create that failed and may nevertheless have made the resource. It
+	// remains until the object has a resource.
+	FailedCreate string
+	Generation   int64
+	deleting     bool
+	forgets      bool // lifecycle.destroy is false
+	Conditions   []metav1.Condition
 }
 
 // StatusOf reads the status of an object.
@@ -60,6 +63,7 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	s.Failure, _, _ = unstructured.NestedString(old, "failure")
 	s.Imported, _, _ = unstructured.NestedString(old, "imported")
 	s.MovedFrom, _, _ = unstructured.NestedString(old, "movedFrom")
+	s.FailedCreate, _, _ = unstructured.NestedString(old, "failedCreate")
 	var found bool
 	if s.Applied, found, _ = unstructured.NestedInt64(old, "appliedGeneration"); !found {
 		s.Applied = s.Judged // earlier versions wrote only this field, and only after an apply
@@ -204,6 +208,9 @@ func (s *Status) ToMap() map[string]any {
 	}
 	if s.MovedFrom != "" {
 		m["movedFrom"] = s.MovedFrom
+	}
+	if s.FailedCreate != "" {
+		m["failedCreate"] = s.FailedCreate
 	}
 	if attributes := fitting(s.Attributes); len(attributes) > 0 {
 		m["attributes"] = attributes

@@ -39,6 +39,7 @@ const (
 		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	warningUnknown = "%s %q is marked for deletion. A create of it started, and its outcome is unknown, so the resource may exist. " +
 		"The next approved plan removes its record and destroys nothing: check first whether the resource exists. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
+	warningFailed = "A create of %s %q failed %s. It may have made the resource, which nothing manages any more. Search for it by name or tags."
 	// warningWaits is for interactive users: other clients do not wait.
 	warningWaits     = "kubectl delete waits until the object is removed. Ctrl-C ends only the waiting; with --wait=false it does not wait."
 	warningReferrers = "These refer to it: %s. Plans fail until each of them is deleted, too, or no longer refers to it."
@@ -64,7 +65,17 @@ func (r *objectREST) Delete(ctx context.Context, name string, validate rest.Vali
 	if u, ok := obj.(*unstructured.Unstructured); ok && err == nil && !gone && held(u) && !byServer(ctx) {
 		warnMarked(ctx, u, d)
 	}
+	if before != nil && err == nil && gone {
+		warnFailed(ctx, before)
+	}
 	return obj, gone, err
+}
+
+// warnFailed adds a warning if a create of a deleted object failed and may nevertheless have made the resource.
+func warnFailed(ctx context.Context, u *unstructured.Unstructured) {
+	if failed, _, _ := unstructured.NestedString(u.Object, "status", "failedCreate"); failed != "" {
+		warning.AddWarning(ctx, "", fmt.Sprintf(warningFailed, u.GetKind(), u.GetName(), failed))
+	}
 }
 
 // DeleteCollection deletes the objects of a list. It adds the warnings once.

@@ -335,6 +335,7 @@ func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 		AppliedGeneration  int64              `json:"appliedGeneration,omitempty"`
 		PendingPlan        string             `json:"pendingPlan,omitempty"`
 		Failure            string             `json:"failure,omitempty"`
+		FailedCreate       string             `json:"failedCreate,omitempty"`
 		Imported           string             `json:"imported,omitempty"`
 		MovedFrom          string             `json:"movedFrom,omitempty"`
 		Conditions         []metav1.Condition `json:"conditions,omitempty"`

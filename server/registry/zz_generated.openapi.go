@@ -993,7 +993,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 					},
 					"mayExist": {
 						SchemaProps: spec.SchemaProps{
-							Description: "True if the provider was called to create the resource, and failed without a state. The resource may exist nevertheless.",
+							Description: "True if the provider was called to create the resource, and failed without a state. The resource may exist nevertheless, unless the provider's errors name an HTTP status such as 400 or 403.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

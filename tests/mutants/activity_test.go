@@ -48,7 +48,7 @@ var activityMutants = []mutant{
 		"if s.answered && errors.Is(err, ledger.ErrConflict) {", "if false {", "activities:TestWhatTheProviderSaidIsKept"},
 
 	{"A create that failed with a timeout is tried again, and the instance is made twice.", "internal/diag/failure.go",
-		"if throttled(all) {", "if true {", "TestAnswer"},
+		"if eachError(all, throttling) {", "if true {", "TestAnswer"},
 	{"The message of a change that is tried again shows a secret.", "activities/applying/step.go",
 		"c.Message = s.scope.Mask(fmt.Sprintf(\"attempt %d: %v\", attempt, re))", "c.Message = fmt.Sprintf(\"attempt %d: %v\", attempt, re)", "activities:TestAFailedStepShowsNoSecret"},
 	{"A step that never works is tried for ever.", "activities/applying/step.go",
@@ -184,6 +184,12 @@ var activityMutants = []mutant{
 		"err = pr.checkRead(ctx, c, r)", "_ = pr.checkRead(ctx, c, r)", "activities:TestOtherArgumentsReachALostCreate"},
 	{"A new value of a Secret lets a step destroy what a lost create of another team made.", "activities/applying/approved.go",
 		"err = s.checkRead(ctx, l, prior, found)", "_ = s.checkRead(ctx, l, prior, found)", "activities:TestAStepReachesALostCreate"},
+	{"A plan creates a second time what a failed create may have made, and does not say so.", "activities/planning/provider.go",
+		"diags = append(diags, afterFailedCreate(r, prior.Exists())...)", "_ = afterFailedCreate(r, prior.Exists())", "activities:TestACreateIsMadeAgain"},
+	{"A plan warns of each create that an API rejected, until nobody reads the warnings.", "activities/applying/apply.go",
+		" && !diag.NothingDone(o.Err)", "", "activities:TestACreateIsMadeAgain"},
+	{"The warning of a failed create stays when the object has its resource.", "activities/applying/outcome.go",
+		"st.FailedCreate = \"\"", "_ = st", "activities:TestACreateIsMadeAgain"},
 	{"New arguments of a ProviderConfig let a plan read what another team manages.", "activities/planning/refresh.go",
 		"if err = pr.checkReconfigured(ctx, c, r, reader, basis); err != nil {", "if err = pr.checkReconfigured(ctx, c, r, reader, basis); err != nil && false {", "activities:TestOtherArgumentsReachAnotherObject"},
 	{"A move lets a plan reach what another team manages.", "activities/planning/refresh.go",
@@ -309,5 +315,5 @@ var activityMutants = []mutant{
 	{"A provider fills the database with diagnostics.", "internal/diag/failure.go",
 		"diags := Limit(all)", "diags := all", "TestAnswerIsLimited"},
 	{"A create is repeated because the list of errors leaves out the one that says that it was made.", "internal/diag/failure.go",
-		"if throttled(all) {", "if throttled(diags) {", "TestAnswerIsLimited"},
+		"if eachError(all, throttling) {", "if eachError(diags, throttling) {", "TestAnswerIsLimited"},
 }

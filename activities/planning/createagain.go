@@ -1,0 +1,29 @@
+package planning
+
+import (
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resource"
+)
+
+// afterFailedCreate returns a warning for a create if an earlier one of the object failed and may nevertheless have made the
+// resource. replaces is true if the object has a resource.
+func afterFailedCreate(r *resource.Resource, replaces bool) diag.Diagnostics {
+	failed := resource.StatusOf(r.Object).FailedCreate
+	if failed == "" {
+		return nil
+	}
+	d := lang.Problem(r.Address, "", "An earlier create may have made the resource", fmt.Sprintf(
+		"A create of %s failed %s. The provider returned no resource, and its error does not exclude that there is one. This plan creates another one. "+
+			"Before you approve it, search for the resource by name or tags. If it exists, ", r.Address, failed))
+	if replaces { // an import is refused while the object has another resource
+		d.Detail += "delete it there."
+	} else {
+		d.Detail += fmt.Sprintf("discard this plan, and import the resource: kubectl hykube import %s/%s ID -n %s.", r.Ref.Kind, r.Ref.Name, r.Ref.Namespace)
+	}
+	d.Severity = v1alpha1.SeverityWarning
+	return diag.Diagnostics{d}
+}
