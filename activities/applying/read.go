@@ -34,7 +34,7 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if err := s.checkSession(ctx, configured); err != nil {
 		return err
 	}
-	source, err := s.scope.DataSource(configured, r)
+	source, err := s.scope.DataSource(ctx, configured, r)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 	}
 	defer configured.Release()
 	c.ProviderConfig = configured.ConfigName()
-	source, err := pr.scope.DataSource(configured, r)
+	source, err := pr.scope.DataSource(ctx, configured, r)
 	if err != nil {
 		return cty.NilVal, err
 	}

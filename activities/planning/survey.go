@@ -13,10 +13,8 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/suggest"
 	"github.com/hykube/hykube/workflows"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -169,37 +167,6 @@ func (s *survey) visit(a *scope.Sources) []int {
 	return out
 }
 
-// prepare resolves the addresses and the selector in the spec.
-func (s *survey) prepare() {
-	if s.prepared {
-		return
-	}
-	s.prepared = true
-	s.targets = setOf(s.addresses("spec.targets", s.spec.Targets))
-	if s.spec.Selector != nil {
-		var err error
-		if s.selector, err = metav1.LabelSelectorAsSelector(s.spec.Selector); err != nil {
-			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid selector", Detail: err.Error(), Attribute: "spec.selector"})
-		}
-	}
-	s.excluded = s.addresses("spec.exclude", s.spec.Exclude)
-	s.forced = setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
-}
-
-// picked reports whether the spec names an object, or all objects. Other objects are in scope only as dependencies or
-// dependants.
-func (s *survey) picked(addr lang.Address, set labels.Set) bool {
-	return s.spec.Selector == nil && len(s.spec.Targets) == 0 || s.targets[addr] || s.selector != nil && s.selector.Matches(set)
-}
-
-// checkSelector adds an error if the selector is valid and selects nothing.
-func (s *survey) checkSelector(picked int) {
-	if s.selector != nil && picked == 0 {
-		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
-			Detail: fmt.Sprintf("No resource of this namespace has the labels %s.", s.selector), Attribute: "spec.selector"})
-	}
-}
-
 // scope returns the nodes that the plan may change, in ascending order, and counts them. Without a selector and targets
 // these are all nodes. Otherwise they are the selected nodes with their dependencies or, for a destroy, their dependants.
 func (s *survey) scope() []int {
@@ -292,42 +259,6 @@ func (s *survey) canChange(n *node) bool {
 	default:
 		return n.wanted
 	}
-}
-
-// maxSuggested is the number of errors up to which addresses suggests similar names.
-const maxSuggested = 10
-
-func (s *survey) addresses(field string, texts []string) []lang.Address {
-	var out []lang.Address
-	for i, text := range texts {
-		addr, err := lang.ParseAddress(text)
-		if err == nil {
-			if !s.exists(addr) {
-				others := s.others(addr)
-				// The search for a similar name takes a while in a large namespace.
-				if len(s.diags) < maxSuggested {
-					if near := suggest.Nearest(addr.Name, s.names(addr)); near != "" {
-						others = fmt.Sprintf("; did you mean %q?", near)
-					}
-				}
-				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, others)
-			}
-		}
-		if err != nil {
-			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource", Detail: err.Error(), Attribute: fmt.Sprintf("%s[%d]", field, i)})
-			continue
-		}
-		out = append(out, addr)
-	}
-	return out
-}
-
-func setOf(addrs []lang.Address) map[lang.Address]bool {
-	set := make(map[lang.Address]bool, len(addrs))
-	for _, a := range addrs {
-		set[a] = true
-	}
-	return set
 }
 
 // changed reports whether the plan must visit a node itself, and not only because of a dependency.

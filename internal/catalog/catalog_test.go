@@ -152,6 +152,12 @@ func TestConfigurationBeforeAnythingIsKnown(t *testing.T) {
 	if conf.Ephemeral {
 		t.Error("it is called ephemeral")
 	}
+	// A function that is not known yet hides no reference: users need the right to what an argument refers to.
+	called := &v1alpha1.ProviderConfig{}
+	called.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"region": "${provider::sim::upper(secret.a.b)}"}`)}
+	if refs := References(called); len(refs) != 1 || refs[0].Address.String() != "secret.a" {
+		t.Errorf("references in a call of a function: %+v", refs)
+	}
 	cfg.Spec.Config.Raw = []byte(`{"port": 1, "region": "${ephemeral.sim_token.t.value}"}`)
 	if conf, err := c.Configuration(t.Context(), entry, cfg, Sources{}); err != nil || !conf.Ephemeral {
 		t.Errorf("a configuration with an ephemeral value: %+v, %v", conf, err)

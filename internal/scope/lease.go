@@ -17,14 +17,14 @@ import (
 )
 
 // DataSource returns the data source of an object with its provider.
-func (s *Scope) DataSource(l *session.Session, r *resource.Resource) (*instance.DataSource, error) {
+func (s *Scope) DataSource(ctx context.Context, l *session.Session, r *resource.Resource) (*instance.DataSource, error) {
 	d := instance.NewDataSource(r.Entry.Schema, r.Address.Type)
 	d.Provider, d.Deferral = l.ProviderServer, true
 	if d.MetaBlock == nil {
 		return &d, nil
 	}
 	var err error
-	d.Meta, err = s.Catalog.Meta(context.Background(), r.Entry, l.Config) // the limit of one evaluation bounds it
+	d.Meta, err = s.Catalog.Meta(ctx, r.Entry, l.Config)
 	return &d, err
 }
 

@@ -101,3 +101,49 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// TestCheckReportsNoMore checks objects with more cycles than a Validation reports, and with more unknown types than get a
+// hint.
+func TestCheckReportsNoMore(t *testing.T) {
+	h := newFixture(t, sim())
+	object := func(name, spec string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(fmt.Appendf(nil, "{apiVersion: sim.hykube.io/v1, kind: sim-network, metadata: {name: %s, namespace: x}, spec: {name: %q}}", name, spec), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	refs := func(n int, reference string) string {
+		var out strings.Builder
+		for i := range n {
+			fmt.Fprintf(&out, "${"+reference+"}", i)
+		}
+		return out.String()
+	}
+	circular := []*unstructured.Unstructured{object("hub", refs(30, "sim_network.n%d.id"))}
+	for i := range 30 {
+		circular = append(circular, object(fmt.Sprintf("n%d", i), "${sim_network.hub.id}"))
+	}
+	for name, tc := range map[string]struct {
+		objects []*unstructured.Unstructured
+		text    string
+		want    int
+	}{
+		"cycles":        {circular, "refers to itself in a cycle", 20},
+		"unknown types": {[]*unstructured.Unstructured{object("b", refs(110, "sim_network%d.x.id"))}, "Did you mean", 100},
+	} {
+		problems, err := h.kinds.Check(t.Context(), tc.objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for _, p := range problems {
+			if strings.Contains(p.Message, tc.text) {
+				got++
+			}
+		}
+		if got != tc.want {
+			t.Errorf("%s: %d problems, want %d of %d", name, got, tc.want, len(problems))
+		}
+	}
+}

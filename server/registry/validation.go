@@ -122,7 +122,9 @@ func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.U
 		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the user %q has %d validations under way; try again", name, maxValidations), 5)
 	}
 	defer leave()
+	resume := fair.Pause(ctx) // the wait needs no processor
 	slot, err := r.slots.Acquire(ctx, name)
+	resume()
 	if err != nil {
 		return nil, apierrors.NewTooManyRequests("other validations keep the server busy; try again", 10)
 	}

@@ -33,4 +33,10 @@ var kindsMutants = []mutant{
 		"if !byServer(ctx) && ctx.Value(ownStatus{}) == nil && changed(n, o, \"status\") {", "if false {", "TestStatusSubresource"},
 	{"A mistyped type is found only by a plan.", "server/kinds/unknown.go",
 		"if t.certain && !slices", "if false && !slices", "TestWriteLooksUpTypesAndProviderConfig"},
+	{"A validation reports as many cycles as its objects have.", "server/kinds/checktogether.go",
+		"if ctx.Err() != nil || found == maxCycles {", "if ctx.Err() != nil {", "TestCheckReportsNoMore"},
+	{"A validation compares each missing name with all others.", "server/kinds/check.go",
+		"if !known && len(c.near) < maxSimilar {", "if !known {", "TestSimilarNames"},
+	{"A validation compares each unknown type with all others.", "server/kinds/unknown.go",
+		"if len(out) == maxTypeHints {", "if false {", "TestCheckReportsNoMore"},
 }

@@ -3,6 +3,8 @@ package mutants
 var langMutants = []mutant{
 	{"A value from a Secret is shown wherever an expression puts it.", "internal/lang/evaluate.go",
 		"\tcase r.Mode == \"\" && r.Type == TypeSecret:\n\t\treturn v.Mark(Sensitive)\n", "", "TestSecretsAreMarkedWhateverTheScopeReturns"},
+	{"A Secret in a call of a function that is not known yet needs no right.", "internal/lang/config.go",
+		"	if p.referencesOnly {\n		return expr, true", "	if false {\n		return expr, true", "internal/catalog:TestConfigurationBeforeAnythingIsKnown"},
 	{"An ephemeral value is stored in a state.", "internal/lang/evaluate.go",
 		"return v.Mark(Ephemeral)\n", "return v\n", "TestEphemeralValuesEndInWriteOnlyArguments|TestEvaluate"},
 	{"The error of an expression shows the secret that it was made of.", "internal/lang/evaluate.go",

@@ -1,0 +1,81 @@
+package planning
+
+import (
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/suggest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// This file resolves the addresses and the selector in a plan's spec.
+
+// prepare resolves the addresses and the selector in the spec.
+func (s *survey) prepare() {
+	if s.prepared {
+		return
+	}
+	s.prepared = true
+	s.targets = setOf(s.addresses("spec.targets", s.spec.Targets))
+	if s.spec.Selector != nil {
+		var err error
+		if s.selector, err = metav1.LabelSelectorAsSelector(s.spec.Selector); err != nil {
+			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Invalid selector", Detail: err.Error(), Attribute: "spec.selector"})
+		}
+	}
+	s.excluded = s.addresses("spec.exclude", s.spec.Exclude)
+	s.forced = setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
+}
+
+// picked reports whether the spec names an object, or all objects. Other objects are in scope only as dependencies or
+// dependants.
+func (s *survey) picked(addr lang.Address, set labels.Set) bool {
+	return s.spec.Selector == nil && len(s.spec.Targets) == 0 || s.targets[addr] || s.selector != nil && s.selector.Matches(set)
+}
+
+// checkSelector adds an error if the selector is valid and selects nothing.
+func (s *survey) checkSelector(picked int) {
+	if s.selector != nil && picked == 0 {
+		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource",
+			Detail: fmt.Sprintf("No resource of this namespace has the labels %s.", s.selector), Attribute: "spec.selector"})
+	}
+}
+
+// maxSuggested is the number of errors up to which addresses suggests similar names.
+const maxSuggested = 10
+
+func (s *survey) addresses(field string, texts []string) []lang.Address {
+	var out []lang.Address
+	for i, text := range texts {
+		addr, err := lang.ParseAddress(text)
+		if err == nil {
+			if !s.exists(addr) {
+				others := s.others(addr)
+				// The search for a similar name takes a while in a large namespace.
+				if len(s.diags) < maxSuggested {
+					if near := suggest.Nearest(addr.Name, s.names(addr)); near != "" {
+						others = fmt.Sprintf("; did you mean %q?", near)
+					}
+				}
+				err = fmt.Errorf("there is no %s named %q in this namespace%s", addr.Mode.KindOf(addr.Type), addr.Name, others)
+			}
+		}
+		if err != nil {
+			s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "No such resource", Detail: err.Error(), Attribute: fmt.Sprintf("%s[%d]", field, i)})
+			continue
+		}
+		out = append(out, addr)
+	}
+	return out
+}
+
+func setOf(addrs []lang.Address) map[lang.Address]bool {
+	set := make(map[lang.Address]bool, len(addrs))
+	for _, a := range addrs {
+		set[a] = true
+	}
+	return set
+}
