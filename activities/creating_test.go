@@ -102,6 +102,34 @@ func TestAnImportMeetsACreate(t *testing.T) {
 	}
 }
 
+// TestACreateEndsDuringTheCheck ends a create after the index was refreshed, so that the index does not have the ID of what it made.
+func TestACreateEndsDuringTheCheck(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.zone("theirs")
+	tn.loses("x")
+	if err := tn.Index.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := tn.Ledger.Instance(t.Context(), v1alpha1.ObjectReference{Namespace: "ops", UID: "lost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Provider, rec.Type, rec.Intent, rec.Attributes = "test", "test_thing", nil, []byte(`{"id":"x","name":"x"}`)
+	if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	e, _ := tn.Catalog.Get("test")
+	for id, want := range map[string]int{"x": 1, "y": 0} {
+		c := &ledger.Change{Refreshed: &ledger.State{Type: "test_thing", Attributes: []byte(`{"id":"` + id + `","name":"x"}`)}}
+		c.Type, c.Importing, c.ProviderConfig = "test_thing", &v1alpha1.PlanImport{ID: id}, "default"
+		c.Object = v1alpha1.ObjectReference{Namespace: "team", UID: "importing"}
+		others, err := changes.OtherOwners(t.Context(), tn.Sources, c, e, c.Refreshed)
+		if err != nil || len(others) != want {
+			t.Errorf("%s: %+v, %v; want %d objects", id, others, err, want)
+		}
+	}
+}
+
 // TestOtherArgumentsReachALostCreate gives a ProviderConfig other arguments, with which the recorded ID is that of a resource that a create of
 // another namespace may have made.
 func TestOtherArgumentsReachALostCreate(t *testing.T) {

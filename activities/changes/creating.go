@@ -32,7 +32,7 @@ func Found(c *ledger.Change) *ledger.State {
 
 // Creators returns the other objects that may have created a resource: their create runs, or its outcome is unknown, and
 // found, in which the provider returned the resource, does not show that it is another one. The caller refreshes the index
-// before.
+// before. Creators also finds creates that ended after that.
 func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, found *ledger.State) ([]OtherOwner, error) {
 	var others []OtherOwner
 	for _, ref := range src.Index.Creating() {
@@ -44,7 +44,7 @@ func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catal
 			return nil, err
 		}
 		own := query.Owner{Object: rec.Object, Type: v1alpha1.TypeOf(rec.Object.Kind), Config: rec.ProviderConfig}
-		if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || !src.Catalog.SameSource(providerOf(rec), e.Name) || !own.Is(e, c.Type) {
+		if !src.Catalog.SameSource(providerOf(rec), e.Name) || !own.Is(e, c.Type) {
 			continue
 		}
 		same, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)
@@ -54,11 +54,11 @@ func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catal
 		if !same && len(e.Package.Grants.Environment) == 0 {
 			continue
 		}
-		create, err := src.Ledger.Change(ctx, rec.Intent.Plan, rec.Intent.Change)
-		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		may, err := mayHaveMade(ctx, src, rec, e, c.Type, found)
+		if err != nil {
 			return nil, err
 		}
-		if err == nil && !mayHaveMade(create, e, c.Type, found) { // a deleted plan does not tell the arguments
+		if !may {
 			continue
 		}
 		right, err := rightToUpdate(src, own)
@@ -80,23 +80,31 @@ func providerOf(rec *ledger.Instance) string {
 	return name
 }
 
-// mayHaveMade reports whether a create may have made a resource of a type, or of one with the same arguments. It returns
-// false only if an argument that tells resources apart surely differs. Other arguments prove nothing: a cloud may change
-// them, and an import may not read them.
-func mayHaveMade(create *ledger.Change, e catalog.Entry, terraformType string, found *ledger.State) bool {
+// mayHaveMade reports whether the create of a record may have made a resource of a type, or of one with the same arguments.
+// It returns false only if an argument that tells resources apart surely differs. Other arguments prove nothing: a cloud may
+// change them, and an import may not read them.
+func mayHaveMade(ctx context.Context, src *scope.Sources, rec *ledger.Instance, e catalog.Entry, terraformType string, found *ledger.State) (bool, error) {
+	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate { // the create ended after the index was refreshed
+		own := query.OwnerOf(rec.Object, e, &rec.State)
+		return own.Has(found.IdentityText(), found.ID()), nil
+	}
+	create, err := src.Ledger.Change(ctx, rec.Intent.Plan, rec.Intent.Change)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return true, nil // its plan was deleted, and only that has the arguments
+	}
 	of := e.Schema.Resources[terraformType]
-	if of == nil {
-		return true
+	if err != nil || of == nil {
+		return true, err
 	}
 	planned, err := PlannedValue(create, of.Block)
 	if err != nil {
-		return true
+		return true, nil
 	}
 	made, err := instance.Recorded(found, of)
 	if err != nil {
-		return true
+		return true, nil
 	}
-	return !tellsApart(of.Block, e.Schema.Identities[terraformType], planned, made)
+	return !tellsApart(of.Block, e.Schema.Identities[terraformType], planned, made), nil
 }
 
 // tellsApart reports whether an argument shows that two values of a block are those of different resources. Such an

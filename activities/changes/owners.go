@@ -38,6 +38,13 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 	own := func(ref v1alpha1.ObjectReference) bool {
 		return ref.UID == c.Object.UID || ref.UID == c.Preconditions.Owner || c.Preconditions.From != nil && ref.UID == c.Preconditions.From.UID
 	}
+	var others []OtherOwner
+	var err error
+	if made := Found(c); made.Exists() { // before FindOwners, which then finds those whose create has ended
+		if others, err = Creators(ctx, src, c, e, made); err != nil {
+			return nil, err
+		}
+	}
 	found, err := query.FindOwners(ctx, src, e, identity, id, own)
 	if err != nil {
 		return nil, err
@@ -47,7 +54,6 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 			found = append(found, p)
 		}
 	}
-	var others []OtherOwner
 	for _, own := range found {
 		other, err := compare(ctx, src, c, e, state, own)
 		if err != nil {
@@ -56,10 +62,6 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 		if other != nil {
 			others = append(others, *other)
 		}
-	}
-	if found := Found(c); found.Exists() {
-		creators, err := Creators(ctx, src, c, e, found)
-		return append(others, creators...), err
 	}
 	return others, nil
 }
