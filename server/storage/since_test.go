@@ -1,9 +1,11 @@
 package storage
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -12,30 +14,40 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// TestSinceWaitsForMissingRevisions removes a row, as another database may show it later than its successors.
+// TestSinceWaitsForMissingRevisions removes a row, as another database may show it later than its successors. The table
+// is that of a stopped kine, which would fill the missing revision.
 func TestSinceWaitsForMissingRevisions(t *testing.T) {
-	s := openStore(t)
-	eventually(t, "the canary has its revision", func() bool {
-		s.canary.mu.Lock()
-		defer s.canary.mu.Unlock()
-		return s.canary.written > 0
-	})
+	dir := t.TempDir()
+	s := openAt(t, Config{DataDir: dir})
 	at := put(t, s, "/i/first", "", 0)
-	if _, err := s.table.db.Exec("INSERT INTO kine(id, name, created, deleted, create_revision, prev_revision, lease, value) SELECT id + 2, name || '-late', 1, 0, 0, 0, 0, value FROM kine WHERE id = ?", at); err != nil {
+	closeStore(t, s)
+	db, err := sql.Open("sqlite3", filepath.Join(dir, "db", "state.db"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		rows, current, err := s.table.since(t.Context(), "/i/", at, 10)
-		if err != nil || current != at || len(rows) != 1 || rows[0].revision != at+2 {
-			t.Fatalf("with a gap: %+v, continues at %d, want %d; %v", rows, current, at, err)
+	t.Cleanup(func() { _ = db.Close() })
+	stopped := &table{db: db}
+	last, _, err := stopped.revisions(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(revision int64, name string) {
+		t.Helper()
+		if _, err := db.Exec("INSERT INTO kine(id, name, created, deleted, create_revision, prev_revision, lease, value) SELECT ?, ?, 1, 0, 0, 0, 0, value FROM kine WHERE id = ?", revision, name, at); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if _, err := s.table.db.Exec("INSERT INTO kine(id, name, created, deleted, create_revision, prev_revision, lease, value) SELECT id + 1, name || '-slow', 1, 0, 0, 0, 0, value FROM kine WHERE id = ?", at); err != nil {
-		t.Fatal(err)
+	write(last+2, "/i/late")
+	for range 2 {
+		rows, current, err := stopped.since(t.Context(), "/i/", last, 10)
+		if err != nil || current != last || len(rows) != 1 || rows[0].revision != last+2 {
+			t.Fatalf("with a gap: %+v, continues at %d, want %d; %v", rows, current, last, err)
+		}
 	}
-	rows, current, err := s.table.since(t.Context(), "/i/", at, 10)
-	if err != nil || current < at+2 || len(rows) != 2 {
-		t.Errorf("without a gap: %+v, continues at %d; %v", rows, current, err)
+	write(last+1, "/i/slow")
+	rows, current, err := stopped.since(t.Context(), "/i/", last, 10)
+	if err != nil || current != last+2 || len(rows) != 2 {
+		t.Errorf("without a gap: %+v, continues at %d, want %d; %v", rows, current, last+2, err)
 	}
 }
 
