@@ -56,7 +56,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	led := ledger.New(h.KV)
 	led.Limit = h.RecordLimit
 	plans := &loopback.Plans{Stored: h.Plans, Client: fixed}
-	configs := &loopback.Configs{Client: fixed, Core: core, Stored: h.Objects}
+	configs := &loopback.Configs{Core: core, Stored: h.Objects}
 	idx := index.New(h.Objects, led, cat)
 	sources := &scope.Sources{
 		Objects:  &loopback.Objects{Stored: h.Objects, Kinds: h.Kinds},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // share bounds a key: one that holds slots gets another only while it holds less than share times the free slots. So one
@@ -25,6 +26,11 @@ type Slots struct {
 	queues map[string][]*Slot
 	// requests counts all requests, to order them.
 	requests uint64
+	// quiet is the time without requests of other keys after which a key gets all slots; 0 means never. latest is the key
+	// of the latest request. mixed is the time of the latest request whose key differed from that of the one before it.
+	quiet  time.Duration
+	latest string
+	mixed  time.Time
 }
 
 // New returns a number of free slots, which must be positive.
@@ -32,10 +38,16 @@ func New(size int) *Slots {
 	return &Slots{free: size, held: map[string]int{}, queues: map[string][]*Slot{}}
 }
 
+// quietProcessors is Slots.quiet of the processors. The first request of another key may then wait until a slot is
+// released, for a slice of a turn at most.
+const quietProcessors = 2 * time.Second
+
 // NewProcessors returns slots for work that needs a processor, for a number of processors. If there are several, one of
-// them is always left to keys that hold no slot.
+// them is left to keys that hold no slot, unless only one key has requested slots of late.
 func NewProcessors(processors int) *Slots {
-	return NewLimited(max(processors, 2), max(processors-1, 1))
+	s := NewLimited(max(processors, 2), max(processors-1, 1))
+	s.quiet = quietProcessors
+	return s
 }
 
 // NewLimited returns a number of free slots, of which one key gets at most a given number. 0 means no other limit than
@@ -65,6 +77,9 @@ func (s *Slots) request(key string, first bool) *Slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++
+	if key != s.latest {
+		s.latest, s.mixed = key, time.Now()
+	}
 	r := &Slot{slots: s, key: key, number: s.requests, granted: make(chan struct{}), released: make(chan struct{})}
 	queue, at := s.queues[key], len(s.queues[key])
 	if r.first = first; first {
@@ -141,7 +156,7 @@ func (s *Slots) dequeue(r *Slot) {
 func (s *Slots) grant() {
 	for s.free > 0 {
 		next := s.next()
-		if next == nil || s.held[next.key] >= share*s.free {
+		if next == nil || s.held[next.key] >= share*s.free && !s.alone(next.key) {
 			return // the other waiting keys hold at least as many
 		}
 		s.dequeue(next)
@@ -157,7 +172,7 @@ func (s *Slots) next() *Slot {
 	var next *Slot
 	for key, queue := range s.queues {
 		first := queue[0]
-		if s.most > 0 && s.held[key] >= s.most {
+		if s.most > 0 && s.held[key] >= s.most && !s.alone(key) {
 			continue
 		}
 		if next == nil || s.held[key] < s.held[next.key] || s.held[key] == s.held[next.key] && first.number < next.number {
@@ -168,6 +183,11 @@ func (s *Slots) next() *Slot {
 }
 
 // contextKey is the type of the context's value.
+// alone reports whether no other key has requested slots of late.
+func (s *Slots) alone(key string) bool {
+	return s.quiet > 0 && key == s.latest && time.Since(s.mixed) >= s.quiet
+}
+
 type contextKey struct{}
 
 // WithKey returns a context whose work is done for a key.

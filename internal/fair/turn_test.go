@@ -3,6 +3,7 @@ package fair
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,6 +46,45 @@ func TestOneProcessorIsForOthers(t *testing.T) {
 			t.Errorf("a newcomer waits for %d processors", processors)
 		}
 	}
+}
+
+// TestOneNamespaceAloneGetsAllProcessors lets one namespace want all processors before and after another one requested
+// any.
+func TestOneNamespaceAloneGetsAllProcessors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const processors = 8
+		s := NewProcessors(processors)
+		held := func() (n int) {
+			var all []*Slot
+			for range 20 {
+				all = append(all, s.Request("hog"))
+			}
+			for _, r := range all {
+				if granted(r) {
+					n++
+				}
+			}
+			for _, r := range slices.Backward(all) {
+				r.Release()
+			}
+			return n
+		}
+		other := s.Request("quiet")
+		other.Release()
+		for _, step := range []struct {
+			after time.Duration
+			want  int
+		}{{0, 6}, {quietProcessors - 1, 6}, {1, processors}, {time.Hour, processors}} {
+			time.Sleep(step.after)
+			if got := held(); got != step.want {
+				t.Errorf("%s later, one key holds %d of %d processors, want %d", step.after, got, processors, step.want)
+			}
+		}
+		s.Request("quiet").Release()
+		if got := held(); got != 6 {
+			t.Errorf("after another key's request, one key holds %d of %d processors, want 6", got, processors)
+		}
+	})
 }
 
 // TestAPauseLetsOthersCompute pauses a holder. Its resume precedes the requests of holders that have not begun.

@@ -183,13 +183,40 @@ func TestInUse(t *testing.T) {
 	}
 }
 
+// storedObjects are stored objects by resource, namespace and name.
+type storedObjects map[string]map[string]any
+
+func (s storedObjects) Get(_ context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
+	obj, ok := s[gr.String()+"/"+namespace+"/"+name]
+	if !ok {
+		return nil, nil
+	}
+	return &unstructured.Unstructured{Object: obj}, nil
+}
+
+func TestStoredProviderConfig(t *testing.T) {
+	c := &Configs{Stored: storedObjects{"providerconfigs.hykube.io/team/eu": {
+		"metadata": map[string]any{"name": "eu", "namespace": "team", "resourceVersion": "7"},
+		"spec":     map[string]any{"provider": "sim", "limits": map[string]any{"concurrency": int64(2)}, "config": map[string]any{"region": "eu"}},
+	}}}
+	cfg, err := c.Get(t.Context(), "team", "eu")
+	if err != nil || cfg.ResourceVersion != "7" || cfg.Spec.Provider != "sim" || cfg.Spec.Limits.Concurrency != 2 || string(cfg.Spec.Config.Raw) != `{"region":"eu"}` {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+	if cfg, err := c.Get(t.Context(), "team", "us"); cfg != nil || err != nil {
+		t.Errorf("of an absent name: %+v, %v", cfg, err)
+	}
+}
+
 func TestConfigData(t *testing.T) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "team", Name: name} }
-	c := &Configs{Core: fake.NewClientset(
-		&corev1.ConfigMap{ObjectMeta: meta("app"), Data: map[string]string{"region": "eu"}, BinaryData: map[string][]byte{"blob": {0xff}}},
-		&corev1.Secret{ObjectMeta: meta("db"), Data: map[string][]byte{"password": []byte("p")}},
-		&corev1.Secret{ObjectMeta: meta("empty")},
-	)}
+	c := &Configs{
+		Core: fake.NewClientset(
+			&corev1.Secret{ObjectMeta: meta("db"), Data: map[string][]byte{"password": []byte("p")}},
+			&corev1.Secret{ObjectMeta: meta("empty")},
+		),
+		Stored: storedObjects{"configmaps/team/app": {"data": map[string]any{"region": "eu"}, "binaryData": map[string]any{"blob": "/w=="}}},
+	}
 	type data = map[string][]byte
 	for reason, test := range map[string]struct {
 		read func() (data, error)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -22,7 +24,6 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/direct"
-	"github.com/hykube/hykube/server/storage"
 )
 
 // NewClient returns a client for the kinds of hykube.io.
@@ -136,25 +137,39 @@ func Update[T any, P interface {
 	})
 }
 
-// Configs accesses the ProviderConfigs, ConfigMaps and Secrets. It implements store.Configs.
-type Configs struct {
-	Client rest.Interface
-	Core   kubernetes.Interface
-	// Stored shows which objects are being deleted.
-	Stored *storage.Objects
+// StoredObjects reads objects from the storage; *storage.Objects implements it.
+type StoredObjects interface {
+	// Get returns an object, or nil if there is none of that name.
+	Get(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
 }
 
-// Get implements store.Configs.
+// Configs accesses the ProviderConfigs, ConfigMaps and Secrets. It implements store.Configs.
+type Configs struct {
+	Core kubernetes.Interface
+	// Stored reads what the audit log does not record.
+	Stored StoredObjects
+}
+
+// Get implements store.Configs. Each step of a plan asks for its ProviderConfig, so the storage answers without a request.
 func (c *Configs) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
 	cfg := &v1alpha1.ProviderConfig{}
-	err := c.Client.Get().Namespace(namespace).Resource("providerconfigs").Name(name).Do(ctx).Into(cfg)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read provider configuration %q: %w", name, err)
+	found, err := c.read(ctx, v1alpha1.Resource("providerconfigs"), namespace, name, cfg)
+	if err != nil || !found {
+		return nil, err
 	}
 	return cfg, nil
+}
+
+// read reads an object from the storage. found is false if there is none of that name.
+func (c *Configs) read(ctx context.Context, gr kschema.GroupResource, namespace, name string, into any) (found bool, err error) {
+	obj, err := c.Stored.Get(ctx, gr, namespace, name)
+	if err != nil || obj == nil {
+		return false, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into); err != nil {
+		return false, fmt.Errorf("read %s %q: %w", gr, name, err)
+	}
+	return true, nil
 }
 
 // Leaving implements store.Configs.
@@ -224,12 +239,10 @@ func (c *Configs) SecretData(ctx context.Context, namespace, name string) (map[s
 
 // ConfigMap implements store.Configs.
 func (c *Configs) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	cm, err := c.Core.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read config map %q: %w", name, err)
+	cm := &corev1.ConfigMap{}
+	found, err := c.read(ctx, resourceOfCore("configmaps"), namespace, name, cm)
+	if err != nil || !found {
+		return nil, err
 	}
 	data := make(map[string][]byte, len(cm.Data)+len(cm.BinaryData))
 	for key, value := range cm.Data {

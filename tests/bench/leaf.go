@@ -35,7 +35,8 @@ func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) 
 	whole := time.Since(began)
 	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s, of which its own processor time is %s", ms(whole),
 		ms(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()))
-	if err := b.reportPhases(ctx, began); err != nil {
+	worked, err := b.reportPhases(ctx, began)
+	if err != nil {
 		return err
 	}
 	var took []time.Duration
@@ -62,31 +63,48 @@ func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) 
 	}
 	report(fmt.Sprintf(what, n), "%s", ms(median(took)))
 	report(fmt.Sprintf("memory with %d resources", n), "%d MB", u.rss>>20)
+	if err := b.reportFloor(ctx, n, worked); err != nil {
+		return err
+	}
 	return compareTerraform(ctx, b, n, changesHub, whole, median(took))
 }
 
-// reportPhases reports when the phases of the last plan began and ended, in whole seconds after a time.
-func (b *bench) reportPhases(ctx context.Context, since time.Time) error {
+// reportPhases reports when the phases of the last plan began and ended, in seconds after a time. It returns how long the
+// server planned and applied.
+func (b *bench) reportPhases(ctx context.Context, since time.Time) (worked time.Duration, err error) {
 	list, err := b.client.Resource(plans).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) == 0 {
-		return fmt.Errorf("list plans: %d, %w", len(list.Items), err)
+		return 0, fmt.Errorf("list plans: %d, %w", len(list.Items), err)
 	}
 	last := slices.MaxFunc(list.Items, func(a, b unstructured.Unstructured) int {
 		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
 	})
-	after := func(at string) string {
-		t, err := time.Parse(time.RFC3339Nano, at)
-		if err != nil {
-			return "?"
-		}
-		return fmt.Sprintf("%.0f s", t.Sub(since).Seconds())
-	}
-	status := func(path ...string) string {
+	created := last.GetCreationTimestamp()
+	at := []time.Time{created.Time} // in whole seconds
+	for _, path := range [][]string{{"plannedAt"}, {"approval", "at"}, {"finishedAt"}} {
 		text, _, _ := unstructured.NestedString(last.Object, append([]string{"status"}, path...)...)
-		return after(text)
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return 0, fmt.Errorf("plan %q: %w", last.GetName(), err)
+		}
+		at = append(at, t)
 	}
-	report("  objects written, planned, approved, applied after", "%s, %s, %s, %s", after(last.GetCreationTimestamp().Format(time.RFC3339)),
-		status("plannedAt"), status("approval", "at"), status("finishedAt"))
+	var after []string
+	for _, t := range at {
+		after = append(after, fmt.Sprintf("%.1f s", t.Sub(since).Seconds()))
+	}
+	report("  objects written, planned, approved, applied after", "%s", strings.Join(after, ", "))
+	return at[1].Sub(at[0]) + at[3].Sub(at[2]), nil
+}
+
+// reportFloor reports how long the bare provider calls for n resources take. worked is how long the server planned and
+// applied as many.
+func (b *bench) reportFloor(ctx context.Context, n int, worked time.Duration) error {
+	took, err := floor(ctx, b, n)
+	if err != nil {
+		return fmt.Errorf("make the bare provider calls: %w", err)
+	}
+	report("  the provider calls alone", "%s; plan and apply took %s, %.2f times as long", ms(took), ms(worked), worked.Seconds()/took.Seconds())
 	return nil
 }
 

@@ -24,11 +24,7 @@ func newTerraform(b *bench) (*terraform, error) {
 	if path == "" {
 		return nil, nil
 	}
-	plugins, err := filepath.Glob(filepath.Join(b.Mirror, "registry.terraform.io", "hykube", "sim", "*", "*", "terraform-provider-sim*"))
-	if err != nil || len(plugins) == 0 {
-		return nil, fmt.Errorf("find the provider sim in %s: %d, %w", b.Mirror, len(plugins), err)
-	}
-	plugin, err := filepath.Abs(filepath.Dir(plugins[0]))
+	plugin, err := simPlugin(b.Mirror)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +33,18 @@ func newTerraform(b *bench) (*terraform, error) {
 		return nil, err
 	}
 	rc := filepath.Join(dir, "terraform.rc")
-	text := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"registry.terraform.io/hykube/sim\" = %q\n  }\n  direct {}\n}\n", plugin)
+	text := fmt.Sprintf("provider_installation {\n  dev_overrides {\n    \"registry.terraform.io/hykube/sim\" = %q\n  }\n  direct {}\n}\n", filepath.Dir(plugin))
 	env := append(os.Environ(), "TF_CLI_CONFIG_FILE="+rc, "SIMCLOUD_ADDRESS="+b.cloud.Address, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
 	return &terraform{path, dir, env}, os.WriteFile(rc, []byte(text), 0o600)
+}
+
+// simPlugin returns the path of the provider sim in a mirror.
+func simPlugin(mirror string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(mirror, "registry.terraform.io", "hykube", "sim", "*", "*", "terraform-provider-sim*"))
+	if err != nil || len(found) == 0 {
+		return "", fmt.Errorf("find the provider sim in %s: %d, %w", mirror, len(found), err)
+	}
+	return filepath.Abs(found[0])
 }
 
 // run runs a command and returns how long it took.
