@@ -32,6 +32,12 @@ func network(f *fakeServer, name string, change func(map[string]any)) {
 	f.put(&unstructured.Unstructured{Object: o}, "sim-networks")
 }
 
+// unplanned makes an object one that no plan has made.
+func unplanned(o map[string]any) {
+	delete(o, "status")
+	delete(o["metadata"].(map[string]any), "finalizers")
+}
+
 func (f *fakeServer) object(name string) map[string]any {
 	return f.objects["sim.hykube.io/v1/sim-networks/default/"+name]
 }
@@ -270,7 +276,7 @@ func TestImportOfAnUnknownObject(t *testing.T) {
 func TestStateListAndShow(t *testing.T) {
 	f := newFakeServer(t)
 	network(f, "main", nil)
-	network(f, "planned", func(o map[string]any) { delete(o, "status") })
+	network(f, "planned", unplanned)
 	f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "data-sim-image", "metadata": map[string]any{"name": "base", "namespace": "default"},
 		"status": map[string]any{"attributes": map[string]any{"id": "img-1"}}}}, "data-sim-images")
 	if out, errOut, code := f.run("state", "list"); code != 0 || out != "data.sim_image.base\nsim_network.main\n" {
@@ -295,6 +301,13 @@ func TestStateListAndShow(t *testing.T) {
 		t.Error(out)
 	}
 	if _, errOut, code = f.run("state", "show", "sim-network/planned"); code != ExitError || !strings.Contains(errOut, "sim_network.planned has no state") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	network(f, "old", func(o map[string]any) { delete(o["status"].(map[string]any), "attributes") })
+	if out, errOut, code := f.run("state", "list", "sim_network"); code != 0 || out != "sim_network.main\nsim_network.old\n" {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	if _, errOut, code = f.run("state", "show", "sim_network.old"); code != ExitError || !strings.Contains(errOut, "sim_network.old has no current instance") || !strings.Contains(errOut, "-o json` shows the record") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 }

@@ -87,7 +87,7 @@ func TestLinesOfJSONOfFailedChange(t *testing.T) {
 func TestDocumentsOfStatusAndState(t *testing.T) {
 	f := newFakeServer(t)
 	network(f, "main", nil)
-	network(f, "new", func(o map[string]any) { delete(o, "status") })
+	network(f, "new", unplanned)
 	var state struct{ Items []map[string]any }
 	out, errOut, _ := f.run("state", "list", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &state); err != nil || len(state.Items) != 1 || state.Items[0]["address"] != "sim_network.main" || state.Items[0]["namespace"] != "default" {

@@ -180,6 +180,12 @@ func managed(u *unstructured.Unstructured) bool {
 	return len(attributes) > 0
 }
 
+// hasRecord reports whether the server has a record of infrastructure for an object. Without attributes in the status,
+// the record has only deposed instances, or a create that runs or whose outcome is unknown.
+func hasRecord(u *unstructured.Unstructured) bool {
+	return managed(u) || slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState)
+}
+
 // long returns kubectl's name of an object: "sim-network.sim.hykube.io/main".
 func (k kind) long(name string) string {
 	return strings.ToLower(strings.TrimSuffix(k.kind+"."+k.gvr.Group, ".")) + "/" + name

@@ -49,6 +49,8 @@ func newStateList(s *session) *cobra.Command {
 		Short: "List the objects with infrastructure, and the data sources that were read",
 		Long: `List the objects with infrastructure, and the data sources that were read.
 
+An object without an ID has only deposed instances, or a create that runs or whose outcome is unknown.
+
 On a terminal the command prints a table. In a pipe it prints an address on each line, as "terraform state list" does.`,
 		Example: `  kubectl hykube state list
   kubectl hykube state list sim_instance -l team=infra -o name`,
@@ -113,7 +115,7 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 	}
 	var rows []row
 	denied, err := o.eachObject(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
-		if !managed(u) {
+		if !hasRecord(u) {
 			return
 		}
 		id, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "attributes", "id")
@@ -201,7 +203,13 @@ func (o *stateShowOptions) Run(ctx context.Context) error {
 		return err
 	}
 	attributes, _, _ := unstructured.NestedMap(u.Object, "status", "attributes")
-	if len(attributes) == 0 {
+	switch {
+	case len(attributes) > 0:
+	case hasRecord(u):
+		reason, _, _ := readiness(u)
+		return fmt.Errorf("%s has no current instance. Its record has deposed instances, or a create that runs or whose outcome is unknown (%s). `kubectl hykube state show %s -n %s -o json` shows the record",
+			t.address(), reason, t.address(), ns)
+	default:
 		return fmt.Errorf("%s has no state: no plan has created or read it yet; plan and apply it", t.address())
 	}
 	plain, err := jsonMap(attributes)
@@ -424,7 +432,7 @@ func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstruct
 		return "", fmt.Errorf("state mv: %s is marked for deletion. Nothing was changed", k.long(to.name))
 	case old.GetDeletionTimestamp() != nil && !underWay:
 		return "", fmt.Errorf("state mv: %s is marked for deletion already. Nothing was changed", from.address())
-	case !managed(old) && !slices.Contains(old.GetFinalizers(), v1alpha1.FinalizerState):
+	case !hasRecord(old):
 		return "", fmt.Errorf("state mv: %s has no infrastructure, so there is no record to move: delete it with kubectl, and record %s. Nothing was changed", from.address(), to.address())
 	case exists && movedFrom != "" && !underWay:
 		return "", fmt.Errorf("state mv: lifecycle.moved of %s already names %s. Nothing was changed", to.address(), movedFrom)
