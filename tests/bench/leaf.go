@@ -18,23 +18,12 @@ import (
 // should not depend on n.
 func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) error {
 	hub := fmt.Sprintf("hub-%d", n)
-	var text bytes.Buffer
-	for i := range n {
-		name, title := fmt.Sprintf("%s-leaf-%d", hub, i), fmt.Sprintf("${sim_network.%s.name}-%d", hub, i)
-		if i == 0 {
-			name, title = hub, hub
-		}
-		fmt.Fprintf(&text, "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: %s, namespace: bench}\nspec: {name: '%s', cidr: 10.0.0.0/16}\n", name, title)
-	}
-	cmd := b.Command(ctx, "kubectl-hykube", "apply", "-f", "-", "--auto-approve", "-n", namespace)
-	cmd.Stdin = &text
 	began := time.Now()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out[max(0, len(out)-2000):])
+	whole, own, err := b.run(ctx, networksOf(hub, n), "apply", "-f", "-", "--auto-approve")
+	if err != nil {
+		return err
 	}
-	whole := time.Since(began)
-	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s, of which its own processor time is %s", ms(whole),
-		ms(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()))
+	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s, of which its own processor time is %s", ms(whole), ms(own))
 	worked, err := b.reportPhases(ctx, began)
 	if err != nil {
 		return err
@@ -69,6 +58,31 @@ func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) 
 	return compareTerraform(ctx, b, n, changesHub, whole, median(took))
 }
 
+// networksOf returns the manifests of n networks. All refer to the first one, which has the name hub.
+func networksOf(hub string, n int) []byte {
+	var text bytes.Buffer
+	for i := range n {
+		name, title := fmt.Sprintf("%s-leaf-%d", hub, i), fmt.Sprintf("${sim_network.%s.name}-%d", hub, i)
+		if i == 0 {
+			name, title = hub, hub
+		}
+		fmt.Fprintf(&text, "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: %s, namespace: bench}\nspec: {name: '%s', cidr: 10.0.0.0/16}\n", name, title)
+	}
+	return text.Bytes()
+}
+
+// run runs a command of the plugin in the namespace of the bench. It returns how long the command took, and the processor
+// time of the command alone.
+func (b *bench) run(ctx context.Context, input []byte, args ...string) (took, own time.Duration, err error) {
+	cmd := b.Command(ctx, "kubectl-hykube", append(args, "-n", namespace)...)
+	cmd.Stdin = bytes.NewReader(input)
+	began := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, 0, fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, out[max(0, len(out)-2000):])
+	}
+	return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
+}
+
 // reportPhases reports when the phases of the last plan began and ended, in seconds after a time. It returns how long the
 // server planned and applied.
 func (b *bench) reportPhases(ctx context.Context, since time.Time) (worked time.Duration, err error) {
@@ -76,9 +90,7 @@ func (b *bench) reportPhases(ctx context.Context, since time.Time) (worked time.
 	if err != nil || len(list.Items) == 0 {
 		return 0, fmt.Errorf("list plans: %d, %w", len(list.Items), err)
 	}
-	last := slices.MaxFunc(list.Items, func(a, b unstructured.Unstructured) int {
-		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
-	})
+	last := latest(list.Items)
 	created := last.GetCreationTimestamp()
 	at := []time.Time{created.Time} // in whole seconds
 	for _, path := range [][]string{{"plannedAt"}, {"approval", "at"}, {"finishedAt"}} {
@@ -95,6 +107,14 @@ func (b *bench) reportPhases(ctx context.Context, since time.Time) (worked time.
 	}
 	report("  objects written, planned, approved, applied after", "%s", strings.Join(after, ", "))
 	return at[1].Sub(at[0]) + at[3].Sub(at[2]), nil
+}
+
+// latest returns the youngest object.
+func latest(all []unstructured.Unstructured) *unstructured.Unstructured {
+	last := slices.MaxFunc(all, func(a, b unstructured.Unstructured) int {
+		return a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time)
+	})
+	return &last
 }
 
 // reportFloor reports how long the bare provider calls for n resources take. worked is how long the server planned and

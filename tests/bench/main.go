@@ -31,6 +31,8 @@ type options struct {
 	// leaf measures only a plan of one changed resource among so many, and hub one of a changed resource to which so many
 	// refer. If both are 0, everything is measured.
 	leaf, hub int
+	// estate measures only what a namespace with so many resources costs; 0 means not to.
+	estate int
 	// repeats is the number of measurements of each kind; 0 means the default.
 	repeats int
 	// profiles is the directory for profiles of the server beside the hostile namespace; empty means none.
@@ -46,6 +48,7 @@ func main() {
 	flag.BoolVar(&o.kinds, "kinds", false, "measure only what a provider with 1,500 kinds costs")
 	flag.IntVar(&o.leaf, "leaf", 0, "measure only a plan of one changed resource among so many")
 	flag.IntVar(&o.hub, "hub", 0, "measure only a plan of one changed resource that so many refer to")
+	flag.IntVar(&o.estate, "estate", 0, "measure only what a namespace with so many resources costs, from the first apply to the destroy")
 	flag.StringVar(&o.schema, "schema", "", "a file with the output of `terraform providers schema -json` for -kinds; generated without it")
 	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 100 with -neighbour, else 20")
 	flag.StringVar(&o.profiles, "profiles", "", "with -neighbour: directory for a CPU profile and an execution trace of the server")
@@ -66,7 +69,7 @@ func main() {
 
 func run(ctx context.Context, o options) error {
 	if !o.kinds {
-		if err := measure(ctx, o); err != nil || o.short || o.neighbour || o.leaf > 0 || o.hub > 0 {
+		if err := measure(ctx, o); err != nil || o.short || o.neighbour || o.leaf > 0 || o.hub > 0 || o.estate > 0 {
 			return err
 		}
 	}
@@ -100,12 +103,15 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 		return measureNeighbour(ctx, b, repeats, o.profiles)
 	}
-	if o.leaf > 0 || o.hub > 0 {
+	if o.leaf > 0 || o.hub > 0 || o.estate > 0 {
 		if _, err := b.start(ctx); err != nil {
 			return err
 		}
 		if err := b.prepare(ctx); err != nil {
 			return err
+		}
+		if o.estate > 0 {
+			return measureEstate(ctx, b, o.estate)
 		}
 		return measureOne(ctx, b, max(o.leaf, o.hub), repeats, o.hub > 0)
 	}
