@@ -182,12 +182,12 @@ func (s *Slots) next() *Slot {
 	return next
 }
 
-// contextKey is the type of the context's value.
 // alone reports whether no other key has requested slots of late.
 func (s *Slots) alone(key string) bool {
 	return s.quiet > 0 && key == s.latest && time.Since(s.mixed) >= s.quiet
 }
 
+// contextKey is the type of the context's value.
 type contextKey struct{}
 
 // WithKey returns a context whose work is done for a key.
