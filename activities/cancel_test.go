@@ -27,7 +27,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 			// The one call that the ProviderConfig allows at once is under way for another plan.
 			limits := &v1alpha1.Limits{Concurrency: 1}
 			tn.Config(limits)
-			release, err := tn.Sessions.Wait(t.Context(), "team/test/default", limits, session.SlotAndRate)
+			release, err := tn.Sessions.Wait(t.Context(), "team/test/default", limits, false, session.SlotAndRate)
 			if err != nil {
 				t.Fatal(err)
 			}

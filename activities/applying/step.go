@@ -54,7 +54,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 		return refused(p, why)
 	}
 	tracker := graph.NewTracker(len(work.Steps), func(i int) []int { return work.Steps[i].DependsOn })
-	return changes.Each(ctx, tracker, func(ctx context.Context, i int) (bool, error) {
+	return changes.Each(ctx, tracker, a.width(work), func(ctx context.Context, i int) (bool, error) {
 		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
 			return false, err
 		}
@@ -73,6 +73,16 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 			}
 		}
 	})
+}
+
+// width returns the maximum number of concurrent steps of a plan.
+func (a *Applier) width(work *changes.Stored) int {
+	for _, name := range work.Providers() {
+		if e, ok := a.Catalog.Get(name); ok && len(e.Schema.Batches) > 0 {
+			return session.BatchWidth
+		}
+	}
+	return session.Width
 }
 
 // cancelled reports whether a user cancelled the plan.

@@ -87,11 +87,11 @@ func EachObject(ctx context.Context, l *ledger.Ledger, plan types.UID, do func(c
 	return group.Wait()
 }
 
-// Each calls work for the changes that a tracker returns, several concurrently; see graph.Run. Each call needs a slot of
-// the processors, as the caller does.
-func Each(ctx context.Context, tracker graph.Source, work func(ctx context.Context, i int) (ok bool, err error)) error {
+// Each calls work for the changes that a tracker returns, at most width concurrently; see graph.Run. Each call needs a slot
+// of the processors, as the caller does.
+func Each(ctx context.Context, tracker graph.Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
 	defer fair.Pause(ctx)()
-	return graph.Run(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
+	return graph.Run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
 		ctx, done, err := fair.TakeToo(ctx)
 		if err != nil {
 			return false, err

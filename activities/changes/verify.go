@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
@@ -140,7 +141,7 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 	})
 	why := make([]string, len(w.Changes))
 	tracker := graph.NewTracker(len(w.Changes), func(int) []int { return nil })
-	err := Each(ctx, tracker, func(ctx context.Context, i int) (bool, error) {
+	err := Each(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
 		if HasNoSteps(w.Changes[i]) {
 			return true, nil
 		}

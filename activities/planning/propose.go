@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 
@@ -78,7 +79,7 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 	slow.watch(ctx)
 	source, err := pr.changesOf(ctx, in.Whole)
 	if err == nil {
-		err = changes.Each(ctx, source, func(ctx context.Context, i int) (bool, error) {
+		err = changes.Each(ctx, source, session.Width, func(ctx context.Context, i int) (bool, error) {
 			if i < 0 {
 				return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
 			}

@@ -193,7 +193,8 @@ type SecretArgument struct {
 
 // Limits limits the load of one configuration on the provider's API.
 type Limits struct {
-	// Maximum number of concurrent calls. 0 means 16; the maximum is 1024.
+	// Maximum number of concurrent calls. 0 means 16, and 256 others for types of which the provider takes many calls at
+	// once; the maximum is 1024.
 	// +optional
 	Concurrency int32 `json:"concurrency,omitempty"`
 	// Maximum number of calls per second, averaged over a second. 0 means no limit.

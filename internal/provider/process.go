@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/provider/batch"
 	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/provider/plugin"
 	"github.com/hykube/hykube/internal/provider/protocol"
@@ -133,16 +134,23 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 	if err := p.launch(ctx, proc, name); err != nil {
 		return err
 	}
-	client, err := protocol.New(proc.plugin, proc.plugin.Protocol)
+	ctx, cancel := context.WithTimeout(ctx, p.config.ConfigureTimeout)
+	defer cancel()
+	var limits batch.Limits
+	if proc.plugin.Protocol == 6 {
+		var err error
+		if limits, err = batch.ReadLimits(ctx, proc.plugin); err != nil {
+			return p.startError(proc.crashed(ctx, "announce its batches", fmt.Errorf("start provider %q: %w", name, err)))
+		}
+	}
+	client, err := protocol.New(batch.NewConn(proc.plugin, limits), proc.plugin.Protocol)
 	if err != nil {
 		return fmt.Errorf("start provider %q: %w", name, err)
 	}
 	client.Hint = func(text string) string { return p.config.Containment.Hint(name, proc.pkg.Grants, text) }
 	proc.server = client
 
-	ctx, cancel := context.WithTimeout(ctx, p.config.ConfigureTimeout)
-	defer cancel()
-	if err := p.readSchema(ctx, proc); err != nil {
+	if err := p.readSchema(ctx, proc, limits); err != nil {
 		return p.startError(proc.crashed(ctx, "read its schema", err))
 	}
 	if !proc.key.configured {
@@ -208,7 +216,7 @@ func (proc *process) crashed(ctx context.Context, doing string, err error) error
 
 // readSchema calls GetProviderSchema, unless the schema is cached and the plugin has the capability SchemaOptional.
 // Other plugins initialize themselves in that call.
-func (p *Pool) readSchema(ctx context.Context, proc *process) error {
+func (p *Pool) readSchema(ctx context.Context, proc *process, limits batch.Limits) error {
 	p.mu.Lock()
 	proc.schema = p.schemas[proc.pkg.Checksum]
 	p.mu.Unlock()
@@ -232,7 +240,7 @@ func (p *Pool) readSchema(ctx context.Context, proc *process) error {
 	if err := readRest(ctx, proc.server, s, len(r.Functions) == 0); err != nil {
 		return fmt.Errorf("read schema of provider %q: %w; use another version of the provider", proc.pkg.Source, err)
 	}
-	s.Protocol = proc.plugin.Protocol
+	s.Protocol, s.Batches = proc.plugin.Protocol, limits.Types()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.schemas[proc.pkg.Checksum]; known != nil {

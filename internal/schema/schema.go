@@ -44,6 +44,8 @@ type Provider struct {
 	GenerateConfig bool
 	// Protocol is the major version of the plugin protocol, 5 or 6; 0 for a provider that is not a plugin.
 	Protocol int
+	// Batches has the managed resource types of which the provider takes many calls at once.
+	Batches map[string]bool
 	// SchemaOptional is true if a process can be used without a GetProviderSchema call.
 	SchemaOptional bool
 }

@@ -45,7 +45,7 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 	}
 	conf.Namespace = r.Ref.Namespace
 	l.Known, l.Digest = conf.Config.IsWhollyKnown(), conf.Digest
-	done, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, as)
+	done, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, takesBatches(r), as)
 	if err != nil {
 		return nil, err
 	}
@@ -59,6 +59,11 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		done()
 	}
 	return l, nil
+}
+
+// takesBatches reports whether the provider takes many calls for resources of the type at once.
+func takesBatches(r *resource.Resource) bool {
+	return r.Mode == v1alpha1.ModeManaged && r.Entry.Schema.Batches[r.Address.Type]
 }
 
 // unconfigured returns the error for a provider that takes a configuration, in a namespace without a ProviderConfig for

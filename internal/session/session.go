@@ -56,14 +56,21 @@ func Transient(err error) bool { return diag.IsFailure(err, diag.Throttled, diag
 // Throttled reports whether the provider's API rejected a call before doing anything.
 func Throttled(err error) bool { return diag.IsFailure(err, diag.Throttled) }
 
-// Width is the maximum number of concurrent calls of one plan, over all provider configurations.
-const Width = 32
+// Width is the maximum number of concurrent calls of one plan, over all provider configurations. BatchWidth is that of
+// the apply of a plan with a provider that takes many calls at once.
+const (
+	Width      = 32
+	BatchWidth = 256
+)
 
 // Attempts is the maximum number of attempts of a call that may succeed later.
 const Attempts = 5
 
-// defaultConcurrency is the default that v1alpha1.Limits documents.
-const defaultConcurrency = 16
+// defaultConcurrency and batchConcurrency are the defaults that v1alpha1.Limits documents.
+const (
+	defaultConcurrency = 16
+	batchConcurrency   = 256
+)
 
 // limits holds the limits of each provider configuration. They apply to all plans of this server together.
 type limits struct {
@@ -72,24 +79,31 @@ type limits struct {
 }
 
 type bucket struct {
-	spec  v1alpha1.Limits
-	slots *semaphore.Weighted
-	rate  *rate.Limiter
+	spec v1alpha1.Limits
+	// slots are for calls one by one, and batched for those of types of which the provider takes many at once. They are
+	// the same if the spec has a limit.
+	slots, batched *semaphore.Weighted
+	rate           *rate.Limiter
 }
 
 func newLimits() *limits { return &limits{buckets: map[string]*bucket{}} }
 
-// acquire waits for a concurrency slot and for the rate limit. The caller calls release after its provider call.
-func (l *limits) acquire(ctx context.Context, key string, spec *v1alpha1.Limits) (release func(), err error) {
+// acquire waits for a concurrency slot and for the rate limit. The caller calls release after its provider call. batched
+// is true for a type of which the provider takes many calls at once.
+func (l *limits) acquire(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool) (release func(), err error) {
 	b := l.bucket(key, spec)
-	if err := b.slots.Acquire(ctx, 1); err != nil {
+	slots := b.slots
+	if batched {
+		slots = b.batched
+	}
+	if err := slots.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
 	if err := b.rate.Wait(ctx); err != nil {
-		b.slots.Release(1)
+		slots.Release(1)
 		return nil, err
 	}
-	return func() { b.slots.Release(1) }, nil
+	return func() { slots.Release(1) }, nil
 }
 
 // waitForRate waits only for the rate limit, for a call that must not wait for running calls.
@@ -106,9 +120,13 @@ func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
 	defer l.mu.Unlock()
 	b := l.buckets[key]
 	if b == nil || b.spec != s {
-		b = &bucket{spec: s, slots: semaphore.NewWeighted(defaultConcurrency), rate: rate.NewLimiter(rate.Inf, 1)}
+		b = &bucket{
+			spec: s, slots: semaphore.NewWeighted(defaultConcurrency), batched: semaphore.NewWeighted(batchConcurrency),
+			rate: rate.NewLimiter(rate.Inf, 1),
+		}
 		if s.Concurrency > 0 {
 			b.slots = semaphore.NewWeighted(int64(s.Concurrency))
+			b.batched = b.slots
 		}
 		if s.RatePerSecond > 0 {
 			b.rate = rate.NewLimiter(rate.Limit(s.RatePerSecond), int(s.RatePerSecond))
@@ -152,14 +170,14 @@ func NewPool(c *catalog.Catalog) *Pool {
 	}
 }
 
-// Wait waits for the limits of the ProviderConfig that key identifies. The caller must call done after its provider
-// call.
-func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, mode LimitMode) (done func(), err error) {
+// Wait waits for the limits of the ProviderConfig that key identifies. batched is true for a type of which the provider
+// takes many calls at once. The caller must call done after its provider call.
+func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool, mode LimitMode) (done func(), err error) {
 	defer fair.Pause(ctx)()
 	if mode == RateOnly {
 		return func() {}, p.limits.waitForRate(ctx, key, spec)
 	}
-	return p.limits.acquire(ctx, key, spec)
+	return p.limits.acquire(ctx, key, spec, batched)
 }
 
 // Start acquires a configured process for a plan. plan is nil for a query. The caller must call the returned release

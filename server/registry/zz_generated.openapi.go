@@ -531,7 +531,7 @@ func schema_hykube_hykube_api_v1alpha1_Limits(ref common.ReferenceCallback) comm
 				Properties: map[string]spec.Schema{
 					"concurrency": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Maximum number of concurrent calls. 0 means 16; the maximum is 1024.",
+							Description: "Maximum number of concurrent calls. 0 means 16, and 256 others for types of which the provider takes many calls at once; the maximum is 1024.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

@@ -11,7 +11,7 @@ import (
 )
 
 // layers of the module, from the top down: a package imports its own layer and those below.
-var layers = []string{"cmd", "server", "activities", "workflows", "internal", "api"}
+var layers = []string{"cmd", "server", "activities", "workflows", "sdk", "internal", "api"}
 
 func TestImportsRunDownhill(t *testing.T) {
 	t.Parallel()

@@ -338,3 +338,42 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	_, err := c.Fault(t.Context(), simcloud.Fault{When: "during"})
 	wantError(t, err, http.StatusBadRequest, "InvalidParameter")
 }
+
+// TestBatch makes four calls as one: two that succeed, one that fails, and one whose answer is lost.
+func TestBatch(t *testing.T) {
+	c := start(t, simcloud.Config{Token: "T"})
+	must[simcloud.Fault](t)(c.Fault(t.Context(), simcloud.Fault{Kind: "network", Op: "create", Name: "lost", When: simcloud.After, Action: simcloud.ActionClose}))
+	check(t, c.Change(t.Context(), func(s *simcloud.Settings) { s.Throttle = simcloud.Throttle{RatePerSecond: 0.01, Burst: 2} }))
+	create := func(name string) simcloud.BatchCall {
+		return simcloud.BatchCall{Method: "POST", Path: "/v1/networks", Body: []byte(`{"name":"` + name + `"}`)}
+	}
+	var got simcloud.BatchResponse
+	check(t, c.Do(t.Context(), "POST", "/v1/batch", simcloud.BatchRequest{Calls: []simcloud.BatchCall{
+		create("first"), create("lost"), {Method: "GET", Path: "/v1/networks/net-none"}, create("last"),
+	}}, &got))
+	var statuses []int
+	for _, a := range got.Answers {
+		statuses = append(statuses, a.Status)
+	}
+	if diff := cmp.Diff([]int{201, 0, 404, 201}, statuses); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+	// The batch counts as one call of the throttle, so that one more passes.
+	check(t, c.Do(t.Context(), "GET", "/v1/networks?name=lost", nil, nil))
+	wantError(t, c.Do(t.Context(), "POST", "/v1/batch", simcloud.BatchRequest{Calls: []simcloud.BatchCall{create("more")}}, nil), http.StatusTooManyRequests, "Throttled")
+	stats := must[simcloud.Stats](t)(c.Stats(t.Context()))
+	if stats.Batches != 1 || stats.Objects["network"] != 3 {
+		t.Errorf("%d batches and %d networks, want 1 and 3", stats.Batches, stats.Objects["network"])
+	}
+	for _, call := range must[[]simcloud.Call](t)(c.Calls(t.Context(), simcloud.Filter{Kind: "network", Op: "create"})) {
+		if call.Batch != 1 {
+			t.Errorf("the log has %s as a call of batch %d, want 1", call.Name, call.Batch)
+		}
+	}
+}
+
+func TestBadBatchesAreRefused(t *testing.T) {
+	c := start(t, simcloud.Config{})
+	wantError(t, c.Do(t.Context(), "POST", "/v1/batch", fields{"calls": []any{}}, nil), http.StatusBadRequest, "InvalidParameter")
+	wantError(t, c.Do(t.Context(), "POST", "/v1/batch", fields{"calls": 3}, nil), http.StatusBadRequest, "MalformedBody")
+}

@@ -33,6 +33,8 @@ type Call struct {
 	Region string `json:"region,omitempty"`
 	// Module that the call was made for, from the provider's meta-configuration.
 	Module string `json:"module,omitempty"`
+	// Batch is the number of the batch that the call came in, from 1; 0 means that it came alone.
+	Batch int64 `json:"batch,omitempty"`
 	// Fault is the id of the fault that struck; 0 means none.
 	Fault    int64    `json:"fault,omitempty"`
 	Error    string   `json:"error,omitempty"`
@@ -94,6 +96,8 @@ type Stats struct {
 	InFlight    int     `json:"inFlight"`
 	MaxInFlight int     `json:"maxInFlight"`
 	Counts      []Count `json:"counts"`
+	// Batches is how many batches came in; their calls count in the numbers above.
+	Batches int64 `json:"batches"`
 	// Objects that exist, by kind.
 	Objects map[string]int `json:"objects"`
 }

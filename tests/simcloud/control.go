@@ -129,6 +129,7 @@ func (s *Server) Reset() error {
 
 func (s *Server) stats() Stats {
 	st := s.calls.stats()
+	st.Batches = s.batches.Load()
 	s.store.mu.RLock()
 	defer s.store.mu.RUnlock()
 	st.Objects = maps.Clone(s.store.count)

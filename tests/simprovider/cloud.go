@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/url"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/terraform-plugin-log/tflog"
+
+	"github.com/hykube/hykube/sdk/batch"
 )
 
 // cloud is a client of the cloud's API. It waits where a cloud asks for patience, and tells errors as they are.
@@ -28,6 +29,14 @@ type cloud struct {
 	// retryLostCreates also repeats a create whose answer was lost, with the same client token.
 	retryLostCreates bool
 	http             *http.Client
+	// calls sends the calls of several resources at once if the provider was asked for them at once.
+	calls batch.Group[*http.Request, answer]
+}
+
+// answer is an answer of the cloud that was read to its end.
+type answer struct {
+	*http.Response
+	body []byte
 }
 
 // object is what the API tells of one object.
@@ -246,15 +255,11 @@ func (c *cloud) once(ctx context.Context, method, path string, payload []byte, c
 	if payload != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := c.http.Do(req)
+	a, err := c.calls.Do(ctx, req)
 	if err != nil {
 		return nil, nil, fmt.Errorf("call cloud: %w", err)
 	}
-	b, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil {
-		return nil, nil, fmt.Errorf("read answer of cloud: %w", err)
-	}
-	return resp, b, nil
+	return a.Response, a.body, nil
 }
 
 func answerError(resp *http.Response, b []byte, requestID string) *apiError {

@@ -1,6 +1,7 @@
 // Package simprovider is the Terraform provider "sim" of the simulated cloud: protocol 6, on the plugin framework. It
 // waits out throttling and eventual consistency, removes the state of objects that are gone, and returns partial state
-// when a later step fails. It calls the cloud over HTTP and imports neither the cloud nor Hykube.
+// when a later step fails. It calls the cloud over HTTP. It does not import the cloud, and of Hykube
+// only sdk/batch, as a provider of others may.
 package simprovider
 
 import (
@@ -104,6 +105,7 @@ func (p *simProvider) Configure(ctx context.Context, req provider.ConfigureReque
 		// A transport of its own with room for many calls at once; 2 idle connections, the default, would be reopened all the time.
 		http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute}},
 	}
+	c.calls.Call = c.sendAll
 	if !m.MaxRetries.IsNull() {
 		c.maxRetries = int(m.MaxRetries.ValueInt64())
 	}

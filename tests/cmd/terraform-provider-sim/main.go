@@ -3,6 +3,8 @@
 //
 // The name of the file sets the version: terraform-provider-sim_v0.0.9 reports 0.0.9. So one build can serve as an
 // older version, for the stories of upgrades: see simprovider.New.
+//
+// With the variable SIM_BATCH, it takes so many calls at once.
 package main
 
 import (
@@ -11,9 +13,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/providerserver"
+	"github.com/hykube/hykube/sdk/batch"
 	"github.com/hykube/hykube/tests/simprovider"
 )
 
@@ -25,6 +29,10 @@ func main() {
 	flag.Parse()
 	if _, named, ok := strings.Cut(filepath.Base(os.Args[0]), "_v"); ok {
 		version = strings.TrimSuffix(named, ".exe")
+	}
+	if most, _ := strconv.Atoi(os.Getenv("SIM_BATCH")); most > 1 && !*debug {
+		batch.Serve(simprovider.Address, providerserver.NewProtocol6(simprovider.New(version)()), simprovider.Limits(most)...)
+		return
 	}
 	err := providerserver.Serve(context.Background(), simprovider.New(version), providerserver.ServeOpts{
 		Address: simprovider.Address, ProtocolVersion: 6, Debug: *debug,

@@ -1,0 +1,273 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hykube/hykube/internal/fair"
+)
+
+const (
+	// maxCalls is the maximum number of calls in a batch, also if the provider announces more.
+	maxCalls = 1000
+	// maxBytes is the maximum size of the requests in a batch. gRPC servers refuse more than 4 MiB by default.
+	maxBytes = 3 << 20
+	// patience is the time for which a call waits at most for the batch before it. So a slow call delays no others.
+	patience = 20 * time.Millisecond
+)
+
+// ClientConn is the connection to a plugin.
+type ClientConn interface {
+	grpc.ClientConnInterface
+	// Explain returns the cause of a failed call of a stream; see plugin.Process.
+	Explain(ctx context.Context, err error) error
+}
+
+// ReadLimits asks a provider for its limits. They are empty if the provider does not serve batches.
+func ReadLimits(ctx context.Context, conn grpc.ClientConnInterface) (Limits, error) {
+	resp := new(GetLimits_Response)
+	err := conn.Invoke(ctx, "/"+Service+"/"+GetLimitsMethod, &GetLimits_Request{}, resp)
+	if status.Code(err) == codes.Unimplemented {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the limits of batches: %w", err)
+	}
+	limits := Limits{}
+	for _, l := range resp.Limits {
+		if l.MaxCalls > 1 {
+			limits[Kind{l.Method, l.TypeName}] = min(int(l.MaxCalls), maxCalls)
+		}
+	}
+	return limits, nil
+}
+
+// Conn is a connection that makes batches of calls. It is safe for concurrent use.
+type Conn struct {
+	ClientConn
+	limits Limits
+
+	mu     sync.Mutex
+	queues map[Kind]*queue
+}
+
+// NewConn returns a connection that makes batches of the calls with limits. Without limits it is the connection itself.
+func NewConn(conn ClientConn, limits Limits) ClientConn {
+	if len(limits) == 0 {
+		return conn
+	}
+	return &Conn{ClientConn: conn, limits: limits, queues: map[Kind]*queue{}}
+}
+
+// queue holds the calls of one kind. The mutex of Conn guards it.
+type queue struct {
+	waiting []*call
+	// running is the number of batches with unanswered calls.
+	running int
+	timer   *time.Timer
+}
+
+// call is one call in a queue or in a batch.
+type call struct {
+	request  []byte
+	since    time.Time
+	abandon  func() // tells the batch that nobody waits for the answer any more; nil while the call is in the queue
+	answered chan struct{}
+	// response and err are set before answered is closed.
+	response []byte
+	err      error
+}
+
+func (c *call) answer(response []byte, err error) {
+	c.response, c.err = response, err
+	close(c.answered)
+}
+
+// Invoke makes a call, in a batch if there are several. A caller whose context ends gets its error; the call then leaves
+// the queue, or its answer is ignored.
+func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	typed, ok := args.(interface{ GetTypeName() string })
+	if !ok {
+		return c.ClientConn.Invoke(ctx, method, args, reply, opts...)
+	}
+	kind := Kind{Methods[method], typed.GetTypeName()}
+	if c.limits[kind] == 0 {
+		return c.ClientConn.Invoke(ctx, method, args, reply, opts...)
+	}
+	request, err := proto.Marshal(args.(proto.Message))
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	if len(request) > maxBytes {
+		return c.ClientConn.Invoke(ctx, method, args, reply, opts...)
+	}
+	one := &call{request: request, answered: make(chan struct{})}
+	c.enqueue(kind, one)
+	if err := c.await(ctx, kind, one); err != nil {
+		return c.Explain(ctx, err)
+	}
+	if err := proto.Unmarshal(one.response, reply.(proto.Message)); err != nil {
+		return status.Error(codes.Internal, fmt.Sprintf("the provider's answer cannot be decoded: %v", err))
+	}
+	return nil
+}
+
+func (c *Conn) enqueue(kind Kind, one *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[kind]
+	if q == nil {
+		q = &queue{}
+		c.queues[kind] = q
+	}
+	one.since = time.Now() // not earlier: a wait for the mutex is no reason for a small batch
+	q.waiting = append(q.waiting, one)
+	c.dispatch(kind, q)
+}
+
+// await waits for the answer of a call.
+func (c *Conn) await(ctx context.Context, kind Kind, one *call) error {
+	defer fair.Pause(ctx)()
+	select {
+	case <-one.answered:
+		return one.err
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if one.abandon != nil {
+		one.abandon()
+	} else if q := c.queues[kind]; q != nil {
+		q.waiting = slices.DeleteFunc(q.waiting, func(other *call) bool { return other == one })
+	}
+	return status.FromContextError(ctx.Err()).Err()
+}
+
+// dispatch starts batches of the waiting calls: at once if no batch of their kind is running, if they fill one, or if the
+// oldest has waited for long enough. The caller holds the mutex.
+func (c *Conn) dispatch(kind Kind, q *queue) {
+	for len(q.waiting) > 0 {
+		wait := patience - time.Since(q.waiting[0].since)
+		if q.running > 0 && len(q.waiting) < c.limits[kind] && wait > 0 {
+			c.later(kind, q, wait)
+			return
+		}
+		n, size := 0, 0
+		for n < len(q.waiting) && (n == 0 || size+len(q.waiting[n].request) <= maxBytes) {
+			size += len(q.waiting[n].request)
+			n++
+		}
+		batch := slices.Clone(q.waiting[:n])
+		q.waiting = slices.Delete(q.waiting, 0, n)
+		q.running++
+		c.start(kind, q, batch)
+	}
+}
+
+// later dispatches again after a time.
+func (c *Conn) later(kind Kind, q *queue, wait time.Duration) {
+	if q.timer != nil {
+		return
+	}
+	q.timer = time.AfterFunc(wait, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		q.timer = nil
+		c.dispatch(kind, q)
+	})
+}
+
+// start makes a batch. Its context ends when nobody waits for an answer any more.
+func (c *Conn) start(kind Kind, q *queue, batch []*call) {
+	ctx, cancel := context.WithCancel(context.Background())
+	wanted := len(batch)
+	for _, one := range batch {
+		one.abandon = func() {
+			if wanted--; wanted == 0 {
+				cancel()
+			}
+		}
+	}
+	go func() {
+		defer cancel()
+		c.run(ctx, kind, batch)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		q.running--
+		c.dispatch(kind, q)
+	}()
+}
+
+// run makes the call of a batch and answers each of its calls once.
+func (c *Conn) run(ctx context.Context, kind Kind, batch []*call) {
+	open := make(map[int32]*call, len(batch))
+	for i, one := range batch {
+		open[int32(i)] = one
+	}
+	err := c.stream(ctx, kind, batch, open)
+	if err == nil && len(open) > 0 {
+		err = status.Errorf(codes.Internal, "the provider left %d of %d calls of a batch without an answer", len(open), len(batch))
+	}
+	for _, one := range open {
+		one.answer(nil, err)
+	}
+}
+
+// stream sends a batch and receives answers until none is open. It removes the answered calls from open.
+func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[int32]*call) error {
+	stream, err := c.NewStream(ctx, &grpc.StreamDesc{StreamName: CallMethod, ServerStreams: true}, "/"+Service+"/"+CallMethod)
+	if err != nil {
+		return err
+	}
+	request := &Call_Request{Method: kind.Method, TypeName: kind.Type}
+	for _, one := range batch {
+		request.Requests = append(request.Requests, one.request)
+	}
+	// io.EOF means that the stream has ended already; RecvMsg returns the reason.
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return err
+	}
+	for len(open) > 0 {
+		answer := new(Call_Response)
+		if err := stream.RecvMsg(answer); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		one := open[answer.Index]
+		if one == nil {
+			return status.Errorf(codes.Internal, "the provider answered call %d of a batch of %d, which it had answered or did not get", answer.Index, len(batch))
+		}
+		delete(open, answer.Index)
+		switch a := answer.Answer.(type) {
+		case *Call_Response_Response:
+			one.answer(a.Response, nil)
+		case *Call_Response_Error:
+			one.answer(nil, callError(a.Error))
+		default:
+			one.answer(nil, status.Error(codes.Internal, "the provider answered a call of a batch with neither a response nor an error"))
+		}
+	}
+	return nil
+}
+
+// callError returns the error of a call. A call with an error never succeeds.
+func callError(e *Call_Error) error {
+	if codes.Code(e.GetCode()) == codes.OK {
+		return status.Errorf(codes.Internal, "the provider answered a call of a batch with an error without a code: %q", e.GetMessage())
+	}
+	return status.Error(codes.Code(e.Code), e.Message)
+}

@@ -1,0 +1,38 @@
+// Package batch calls providers that take many calls at once. The service is optional, and a plugin serves it beside the
+// Terraform protocol on the same connection; see batch.proto. Package sdk/batch is its other end.
+//
+// A Conn collects the calls of one method and one type that are waiting anyway, and makes one call of them. So its callers
+// are written as for a provider that is called one by one, and the size of a batch follows from the load.
+package batch
+
+// Names of the service's methods on the wire.
+const (
+	Service         = "hykube.batch.v1.Batch"
+	GetLimitsMethod = "GetLimits"
+	CallMethod      = "Call"
+)
+
+// Methods are the calls of the provider protocol that may be batched, by their names on the wire.
+var Methods = map[string]Method{
+	"/tfplugin6.Provider/ReadResource":        Method_READ_RESOURCE,
+	"/tfplugin6.Provider/PlanResourceChange":  Method_PLAN_RESOURCE_CHANGE,
+	"/tfplugin6.Provider/ApplyResourceChange": Method_APPLY_RESOURCE_CHANGE,
+}
+
+// Limits are the maximum numbers of calls in one batch.
+type Limits map[Kind]int
+
+// Kind is what the calls of one batch have in common.
+type Kind struct {
+	Method Method
+	Type   string
+}
+
+// Types returns the resource types of which the provider takes many calls at once.
+func (l Limits) Types() map[string]bool {
+	types := map[string]bool{}
+	for kind := range l {
+		types[kind.Type] = true
+	}
+	return types
+}
