@@ -22,8 +22,9 @@ const (
 	maxCalls = 1000
 	// maxBytes is the maximum size of the requests in a batch. gRPC servers refuse more than 4 MiB by default.
 	maxBytes = 3 << 20
-	// patience is the time for which a call waits at most for the batch before it. So a slow call delays no others.
-	patience = 20 * time.Millisecond
+	// The shortest and the longest time for which a call waits at most for the batch before it. So a slow call does not
+	// delay others much. In between, it is half of what the last batch took: the slower the provider's API, the larger its batches.
+	minPatience, maxPatience = 20 * time.Millisecond, 250 * time.Millisecond
 )
 
 // ClientConn is the connection to a plugin.
@@ -74,7 +75,9 @@ type queue struct {
 	waiting []*call
 	// running is the number of batches with unanswered calls.
 	running int
-	timer   *time.Timer
+	// patience is the time for which a call waits at most.
+	patience time.Duration
+	timer    *time.Timer
 }
 
 // call is one call in a queue or in a batch.
@@ -127,7 +130,7 @@ func (c *Conn) enqueue(kind Kind, one *call) {
 	defer c.mu.Unlock()
 	q := c.queues[kind]
 	if q == nil {
-		q = &queue{}
+		q = &queue{patience: minPatience}
 		c.queues[kind] = q
 	}
 	one.since = time.Now() // not earlier: a wait for the mutex is no reason for a small batch
@@ -157,7 +160,7 @@ func (c *Conn) await(ctx context.Context, kind Kind, one *call) error {
 // oldest has waited for long enough. The caller holds the mutex.
 func (c *Conn) dispatch(kind Kind, q *queue) {
 	for len(q.waiting) > 0 {
-		wait := patience - time.Since(q.waiting[0].since)
+		wait := q.patience - time.Since(q.waiting[0].since)
 		if q.running > 0 && len(q.waiting) < c.limits[kind] && wait > 0 {
 			c.later(kind, q, wait)
 			return
@@ -200,10 +203,12 @@ func (c *Conn) start(kind Kind, q *queue, batch []*call) {
 	}
 	go func() {
 		defer cancel()
+		began := time.Now()
 		c.run(ctx, kind, batch)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		q.running--
+		q.patience = min(max(time.Since(began)/2, minPatience), maxPatience)
 		c.dispatch(kind, q)
 	}()
 }
