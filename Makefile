@@ -67,8 +67,12 @@ generate: ## Make the generated code and the CLI reference anew.
 	@hack/generate.sh
 
 .PHONY: bench
-bench: build mirror ## Measure start, memory, CPU, the plan and apply of up to 10,000 resources, and 1,500 kinds.
-	@go run ./tests/bench -bin bin -mirror .cache/mirror
+bench: build mirror ## Measure, beside Terraform, and write docs/performance.md (half an hour).
+	@go run ./tests/bench -bin bin -mirror .cache/mirror -record tests/bench/results
+
+.PHONY: bench-large
+bench-large: build mirror ## Measure a namespace with 100,000 resources.
+	@go run ./tests/bench -bin bin -mirror .cache/mirror -estate 100000
 
 .PHONY: bench-neighbour
 bench-neighbour: build mirror ## Measure how a hostile namespace delays the plans and reads of another.

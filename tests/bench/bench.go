@@ -29,12 +29,13 @@ const (
 // bench is a server and a cloud in a directory of their own.
 type bench struct {
 	*harness.Server
-	cloud  *harness.Cloud
-	client dynamic.Interface
+	cloud   *harness.Cloud
+	client  dynamic.Interface
+	results *results
 }
 
-func newBench(binaries harness.Binaries) (*bench, error) {
-	binaries, err := binaries.Complete()
+func newBench(o options) (*bench, error) {
+	binaries, err := o.Complete()
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func newBench(binaries harness.Binaries) (*bench, error) {
 	if err != nil {
 		return nil, errors.Join(err, cloud.Stop())
 	}
-	return &bench{Server: &harness.Server{Binaries: binaries, Dir: dir, Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}, cloud: cloud}, nil
+	return &bench{Server: &harness.Server{Binaries: binaries, Dir: dir, Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}, cloud: cloud, results: o.results}, nil
 }
 
 // start starts the server and returns how long it took to be ready.

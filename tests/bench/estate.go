@@ -16,16 +16,10 @@ import (
 // measureEstate measures a namespace with n networks that all refer to one: the apply of all, the first screen of the
 // plan, plans without a change, a full refresh, an idle minute, a restart, and the destroy of all.
 func measureEstate(ctx context.Context, b *bench, n int) error {
-	began := time.Now()
-	took, own, err := b.run(ctx, networksOf("hub", n), "apply", "-f", "-", "--all", "--auto-approve")
-	if err != nil {
+	if _, _, err := b.applyAll(ctx, n); err != nil {
 		return err
 	}
-	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s, of which its own processor time is %s", ms(took), ms(own))
-	if _, err := b.reportPhases(ctx, began); err != nil {
-		return err
-	}
-	if err := b.reportScreen(ctx); err != nil {
+	if err := b.reportScreen(ctx, n); err != nil {
 		return err
 	}
 	for _, step := range []struct {
@@ -35,49 +29,41 @@ func measureEstate(ctx context.Context, b *bench, n int) error {
 		{"plan without a change", []string{"plan"}},
 		{"plan without a change, every resource read", []string{"plan", "--refresh=All"}},
 	} {
-		if took, _, err = b.run(ctx, nil, step.args...); err != nil {
+		took, _, err := b.run(ctx, nil, step.args...)
+		if err != nil {
 			return err
 		}
-		if err := b.reportStep(step.what, took); err != nil {
-			return err
-		}
+		b.results.took(step.what, n, took)
 	}
-	if err := measureIdle(ctx, b, time.Minute); err != nil {
+	if err := measureIdle(ctx, b, n, time.Minute); err != nil {
 		return err
 	}
-	if err := b.Stop(); err != nil {
-		return err
-	}
-	if took, err = b.start(ctx); err != nil {
-		return err
-	}
-	if err := b.reportStep("restart to ready", took); err != nil {
-		return err
-	}
-	if took, _, err = b.run(ctx, nil, "plan"); err != nil {
-		return err
-	}
-	if err := b.reportStep("the first plan after it, without a change", took); err != nil {
-		return err
-	}
-	if took, _, err = b.run(ctx, nil, "destroy", "--all", "--auto-approve"); err != nil {
-		return err
-	}
-	return b.reportStep("destroy of all", took)
-}
-
-// reportStep reports how long a step took, and the most memory that the server has used since its start.
-func (b *bench) reportStep(what string, took time.Duration) error {
 	peak, err := peakMemory(b.Pid())
 	if err != nil {
 		return err
 	}
-	report(what, "%s; at most %d MB so far", ms(took), peak>>20)
+	b.results.add(measurement{What: "the most memory of the server, before its restart", Resources: n, Value: float64(peak) / (1 << 20), Unit: mib, AtMost: 3 << 10})
+	if err := b.Stop(); err != nil {
+		return err
+	}
+	took, err := b.start(ctx)
+	if err != nil {
+		return err
+	}
+	b.results.add(measurement{What: "restart to ready", Resources: n, Value: took.Seconds(), Unit: seconds, AtMost: 5})
+	if took, _, err = b.run(ctx, nil, "plan"); err != nil {
+		return err
+	}
+	b.results.add(measurement{What: "the first plan after a restart, without a change", Resources: n, Value: took.Seconds(), Unit: seconds, AtMost: 10})
+	if took, _, err = b.run(ctx, nil, "destroy", "--all", "--auto-approve"); err != nil {
+		return err
+	}
+	b.results.took("destroy of all: the command", n, took)
 	return nil
 }
 
 // reportScreen reports how long it takes until the first lines of the last plan are shown.
-func (b *bench) reportScreen(ctx context.Context) error {
+func (b *bench) reportScreen(ctx context.Context, n int) error {
 	list, err := b.client.Resource(plans).Namespace(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) == 0 {
 		return fmt.Errorf("list plans: %d, %w", len(list.Items), err)
@@ -102,7 +88,8 @@ func (b *bench) reportScreen(ctx context.Context) error {
 	if err := cmd.Wait(); err != nil {
 		return fmt.Errorf("show plan: %w", err)
 	}
-	report("show of the plan", "the first %d lines after %s, all after %s", lines, ms(first), ms(time.Since(began)))
+	b.results.add(measurement{What: fmt.Sprintf("show of the plan, the first %d lines", lines), Resources: n, Value: first.Seconds(), Unit: seconds, AtMost: 1})
+	b.results.took("show of the plan, all lines", n, time.Since(began))
 	return nil
 }
 

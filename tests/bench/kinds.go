@@ -34,7 +34,7 @@ const (
 // The provider serves the schemas of a file, the output of `terraform providers schema -json`; without one, those of a
 // generated file of the size of the largest providers.
 func measureKinds(ctx context.Context, o options) (err error) {
-	b, err := newBench(o.Binaries)
+	b, err := newBench(o)
 	if err != nil {
 		return err
 	}
@@ -71,12 +71,13 @@ func measureKinds(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	report(fmt.Sprintf("%d kinds: install", len(types)), "%s", ms(installed))
+	kinds := fmt.Sprintf("%d kinds: ", len(types))
+	b.results.add(measurement{What: kinds + "install", Value: installed.Seconds(), Unit: seconds, AtMost: 2})
 	after, err := settledMemory(ctx, b)
 	if err != nil {
 		return err
 	}
-	report(fmt.Sprintf("%d kinds: more idle memory (RSS)", len(types)), "%.0f MB", float64(after-before)/1e6)
+	b.results.add(measurement{What: kinds + "more idle memory (RSS)", Value: float64(after-before) / (1 << 20), Unit: mib, AtMost: 100})
 	return measureKubectl(ctx, b, name, types)
 }
 
@@ -122,7 +123,9 @@ func measureKubectl(ctx context.Context, b *bench, provider string, types []*sha
 				*times = append(*times, time.Since(began))
 			}
 		}
-		report(fmt.Sprintf("%d kinds: kubectl %s", len(types), strings.Join(command.args, " ")), "%s, %s without a cache", ms(median(warm)), ms(median(cold)))
+		what := fmt.Sprintf("%d kinds: kubectl %s", len(types), strings.Join(command.args, " "))
+		b.results.add(measurement{What: what, Value: median(warm).Seconds(), Unit: seconds, AtMost: 0.5})
+		b.results.took(what+", without kubectl's cache", 0, median(cold))
 	}
 	return nil
 }

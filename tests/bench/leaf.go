@@ -11,51 +11,64 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
-// measureOne applies n resources that all refer to one, and then measures a plan after a change of one of them: the last
-// one, or if hub is true the one that the others refer to. No value that they refer to changes. The time of such a plan
-// should not depend on n.
-func measureOne(ctx context.Context, b *bench, n, repeats int, changesHub bool) error {
-	hub := fmt.Sprintf("hub-%d", n)
-	began := time.Now()
-	whole, own, err := b.run(ctx, networksOf(hub, n), "apply", "-f", "-", "--auto-approve")
+// measureOne applies n resources that all refer to one. Then it measures plans after a change of one of them: of one to
+// which none refers, and of the one that all others refer to, without a change of the value that they refer to. The time
+// of such a plan should not depend on n. At last it destroys all. It compares that with the provider calls alone, and with
+// Terraform or OpenTofu if one is on the machine.
+func measureOne(ctx context.Context, b *bench, n, repeats int) error {
+	whole, worked, err := b.applyAll(ctx, n)
 	if err != nil {
 		return err
 	}
-	report(fmt.Sprintf("the command, %d resources that refer to one", n), "%s, of which its own processor time is %s", ms(whole), ms(own))
-	worked, err := b.reportPhases(ctx, began)
+	peak, err := peakMemory(b.Pid())
 	if err != nil {
 		return err
 	}
-	var took []time.Duration
-	for i := range repeats + 1 {
-		name, patch := fmt.Sprintf("%s-leaf-%d", hub, n-1), fmt.Sprintf(`{"spec":{"name":"renamed-%d"}}`, i)
-		if changesHub {
-			name, patch = hub, fmt.Sprintf(`{"spec":{"tags":{"round":"%d"}}}`, i)
-		}
-		one, err := b.planOne(ctx, name, patch)
-		if err != nil {
-			return err
-		}
-		if i > 0 { // the first one warms the provider's process up
-			took = append(took, one)
-		}
-	}
-	u, err := usageOf(b.Pid())
-	if err != nil {
-		return err
-	}
-	what := "plan of one changed resource of %d"
-	if changesHub {
-		what = "plan of a changed resource that %d refer to"
-	}
-	report(fmt.Sprintf(what, n), "%s", ms(median(took)))
-	report(fmt.Sprintf("memory with %d resources", n), "%d MB", u.rss>>20)
+	b.results.add(measurement{What: "the most memory of the server so far", Resources: n, Value: float64(peak) / (1 << 20), Unit: mib})
 	if err := b.reportFloor(ctx, n, worked); err != nil {
 		return err
 	}
-	return compareTerraform(ctx, b, n, changesHub, whole, median(took))
+	var leaf time.Duration
+	for _, change := range []struct {
+		what string
+		of   func(round int) (name, patch string)
+	}{
+		{leafPlan, func(round int) (name, patch string) {
+			return fmt.Sprintf("hub-leaf-%d", n-1), fmt.Sprintf(`{"spec":{"name":"renamed-%d"}}`, round)
+		}},
+		{hubPlan, func(round int) (name, patch string) {
+			return "hub", fmt.Sprintf(`{"spec":{"tags":{"round":"%d"}}}`, round)
+		}},
+	} {
+		var took []time.Duration
+		for i := range repeats + 1 {
+			name, patch := change.of(i)
+			one, err := b.planOne(ctx, name, patch)
+			if err != nil {
+				return err
+			}
+			if i > 0 { // the first one warms the provider's process up
+				took = append(took, one)
+			}
+		}
+		if change.what == leafPlan {
+			leaf = median(took)
+		}
+		b.results.add(measurement{What: change.what, Resources: n, Value: median(took).Seconds(), Unit: seconds, AtMost: 0.5})
+		// The next plan finds one change again.
+		if _, _, err := b.run(ctx, nil, "apply", "--all", "--auto-approve"); err != nil {
+			return err
+		}
+	}
+	destroyed, _, err := b.run(ctx, nil, "destroy", "--all", "--auto-approve")
+	if err != nil {
+		return err
+	}
+	b.results.took("destroy of all: the command", n, destroyed)
+	return compareTerraform(ctx, b, n, hykube{apply: whole, destroy: destroyed, plan: leaf, memory: peak})
 }
 
 // networksOf returns the manifests of n networks. All refer to the first one, which has the name hub.
@@ -83,30 +96,54 @@ func (b *bench) run(ctx context.Context, input []byte, args ...string) (took, ow
 	return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
-// reportPhases reports when the phases of the last plan began and ended, in seconds after a time. It returns how long the
-// server planned and applied.
-func (b *bench) reportPhases(ctx context.Context, since time.Time) (worked time.Duration, err error) {
-	list, err := b.client.Resource(plans).Namespace(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil || len(list.Items) == 0 {
-		return 0, fmt.Errorf("list plans: %d, %w", len(list.Items), err)
+// applyAll applies n networks with one command, and reports how long the command and its phases took. It returns the time
+// of the command, and for how long the server planned and applied.
+func (b *bench) applyAll(ctx context.Context, n int) (whole, worked time.Duration, err error) {
+	w, err := b.client.Resource(plans).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0, 0, fmt.Errorf("watch plans: %w", err)
 	}
-	last := latest(list.Items)
-	created := last.GetCreationTimestamp()
-	at := []time.Time{created.Time} // in whole seconds
-	for _, path := range [][]string{{"plannedAt"}, {"approval", "at"}, {"finishedAt"}} {
-		text, _, _ := unstructured.NestedString(last.Object, append([]string{"status"}, path...)...)
-		t, err := time.Parse(time.RFC3339Nano, text)
-		if err != nil {
-			return 0, fmt.Errorf("plan %q: %w", last.GetName(), err)
+	defer w.Stop()
+	reached := make(chan []time.Time, 1)
+	go func() { reached <- milestones(w) }()
+	began := time.Now()
+	whole, own, err := b.run(ctx, networksOf("hub", n), "apply", "-f", "-", "--all", "--auto-approve")
+	if err != nil {
+		return 0, 0, err
+	}
+	at := <-reached
+	if len(at) != 4 {
+		return 0, 0, fmt.Errorf("watch plan: it ended after %d events of 4", len(at))
+	}
+	planned, applied := at[1].Sub(at[0]), at[3].Sub(at[2])
+	b.results.took(hykubeApply, n, whole)
+	b.results.took("its own processor time", n, own)
+	b.results.took("write of all, before the plan", n, at[0].Sub(began))
+	b.results.took("plan of all", n, planned)
+	b.results.took("apply of all", n, applied)
+	return whole, planned + applied, nil
+}
+
+// milestones returns when a watch showed the first plan as created, planned, approved and finished. The times in an object
+// are in whole seconds.
+func milestones(w watch.Interface) (at []time.Time) {
+	paths := [][]string{{"metadata", "uid"}, {"status", "plannedAt"}, {"status", "approval"}, {"status", "finishedAt"}}
+	for e := range w.ResultChan() {
+		p, ok := e.Object.(*unstructured.Unstructured)
+		if !ok {
+			return at
 		}
-		at = append(at, t)
+		for len(at) < len(paths) {
+			if _, found, _ := unstructured.NestedFieldNoCopy(p.Object, paths[len(at)]...); !found {
+				break
+			}
+			at = append(at, time.Now())
+		}
+		if len(at) == len(paths) {
+			return at
+		}
 	}
-	var after []string
-	for _, t := range at {
-		after = append(after, fmt.Sprintf("%.1f s", t.Sub(since).Seconds()))
-	}
-	report("  objects written, planned, approved, applied after", "%s", strings.Join(after, ", "))
-	return at[1].Sub(at[0]) + at[3].Sub(at[2]), nil
+	return at
 }
 
 // latest returns the youngest object.
@@ -124,7 +161,9 @@ func (b *bench) reportFloor(ctx context.Context, n int, worked time.Duration) er
 	if err != nil {
 		return fmt.Errorf("make the bare provider calls: %w", err)
 	}
-	report("  the provider calls alone", "%s; plan and apply took %s, %.2f times as long", ms(took), ms(worked), worked.Seconds()/took.Seconds())
+	b.results.took(planAndApply, n, worked)
+	b.results.took(providerCalls, n, took)
+	b.results.add(measurement{What: "plan and apply, as a multiple of the provider calls alone", Resources: n, Value: worked.Seconds() / took.Seconds(), Unit: times, AtMost: goal(n, 1.5)})
 	return nil
 }
 

@@ -8,6 +8,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -28,11 +29,14 @@ type options struct {
 	// kinds measures only the cost of 1,500 kinds, with the schemas of a file; "" generates them.
 	kinds  bool
 	schema string
-	// leaf measures only a plan of one changed resource among so many, and hub one of a changed resource to which so many
-	// refer. If both are 0, everything is measured.
-	leaf, hub int
+	// leaf measures only the apply of so many resources, and the plans of one changed resource among them; 0 means not to.
+	leaf int
 	// estate measures only what a namespace with so many resources costs; 0 means not to.
 	estate int
+	// results collects the measurements.
+	results *results
+	// record is the directory for the results; "" records nothing.
+	record string
 	// repeats is the number of measurements of each kind; 0 means the default.
 	repeats int
 	// profiles is the directory for profiles of the server beside the hostile namespace; empty means none.
@@ -46,14 +50,15 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "measure what takes less than a minute")
 	flag.BoolVar(&o.neighbour, "neighbour", false, "measure only how a hostile namespace delays another")
 	flag.BoolVar(&o.kinds, "kinds", false, "measure only what a provider with 1,500 kinds costs")
-	flag.IntVar(&o.leaf, "leaf", 0, "measure only a plan of one changed resource among so many")
-	flag.IntVar(&o.hub, "hub", 0, "measure only a plan of one changed resource that so many refer to")
+	flag.IntVar(&o.leaf, "leaf", 0, "measure only the apply and destroy of so many resources, and the plans of one changed resource among them")
 	flag.IntVar(&o.estate, "estate", 0, "measure only what a namespace with so many resources costs, from the first apply to the destroy")
 	flag.StringVar(&o.schema, "schema", "", "a file with the output of `terraform providers schema -json` for -kinds; generated without it")
 	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 100 with -neighbour, else 20")
 	flag.StringVar(&o.profiles, "profiles", "", "with -neighbour: directory for a CPU profile and an execution trace of the server")
 	attack := flag.String("attack", "", "attack the server of a kubeconfig until the end of the input; -neighbour starts this itself")
+	flag.StringVar(&o.record, "record", "", "directory for the results as JSON and as a plot; also writes the table of docs/performance.md")
 	flag.Parse()
+	o.results = newResults()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	do := func() error { return run(ctx, o) }
@@ -68,53 +73,70 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	if !o.kinds {
-		if err := measure(ctx, o); err != nil || o.short || o.neighbour || o.leaf > 0 || o.hub > 0 || o.estate > 0 {
+	if err := measureChosen(ctx, o); err != nil || o.record == "" {
+		return err
+	}
+	return o.results.write(o.record, "docs/performance.md")
+}
+
+// measureChosen measures what the options choose, or everything.
+func measureChosen(ctx context.Context, o options) error {
+	const all = 20 // repeats
+	switch {
+	case o.kinds:
+		return measureKinds(ctx, o)
+	case o.neighbour:
+		repeats := 100 // fewer would end before the hostile namespace has made a plan
+		if o.short {
+			repeats = 5
+		}
+		return withBench(ctx, o, func(b *bench) error { return measureNeighbour(ctx, b, cmp.Or(o.repeats, repeats), o.profiles) })
+	case o.estate > 0:
+		return withBench(ctx, o, func(b *bench) error { return measureEstate(ctx, b, o.estate) })
+	case o.leaf > 0:
+		return withBench(ctx, o, func(b *bench) error { return measureOne(ctx, b, o.leaf, cmp.Or(o.repeats, all)) })
+	case o.short:
+		return measureStart(ctx, o, 3, 10*time.Second, cmp.Or(o.repeats, 5))
+	}
+	if err := measureStart(ctx, o, 5, time.Minute, cmp.Or(o.repeats, all)); err != nil {
+		return err
+	}
+	for _, n := range []int{1000, 10_000} {
+		if err := withBench(ctx, o, func(b *bench) error { return measureOne(ctx, b, n, cmp.Or(o.repeats, all)) }); err != nil {
 			return err
 		}
+	}
+	o.results.growth(leafPlan, 2)
+	o.results.growth(hubPlan, 2)
+	if err := withBench(ctx, o, func(b *bench) error { return measureEstate(ctx, b, 10_000) }); err != nil {
+		return err
 	}
 	return measureKinds(ctx, o)
 }
 
-func measure(ctx context.Context, o options) (err error) {
-	b, err := newBench(o.Binaries)
+// withBench runs f with a started server that has a provider.
+func withBench(ctx context.Context, o options, f func(*bench) error) (err error) {
+	b, err := newBench(o)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if cerr := b.close(); err == nil {
-			err = cerr
-		}
-	}()
-	starts, idle, repeats := 3, 10*time.Second, 5
-	if !o.short {
-		starts, idle, repeats = 5, time.Minute, 20
+	defer func() { err = errors.Join(err, b.close()) }()
+	if _, err := b.start(ctx); err != nil {
+		return err
 	}
-	if o.neighbour && !o.short {
-		repeats = 100 // fewer would end before the hostile namespace has made a plan
+	if err := b.prepare(ctx); err != nil {
+		return err
 	}
-	repeats = cmp.Or(o.repeats, repeats)
-	if o.neighbour {
-		if _, err := b.start(ctx); err != nil {
-			return err
-		}
-		if err := b.prepare(ctx); err != nil {
-			return err
-		}
-		return measureNeighbour(ctx, b, repeats, o.profiles)
+	return f(b)
+}
+
+// measureStart measures starts of the server, the idle server for a time, and one resource.
+func measureStart(ctx context.Context, o options, starts int, idle time.Duration, repeats int) (err error) {
+	b, err := newBench(o)
+	if err != nil {
+		return err
 	}
-	if o.leaf > 0 || o.hub > 0 || o.estate > 0 {
-		if _, err := b.start(ctx); err != nil {
-			return err
-		}
-		if err := b.prepare(ctx); err != nil {
-			return err
-		}
-		if o.estate > 0 {
-			return measureEstate(ctx, b, o.estate)
-		}
-		return measureOne(ctx, b, max(o.leaf, o.hub), repeats, o.hub > 0)
-	}
+	defer func() { err = errors.Join(err, b.close()) }()
 	var ready []time.Duration
 	for i := range starts {
 		if i > 0 {
@@ -128,10 +150,9 @@ func measure(ctx context.Context, o options) (err error) {
 		}
 		ready = append(ready, took)
 	}
-	report("start to ready, new data directory", "%s", ms(ready[0]))
-	report("start to ready, again", "%s", ms(median(ready[1:])))
-
-	if err := measureIdle(ctx, b, idle); err != nil {
+	b.results.took("start to ready, new data directory", 0, ready[0])
+	b.results.took("start to ready, again", 0, median(ready[1:]))
+	if err := measureIdle(ctx, b, 0, idle); err != nil {
 		return err
 	}
 	if err := b.prepare(ctx); err != nil {
@@ -151,27 +172,13 @@ func measure(ctx context.Context, o options) (err error) {
 			whole, server = append(whole, w), append(server, s)
 		}
 	}
-	report("write, plan, approve, apply one resource: the command", "%s", ms(median(whole)))
-	report("write, plan, approve, apply one resource: the server", "%s", ms(median(server)))
-	if !o.short {
-		for _, n := range []int{100, 1000} {
-			took, err := b.applyFile(ctx, fmt.Sprintf("many-%d", n), n)
-			if err != nil {
-				return err
-			}
-			report(fmt.Sprintf("the command, %d resources", n), "%s", ms(took))
-		}
-		for _, n := range []int{1000, 10_000} {
-			if err := measureOne(ctx, b, n, repeats, false); err != nil {
-				return err
-			}
-		}
-	}
+	b.results.took("write, plan, approve, apply one resource: the command", 0, median(whole))
+	b.results.add(measurement{What: "write, plan, approve, apply one resource: the server", Value: median(server).Seconds(), Unit: seconds, AtMost: 0.15})
 	return nil
 }
 
-// measureIdle lets the server settle, then looks at it for a while.
-func measureIdle(ctx context.Context, b *bench, window time.Duration) error {
+// measureIdle lets the server settle, and then measures it for a while. n is the number of its resources.
+func measureIdle(ctx context.Context, b *bench, n int, window time.Duration) error {
 	for _, d := range []time.Duration{3 * time.Second, window} {
 		before, err := usageOf(b.Pid())
 		if err != nil {
@@ -187,18 +194,12 @@ func measureIdle(ctx context.Context, b *bench, window time.Duration) error {
 			return err
 		}
 		if d == window {
-			report("idle memory (RSS)", "%.0f MB", float64(after.rss)/1e6)
-			report(fmt.Sprintf("idle CPU over %s", window), "%.2f %% of a core", 100*(after.cpu-before.cpu).Seconds()/window.Seconds())
+			b.results.add(measurement{What: "idle memory (RSS) with the providers", Resources: n, Value: float64(after.rss) / (1 << 20), Unit: mib})
+			b.results.add(measurement{What: "idle CPU of a core, over " + window.String(), Resources: n, Value: 100 * (after.cpu - before.cpu).Seconds() / window.Seconds(), Unit: percent, AtMost: 1})
 		}
 	}
 	return nil
 }
-
-func report(what, format string, args ...any) {
-	fmt.Printf("%-56s %s\n", what, fmt.Sprintf(format, args...))
-}
-
-func ms(d time.Duration) string { return d.Round(time.Millisecond).String() }
 
 func median(d []time.Duration) time.Duration {
 	return slices.Sorted(slices.Values(d))[len(d)/2]

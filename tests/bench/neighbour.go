@@ -67,8 +67,8 @@ func measureNeighbour(ctx context.Context, b *bench, repeats int, profiles strin
 	if err != nil {
 		return err
 	}
-	aloneApply.report("alone: plan and apply one resource")
-	aloneList.report("alone: list a namespace")
+	b.reportLatencies("plan and apply one resource, alone", aloneApply)
+	b.reportLatencies("list a namespace, alone", aloneList)
 	stop, err := b.startAttack(ctx)
 	if err != nil {
 		return err
@@ -80,16 +80,24 @@ func measureNeighbour(ctx context.Context, b *bench, repeats int, profiles strin
 	if err := errors.Join(err, serr, <-profiled); err != nil {
 		return err
 	}
-	report("plans that the hostile namespace made meanwhile", "%d", made)
-	applies.report("beside: plan and apply one resource")
-	lists.report("beside: list a namespace")
-	report("p99 beside, as a multiple of alone: plan and apply", "%.1f", applies.percentile(99).Seconds()/aloneApply.percentile(99).Seconds())
-	report("p99 beside, as a multiple of alone: list", "%.1f", lists.percentile(99).Seconds()/aloneList.percentile(99).Seconds())
+	b.results.add(measurement{What: "plans that the hostile namespace made meanwhile", Value: float64(made)})
+	b.reportLatencies("plan and apply one resource, beside a hostile namespace", applies)
+	b.reportLatencies("list a namespace, beside a hostile namespace", lists)
+	for _, ratio := range []struct {
+		what          string
+		beside, alone latencies
+	}{{"plan and apply", applies, aloneApply}, {"list", lists, aloneList}} {
+		b.results.add(measurement{
+			What: "p99 beside, as a multiple of alone: " + ratio.what, Value: ratio.beside.percentile(99).Seconds() / ratio.alone.percentile(99).Seconds(),
+			Unit: times, AtMost: 2,
+		})
+	}
 	return nil
 }
 
-func (l latencies) report(what string) {
-	report(what+", p50 p99", "%s %s", ms(l.percentile(50)), ms(l.percentile(99)))
+func (b *bench) reportLatencies(what string, l latencies) {
+	b.results.took(what+", p50", 0, l.percentile(50))
+	b.results.took(what+", p99", 0, l.percentile(99))
 }
 
 // tenant returns the bench with a user who has all rights in one namespace.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/hykube/hykube/tests/harness/machine"
@@ -47,30 +48,33 @@ func simPlugin(mirror string) (string, error) {
 	return filepath.Abs(found[0])
 }
 
-// run runs a command and returns how long it took.
-func (t *terraform) run(ctx context.Context, args ...string) (time.Duration, error) {
+// run runs a command. It returns how long the command took, and the most memory of its own process in bytes. When the
+// context ends, the command ends in order after the calls under way.
+func (t *terraform) run(ctx context.Context, args ...string) (took time.Duration, memory int64, err error) {
 	cmd := exec.CommandContext(ctx, t.path, append(args, "-no-color", "-input=false", "-lock=false")...)
 	cmd.Dir, cmd.Env = t.dir, t.env
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, time.Minute
 	began := time.Now()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("%s %s: %w\n%s", filepath.Base(t.path), args[0], err, out[max(0, len(out)-2000):])
+		return 0, 0, fmt.Errorf("%s %s: %w\n%s", filepath.Base(t.path), args[0], err, out[max(0, len(out)-2000):])
 	}
-	return time.Since(began), nil
+	took = time.Since(began)
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		memory = usage.Maxrss << 10 // Linux counts in KiB
+	}
+	return took, memory, nil
 }
 
-// write writes a configuration of n networks that refer to the first one. renamed is the name of the one that a plan
-// changes.
-func (t *terraform) write(n int, changesHub bool, renamed string) error {
+// write writes a configuration of n networks that refer to the first one. renamed is the new name of the last one; "" keeps
+// its name.
+func (t *terraform) write(n int, renamed string) error {
 	networks := map[string]any{}
 	for i := range n {
 		name, spec := fmt.Sprintf("leaf-%d", i), map[string]any{"name": fmt.Sprintf("${sim_network.hub.name}-t%d", i), "cidr": "10.0.0.0/16"}
 		if i == 0 {
 			name, spec["name"] = "hub", "terraform-hub"
 		}
-		switch {
-		case renamed != "" && changesHub && i == 0:
-			spec["tags"] = map[string]any{"round": renamed}
-		case renamed != "" && !changesHub && i == n-1:
+		if renamed != "" && i == n-1 {
 			spec["name"] = renamed
 		}
 		networks[name] = spec
@@ -86,31 +90,59 @@ func (t *terraform) write(n int, changesHub bool, renamed string) error {
 	return os.WriteFile(filepath.Join(t.dir, "main.tf.json"), text, 0o600)
 }
 
-// compareTerraform does with Terraform or OpenTofu what measureOne does, and reports how many times as long it took.
-// whole is the time of Hykube's command for n resources, and one that of its plan of one change.
-func compareTerraform(ctx context.Context, b *bench, n int, changesHub bool, whole, one time.Duration) error {
+// hykube holds what Hykube took for what compareTerraform does.
+type hykube struct {
+	// apply and destroy are the times of the commands, and plan is that of the server for one changed resource.
+	apply, destroy, plan time.Duration
+	// memory is the most memory of the server in bytes.
+	memory int64
+}
+
+// patience is how many times as long as Hykube the apply of Terraform or OpenTofu may take until compareTerraform stops it.
+const patience = 6
+
+// compareTerraform does with Terraform or OpenTofu what measureOne does with Hykube, and reports how many times as long it
+// took. It does nothing if neither is on the machine. It reports nothing further after an apply that it stopped.
+func compareTerraform(ctx context.Context, b *bench, n int, own hykube) error {
 	t, err := newTerraform(b)
 	if err != nil || t == nil {
 		return err
 	}
 	defer os.RemoveAll(t.dir)
-	name := filepath.Base(t.path)
-	if err := t.write(n, changesHub, ""); err != nil {
+	if err := t.write(n, ""); err != nil {
 		return err
 	}
-	took, err := t.run(ctx, "apply", "-auto-approve")
+	ratio := func(what string, theirs, ours, atLeast float64) {
+		b.results.add(measurement{What: "Terraform or OpenTofu: " + what + ", as a multiple of Hykube's", Resources: n, Value: theirs / ours, Unit: times, AtLeast: goal(n, atLeast)})
+	}
+	limited, cancel := context.WithTimeout(ctx, patience*own.apply)
+	defer cancel()
+	took, memory, err := t.run(limited, "apply", "-auto-approve")
+	if limited.Err() != nil && ctx.Err() == nil {
+		b.results.add(measurement{What: otherApply, Resources: n, Value: patience * own.apply.Seconds(), Unit: seconds, More: true})
+		b.results.add(measurement{What: "Terraform or OpenTofu: apply, as a multiple of Hykube's", Resources: n, Value: patience, Unit: times, More: true, AtLeast: 5})
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	report(fmt.Sprintf("  %s apply, the same resources and provider", name), "%s, %.2f times the command", ms(took), took.Seconds()/whole.Seconds())
-	if err := t.write(n, changesHub, "renamed"); err != nil {
+	b.results.took(otherApply, n, took)
+	ratio("apply", took.Seconds(), own.apply.Seconds(), 5)
+	ratio("memory of the apply", float64(memory), float64(own.memory), 2)
+	if err := t.write(n, "renamed"); err != nil {
 		return err
 	}
-	for _, flag := range []string{"-refresh=true", "-refresh=false"} {
-		if took, err = t.run(ctx, "plan", flag); err != nil {
+	for _, plan := range []struct{ flag, what string }{{"-refresh=true", otherPlan}, {"-refresh=false", otherPlan + ", without a refresh"}} {
+		if took, _, err = t.run(ctx, "plan", plan.flag); err != nil {
 			return err
 		}
-		report(fmt.Sprintf("  %s plan %s of one changed resource", name, flag), "%s, %.1f times the plan", ms(took), took.Seconds()/one.Seconds())
+		b.results.took(plan.what, n, took)
+		b.results.add(measurement{What: plan.what + ", as a multiple of Hykube's", Resources: n, Value: took.Seconds() / own.plan.Seconds(), Unit: times})
 	}
+	if took, _, err = t.run(ctx, "destroy", "-auto-approve"); err != nil {
+		return err
+	}
+	b.results.took("Terraform or OpenTofu: destroy of all", n, took)
+	ratio("destroy", took.Seconds(), own.destroy.Seconds(), 0)
 	return nil
 }
