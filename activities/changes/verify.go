@@ -83,7 +83,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 			if err != nil {
 				return Verification{}, err
 			}
-			found.Rights = slices.Concat(found.Rights, rights, v.sharing[c.Index])
+			found.Rights = append(append(found.Rights, rights...), v.sharing[c.Index]...)
 		default:
 			found.Needing++
 		}
