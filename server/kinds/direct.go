@@ -2,37 +2,85 @@ package kinds
 
 import (
 	"context"
+	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/storage"
+	storeerr "k8s.io/apiserver/pkg/storage/errors"
 
 	"github.com/hykube/hykube/server/direct"
 )
 
-// UpdateStatus changes the status of an object as the server itself, by the rules of the subresource "status". change
-// returns direct.ErrUnchanged to write nothing. It may be called again after a conflict.
-func (k *Kinds) UpdateStatus(ctx context.Context, kind Kind, namespace, name string, change func(*unstructured.Unstructured) error) error {
-	return k.update(ctx, kind, namespace, name, statusSubresource, change)
-}
+// This file has the writes of the server itself, which are no requests.
 
-// UpdateObject changes an object, except its status, as the server itself. See UpdateStatus.
+// UpdateObject changes an object, except its status, by the rules of its kind. change returns direct.ErrUnchanged to
+// write nothing. It may be called again after a conflict.
 func (k *Kinds) UpdateObject(ctx context.Context, kind Kind, namespace, name string, change func(*unstructured.Unstructured) error) error {
-	return k.update(ctx, kind, namespace, name, "", change)
-}
-
-func (k *Kinds) update(ctx context.Context, kind Kind, namespace, name, subresource string, change func(*unstructured.Unstructured) error) error {
-	_, use, done, err := k.acquire(&request.RequestInfo{
-		IsResourceRequest: true, Verb: "update", APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
-		Subresource: subresource, Namespace: namespace, Name: name,
-	})
+	use, done, err := k.acquireUpdate(kind, namespace, name)
 	if err != nil {
 		return err
 	}
 	defer done()
 	s := direct.Storage{Updater: use.object, Scope: use.objectScope, Admission: k.config.Admission}
-	if subresource == statusSubresource {
-		s.Updater, s.Scope = use.status, use.statusScope
-	}
 	return s.Update(withParsedSpec(ctx), namespace, name, func(obj runtime.Object) error { return change(obj.(*unstructured.Unstructured)) })
+}
+
+// UpdateStored changes the status or the finalizers of an object in the storage. An apply does that twice for each
+// resource, so it omits what requests need: admission, validation, and the owners of fields. Only the server writes a
+// status, so managedFields does not list it. change must not change other fields, and must not remove the last finalizer.
+// It replaces values instead of changing them in place. It may be called again after a conflict. An object that stays the
+// same is not written; change may also return direct.ErrUnchanged.
+func (k *Kinds) UpdateStored(ctx context.Context, kind Kind, namespace, name string, change func(*unstructured.Unstructured) error) error {
+	use, done, err := k.acquireUpdate(kind, namespace, name)
+	if err != nil {
+		return err
+	}
+	defer done()
+	store := use.object.Store
+	key, err := store.KeyFunc(request.WithNamespace(ctx, namespace), name)
+	if err != nil {
+		return err
+	}
+	var refused error
+	var written *unstructured.Unstructured
+	err = store.Storage.Storage.GuaranteedUpdate(ctx, key, store.NewFunc(), false, nil, func(old runtime.Object, _ storage.ResponseMeta) (runtime.Object, *uint64, error) {
+		written = shallowCopy(old.(*unstructured.Unstructured))
+		refused = change(written)
+		return written, nil, refused
+	}, nil)
+	switch {
+	case refused == direct.ErrUnchanged: //nolint:errorlint // change returns it as it is
+		return nil
+	case refused != nil:
+		return refused
+	case err != nil:
+		return storeerr.InterpretUpdateError(err, kind.GVR.GroupResource(), name)
+	}
+	k.config.Changed()
+	k.noteOutdated(written)
+	return nil
+}
+
+// shallowCopy copies an object, but not its values except the metadata.
+func shallowCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: maps.Clone(u.Object)}
+	if metadata, ok := u.Object["metadata"].(map[string]any); ok {
+		out.Object["metadata"] = maps.Clone(metadata)
+	}
+	return out
+}
+
+// acquireUpdate returns the handlers of a kind for an update. The caller must call done after it.
+func (k *Kinds) acquireUpdate(kind Kind, namespace, name string) (use *serving, done func(), err error) {
+	_, use, done, err = k.acquire(&request.RequestInfo{
+		IsResourceRequest: true, Verb: "update", APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
+		Namespace: namespace, Name: name,
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("write %s %q: %w", kind.GVK.Kind, name, err)
+	}
+	return use, done, nil
 }

@@ -6,17 +6,14 @@ package loopback
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/store"
@@ -81,26 +78,10 @@ func (o *Objects) Plural(ref v1alpha1.ObjectReference) (string, error) {
 
 // UpdateStatus implements store.Objects.
 func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
-	return o.write(ctx, o.Kinds.UpdateStatus, ref, "status", func(obj *unstructured.Unstructured) error {
-		status, err := asStored(change(obj.DeepCopy()))
-		if err != nil {
-			return err
-		}
-		if equality.Semantic.DeepEqual(obj.Object["status"], any(status)) {
-			return direct.ErrUnchanged
-		}
-		obj.Object["status"] = status
+	return o.write(ctx, o.Kinds.UpdateStored, ref, "status", func(obj *unstructured.Unstructured) error {
+		obj.Object["status"] = change(obj)
 		return nil
 	})
-}
-
-// asStored returns a status with the types of a stored object.
-func asStored(status map[string]any) (stored map[string]any, err error) {
-	data, err := json.Marshal(status)
-	if err != nil {
-		return nil, err
-	}
-	return stored, utiljson.Unmarshal(data, &stored)
 }
 
 // update is the type of the methods of Kinds that change an object.
@@ -130,14 +111,14 @@ func (o *Objects) write(ctx context.Context, update update, ref v1alpha1.ObjectR
 // Hold implements store.Objects. The object must still have the generation that was read.
 func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) error {
 	ref := v1alpha1.ObjectReference{APIVersion: read.GetAPIVersion(), Kind: read.GetKind(), Namespace: read.GetNamespace(), Name: read.GetName(), UID: read.GetUID()}
-	return o.write(ctx, o.Kinds.UpdateObject, ref, "finalizers", func(obj *unstructured.Unstructured) error {
+	return o.write(ctx, o.Kinds.UpdateStored, ref, "finalizers", func(obj *unstructured.Unstructured) error {
 		if obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
 			return store.ErrGone
 		}
 		if slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
 			return direct.ErrUnchanged
 		}
-		obj.SetFinalizers(append(obj.GetFinalizers(), v1alpha1.FinalizerState))
+		obj.SetFinalizers(append(slices.Clip(obj.GetFinalizers()), v1alpha1.FinalizerState))
 		return nil
 	})
 }
