@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/value"
 
@@ -164,7 +165,8 @@ func (o *Objects) decode(ctx context.Context, gr kschema.GroupResource, key stri
 		return nil, fmt.Errorf("decrypt object %q: %w", key, err)
 	}
 	obj := &unstructured.Unstructured{}
-	if err := obj.UnmarshalJSON(data); err != nil {
+	// UnmarshalJSON would parse the object twice, to find its kind first.
+	if err := utiljson.Unmarshal(data, &obj.Object); err != nil {
 		return nil, fmt.Errorf("decode object %q: %w", key, err)
 	}
 	if err := (storage.APIObjectVersioner{}).UpdateObject(obj, uint64(revision)); err != nil {
