@@ -8,8 +8,10 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
@@ -143,6 +145,47 @@ func TestALostRightStopsTheApply(t *testing.T) {
 			if got := tn.cloud.log[len(tn.cloud.log)-1]; got != "update a" {
 				t.Errorf("%s, phase %d: with the right the next plan made %q", test.lost, phase, got)
 			}
+		}
+	}
+}
+
+// TestAStepIsCheckedAfterItsWait changes rights and objects while a step waits for its provider.
+func TestAStepIsCheckedAfterItsWait(t *testing.T) {
+	for reason, test := range map[string]struct {
+		destroy bool
+		change  func(*crashScenario)
+		want    string
+	}{
+		"the requester loses the right to update": {false, func(tn *crashScenario) { tn.Forbidden["ann!update:team/test-things/*"] = true }, "has no right to update test-things"},
+		"the requester loses the right to use":    {false, func(tn *crashScenario) { tn.Forbidden["ann!team/providerconfigs/default"] = true }, `has no right to use the ProviderConfig "default"`},
+		"the requester loses the right to delete": {true, func(tn *crashScenario) { tn.Forbidden["ann!delete:team/test-things/*"] = true }, "has no right to delete test-things"},
+		"the object is edited":                    {false, func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "3"}, nil) }, "the object was deleted or changed after the plan was made"},
+		"the object to destroy is protected":      {true, func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": true}) }, "the object was changed after the plan was made"},
+		"the deletion is taken back":              {true, func(tn *crashScenario) { tn.Stored["team:test-thing/a"].SetDeletionTimestamp(nil) }, "the deletion of the object was taken back"},
+	} {
+		tn := newCrashScenario(t)
+		tn.Config(nil)
+		things("a")(tn)
+		tn.apply()
+		if tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil); test.destroy {
+			tn.delete("test-thing/a")
+		}
+		run := tn.newRun()
+		tn.until(run, stepping)
+		calls := slices.Clone(tn.cloud.log)
+		tn.provides = func(provider.Configuration) tfprotov6.ProviderServer {
+			if test.change != nil {
+				test.change(tn)
+				test.change = nil
+			}
+			return tn.cloud
+		}
+		tn.resume(run)
+		if c := tn.changeOf(run, 0); c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, test.want) {
+			t.Errorf("%s: %s: %s", reason, c.State, c.Message)
+		}
+		if diff := cmp.Diff(calls, slices.Clone(tn.cloud.log)); diff != "" {
+			t.Errorf("%s: the provider was called:\n%s", reason, diff)
 		}
 	}
 }

@@ -167,10 +167,11 @@ func (s *stepRun) lease(ctx context.Context, rec *ledger.Instance) (*scope.Lease
 	if err != nil {
 		return nil, s.retryable(err, true)
 	}
-	if s.Destroy && c.Action == v1alpha1.ActionReplace {
-		return l, nil
+	err = s.checkAfterWait(ctx, rec)
+	if err == nil && !(s.Destroy && c.Action == v1alpha1.ActionReplace) {
+		err = s.checkSession(ctx, l.Session)
 	}
-	if err := s.checkSession(ctx, l.Session); err != nil {
+	if err != nil {
 		l.Release()
 		return nil, err
 	}

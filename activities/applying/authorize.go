@@ -9,6 +9,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -129,4 +130,24 @@ var errStepsUnderWay = errors.New("steps of the plan are still running; the plan
 // checks the rights at each step. rec is the instance that the change replaces; nil if there is none.
 func (s *stepRun) checkRights(ctx context.Context, rec *ledger.Instance) error {
 	return changes.ActorsOf(s.Sources, s.Plan).Check(ctx, s.Change, rec)
+}
+
+// checkAfterWait checks the rights and the object of the step again. A step may wait for the limits of its ProviderConfig,
+// or for a provider process, for long, and both may have changed meanwhile. A step that creates or updates need not read
+// the object, because Hold finds a change of it.
+func (s *stepRun) checkAfterWait(ctx context.Context, rec *ledger.Instance) error {
+	if err := s.checkRights(ctx, rec); err != nil || s.oldKey() != "" {
+		return err
+	}
+	if s.resource.Mode == v1alpha1.ModeManaged && !s.Destroy {
+		return nil
+	}
+	obj, err := s.Objects.Get(ctx, s.Change.Object)
+	switch {
+	case errors.Is(err, store.ErrGone):
+		return changes.Stale("the object was deleted after the plan was made")
+	case err != nil:
+		return err
+	}
+	return s.CheckObject(obj.GetDeletionTimestamp() != nil, obj.GetGeneration())
 }

@@ -1,6 +1,7 @@
 package applying
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 		return s.retryable(err, true)
 	}
 	defer configured.Release()
-	if err := s.checkSession(ctx, configured); err != nil {
+	if err := cmp.Or(s.checkAfterWait(ctx, nil), s.checkSession(ctx, configured)); err != nil {
 		return err
 	}
 	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer, Audit: s.scope.Recorder(r, configured.ConfigName())}

@@ -1,6 +1,7 @@
 package applying
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -31,7 +32,7 @@ func (s *stepRun) readData(ctx context.Context) error {
 		return s.retryable(err, true)
 	}
 	defer configured.Release()
-	if err := s.checkSession(ctx, configured); err != nil {
+	if err := cmp.Or(s.checkAfterWait(ctx, nil), s.checkSession(ctx, configured)); err != nil {
 		return err
 	}
 	source, err := s.scope.DataSource(ctx, configured, r)

@@ -1,6 +1,7 @@
 package applying
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -164,7 +165,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		return s.retryable(err, true)
 	}
 	defer l.Release()
-	if err := s.checkReconfigured(ctx, l, &old.State); err != nil {
+	if err := cmp.Or(s.checkAfterWait(ctx, rec), s.checkReconfigured(ctx, l, &old.State)); err != nil {
 		return err
 	}
 	from := &old.State

@@ -41,19 +41,31 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 	default:
 		state = rec.Digest()
 	}
+	if err := s.CheckObject(r.Deleting, r.Ref.Generation); err != nil {
+		return err
+	}
 	switch {
-	// Report a deletion before the generation, which a deletion increments.
-	case !r.Deleting && c.Preconditions.Deleting:
-		return Stale("the deletion of the object was taken back after the plan was made")
-	case r.Deleting != c.Preconditions.Deleting:
-		return Stale("the object was marked for deletion after the plan was made")
-	case r.Ref.Generation != c.Object.Generation:
-		return Stale("the object was changed after the plan was made (generation %d, planned %d)", r.Ref.Generation, c.Object.Generation)
 	// Another plan may have recorded the state that this plan read.
 	case state != c.Preconditions.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Preconditions.From != nil):
 		return Stale("the recorded state changed after the plan was made")
 	case r.Entry.Package.Version != c.ProviderVersion:
 		return Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
+	}
+	return nil
+}
+
+// CheckObject returns a *StaleError if the object of the change was changed, or marked for deletion, after the plan was
+// made. deleting and generation are those of the object now.
+func (s Step) CheckObject(deleting bool, generation int64) error {
+	c := s.Change
+	switch {
+	// Report a deletion before the generation, which a deletion increments.
+	case !deleting && c.Preconditions.Deleting:
+		return Stale("the deletion of the object was taken back after the plan was made")
+	case deleting != c.Preconditions.Deleting:
+		return Stale("the object was marked for deletion after the plan was made")
+	case generation != c.Object.Generation:
+		return Stale("the object was changed after the plan was made (generation %d, planned %d)", generation, c.Object.Generation)
 	}
 	return nil
 }

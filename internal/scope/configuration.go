@@ -31,24 +31,23 @@ func (s *Scope) Acquire(ctx context.Context, r *resource.Resource, as session.Li
 func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1alpha1.ProviderConfig, as session.LimitMode) (*session.Session, error) {
 	l := &session.Session{Config: cfg}
 	var limits *v1alpha1.Limits
-	if cfg != nil {
+	switch {
+	case cfg != nil:
 		limits = cfg.Spec.Limits
-		if err := s.mayUse(ctx, r.Ref.Namespace, cfg.Name); err != nil {
-			return nil, configurationError(r.Entry, cfg, err)
-		}
-	} else if r.Entry.TakesConfiguration() {
+	case r.Entry.TakesConfiguration():
 		return nil, s.unconfigured(ctx, r)
 	}
-	conf, err := s.Configuration(ctx, r.Entry, cfg)
-	if err != nil {
-		return nil, configurationError(r.Entry, cfg, err)
-	}
-	conf.Namespace = r.Ref.Namespace
-	l.Known, l.Digest = conf.Config.IsWhollyKnown(), conf.Digest
+	// Wait first: the right to use the ProviderConfig, and the Secrets that it refers to, may change meanwhile.
 	done, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, takesBatches(r), as)
 	if err != nil {
 		return nil, err
 	}
+	conf, err := s.usable(ctx, r, cfg)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	l.Known, l.Digest = conf.Config.IsWhollyKnown(), conf.Digest
 	var back func()
 	if l.ProviderServer, back, err = s.Sessions.Start(ctx, r.Entry, conf, s.plan); err != nil {
 		done()
@@ -59,6 +58,21 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		done()
 	}
 	return l, nil
+}
+
+// usable returns the configuration of a resource's provider, if the users may use the ProviderConfig. cfg may be nil.
+func (s *Scope) usable(ctx context.Context, r *resource.Resource, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
+	if cfg != nil {
+		if err := s.mayUse(ctx, r.Ref.Namespace, cfg.Name); err != nil {
+			return provider.Configuration{}, configurationError(r.Entry, cfg, err)
+		}
+	}
+	conf, err := s.Configuration(ctx, r.Entry, cfg)
+	if err != nil {
+		return provider.Configuration{}, configurationError(r.Entry, cfg, err)
+	}
+	conf.Namespace = r.Ref.Namespace
+	return conf, nil
 }
 
 // takesBatches reports whether the provider takes many calls for resources of the type at once.
