@@ -12,6 +12,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 // table prints an object for kubectl get: its readiness, its ID at the provider, and the reason.
@@ -43,7 +44,11 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 		if t.identified() {
 			row = append(row, identity(status))
 		}
-		return append(row, age, text(ready["message"])), nil
+		row = append(row, age, text(ready["message"]))
+		for i, cell := range row {
+			row[i] = diff.Clean(cell.(string), true) // kubectl prints most control characters as they are
+		}
+		return row, nil
 	})
 	out.Rows = rows
 	return out, err

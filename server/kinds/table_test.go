@@ -33,3 +33,18 @@ func TestTableOfAnEditedObject(t *testing.T) {
 		}
 	}
 }
+
+// TestTablesEscapeControlCharacters has an ID and a message of a provider that would move the cursor of a terminal.
+func TestTablesEscapeControlCharacters(t *testing.T) {
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "generation": int64(1)}, "status": map[string]any{
+		"observedGeneration": int64(1), "attributes": map[string]any{"id": "a\u009b2Jb"},
+		"conditions": []any{map[string]any{"type": "Ready", "status": "False", "reason": v1alpha1.ReasonApplyFailed, "message": "x\u202ey\x1b[2Jz"}},
+	}}}
+	rows, err := table{mode: v1alpha1.ModeManaged}.ConvertToTable(t.Context(), u, &metav1.TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cells := rows.Rows[0].Cells; cells[3] != `a\u009b2Jb` || cells[5] != `x\u202ey\x1b[2Jz` {
+		t.Errorf("cells %q", cells)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 // tableConvertor creates the table for `kubectl get`. cells returns the cells of an object for the columns.
@@ -28,7 +29,7 @@ func (t tableConvertor) ConvertToTable(_ context.Context, obj, options runtime.O
 		table.ColumnDefinitions = t.columns
 	}
 	row := func(o runtime.Object) error {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: t.cells(o), Object: runtime.RawExtension{Object: o}})
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: printable(t.cells(o)), Object: runtime.RawExtension{Object: o}})
 		return nil
 	}
 	if !meta.IsListType(obj) {
@@ -41,6 +42,16 @@ func (t tableConvertor) ConvertToTable(_ context.Context, obj, options runtime.O
 		table.ResourceVersion, table.Continue, table.RemainingItemCount = list.GetResourceVersion(), list.GetContinue(), list.GetRemainingItemCount()
 	}
 	return table, meta.EachListItem(obj, row)
+}
+
+// printable escapes control characters in the cells of a row, because kubectl prints most of them as they are.
+func printable(cells []any) []any {
+	for i, c := range cells {
+		if text, ok := c.(string); ok {
+			cells[i] = diff.Clean(text, true)
+		}
+	}
+	return cells
 }
 
 func column(name, kind, description string, priority int32) metav1.TableColumnDefinition {
@@ -184,7 +195,7 @@ func changesTable(list *v1alpha1.PlanChangeList) *metav1.Table {
 		},
 	}
 	for _, c := range list.Items {
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{int64(c.Index), changeText(c), instanceText(c), string(c.State), c.Message}})
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: printable([]any{int64(c.Index), changeText(c), instanceText(c), string(c.State), c.Message})})
 	}
 	return table
 }
@@ -243,7 +254,7 @@ func (queryTable) ConvertToTable(_ context.Context, obj, _ runtime.Object) (*met
 		if by == "" && r.Identity != nil {
 			by = string(r.Identity.Raw)
 		}
-		table.Rows = append(table.Rows, metav1.TableRow{Cells: []any{r.DisplayName, by, r.ManagedBy}})
+		table.Rows = append(table.Rows, metav1.TableRow{Cells: printable([]any{r.DisplayName, by, r.ManagedBy})})
 	}
 	return table, nil
 }

@@ -61,7 +61,7 @@ func TestTablesOfWhatIsDeleted(t *testing.T) {
 func TestQueryTable(t *testing.T) {
 	table, err := queryTable{}.ConvertToTable(t.Context(), &v1alpha1.Query{Status: v1alpha1.QueryStatus{Results: []v1alpha1.QueryResult{
 		{DisplayName: "one", Identity: &runtime.RawExtension{Raw: []byte(`{"id":"1"}`)}, ManagedBy: "sim_network.main"},
-		{DisplayName: "two", ID: "2"},
+		{DisplayName: "two\u009b2J", ID: "2"},
 	}}}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestQueryTable(t *testing.T) {
 	for _, r := range table.Rows {
 		got = append(got, r.Cells)
 	}
-	if diff := cmp.Diff([][]any{{"one", `{"id":"1"}`, "sim_network.main"}, {"two", "2", ""}}, got); diff != "" {
+	if diff := cmp.Diff([][]any{{"one", `{"id":"1"}`, "sim_network.main"}, {`two\u009b2J`, "2", ""}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
