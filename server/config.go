@@ -262,14 +262,15 @@ func (c *completedConfig) authorize(ctx context.Context) (err error) {
 	authCtx, endAuth := context.WithCancel(context.WithoutCancel(ctx))
 	c.endAuth = endAuth
 	g.Authentication.APIAudiences = []string{access.Audience}
-	g.Authentication.Authenticator, err = access.NewAuthenticator(authCtx, access.AuthenticationConfig{
+	authenticator, narrow, err := access.NewAuthenticator(authCtx, access.AuthenticationConfig{
 		ClientCA: g.SecureServing.ClientCA, TokenFile: c.TokenAuthFile, ConfigFile: c.AuthenticationFile,
 		Metrics: legacyregistry.Registerer(), Logger: c.Logger,
 	})
 	if err != nil {
 		return err
 	}
-	authorizer, rules := access.NewAuthorizer(c.informers)
+	g.Authentication.Authenticator = authenticator
+	authorizer, rules := access.NewAuthorizer(c.informers, narrow)
 	g.Authorization.Authorizer, g.RuleResolver = speculation.Authorizer{Authorizer: authorizer}, rules
 	return nil
 }

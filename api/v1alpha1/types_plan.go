@@ -227,6 +227,10 @@ type Identity struct {
 	// +optional
 	// +listType=atomic
 	Groups []string `json:"groups,omitempty"`
+	// True if the token file of the server named the user. Such a user has no rights any more once the file does not name
+	// the user, and has no rights of a group once the file does not give the group.
+	// +optional
+	TokenFile bool `json:"tokenFile,omitempty"`
 }
 
 // PlanSummary counts changes by kind.

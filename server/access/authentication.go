@@ -44,15 +44,21 @@ type AuthenticationConfig struct {
 	Logger *slog.Logger
 }
 
-// NewAuthenticator returns the authenticator for all requests. Until ctx ends, it watches the token file and may fetch
-// the keys of token issuers.
-func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authenticator.Request, error) {
+// Narrow returns a user whom the token file named, with the groups that the file still gives to the user. It returns false
+// if the file no longer names the user.
+type Narrow func(user.Info) (user.Info, bool)
+
+// NewAuthenticator returns the authenticator for all requests, and the Narrow of its token file. Until ctx ends, it
+// watches the token file and may fetch the keys of token issuers.
+func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authenticator.Request, Narrow, error) {
+	narrow := func(user.Info) (user.Info, bool) { return nil, false }
 	kc := kubeauthenticator.Config{APIAudiences: authenticator.Audiences{Audience}, APIServerID: "hykube"}
 	if cfg.TokenFile != "" {
 		known, err := openTokens(ctx, cfg.TokenFile, cfg.Metrics, cfg.Logger)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		narrow = known.narrow
 		// Kubernetes reads its own token file only once. The field for bootstrap tokens accepts any token
 		// authenticator.
 		kc.BootstrapToken, kc.BootstrapTokenAuthenticator = true, known
@@ -60,18 +66,18 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 	if cfg.ConfigFile != "" {
 		var err error
 		if kc.AuthenticationConfig, err = readAuthenticationConfig(cfg.ConfigFile); err != nil {
-			return nil, fmt.Errorf("read authentication configuration %q: %w", cfg.ConfigFile, err)
+			return nil, nil, fmt.Errorf("read authentication configuration %q: %w", cfg.ConfigFile, err)
 		}
 	}
 	tokens, _, _, _, err := kc.New(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("set up authentication: %w", err)
+		return nil, nil, fmt.Errorf("set up authentication: %w", err)
 	}
 	certificates := group.NewAuthenticatedGroupAdder(x509.NewDynamic(cfg.ClientCA.VerifyOptions, x509.CommonNameUserConversion))
 	if tokens == nil {
-		return certificates, nil
+		return certificates, narrow, nil
 	}
-	return union.New(certificates, withoutSystemNames{tokens}), nil
+	return union.New(certificates, withoutSystemNames{tokens}), narrow, nil
 }
 
 // systemPrefixes are the prefixes of the user and group names that Kubernetes and Hykube reserve, such as system:masters

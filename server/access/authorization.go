@@ -1,17 +1,22 @@
 package access
 
 import (
+	"context"
+
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/authorization/union"
 	"k8s.io/client-go/informers"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
+
+	"github.com/hykube/hykube/server/rights"
 )
 
 // NewAuthorizer returns Kubernetes' RBAC authorizer with the roles in the informers. The group system:masters has all
-// rights, even before any role exists.
-func NewAuthorizer(factory informers.SharedInformerFactory) (authorizer.Authorizer, authorizer.RuleResolver) {
+// rights, even before any role exists. narrow applies to users whom the token file named, because a plan keeps the groups
+// of its users for weeks.
+func NewAuthorizer(factory informers.SharedInformerFactory, narrow Narrow) (authorizer.Authorizer, authorizer.RuleResolver) {
 	roles := factory.Rbac().V1()
 	rbacAuthorizer := rbac.New(
 		&rbac.RoleGetter{Lister: roles.Roles().Lister()},
@@ -19,5 +24,33 @@ func NewAuthorizer(factory informers.SharedInformerFactory) (authorizer.Authoriz
 		&rbac.ClusterRoleGetter{Lister: roles.ClusterRoles().Lister()},
 		&rbac.ClusterRoleBindingLister{Lister: roles.ClusterRoleBindings().Lister()},
 	)
-	return union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup), rbacAuthorizer), rbacAuthorizer
+	all := union.New(authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup), rbacAuthorizer)
+	return narrowing{all, narrow}, rbacAuthorizer
 }
+
+// narrowing is an authorizer of users, of whom it narrows those that the token file named.
+type narrowing struct {
+	authorizer.Authorizer
+	narrow Narrow
+}
+
+// Authorize implements authorizer.Authorizer.
+func (a narrowing) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+	if !rights.IsNamedByTokenFile(attributes.GetUser()) {
+		return a.Authorizer.Authorize(ctx, attributes)
+	}
+	who, ok := a.narrow(attributes.GetUser())
+	if !ok {
+		return authorizer.DecisionDeny, "the token file does not name the user any more", nil
+	}
+	return a.Authorizer.Authorize(ctx, narrowed{attributes, who})
+}
+
+// narrowed is a request of a narrowed user.
+type narrowed struct {
+	authorizer.Attributes
+	who user.Info
+}
+
+// GetUser implements authorizer.Attributes.
+func (n narrowed) GetUser() user.Info { return n.who }

@@ -34,7 +34,7 @@ func TestSystemNamesComeFromCertificates(t *testing.T) {
 	}, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	auth, err := access.NewAuthenticator(t.Context(), access.AuthenticationConfig{ClientCA: ca, TokenFile: path, Logger: slog.New(slog.DiscardHandler)})
+	auth, _, err := access.NewAuthenticator(t.Context(), access.AuthenticationConfig{ClientCA: ca, TokenFile: path, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,18 +2,25 @@ package access
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/hykube/hykube/server/rights"
 )
 
 const (
@@ -28,11 +35,52 @@ const (
 // invalid, the previous tokens stay valid.
 type tokens struct {
 	path    string
-	current atomic.Pointer[tokenfile.TokenAuthenticator]
+	current atomic.Pointer[tokenUsers]
 	// seen is the version of the file that was last read, valid or not.
 	seen   fileVersion
 	broken prometheus.Gauge
 	logger *slog.Logger
+}
+
+// tokenUsers is the content of a valid token file.
+type tokenUsers struct {
+	*tokenfile.TokenAuthenticator
+	// groups has the groups of each user, of all tokens of the user together.
+	groups map[string]sets.Set[string]
+}
+
+// readTokens reads a token file. Kubernetes' authenticator does not tell which users it has, so the file is read twice.
+func readTokens(path string) (*tokenUsers, error) {
+	authenticator, err := tokenfile.NewCSV(path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	reader := csv.NewReader(file)
+	reader.FieldsPerRecord = -1
+	lines, err := reader.ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	users := &tokenUsers{authenticator, map[string]sets.Set[string]{}}
+	for _, fields := range lines {
+		if len(fields) < 3 || fields[0] == "" { // as Kubernetes does
+			continue
+		}
+		groups := users.groups[fields[1]]
+		if groups == nil {
+			groups = sets.New(user.AllAuthenticated)
+			users.groups[fields[1]] = groups
+		}
+		if len(fields) >= 4 {
+			groups.Insert(strings.Split(fields[3], ",")...)
+		}
+	}
+	return users, nil
 }
 
 // fileVersion identifies the content of a file by its metadata, without reading it.
@@ -71,7 +119,7 @@ func openTokens(ctx context.Context, path string, metrics prometheus.Registerer,
 		}
 	}
 	t.seen = versionOf(path)
-	first, err := tokenfile.NewCSV(path)
+	first, err := readTokens(path)
 	if err != nil {
 		return nil, fmt.Errorf("read token file: %w", err)
 	}
@@ -94,7 +142,25 @@ func openTokens(ctx context.Context, path string, metrics prometheus.Registerer,
 
 // AuthenticateToken implements authenticator.Token.
 func (t *tokens) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	return t.current.Load().AuthenticateToken(ctx, token)
+	response, ok, err := t.current.Load().AuthenticateToken(ctx, token)
+	if !ok || err != nil {
+		return response, ok, err
+	}
+	who := response.User
+	named := *response
+	named.User = &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: who.GetGroups(), Extra: rights.NamedByTokenFile()}
+	return &named, true, nil
+}
+
+// narrow returns a user that the token file named, with the groups that it still gives. It returns false if the file no
+// longer names the user.
+func (t *tokens) narrow(who user.Info) (user.Info, bool) {
+	groups, ok := t.current.Load().groups[who.GetName()]
+	if !ok {
+		return nil, false
+	}
+	kept := slices.DeleteFunc(slices.Clone(who.GetGroups()), func(name string) bool { return !groups.Has(name) })
+	return &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: kept, Extra: who.GetExtra()}, true
 }
 
 func (t *tokens) follow(ctx context.Context, watcher *fsnotify.Watcher, watching bool) {
@@ -128,7 +194,7 @@ func (t *tokens) reload() {
 		return
 	}
 	t.seen = now
-	next, err := tokenfile.NewCSV(t.path)
+	next, err := readTokens(t.path)
 	if err != nil {
 		t.broken.Set(1)
 		t.logger.Error("the token file cannot be read: the tokens that were read before stay valid", "file", t.path, "error", err)

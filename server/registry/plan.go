@@ -19,6 +19,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/server/rights"
 )
 
 // maxTargets is the maximum length of each list in a plan's spec; a larger set needs a selector.
@@ -165,7 +166,7 @@ func requester(ctx context.Context) *v1alpha1.Identity {
 	if !ok {
 		return nil
 	}
-	return &v1alpha1.Identity{Username: user.GetName(), Groups: user.GetGroups()}
+	return new(rights.IdentityOf(user))
 }
 
 // setPlanDefaults sets the defaults of a plan.

@@ -515,6 +515,13 @@ func schema_hykube_hykube_api_v1alpha1_Identity(ref common.ReferenceCallback) co
 							},
 						},
 					},
+					"tokenFile": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the token file of the server named the user. Such a user has no rights any more once the file does not name the user, and has no rights of a group once the file does not give the group.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"username"},
 			},

@@ -20,7 +20,7 @@ type Access struct{ Authorizer authorizer.Authorizer }
 func (a Access) May(ctx context.Context, who v1alpha1.Identity, right store.Right) (bool, error) {
 	resource, subresource, _ := strings.Cut(right.Resource, "/")
 	decision, _, err := a.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: &user.DefaultInfo{Name: who.Username, Groups: who.Groups}, Verb: right.Verb, Namespace: right.Namespace,
+		User: infoOf(who), Verb: right.Verb, Namespace: right.Namespace,
 		APIGroup: right.Group, APIVersion: "*", Resource: resource, Subresource: subresource, Name: right.Name, ResourceRequest: true,
 	})
 	if decision == authorizer.DecisionAllow {
@@ -34,5 +34,29 @@ func (a Access) May(ctx context.Context, who v1alpha1.Identity, right store.Righ
 
 // Asker returns an Asker for the user of a request.
 func (a Access) Asker(who user.Info) *store.Asker {
-	return &store.Asker{Access: a, Who: v1alpha1.Identity{Username: who.GetName(), Groups: who.GetGroups()}}
+	return &store.Asker{Access: a, Who: IdentityOf(who)}
+}
+
+// IdentityOf returns the user of a request as plans record it.
+func IdentityOf(who user.Info) v1alpha1.Identity {
+	return v1alpha1.Identity{Username: who.GetName(), Groups: who.GetGroups(), TokenFile: IsNamedByTokenFile(who)}
+}
+
+func infoOf(who v1alpha1.Identity) user.Info {
+	info := &user.DefaultInfo{Name: who.Username, Groups: who.Groups}
+	if who.TokenFile {
+		info.Extra = NamedByTokenFile()
+	}
+	return info
+}
+
+// tokenFileKey marks the users that the token file names, in their extra attributes.
+const tokenFileKey = "hykube.io/token-file"
+
+// NamedByTokenFile returns the extra attributes of a user that the token file names.
+func NamedByTokenFile() map[string][]string { return map[string][]string{tokenFileKey: {"true"}} }
+
+// IsNamedByTokenFile reports whether the token file named a user.
+func IsNamedByTokenFile(who user.Info) bool {
+	return who != nil && len(who.GetExtra()[tokenFileKey]) > 0
 }
