@@ -53,12 +53,14 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 	if why := work.NotApproved(po); why != "" {
 		return refused(p, why)
 	}
-	tracker := graph.NewTracker(len(work.Steps), func(i int) []int { return work.Steps[i].DependsOn })
-	return changes.Each(ctx, tracker, a.width(work), func(ctx context.Context, i int) (bool, error) {
+	// The lane runs for long, and keeps no change with its values in memory.
+	steps, width := work.Steps, a.width(work)
+	tracker := graph.NewTracker(len(steps), func(i int) []int { return steps[i].DependsOn })
+	return changes.Each(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
 		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
 			return false, err
 		}
-		in := workflows.StepInput{Plan: p, Change: work.Steps[i].Change, Destroy: work.Steps[i].Destroy}
+		in := workflows.StepInput{Plan: p, Change: steps[i].Change, Destroy: steps[i].Destroy}
 		pause := time.Second
 		for attempt := 1; ; attempt++ {
 			result, err := a.step(ctx, po, in, attempt)
