@@ -50,6 +50,34 @@ func TestAPlanFollowsValues(t *testing.T) {
 			before: func(g *scenario) { g.put("test-plant/b", refers("b", "${test_plant.a.etag}"), nil) },
 			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
 		},
+		"an unknown value that turns out to be the same": {
+			before: func(g *scenario) {
+				g.put("test-plant/b", refers("b", `${test_plant.a.etag == null ? "0" : "1"}`), nil)
+				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+				g.put("test-plant/d", refers("d", "${test_plant.b.etag}"), nil)
+				g.put("test-plant/e", refers("e", "${length(jsonencode(test_plant.b))}"), nil)
+				g.put("test-plant/f", refers("f", "${test_plant.b.size}"), m{"ignoreChanges": []any{"size"}})
+				g.put("test-plant/g", refers("g", "${test_plant.b.id}"), nil)
+			},
+			visits: []string{"test_plant.a", "test_plant.b", "test_plant.c", "test_plant.d", "test_plant.e", "test_plant.f"},
+			does:   []string{"test_plant.a", "test_plant.b", "test_plant.c", "test_plant.d", "test_plant.e"},
+		},
+		"an unknown value of a legacy provider that turns out to be the same": {
+			before: func(g *scenario) {
+				g.put("test-weed/b", refers("b", `${test_plant.a.etag == null ? "0" : "1"}`), nil)
+				g.put("test-plant/c", refers("c", "${test_weed.b.size}"), nil)
+			},
+			visits: []string{"test_plant.a", "test_plant.c", "test_weed.b"}, does: []string{"test_plant.a", "test_plant.c", "test_weed.b"},
+		},
+		"an unknown value of a data source that turns out to be the same": {
+			before: func(g *scenario) {
+				g.put("data-test-image/d", m{"of": `${test_plant.a.etag == null ? "0" : "1"}`}, nil)
+				g.put("test-plant/b", refers("b", "${data.test_image.d.text}"), nil)
+				g.put("test-plant/c", refers("c", "${length(jsonencode(data.test_image.d))}"), nil)
+			},
+			visits: []string{"data.test_image.d", "test_plant.a", "test_plant.b", "test_plant.c"},
+			does:   []string{"data.test_image.d", "test_plant.a", "test_plant.b", "test_plant.c"},
+		},
 		"a replacement": {
 			before: func(g *scenario) {
 				g.put("test-plant/b", refers("b", "${test_plant.a.size}"), nil)

@@ -349,6 +349,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		}
 		if !s.Destroy {
 			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
+			rec.Renewed = s.renewed
 		}
 	}
 	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.Entry.Name, s.Plan.UID, nil

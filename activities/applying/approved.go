@@ -113,6 +113,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	if errs := plan.CheckCompatible(r.Schema.Block, promised, p.Value); len(errs) > 0 {
 		return nil, config, changes.Stale("with all values known, the provider's plan differs from the approved one: %v", errors.Join(errs...))
 	}
+	s.renewed = changes.Renewed(c, promised)
 	return p, config, nil
 }
 

@@ -85,6 +85,7 @@ func TestReadData(t *testing.T) {
 				t.Errorf("recorded %+v", rec)
 			}
 			w.Provider.Calls = nil
+			c.Action, c.Planned = v1alpha1.ActionNoOp, planned(t, r, *s.after) // later plans read it while they are made
 			again := w.Put("data-test-image/i", spec, nil)
 			if err := changes.RecordData(t.Context(), w.Sources, "plan-2", c, again, *s.after); err != nil {
 				t.Fatal(err)

@@ -197,6 +197,8 @@ type stepRun struct {
 	after *cty.Value
 	// scope resolves the step's expressions; nil if it has none.
 	scope *scope.Scope
+	// renewed is set by planAgain; see ledger.Instance.
+	renewed []string
 	// warnings are the warnings of all provider calls.
 	warnings diag.Diagnostics
 	// asked is the action of the next provider call, set when the intent is written.

@@ -58,15 +58,21 @@ func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *l
 	if err != nil || state == nil {
 		return err
 	}
+	planned, err := PlannedValue(c, r.Schema.Block)
+	if err != nil {
+		return err
+	}
+	renewed := Renewed(c, planned)
 	for attempt := 1; ; attempt++ {
 		rec, err := src.Ledger.Instance(ctx, c.Object)
 		if err != nil {
 			return err
 		}
-		if rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, *state) && resource.StatusOf(r.Object).Good() {
+		if len(renewed) == 0 && rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, *state) && resource.StatusOf(r.Object).Good() {
 			return nil // most data sources return the same value each time, so skip the write
 		}
 		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, planUID, *state
+		rec.Renewed = renewed
 		err = src.Ledger.Save(ctx, rec)
 		if errors.Is(err, ledger.ErrConflict) && attempt < session.Attempts {
 			continue // another plan read it, too; the last write is the newest

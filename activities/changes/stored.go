@@ -188,6 +188,21 @@ func PlannedValue(c *ledger.Change, block *schema.Block) (cty.Value, error) {
 	return v, nil
 }
 
+// Renewed returns the values of a change that dependants count as changed, although the apply may leave them as they
+// are: the unknown ones, and the whole instance. See ledger.Instance.
+func Renewed(c *ledger.Change, planned cty.Value) []string {
+	if c.Action != v1alpha1.ActionUpdate && c.Action != v1alpha1.ActionRead {
+		return nil // all values of a new instance are new
+	}
+	names := []string{""}
+	for name := range planned.Type().AttributeTypes() {
+		if !planned.GetAttr(name).IsWhollyKnown() {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // Indexes converts indexes of changes to ints.
 func Indexes(in []int32) []int {
 	out := make([]int, len(in))

@@ -66,6 +66,10 @@ type Instance struct {
 	// Unplanned must be set before Save if the provider's result differs from the one that dependants were planned
 	// with.
 	Unplanned bool `json:"-"`
+	// Renewed must be set before Save if dependants were planned with values that the plan could not know. It lists the
+	// attributes; an empty name means the whole instance. They get the version of the plan even if they stay the same,
+	// because the dependants have noted that version.
+	Renewed []string `json:"-"`
 
 	revision int64
 	// read and readSensitive are the stored attributes and sensitive paths.
@@ -224,7 +228,7 @@ func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 	if err != nil {
 		return fmt.Errorf("save state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
 	}
-	i.revision, i.read, i.readSensitive, i.Unplanned = rev, i.Attributes, i.Sensitive, false
+	i.revision, i.read, i.readSensitive, i.Unplanned, i.Renewed = rev, i.Attributes, i.Sensitive, false, nil
 	return nil
 }
 

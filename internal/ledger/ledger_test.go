@@ -405,7 +405,7 @@ func TestVersionTellsDependants(t *testing.T) {
 	}
 }
 
-// TestVersionsOfAttributes wants an attribute to keep its version for as long as it keeps its value.
+// TestVersionsOfAttributes wants an attribute to keep its version for as long as it keeps its value, unless Renewed lists it.
 func TestVersionsOfAttributes(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
 	i, err := l.Instance(ctx, ref("main"))
@@ -415,6 +415,7 @@ func TestVersionsOfAttributes(t *testing.T) {
 	for _, step := range []struct {
 		plan, attributes, sensitive string
 		unplanned                   bool
+		renewed                     []string
 		name, tags, size, all       string
 	}{
 		{plan: "p1", attributes: `{"name":"a","tags":["x"]}`, name: "p1", tags: "p1", size: "p1", all: "p1"},
@@ -426,8 +427,14 @@ func TestVersionsOfAttributes(t *testing.T) {
 		{plan: "p7", attributes: `{"name":"c","tags":["y"]}`, sensitive: `[["name"]]`, unplanned: true, name: "p7~", tags: "p7~", size: "p7~", all: "p7~"},
 		{plan: "p8", name: "p8", tags: "p8", size: "p8", all: "p8"},
 		{plan: "p9", attributes: `{"name":"c"}`, name: "p9", tags: "p9", size: "p9", all: "p9"},
+		{plan: "p10", attributes: `{"name":"c"}`, renewed: []string{""}, name: "p9", tags: "p9", size: "p9", all: "p10"},
+		{plan: "p11", attributes: `{"name":"c"}`, renewed: []string{"", "name"}, name: "p11", tags: "p9", size: "p9", all: "p11"},
+		{plan: "p12", attributes: `{"name":"d"}`, renewed: []string{"", "tags"}, name: "p12", tags: "p12", size: "p9", all: "p12"},
+		{plan: "p13", attributes: `{"name":"d"}`, renewed: []string{"", "name"}, unplanned: true, name: "p13~", tags: "p13~", size: "p13~", all: "p13~"},
+		{plan: "p14", attributes: `{"name":"d"}`, name: "p13~", tags: "p13~", size: "p13~", all: "p13~"},
 	} {
 		i.Plan, i.Attributes, i.Sensitive, i.Unplanned = types.UID(step.plan), []byte(step.attributes), []byte(step.sensitive), step.unplanned
+		i.Renewed = step.renewed
 		if len(i.Sensitive) == 0 {
 			i.Sensitive = nil
 		}

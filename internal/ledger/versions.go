@@ -13,11 +13,11 @@ import (
 // Versions are the versions of a record's attributes, for dependants to detect that a value which they refer to has
 // changed. Save maintains them.
 type Versions struct {
-	// Version changes whenever the attributes or their sensitive paths change; see VersionOf.
+	// Version changes whenever the attributes or their sensitive paths change, or are in Renewed; see VersionOf.
 	Version string `json:"version,omitempty"`
 	// Base is the version of the attributes that Since lacks; empty means Version.
 	Base string `json:"base,omitempty"`
-	// Since holds the versions of the attributes that were changed since Base.
+	// Since holds the versions of the attributes that were changed or renewed since Base.
 	Since map[string]string `json:"since,omitempty"`
 }
 
@@ -41,14 +41,14 @@ func (v *Versions) VersionOf(attribute string) string {
 // set gives all attributes a version.
 func (v *Versions) set(version string) { *v = Versions{Version: version} }
 
-// setVersions gives the attributes that differ from the stored ones the version of the plan.
+// setVersions gives the version of the plan to the attributes that differ from the stored ones, and to those in Renewed.
 func (i *Instance) setVersions() {
 	switch version := VersionOf(i.Plan); {
 	case i.Unplanned && strings.HasPrefix(i.Version, version+"~"):
 		i.set(i.Version + "~") // a further attempt may have had another result
 	case i.Unplanned:
 		i.set(version + "~")
-	case bytes.Equal(i.read, i.Attributes) && bytes.Equal(i.readSensitive, i.Sensitive):
+	case len(i.Renewed) == 0 && bytes.Equal(i.read, i.Attributes) && bytes.Equal(i.readSensitive, i.Sensitive):
 	default:
 		changed, known := i.changedAttributes()
 		if !known || i.Version == "" || version == "" {
@@ -57,8 +57,10 @@ func (i *Instance) setVersions() {
 		}
 		v := Versions{Version: version, Base: cmp.Or(i.Base, i.Version), Since: map[string]string{}}
 		maps.Copy(v.Since, i.Since)
-		for _, name := range changed {
-			v.Since[name] = version
+		for _, name := range append(changed, i.Renewed...) {
+			if name != "" {
+				v.Since[name] = version
+			}
 		}
 		i.Versions = v
 	}
