@@ -25,11 +25,9 @@ type Applier struct {
 	imports          importClaims
 }
 
-// NewApplier returns an Applier. It sets the sources' Sessions.Track, so that the Applier knows which provider
-// processes work for each plan.
+// NewApplier returns an Applier.
 func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
-	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels)}
+	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels, s.Sessions)}
 	a.progress = newProgress(a)
-	s.Sessions.Track = a.cancels.trackLease
 	return a
 }

@@ -15,20 +15,21 @@ import (
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 
-	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const (
-	// stopGracePeriod is the time for which calls of a cancelled plan may continue before providers are told to stop.
-	// Most calls finish within it, and their outcome is known. The outcome of an interrupted create often is not.
-	stopGracePeriod = 10 * time.Second
-)
+// stopGracePeriod is the time for which calls of a cancelled plan may continue before the watcher asks their providers to
+// stop. Most calls finish within it, and their outcome is known. The outcome of an interrupted create often is not.
+const stopGracePeriod = 10 * time.Second
 
 // cancelWatcher tracks the plans that this process applies. A cancelled plan starts no further step. Its running calls
-// may finish, and after a grace period the providers are told to stop.
+// may finish. After a grace period the watcher asks their providers to stop.
+//
+// It polls the Plan object: with Temporal's cancellation, the workflows would issue a new command, and the histories of
+// running plans would not replay.
 type cancelWatcher struct {
 	changes.CancelReader
+	sessions *session.Pool
 	// grace is stopGracePeriod, except in tests.
 	grace time.Duration
 
@@ -36,7 +37,7 @@ type cancelWatcher struct {
 	active map[types.UID]*activePlan
 }
 
-// activePlan holds the running steps and leases of one plan.
+// activePlan holds the running steps of one plan.
 type activePlan struct {
 	plan       workflows.Plan
 	generation int64
@@ -48,13 +49,12 @@ type activePlan struct {
 
 	// The mutex of the cancelWatcher guards the following fields.
 	steps         map[*ledger.Change]time.Time
-	leases        map[session.Stoppable]struct{}
-	stopRequested bool // the providers were told to stop
+	stopRequested bool // the watcher asked the providers to stop
 	reported      string
 }
 
-func newCancelWatcher(reader changes.CancelReader) *cancelWatcher {
-	return &cancelWatcher{CancelReader: reader, grace: stopGracePeriod, active: map[types.UID]*activePlan{}}
+func newCancelWatcher(reader changes.CancelReader, sessions *session.Pool) *cancelWatcher {
+	return &cancelWatcher{CancelReader: reader, sessions: sessions, grace: stopGracePeriod, active: map[types.UID]*activePlan{}}
 }
 
 // beginStep registers a running step of a plan. The caller must call leave.
@@ -63,7 +63,7 @@ func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger
 	defer s.mu.Unlock()
 	u = s.active[po.UID]
 	if u == nil {
-		u = &activePlan{plan: p, generation: po.Generation, ended: make(chan struct{}), steps: map[*ledger.Change]time.Time{}, leases: map[session.Stoppable]struct{}{}}
+		u = &activePlan{plan: p, generation: po.Generation, ended: make(chan struct{}), steps: map[*ledger.Change]time.Time{}}
 		u.cancelled, u.cancel = context.WithCancelCause(context.Background())
 		s.active[po.UID] = u
 		go s.watch(u)
@@ -87,30 +87,6 @@ func (s *cancelWatcher) makesSteps(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.active[uid] != nil
-}
-
-// trackLease registers a process that works for a plan; the caller must call back. It ignores processes without a plan,
-// those of a plan without running steps, and those that cannot be stopped.
-func (s *cancelWatcher) trackLease(po *v1alpha1.Plan, p tfprotov6.ProviderServer) (back func()) {
-	l, ok := p.(session.Stoppable)
-	if po == nil || !ok {
-		return func() {}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u := s.active[po.UID]
-	if u == nil {
-		return func() {}
-	}
-	u.leases[l] = struct{}{}
-	if u.stopRequested {
-		l.Stop()
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(u.leases, l)
-	}
 }
 
 // watch polls a plan for a cancel until no step is running any more.
@@ -140,22 +116,22 @@ func (s *cancelWatcher) watch(u *activePlan) {
 	}
 }
 
-// stopProviders tells the providers of a plan to stop.
+// stopProviders asks the providers of a plan to stop. Each poll asks again, because a step may have acquired another
+// process since.
 func (s *cancelWatcher) stopProviders(u *activePlan) {
+	for _, l := range s.sessions.Working(workflows.ObjectUID(u.plan)) {
+		l.Stop()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !u.stopRequested {
-		u.stopRequested = true
-		for l := range u.leases {
-			l.Stop()
-		}
-	}
+	u.stopRequested = true
 }
 
 // reportWaiting writes to the Plan object which calls a cancelled plan waits for, if that has changed.
 func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
+	leases := s.sessions.Working(workflows.ObjectUID(u.plan))
 	s.mu.Lock()
-	text := u.waitingText(asked)
+	text := u.waitingText(leases, asked)
 	known := text == u.reported
 	u.reported = text
 	s.mu.Unlock()
@@ -175,7 +151,7 @@ func (s *cancelWatcher) reportWaiting(u *activePlan, asked time.Time) {
 }
 
 // waitingText lists the calls that a cancelled plan waits for. It returns "" if there are none.
-func (u *activePlan) waitingText(asked time.Time) string {
+func (u *activePlan) waitingText(leases []session.Stoppable, asked time.Time) string {
 	if len(u.steps) == 0 {
 		return ""
 	}
@@ -185,17 +161,17 @@ func (u *activePlan) waitingText(asked time.Time) string {
 	}
 	text := fmt.Sprintf("Cancelling: waiting for %s: %s.", calls, changes.Since(u.steps))
 	stopped := 0
-	for l := range u.leases {
+	for _, l := range leases {
 		if l.Stopped() {
 			stopped++
 		}
 	}
 	switch {
-	case len(u.leases) == 0:
+	case len(leases) == 0:
 		return text
 	case !u.stopRequested:
 		return text + fmt.Sprintf(" At %s the server asks their providers to stop.", asked.UTC().Format(time.TimeOnly+"Z"))
-	case stopped == len(u.leases):
+	case stopped == len(leases):
 		return text + " The server asked the provider to stop and waits for its answer."
 	default:
 		return text + " Another plan uses the provider's process, so the server asks it to stop later."

@@ -13,13 +13,16 @@ import (
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/workflows"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// process is a lease of a provider's process; shared is true while somebody else needs it.
+// process is a lease of a provider's process; shared is true while another plan uses the process.
 type process struct {
 	tfprotov6.ProviderServer
 	mu             sync.Mutex
@@ -42,7 +45,18 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plans := &activitiestest.OnePlan{}
 		plans.Plan.UID, plans.Plan.Generation = "u", 1
-		s := newCancelWatcher(changes.CancelReader{Plans: plans, Logger: slog.New(slog.DiscardHandler)})
+		sessions := session.NewPool(nil)
+		start := func(p *process, plan *v1alpha1.Plan) (release func()) {
+			sessions.Source = func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+				return p, func() {}, nil
+			}
+			_, release, err := sessions.Start(t.Context(), catalog.Entry{}, provider.Configuration{}, plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return release
+		}
+		s := newCancelWatcher(changes.CancelReader{Plans: plans, Logger: slog.New(slog.DiscardHandler)}, sessions)
 		po := plans.Plan.DeepCopy()
 		step := func(addr string) *ledger.Change {
 			return &ledger.Change{PlanChange: v1alpha1.PlanChange{Address: addr}}
@@ -51,13 +65,13 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 		before, done := u.withCancel(t.Context())
 		defer done()
 		alone, shared := &process{}, &process{shared: true}
-		back := s.trackLease(po, alone)
-		s.trackLease(nil, shared)() // of a plan that is only being made
+		release := start(alone, po)
+		start(shared, nil)() // a query needs it
 
 		time.Sleep(3 * changes.CancelPollInterval)
 		synctest.Wait()
 		if u.isCancelled() || plans.Says() != "" || alone.wanted {
-			t.Fatal("nobody cancelled the plan yet")
+			t.Fatal("the plan counts as cancelled before the cancel")
 		}
 		plans.Cancel()
 		time.Sleep(changes.CancelPollInterval)
@@ -74,26 +88,26 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 			t.Error(got)
 		}
 
-		// What comes late is asked at once, and what works for others, too, is told of.
+		// The watcher also stops a process that the plan acquires later, and reports a process that another plan uses.
 		_, leftToo := s.beginStep(po, workflows.Plan{UID: "u"}, step("test_thing.b"))
-		backToo := s.trackLease(po, shared)
+		releaseToo := start(shared, po)
 		time.Sleep(changes.CancelPollInterval)
 		synctest.Wait()
 		if got := plans.Says(); !shared.wanted || !strings.Contains(got, "2 running calls: test_thing.a (since ") || !strings.Contains(got, "Another plan uses the provider's process") {
 			t.Error(got)
 		}
-		back()
+		release()
 		left()
-		backToo()
+		releaseToo()
 		leftToo()
 		synctest.Wait()
 
-		// Nobody looks any more.
+		// The polls have ended.
 		got := plans.Got
 		time.Sleep(10 * changes.CancelPollInterval)
 		synctest.Wait()
 		if plans.Got != got || len(s.active) != 0 {
-			t.Errorf("looked %d times after the end", plans.Got-got)
+			t.Errorf("the watcher read the plan %d times after the end", plans.Got-got)
 		}
 	})
 }

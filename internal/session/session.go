@@ -4,11 +4,14 @@ package session
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
@@ -43,7 +46,7 @@ func (l *Session) ConfigName() string {
 	return l.Config.Name
 }
 
-// Stopped reports whether the provider was told to stop its calls.
+// Stopped reports whether the provider received a request to stop its calls.
 func (l *Session) Stopped() bool {
 	p, ok := l.ProviderServer.(Stoppable)
 	return ok && p.Stopped()
@@ -143,16 +146,18 @@ type providerSource func(ctx context.Context, e catalog.Entry, conf provider.Con
 type Pool struct {
 	// Source acquires a configured process, and Unconfigured an unconfigured one. Tests replace them.
 	Source, Unconfigured providerSource
-	// Track records that a process works for a plan, until back is called. The plan is nil for a query. A nil Track
-	// records nothing.
-	Track  func(*v1alpha1.Plan, tfprotov6.ProviderServer) (back func())
-	limits *limits
+	limits               *limits
+
+	mu sync.Mutex
+	// working has the stoppable processes that work for each plan.
+	working map[types.UID]map[Stoppable]struct{}
 }
 
 // NewPool returns a pool over the installed providers.
 func NewPool(c *catalog.Catalog) *Pool {
 	return &Pool{
-		limits: newLimits(),
+		limits:  newLimits(),
+		working: map[types.UID]map[Stoppable]struct{}{},
 		Source: func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 			p, err := c.Acquire(ctx, e, conf)
 			if err != nil {
@@ -185,14 +190,36 @@ func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, batc
 func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configuration, plan *v1alpha1.Plan) (tfprotov6.ProviderServer, func(), error) {
 	defer fair.Pause(ctx)()
 	server, release, err := p.Source(ctx, e, conf)
-	if err != nil || p.Track == nil {
+	lease, ok := server.(Stoppable)
+	if err != nil || plan == nil || !ok {
 		return server, release, err
 	}
-	back := p.Track(plan, server)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.working[plan.UID] == nil {
+		p.working[plan.UID] = map[Stoppable]struct{}{}
+	}
+	p.working[plan.UID][lease] = struct{}{}
 	return server, func() {
-		back()
+		p.forget(plan.UID, lease)
 		release()
 	}, nil
+}
+
+// forget removes a process of a plan.
+func (p *Pool) forget(plan types.UID, lease Stoppable) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if delete(p.working[plan], lease); len(p.working[plan]) == 0 {
+		delete(p.working, plan)
+	}
+}
+
+// Working returns the processes that work for a plan and can be stopped.
+func (p *Pool) Working(plan types.UID) []Stoppable {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Keys(p.working[plan]))
 }
 
 // LimitMode selects the limits of a ProviderConfig for which a caller waits.
