@@ -212,7 +212,7 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 		}
 		m, ok := raw.(map[string]any)
 		if !ok {
-			bad = append(bad, fmt.Errorf("%s:%d: the document is not a Kubernetes object: it needs apiVersion, kind and metadata", name, doc.line))
+			bad = append(bad, &positionError{name, doc.line, 0, "the document is not a Kubernetes object: it needs apiVersion, kind and metadata"})
 			continue
 		}
 		objects, list := []any{m}, false
@@ -222,7 +222,7 @@ func parseManifest(file string, data []byte) ([]manifest, error) {
 		for i, o := range objects {
 			om, ok := o.(map[string]any)
 			if !ok {
-				bad = append(bad, fmt.Errorf("%s:%d: an item of the list is not a Kubernetes object", name, doc.line))
+				bad = append(bad, &positionError{name, doc.line, 0, "an item of the list is not a Kubernetes object"})
 				continue
 			}
 			u := &unstructured.Unstructured{Object: om}
@@ -267,14 +267,14 @@ func checkManifest(m manifest) error {
 	// A plan of the files names each resource, which fails for an invalid name.
 	if _, ok := v1alpha1.ProviderOfGroup(m.object.GroupVersionKind().Group); ok && len(missing)+len(bad) == 0 {
 		for _, why := range validation.NameIsDNSSubdomain(m.object.GetName(), false) {
-			bad = append(bad, fmt.Errorf("%s: %s %q: metadata.name: Invalid value: %s", m.at("metadata.name"), m.object.GetKind(), m.object.GetName(), why))
+			bad = append(bad, m.errorAt("metadata.name", "%s %q: metadata.name: Invalid value: %s", m.object.GetKind(), m.object.GetName(), why))
 		}
 	}
 	if m.object.GroupVersionKind().GroupKind() == v1alpha1.Kind("Resource") {
-		bad = append(bad, fmt.Errorf("%s: Resource %q: Resources are a read-only table of the objects of all providers' kinds; write the object itself", m.at("kind"), m.object.GetName()))
+		bad = append(bad, m.errorAt("kind", "Resource %q: Resources are a read-only table of the objects of all providers' kinds; write the object itself", m.object.GetName()))
 	}
 	if len(missing) > 0 {
-		bad = append([]error{fmt.Errorf("%s: %s must be set", m.where(), strings.Join(missing, " and "))}, bad...)
+		bad = append([]error{&positionError{m.file, m.line, 0, strings.Join(missing, " and ") + " must be set"}}, bad...)
 	}
 	return errors.Join(bad...)
 }
@@ -292,9 +292,9 @@ func (m manifest) notString(field string, v any) error {
 		what = "a list"
 	}
 	if text := m.written(field); text != "" {
-		return fmt.Errorf("%s: %s: %s is %s in YAML: quote it, as in %q", m.at(field), field, text, what, text)
+		return m.errorAt(field, "%s: %s is %s in YAML: quote it, as in %q", field, text, what, text)
 	}
-	return fmt.Errorf("%s: %s must be a string, not %s", m.at(field), field, what)
+	return m.errorAt(field, "%s must be a string, not %s", field, what)
 }
 
 type document struct {
@@ -334,7 +334,8 @@ func documents(data []byte) []document {
 
 var yamlLine = regexp.MustCompile(`\bline (\d+)(?:, column \d+)?:? ?`)
 
-// yamlError converts a line number in a document to one in the file: "first.yaml:14: did not find expected key".
+// yamlError converts a line number in a document to one in the file: "first.yaml:14: did not find expected key". The
+// parser's errors have the line only in their text.
 func yamlError(file string, first int, err error) error {
 	text := err.Error()
 	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  "} {
@@ -346,7 +347,7 @@ func yamlError(file string, first int, err error) error {
 		line = first + n - 1
 		text = text[:m[0]] + text[m[1]:]
 	}
-	return fmt.Errorf("%s:%d: malformed YAML: %s", file, line, strings.TrimSpace(text))
+	return &positionError{file, line, 0, "malformed YAML: " + strings.TrimSpace(text)}
 }
 
 // duplicates reports objects that occur twice in the files. Otherwise the second would silently replace the first.
@@ -356,7 +357,7 @@ func duplicates(ms []manifest) []error {
 	for _, m := range ms {
 		key := m.object.GroupVersionKind().GroupKind().String() + "\x00" + m.object.GetNamespace() + "\x00" + m.object.GetName()
 		if first, ok := seen[key]; ok {
-			bad = append(bad, fmt.Errorf("%s: %s %q is already in %s", m.where(), m.object.GetKind(), m.object.GetName(), first.where()))
+			bad = append(bad, &positionError{m.file, m.line, 0, fmt.Sprintf("%s %q is already in %s", m.object.GetKind(), m.object.GetName(), first.where())})
 			continue
 		}
 		seen[key] = m

@@ -25,7 +25,32 @@ func (m manifest) at(field string) string {
 	if column == 0 {
 		return m.where()
 	}
-	return fmt.Sprintf("%s:%d:%d", m.file, line, column)
+	return place(m.file, line, column)
+}
+
+// place formats a position. The line and the column are 0 if they are not known.
+func place(file string, line, column int) string {
+	for _, n := range []int{line, column} {
+		if n > 0 {
+			file += ":" + strconv.Itoa(n)
+		}
+	}
+	return file
+}
+
+// positionError is an error at a position in a file; see place.
+type positionError struct {
+	file         string
+	line, column int
+	problem      string
+}
+
+func (e *positionError) Error() string { return place(e.file, e.line, e.column) + ": " + e.problem }
+
+// errorAt returns a *positionError about a field.
+func (m manifest) errorAt(field, format string, args ...any) error {
+	line, column := m.position(field)
+	return &positionError{m.file, line, column, fmt.Sprintf(format, args...)}
 }
 
 // position returns the line and column of a field's key in its file, or of an expression in its value. The column is 0

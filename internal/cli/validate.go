@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -72,15 +71,8 @@ type finding struct {
 }
 
 func (f finding) String() string {
-	at := f.File
-	if f.Line > 0 {
-		at += fmt.Sprintf(":%d", f.Line)
-	}
-	if f.Column > 0 {
-		at += fmt.Sprintf(":%d", f.Column)
-	}
 	var parts []string
-	for _, p := range []string{at, strings.ToLower(string(f.Severity)), f.Object, f.Field, f.Message} {
+	for _, p := range []string{place(f.File, f.Line, f.Column), strings.ToLower(string(f.Severity)), f.Object, f.Field, f.Message} {
 		if p != "" {
 			parts = append(parts, diff.Clean(p, false))
 		}
@@ -129,21 +121,18 @@ func (o *validateOptions) Run(ctx context.Context) error {
 	return nil
 }
 
-// positioned matches the text of an error with its position.
-var positioned = regexp.MustCompile(`^(.*?):(\d+)(?::(\d+))?: (.*)$`)
-
-// unreadable returns a finding for each line of the error about invalid documents, which the server does not check.
-func unreadable(err error) []finding {
-	if err == nil {
-		return nil
-	}
-	var out []finding
-	for text := range strings.SplitSeq(err.Error(), "\n") {
-		f := finding{Severity: v1alpha1.SeverityError, Message: text}
-		if m := positioned.FindStringSubmatch(text); m != nil {
-			f.File, f.Line, f.Column, f.Message = m[1], atoi(m[2]), atoi(m[3]), m[4]
+// unreadable returns a finding for each joined error about invalid documents, which the server does not check.
+func unreadable(err error) (out []finding) {
+	switch e := err.(type) {
+	case nil:
+	case interface{ Unwrap() []error }:
+		for _, joined := range e.Unwrap() {
+			out = append(out, unreadable(joined)...)
 		}
-		out = append(out, f)
+	case *positionError:
+		out = append(out, finding{Severity: v1alpha1.SeverityError, File: e.file, Line: e.line, Column: e.column, Message: e.problem})
+	default:
+		out = append(out, finding{Severity: v1alpha1.SeverityError, Message: err.Error()})
 	}
 	return out
 }
