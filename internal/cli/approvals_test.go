@@ -79,7 +79,7 @@ func TestPolicyKeepsAPlanWaiting(t *testing.T) {
 		denied       bool
 	}{
 		{"refused", "Nothing was changed. The plan can be approved when no policy refuses it any more: kubectl hykube approve plan-x7k2d -n default\n", []string{"plan", "--record"}, true},
-		{"refused, in a plan of files", "Error: a policy refuses plan \"plan-guess\"\nNothing was changed\n", []string{"plan"}, true},
+		{"refused, in a plan of files", "Error: a policy refuses plan \"plan-guess\"\nNothing was changed.\n", []string{"plan"}, true},
 		{"the approval does not count", "does not count\nThe plan waits for approval. To approve it: kubectl hykube approve apply-x7k2d -n default\n", []string{"apply", "--auto-approve"}, false},
 	} {
 		f := newFakeServer(t)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"syscall"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -114,6 +115,21 @@ func (e *exitError) Error() string {
 }
 
 func (e *exitError) Unwrap() error { return e.cause }
+
+// unchangedError is the error of a command that changed nothing.
+type unchangedError struct {
+	problem, advice string
+	// recorded is true if the command changed an object, but no infrastructure.
+	recorded bool
+}
+
+func (e *unchangedError) Error() string {
+	what := "Nothing"
+	if e.recorded {
+		what = "No infrastructure"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s\n%s was changed. %s", e.problem, what, e.advice))
+}
 
 // silent returns an error with an exit code for a command that has already printed the reason.
 func silent(code int) error { return &exitError{code: code} }

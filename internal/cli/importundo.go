@@ -104,7 +104,7 @@ func (o *importOptions) settle(ctx context.Context, err error) error {
 		}
 		fmt.Fprintf(o.ErrOut, "%s %s, because plan %q needs it. To take back the import:\n  kubectl hykube %s %s -n %s\n  %s\n",
 			name, what, p.Name, verb, p.Name, p.Namespace, w.command())
-		return notNothing(err)
+		return writeStays(err)
 	}
 	now, readErr := o.resource(w.kind.gvr, w.object.GetNamespace()).Get(ctx, w.object.GetName(), metav1.GetOptions{})
 	if readErr == nil && now.GetUID() == w.object.GetUID() && managed(now) {
@@ -112,17 +112,17 @@ func (o *importOptions) settle(ctx context.Context, err error) error {
 	}
 	if undoErr := o.undo(ctx); undoErr != nil {
 		fmt.Fprintln(o.ErrOut, "Warning: "+undoErr.Error())
-		return notNothing(err)
+		return writeStays(err)
 	}
 	return err
 }
 
-// notNothing returns err with a text that is true although the write of import stays.
-func notNothing(err error) error {
-	if isSilent(err) {
-		return err
+// writeStays returns err with a text that is true although the write of import stays.
+func writeStays(err error) error {
+	if u, ok := errors.AsType[*unchangedError](err); ok {
+		u.recorded = true
 	}
-	return &exitError{ExitCode(err), errors.New(strings.ReplaceAll(err.Error(), "Nothing was changed", "No infrastructure was changed"))}
+	return err
 }
 
 // undo reverts the write of import. It does not change an object that was changed in the meantime.

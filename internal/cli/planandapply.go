@@ -218,7 +218,7 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	if m := why(p); m != "" && !(told && p.PlanFailed()) {
 		text += ": " + diff.Clean(m, true)
 	}
-	return &exitError{code, errors.New(text + "\nNothing was changed.")}
+	return &exitError{code, &unchangedError{problem: text}}
 }
 
 // run makes plans, shows them, asks, and applies those that were approved. It plans again if another command overtook a
@@ -430,7 +430,7 @@ func isBlocked(p *v1alpha1.Plan) error {
 	if speculative(p) { // a speculative plan has no condition about it
 		text = "its diagnostics name the changes that lifecycle.preventDestroy forbids"
 	}
-	return &exitError{ExitRefused, fmt.Errorf("plan %q is blocked: %s\nNothing was changed", p.Name, text)}
+	return &exitError{ExitRefused, &unchangedError{problem: fmt.Sprintf("plan %q is blocked: %s", p.Name, text)}}
 }
 
 // checkMayApprove returns an error if the user may not approve the plans, which then wait for another user.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -340,11 +339,11 @@ func requiresApprovals(p *v1alpha1.Plan) bool {
 func whyNotApproved(p *v1alpha1.Plan, partial bool) error {
 	switch {
 	case hasDenied(p):
-		text := fmt.Sprintf("a policy refuses plan %q\nNothing was changed", p.Name)
+		err := &unchangedError{problem: fmt.Sprintf("a policy refuses plan %q", p.Name)}
 		if !p.Spec.Speculative {
-			text += ". The plan can be approved when no policy refuses it any more: " + approveCommand(p)
+			err.advice = "The plan can be approved when no policy refuses it any more: " + approveCommand(p)
 		}
-		return &exitError{ExitRefused, errors.New(text)}
+		return &exitError{ExitRefused, err}
 	case !partial && hasBlocked(p):
 		return isBlocked(p)
 	}
