@@ -45,6 +45,7 @@ type group struct {
 	typ    string
 	shape  string // the attributes that cause the changes
 	text   string // the same with values, if all changes have the same values
+	forces bool   // text names attributes that force a replace
 	count  int
 	names  []string
 }
@@ -91,7 +92,7 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 		g, ok = s.groups[key]
 	}
 	if !ok {
-		g = &group{action: c.Action, symbol: symbol, single: Name(c), typ: typ, shape: shape, text: text}
+		g = &group{action: c.Action, symbol: symbol, single: Name(c), typ: typ, shape: shape, text: text, forces: c.Action == v1alpha1.ActionReplace && len(replacePaths(c)) > 0}
 		s.groups[key] = g
 		s.order = append(s.order, g)
 		if !hard {
@@ -227,7 +228,7 @@ func (s *Screen) section(out []string, title string, groups []*group, room int) 
 		line := "  " + padSymbol(s.style, g.symbol) + " " + title + strings.Repeat(" ", width-ansi.StringWidth(title))
 		if g.text != "" {
 			line += "  " + g.text
-			if g.action == v1alpha1.ActionReplace && !strings.HasPrefix(g.text, "(") {
+			if g.forces {
 				line += s.style.Red(" # forces replacement")
 			}
 		}
