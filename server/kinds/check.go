@@ -140,9 +140,8 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 		}
 		c.add(v1alpha1.SeverityError, at, e.ErrorBody())
 	}
-	for _, w := range s.warnings(ctx, u) {
-		at, text, _ := strings.Cut(w, ": ")
-		c.add(v1alpha1.SeverityWarning, at, text)
+	for _, d := range s.warnings(ctx, u) {
+		c.add(d.Severity, d.Attribute, d.Detail)
 	}
 	if text := c.warnProviderConfig(ctx, s, u); text != "" && !c.warned[text] {
 		c.warned[text] = true

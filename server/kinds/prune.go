@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,18 +94,12 @@ func decodeMetadata(raw any) (*metav1.ObjectMeta, []fieldnames.Unknown, error) {
 		return nil, nil, fmt.Errorf("must be an object, got %s", describe(raw))
 	}
 	var out metav1.ObjectMeta
-	var unknown []fieldnames.Unknown
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &out, true); err != nil {
-		strict, ok := runtime.AsStrictDecodingError(err)
-		if !ok {
-			return nil, nil, err
-		}
-		for _, e := range strict.Errors() {
-			// The converter's error is `unknown field "foo"`, without the path of metadata.
-			_, quoted, _ := strings.Cut(e.Error(), `"`)
-			name := strings.TrimSuffix(quoted, `"`)
-			unknown = append(unknown, fieldnames.Unknown{Path: "metadata." + name, Hint: fieldnames.DidYouMean(suggest.Nearest(name, fieldnames.Of(reflect.TypeFor[metav1.ObjectMeta]())))})
-		}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(m, &out); err != nil {
+		return nil, nil, err
+	}
+	unknown := fieldnames.Check(m, reflect.TypeFor[metav1.ObjectMeta]())
+	for i := range unknown {
+		unknown[i].Path = "metadata." + unknown[i].Path
 	}
 	return &out, unknown, nil
 }

@@ -55,16 +55,10 @@ func (s *served) validateSpec(ctx context.Context, u *unstructured.Unstructured)
 }
 
 // warnings returns warnings about deprecated arguments.
-func (s *served) warnings(ctx context.Context, u *unstructured.Unstructured) []string {
+func (s *served) warnings(ctx context.Context, u *unstructured.Unstructured) diag.Diagnostics {
 	spec, _ := u.Object["spec"].(map[string]any)
 	_, diags := s.parseSpec(ctx, u.GetNamespace(), spec)
-	var out []string
-	for _, d := range diags {
-		if d.Severity == v1alpha1.SeverityWarning {
-			out = append(out, fmt.Sprintf("%s: %s", d.Attribute, d.Detail))
-		}
-	}
-	return out
+	return diag.Warnings(diags)
 }
 
 // isDeprecated reports whether a block, or a part of it, is deprecated.

@@ -107,7 +107,9 @@ func (s strategy) warnings(ctx context.Context, u *unstructured.Unstructured) []
 	spec, _ := u.Object["spec"].(map[string]any)
 	warnings := scalarWarnings(spec, s.kind.Schema.Block)
 	if s.warns {
-		warnings = append(warnings, s.kind.warnings(ctx, u)...)
+		for _, d := range s.kind.warnings(ctx, u) {
+			warnings = append(warnings, d.Attribute+": "+d.Detail)
+		}
 	}
 	return warnings
 }
