@@ -54,7 +54,7 @@ func (b logrusBridge) Fire(e *logrus.Entry) error {
 		level = slog.LevelError
 	}
 	if strings.Contains(e.Message, "sql: database is closed") || strings.Contains(e.Message, context.Canceled.Error()) {
-		// A background task that notices the server's stop a moment later.
+		// A background task notices the server's stop a moment later. kine puts the error only into the text.
 		level = slog.LevelDebug
 	}
 	attrs := make([]slog.Attr, 0, len(e.Data))

@@ -410,6 +410,7 @@ func fromHCL(ds hcl.Diagnostics, field string, secret bool) diag.Diagnostics {
 		if d.Subject != nil {
 			o.Attribute = columnField(field, *d.Subject)
 		}
+		// HCL names the function only in some of its details.
 		if call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallDiagExtra](d); ok && !strings.Contains(d.Detail, `"`+call.CalledFunctionName()+`"`) {
 			o.Detail = diag.Clip(fmt.Sprintf("In the call of %s(): %s", call.CalledFunctionName(), d.Detail))
 		}

@@ -39,7 +39,7 @@ func (b *bridge) Info(msg string, tags ...tag.Tag)  { b.log(slog.LevelDebug, msg
 func (b *bridge) Warn(msg string, tags ...tag.Tag) {
 	level := slog.LevelInfo
 	if strings.HasPrefix(msg, "HTTP API port has not been set") {
-		level = slog.LevelDebug // Hykube needs no HTTP API
+		level = slog.LevelDebug // Hykube needs no HTTP API, and Temporal's warning has no tag
 	}
 	b.log(level, msg, tags)
 }

@@ -119,7 +119,7 @@ func (d hinting) Decode(data []byte, defaults *schema.GroupVersionKind, into run
 	if terr != nil || yaml.Unmarshal(data, &object) != nil {
 		return obj, gvk, err
 	}
-	hints := map[string]error{} // the key is the decoder's error
+	hints := map[string]error{} // by the text of the decoder's error, which has no type
 	for _, u := range fieldnames.Check(object, reflect.TypeOf(typed)) {
 		hints[fieldnames.Unknown{Path: u.Path}.Error()] = u
 	}

@@ -194,6 +194,7 @@ func (p *Process) startFailure(err error) string {
 	case entry.ExitNotContained:
 		return "its sandbox could not be created"
 	}
+	// go-plugin has no type for the error of a handshake.
 	if line, ok := strings.CutPrefix(firstLine(err.Error()), "Unrecognized remote plugin message: "); ok && line != "" {
 		return fmt.Sprintf("it does not behave like a Terraform provider: it answered the handshake with %q", line)
 	}
