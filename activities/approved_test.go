@@ -36,19 +36,19 @@ func TestBeginRefuses(t *testing.T) {
 			s.Digest, s.Approval.Digest = "sha256:other", "sha256:other"
 		}},
 		"a blocked change":                 {prevent: true, change: func(*crashScenario, *v1alpha1.PlanStatus) {}},
-		"no right to the ProviderConfig":   {change: func(tn *crashScenario, _ *v1alpha1.PlanStatus) { tn.Forbidden["team/providerconfigs/default"] = true }},
+		"no right to the ProviderConfig":   {change: func(sc *crashScenario, _ *v1alpha1.PlanStatus) { sc.Forbidden["team/providerconfigs/default"] = true }},
 		"nobody is known to have asked it": {change: func(_ *crashScenario, s *v1alpha1.PlanStatus) { s.RequestedBy = nil }},
 	} {
-		tn := newCrashScenario(t)
-		tn.Config(nil)
-		tn.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": test.prevent})
-		tn.apply()
-		tn.put("test-thing/a", m{"name": "a2"}, m{"preventDestroy": test.prevent})
-		run := tn.newRun()
-		po := tn.until(run, beginning)
-		test.change(tn, &po.Status)
-		begun, err := tn.applier.Begin(t.Context(), run.Plan)
-		if err != nil || (begun.Refused == "") != test.begins || (tn.plans[run.Name].Status.Progress != nil) != test.begins {
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		sc.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": test.prevent})
+		sc.apply()
+		sc.put("test-thing/a", m{"name": "a2"}, m{"preventDestroy": test.prevent})
+		run := sc.newRun()
+		po := sc.until(run, beginning)
+		test.change(sc, &po.Status)
+		begun, err := sc.applier.Begin(t.Context(), run.Plan)
+		if err != nil || (begun.Refused == "") != test.begins || (sc.plans[run.Name].Status.Progress != nil) != test.begins {
 			t.Errorf("%s: refused %q, %v", reason, begun.Refused, err)
 		}
 	}
@@ -56,46 +56,46 @@ func TestBeginRefuses(t *testing.T) {
 
 // TestAStepMakesWhatWasApproved has a provider plan something else when all values are known.
 func TestAStepMakesWhatWasApproved(t *testing.T) {
-	id := func(tn *crashScenario, resp *tfprotov6.PlanResourceChangeResponse, id cty.Value) {
-		vals := tn.cloud.value(resp.PlannedState).AsValueMap()
+	id := func(sc *crashScenario, resp *tfprotov6.PlanResourceChangeResponse, id cty.Value) {
+		vals := sc.cloud.value(resp.PlannedState).AsValueMap()
 		vals["id"] = id
-		resp.PlannedState = tn.cloud.wire(cty.ObjectVal(vals))
+		resp.PlannedState = sc.cloud.wire(cty.ObjectVal(vals))
 	}
 	for reason, test := range map[string]struct {
 		made          bool
 		first, second func(*crashScenario, *tfprotov6.PlanResourceChangeResponse)
 	}{
 		"a replacement instead of an update": {
-			made: true, first: func(tn *crashScenario, resp *tfprotov6.PlanResourceChangeResponse) {
-				id(tn, resp, cty.UnknownVal(cty.String))
+			made: true, first: func(sc *crashScenario, resp *tfprotov6.PlanResourceChangeResponse) {
+				id(sc, resp, cty.UnknownVal(cty.String))
 			},
 			second: func(_ *crashScenario, resp *tfprotov6.PlanResourceChangeResponse) {
 				resp.RequiresReplace = []*tftypes.AttributePath{tftypes.NewAttributePath().WithAttributeName("size")}
 			},
 		},
 		"another value": {
-			first: func(tn *crashScenario, resp *tfprotov6.PlanResourceChangeResponse) {
-				id(tn, resp, cty.StringVal("one"))
+			first: func(sc *crashScenario, resp *tfprotov6.PlanResourceChangeResponse) {
+				id(sc, resp, cty.StringVal("one"))
 			},
-			second: func(tn *crashScenario, resp *tfprotov6.PlanResourceChangeResponse) {
-				id(tn, resp, cty.StringVal("two"))
+			second: func(sc *crashScenario, resp *tfprotov6.PlanResourceChangeResponse) {
+				id(sc, resp, cty.StringVal("two"))
 			},
 		},
 	} {
-		tn := newCrashScenario(t)
+		sc := newCrashScenario(t)
 		if test.made {
-			things("a")(tn)
-			tn.apply()
+			things("a")(sc)
+			sc.apply()
 		}
-		tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
-		tn.says(func(resp *tfprotov6.PlanResourceChangeResponse) { test.first(tn, resp) }, nil)
-		run := tn.newRun()
-		tn.until(run, stepping)
-		calls := len(tn.cloud.log)
-		tn.says(func(resp *tfprotov6.PlanResourceChangeResponse) { test.second(tn, resp) }, nil)
-		c, err := tn.attempt(run, 0, 1, false)
-		if err != nil || c.State != v1alpha1.ChangeStale || len(tn.cloud.log) > calls {
-			t.Errorf("%s: %s, %v; calls: %v", reason, c.State, err, tn.cloud.log)
+		sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+		sc.says(func(resp *tfprotov6.PlanResourceChangeResponse) { test.first(sc, resp) }, nil)
+		run := sc.newRun()
+		sc.until(run, stepping)
+		calls := len(sc.cloud.log)
+		sc.says(func(resp *tfprotov6.PlanResourceChangeResponse) { test.second(sc, resp) }, nil)
+		c, err := sc.attempt(run, 0, 1, false)
+		if err != nil || c.State != v1alpha1.ChangeStale || len(sc.cloud.log) > calls {
+			t.Errorf("%s: %s, %v; calls: %v", reason, c.State, err, sc.cloud.log)
 		}
 	}
 }
@@ -103,75 +103,75 @@ func TestAStepMakesWhatWasApproved(t *testing.T) {
 // TestAStepKeepsToItsProviderConfig changes the ProviderConfig between the begin of a plan and its step.
 func TestAStepKeepsToItsProviderConfig(t *testing.T) {
 	for reason, change := range map[string]func(*crashScenario){
-		"it is gone": func(tn *crashScenario) { delete(tn.ProviderConfigs, "team/default") },
-		"it says something else": func(tn *crashScenario) {
-			tn.ProviderConfigs["team/default"].Spec.Config = &runtime.RawExtension{Raw: []byte(`{}`)}
+		"it is gone": func(sc *crashScenario) { delete(sc.ProviderConfigs, "team/default") },
+		"it says something else": func(sc *crashScenario) {
+			sc.ProviderConfigs["team/default"].Spec.Config = &runtime.RawExtension{Raw: []byte(`{}`)}
 		},
-		"another one comes before": func(tn *crashScenario) { tn.ProviderConfigs["team/default"].Name = "other" },
+		"another one comes before": func(sc *crashScenario) { sc.ProviderConfigs["team/default"].Name = "other" },
 	} {
-		tn := newCrashScenario(t)
-		tn.Config(nil)
-		things("a")(tn)
-		run := tn.newRun()
-		tn.until(run, stepping)
-		change(tn)
-		if c, err := tn.attempt(run, 0, 1, false); err != nil || c.State != v1alpha1.ChangeStale || len(tn.cloud.log) > 0 {
-			t.Errorf("%s: %s, %v; calls: %v", reason, c.State, err, tn.cloud.log)
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		things("a")(sc)
+		run := sc.newRun()
+		sc.until(run, stepping)
+		change(sc)
+		if c, err := sc.attempt(run, 0, 1, false); err != nil || c.State != v1alpha1.ChangeStale || len(sc.cloud.log) > 0 {
+			t.Errorf("%s: %s, %v; calls: %v", reason, c.State, err, sc.cloud.log)
 		}
 	}
 }
 
 // TestAMoveIsBoundToItsSource changes what a move takes over after the plan was begun.
 func TestAMoveIsBoundToItsSource(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	tn.apply()
-	tn.delete("test-thing/a")
-	tn.put("test-thing/n", m{"name": "a", "size": "1"}, m{"moved": m{"from": "test_thing.a"}})
-	run := tn.newRun()
-	tn.until(run, stepping)
-	from := tn.changeOf(run, 0).Preconditions.From
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	sc.apply()
+	sc.delete("test-thing/a")
+	sc.put("test-thing/n", m{"name": "a", "size": "1"}, m{"moved": m{"from": "test_thing.a"}})
+	run := sc.newRun()
+	sc.until(run, stepping)
+	from := sc.changeOf(run, 0).Preconditions.From
 	if from == nil {
 		t.Fatal("nothing is moved")
 	}
-	tn.taint("test-thing/a")
-	c, err := tn.attempt(run, 0, 1, false)
-	if err != nil || c.State != v1alpha1.ChangeStale || tn.recordOf("test-thing/n").Exists() {
-		t.Errorf("%s, %v, recorded: %+v", c.State, err, tn.recordOf("test-thing/n"))
+	sc.taint("test-thing/a")
+	c, err := sc.attempt(run, 0, 1, false)
+	if err != nil || c.State != v1alpha1.ChangeStale || sc.recordOf("test-thing/n").Exists() {
+		t.Errorf("%s, %v, recorded: %+v", c.State, err, sc.recordOf("test-thing/n"))
 	}
 }
 
 // TestAnOldInstanceIsBoundToItsState changes the record of an old instance after its destroy was approved.
 func TestAnOldInstanceIsBoundToItsState(t *testing.T) {
-	tn := newCrashScenario(t)
+	sc := newCrashScenario(t)
 	cbd := m{"createBeforeDestroy": true}
-	tn.put("test-thing/a", m{"name": "a"}, cbd)
-	tn.apply()
-	tn.cloud.faults["delete a"] = []string{"refused"}
-	tn.put("test-thing/a", m{"name": "a2"}, cbd)
-	tn.apply()
-	run := tn.newRun()
-	tn.until(run, stepping)
-	rec := tn.recordOf("test-thing/a")
+	sc.put("test-thing/a", m{"name": "a"}, cbd)
+	sc.apply()
+	sc.cloud.faults["delete a"] = []string{"refused"}
+	sc.put("test-thing/a", m{"name": "a2"}, cbd)
+	sc.apply()
+	run := sc.newRun()
+	sc.until(run, stepping)
+	rec := sc.recordOf("test-thing/a")
 	rec.Deposed[0].Tainted = true
-	if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+	if err := sc.Ledger.Save(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
-	calls := len(tn.cloud.log)
-	tn.resume(run)
-	if len(tn.cloud.log) > calls {
-		t.Errorf("calls: %v", tn.cloud.log[calls:])
+	calls := len(sc.cloud.log)
+	sc.resume(run)
+	if len(sc.cloud.log) > calls {
+		t.Errorf("calls: %v", sc.cloud.log[calls:])
 	}
 }
 
 // TestAPlanOfAnObjectThatMoves edits an object between the survey and the proposal.
 func TestAPlanOfAnObjectThatMoves(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	run := tn.newRun()
-	tn.until(run, proposing)
-	tn.put("test-thing/a", m{"name": "b"}, nil)
-	_, err := tn.planner.Propose(t.Context(), workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	run := sc.newRun()
+	sc.until(run, proposing)
+	sc.put("test-thing/a", m{"name": "b"}, nil)
+	_, err := sc.planner.Propose(t.Context(), workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
 	if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != workflows.ErrorMoved {
 		t.Errorf("got %v, want a new survey", err)
 	}
@@ -180,15 +180,15 @@ func TestAPlanOfAnObjectThatMoves(t *testing.T) {
 // TestAChangeThatCannotBePlannedShowsNoSecret has a provider repeat a secret while the plan is made.
 func TestAChangeThatCannotBePlannedShowsNoSecret(t *testing.T) {
 	const secret = "hunter22-hunter22"
-	tn := newCrashScenario(t)
-	tn.Data["secrets/team/db"] = map[string][]byte{"password": []byte(secret)}
-	tn.put("test-thing/a", m{"name": "a", "size": "${secret.db.password}"}, nil)
-	tn.says(func(resp *tfprotov6.PlanResourceChangeResponse) {
+	sc := newCrashScenario(t)
+	sc.Data["secrets/team/db"] = map[string][]byte{"password": []byte(secret)}
+	sc.put("test-thing/a", m{"name": "a", "size": "${secret.db.password}"}, nil)
+	sc.says(func(resp *tfprotov6.PlanResourceChangeResponse) {
 		resp.Diagnostics = activitiestest.Refusal("no such size: " + secret)
 	}, nil)
-	run := tn.newRun()
-	tn.until(run, approving)
-	c := tn.changeOf(run, 0)
+	run := sc.newRun()
+	sc.until(run, approving)
+	c := sc.changeOf(run, 0)
 	if c.Message == "" || strings.Contains(c.Message, secret) {
 		t.Errorf("the message is %q", c.Message)
 	}
@@ -208,14 +208,14 @@ func (leavingConfigs) Leaving(context.Context, *v1alpha1.ProviderConfig) (string
 
 // TestAConfigIsDeletedBeforeTheIntent deletes the ProviderConfig of a create after it was read and before the intent is written.
 func TestAConfigIsDeletedBeforeTheIntent(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.Config(nil)
-	things("a")(tn)
-	run := tn.newRun()
-	tn.until(run, stepping)
-	tn.Configs = leavingConfigs{activitiestest.FakeConfigs{World: tn.World}}
-	c, err := tn.attempt(run, 0, 1, false)
-	if rec := tn.recordOf("test-thing/a"); err != nil || c.State != v1alpha1.ChangeFailed || len(tn.cloud.log) > 0 || rec.Intent != nil {
-		t.Errorf("%s, %v, intent %v; calls: %v", c.State, err, rec.Intent, tn.cloud.log)
+	sc := newCrashScenario(t)
+	sc.Config(nil)
+	things("a")(sc)
+	run := sc.newRun()
+	sc.until(run, stepping)
+	sc.Configs = leavingConfigs{activitiestest.FakeConfigs{World: sc.World}}
+	c, err := sc.attempt(run, 0, 1, false)
+	if rec := sc.recordOf("test-thing/a"); err != nil || c.State != v1alpha1.ChangeFailed || len(sc.cloud.log) > 0 || rec.Intent != nil {
+		t.Errorf("%s, %v, intent %v; calls: %v", c.State, err, rec.Intent, sc.cloud.log)
 	}
 }

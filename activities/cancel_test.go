@@ -17,29 +17,29 @@ import (
 func TestCancelledWhileItWaits(t *testing.T) {
 	for name, lane := range map[string]bool{"steps": false, "lane": true} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.lane = lane
-			tn.put("test-thing/a", map[string]any{"name": "a", "size": "1"}, nil)
-			run := tn.newRun()
-			po := tn.until(run, stepping)
+			sc := newCrashScenario(t)
+			sc.lane = lane
+			sc.put("test-thing/a", map[string]any{"name": "a", "size": "1"}, nil)
+			run := sc.newRun()
+			po := sc.until(run, stepping)
 			plans := &activitiestest.OnePlan{Plan: *po.DeepCopy()}
-			tn.use(crashPlans{tn}, changes.CancelReader{Plans: plans, Logger: slog.New(slog.DiscardHandler), Interval: time.Millisecond})
+			sc.use(crashPlans{sc}, changes.CancelReader{Plans: plans, Logger: slog.New(slog.DiscardHandler), Interval: time.Millisecond})
 			// The one call that the ProviderConfig allows at once is under way for another plan.
 			limits := &v1alpha1.Limits{Concurrency: 1}
-			tn.Config(limits)
-			release, err := tn.Sessions.Wait(t.Context(), "team/test/default", limits, false, session.SlotAndRate)
+			sc.Config(limits)
+			release, err := sc.Sessions.Wait(t.Context(), "team/test/default", limits, false, session.SlotAndRate)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer release()
 			time.AfterFunc(20*time.Millisecond, plans.Cancel)
-			tn.until(run, finishing)
+			sc.until(run, finishing)
 			po.Status.Cancel = &v1alpha1.PlanCancel{}
-			tn.resume(run)
-			if len(tn.cloud.made) != 0 {
-				t.Errorf("made %v", tn.cloud.made)
+			sc.resume(run)
+			if len(sc.cloud.made) != 0 {
+				t.Errorf("made %v", sc.cloud.made)
 			}
-			c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+			c, err := sc.Ledger.Change(t.Context(), po.UID, 0)
 			if err != nil || c.State != v1alpha1.ChangeSkipped || !strings.Contains(c.Message, "cancelled before it was tried") || c.StartedAt != nil {
 				t.Errorf("%v: %s %q, begun %v", err, c.State, c.Message, c.StartedAt)
 			}

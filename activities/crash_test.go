@@ -53,59 +53,59 @@ func TestKilledAnywhere(t *testing.T) {
 
 // tell tells the story with the server killed at a point of it; reached is false when the story has no such point.
 func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
-	tn := newCrashScenario(t)
-	tn.lane = lane
+	sc := newCrashScenario(t)
+	sc.lane = lane
 	if s.before != nil {
-		s.before(tn)
-		if len(tn.Stored) > 0 {
-			tn.apply()
+		s.before(sc)
+		if len(sc.Stored) > 0 {
+			sc.apply()
 		}
 	}
 	if s.change != nil {
-		s.change(tn)
+		s.change(sc)
 	}
-	tn.injector.seen, tn.injector.at = 0, at
-	tn.apply()
-	reached = tn.injector.seen >= at
-	tn.injector.at = 0
-	tn.accounted(s.foreign)
+	sc.injector.seen, sc.injector.at = 0, at
+	sc.apply()
+	reached = sc.injector.seen >= at
+	sc.injector.at = 0
+	sc.accounted(s.foreign)
 	for range 4 {
-		if tn.lost() {
+		if sc.lost() {
 			break
 		}
-		if po := tn.apply(); po.Status.Summary != nil && po.Status.Summary.Text == "no changes" {
+		if po := sc.apply(); po.Status.Summary != nil && po.Status.Summary.Text == "no changes" {
 			break
 		}
-		tn.accounted(s.foreign)
+		sc.accounted(s.foreign)
 	}
-	if diff := cmp.Diff(append([]string{}, s.want...), tn.cloud.there()); diff != "" && !tn.lost() {
+	if diff := cmp.Diff(append([]string{}, s.want...), sc.cloud.there()); diff != "" && !sc.lost() {
 		t.Errorf("in the cloud (-want +got)\n%s", diff)
 	}
-	for name, n := range tn.cloud.made {
+	for name, n := range sc.cloud.made {
 		if n > s.made[name] {
 			t.Errorf("%s was created %d times, want %d", name, n, s.made[name])
 		}
 	}
-	if tn.lost() || strings.Contains(t.Name(), "postcondition") {
+	if sc.lost() || strings.Contains(t.Name(), "postcondition") {
 		return reached
 	}
-	for key, obj := range tn.Stored {
+	for key, obj := range sc.Stored {
 		if !resource.StatusOf(obj).Good() {
 			t.Errorf("%s: %v", key, obj.Object["status"])
 		}
 	}
 	if t.Failed() {
-		t.Logf("calls: %v", tn.cloud.log)
+		t.Logf("calls: %v", sc.cloud.log)
 	}
 	return reached
 }
 
 // records reads all that is known.
-func (tn *crashScenario) records() []*ledger.Instance {
+func (sc *crashScenario) records() []*ledger.Instance {
 	var out []*ledger.Instance
-	for rec, err := range tn.Ledger.Instances(tn.T.Context(), "") {
+	for rec, err := range sc.Ledger.Instances(sc.T.Context(), "") {
 		if err != nil {
-			tn.T.Fatal(err)
+			sc.T.Fatal(err)
 		}
 		out = append(out, rec)
 	}
@@ -113,31 +113,31 @@ func (tn *crashScenario) records() []*ledger.Instance {
 }
 
 // lost says whether it was told that the outcome of a create is unknown.
-func (tn *crashScenario) lost() bool {
-	return slices.ContainsFunc(tn.records(), func(rec *ledger.Instance) bool {
+func (sc *crashScenario) lost() bool {
+	return slices.ContainsFunc(sc.records(), func(rec *ledger.Instance) bool {
 		return rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
 	})
 }
 
 // accounted checks that all that is in the cloud is recorded, once, but for what a lost create may have made.
-func (tn *crashScenario) accounted(foreign []string) {
-	tn.T.Helper()
+func (sc *crashScenario) accounted(foreign []string) {
+	sc.T.Helper()
 	known := map[string]string{}
-	for _, rec := range tn.records() {
+	for _, rec := range sc.records() {
 		states := []ledger.State{rec.State}
 		keys := map[string]bool{}
 		for _, d := range rec.Deposed {
 			states = append(states, d.State)
 			if keys[d.Key] {
-				tn.T.Errorf("%s has two deposed instances %s", rec.Object.Name, d.Key)
+				sc.T.Errorf("%s has two deposed instances %s", rec.Object.Name, d.Key)
 			}
 			keys[d.Key] = true
 		}
 		for _, s := range states {
-			for id := range tn.cloud.things {
+			for id := range sc.cloud.things {
 				if strings.Contains(string(s.Attributes), fmt.Sprintf(`"id":%q`, id)) {
 					if other, twice := known[id]; twice {
-						tn.T.Errorf("%s is recorded for %s and for %s", id, other, rec.Object.Name)
+						sc.T.Errorf("%s is recorded for %s and for %s", id, other, rec.Object.Name)
 					}
 					known[id] = rec.Object.Name
 				}
@@ -145,11 +145,11 @@ func (tn *crashScenario) accounted(foreign []string) {
 		}
 	}
 	unknown := 0
-	for id, thing := range tn.cloud.things {
+	for id, thing := range sc.cloud.things {
 		if _, ok := known[id]; !ok && !slices.Contains(foreign, thing["name"]) {
 			unknown++
-			if !tn.lost() || unknown > 1 {
-				tn.T.Errorf("%s (%s) is an orphan; calls: %v", id, thing["name"], tn.cloud.log)
+			if !sc.lost() || unknown > 1 {
+				sc.T.Errorf("%s (%s) is an orphan; calls: %v", id, thing["name"], sc.cloud.log)
 			}
 		}
 	}
@@ -165,44 +165,44 @@ func TestPlansAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, late := range []bool{false, true} {
-				tn := newCrashScenario(t)
+				sc := newCrashScenario(t)
 				if s.before != nil {
-					s.before(tn)
-					if len(tn.Stored) > 0 {
-						tn.apply()
+					s.before(sc)
+					if len(sc.Stored) > 0 {
+						sc.apply()
 					}
 				}
 				if s.change != nil {
-					s.change(tn)
+					s.change(sc)
 				}
-				one, other := tn.newRun(), tn.newRun()
-				tn.until(one, beginning)
-				tn.until(other, beginning)
+				one, other := sc.newRun(), sc.newRun()
+				sc.until(one, beginning)
+				sc.until(other, beginning)
 				if late {
-					tn.resume(one)
-					tn.accounted(s.foreign)
+					sc.resume(one)
+					sc.accounted(s.foreign)
 				} else {
-					tn.cloud.while = func() {
-						tn.resume(other)
-						tn.apply() // and one that was made just now
+					sc.cloud.while = func() {
+						sc.resume(other)
+						sc.apply() // and one that was made just now
 					}
-					tn.resume(one)
+					sc.resume(one)
 				}
-				tn.resume(other)
-				tn.accounted(s.foreign)
-				if tn.lost() {
+				sc.resume(other)
+				sc.accounted(s.foreign)
+				if sc.lost() {
 					t.Error("a create whose outcome is unknown")
 				}
-				for name, n := range tn.cloud.made {
+				for name, n := range sc.cloud.made {
 					if n > s.made[name] {
-						t.Errorf("%s was created %d times, want %d; late %t, calls: %v", name, n, s.made[name], late, tn.cloud.log)
+						t.Errorf("%s was created %d times, want %d; late %t, calls: %v", name, n, s.made[name], late, sc.cloud.log)
 					}
 				}
 				for range 3 {
-					tn.apply()
+					sc.apply()
 				}
-				if diff := cmp.Diff(append([]string{}, s.want...), tn.cloud.there()); diff != "" {
-					t.Errorf("in the cloud, late %t (-want +got)\n%s%v", late, diff, tn.cloud.log)
+				if diff := cmp.Diff(append([]string{}, s.want...), sc.cloud.there()); diff != "" {
+					t.Errorf("in the cloud, late %t (-want +got)\n%s%v", late, diff, sc.cloud.log)
 				}
 			}
 		})
@@ -212,30 +212,30 @@ func TestPlansAtOnce(t *testing.T) {
 // TestAPlanThatIsMadeMeanwhile makes a plan while the destroy of a replace is under way: it finds that all is as it should be.
 // To tell so is not its business yet, and what the provider says must not be lost over it.
 func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	tn.apply()
-	things("a")(tn) // a new generation that says the same
-	tn.cloud.faults["delete a"] = []string{"refused"}
-	tn.spec.Replace = []string{"test_thing.a"}
-	run := tn.newRun()
-	tn.spec.Replace = nil
-	tn.until(run, stepping)
-	tn.cloud.while = func() {
-		tn.apply()
-		if resource.StatusOf(tn.Stored["team:test-thing/a"]).Good() {
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	sc.apply()
+	things("a")(sc) // a new generation that says the same
+	sc.cloud.faults["delete a"] = []string{"refused"}
+	sc.spec.Replace = []string{"test_thing.a"}
+	run := sc.newRun()
+	sc.spec.Replace = nil
+	sc.until(run, stepping)
+	sc.cloud.while = func() {
+		sc.apply()
+		if resource.StatusOf(sc.Stored["team:test-thing/a"]).Good() {
 			t.Error("it is told to be ready while it is being changed")
 		}
 	}
-	po := tn.resume(run)
-	c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+	po := sc.resume(run)
+	c, err := sc.Ledger.Change(t.Context(), po.UID, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if c.State != v1alpha1.ChangeFailed || len(c.Diagnostics) != 1 || c.Diagnostics[0].Summary != "refused" {
 		t.Errorf("%s: %v, want what the provider said", c.State, c.Diagnostics)
 	}
-	if rec := tn.recordOf("test-thing/a"); rec.Intent != nil || rec.Object.Generation != 0 {
+	if rec := sc.recordOf("test-thing/a"); rec.Intent != nil || rec.Object.Generation != 0 {
 		t.Errorf("recorded: intent %v, generation %d", rec.Intent, rec.Object.Generation)
 	}
 }
@@ -243,20 +243,20 @@ func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
 // TestWhatTheProviderSaidIsKept lets somebody write the record although a create is under way.
 func TestWhatTheProviderSaidIsKept(t *testing.T) {
 	for name, write := range map[string]func(*crashScenario, *ledger.Instance) error{
-		"written": func(tn *crashScenario, rec *ledger.Instance) error { return tn.Ledger.Save(tn.T.Context(), rec) },
-		"removed": func(tn *crashScenario, rec *ledger.Instance) error { return tn.Ledger.Forget(tn.T.Context(), rec) },
+		"written": func(sc *crashScenario, rec *ledger.Instance) error { return sc.Ledger.Save(sc.T.Context(), rec) },
+		"removed": func(sc *crashScenario, rec *ledger.Instance) error { return sc.Ledger.Forget(sc.T.Context(), rec) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			things("a")(tn)
-			tn.cloud.while = func() {
-				if err := write(tn, tn.recordOf("test-thing/a")); err != nil {
+			sc := newCrashScenario(t)
+			things("a")(sc)
+			sc.cloud.while = func() {
+				if err := write(sc, sc.recordOf("test-thing/a")); err != nil {
 					t.Error(err)
 				}
 			}
-			tn.apply()
-			tn.accounted(nil)
-			if rec := tn.recordOf("test-thing/a"); rec.Intent != nil || !rec.Exists() {
+			sc.apply()
+			sc.accounted(nil)
+			if rec := sc.recordOf("test-thing/a"); rec.Intent != nil || !rec.Exists() {
 				t.Errorf("recorded: intent %v, %s", rec.Intent, rec.Attributes)
 			}
 		})
@@ -265,27 +265,27 @@ func TestWhatTheProviderSaidIsKept(t *testing.T) {
 
 // TestAnOldInstanceStaysUnderWhatIsBlocked has an old instance that something stands on which a plan may not touch.
 func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.cloud.strict = true
+	sc := newCrashScenario(t)
+	sc.cloud.strict = true
 	estate := func(a, b string, lifecycle m) {
-		tn.put("test-thing/a", m{"name": a}, m{"createBeforeDestroy": true})
-		tn.put("test-thing/b", m{"name": b, "uses": "${test_thing.a.id}"}, lifecycle)
+		sc.put("test-thing/a", m{"name": a}, m{"createBeforeDestroy": true})
+		sc.put("test-thing/b", m{"name": b, "uses": "${test_thing.a.id}"}, lifecycle)
 	}
 	estate("a", "b", nil)
-	tn.apply()
-	tn.cloud.faults["update b"] = []string{"refused"}
+	sc.apply()
+	sc.cloud.faults["update b"] = []string{"refused"}
 	estate("a2", "b", nil)
-	tn.apply() // which leaves a, for b stands on it
+	sc.apply() // which leaves a, for b stands on it
 	estate("a2", "b2", m{"preventDestroy": true})
-	tn.partial = true
-	po := tn.apply()
-	if want := []string{"a", "a2", "b"}; !slices.Equal(tn.cloud.there(), want) {
-		t.Errorf("in the cloud: %v, want %v; %s", tn.cloud.there(), want, po.Status.Summary.Text)
+	sc.partial = true
+	po := sc.apply()
+	if want := []string{"a", "a2", "b"}; !slices.Equal(sc.cloud.there(), want) {
+		t.Errorf("in the cloud: %v, want %v; %s", sc.cloud.there(), want, po.Status.Summary.Text)
 	}
 	estate("a2", "b2", nil)
-	tn.apply()
-	if want := []string{"a2", "b2"}; !slices.Equal(tn.cloud.there(), want) {
-		t.Errorf("in the cloud: %v, want %v", tn.cloud.there(), want)
+	sc.apply()
+	if want := []string{"a2", "b2"}; !slices.Equal(sc.cloud.there(), want) {
+		t.Errorf("in the cloud: %v, want %v", sc.cloud.there(), want)
 	}
 }
 
@@ -294,51 +294,51 @@ func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
 func TestALostCreateIsFoundAgain(t *testing.T) {
 	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
+			sc := newCrashScenario(t)
 			cbd := m{"createBeforeDestroy": true}
 			if before != "" {
-				tn.put("test-thing/a", m{"name": before}, cbd)
-				tn.apply()
+				sc.put("test-thing/a", m{"name": before}, cbd)
+				sc.apply()
 			}
-			tn.put("test-thing/a", m{"name": "a"}, cbd)
-			run := tn.newRun()
-			tn.until(run, stepping)
-			tn.cloud.while = func() { tn.injector.at = tn.injector.seen + 2 } // made, and never told
-			tn.resume(run)
-			if !tn.lost() {
+			sc.put("test-thing/a", m{"name": "a"}, cbd)
+			run := sc.newRun()
+			sc.until(run, stepping)
+			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 } // made, and never told
+			sc.resume(run)
+			if !sc.lost() {
 				t.Fatal("nothing is told to be unknown")
 			}
-			id := fmt.Sprintf("id-%d", tn.cloud.last)
+			id := fmt.Sprintf("id-%d", sc.cloud.last)
 			told := func(when string) {
-				ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+				ready := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
 				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "If it exists, import it: kubectl hykube import test-thing/a ID -n team.") {
 					t.Errorf("%s: %s: %s, want it to say that the create is unknown", when, ready.Reason, ready.Message)
 				}
 			}
 			told("after the apply")
-			tn.apply()
+			sc.apply()
 			told("after a plan that creates")
-			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": "${test_thing.nowhere.id}"}})
-			tn.apply()
+			sc.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": "${test_thing.nowhere.id}"}})
+			sc.apply()
 			told("after an import that refers to nothing")
-			tn.put("test-thing/b", m{"name": "b"}, nil)
-			tn.cloud.faults["create b"] = []string{"refused"}
-			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": id}, "dependsOn": []any{"test_thing.b"}})
-			tn.apply()
+			sc.put("test-thing/b", m{"name": "b"}, nil)
+			sc.cloud.faults["create b"] = []string{"refused"}
+			sc.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": id}, "dependsOn": []any{"test_thing.b"}})
+			sc.apply()
 			told("after an import that was not tried")
-			tn.delete("test-thing/b")
-			tn.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": id}})
-			discarded := tn.newRun()
-			tn.until(discarded, approving)
+			sc.delete("test-thing/b")
+			sc.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": id}})
+			discarded := sc.newRun()
+			sc.until(discarded, approving)
 			told("while the plan that imports it waits")
-			if err := changes.Settle(t.Context(), tn.Sources, discarded.Plan); err != nil {
+			if err := changes.Settle(t.Context(), sc.Sources, discarded.Plan); err != nil {
 				t.Fatal(err)
 			}
 			told("after that was discarded")
-			tn.apply()
-			tn.accounted(nil)
-			if got := tn.cloud.there(); tn.lost() || !slices.Equal(got, []string{"a"}) || tn.cloud.made["a"] != 1 {
-				t.Errorf("in the cloud: %v, calls: %v, records: %+v", got, tn.cloud.log, tn.recordOf("test-thing/a"))
+			sc.apply()
+			sc.accounted(nil)
+			if got := sc.cloud.there(); sc.lost() || !slices.Equal(got, []string{"a"}) || sc.cloud.made["a"] != 1 {
+				t.Errorf("in the cloud: %v, calls: %v, records: %+v", got, sc.cloud.log, sc.recordOf("test-thing/a"))
 			}
 		})
 	}

@@ -94,18 +94,18 @@ func (r *crashInjector) alive() error {
 
 func newCrashScenario(t *testing.T) *crashScenario {
 	w := activitiestest.NewWorld(t)
-	tn := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
-	tn.cloud = &cloud{t: t, injector: tn.injector, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
+	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
+	sc.cloud = &cloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
 	w.Sources = &scope.Sources{
-		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
+		Objects: crashObjects{activitiestest.FakeObjects{World: w}, sc}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
-		Ledger: ledger.New(crashStore{ledgertest.New(), tn.injector}),
+		Ledger: ledger.New(crashStore{ledgertest.New(), sc.injector}),
 	}
 	configure(w, "team")
-	tn.restart()
-	return tn
+	sc.restart()
+	return sc
 }
 
 // configure stores a ProviderConfig without arguments, which a ProviderConfig named "default" takes precedence over.
@@ -116,42 +116,42 @@ func configure(w *activitiestest.World, namespace string) {
 }
 
 // restart is a new server over what the old one left.
-func (tn *crashScenario) restart() {
-	lend := func(_ context.Context, _ catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
-		if tn.provides != nil {
-			return tn.provides(conf), func() {}, nil
+func (sc *crashScenario) restart() {
+	start := func(_ context.Context, _ catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
+		if sc.provides != nil {
+			return sc.provides(conf), func() {}, nil
 		}
-		return tn.cloud, func() {}, nil
+		return sc.cloud, func() {}, nil
 	}
-	s := *tn.Sources
+	s := *sc.Sources
 	s.Sessions = session.NewPool(s.Catalog)
-	s.Sessions.Source, s.Sessions.Unconfigured = lend, lend
-	tn.Sources = &s
-	tn.Follow()
-	tn.use(crashPlans{tn}, changes.CancelReader{Plans: crashPlans{tn}, Logger: slog.New(slog.DiscardHandler), Interval: time.Hour})
-	tn.injector.mu.Lock()
-	defer tn.injector.mu.Unlock()
-	tn.injector.dead = false
+	s.Sessions.Source, s.Sessions.Unconfigured = start, start
+	sc.Sources = &s
+	sc.Follow()
+	sc.use(crashPlans{sc}, changes.CancelReader{Plans: crashPlans{sc}, Logger: slog.New(slog.DiscardHandler), Interval: time.Hour})
+	sc.injector.mu.Lock()
+	defer sc.injector.mu.Unlock()
+	sc.injector.dead = false
 }
 
 // use makes a planner and an applier, which learn of cancels through a reader.
-func (tn *crashScenario) use(plans store.Plans, cancels changes.CancelReader) {
+func (sc *crashScenario) use(plans store.Plans, cancels changes.CancelReader) {
 	logger := slog.New(slog.DiscardHandler)
-	tn.planner = planning.New(tn.Sources, plans, cancels, logger)
-	tn.applier = applying.NewApplier(tn.Sources, plans, cancels, logger)
-	tn.applier.ProgressInterval = time.Hour // it counts in the background
+	sc.planner = planning.New(sc.Sources, plans, cancels, logger)
+	sc.applier = applying.NewApplier(sc.Sources, plans, cancels, logger)
+	sc.applier.ProgressInterval = time.Hour // it counts in the background
 }
 
 // put writes an object as kubectl apply does: what is left out is kept away.
-func (tn *crashScenario) put(name string, spec, lifecycle map[string]any) {
+func (sc *crashScenario) put(name string, spec, lifecycle map[string]any) {
 	kind, objName, _ := strings.Cut(name, "/")
-	obj := tn.Stored["team:"+name]
+	obj := sc.Stored["team:"+name]
 	if obj == nil {
 		obj = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": kind}}
 		obj.SetName(objName)
 		obj.SetNamespace("team")
-		obj.SetUID(types.UID(fmt.Sprintf("%s-%d", objName, len(tn.plans))))
-		tn.Stored["team:"+name] = obj
+		obj.SetUID(types.UID(fmt.Sprintf("%s-%d", objName, len(sc.plans))))
+		sc.Stored["team:"+name] = obj
 	}
 	obj.Object["spec"] = spec
 	delete(obj.Object, "lifecycle")
@@ -161,10 +161,10 @@ func (tn *crashScenario) put(name string, spec, lifecycle map[string]any) {
 	obj.SetGeneration(obj.GetGeneration() + 1)
 }
 
-func (tn *crashScenario) delete(name string) {
-	obj := tn.Stored["team:"+name]
+func (sc *crashScenario) delete(name string) {
+	obj := sc.Stored["team:"+name]
 	if len(obj.GetFinalizers()) == 0 {
-		delete(tn.Stored, "team:"+name)
+		delete(sc.Stored, "team:"+name)
 		return
 	}
 	obj.SetDeletionTimestamp(new(metav1.Now()))
@@ -172,20 +172,20 @@ func (tn *crashScenario) delete(name string) {
 }
 
 // taint marks what stands behind an object.
-func (tn *crashScenario) taint(name string) {
-	rec := tn.recordOf(name)
+func (sc *crashScenario) taint(name string) {
+	rec := sc.recordOf(name)
 	rec.Tainted = true
-	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
-		tn.T.Fatal(err)
+	if err := sc.Ledger.Save(sc.T.Context(), rec); err != nil {
+		sc.T.Fatal(err)
 	}
 }
 
-func (tn *crashScenario) recordOf(name string) *ledger.Instance {
-	r, err := resource.Of(tn.Stored["team:"+name], tn.Catalog)
+func (sc *crashScenario) recordOf(name string) *ledger.Instance {
+	r, err := resource.Of(sc.Stored["team:"+name], sc.Catalog)
 	if err != nil {
-		tn.T.Fatal(err)
+		sc.T.Fatal(err)
 	}
-	return tn.Instance(r)
+	return sc.Instance(r)
 }
 
 // run is one plan on its way. It lasts longer than a server.
@@ -210,89 +210,89 @@ const (
 )
 
 // apply makes a plan, approves it and applies it, whatever happens to the server. It returns the plan as it is then.
-func (tn *crashScenario) apply() *v1alpha1.Plan {
-	return tn.resume(tn.newRun())
+func (sc *crashScenario) apply() *v1alpha1.Plan {
+	return sc.resume(sc.newRun())
 }
 
-func (tn *crashScenario) newRun() *planRun {
-	po := &v1alpha1.Plan{Spec: tn.spec}
-	po.Name, po.Namespace, po.Generation = fmt.Sprintf("p%d", len(tn.plans)), "team", 1
+func (sc *crashScenario) newRun() *planRun {
+	po := &v1alpha1.Plan{Spec: sc.spec}
+	po.Name, po.Namespace, po.Generation = fmt.Sprintf("p%d", len(sc.plans)), "team", 1
 	po.UID = types.UID(po.Name)
 	po.Status.RequestedBy = &v1alpha1.Identity{Username: "ann"}
 	if po.Spec.Refresh == "" {
 		po.Spec.Refresh = v1alpha1.RefreshChanged
 	}
-	tn.plans[po.Name] = po
+	sc.plans[po.Name] = po
 	return &planRun{Plan: workflows.Plan{Namespace: "team", Name: po.Name, UID: string(po.UID)}, ended: map[int]bool{}, tries: map[int]int{}}
 }
 
 // resume goes on with a plan to its end.
-func (tn *crashScenario) resume(run *planRun) *v1alpha1.Plan { return tn.until(run, over) }
+func (sc *crashScenario) resume(run *planRun) *v1alpha1.Plan { return sc.until(run, over) }
 
-func (tn *crashScenario) until(run *planRun, phase int) *v1alpha1.Plan {
-	tn.T.Helper()
+func (sc *crashScenario) until(run *planRun, phase int) *v1alpha1.Plan {
+	sc.T.Helper()
 	for tries := 0; run.phase < phase; tries++ {
-		err := tn.advance(run)
-		if tn.injector.alive() != nil {
-			tn.restart()
+		err := sc.advance(run)
+		if sc.injector.alive() != nil {
+			sc.restart()
 			continue
 		}
 		if err != nil && tries > 20 {
-			tn.T.Fatalf("plan %s, phase %d: %v", run.Name, run.phase, err)
+			sc.T.Fatalf("plan %s, phase %d: %v", run.Name, run.phase, err)
 		}
 	}
-	return tn.plans[run.Name]
+	return sc.plans[run.Name]
 }
 
-func (tn *crashScenario) advance(run *planRun) (err error) {
-	ctx := tn.T.Context()
-	po := tn.plans[run.Name]
+func (sc *crashScenario) advance(run *planRun) (err error) {
+	ctx := sc.T.Context()
+	po := sc.plans[run.Name]
 	next := run.phase + 1
 	switch run.phase {
 	case surveying:
-		if run.surveyed, err = tn.survey(run.Plan); run.surveyed.Invalid {
+		if run.surveyed, err = sc.survey(run.Plan); run.surveyed.Invalid {
 			next = over
 		}
 	case proposing:
-		_, err = tn.planner.Propose(ctx, workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
+		_, err = sc.planner.Propose(ctx, workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
 		if ae, ok := errors.AsType[*temporal.ApplicationError](err); ok && ae.Type() == workflows.ErrorMoved {
 			next, err = surveying, nil
 		}
 	case publishing:
-		_, err = tn.planner.Publish(ctx, workflows.Publish{Plan: run.Plan, Resources: run.surveyed.Resources, Recorded: run.surveyed.Recorded})
+		_, err = sc.planner.Publish(ctx, workflows.Publish{Plan: run.Plan, Resources: run.surveyed.Resources, Recorded: run.surveyed.Recorded})
 	case approving:
 		if po.Status.FinishedAt != nil {
 			next = over
 			break
 		}
-		po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: tn.partial}
+		po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: sc.partial}
 		meta.SetStatusCondition(&po.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved"})
 	case beginning:
-		run.begun, err = tn.applier.Begin(ctx, run.Plan)
+		run.begun, err = sc.applier.Begin(ctx, run.Plan)
 		if run.begun.Refused != "" && err == nil {
 			next = finishing
 		}
 	case stepping:
-		if tn.lane {
-			err = tn.applier.Lane(ctx, run.Plan)
+		if sc.lane {
+			err = sc.applier.Lane(ctx, run.Plan)
 			break
 		}
-		err = tn.steps(ctx, run)
+		err = sc.steps(ctx, run)
 	case finishing:
-		_, err = tn.applier.Finish(ctx, workflows.Finish{Plan: run.Plan})
+		_, err = sc.applier.Finish(ctx, workflows.Finish{Plan: run.Plan})
 	}
-	if err == nil && tn.injector.alive() == nil {
+	if err == nil && sc.injector.alive() == nil {
 		run.phase = next
 	}
 	return err
 }
 
 // steps makes the steps that have not ended, in order, each as often as the workflow would.
-func (tn *crashScenario) steps(ctx context.Context, run *planRun) error {
+func (sc *crashScenario) steps(ctx context.Context, run *planRun) error {
 	steps := run.begun.Steps
 	order, cycle := graph.Order(len(steps), func(i int) []int { return steps[i].DependsOn })
 	if cycle != nil {
-		tn.T.Fatalf("steps run in a circle: %v", cycle)
+		sc.T.Fatalf("steps run in a circle: %v", cycle)
 	}
 	for _, i := range order {
 		if _, ended := run.ended[i]; ended {
@@ -305,8 +305,8 @@ func (tn *crashScenario) steps(ctx context.Context, run *planRun) error {
 		for ok {
 			run.tries[i]++
 			in := workflows.StepInput{Plan: run.Plan, Change: steps[i].Change, Destroy: steps[i].Destroy}
-			result, err := tn.applier.Step(ctx, in, run.tries[i])
-			if tn.injector.alive() != nil {
+			result, err := sc.applier.Step(ctx, in, run.tries[i])
+			if sc.injector.alive() != nil {
 				return errDead // whatever it answered, nobody heard it
 			}
 			if err == nil {

@@ -5,9 +5,9 @@ import (
 )
 
 func things(names ...string) func(*crashScenario) {
-	return func(tn *crashScenario) {
+	return func(sc *crashScenario) {
 		for _, name := range names {
-			tn.put("test-thing/"+name, m{"name": name, "size": "1"}, nil)
+			sc.put("test-thing/"+name, m{"name": name, "size": "1"}, nil)
 		}
 	}
 }
@@ -15,61 +15,61 @@ func things(names ...string) func(*crashScenario) {
 func stories() map[string]story {
 	cbd := m{"createBeforeDestroy": true}
 	one := func(lifecycle m) func(*crashScenario) {
-		return func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle) }
+		return func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle) }
 	}
 	again := func(name, size string, lifecycle m) func(*crashScenario) {
-		return func(tn *crashScenario) { tn.put("test-thing/a", m{"name": name, "size": size}, lifecycle) }
+		return func(sc *crashScenario) { sc.put("test-thing/a", m{"name": name, "size": size}, lifecycle) }
 	}
 	pair := func(name string, lifecycle m) func(*crashScenario) {
-		return func(tn *crashScenario) {
-			tn.put("test-thing/a", m{"name": name, "size": "1"}, lifecycle)
-			tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+		return func(sc *crashScenario) {
+			sc.put("test-thing/a", m{"name": name, "size": "1"}, lifecycle)
+			sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
 		}
 	}
 	faulty := func(do func(*crashScenario), call string, faults ...string) func(*crashScenario) {
-		return func(tn *crashScenario) {
-			do(tn)
-			tn.cloud.faults[call] = faults
+		return func(sc *crashScenario) {
+			do(sc)
+			sc.cloud.faults[call] = faults
 		}
 	}
-	foreign := func(tn *crashScenario) { tn.cloud.put("", map[string]string{"name": "a", "size": "1"}) }
+	foreign := func(sc *crashScenario) { sc.cloud.put("", map[string]string{"name": "a", "size": "1"}) }
 	imported := func(name, size string, lifecycle m) func(*crashScenario) {
-		return func(tn *crashScenario) {
+		return func(sc *crashScenario) {
 			lc := m{"import": m{"id": "id-1"}}
 			for k, v := range lifecycle {
 				lc[k] = v
 			}
-			tn.put("test-thing/a", m{"name": name, "size": size}, lc)
+			sc.put("test-thing/a", m{"name": name, "size": size}, lc)
 		}
 	}
 	moved := func(kind, name, size string, lifecycle m) func(*crashScenario) {
-		return func(tn *crashScenario) {
+		return func(sc *crashScenario) {
 			lc := m{"moved": m{"from": "test_thing.a"}}
 			for k, v := range lifecycle {
 				lc[k] = v
 			}
-			tn.put(kind, m{"name": name, "size": size}, lc)
-			tn.delete("test-thing/a")
+			sc.put(kind, m{"name": name, "size": size}, lc)
+			sc.delete("test-thing/a")
 		}
 	}
 	// leftover makes an instance with a deposed one beside it.
-	leftover := func(tn *crashScenario) {
-		one(cbd)(tn)
-		tn.apply()
-		tn.cloud.faults["delete a"] = []string{"refused"}
-		again("a2", "1", cbd)(tn)
+	leftover := func(sc *crashScenario) {
+		one(cbd)(sc)
+		sc.apply()
+		sc.cloud.faults["delete a"] = []string{"refused"}
+		again("a2", "1", cbd)(sc)
 	}
 	// inTheWay leaves an old instance on something that is replaced next.
-	on := func(tn *crashScenario, name string, lifecycle m) {
-		tn.put("test-thing/b", m{"name": name, "uses": "${test_thing.a.id}"}, lifecycle)
+	on := func(sc *crashScenario, name string, lifecycle m) {
+		sc.put("test-thing/b", m{"name": name, "uses": "${test_thing.a.id}"}, lifecycle)
 	}
-	inTheWay := func(tn *crashScenario) {
-		tn.cloud.strict = true
-		one(nil)(tn)
-		on(tn, "b", cbd)
-		tn.apply()
-		tn.cloud.faults["delete b"] = []string{"refused"}
-		on(tn, "b2", cbd)
+	inTheWay := func(sc *crashScenario) {
+		sc.cloud.strict = true
+		one(nil)(sc)
+		on(sc, "b", cbd)
+		sc.apply()
+		sc.cloud.faults["delete b"] = []string{"refused"}
+		on(sc, "b2", cbd)
 	}
 	once := func(names ...string) map[string]int {
 		made := map[string]int{}
@@ -87,12 +87,12 @@ func stories() map[string]story {
 		"update":                      {one(nil), again("a", "2", nil), []string{"a 2"}, once("a"), nil},
 		"update that is refused once": {one(nil), faulty(again("a", "2", nil), "update a", "refused"), []string{"a 2"}, once("a"), nil},
 		"update that breaks":          {one(nil), faulty(again("a", "2", nil), "update a", "broken"), []string{"a 2"}, once("a"), nil},
-		"delete":                      {one(nil), func(tn *crashScenario) { tn.delete("test-thing/a") }, nil, once("a"), nil},
-		"gone, and deleted": {one(nil), func(tn *crashScenario) {
-			clear(tn.cloud.things)
-			tn.delete("test-thing/a")
+		"delete":                      {one(nil), func(sc *crashScenario) { sc.delete("test-thing/a") }, nil, once("a"), nil},
+		"gone, and deleted": {one(nil), func(sc *crashScenario) {
+			clear(sc.cloud.things)
+			sc.delete("test-thing/a")
 		}, nil, once("a"), nil},
-		"delete that is throttled":     {one(nil), faulty(func(tn *crashScenario) { tn.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
+		"delete that is throttled":     {one(nil), faulty(func(sc *crashScenario) { sc.delete("test-thing/a") }, "delete a", "throttled"), nil, once("a"), nil},
 		"replace":                      {one(nil), again("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
 		"replace, create refused once": {one(nil), faulty(again("a2", "1", nil), "create a2", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
 		"replace, create throttled":    {one(nil), faulty(again("a2", "1", nil), "create a2", "throttled"), []string{"a2 1"}, once("a", "a2"), nil},
@@ -105,22 +105,22 @@ func stories() map[string]story {
 		"new first, delete refused":    {one(cbd), faulty(again("a2", "1", cbd), "delete a", "refused"), []string{"a2 1"}, once("a", "a2"), nil},
 		"new first, of a pair":         {pair("a", cbd), pair("a2", cbd), []string{"a2 1", "b"}, once("a", "a2", "b"), nil},
 		"old one that was left over":   {leftover, nil, []string{"a2 1"}, once("a", "a2"), nil},
-		"old one left over, deleted":   {leftover, func(tn *crashScenario) { tn.delete("test-thing/a") }, nil, once("a", "a2"), nil},
+		"old one left over, deleted":   {leftover, func(sc *crashScenario) { sc.delete("test-thing/a") }, nil, once("a", "a2"), nil},
 		"old one left over, replaced":  {leftover, again("a3", "1", cbd), []string{"a3 1"}, once("a", "a2", "a3"), nil},
-		"two old ones left over": {func(tn *crashScenario) {
-			leftover(tn)
-			tn.apply()
-			tn.cloud.faults["delete a"] = []string{"refused"}
-			tn.cloud.faults["delete a2"] = []string{"refused"}
-			again("a3", "1", cbd)(tn)
+		"two old ones left over": {func(sc *crashScenario) {
+			leftover(sc)
+			sc.apply()
+			sc.cloud.faults["delete a"] = []string{"refused"}
+			sc.cloud.faults["delete a2"] = []string{"refused"}
+			again("a3", "1", cbd)(sc)
 		}, nil, []string{"a3 1"}, once("a", "a2", "a3"), nil},
-		"old one left over, in the way": {inTheWay, func(tn *crashScenario) {
-			on(tn, "b3", nil)
-			again("a2", "1", nil)(tn)
+		"old one left over, in the way": {inTheWay, func(sc *crashScenario) {
+			on(sc, "b3", nil)
+			again("a2", "1", nil)(sc)
 		}, []string{"a2 1", "b3"}, once("a", "a2", "b", "b2", "b3"), nil},
 		"old one left over, moved":      {leftover, moved("test-thing/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
-		"taint":                         {one(nil), func(tn *crashScenario) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
-		"taint, new first":              {one(cbd), func(tn *crashScenario) { tn.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"taint":                         {one(nil), func(sc *crashScenario) { sc.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
+		"taint, new first":              {one(cbd), func(sc *crashScenario) { sc.taint("test-thing/a") }, []string{"a 1"}, map[string]int{"a": 2}, nil},
 		"import":                        {foreign, imported("a", "1", nil), []string{"a 1"}, once("a"), []string{"a"}},
 		"import and update":             {foreign, imported("a", "2", nil), []string{"a 2"}, once("a"), []string{"a"}},
 		"import and replace":            {foreign, imported("a2", "1", nil), []string{"a2 1"}, once("a", "a2"), []string{"a"}},
@@ -131,19 +131,19 @@ func stories() map[string]story {
 		"move to another type":          {one(nil), moved("test-box/n", "a", "1", nil), []string{"a 1"}, once("a"), nil},
 		"move and replace":              {one(nil), moved("test-box/n", "a2", "1", nil), []string{"a2 1"}, once("a", "a2"), nil},
 		"move and replace, new first":   {one(nil), moved("test-box/n", "a2", "1", cbd), []string{"a2 1"}, once("a", "a2"), nil},
-		"move that ended half-way and is not asked for any more": {one(nil), func(tn *crashScenario) {
-			moved("test-thing/n", "a", "1", nil)(tn)
-			tn.halfMoved("test-thing/a", "test-thing/n")
-			tn.put("test-thing/n", m{"name": "a", "size": "1"}, nil)
+		"move that ended half-way and is not asked for any more": {one(nil), func(sc *crashScenario) {
+			moved("test-thing/n", "a", "1", nil)(sc)
+			sc.halfMoved("test-thing/a", "test-thing/n")
+			sc.put("test-thing/n", m{"name": "a", "size": "1"}, nil)
 		}, []string{"a 1"}, once("a"), nil},
-		"forget": {one(nil), func(tn *crashScenario) {
-			tn.put("test-thing/a", m{"name": "a", "size": "1"}, m{"destroy": false})
-			tn.delete("test-thing/a")
+		"forget": {one(nil), func(sc *crashScenario) {
+			sc.put("test-thing/a", m{"name": "a", "size": "1"}, m{"destroy": false})
+			sc.delete("test-thing/a")
 		}, []string{"a 1"}, once("a"), []string{"a"}},
-		"forget one with an old one": {leftover, func(tn *crashScenario) {
-			tn.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"destroy": false})
-			tn.apply()
-			tn.delete("test-thing/a")
+		"forget one with an old one": {leftover, func(sc *crashScenario) {
+			sc.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"destroy": false})
+			sc.apply()
+			sc.delete("test-thing/a")
 		}, []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a", "a2"}},
 		"replace that forgets":                {one(m{"destroy": false}), again("a2", "1", m{"destroy": false}), []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a"}},
 		"replace that forgets, refused":       {one(m{"destroy": false}), faulty(again("a2", "1", m{"destroy": false}), "create a2", "refused"), []string{"a 1", "a2 1"}, once("a", "a2"), []string{"a"}},
@@ -156,11 +156,11 @@ func stories() map[string]story {
 
 // halfMoved writes the record of one object under the name of another as well, as a server does that is killed in the middle
 // of a move.
-func (tn *crashScenario) halfMoved(from, to string) {
-	old, rec := tn.recordOf(from), tn.recordOf(to)
+func (sc *crashScenario) halfMoved(from, to string) {
+	old, rec := sc.recordOf(from), sc.recordOf(to)
 	rec.State, rec.Deposed, rec.Provider, rec.MovedFrom = old.State, old.Deposed, old.Provider, old.Object.UID
-	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
-		tn.T.Fatal(err)
+	if err := sc.Ledger.Save(sc.T.Context(), rec); err != nil {
+		sc.T.Fatal(err)
 	}
-	tn.Stored["team:"+to].SetFinalizers([]string{v1alpha1.FinalizerState})
+	sc.Stored["team:"+to].SetFinalizers([]string{v1alpha1.FinalizerState})
 }

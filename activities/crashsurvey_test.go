@@ -15,37 +15,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// survey surveys with the index and, if tn.compares is set, again without it. The results must be the same.
-func (tn *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
-	ctx := tn.T.Context()
-	before, revisions := tn.plans[p.Name].Status.DeepCopy(), tn.revisions()
-	selected, err := tn.planner.Survey(ctx, p)
-	if err != nil || !tn.compares {
+// survey surveys with the index and, if sc.compares is set, again without it. The results must be the same.
+func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
+	ctx := sc.T.Context()
+	before, revisions := sc.plans[p.Name].Status.DeepCopy(), sc.revisions()
+	selected, err := sc.planner.Survey(ctx, p)
+	if err != nil || !sc.compares {
 		return selected, err
 	}
-	if err != nil || !maps.Equal(revisions, tn.revisions()) {
+	if err != nil || !maps.Equal(revisions, sc.revisions()) {
 		return selected, err // the steps of another plan run meanwhile
 	}
-	withIndex := tn.surveyed(p)
+	withIndex := sc.surveyed(p)
 	withIndex.Whole = selected.Whole
-	tn.plans[p.Name].Status = *before
-	sources := *tn.Sources
+	sc.plans[p.Name].Status = *before
+	sources := *sc.Sources
 	sources.Index = nil
 	logger := slog.New(slog.DiscardHandler)
-	all, err := planning.New(&sources, crashPlans{tn}, changes.CancelReader{Plans: crashPlans{tn}, Logger: logger}, logger).Survey(ctx, p)
+	all, err := planning.New(&sources, crashPlans{sc}, changes.CancelReader{Plans: crashPlans{sc}, Logger: logger}, logger).Survey(ctx, p)
 	if err != nil {
 		return all, err
 	}
 	// Continue with the changes of the one with the index.
-	withoutIndex := tn.surveyed(p)
-	tn.plans[p.Name].Status = *before
-	again, err := tn.planner.Survey(ctx, p)
-	if err != nil || !maps.Equal(revisions, tn.revisions()) {
+	withoutIndex := sc.surveyed(p)
+	sc.plans[p.Name].Status = *before
+	again, err := sc.planner.Survey(ctx, p)
+	if err != nil || !maps.Equal(revisions, sc.revisions()) {
 		return again, err
 	}
 	same := cmpopts.IgnoreFields(workflows.Surveyed{}, "Visited", "Providers", "Whole")
 	if diff := cmp.Diff(all, selected, same); diff != "" {
-		tn.T.Errorf("%s: the survey of all objects and that of the selected ones differ (-all +selected):\n%s", p.Name, diff)
+		sc.T.Errorf("%s: the survey of all objects and that of the selected ones differ (-all +selected):\n%s", p.Name, diff)
 	}
 	// The survey of all stores dependants, too.
 	maps.DeleteFunc(withoutIndex.Changes, func(name string, _ ledger.Change) bool {
@@ -54,15 +54,15 @@ func (tn *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 	})
 	if diff := cmp.Diff(withoutIndex, withIndex, cmpopts.IgnoreUnexported(ledger.Change{}), cmpopts.IgnoreFields(surveyed{}, "Whole"),
 		cmpopts.IgnoreFields(v1alpha1.PlanChange{}, "Index", "DependsOn"), cmpopts.IgnoreFields(ledger.Change{}, "ReadAfter")); diff != "" {
-		tn.T.Errorf("%s: the survey of all objects and that of the selected ones differ (-all +selected):\n%s", p.Name, diff)
+		sc.T.Errorf("%s: the survey of all objects and that of the selected ones differ (-all +selected):\n%s", p.Name, diff)
 	}
 	return again, nil
 }
 
 // revisions returns the revisions of the records.
-func (tn *crashScenario) revisions() map[types.UID]int64 {
+func (sc *crashScenario) revisions() map[types.UID]int64 {
 	out := map[types.UID]int64{}
-	for rec, err := range tn.Ledger.Instances(tn.T.Context(), "") {
+	for rec, err := range sc.Ledger.Instances(sc.T.Context(), "") {
 		if err == nil {
 			out[rec.Object.UID] = rec.Revision()
 		}
@@ -77,11 +77,11 @@ type surveyed struct {
 	Whole       bool
 }
 
-func (tn *crashScenario) surveyed(p workflows.Plan) surveyed {
-	out := surveyed{Diagnostics: tn.plans[p.Name].Status.Diagnostics, Changes: map[string]ledger.Change{}}
-	for c, err := range tn.Ledger.Changes(tn.T.Context(), workflows.ObjectUID(p), 0) {
+func (sc *crashScenario) surveyed(p workflows.Plan) surveyed {
+	out := surveyed{Diagnostics: sc.plans[p.Name].Status.Diagnostics, Changes: map[string]ledger.Change{}}
+	for c, err := range sc.Ledger.Changes(sc.T.Context(), workflows.ObjectUID(p), 0) {
 		if err != nil {
-			tn.T.Fatal(err)
+			sc.T.Fatal(err)
 		}
 		out.Changes[c.Address+" "+c.Deposed] = *c
 	}

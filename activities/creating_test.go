@@ -16,9 +16,9 @@ import (
 
 // loses records that the object "lost" of the namespace "ops" began to create a thing with the ProviderConfig "c", whose zone is "theirs". As in
 // every record of a first create, only the object names the provider and the type.
-func (tn *crashScenario) loses(name string) {
-	tn.T.Helper()
-	tn.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
+func (sc *crashScenario) loses(name string) {
+	sc.T.Helper()
+	sc.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
 	ref := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "ops", Name: "lost", UID: "lost"}
 	rec := &ledger.Instance{Object: ref, Intent: &ledger.Intent{Plan: "p", Change: 3, Action: v1alpha1.ActionCreate}}
 	rec.ProviderConfig = "c"
@@ -26,12 +26,12 @@ func (tn *crashScenario) loses(name string) {
 		"id": cty.UnknownVal(cty.String), "name": cty.StringVal(name), "size": cty.StringVal("7"), "uses": cty.UnknownVal(cty.String),
 	}), cloudSchema().Resources["test_thing"].Block.ImpliedType())
 	if err != nil {
-		tn.T.Fatal(err)
+		sc.T.Fatal(err)
 	}
 	c := &ledger.Change{Planned: planned}
 	c.Index, c.Type, c.Object = 3, "test_thing", ref
-	if err := errors.Join(tn.Ledger.Save(tn.T.Context(), rec), tn.Ledger.SaveChange(tn.T.Context(), "p", c)); err != nil {
-		tn.T.Fatal(err)
+	if err := errors.Join(sc.Ledger.Save(sc.T.Context(), rec), sc.Ledger.SaveChange(sc.T.Context(), "p", c)); err != nil {
+		sc.T.Fatal(err)
 	}
 }
 
@@ -52,26 +52,26 @@ func TestAnImportOfALostCreate(t *testing.T) {
 		"in another account, the server's own": {made: "x", zone: "mine", server: true, refused: true, want: "Error " + may},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.zone(tc.zone)
-			tn.loses(tc.made)
+			sc := newCrashScenario(t)
+			sc.zone(tc.zone)
+			sc.loses(tc.made)
 			if tc.planGone {
-				if err := tn.Ledger.DropPlan(t.Context(), "p"); err != nil {
+				if err := sc.Ledger.DropPlan(t.Context(), "p"); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if tc.server {
-				tn.passCredentials()
+				sc.passCredentials()
 			}
-			tn.Forbidden["ann!update:ops/test-things/lost"] = !tc.permitted
-			tn.cloud.put("x", map[string]string{"name": "x", "size": "1"})
+			sc.Forbidden["ann!update:ops/test-things/lost"] = !tc.permitted
+			sc.cloud.put("x", map[string]string{"name": "x", "size": "1"})
 			kind := "test-thing/a"
 			if tc.alias {
 				kind = "test-box/a"
 			}
-			tn.put(kind, m{"name": "x", "size": "1"}, imports("x"))
-			po := tn.until(tn.newRun(), approving)
-			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
+			sc.put(kind, m{"name": "x", "size": "1"}, imports("x"))
+			po := sc.until(sc.newRun(), approving)
+			if said := sc.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
 				t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, tc.want)
 			}
 		})
@@ -81,22 +81,22 @@ func TestAnImportOfALostCreate(t *testing.T) {
 // TestAnImportMeetsACreate imports what a create may have made that began after the plan was made.
 func TestAnImportMeetsACreate(t *testing.T) {
 	for _, phase := range []int{approving, beginning, stepping} {
-		tn := newCrashScenario(t)
-		tn.zone("theirs")
-		tn.Forbidden["ann!update:ops/test-things/lost"] = true
-		tn.cloud.put("x", map[string]string{"name": "x", "size": "1"})
-		tn.put("test-thing/a", m{"name": "x", "size": "1"}, imports("x"))
-		run := tn.newRun()
-		po := tn.until(run, phase)
-		tn.loses("x")
+		sc := newCrashScenario(t)
+		sc.zone("theirs")
+		sc.Forbidden["ann!update:ops/test-things/lost"] = true
+		sc.cloud.put("x", map[string]string{"name": "x", "size": "1"})
+		sc.put("test-thing/a", m{"name": "x", "size": "1"}, imports("x"))
+		run := sc.newRun()
+		po := sc.until(run, phase)
+		sc.loses("x")
 		if phase == approving {
-			if found, err := changes.Verify(t.Context(), tn.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
+			if found, err := changes.Verify(t.Context(), sc.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
 				t.Errorf("verified: %+v, %v", found, err)
 			}
 			continue
 		}
-		tn.resume(run)
-		if tn.recordOf("test-thing/a").Exists() {
+		sc.resume(run)
+		if sc.recordOf("test-thing/a").Exists() {
 			t.Errorf("phase %d: imported what the create of another object may have made", phase)
 		}
 	}
@@ -104,26 +104,26 @@ func TestAnImportMeetsACreate(t *testing.T) {
 
 // TestACreateEndsDuringTheCheck ends a create after the index was refreshed, so that the index does not have the ID of what it made.
 func TestACreateEndsDuringTheCheck(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.zone("theirs")
-	tn.loses("x")
-	if err := tn.Index.Refresh(t.Context()); err != nil {
+	sc := newCrashScenario(t)
+	sc.zone("theirs")
+	sc.loses("x")
+	if err := sc.Index.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rec, err := tn.Ledger.Instance(t.Context(), v1alpha1.ObjectReference{Namespace: "ops", UID: "lost"})
+	rec, err := sc.Ledger.Instance(t.Context(), v1alpha1.ObjectReference{Namespace: "ops", UID: "lost"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	rec.Provider, rec.Type, rec.Intent, rec.Attributes = "test", "test_thing", nil, []byte(`{"id":"x","name":"x"}`)
-	if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+	if err := sc.Ledger.Save(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
-	e, _ := tn.Catalog.Get("test")
+	e, _ := sc.Catalog.Get("test")
 	for id, want := range map[string]int{"x": 1, "y": 0} {
 		c := &ledger.Change{Refreshed: &ledger.State{Type: "test_thing", Attributes: []byte(`{"id":"` + id + `","name":"x"}`)}}
 		c.Type, c.Importing, c.ProviderConfig = "test_thing", &v1alpha1.PlanImport{ID: id}, "default"
 		c.Object = v1alpha1.ObjectReference{Namespace: "team", UID: "importing"}
-		others, err := changes.OtherOwners(t.Context(), tn.Sources, c, e, c.Refreshed)
+		others, err := changes.OtherOwners(t.Context(), sc.Sources, c, e, c.Refreshed)
 		if err != nil || len(others) != want {
 			t.Errorf("%s: %+v, %v; want %d objects", id, others, err, want)
 		}
@@ -147,30 +147,30 @@ func TestOtherArgumentsReachALostCreate(t *testing.T) {
 		"of another name, and its plan gone": {made: "y", planGone: true, refused: true, want: "Error Resource may belong to another object: " + may},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.zone("mine")
-			tn.put("test-thing/a", m{"name": "a"}, nil)
-			tn.apply()
-			tn.loses("x")
+			sc := newCrashScenario(t)
+			sc.zone("mine")
+			sc.put("test-thing/a", m{"name": "a"}, nil)
+			sc.apply()
+			sc.loses("x")
 			if tc.planGone {
-				if err := tn.Ledger.DropPlan(t.Context(), "p"); err != nil {
+				if err := sc.Ledger.DropPlan(t.Context(), "p"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			tn.zone("theirs")
-			tn.cloud.things["id-1"] = map[string]string{"name": tc.made}
-			tn.Forbidden["ann!update:ops/test-things/lost"] = !tc.permitted
-			tn.spec = v1alpha1.PlanSpec{Destroy: true, Refresh: v1alpha1.RefreshNone}
-			run := tn.newRun()
-			po := tn.until(run, approving)
-			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && strings.Contains(said, "may have made") {
+			sc.zone("theirs")
+			sc.cloud.things["id-1"] = map[string]string{"name": tc.made}
+			sc.Forbidden["ann!update:ops/test-things/lost"] = !tc.permitted
+			sc.spec = v1alpha1.PlanSpec{Destroy: true, Refresh: v1alpha1.RefreshNone}
+			run := sc.newRun()
+			po := sc.until(run, approving)
+			if said := sc.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && strings.Contains(said, "may have made") {
 				t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, tc.want)
 			}
 			if !tc.permitted || tc.planGone {
 				return
 			}
-			tn.Forbidden["ann!update:ops/test-things/lost"] = true
-			if found, err := changes.Verify(t.Context(), tn.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
+			sc.Forbidden["ann!update:ops/test-things/lost"] = true
+			if found, err := changes.Verify(t.Context(), sc.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
 				t.Errorf("verified: %+v, %v", found, err)
 			}
 		})
@@ -181,19 +181,19 @@ func TestOtherArgumentsReachALostCreate(t *testing.T) {
 // may have made.
 func TestAStepReachesALostCreate(t *testing.T) {
 	for _, made := range []string{"x", "a"} {
-		tn := newCrashScenario(t)
-		tn.zoneOfSecret("mine")
-		tn.put("test-thing/a", m{"name": "a"}, nil)
-		tn.apply()
-		tn.delete("test-thing/a")
-		run := tn.newRun()
-		tn.until(run, stepping)
-		tn.loses("x")
-		tn.Forbidden["ann!update:ops/test-things/lost"] = true
-		tn.zoneOfSecret("theirs")
-		tn.cloud.things["id-1"] = map[string]string{"name": made}
-		tn.resume(run)
-		if there := tn.cloud.things["id-1"] != nil; there != (made == "x") {
+		sc := newCrashScenario(t)
+		sc.zoneOfSecret("mine")
+		sc.put("test-thing/a", m{"name": "a"}, nil)
+		sc.apply()
+		sc.delete("test-thing/a")
+		run := sc.newRun()
+		sc.until(run, stepping)
+		sc.loses("x")
+		sc.Forbidden["ann!update:ops/test-things/lost"] = true
+		sc.zoneOfSecret("theirs")
+		sc.cloud.things["id-1"] = map[string]string{"name": made}
+		sc.resume(run)
+		if there := sc.cloud.things["id-1"] != nil; there != (made == "x") {
 			t.Errorf("of a thing named %q: still there %t", made, there)
 		}
 	}
@@ -215,23 +215,23 @@ func TestACreateIsMadeAgain(t *testing.T) {
 		"a rejected second instance": {"says googleapi: Error 403: no", true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
+			sc := newCrashScenario(t)
 			lifecycle := m{"createBeforeDestroy": true}
 			if tc.replaces {
-				tn.put("test-thing/a", m{"name": "before"}, lifecycle)
-				tn.apply()
+				sc.put("test-thing/a", m{"name": "before"}, lifecycle)
+				sc.apply()
 			}
-			tn.put("test-thing/a", m{"name": "x"}, lifecycle)
-			tn.cloud.faults["create x"] = []string{tc.fault}
-			tn.apply()
-			run := tn.newRun()
-			said := tn.said(tn.until(run, approving))
+			sc.put("test-thing/a", m{"name": "x"}, lifecycle)
+			sc.cloud.faults["create x"] = []string{tc.fault}
+			sc.apply()
+			run := sc.newRun()
+			said := sc.said(sc.until(run, approving))
 			if strings.Contains(said, again) != (tc.want != "") || !strings.Contains(said, tc.want) {
 				t.Errorf("the plan says %q, want %q", said, tc.want)
 			}
-			tn.resume(run)
-			if failed := resource.StatusOf(tn.Stored["team:test-thing/a"]).FailedCreate; failed != "" || tn.cloud.made["x"] != 1 {
-				t.Errorf("after it was made %d times, the status has %q", tn.cloud.made["x"], failed)
+			sc.resume(run)
+			if failed := resource.StatusOf(sc.Stored["team:test-thing/a"]).FailedCreate; failed != "" || sc.cloud.made["x"] != 1 {
+				t.Errorf("after it was made %d times, the status has %q", sc.cloud.made["x"], failed)
 			}
 		})
 	}

@@ -46,53 +46,53 @@ func TestCallCutOffByAStop(t *testing.T) {
 		made   map[string]int
 		there  []string
 	}{
-		"create": {change: func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil) },
+		"create": {change: func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil) },
 			state: v1alpha1.ChangeUnknown, made: map[string]int{"a": 1}, there: []string{"a 1"}},
-		"replace": {before: true, change: func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil) },
+		"replace": {before: true, change: func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a2", "size": "1"}, nil) },
 			state: v1alpha1.ChangeUnknown, made: map[string]int{"a": 1, "a2": 1}, there: []string{"a2 1"}},
-		"replace, create first": {before: true, lifecycle: cbd, change: func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, cbd) },
+		"replace, create first": {before: true, lifecycle: cbd, change: func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a2", "size": "1"}, cbd) },
 			state: v1alpha1.ChangeUnknown, made: map[string]int{"a": 1, "a2": 1}, there: []string{"a 1", "a2 1"}},
-		"update": {before: true, change: func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
+		"update": {before: true, change: func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
 			state: v1alpha1.ChangeDone, made: map[string]int{"a": 1}, there: []string{"a 2"}},
-		"delete": {before: true, change: func(tn *crashScenario) { tn.delete("test-thing/a") },
+		"delete": {before: true, change: func(sc *crashScenario) { sc.delete("test-thing/a") },
 			state: v1alpha1.ChangeDone, made: map[string]int{"a": 1}, there: []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
+			sc := newCrashScenario(t)
 			if tc.before {
-				tn.put("test-thing/a", m{"name": "a", "size": "1"}, tc.lifecycle)
-				tn.apply()
+				sc.put("test-thing/a", m{"name": "a", "size": "1"}, tc.lifecycle)
+				sc.apply()
 			}
-			stopping := &stoppingCloud{cloud: tn.cloud}
-			tn.provides = func(provider.Configuration) tfprotov6.ProviderServer { return stopping }
-			tc.change(tn)
-			tn.cloud.while = func() {
+			stopping := &stoppingCloud{cloud: sc.cloud}
+			sc.provides = func(provider.Configuration) tfprotov6.ProviderServer { return stopping }
+			tc.change(sc)
+			sc.cloud.while = func() {
 				// The first half of a replacement ends well; the stop comes in the create.
 				if name == "replace" {
-					tn.cloud.while = func() { stopping.stopped = true }
+					sc.cloud.while = func() { stopping.stopped = true }
 					return
 				}
 				stopping.stopped = true
 			}
-			po := tn.apply()
-			c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+			po := sc.apply()
+			c, err := sc.Ledger.Change(t.Context(), po.UID, 0)
 			if err != nil || c.State != tc.state {
 				t.Errorf("%v: %s %q, want %s", err, c.State, c.Message, tc.state)
 			}
 			stopping.stopped = false
-			tn.restart()
-			tn.partial = true
-			tn.apply()
-			if diff := cmp.Diff(tc.made, tn.cloud.made); diff != "" {
+			sc.restart()
+			sc.partial = true
+			sc.apply()
+			if diff := cmp.Diff(tc.made, sc.cloud.made); diff != "" {
 				t.Errorf("made (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.there, tn.cloud.there()); diff != "" {
+			if diff := cmp.Diff(tc.there, sc.cloud.there()); diff != "" {
 				t.Errorf("there (-want +got):\n%s", diff)
 			}
 			if tc.state != v1alpha1.ChangeUnknown {
 				return
 			}
-			if rec := tn.recordOf("test-thing/a"); rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate {
+			if rec := sc.recordOf("test-thing/a"); rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate {
 				t.Errorf("the record of %v forgot that a create was begun: %+v", slices.Sorted(maps.Keys(tc.made)), rec)
 			}
 		})

@@ -12,32 +12,32 @@ import (
 
 // TestPlanLeavesAReplacementIncomplete makes plans while an old instance is left. Only its end makes the object Ready.
 func TestPlanLeavesAReplacementIncomplete(t *testing.T) {
-	tn := newCrashScenario(t)
+	sc := newCrashScenario(t)
 	cbd := map[string]any{"createBeforeDestroy": true}
-	tn.put("test-thing/a", map[string]any{"name": "a", "size": "1"}, cbd)
-	tn.apply()
-	tn.cloud.faults["delete a"] = []string{"refused"}
-	tn.put("test-thing/a", map[string]any{"name": "a2", "size": "1"}, cbd)
-	tn.apply()
+	sc.put("test-thing/a", map[string]any{"name": "a", "size": "1"}, cbd)
+	sc.apply()
+	sc.cloud.faults["delete a"] = []string{"refused"}
+	sc.put("test-thing/a", map[string]any{"name": "a2", "size": "1"}, cbd)
+	sc.apply()
 	says := func(when, reason, pending string) {
 		t.Helper()
-		s := resource.StatusOf(tn.Stored["team:test-thing/a"])
+		s := resource.StatusOf(sc.Stored["team:test-thing/a"])
 		c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
 		if c == nil || c.Reason != reason || s.Pending != pending {
 			t.Errorf("%s: %+v, pending %q; want %s, %q", when, c, s.Pending, reason, pending)
 		}
 	}
 	says("after the apply", v1alpha1.ReasonReplaceIncomplete, "")
-	discarded := tn.newRun()
-	tn.until(discarded, approving)
+	discarded := sc.newRun()
+	sc.until(discarded, approving)
 	says("while a plan waits", v1alpha1.ReasonReplaceIncomplete, discarded.Name)
-	if err := changes.Settle(t.Context(), tn.Sources, discarded.Plan); err != nil {
+	if err := changes.Settle(t.Context(), sc.Sources, discarded.Plan); err != nil {
 		t.Fatal(err)
 	}
 	says("after the plan was discarded", v1alpha1.ReasonReplaceIncomplete, "")
-	tn.cloud.faults["delete a"] = []string{"refused"}
-	tn.apply()
+	sc.cloud.faults["delete a"] = []string{"refused"}
+	sc.apply()
 	says("after another destroy failed", v1alpha1.ReasonReplaceIncomplete, "")
-	tn.apply()
+	sc.apply()
 	says("in the end", v1alpha1.ReasonApplied, "")
 }

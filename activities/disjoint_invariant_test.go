@@ -19,14 +19,14 @@ func TestDisjointPlansLeaveEachOtherAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := newScenario(t)
 		pick := func(what string, below int) int { return rapid.IntRange(0, below-1).Draw(rt, what) }
-		// The shared plants depend on nothing; each of the others depends on some of them, and uses the values of none.
+		// The shared servers depend on nothing; each of the others depends on some of them, and uses the values of none.
 		shared, own := 1+pick("shared", 3), 2+pick("own", 4)
 		write := func(name, size string, dependsOn []any) {
 			lifecycle := m{}
 			if len(dependsOn) > 0 {
 				lifecycle["dependsOn"] = dependsOn
 			}
-			g.put("test-plant/"+name, m{"name": name, "size": size}, lifecycle)
+			g.put("test-server/"+name, m{"name": name, "size": size}, lifecycle)
 		}
 		for i := range shared {
 			write(fmt.Sprintf("s%d", i), "1", nil)
@@ -35,7 +35,7 @@ func TestDisjointPlansLeaveEachOtherAlone(t *testing.T) {
 		for i := range own {
 			for k := range shared {
 				if pick("depends", 2) == 1 {
-					deps[i] = append(deps[i], fmt.Sprintf("test_plant.s%d", k))
+					deps[i] = append(deps[i], fmt.Sprintf("test_server.s%d", k))
 				}
 			}
 			write(fmt.Sprintf("o%d", i), "1", deps[i])
@@ -49,10 +49,10 @@ func TestDisjointPlansLeaveEachOtherAlone(t *testing.T) {
 			}
 		}
 
-		// One plan updates or replaces some plants of its own; a plan of a shared one may replace it.
+		// One plan updates or replaces some servers of its own; a plan of a shared one may replace it.
 		var specs []v1alpha1.PlanSpec
 		for i := range own {
-			address := fmt.Sprintf("test_plant.o%d", i)
+			address := fmt.Sprintf("test_server.o%d", i)
 			spec := v1alpha1.PlanSpec{Targets: []string{address}, Refresh: v1alpha1.RefreshAll}
 			if pick("replaces", 3) == 2 {
 				spec.Replace = spec.Targets
@@ -75,7 +75,7 @@ func TestDisjointPlansLeaveEachOtherAlone(t *testing.T) {
 		if edited < shared {
 			name := fmt.Sprintf("s%d", edited)
 			write(name, "2", nil)
-			begin(v1alpha1.PlanSpec{Targets: []string{"test_plant." + name}, Refresh: v1alpha1.RefreshAll})
+			begin(v1alpha1.PlanSpec{Targets: []string{"test_server." + name}, Refresh: v1alpha1.RefreshAll})
 		}
 		for _, run := range rapid.Permutation(runs).Draw(rt, "order") {
 			po := g.resume(run)

@@ -14,32 +14,32 @@ import (
 )
 
 // forged are the activities that a stranger with access to the task queue may schedule for a plan.
-func (tn *crashScenario) forged(p workflows.Plan) map[string]func(context.Context) error {
+func (sc *crashScenario) forged(p workflows.Plan) map[string]func(context.Context) error {
 	step := func(change int, destroy bool) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := tn.applier.Step(ctx, workflows.StepInput{Plan: p, Change: change, Destroy: destroy}, 1)
+			_, err := sc.applier.Step(ctx, workflows.StepInput{Plan: p, Change: change, Destroy: destroy}, 1)
 			return err
 		}
 	}
 	return map[string]func(context.Context) error{
-		"Survey": func(ctx context.Context) error { _, err := tn.planner.Survey(ctx, p); return err },
+		"Survey": func(ctx context.Context) error { _, err := sc.planner.Survey(ctx, p); return err },
 		"Propose": func(ctx context.Context) error {
-			_, err := tn.planner.Propose(ctx, workflows.Propose{Plan: p})
+			_, err := sc.planner.Propose(ctx, workflows.Propose{Plan: p})
 			return err
 		},
 		"Fail": func(ctx context.Context) error {
-			return tn.planner.Fail(ctx, workflows.Failure{Plan: p, Message: "forged"})
+			return sc.planner.Fail(ctx, workflows.Failure{Plan: p, Message: "forged"})
 		},
 		"Step":               step(0, false),
 		"Step that destroys": step(0, true),
 		"Step out of order":  step(1, false),
-		"Lane":               func(ctx context.Context) error { return tn.applier.Lane(ctx, p) },
+		"Lane":               func(ctx context.Context) error { return sc.applier.Lane(ctx, p) },
 		"Finish": func(ctx context.Context) error {
-			_, err := tn.applier.Finish(ctx, workflows.Finish{Plan: p})
+			_, err := sc.applier.Finish(ctx, workflows.Finish{Plan: p})
 			return err
 		},
 		"Finish, cancelled": func(ctx context.Context) error {
-			_, err := tn.applier.Finish(ctx, workflows.Finish{Plan: p, Cancelled: true})
+			_, err := sc.applier.Finish(ctx, workflows.Finish{Plan: p, Cancelled: true})
 			return err
 		},
 	}
@@ -65,17 +65,17 @@ func TestForgedActivities(t *testing.T) {
 		{name: "has ended", reach: over, refused: append([]string{"Lane"}, approved...)},
 	} {
 		t.Run(phase.name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.put("test-thing/a", m{"name": "a"}, nil)
-			tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
-			run := tn.newRun()
-			po := tn.until(run, phase.reach)
+			sc := newCrashScenario(t)
+			sc.put("test-thing/a", m{"name": "a"}, nil)
+			sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+			run := sc.newRun()
+			po := sc.until(run, phase.reach)
 			if phase.prepare != nil {
-				_ = tn.forged(run.Plan)["Step out of order"](t.Context()) // after which the applier knows the order of the steps
+				_ = sc.forged(run.Plan)["Step out of order"](t.Context()) // after which the applier knows the order of the steps
 				phase.prepare(&po.Status)
 			}
-			status, calls := po.Status.DeepCopy(), slices.Clone(tn.cloud.log)
-			for name, forged := range tn.forged(run.Plan) {
+			status, calls := po.Status.DeepCopy(), slices.Clone(sc.cloud.log)
+			for name, forged := range sc.forged(run.Plan) {
 				if len(phase.refused) > 0 && !slices.Contains(phase.refused, name) {
 					continue
 				}
@@ -83,17 +83,17 @@ func TestForgedActivities(t *testing.T) {
 				if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != workflows.ErrorFinal {
 					t.Errorf("%s: got %v, want that it is refused for good", name, err)
 				}
-				if diff := cmp.Diff(calls, tn.cloud.log); diff != "" {
+				if diff := cmp.Diff(calls, sc.cloud.log); diff != "" {
 					t.Fatalf("%s called the provider:\n%s", name, diff)
 				}
-				if diff := cmp.Diff(*status, tn.plans[run.Name].Status); diff != "" {
+				if diff := cmp.Diff(*status, sc.plans[run.Name].Status); diff != "" {
 					t.Fatalf("%s changed the plan:\n%s", name, diff)
 				}
 			}
 			if phase.prepare == nil {
-				tn.resume(run)
-				if tn.cloud.made["a"] != 1 || tn.cloud.made["b"] != 1 {
-					t.Errorf("afterwards the plan made %v", tn.cloud.made)
+				sc.resume(run)
+				if sc.cloud.made["a"] != 1 || sc.cloud.made["b"] != 1 {
+					t.Errorf("afterwards the plan made %v", sc.cloud.made)
 				}
 			}
 		})
@@ -102,16 +102,16 @@ func TestForgedActivities(t *testing.T) {
 
 // TestForgedBegin begins a plan that waits for its approval, which it goes on to do.
 func TestForgedBegin(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	run := tn.newRun()
-	po := tn.until(run, approving)
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	run := sc.newRun()
+	po := sc.until(run, approving)
 	status := po.Status.DeepCopy()
-	begun, err := tn.applier.Begin(t.Context(), run.Plan)
+	begun, err := sc.applier.Begin(t.Context(), run.Plan)
 	if err != nil || begun.Refused == "" {
 		t.Errorf("begun: %+v, %v", begun, err)
 	}
-	if diff := cmp.Diff(*status, tn.plans[run.Name].Status); diff != "" {
+	if diff := cmp.Diff(*status, sc.plans[run.Name].Status); diff != "" {
 		t.Errorf("it changed the plan:\n%s", diff)
 	}
 }

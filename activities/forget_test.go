@@ -16,25 +16,25 @@ import (
 func TestALostCreateIsForgotten(t *testing.T) {
 	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
+			sc := newCrashScenario(t)
 			cbd := m{"createBeforeDestroy": true}
 			destroyed := int32(0)
 			if before != "" {
-				tn.put("test-thing/a", m{"name": before}, cbd)
-				tn.apply()
+				sc.put("test-thing/a", m{"name": before}, cbd)
+				sc.apply()
 				destroyed = 1 // the old instance
 			}
-			tn.put("test-thing/a", m{"name": "a"}, cbd)
-			run := tn.newRun()
-			tn.until(run, stepping)
-			tn.cloud.while = func() { tn.injector.at = tn.injector.seen + 2 } // made, and never told
-			tn.resume(run)
-			if !tn.lost() {
+			sc.put("test-thing/a", m{"name": "a"}, cbd)
+			run := sc.newRun()
+			sc.until(run, stepping)
+			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 } // made, and never told
+			sc.resume(run)
+			if !sc.lost() {
 				t.Fatal("no create is recorded as unknown")
 			}
-			tn.Stored["team:test-thing/a"].SetFinalizers([]string{v1alpha1.FinalizerState})
-			tn.delete("test-thing/a")
-			po := tn.apply()
+			sc.Stored["team:test-thing/a"].SetFinalizers([]string{v1alpha1.FinalizerState})
+			sc.delete("test-thing/a")
+			po := sc.apply()
 			if s := po.Status.Summary; s == nil || s.Delete != destroyed || s.Forget != 1 {
 				t.Errorf("summary %+v, want 1 to forget and %d to delete", s, destroyed)
 			}
@@ -44,8 +44,8 @@ func TestALostCreateIsForgotten(t *testing.T) {
 			if !warned {
 				t.Errorf("diagnostics: %v, want a warning that it may exist", po.Status.Diagnostics)
 			}
-			if got := tn.cloud.there(); !slices.Equal(got, []string{"a"}) || len(tn.Stored) > 0 || len(tn.records()) > 0 {
-				t.Errorf("in the cloud: %v, objects: %v, records: %v; want the lost one in the cloud alone", got, tn.Stored, tn.records())
+			if got := sc.cloud.there(); !slices.Equal(got, []string{"a"}) || len(sc.Stored) > 0 || len(sc.records()) > 0 {
+				t.Errorf("in the cloud: %v, objects: %v, records: %v; want the lost one in the cloud alone", got, sc.Stored, sc.records())
 			}
 		})
 	}
@@ -65,37 +65,37 @@ func TestDestroyForgetsWhatIsGone(t *testing.T) {
 		"deleted objects, found out":   {deleted: true, find: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			things("a", "b")(tn)
-			tn.apply()
-			for id, thing := range tn.cloud.things {
+			sc := newCrashScenario(t)
+			things("a", "b")(sc)
+			sc.apply()
+			for id, thing := range sc.cloud.things {
 				if thing["name"] == "a" {
-					delete(tn.cloud.things, id)
+					delete(sc.cloud.things, id)
 				}
 			}
 			if test.find {
-				tn.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}
-				tn.until(tn.newRun(), approving)
+				sc.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}
+				sc.until(sc.newRun(), approving)
 			}
 			if test.deleted {
-				tn.delete("test-thing/a")
-				tn.delete("test-thing/b")
+				sc.delete("test-thing/a")
+				sc.delete("test-thing/b")
 			}
-			tn.spec = v1alpha1.PlanSpec{Destroy: true}
-			po := tn.apply()
+			sc.spec = v1alpha1.PlanSpec{Destroy: true}
+			po := sc.apply()
 			if s := po.Status.Summary; s.Delete != 1 || s.Forget != 1 {
 				t.Errorf("summary %+v, want 1 to delete and 1 to forget", s)
 			}
-			if len(tn.records()) > 0 || len(tn.Stored) != test.left {
-				t.Errorf("records: %v, objects: %v; want no record, and %d objects", tn.records(), tn.Stored, test.left)
+			if len(sc.records()) > 0 || len(sc.Stored) != test.left {
+				t.Errorf("records: %v, objects: %v; want no record, and %d objects", sc.records(), sc.Stored, test.left)
 			}
-			for name, obj := range tn.Stored {
+			for name, obj := range sc.Stored {
 				ready := meta.FindStatusCondition(resource.StatusOf(obj).Conditions, v1alpha1.ConditionReady)
 				if ready.Reason != v1alpha1.ReasonDestroyed || len(obj.GetFinalizers()) > 0 || resource.StatusOf(obj).Drifted() {
 					t.Errorf("%s: %+v, finalizers %v", name, ready, obj.GetFinalizers())
 				}
 			}
-			if po := tn.apply(); po.Status.Summary.Text != "no changes" {
+			if po := sc.apply(); po.Status.Summary.Text != "no changes" {
 				t.Errorf("the next destroy plans %q", po.Status.Summary.Text)
 			}
 		})
@@ -104,17 +104,17 @@ func TestDestroyForgetsWhatIsGone(t *testing.T) {
 
 // TestARefreshReleasesWhatIsGone accepts by a refresh that a resource was removed outside of Hykube: nothing holds its object any more.
 func TestARefreshReleasesWhatIsGone(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	tn.apply()
-	clear(tn.cloud.things)
-	tn.spec = v1alpha1.PlanSpec{RefreshOnly: true}
-	tn.apply()
-	obj := tn.Stored["team:test-thing/a"]
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	sc.apply()
+	clear(sc.cloud.things)
+	sc.spec = v1alpha1.PlanSpec{RefreshOnly: true}
+	sc.apply()
+	obj := sc.Stored["team:test-thing/a"]
 	if ready := meta.FindStatusCondition(resource.StatusOf(obj).Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonGone {
 		t.Errorf("ready: %+v, want the reason Gone", ready)
 	}
-	if len(obj.GetFinalizers()) > 0 || len(tn.records()) > 0 {
-		t.Errorf("finalizers %v, records %v; want none", obj.GetFinalizers(), tn.records())
+	if len(obj.GetFinalizers()) > 0 || len(sc.records()) > 0 {
+		t.Errorf("finalizers %v, records %v; want none", obj.GetFinalizers(), sc.records())
 	}
 }

@@ -43,9 +43,9 @@ type written struct {
 // history is a random history of a scenario.
 type history struct {
 	*scenario
-	rt   *rapid.T
-	beds []*slot
-	zone written // of the ProviderConfig "p": title, or sizeOf, or keyOf
+	rt    *rapid.T
+	slots []*slot
+	zone  written // of the ProviderConfig "p": title, or sizeOf, or keyOf
 	// drifted is true when something drifted in the cloud, and whole when a plan was just applied that was about everything.
 	drifted, whole bool
 	// log tells the history to whoever has to find out what went wrong.
@@ -53,11 +53,11 @@ type history struct {
 }
 
 const (
-	bedPlant = iota
-	bedWeed
-	bedImage
-	bedToken
-	bedFirst // from here on the ProviderConfig may be used
+	slotServer = iota
+	slotLegacy
+	slotImage
+	slotToken
+	slotFirst // from here on the ProviderConfig may be used
 )
 
 func newHistory(t *testing.T, rt *rapid.T) *history {
@@ -66,10 +66,10 @@ func newHistory(t *testing.T, rt *rapid.T) *history {
 		kind  string
 		names string
 	}{
-		{"test-plant", "a a2"}, {"test-weed", "b b2"}, {"data-test-image", "d"}, {"ephemeral-test-token", "t"},
-		{"test-plant", "e e2"}, {"test-weed", "f"}, {"test-plant", "g"}, {"data-test-image", "h"}, {"test-plant", "i"},
+		{"test-server", "a a2"}, {"test-legacy", "b b2"}, {"data-test-image", "d"}, {"ephemeral-test-token", "t"},
+		{"test-server", "e e2"}, {"test-legacy", "f"}, {"test-server", "g"}, {"data-test-image", "h"}, {"test-server", "i"},
 	} {
-		g.beds = append(g.beds, &slot{kind: b.kind, names: strings.Fields(b.names), write: nothing()})
+		g.slots = append(g.slots, &slot{kind: b.kind, names: strings.Fields(b.names), write: nothing()})
 	}
 	g.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
 	g.Data["secrets/team/s"] = map[string][]byte{"k": []byte("1")}
@@ -99,17 +99,17 @@ func (g *history) chance(what string, oneIn int) bool { return g.number(what, on
 
 // address is that of the object in a slot; empty when there is none.
 func (g *history) address(i int) string {
-	if i < 0 || g.beds[i].name == "" {
+	if i < 0 || g.slots[i].name == "" {
 		return ""
 	}
-	return strings.ReplaceAll(strings.Replace(strings.Replace(g.beds[i].kind, "data-", "data.", 1), "ephemeral-", "ephemeral.", 1), "-", "_") + "." + g.beds[i].name
+	return strings.ReplaceAll(strings.Replace(strings.Replace(g.slots[i].kind, "data-", "data.", 1), "ephemeral-", "ephemeral.", 1), "-", "_") + "." + g.slots[i].name
 }
 
 // before picks a slot before another one, of a mode that a reference may be to.
 func (g *history) before(what string, i int, ephemeral bool) int {
 	picks := []int{-1}
 	for k := range i {
-		if strings.HasPrefix(g.beds[k].kind, "ephemeral") == ephemeral {
+		if strings.HasPrefix(g.slots[k].kind, "ephemeral") == ephemeral {
 			picks = append(picks, k)
 		}
 	}
@@ -117,7 +117,7 @@ func (g *history) before(what string, i int, ephemeral bool) int {
 }
 
 func (g *history) drawWritten(i int) written {
-	kind := g.beds[i].kind
+	kind := g.slots[i].kind
 	w := nothing()
 	w.size = draw(g, "size", "1", "2", "3!", "${configmap.cm.k}", "${secret.s.k}")
 	if !g.chance("refers to nothing", 3) {
@@ -130,13 +130,13 @@ func (g *history) drawWritten(i int) written {
 	if g.chance("depends", 6) {
 		w.dependsOn = g.before("dependsOn", i, false)
 	}
-	if i >= bedFirst && g.chance("config", 3) {
+	if i >= slotFirst && g.chance("config", 3) {
 		w.config = "p"
 	}
 	if !strings.HasPrefix(kind, "test") {
 		return w
 	}
-	w.title = draw(g, "title", "x", "y") + g.beds[i].names[0]
+	w.title = draw(g, "title", "x", "y") + g.slots[i].names[0]
 	if g.chance("uses", 3) {
 		w.usesOf = g.before("usesOf", i, false)
 	}
@@ -255,7 +255,7 @@ func (g *history) clearLost() {
 		if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate {
 			continue
 		}
-		for _, b := range g.beds {
+		for _, b := range g.slots {
 			if b.name == rec.Object.Name && g.Stored["team:"+b.kind+"/"+b.name] != nil {
 				g.remove(b)
 			}
@@ -297,7 +297,7 @@ func (g *history) rest() {
 				impure[address] = true
 			}
 			// What a data source says may be something else each time, and what a legacy provider makes is not what was planned.
-			if strings.HasPrefix(name, "data.") || which == "second" && strings.HasPrefix(name, "test_weed.") {
+			if strings.HasPrefix(name, "data.") || which == "second" && strings.HasPrefix(name, "test_legacy.") {
 				impure[address] = true
 			}
 		}

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// plant writes all objects, and the ProviderConfig, as they should be by now.
-func (g *history) plant() {
+// writeObjects writes all objects, and the ProviderConfig, as they should be by now.
+func (g *history) writeObjects() {
 	zone := g.zone.title
 	switch {
 	case g.zone.sizeOf >= 0:
@@ -22,7 +22,7 @@ func (g *history) plant() {
 		zone = g.value(g.zone.keyOf, "value")
 	}
 	g.configure("p", zone)
-	for _, b := range g.beds {
+	for _, b := range g.slots {
 		if b.name == "" {
 			continue
 		}
@@ -98,14 +98,14 @@ func (g *history) free(b *slot) string {
 func (g *history) remove(b *slot) {
 	name := b.kind + "/" + b.name
 	b.name = ""
-	g.plant() // nobody refers to it any more
+	g.writeObjects() // nobody refers to it any more
 	g.delete(name)
 }
 
 // edit changes what is written, in one way.
 func (g *history) edit() {
-	i := g.number("bed", len(g.beds))
-	b := g.beds[i]
+	i := g.number("slot", len(g.slots))
+	b := g.slots[i]
 	switch {
 	case b.name == "":
 		if b.name = g.free(b); b.name == "" {
@@ -131,7 +131,7 @@ func (g *history) edit() {
 		if g.chance("and edit", 3) {
 			b.write.size = draw(g, "size", "1", "2", "3!")
 		}
-		g.plant()
+		g.writeObjects()
 		g.delete(was)
 		return
 	case g.chance("a little", 2):
@@ -147,7 +147,7 @@ func (g *history) edit() {
 		b.write = g.drawWritten(i)
 		g.tell("write %s %+v", b.name, b.write)
 	}
-	g.plant()
+	g.writeObjects()
 }
 
 // things returns the IDs in the cloud that no record has.
@@ -170,12 +170,12 @@ func (g *history) around() {
 		g.zone.title = draw(g, "zone", "z1", "z2", "${configmap.cm.k}")
 		switch {
 		case g.chance("zone of", 2):
-			g.zone.sizeOf, g.zone.sizeOfAttr = g.before("zoneOf", bedFirst, false), draw(g, "attr", "size", "etag")
+			g.zone.sizeOf, g.zone.sizeOfAttr = g.before("zoneOf", slotFirst, false), draw(g, "attr", "size", "etag")
 		case g.chance("zone of a token", 3):
-			g.zone.keyOf = g.before("zoneOf", bedFirst, true)
+			g.zone.keyOf = g.before("zoneOf", slotFirst, true)
 		}
 		g.tell("zone %+v", g.zone)
-		g.plant()
+		g.writeObjects()
 	case "configmap":
 		g.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte(draw(g, "k", "1", "2", "5"))}
 		g.tell("configmap %s", g.Data["configmaps/team/cm"]["k"])
@@ -231,7 +231,7 @@ func (g *history) drift() {
 func (g *history) specOf() v1alpha1.PlanSpec {
 	var spec v1alpha1.PlanSpec
 	var there []string
-	for i, b := range g.beds {
+	for i, b := range g.slots {
 		if strings.HasPrefix(b.kind, "test") && b.name != "" {
 			there = append(there, g.address(i))
 		}

@@ -15,11 +15,11 @@ func imports(id string) m { return m{"import": m{"id": id}} }
 
 // TestTwoObjectsOfAPlanImportTheSame plans two imports of one resource. The plan fails, and names both objects.
 func TestTwoObjectsOfAPlanImportTheSame(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.cloud.put("x", map[string]string{"name": "x"})
-	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-	tn.put("test-thing/b", m{"name": "x"}, imports("x"))
-	po := tn.apply()
+	sc := newCrashScenario(t)
+	sc.cloud.put("x", map[string]string{"name": "x"})
+	sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+	sc.put("test-thing/b", m{"name": "x"}, imports("x"))
+	po := sc.apply()
 	var said []string
 	for _, d := range po.Status.Diagnostics {
 		said = append(said, string(d.Severity)+" "+d.Summary+": "+d.Detail)
@@ -27,39 +27,39 @@ func TestTwoObjectsOfAPlanImportTheSame(t *testing.T) {
 	if all := strings.Join(said, "\n"); !strings.Contains(all, "Error Resource is imported twice: test_thing.a and test_thing.b import the same resource.") {
 		t.Errorf("the plan says %q", all)
 	}
-	if tn.recordOf("test-thing/a").Exists() || tn.recordOf("test-thing/b").Exists() {
+	if sc.recordOf("test-thing/a").Exists() || sc.recordOf("test-thing/b").Exists() {
 		t.Error("one of the two has the resource")
 	}
 }
 
 // TestTwoPlansImportTheSame plans an import in each of two plans. The second plan to be applied is stale, and planned again it is refused.
 func TestTwoPlansImportTheSame(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.ProviderConfigs["team/test"].Spec.Config = providerConfig("team", "a").Spec.Config
-	tn.cloud.put("x", map[string]string{"name": "x"})
-	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-	one := tn.newRun()
-	tn.until(one, approving)
-	tn.put("test-thing/b", m{"name": "x"}, imports("x"))
-	tn.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
-	other := tn.newRun()
-	tn.until(other, approving)
+	sc := newCrashScenario(t)
+	sc.ProviderConfigs["team/test"].Spec.Config = providerConfig("team", "a").Spec.Config
+	sc.cloud.put("x", map[string]string{"name": "x"})
+	sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+	one := sc.newRun()
+	sc.until(one, approving)
+	sc.put("test-thing/b", m{"name": "x"}, imports("x"))
+	sc.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
+	other := sc.newRun()
+	sc.until(other, approving)
 	// The same ID with other arguments of the ProviderConfig, of an object of another namespace, is another resource.
-	tn.ProviderConfigs["other/c"] = providerConfig("other", "b")
-	tn.owns("other", "x", "c")
-	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[other.Name]); err != nil || len(found.Stale) > 0 {
+	sc.ProviderConfigs["other/c"] = providerConfig("other", "b")
+	sc.owns("other", "x", "c")
+	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[other.Name]); err != nil || len(found.Stale) > 0 {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
-	tn.resume(one)
-	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[other.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "test_thing.a imported the same resource") {
+	sc.resume(one)
+	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[other.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "test_thing.a imported the same resource") {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
-	tn.resume(other)
-	if tn.recordOf("test-thing/b").Exists() {
+	sc.resume(other)
+	if sc.recordOf("test-thing/b").Exists() {
 		t.Error("both have the resource")
 	}
-	again := tn.until(tn.newRun(), approving)
-	if said := tn.said(again); !again.PlanFailed() || !strings.Contains(said, "Error Resource is managed already: test_thing.a manages the resource to import") {
+	again := sc.until(sc.newRun(), approving)
+	if said := sc.said(again); !again.PlanFailed() || !strings.Contains(said, "Error Resource is managed already: test_thing.a manages the resource to import") {
 		t.Errorf("planned again, it said %q", said)
 	}
 }
@@ -68,26 +68,26 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 // object of another namespace, which the message does not name.
 func TestTwoPlansThatBeganImportTheSame(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
-		tn := newCrashScenario(t)
-		configure(tn.World, "ops")
-		tn.cloud.put("x", map[string]string{"name": "x"})
-		tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-		one := tn.newRun()
-		tn.until(one, approving)
-		tn.put("test-thing/b", m{"name": "x"}, imports("x"))
-		tn.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
-		other := tn.newRun()
-		tn.until(other, stepping)
+		sc := newCrashScenario(t)
+		configure(sc.World, "ops")
+		sc.cloud.put("x", map[string]string{"name": "x"})
+		sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+		one := sc.newRun()
+		sc.until(one, approving)
+		sc.put("test-thing/b", m{"name": "x"}, imports("x"))
+		sc.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
+		other := sc.newRun()
+		sc.until(other, stepping)
 		want := "test_thing.a imported the same resource"
 		if elsewhere {
-			tn.owns("ops", "hidden", "test")
+			sc.owns("ops", "hidden", "test")
 			want = "an object of another namespace imported the same resource"
 		} else {
-			tn.until(one, stepping)
-			tn.resume(one)
+			sc.until(one, stepping)
+			sc.resume(one)
 		}
-		tn.resume(other)
-		if c := tn.changeOf(other, 0); tn.recordOf("test-thing/b").Exists() || !strings.Contains(c.Message, want) || strings.Contains(c.Message, "hidden") {
+		sc.resume(other)
+		if c := sc.changeOf(other, 0); sc.recordOf("test-thing/b").Exists() || !strings.Contains(c.Message, want) || strings.Contains(c.Message, "hidden") {
 			t.Errorf("elsewhere %t: the other plan has it too, or said %q", elsewhere, c.Message)
 		}
 	}
@@ -95,10 +95,10 @@ func TestTwoPlansThatBeganImportTheSame(t *testing.T) {
 
 // TestAnImportThatFindsNothing plans an import to which the provider answers with nothing. The plan says what to remove.
 func TestAnImportThatFindsNothing(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-	po := tn.until(tn.newRun(), approving)
-	if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "To create the resource instead, remove lifecycle.import and plan again.") {
+	sc := newCrashScenario(t)
+	sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+	po := sc.until(sc.newRun(), approving)
+	if said := sc.said(po); !po.PlanFailed() || !strings.Contains(said, "To create the resource instead, remove lifecycle.import and plan again.") {
 		t.Errorf("said %q", said)
 	}
 }
@@ -106,19 +106,19 @@ func TestAnImportThatFindsNothing(t *testing.T) {
 // TestAnImportCountsAgainAfterADestroy destroys what was imported. The object does not promise that the next plan creates it: that plan
 // imports, as Terraform does with an import block.
 func TestAnImportCountsAgainAfterADestroy(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.cloud.put("x", map[string]string{"name": "x"})
-	tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-	tn.apply()
-	tn.spec = v1alpha1.PlanSpec{Destroy: true}
-	tn.apply()
-	ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+	sc := newCrashScenario(t)
+	sc.cloud.put("x", map[string]string{"name": "x"})
+	sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+	sc.apply()
+	sc.spec = v1alpha1.PlanSpec{Destroy: true}
+	sc.apply()
+	ready := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
 	if !strings.Contains(ready.Message, "imports the resource that lifecycle.import names") || strings.Contains(ready.Message, "creates it again") {
 		t.Errorf("%s: %s, want it to name lifecycle.import", ready.Reason, ready.Message)
 	}
-	tn.spec = v1alpha1.PlanSpec{}
-	if po := tn.apply(); len(tn.cloud.made) > 0 || po.Status.Summary != nil && po.Status.Summary.Create > 0 {
-		t.Errorf("created %v, plan %+v; want the import to fail", tn.cloud.made, po.Status.Summary)
+	sc.spec = v1alpha1.PlanSpec{}
+	if po := sc.apply(); len(sc.cloud.made) > 0 || po.Status.Summary != nil && po.Status.Summary.Create > 0 {
+		t.Errorf("created %v, plan %+v; want the import to fail", sc.cloud.made, po.Status.Summary)
 	}
 }
 
@@ -127,25 +127,25 @@ func TestAnImportCountsAgainAfterADestroy(t *testing.T) {
 func TestARefreshedImportIsCreated(t *testing.T) {
 	for name, want := range map[string]struct{ create, imported int32 }{"gone": {create: 1}, "restored": {imported: 1}, "another import": {}} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.cloud.put("x", map[string]string{"name": "x"})
-			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-			tn.apply()
-			clear(tn.cloud.things)
-			tn.spec = v1alpha1.PlanSpec{RefreshOnly: true}
-			tn.apply()
-			ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+			sc := newCrashScenario(t)
+			sc.cloud.put("x", map[string]string{"name": "x"})
+			sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+			sc.apply()
+			clear(sc.cloud.things)
+			sc.spec = v1alpha1.PlanSpec{RefreshOnly: true}
+			sc.apply()
+			ready := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
 			if ready.Reason != v1alpha1.ReasonGone || !strings.Contains(ready.Message, "if it exists again, and otherwise creates it") {
 				t.Errorf("%s: %s", ready.Reason, ready.Message)
 			}
 			switch name {
 			case "restored":
-				tn.cloud.put("x", map[string]string{"name": "x"})
+				sc.cloud.put("x", map[string]string{"name": "x"})
 			case "another import":
-				tn.put("test-thing/a", m{"name": "x"}, imports("y"))
+				sc.put("test-thing/a", m{"name": "x"}, imports("y"))
 			}
-			tn.spec = v1alpha1.PlanSpec{}
-			po := tn.until(tn.newRun(), approving)
+			sc.spec = v1alpha1.PlanSpec{}
+			po := sc.until(sc.newRun(), approving)
 			if name == "another import" {
 				if !po.PlanFailed() {
 					t.Errorf("the plan has %+v, want the import to fail", po.Status.Summary)
@@ -153,9 +153,9 @@ func TestARefreshedImportIsCreated(t *testing.T) {
 				return
 			}
 			if got := po.Status.Summary; po.PlanFailed() || got.Create != want.create || got.Import != want.imported {
-				t.Errorf("the plan has %+v, want %+v; it says %q", got, want, tn.said(po))
+				t.Errorf("the plan has %+v, want %+v; it says %q", got, want, sc.said(po))
 			}
-			if said := tn.said(po); strings.Contains(said, "Warning Imported resource is gone") != (name == "gone") {
+			if said := sc.said(po); strings.Contains(said, "Warning Imported resource is gone") != (name == "gone") {
 				t.Errorf("the plan says %q", said)
 			}
 		})

@@ -17,34 +17,34 @@ func TestAConfigIsDeletedMeanwhile(t *testing.T) {
 		want           []string
 	}{
 		"create":  {nil, things("a"), nil},
-		"update":  {things("a"), func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) }, []string{"a 2"}},
-		"replace": {things("a"), func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil) }, []string{"a 1"}},
-		"replace, new first": {things("a"), func(tn *crashScenario) {
-			tn.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"createBeforeDestroy": true})
+		"update":  {things("a"), func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil) }, []string{"a 2"}},
+		"replace": {things("a"), func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a2", "size": "1"}, nil) }, []string{"a 1"}},
+		"replace, new first": {things("a"), func(sc *crashScenario) {
+			sc.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"createBeforeDestroy": true})
 		}, []string{"a 1"}},
-		"delete": {things("a"), func(tn *crashScenario) { tn.delete("test-thing/a") }, nil},
+		"delete": {things("a"), func(sc *crashScenario) { sc.delete("test-thing/a") }, nil},
 	} {
 		for _, phase := range []int{surveying, beginning, stepping} {
 			t.Run(name, func(t *testing.T) {
-				tn := newCrashScenario(t)
+				sc := newCrashScenario(t)
 				cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
 				cfg.Namespace, cfg.Name = "team", "default"
-				tn.ProviderConfigs["team/default"] = cfg
+				sc.ProviderConfigs["team/default"] = cfg
 				if test.before != nil {
-					test.before(tn)
-					tn.apply()
+					test.before(sc)
+					sc.apply()
 				}
-				test.change(tn)
-				run := tn.newRun()
-				tn.until(run, phase)
+				test.change(sc)
+				run := sc.newRun()
+				sc.until(run, phase)
 				gone := cfg.DeepCopy()
 				gone.DeletionTimestamp = new(metav1.Now())
-				tn.ProviderConfigs["team/default"] = gone
-				tn.resume(run)
-				if got := tn.cloud.there(); !slices.Equal(got, test.want) {
-					t.Errorf("deleted in phase %d; in the cloud: %v, want %v; calls: %v", phase, got, test.want, tn.cloud.log)
+				sc.ProviderConfigs["team/default"] = gone
+				sc.resume(run)
+				if got := sc.cloud.there(); !slices.Equal(got, test.want) {
+					t.Errorf("deleted in phase %d; in the cloud: %v, want %v; calls: %v", phase, got, test.want, sc.cloud.log)
 				}
-				if tn.lost() {
+				if sc.lost() {
 					t.Errorf("deleted in phase %d: a create is recorded as unknown", phase)
 				}
 			})
@@ -55,20 +55,20 @@ func TestAConfigIsDeletedMeanwhile(t *testing.T) {
 // TestAConfigIsDeletedBetweenTheHalves deletes the ProviderConfig while the old instance of a replacement is being destroyed: the new one is
 // created, since the old one is gone.
 func TestAConfigIsDeletedBetweenTheHalves(t *testing.T) {
-	tn := newCrashScenario(t)
+	sc := newCrashScenario(t)
 	cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
 	cfg.Namespace, cfg.Name = "team", "default"
-	tn.ProviderConfigs["team/default"] = cfg
-	things("a")(tn)
-	tn.apply()
-	tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil)
-	tn.cloud.while = func() {
+	sc.ProviderConfigs["team/default"] = cfg
+	things("a")(sc)
+	sc.apply()
+	sc.put("test-thing/a", m{"name": "a2", "size": "1"}, nil)
+	sc.cloud.while = func() {
 		gone := cfg.DeepCopy()
 		gone.DeletionTimestamp = new(metav1.Now())
-		tn.ProviderConfigs["team/default"] = gone
+		sc.ProviderConfigs["team/default"] = gone
 	}
-	tn.apply()
-	if got := tn.cloud.there(); !slices.Equal(got, []string{"a2 1"}) {
-		t.Errorf("in the cloud: %v, want the new instance; calls: %v", got, tn.cloud.log)
+	sc.apply()
+	if got := sc.cloud.there(); !slices.Equal(got, []string{"a2 1"}) {
+		t.Errorf("in the cloud: %v, want the new instance; calls: %v", got, sc.cloud.log)
 	}
 }

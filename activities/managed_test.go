@@ -16,8 +16,8 @@ import (
 )
 
 // said are the diagnostics of a plan, and of its changes.
-func (tn *crashScenario) said(po *v1alpha1.Plan) string {
-	tn.T.Helper()
+func (sc *crashScenario) said(po *v1alpha1.Plan) string {
+	sc.T.Helper()
 	var text strings.Builder
 	note := func(d v1alpha1.Diagnostic) {
 		text.WriteString(string(d.Severity) + " " + d.Summary + ": " + d.Detail + "\n")
@@ -25,9 +25,9 @@ func (tn *crashScenario) said(po *v1alpha1.Plan) string {
 	for _, d := range po.Status.Diagnostics {
 		note(d)
 	}
-	for c, err := range tn.Ledger.Changes(tn.T.Context(), po.UID, 0) {
+	for c, err := range sc.Ledger.Changes(sc.T.Context(), po.UID, 0) {
 		if err != nil {
-			tn.T.Fatal(err)
+			sc.T.Fatal(err)
 		}
 		for _, d := range c.Diagnostics {
 			note(d)
@@ -37,14 +37,14 @@ func (tn *crashScenario) said(po *v1alpha1.Plan) string {
 }
 
 // owns records that an object of a namespace manages the thing x, with an identity if one is given.
-func (tn *crashScenario) owns(namespace, name, config string, identity ...string) {
-	tn.T.Helper()
+func (sc *crashScenario) owns(namespace, name, config string, identity ...string) {
+	sc.T.Helper()
 	rec := &ledger.Instance{Object: v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: namespace, Name: name, UID: types.UID(namespace + name)}, Provider: "test"}
 	rec.State = ledger.State{
 		Type: "test_thing", ProviderConfig: config, Attributes: []byte(`{"id":"x","name":"x"}`), Identity: []byte(strings.Join(identity, "")),
 	}
-	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
-		tn.T.Fatal(err)
+	if err := sc.Ledger.Save(sc.T.Context(), rec); err != nil {
+		sc.T.Fatal(err)
 	}
 }
 
@@ -75,28 +75,28 @@ func TestAnImportOfManagedInfrastructure(t *testing.T) {
 		"with an expression":       {namespace: "ops", config: "${configmap.c.zone}", own: "b", refused: true, want: "manages the resource to import"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.Forbidden["ops/test-things/other"] = tc.forbidden
-			tn.Forbidden[tc.lost] = true
-			configure(tn.World, "ops")
+			sc := newCrashScenario(t)
+			sc.Forbidden["ops/test-things/other"] = tc.forbidden
+			sc.Forbidden[tc.lost] = true
+			configure(sc.World, "ops")
 			if tc.config == "" {
 				tc.config = "test"
 			} else {
-				tn.ProviderConfigs[tc.namespace+"/c"] = providerConfig(tc.namespace, tc.config)
+				sc.ProviderConfigs[tc.namespace+"/c"] = providerConfig(tc.namespace, tc.config)
 				tc.config = "c"
 			}
 			if tc.own != "" {
-				tn.ProviderConfigs["team/default"] = providerConfig("team", tc.own)
-				tn.ProviderConfigs["team/default"].Name = "default"
+				sc.ProviderConfigs["team/default"] = providerConfig("team", tc.own)
+				sc.ProviderConfigs["team/default"].Name = "default"
 			}
-			tn.owns(tc.namespace, "other", tc.config)
-			tn.cloud.put("x", map[string]string{"name": "x"})
-			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-			po := tn.until(tn.newRun(), approving)
-			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) {
+			sc.owns(tc.namespace, "other", tc.config)
+			sc.cloud.put("x", map[string]string{"name": "x"})
+			sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+			po := sc.until(sc.newRun(), approving)
+			if said := sc.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) {
 				t.Errorf("failed %t, said %q", po.PlanFailed(), said)
 			}
-			if said := tn.said(po); tc.forbidden && (strings.Contains(said, "other manages") || strings.Contains(said, "ops")) {
+			if said := sc.said(po); tc.forbidden && (strings.Contains(said, "other manages") || strings.Contains(said, "ops")) {
 				t.Error("it names an object that its maker may not read")
 			}
 		})
@@ -120,17 +120,17 @@ func TestAnImportUnderAnotherIdentity(t *testing.T) {
 		"the same identity":                     {"ops", "c", "b", "b", "", true, "namespace.ops.test_thing.other manages the resource to import"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.ProviderConfigs[tc.namespace+"/c"] = providerConfig(tc.namespace, tc.arguments)
-			tn.ProviderConfigs["team/default"] = providerConfig("team", "b")
-			tn.ProviderConfigs["team/default"].Name = "default"
-			tn.Forbidden["ann"+tc.right+"update:"+tc.namespace+"/test-things/other"] = tc.right != ""
-			tn.owns(tc.namespace, "other", tc.config, `{"id":"x","zone":"`+tc.recorded+`"}`)
-			tn.cloud.put("x", map[string]string{"name": "x"})
-			tn.cloud.zone = "b"
-			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-			po := tn.until(tn.newRun(), approving)
-			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
+			sc := newCrashScenario(t)
+			sc.ProviderConfigs[tc.namespace+"/c"] = providerConfig(tc.namespace, tc.arguments)
+			sc.ProviderConfigs["team/default"] = providerConfig("team", "b")
+			sc.ProviderConfigs["team/default"].Name = "default"
+			sc.Forbidden["ann"+tc.right+"update:"+tc.namespace+"/test-things/other"] = tc.right != ""
+			sc.owns(tc.namespace, "other", tc.config, `{"id":"x","zone":"`+tc.recorded+`"}`)
+			sc.cloud.put("x", map[string]string{"name": "x"})
+			sc.cloud.zone = "b"
+			sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+			po := sc.until(sc.newRun(), approving)
+			if said := sc.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
 				t.Errorf("failed %t, said %q", po.PlanFailed(), said)
 			}
 		})
@@ -144,27 +144,27 @@ func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
 	const right = `has no right to update test-things.test.hykube.io on another object that manages a resource with the same ID or identity`
 	for _, phase := range []int{approving, beginning, stepping} {
 		for _, who := range []string{"", "ann", "bob"} {
-			tn := newCrashScenario(t)
-			tn.ProviderConfigs["ops/c"], tn.ProviderConfigs["team/default"] = providerConfig("ops", "a"), providerConfig("team", "b")
-			tn.ProviderConfigs["team/default"].Name = "default"
-			tn.owns("ops", "hidden", "c")
-			tn.cloud.put("x", map[string]string{"name": "x"})
-			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-			run := tn.newRun()
-			po := tn.until(run, approving)
-			found, err := changes.Verify(t.Context(), tn.Sources, po)
+			sc := newCrashScenario(t)
+			sc.ProviderConfigs["ops/c"], sc.ProviderConfigs["team/default"] = providerConfig("ops", "a"), providerConfig("team", "b")
+			sc.ProviderConfigs["team/default"].Name = "default"
+			sc.owns("ops", "hidden", "c")
+			sc.cloud.put("x", map[string]string{"name": "x"})
+			sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+			run := sc.newRun()
+			po := sc.until(run, approving)
+			found, err := changes.Verify(t.Context(), sc.Sources, po)
 			if err != nil || len(found.Stale) > 0 || !slices.Contains(found.Rights, store.Right{Verb: "update", Namespace: "ops", Group: "test.hykube.io", Resource: "test-things", Name: "hidden", Unnamed: true}) {
 				t.Fatalf("verified: %+v, %v; want the approver to need the right to the other object", found, err)
 			}
 			if phase != approving {
-				tn.until(run, beginning)
-				tn.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
-				tn.until(run, phase)
+				sc.until(run, beginning)
+				sc.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+				sc.until(run, phase)
 			}
-			tn.Forbidden[who+"!update:ops/test-things/hidden"] = true
+			sc.Forbidden[who+"!update:ops/test-things/hidden"] = true
 			message, want := "", right
 			if phase == approving {
-				found, err := changes.Verify(t.Context(), tn.Sources, po)
+				found, err := changes.Verify(t.Context(), sc.Sources, po)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -175,8 +175,8 @@ func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
 					want = "" // the server checks the rights of an approver against Verification.Rights
 				}
 			} else {
-				tn.resume(run)
-				message = tn.changeOf(run, 0).Message
+				sc.resume(run)
+				message = sc.changeOf(run, 0).Message
 			}
 			if who == "" {
 				want = ""
@@ -184,7 +184,7 @@ func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
 			if want == "" && message != "" || !strings.Contains(message, want) || strings.Contains(message, "hidden") || strings.Contains(message, "ops") {
 				t.Errorf("phase %d, without the right of %q: %q, want %q", phase, who, message, want)
 			}
-			if has := tn.recordOf("test-thing/a").Exists(); phase != approving && has != (want == "") {
+			if has := sc.recordOf("test-thing/a").Exists(); phase != approving && has != (want == "") {
 				t.Errorf("phase %d, without the right of %q: imported %t", phase, who, has)
 			}
 		}
@@ -199,62 +199,62 @@ func providerConfig(namespace, arguments string) *v1alpha1.ProviderConfig {
 
 // TestAnImportOfWhatThePlanForgets takes infrastructure from one object to another in one plan.
 func TestAnImportOfWhatThePlanForgets(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.put("test-thing/a", m{"name": "x"}, nil)
-	tn.apply()
+	sc := newCrashScenario(t)
+	sc.put("test-thing/a", m{"name": "x"}, nil)
+	sc.apply()
 	id := ""
-	for id = range tn.cloud.things {
+	for id = range sc.cloud.things {
 	}
-	tn.put("test-thing/a", m{"name": "x"}, m{"destroy": false})
-	tn.delete("test-thing/a")
-	tn.put("test-thing/b", m{"name": "x"}, imports(id))
-	po := tn.apply()
-	if sum := po.Status.Summary; sum == nil || sum.Import != 1 || sum.Forget != 1 || !tn.recordOf("test-thing/b").Exists() {
-		t.Errorf("%+v: %s", sum, tn.said(po))
+	sc.put("test-thing/a", m{"name": "x"}, m{"destroy": false})
+	sc.delete("test-thing/a")
+	sc.put("test-thing/b", m{"name": "x"}, imports(id))
+	po := sc.apply()
+	if sum := po.Status.Summary; sum == nil || sum.Import != 1 || sum.Forget != 1 || !sc.recordOf("test-thing/b").Exists() {
+		t.Errorf("%+v: %s", sum, sc.said(po))
 	}
 }
 
 // TestADestroyUnderAnotherObject destroys and replaces what another object manages, too. The plan warns, and says how to keep it.
 func TestADestroyUnderAnotherObject(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.put("test-thing/a", m{"name": "x"}, nil)
-	tn.apply()
-	tn.spec = v1alpha1.PlanSpec{Destroy: true}
-	if said := tn.said(tn.until(tn.newRun(), approving)); strings.Contains(said, "Another object") {
+	sc := newCrashScenario(t)
+	sc.put("test-thing/a", m{"name": "x"}, nil)
+	sc.apply()
+	sc.spec = v1alpha1.PlanSpec{Destroy: true}
+	if said := sc.said(sc.until(sc.newRun(), approving)); strings.Contains(said, "Another object") {
 		t.Errorf("nobody else has it: %s", said)
 	}
-	rec := tn.recordOf("test-thing/a")
+	rec := sc.recordOf("test-thing/a")
 	rec2 := &ledger.Instance{Object: rec.Object, Provider: rec.Provider, State: rec.State}
 	rec2.Object.Name, rec2.Object.UID = "b", "uid-b"
-	if err := tn.Ledger.Save(t.Context(), rec2); err != nil {
+	if err := sc.Ledger.Save(t.Context(), rec2); err != nil {
 		t.Fatal(err)
 	}
 	const want = "Warning Another object manages the same infrastructure: test_thing.b manages the infrastructure that this plan destroys. To keep it there, set lifecycle.destroy: false on test_thing.a"
-	if said := tn.said(tn.until(tn.newRun(), approving)); !strings.Contains(said, want) {
+	if said := sc.said(sc.until(sc.newRun(), approving)); !strings.Contains(said, want) {
 		t.Errorf("said %q", said)
 	}
-	tn.spec = v1alpha1.PlanSpec{}
-	tn.taint("test-thing/a")
-	if said := tn.said(tn.until(tn.newRun(), approving)); !strings.Contains(said, want) {
+	sc.spec = v1alpha1.PlanSpec{}
+	sc.taint("test-thing/a")
+	if said := sc.said(sc.until(sc.newRun(), approving)); !strings.Contains(said, want) {
 		t.Errorf("of a replace it said %q", said)
 	}
 
 	// An object of another namespace counts if its provider has the same arguments.
-	if err := tn.Ledger.Forget(t.Context(), rec2); err != nil {
+	if err := sc.Ledger.Forget(t.Context(), rec2); err != nil {
 		t.Fatal(err)
 	}
 	for _, arguments := range []string{rec.Configuration.Arguments, "others"} {
 		other := &ledger.Instance{Object: rec.Object, Provider: rec.Provider, State: rec.State}
 		other.Object.Namespace, other.Object.Name, other.Object.UID, other.Configuration.Arguments = "ops", "c", types.UID("uid-"+arguments), arguments
-		if err := tn.Ledger.Save(t.Context(), other); err != nil {
+		if err := sc.Ledger.Save(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
-		tn.spec = v1alpha1.PlanSpec{Destroy: true}
-		warns := strings.Contains(tn.said(tn.until(tn.newRun(), approving)), "Warning Another object manages the same infrastructure: namespace.ops.test_thing.c manages")
+		sc.spec = v1alpha1.PlanSpec{Destroy: true}
+		warns := strings.Contains(sc.said(sc.until(sc.newRun(), approving)), "Warning Another object manages the same infrastructure: namespace.ops.test_thing.c manages")
 		if warns != (arguments != "others") {
 			t.Errorf("with the arguments %q of the other provider: warns %t", arguments, warns)
 		}
-		if err := tn.Ledger.Forget(t.Context(), other); err != nil {
+		if err := sc.Ledger.Forget(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
 	}

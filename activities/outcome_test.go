@@ -44,51 +44,51 @@ func (a answers) ApplyResourceChange(ctx context.Context, r *tfprotov6.ApplyReso
 }
 
 // says makes the cloud say something else, to plans or to applies.
-func (tn *crashScenario) says(planned func(*tfprotov6.PlanResourceChangeResponse), applied func(*tfprotov6.ApplyResourceChangeResponse) error) {
-	tn.provides = func(provider.Configuration) tfprotov6.ProviderServer { return answers{tn.cloud, planned, applied} }
+func (sc *crashScenario) says(planned func(*tfprotov6.PlanResourceChangeResponse), applied func(*tfprotov6.ApplyResourceChangeResponse) error) {
+	sc.provides = func(provider.Configuration) tfprotov6.ProviderServer { return answers{sc.cloud, planned, applied} }
 }
 
 // attempt makes one attempt at a step of a plan, and returns the change as it is stored then.
-func (tn *crashScenario) attempt(run *planRun, index, attempt int, destroy bool) (*ledger.Change, error) {
-	tn.T.Helper()
-	_, err := tn.applier.Step(tn.T.Context(), workflows.StepInput{Plan: run.Plan, Change: index, Destroy: destroy}, attempt)
-	return tn.changeOf(run, index), err
+func (sc *crashScenario) attempt(run *planRun, index, attempt int, destroy bool) (*ledger.Change, error) {
+	sc.T.Helper()
+	_, err := sc.applier.Step(sc.T.Context(), workflows.StepInput{Plan: run.Plan, Change: index, Destroy: destroy}, attempt)
+	return sc.changeOf(run, index), err
 }
 
-func (tn *crashScenario) changeOf(run *planRun, index int) *ledger.Change {
-	tn.T.Helper()
-	c, err := tn.Ledger.Change(tn.T.Context(), tn.plans[run.Name].UID, int32(index))
+func (sc *crashScenario) changeOf(run *planRun, index int) *ledger.Change {
+	sc.T.Helper()
+	c, err := sc.Ledger.Change(sc.T.Context(), sc.plans[run.Name].UID, int32(index))
 	if err != nil {
-		tn.T.Fatal(err)
+		sc.T.Fatal(err)
 	}
 	return c
 }
 
 // TestALostAnswerIsNotTriedAgain loses the answer to a create: it may have been made, so nobody makes it again.
 func TestALostAnswerIsNotTriedAgain(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.says(nil, func(*tfprotov6.ApplyResourceChangeResponse) error { return errors.New("connection lost") })
-	things("a")(tn)
-	run := tn.newRun()
-	tn.until(run, stepping)
-	c, err := tn.attempt(run, 0, 1, false)
-	if err != nil || c.State != v1alpha1.ChangeUnknown || tn.recordOf("test-thing/a").Intent == nil {
+	sc := newCrashScenario(t)
+	sc.says(nil, func(*tfprotov6.ApplyResourceChangeResponse) error { return errors.New("connection lost") })
+	things("a")(sc)
+	run := sc.newRun()
+	sc.until(run, stepping)
+	c, err := sc.attempt(run, 0, 1, false)
+	if err != nil || c.State != v1alpha1.ChangeUnknown || sc.recordOf("test-thing/a").Intent == nil {
 		t.Errorf("%s, %v; want a create whose outcome is unknown, and its intent", c.State, err)
 	}
 }
 
 // TestAnUnreadableAnswerKeepsTheIntent has a create answered by something that is no state.
 func TestAnUnreadableAnswerKeepsTheIntent(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
+	sc := newCrashScenario(t)
+	sc.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
 		resp.NewState = &tfprotov6.DynamicValue{MsgPack: []byte{0xc1}}
 		return nil
 	})
-	things("a")(tn)
-	run := tn.newRun()
-	tn.until(run, stepping)
-	c, err := tn.attempt(run, 0, 1, false)
-	rec := tn.recordOf("test-thing/a")
+	things("a")(sc)
+	run := sc.newRun()
+	sc.until(run, stepping)
+	c, err := sc.attempt(run, 0, 1, false)
+	rec := sc.recordOf("test-thing/a")
 	if err != nil || c.State != v1alpha1.ChangeUnknown || rec.Intent == nil || len(rec.Quarantine) == 0 {
 		t.Errorf("%s, %v, intent %v, kept %x", c.State, err, rec.Intent, rec.Quarantine)
 	}
@@ -97,101 +97,101 @@ func TestAnUnreadableAnswerKeepsTheIntent(t *testing.T) {
 // TestACreateThatTimedOutIsNotTriedAgain has a create fail with words that a read is tried again for.
 func TestACreateThatTimedOutIsNotTriedAgain(t *testing.T) {
 	for _, said := range []string{"timeout", "Gateway Timeout", "connection reset"} {
-		tn := newCrashScenario(t)
-		tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
+		sc := newCrashScenario(t)
+		sc.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
 			resp.NewState, resp.Diagnostics = nil, activitiestest.Refusal(said)
 			return nil
 		})
-		things("a")(tn)
-		tn.apply()
-		if tn.cloud.made["a"] != 1 {
-			t.Errorf("%s: it was created %d times", said, tn.cloud.made["a"])
+		things("a")(sc)
+		sc.apply()
+		if sc.cloud.made["a"] != 1 {
+			t.Errorf("%s: it was created %d times", said, sc.cloud.made["a"])
 		}
 	}
 }
 
 // TestABrokenCreateIsNotMade has a create end in an error with something left behind, and its server die before the change says so.
 func TestABrokenCreateIsNotMade(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.cloud.faults["create a"] = []string{"broken"}
-	things("a")(tn)
-	run := tn.newRun()
-	tn.resume(run)
-	if rec := tn.recordOf("test-thing/a"); !rec.Exists() || !rec.Tainted || rec.Intent != nil {
+	sc := newCrashScenario(t)
+	sc.cloud.faults["create a"] = []string{"broken"}
+	things("a")(sc)
+	run := sc.newRun()
+	sc.resume(run)
+	if rec := sc.recordOf("test-thing/a"); !rec.Exists() || !rec.Tainted || rec.Intent != nil {
 		t.Errorf("recorded: %+v; want what the create left, to be replaced", rec)
 	}
-	if c := tn.restarted(run, 0); c.State != v1alpha1.ChangeFailed {
+	if c := sc.restarted(run, 0); c.State != v1alpha1.ChangeFailed {
 		t.Errorf("the next attempt says %s", c.State)
 	}
 }
 
 // TestAnAttemptFindsWhatWasMade has a server die after it recorded an instance and before the change says so.
 func TestAnAttemptFindsWhatWasMade(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	run := tn.newRun()
-	tn.resume(run)
-	if c := tn.restarted(run, 0); c.State != v1alpha1.ChangeDone || tn.cloud.made["a"] != 1 {
-		t.Errorf("the next attempt says %s: %s; calls: %v", c.State, c.Message, tn.cloud.log)
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	run := sc.newRun()
+	sc.resume(run)
+	if c := sc.restarted(run, 0); c.State != v1alpha1.ChangeDone || sc.cloud.made["a"] != 1 {
+		t.Errorf("the next attempt says %s: %s; calls: %v", c.State, c.Message, sc.cloud.log)
 	}
 }
 
 // restarted makes a second attempt at a change that forgot how the first one ended, in a plan that was not finished.
-func (tn *crashScenario) restarted(run *planRun, index int) *ledger.Change {
-	tn.T.Helper()
-	tn.plans[run.Name].Status.FinishedAt = nil
-	c := tn.changeOf(run, index)
+func (sc *crashScenario) restarted(run *planRun, index int) *ledger.Change {
+	sc.T.Helper()
+	sc.plans[run.Name].Status.FinishedAt = nil
+	c := sc.changeOf(run, index)
 	c.State, c.FinishedAt = v1alpha1.ChangeRunning, nil
-	if err := tn.Ledger.SaveChange(tn.T.Context(), tn.plans[run.Name].UID, c); err != nil {
-		tn.T.Fatal(err)
+	if err := sc.Ledger.SaveChange(sc.T.Context(), sc.plans[run.Name].UID, c); err != nil {
+		sc.T.Fatal(err)
 	}
-	c, err := tn.attempt(run, index, 2, false)
+	c, err := sc.attempt(run, index, 2, false)
 	if err != nil {
-		tn.T.Fatal(err)
+		sc.T.Fatal(err)
 	}
 	return c
 }
 
 // TestAFailedReplacementKeepsTheOldInstance has the create of a replacement refused that creates first.
 func TestAFailedReplacementKeepsTheOldInstance(t *testing.T) {
-	tn := newCrashScenario(t)
+	sc := newCrashScenario(t)
 	cbd := m{"createBeforeDestroy": true}
-	tn.put("test-thing/a", m{"name": "a"}, cbd)
-	tn.apply()
-	before := tn.recordOf("test-thing/a").Digest()
-	tn.cloud.faults["create a2"] = []string{"refused"}
-	tn.put("test-thing/a", m{"name": "a2"}, cbd)
-	tn.apply()
-	if rec := tn.recordOf("test-thing/a"); rec.Digest() != before || len(rec.Deposed) > 0 {
+	sc.put("test-thing/a", m{"name": "a"}, cbd)
+	sc.apply()
+	before := sc.recordOf("test-thing/a").Digest()
+	sc.cloud.faults["create a2"] = []string{"refused"}
+	sc.put("test-thing/a", m{"name": "a2"}, cbd)
+	sc.apply()
+	if rec := sc.recordOf("test-thing/a"); rec.Digest() != before || len(rec.Deposed) > 0 {
 		t.Errorf("recorded: %+v; want the instance from before as the current one", rec)
 	}
 }
 
 func TestAnObjectIsHeldBeforeItsCreate(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	tn.cloud.while = func() {
-		if !slices.Contains(tn.Stored["team:test-thing/a"].GetFinalizers(), v1alpha1.FinalizerState) {
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	sc.cloud.while = func() {
+		if !slices.Contains(sc.Stored["team:test-thing/a"].GetFinalizers(), v1alpha1.FinalizerState) {
 			t.Error("the object can go while its infrastructure is made")
 		}
 	}
-	tn.apply()
+	sc.apply()
 }
 
 // TestAFailedStepShowsNoSecret has a provider repeat an argument that came from a Secret.
 func TestAFailedStepShowsNoSecret(t *testing.T) {
 	const secret = "hunter22-hunter22"
 	for name, text := range map[string]string{"a failure": "no such size: " + secret, "a failure that passes": "429 Too Many Requests: " + secret} {
-		tn := newCrashScenario(t)
-		tn.Data["secrets/team/db"] = map[string][]byte{"password": []byte(secret)}
-		tn.put("test-thing/a", m{"name": "a", "size": "${secret.db.password}"}, nil)
-		run := tn.newRun()
-		tn.until(run, stepping)
-		tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
+		sc := newCrashScenario(t)
+		sc.Data["secrets/team/db"] = map[string][]byte{"password": []byte(secret)}
+		sc.put("test-thing/a", m{"name": "a", "size": "${secret.db.password}"}, nil)
+		run := sc.newRun()
+		sc.until(run, stepping)
+		sc.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
 			resp.NewState, resp.Diagnostics = nil, activitiestest.Refusal(text)
 			return nil
 		})
-		c, _ := tn.attempt(run, 0, 1, false)
+		c, _ := sc.attempt(run, 0, 1, false)
 		said := c.Message
 		for _, d := range c.Diagnostics {
 			said += d.Summary + d.Detail
@@ -204,110 +204,110 @@ func TestAFailedStepShowsNoSecret(t *testing.T) {
 
 // TestALaneStopsWhenItsPlanIsCancelled cancels a plan in the middle of its first step.
 func TestALaneStopsWhenItsPlanIsCancelled(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.lane = true
-	things("a")(tn)
-	tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
-	run := tn.newRun()
-	tn.until(run, stepping)
-	tn.cloud.while = func() { tn.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())} }
-	tn.resume(run)
-	if !slices.Equal(tn.cloud.log, []string{"create a"}) {
-		t.Errorf("calls: %v", tn.cloud.log)
+	sc := newCrashScenario(t)
+	sc.lane = true
+	things("a")(sc)
+	sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+	run := sc.newRun()
+	sc.until(run, stepping)
+	sc.cloud.while = func() { sc.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())} }
+	sc.resume(run)
+	if !slices.Equal(sc.cloud.log, []string{"create a"}) {
+		t.Errorf("calls: %v", sc.cloud.log)
 	}
 }
 
 // TestTwoAttemptsMakeOneStep begins a second attempt in the middle of the first one's call.
 func TestTwoAttemptsMakeOneStep(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	run := tn.newRun()
-	tn.until(run, stepping)
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	run := sc.newRun()
+	sc.until(run, stepping)
 	ended, second := make(chan struct{}), make(chan struct{})
-	tn.cloud.while = func() {
+	sc.cloud.while = func() {
 		go func() {
 			defer close(ended)
 			close(second)
-			_, _ = tn.attempt(run, 0, 2, false)
+			_, _ = sc.attempt(run, 0, 2, false)
 		}()
 		<-second
-		if c := tn.changeOf(run, 0); c.State != v1alpha1.ChangeRunning {
+		if c := sc.changeOf(run, 0); c.State != v1alpha1.ChangeRunning {
 			t.Errorf("the second attempt ends the change as %s before the first one does", c.State)
 		}
 	}
-	_, err := tn.attempt(run, 0, 1, false)
+	_, err := sc.attempt(run, 0, 1, false)
 	<-ended
-	if c := tn.changeOf(run, 0); err != nil || c.State != v1alpha1.ChangeDone || tn.cloud.made["a"] != 1 {
-		t.Errorf("%s, %v, calls: %v", c.State, err, tn.cloud.log)
+	if c := sc.changeOf(run, 0); err != nil || c.State != v1alpha1.ChangeDone || sc.cloud.made["a"] != 1 {
+		t.Errorf("%s, %v, calls: %v", c.State, err, sc.cloud.log)
 	}
 }
 
 // TestPreventDestroyBlocks plans to destroy, and to replace, what its lifecycle protects.
 func TestPreventDestroyBlocks(t *testing.T) {
 	for _, name := range []string{"destroy", "replace"} {
-		tn := newCrashScenario(t)
-		tn.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": true})
-		tn.apply()
+		sc := newCrashScenario(t)
+		sc.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": true})
+		sc.apply()
 		if name == "destroy" {
-			tn.spec.Destroy = true
+			sc.spec.Destroy = true
 		} else {
-			tn.put("test-thing/a", m{"name": "a2"}, m{"preventDestroy": true})
+			sc.put("test-thing/a", m{"name": "a2"}, m{"preventDestroy": true})
 		}
-		po := tn.apply()
-		if !slices.Equal(tn.cloud.there(), []string{"a"}) || po.Status.Summary == nil || po.Status.Summary.Blocked != 1 {
-			t.Errorf("%s: in the cloud: %v; %+v", name, tn.cloud.there(), po.Status.Summary)
+		po := sc.apply()
+		if !slices.Equal(sc.cloud.there(), []string{"a"}) || po.Status.Summary == nil || po.Status.Summary.Blocked != 1 {
+			t.Errorf("%s: in the cloud: %v; %+v", name, sc.cloud.there(), po.Status.Summary)
 		}
 	}
 }
 
 // TestAPlanLeavesABusyResourceAlone makes a plan in the middle of another plan's update.
 func TestAPlanLeavesABusyResourceAlone(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	tn.apply()
-	tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
-	first := tn.newRun()
-	tn.until(first, stepping)
-	tn.cloud.while = func() {
-		second := tn.newRun()
-		tn.until(second, approving)
-		if c := tn.changeOf(second, 0); c.State != v1alpha1.ChangeSkipped || c.WaitsFor == nil || c.WaitsFor.UID != tn.plans[first.Name].UID {
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	sc.apply()
+	sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+	first := sc.newRun()
+	sc.until(first, stepping)
+	sc.cloud.while = func() {
+		second := sc.newRun()
+		sc.until(second, approving)
+		if c := sc.changeOf(second, 0); c.State != v1alpha1.ChangeSkipped || c.WaitsFor == nil || c.WaitsFor.UID != sc.plans[first.Name].UID {
 			t.Errorf("the second plan would %s, in the state %s", c.Action, c.State)
 		}
 	}
-	if po := tn.resume(first); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
+	if po := sc.resume(first); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
 		t.Errorf("conditions: %+v", po.Status.Conditions)
 	}
 }
 
 // TestAStepGivesUp has a provider turn a call away each time.
 func TestAStepGivesUp(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
+	sc := newCrashScenario(t)
+	sc.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
 		resp.NewState, resp.Diagnostics = nil, activitiestest.Refusal("429 Too Many Requests")
 		return nil
 	})
-	things("a")(tn)
-	run := tn.newRun()
-	tn.until(run, stepping)
-	c, err := tn.attempt(run, 0, session.Attempts-1, false)
+	things("a")(sc)
+	run := sc.newRun()
+	sc.until(run, stepping)
+	c, err := sc.attempt(run, 0, session.Attempts-1, false)
 	if _, again := errors.AsType[*applying.RetryError](err); !again {
 		t.Errorf("before the last attempt: %s, %v", c.State, err)
 	}
-	if c, err = tn.attempt(run, 0, session.Attempts, false); err != nil || c.State != v1alpha1.ChangeFailed {
+	if c, err = sc.attempt(run, 0, session.Attempts, false); err != nil || c.State != v1alpha1.ChangeFailed {
 		t.Errorf("after the last attempt: %s, %v", c.State, err)
 	}
 }
 
 // TestALostCreateIsNotPlannedAgain makes a plan after the answer to a create was lost: a person has to look first.
 func TestALostCreateIsNotPlannedAgain(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.says(nil, func(*tfprotov6.ApplyResourceChangeResponse) error { return errors.New("connection lost") })
-	things("a")(tn)
-	tn.apply()
-	next := tn.newRun()
-	tn.until(next, approving)
-	if c := tn.changeOf(next, 0); c.State != v1alpha1.ChangeFailed || c.Action == v1alpha1.ActionCreate {
+	sc := newCrashScenario(t)
+	sc.says(nil, func(*tfprotov6.ApplyResourceChangeResponse) error { return errors.New("connection lost") })
+	things("a")(sc)
+	sc.apply()
+	next := sc.newRun()
+	sc.until(next, approving)
+	if c := sc.changeOf(next, 0); c.State != v1alpha1.ChangeFailed || c.Action == v1alpha1.ActionCreate {
 		t.Errorf("the next plan would %s, in the state %s", c.Action, c.State)
 	}
 }

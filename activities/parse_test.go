@@ -10,38 +10,38 @@ import (
 // TestObjectsAreParsedOncePerPlan counts the templates that a plan and its apply parse. Each object has one template in its spec, one in
 // its lifecycle, and refers to the object before it.
 func TestObjectsAreParsedOncePerPlan(t *testing.T) {
-	tn := newCrashScenario(t)
+	sc := newCrashScenario(t)
 	const objects, templates = 4, 2
 	for i := range objects {
 		spec := m{"name": `${upper("x")}`}
 		if i > 0 {
 			spec = m{"name": fmt.Sprintf("${test_thing.t%d.name}", i-1)}
 		}
-		tn.put(fmt.Sprintf("test-thing/t%d", i), spec, m{"postconditions": []any{
+		sc.put(fmt.Sprintf("test-thing/t%d", i), spec, m{"postconditions": []any{
 			map[string]any{"condition": `${self.name != ""}`, "errorMessage": "it has no name"},
 		}})
 	}
-	run := tn.newRun()
-	if err := tn.Index.Refresh(t.Context()); err != nil { // it parses each object once for each write
+	run := sc.newRun()
+	if err := sc.Index.Refresh(t.Context()); err != nil { // it parses each object once for each write
 		t.Fatal(err)
 	}
 	before := lang.Parsed.Load()
-	tn.until(run, approving)
+	sc.until(run, approving)
 	if n := lang.Parsed.Load() - before; n != objects*templates {
 		t.Errorf("the plan parsed %d templates, want each of the %d once", n, objects*templates)
 	}
-	tn.until(run, beginning)
+	sc.until(run, beginning)
 	before = lang.Parsed.Load()
-	tn.until(run, stepping)
+	sc.until(run, stepping)
 	begin := lang.Parsed.Load() - before
-	tn.resume(run)
+	sc.resume(run)
 	if n := lang.Parsed.Load() - before - begin; n != objects*templates {
 		t.Errorf("the steps parsed %d templates, want each of the %d once", n, objects*templates)
 	}
 	if begin > objects*templates {
 		t.Errorf("the begin parsed %d templates, want each of the %d once at most", begin, objects*templates)
 	}
-	if !tn.recordOf("test-thing/t3").Exists() {
+	if !sc.recordOf("test-thing/t3").Exists() {
 		t.Error("the plan was not applied")
 	}
 }

@@ -15,45 +15,45 @@ import (
 // TestAChangeOfAConfigMapAwaitsAPlan changes what a ConfigMap says. The object that refers to it waits for the plan that found the change,
 // and for another one when that was discarded. An object that only refers to such an object is what its spec asks for.
 func TestAChangeOfAConfigMapAwaitsAPlan(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
-	tn.put("test-thing/a", m{"name": "a", "size": "${configmap.cm.k}"}, nil)
-	tn.put("test-thing/b", m{"name": "b", "size": "${test_thing.a.size}"}, nil)
-	tn.apply()
+	sc := newCrashScenario(t)
+	sc.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
+	sc.put("test-thing/a", m{"name": "a", "size": "${configmap.cm.k}"}, nil)
+	sc.put("test-thing/b", m{"name": "b", "size": "${test_thing.a.size}"}, nil)
+	sc.apply()
 	says := func(when, object, reason string) {
 		t.Helper()
-		ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/"+object]).Conditions, v1alpha1.ConditionReady)
+		ready := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/"+object]).Conditions, v1alpha1.ConditionReady)
 		if ready.Reason != reason {
 			t.Errorf("%s: %s says %s: %s, want %s", when, object, ready.Reason, ready.Message, reason)
 		}
 	}
-	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("2")}
-	discarded := tn.newRun()
-	tn.until(discarded, approving)
+	sc.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("2")}
+	discarded := sc.newRun()
+	sc.until(discarded, approving)
 	says("while the plan waits", "a", v1alpha1.ReasonAwaitingApproval)
 	says("while the plan waits", "b", v1alpha1.ReasonApplied)
-	if err := changes.Settle(t.Context(), tn.Sources, discarded.Plan); err != nil {
+	if err := changes.Settle(t.Context(), sc.Sources, discarded.Plan); err != nil {
 		t.Fatal(err)
 	}
 	says("after the plan was discarded", "a", v1alpha1.ReasonAwaitingPlan)
 	says("after the plan was discarded", "b", v1alpha1.ReasonApplied)
-	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
-	tn.until(tn.newRun(), over)
+	sc.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
+	sc.until(sc.newRun(), over)
 	says("after the ConfigMap was put back", "a", v1alpha1.ReasonApplied)
-	tn.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("3")}
-	tn.apply()
+	sc.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("3")}
+	sc.apply()
 	says("after an apply", "a", v1alpha1.ReasonApplied)
 }
 
 // TestAReferenceToADeletedObjectNamesUndelete deletes what another object refers to. The plan is refused, and says how the deletion is taken
 // back.
 func TestAReferenceToADeletedObjectNamesUndelete(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.put("test-thing/a", m{"name": "a"}, nil)
-	tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
-	tn.apply()
-	tn.delete("test-thing/a")
-	po := tn.apply()
+	sc := newCrashScenario(t)
+	sc.put("test-thing/a", m{"name": "a"}, nil)
+	sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+	sc.apply()
+	sc.delete("test-thing/a")
+	po := sc.apply()
 	if d := po.Status.Diagnostics; len(d) != 1 || !strings.Contains(d[0].Detail, "kubectl hykube undelete test-thing/a -n team") {
 		t.Errorf("diagnostics %+v, want undelete", d)
 	}
@@ -63,20 +63,20 @@ func TestAReferenceToADeletedObjectNamesUndelete(t *testing.T) {
 // After a discard, it has the failure again; after an edit, it does not.
 func TestAFailureReturnsAfterADiscard(t *testing.T) {
 	for name, prepare := range map[string]func(*crashScenario){
-		"create": func(tn *crashScenario) { tn.cloud.faults["create a"] = []string{"refused"} },
-		"update": func(tn *crashScenario) {
-			tn.apply()
-			tn.cloud.faults["update a"] = []string{"refused"}
-			tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+		"create": func(sc *crashScenario) { sc.cloud.faults["create a"] = []string{"refused"} },
+		"update": func(sc *crashScenario) {
+			sc.apply()
+			sc.cloud.faults["update a"] = []string{"refused"}
+			sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
-			prepare(tn)
-			tn.apply()
+			sc := newCrashScenario(t)
+			sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			prepare(sc)
+			sc.apply()
 			ready := func() *metav1.Condition {
-				return meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+				return meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
 			}
 			failed := ready()
 			if failed.Reason != v1alpha1.ReasonApplyFailed {
@@ -84,22 +84,22 @@ func TestAFailureReturnsAfterADiscard(t *testing.T) {
 			}
 			var last *planRun
 			for range 2 {
-				last = tn.newRun()
-				tn.until(last, approving)
+				last = sc.newRun()
+				sc.until(last, approving)
 				if now := ready(); now.Reason != v1alpha1.ReasonAwaitingApproval {
 					t.Errorf("while a plan waits: %s: %s", now.Reason, now.Message)
 				}
 			}
-			if err := changes.Settle(t.Context(), tn.Sources, last.Plan); err != nil {
+			if err := changes.Settle(t.Context(), sc.Sources, last.Plan); err != nil {
 				t.Fatal(err)
 			}
 			if now := ready(); now.Reason != failed.Reason || now.Message != failed.Message {
 				t.Errorf("after the discard: %s: %s, want %s: %s", now.Reason, now.Message, failed.Reason, failed.Message)
 			}
-			tn.put("test-thing/a", m{"name": "a", "size": "3"}, nil)
-			last = tn.newRun()
-			tn.until(last, approving)
-			if err := changes.Settle(t.Context(), tn.Sources, last.Plan); err != nil {
+			sc.put("test-thing/a", m{"name": "a", "size": "3"}, nil)
+			last = sc.newRun()
+			sc.until(last, approving)
+			if err := changes.Settle(t.Context(), sc.Sources, last.Plan); err != nil {
 				t.Fatal(err)
 			}
 			if now := ready(); now.Reason != v1alpha1.ReasonAwaitingPlan {

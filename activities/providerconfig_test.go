@@ -9,12 +9,12 @@ import (
 
 // TestARefusedProviderConfigIsOneError makes a plan of three resources with a ProviderConfig that may not be used.
 func TestARefusedProviderConfigIsOneError(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.Config(nil)
-	tn.Forbidden = map[string]bool{"team/providerconfigs/default": true}
-	things("a", "b", "c")(tn)
-	run := tn.newRun()
-	po := tn.until(run, approving)
+	sc := newCrashScenario(t)
+	sc.Config(nil)
+	sc.Forbidden = map[string]bool{"team/providerconfigs/default": true}
+	things("a", "b", "c")(sc)
+	run := sc.newRun()
+	po := sc.until(run, approving)
 	d := po.Status.Diagnostics
 	if len(d) != 1 || d[0].Severity != v1alpha1.SeverityError || d[0].Address != "ProviderConfig/default" {
 		t.Fatalf("diagnostics: %+v", d)

@@ -17,38 +17,38 @@ import (
 )
 
 // zone gives the ProviderConfig "default" of the namespace "team" an argument.
-func (tn *crashScenario) zone(zone string) {
+func (sc *crashScenario) zone(zone string) {
 	cfg := providerConfig("team", zone)
 	cfg.Name = "default"
-	tn.ProviderConfigs["team/default"] = cfg
+	sc.ProviderConfigs["team/default"] = cfg
 }
 
 // zoneOfSecret is like zone, but the argument comes from a Secret. A new value makes no plan stale.
-func (tn *crashScenario) zoneOfSecret(zone string) {
+func (sc *crashScenario) zoneOfSecret(zone string) {
 	cfg := providerConfig("team", "")
 	cfg.Name, cfg.Spec.Config = "default", nil
 	cfg.Spec.SecretRefs = []v1alpha1.SecretArgument{{Argument: "zone", Name: "s", Key: "zone"}}
-	tn.ProviderConfigs["team/default"] = cfg
-	tn.Data["secrets/team/s"] = map[string][]byte{"zone": []byte(zone)}
+	sc.ProviderConfigs["team/default"] = cfg
+	sc.Data["secrets/team/s"] = map[string][]byte{"zone": []byte(zone)}
 }
 
 // ownsIn records that the object "other" of the namespace "ops" manages a resource with the ProviderConfig "c", whose zone is "theirs".
-func (tn *crashScenario) ownsIn(terraformType, id string) {
-	tn.T.Helper()
-	tn.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
+func (sc *crashScenario) ownsIn(terraformType, id string) {
+	sc.T.Helper()
+	sc.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
 	kind := strings.ReplaceAll(terraformType, "_", "-")
 	rec := &ledger.Instance{Object: v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: kind, Namespace: "ops", Name: "other", UID: types.UID("ops" + kind)}, Provider: "test"}
 	rec.State = ledger.State{Type: terraformType, ProviderConfig: "c", Configuration: ledger.Configuration{Arguments: "theirs"}, Attributes: []byte(`{"id":"` + id + `","name":"x"}`)}
-	if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
-		tn.T.Fatal(err)
+	if err := sc.Ledger.Save(sc.T.Context(), rec); err != nil {
+		sc.T.Fatal(err)
 	}
 }
 
 // passCredentials lets the provider have credentials of the server's environment.
-func (tn *crashScenario) passCredentials() {
-	e, _ := tn.Catalog.Get("test")
+func (sc *crashScenario) passCredentials() {
+	e, _ := sc.Catalog.Get("test")
 	e.Package.Grants = contain.Grants{Environment: []string{"TOKEN"}}
-	tn.Catalog.Put(e)
+	sc.Catalog.Put(e)
 }
 
 // TestAnImportUnderAnotherType plans to import what another object manages under another type. A type with the same arguments is the same one.
@@ -71,23 +71,23 @@ func TestAnImportUnderAnotherType(t *testing.T) {
 		"another case, with the right":          {owned: "test_thing", zone: "theirs", want: "Warning Resource is managed already: namespace.ops.test_thing.other manages a resource with the same ID"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.zone(tc.zone)
+			sc := newCrashScenario(t)
+			sc.zone(tc.zone)
 			id := map[string]string{"another ID": "y", "another case": "X", "another case, with the right": "X"}[name]
 			if id == "" {
 				id = "x"
 			}
-			tn.ownsIn(tc.owned, id)
+			sc.ownsIn(tc.owned, id)
 			if tc.passed {
-				tn.passCredentials()
+				sc.passCredentials()
 			}
 			for _, plural := range []string{"test-things", "test-boxs", "test-labels"} {
-				tn.Forbidden["ann!update:ops/"+plural+"/other"] = tc.forbidden
+				sc.Forbidden["ann!update:ops/"+plural+"/other"] = tc.forbidden
 			}
-			tn.cloud.put("x", map[string]string{"name": "x"})
-			tn.put("test-thing/a", m{"name": "x"}, imports("x"))
-			po := tn.until(tn.newRun(), approving)
-			if said := tn.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
+			sc.cloud.put("x", map[string]string{"name": "x"})
+			sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+			po := sc.until(sc.newRun(), approving)
+			if said := sc.said(po); po.PlanFailed() != tc.refused || !strings.Contains(said, tc.want) || tc.want == "" && said != "" {
 				t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, tc.want)
 			}
 		})
@@ -99,50 +99,50 @@ func TestAnImportUnderAnotherType(t *testing.T) {
 func TestOtherArgumentsReachAnotherObject(t *testing.T) {
 	const mayBelong = "namespace.ops.test_thing.other manages a resource with the same ID or identity. The arguments of the ProviderConfig of test_thing.a"
 	plans := map[string]func(*crashScenario){
-		"update":       func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
-		"replace":      func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "b"}, nil) },
-		"destroy":      func(tn *crashScenario) { tn.spec = v1alpha1.PlanSpec{Destroy: true} },
-		"delete":       func(tn *crashScenario) { tn.delete("test-thing/a") },
-		"refresh only": func(tn *crashScenario) { tn.spec = v1alpha1.PlanSpec{RefreshOnly: true} },
-		"move": func(tn *crashScenario) {
-			tn.delete("test-thing/a")
-			tn.put("test-box/a", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
+		"update":       func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
+		"replace":      func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "b"}, nil) },
+		"destroy":      func(sc *crashScenario) { sc.spec = v1alpha1.PlanSpec{Destroy: true} },
+		"delete":       func(sc *crashScenario) { sc.delete("test-thing/a") },
+		"refresh only": func(sc *crashScenario) { sc.spec = v1alpha1.PlanSpec{RefreshOnly: true} },
+		"move": func(sc *crashScenario) {
+			sc.delete("test-thing/a")
+			sc.put("test-box/a", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
 		},
-		"without refresh": func(tn *crashScenario) {
-			tn.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshNone, Destroy: true}
+		"without refresh": func(sc *crashScenario) {
+			sc.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshNone, Destroy: true}
 		},
 	}
 	for _, how := range []string{"with the right", "without it", "another zone", "another zone, the server's account", "the same arguments"} {
 		for name, edit := range plans {
 			t.Run(name+" "+how, func(t *testing.T) {
-				tn := newCrashScenario(t)
-				tn.zone("mine")
-				tn.put("test-thing/a", m{"name": "a"}, nil)
-				tn.apply()
-				tn.ownsIn("test_thing", "id-1")
+				sc := newCrashScenario(t)
+				sc.zone("mine")
+				sc.put("test-thing/a", m{"name": "a"}, nil)
+				sc.apply()
+				sc.ownsIn("test_thing", "id-1")
 				zone, refused, want := "theirs", how == "without it" || how == "another zone, the server's account", mayBelong
 				switch how {
 				case "another zone":
 					zone, want = "third", ""
 				case "another zone, the server's account":
 					zone = "third"
-					tn.passCredentials()
+					sc.passCredentials()
 				case "the same arguments":
 					zone, want = "mine", ""
 				}
-				tn.zone(zone)
-				tn.Forbidden["ann!update:ops/test-things/other"] = how != "with the right"
-				edit(tn)
-				tn.cloud.reads = 0
-				po := tn.until(tn.newRun(), approving)
-				said := tn.said(po)
+				sc.zone(zone)
+				sc.Forbidden["ann!update:ops/test-things/other"] = how != "with the right"
+				edit(sc)
+				sc.cloud.reads = 0
+				po := sc.until(sc.newRun(), approving)
+				said := sc.said(po)
 				if name == "move" && how == "with the right" {
 					want = "namespace.ops.test_thing.other manages a resource with the same ID or identity. The arguments of the ProviderConfig of test_box.a"
 				}
 				if po.PlanFailed() != refused || !strings.Contains(strings.ReplaceAll(said, "test_box.a", "test_thing.a"), strings.ReplaceAll(want, "test_box.a", "test_thing.a")) || want == "" && strings.Contains(said, "other manages") {
 					t.Errorf("failed %t, said %q, want %q", po.PlanFailed(), said, want)
 				}
-				if refused && tn.cloud.reads > 0 {
+				if refused && sc.cloud.reads > 0 {
 					t.Error("the plan read the resource, which may be the other object's")
 				}
 			})
@@ -155,42 +155,42 @@ func TestOtherArgumentsReachAnotherObject(t *testing.T) {
 func TestARightToAnotherObjectIsKept(t *testing.T) {
 	for _, deposed := range []bool{false, true} {
 		for _, phase := range []int{approving, beginning, stepping} {
-			tn := newCrashScenario(t)
-			tn.zone("mine")
-			tn.put("test-thing/a", m{"name": "a"}, nil)
-			tn.apply()
+			sc := newCrashScenario(t)
+			sc.zone("mine")
+			sc.put("test-thing/a", m{"name": "a"}, nil)
+			sc.apply()
 			if deposed {
-				rec := tn.recordOf("test-thing/a")
+				rec := sc.recordOf("test-thing/a")
 				rec.Deposed = []ledger.Deposed{{Key: "0123abcd", State: rec.State}}
 				rec.Attributes = []byte(`{"id":"id-2","name":"a"}`)
-				if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+				if err := sc.Ledger.Save(t.Context(), rec); err != nil {
 					t.Fatal(err)
 				}
-				tn.cloud.things["id-2"] = map[string]string{"name": "a"}
+				sc.cloud.things["id-2"] = map[string]string{"name": "a"}
 			}
-			tn.ownsIn("test_thing", "id-1")
-			tn.zone("theirs")
-			tn.spec = v1alpha1.PlanSpec{Destroy: true}
-			run := tn.newRun()
-			po := tn.until(run, approving)
-			found, err := changes.Verify(t.Context(), tn.Sources, po)
+			sc.ownsIn("test_thing", "id-1")
+			sc.zone("theirs")
+			sc.spec = v1alpha1.PlanSpec{Destroy: true}
+			run := sc.newRun()
+			po := sc.until(run, approving)
+			found, err := changes.Verify(t.Context(), sc.Sources, po)
 			if err != nil || len(found.Stale) > 0 || !slices.Contains(found.Rights, store.Right{Verb: "update", Namespace: "ops", Group: "test.hykube.io", Resource: "test-things", Name: "other", Unnamed: true}) {
 				t.Fatalf("verified: %+v, %v; want the approver to need the right to the other object", found, err)
 			}
 			if phase != approving {
-				tn.until(run, beginning)
-				tn.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
-				tn.until(run, phase)
+				sc.until(run, beginning)
+				sc.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+				sc.until(run, phase)
 			}
-			tn.Forbidden["ann!update:ops/test-things/other"] = true
+			sc.Forbidden["ann!update:ops/test-things/other"] = true
 			if phase == approving {
-				if found, err = changes.Verify(t.Context(), tn.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
+				if found, err = changes.Verify(t.Context(), sc.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
 					t.Errorf("deposed %t: verified: %+v, %v", deposed, found, err)
 				}
 				continue
 			}
-			tn.resume(run)
-			if tn.cloud.things["id-1"] == nil {
+			sc.resume(run)
+			if sc.cloud.things["id-1"] == nil {
 				t.Errorf("deposed %t, phase %d: destroyed what may be the other object's", deposed, phase)
 			}
 		}
@@ -199,19 +199,19 @@ func TestARightToAnotherObjectIsKept(t *testing.T) {
 
 // TestAStepReachesAnotherObject destroys with arguments that reach a resource which another object took over after the plan was made.
 func TestAStepReachesAnotherObject(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.zone("mine")
-	tn.put("test-thing/a", m{"name": "a"}, nil)
-	tn.apply()
-	tn.zone("theirs")
-	tn.Forbidden["ann!update:ops/test-things/other"] = true
-	tn.spec = v1alpha1.PlanSpec{Destroy: true}
-	run := tn.newRun()
-	tn.until(run, stepping)
-	tn.ownsIn("test_thing", "id-1")
-	tn.resume(run)
-	if tn.cloud.things["id-1"] == nil || !strings.Contains(tn.changeOf(run, 0).Message, "has no right to update") {
-		t.Errorf("destroyed, or said %q", tn.changeOf(run, 0).Message)
+	sc := newCrashScenario(t)
+	sc.zone("mine")
+	sc.put("test-thing/a", m{"name": "a"}, nil)
+	sc.apply()
+	sc.zone("theirs")
+	sc.Forbidden["ann!update:ops/test-things/other"] = true
+	sc.spec = v1alpha1.PlanSpec{Destroy: true}
+	run := sc.newRun()
+	sc.until(run, stepping)
+	sc.ownsIn("test_thing", "id-1")
+	sc.resume(run)
+	if sc.cloud.things["id-1"] == nil || !strings.Contains(sc.changeOf(run, 0).Message, "has no right to update") {
+		t.Errorf("destroyed, or said %q", sc.changeOf(run, 0).Message)
 	}
 }
 
@@ -219,79 +219,79 @@ func TestAStepReachesAnotherObject(t *testing.T) {
 // again. A refresh-only plan forgets it, with the right to delete, and so does the removal of the object.
 func TestNotFoundWithOtherArguments(t *testing.T) {
 	start := func(t *testing.T) *crashScenario {
-		tn := newCrashScenario(t)
-		tn.zone("mine")
-		tn.put("test-thing/a", m{"name": "a"}, nil)
-		tn.apply()
-		tn.zone("theirs")
-		clear(tn.cloud.things)
-		return tn
+		sc := newCrashScenario(t)
+		sc.zone("mine")
+		sc.put("test-thing/a", m{"name": "a"}, nil)
+		sc.apply()
+		sc.zone("theirs")
+		clear(sc.cloud.things)
+		return sc
 	}
 	const warned = "Warning Resource is not found with the new arguments"
 	t.Run("plan", func(t *testing.T) {
-		tn := start(t)
-		po := tn.until(tn.newRun(), approving)
-		if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "Error Resource is not found with the new arguments") || !strings.Contains(said, "kubectl hykube refresh test_thing.a -n team") {
+		sc := start(t)
+		po := sc.until(sc.newRun(), approving)
+		if said := sc.said(po); !po.PlanFailed() || !strings.Contains(said, "Error Resource is not found with the new arguments") || !strings.Contains(said, "kubectl hykube refresh test_thing.a -n team") {
 			t.Errorf("failed %t, said %q", po.PlanFailed(), said)
 		}
-		tn.zone("mine")
-		if po := tn.apply(); po.PlanFailed() || tn.cloud.made["a"] != 2 {
-			t.Errorf("with the earlier arguments: %s, made %v", tn.said(po), tn.cloud.made)
+		sc.zone("mine")
+		if po := sc.apply(); po.PlanFailed() || sc.cloud.made["a"] != 2 {
+			t.Errorf("with the earlier arguments: %s, made %v", sc.said(po), sc.cloud.made)
 		}
 	})
 	t.Run("refresh only", func(t *testing.T) {
-		tn := start(t)
-		tn.spec = v1alpha1.PlanSpec{RefreshOnly: true}
-		tn.Forbidden["ann!delete:team/test-things/a"] = true
-		if po := tn.until(tn.newRun(), approving); !po.PlanFailed() {
-			t.Errorf("a user who may not delete forgets the resource: %s", tn.said(po))
+		sc := start(t)
+		sc.spec = v1alpha1.PlanSpec{RefreshOnly: true}
+		sc.Forbidden["ann!delete:team/test-things/a"] = true
+		if po := sc.until(sc.newRun(), approving); !po.PlanFailed() {
+			t.Errorf("a user who may not delete forgets the resource: %s", sc.said(po))
 		}
-		clear(tn.Forbidden)
-		po := tn.apply()
-		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || !strings.Contains(tn.said(po), warned) || tn.recordOf("test-thing/a").Exists() {
-			t.Fatalf("%+v: %s", sum, tn.said(po))
+		clear(sc.Forbidden)
+		po := sc.apply()
+		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || !strings.Contains(sc.said(po), warned) || sc.recordOf("test-thing/a").Exists() {
+			t.Fatalf("%+v: %s", sum, sc.said(po))
 		}
-		if ready := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonForgotten {
+		if ready := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonForgotten {
 			t.Errorf("%s: %s", ready.Reason, ready.Message)
 		}
-		tn.spec = v1alpha1.PlanSpec{}
-		if tn.apply(); tn.cloud.made["a"] != 2 {
-			t.Errorf("made %v", tn.cloud.made)
+		sc.spec = v1alpha1.PlanSpec{}
+		if sc.apply(); sc.cloud.made["a"] != 2 {
+			t.Errorf("made %v", sc.cloud.made)
 		}
 	})
 	t.Run("delete", func(t *testing.T) {
-		tn := start(t)
-		tn.delete("test-thing/a")
-		po := tn.apply()
-		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || !strings.Contains(tn.said(po), warned) {
-			t.Errorf("%+v: %s", sum, tn.said(po))
+		sc := start(t)
+		sc.delete("test-thing/a")
+		po := sc.apply()
+		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || !strings.Contains(sc.said(po), warned) {
+			t.Errorf("%+v: %s", sum, sc.said(po))
 		}
 	})
 	t.Run("destroy without a refresh", func(t *testing.T) {
-		tn := start(t)
-		tn.spec = v1alpha1.PlanSpec{Destroy: true, Refresh: v1alpha1.RefreshNone}
-		po := tn.apply()
-		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || sum.Delete != 0 || !strings.Contains(tn.said(po), warned) {
-			t.Errorf("%+v: %s", sum, tn.said(po))
+		sc := start(t)
+		sc.spec = v1alpha1.PlanSpec{Destroy: true, Refresh: v1alpha1.RefreshNone}
+		po := sc.apply()
+		if sum := po.Status.Summary; sum == nil || sum.Forget != 1 || sum.Delete != 0 || !strings.Contains(sc.said(po), warned) {
+			t.Errorf("%+v: %s", sum, sc.said(po))
 		}
 	})
 	t.Run("move without a refresh", func(t *testing.T) {
-		tn := start(t)
-		tn.delete("test-thing/a")
-		tn.put("test-thing/b", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
-		tn.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshNone}
-		if po := tn.until(tn.newRun(), approving); !po.PlanFailed() || !strings.Contains(tn.said(po), "Error Resource is not found with the new arguments") {
-			t.Errorf("failed %t, said %q", po.PlanFailed(), tn.said(po))
+		sc := start(t)
+		sc.delete("test-thing/a")
+		sc.put("test-thing/b", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
+		sc.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshNone}
+		if po := sc.until(sc.newRun(), approving); !po.PlanFailed() || !strings.Contains(sc.said(po), "Error Resource is not found with the new arguments") {
+			t.Errorf("failed %t, said %q", po.PlanFailed(), sc.said(po))
 		}
 	})
 	t.Run("seen with the new arguments", func(t *testing.T) {
-		tn := start(t)
-		tn.cloud.put("id-1", map[string]string{"name": "a"})
-		tn.apply() // it reads the resource, and changes nothing
-		clear(tn.cloud.things)
-		tn.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}
-		if po := tn.apply(); po.PlanFailed() || tn.cloud.made["a"] != 2 {
-			t.Errorf("%s, made %v", tn.said(po), tn.cloud.made)
+		sc := start(t)
+		sc.cloud.put("id-1", map[string]string{"name": "a"})
+		sc.apply() // it reads the resource, and changes nothing
+		clear(sc.cloud.things)
+		sc.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}
+		if po := sc.apply(); po.PlanFailed() || sc.cloud.made["a"] != 2 {
+			t.Errorf("%s, made %v", sc.said(po), sc.cloud.made)
 		}
 	})
 }
@@ -301,33 +301,33 @@ func TestNotFoundWithOtherArguments(t *testing.T) {
 func TestASecretChangesBeforeTheStep(t *testing.T) {
 	const missing = "with the new ones the provider does not find the resource"
 	for name, edit := range map[string]func(*crashScenario){
-		"destroy": func(tn *crashScenario) { tn.delete("test-thing/a") },
-		"update":  func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
-		"deposed": func(tn *crashScenario) {
-			rec := tn.recordOf("test-thing/a")
+		"destroy": func(sc *crashScenario) { sc.delete("test-thing/a") },
+		"update":  func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
+		"deposed": func(sc *crashScenario) {
+			rec := sc.recordOf("test-thing/a")
 			rec.Deposed = []ledger.Deposed{{Key: "0123abcd", State: rec.State}}
 			rec.Attributes = []byte(`{"id":"id-2","name":"a"}`)
-			if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
-				tn.T.Fatal(err)
+			if err := sc.Ledger.Save(sc.T.Context(), rec); err != nil {
+				sc.T.Fatal(err)
 			}
-			tn.cloud.things["id-2"] = map[string]string{"name": "a"}
+			sc.cloud.things["id-2"] = map[string]string{"name": "a"}
 		},
 	} {
 		for _, found := range []bool{true, false} {
-			tn := newCrashScenario(t)
-			tn.zoneOfSecret("mine")
-			tn.put("test-thing/a", m{"name": "a"}, nil)
-			tn.apply()
-			edit(tn)
-			run := tn.newRun()
-			tn.until(run, stepping)
-			tn.zoneOfSecret("theirs")
+			sc := newCrashScenario(t)
+			sc.zoneOfSecret("mine")
+			sc.put("test-thing/a", m{"name": "a"}, nil)
+			sc.apply()
+			edit(sc)
+			run := sc.newRun()
+			sc.until(run, stepping)
+			sc.zoneOfSecret("theirs")
 			if !found {
-				delete(tn.cloud.things, "id-1")
+				delete(sc.cloud.things, "id-1")
 			}
-			tn.resume(run)
+			sc.resume(run)
 			stale := false
-			for c, err := range tn.Ledger.Changes(t.Context(), tn.plans[run.Name].UID, 0) {
+			for c, err := range sc.Ledger.Changes(t.Context(), sc.plans[run.Name].UID, 0) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -339,7 +339,7 @@ func TestASecretChangesBeforeTheStep(t *testing.T) {
 			if found {
 				continue
 			}
-			if rec := tn.recordOf("test-thing/a"); !rec.Exists() || name == "deposed" && len(rec.Deposed) == 0 {
+			if rec := sc.recordOf("test-thing/a"); !rec.Exists() || name == "deposed" && len(rec.Deposed) == 0 {
 				t.Errorf("%s: the record was removed", name)
 			}
 		}
@@ -350,27 +350,27 @@ func TestASecretChangesBeforeTheStep(t *testing.T) {
 // provider reached them, so their records keep the earlier arguments.
 func TestAFailedChangeKeepsTheArguments(t *testing.T) {
 	for name, edit := range map[string]func(*crashScenario){
-		"delete a": func(tn *crashScenario) { tn.delete("test-thing/a") },
-		"update a": func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
+		"delete a": func(sc *crashScenario) { sc.delete("test-thing/a") },
+		"update a": func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
 	} {
 		for _, fails := range []bool{true, false} {
-			tn := newCrashScenario(t)
-			tn.zone("mine")
-			tn.put("test-thing/a", m{"name": "a"}, nil)
-			tn.apply()
-			before := tn.recordOf("test-thing/a").Configuration
-			tn.zone("theirs")
-			edit(tn)
+			sc := newCrashScenario(t)
+			sc.zone("mine")
+			sc.put("test-thing/a", m{"name": "a"}, nil)
+			sc.apply()
+			before := sc.recordOf("test-thing/a").Configuration
+			sc.zone("theirs")
+			edit(sc)
 			if fails {
-				tn.cloud.faults[name] = []string{"refused"}
+				sc.cloud.faults[name] = []string{"refused"}
 			}
-			object := tn.Stored["team:test-thing/a"]
-			tn.apply()
-			r, err := resource.Of(object, tn.Catalog)
+			object := sc.Stored["team:test-thing/a"]
+			sc.apply()
+			r, err := resource.Of(object, sc.Catalog)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if after := tn.Instance(r).Configuration; (after == before) != fails {
+			if after := sc.Instance(r).Configuration; (after == before) != fails {
 				t.Errorf("%s, fails %t: %+v, before %+v", name, fails, after, before)
 			}
 		}

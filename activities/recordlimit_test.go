@@ -18,9 +18,9 @@ const testLimit = 4 << 10
 
 // limited returns a scenario with a low limit on records.
 func limited(t *testing.T) *crashScenario {
-	tn := newCrashScenario(t)
-	tn.Ledger.Limit = testLimit
-	return tn
+	sc := newCrashScenario(t)
+	sc.Ledger.Limit = testLimit
+	return sc
 }
 
 // saysTooLarge reports whether diagnostics name the resource, the limit and the flag.
@@ -34,70 +34,70 @@ func saysTooLarge(ds []v1alpha1.Diagnostic, address string) bool {
 }
 
 func TestTooLargeChangeFailsThePlan(t *testing.T) {
-	tn := limited(t)
-	tn.put("test-thing/a", m{"name": "a", "size": strings.Repeat("x", testLimit)}, nil)
-	tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.size}"}, nil)
-	po := tn.apply()
+	sc := limited(t)
+	sc.put("test-thing/a", m{"name": "a", "size": strings.Repeat("x", testLimit)}, nil)
+	sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.size}"}, nil)
+	po := sc.apply()
 	if !po.PlanFailed() || !saysTooLarge(po.Status.Diagnostics, "test_thing.a") {
 		t.Errorf("conditions %v, diagnostics %v", po.Status.Conditions, po.Status.Diagnostics)
 	}
-	for c, err := range tn.Ledger.Changes(t.Context(), po.UID, 0) {
+	for c, err := range sc.Ledger.Changes(t.Context(), po.UID, 0) {
 		if err != nil || len(c.Planned)+len(c.PlannedPrivate) > testLimit || c.After != nil && len(c.After.Raw) > testLimit {
 			t.Errorf("%s holds its values, %v", c.Address, err)
 		}
 	}
-	if len(tn.cloud.log) > 0 {
-		t.Errorf("calls: %v", tn.cloud.log)
+	if len(sc.cloud.log) > 0 {
+		t.Errorf("calls: %v", sc.cloud.log)
 	}
-	tn.Ledger.Limit = 0
-	tn.apply()
-	if tn.cloud.made["a"] != 1 || tn.cloud.made["b"] != 1 {
-		t.Errorf("made with the default limit: %v", tn.cloud.made)
+	sc.Ledger.Limit = 0
+	sc.apply()
+	if sc.cloud.made["a"] != 1 || sc.cloud.made["b"] != 1 {
+		t.Errorf("made with the default limit: %v", sc.cloud.made)
 	}
 }
 
 // TestTooLargeValueIsNotMade has an argument that is unknown in the plan, and too large in the apply.
 func TestTooLargeValueIsNotMade(t *testing.T) {
-	tn := limited(t)
-	tn.put("test-thing/a", m{"name": "a"}, nil)
-	tn.put("test-thing/b", m{"name": "b", "size": `${join(",", [for i in range(1000) : test_thing.a.id])}`}, nil)
-	po := tn.apply()
-	if tn.cloud.made["a"] != 1 || tn.cloud.made["b"] != 0 {
-		t.Errorf("made: %v, want a alone", tn.cloud.made)
+	sc := limited(t)
+	sc.put("test-thing/a", m{"name": "a"}, nil)
+	sc.put("test-thing/b", m{"name": "b", "size": `${join(",", [for i in range(1000) : test_thing.a.id])}`}, nil)
+	po := sc.apply()
+	if sc.cloud.made["a"] != 1 || sc.cloud.made["b"] != 0 {
+		t.Errorf("made: %v, want a alone", sc.cloud.made)
 	}
-	c, err := tn.Ledger.Change(t.Context(), po.UID, 1)
+	c, err := sc.Ledger.Change(t.Context(), po.UID, 1)
 	if err != nil || c.State != v1alpha1.ChangeFailed || !saysTooLarge(c.Diagnostics, "test_thing.b") {
 		t.Errorf("change %+v, %v", c.PlanChange, err)
 	}
-	if tn.recordOf("test-thing/b").Intent != nil {
+	if sc.recordOf("test-thing/b").Intent != nil {
 		t.Error("the refused change left an intent")
 	}
 }
 
 // answersMuch makes the cloud answer changes with more than was planned.
-func (tn *crashScenario) answersMuch() {
-	tn.says(nil, func(r *tfprotov6.ApplyResourceChangeResponse) error {
+func (sc *crashScenario) answersMuch() {
+	sc.says(nil, func(r *tfprotov6.ApplyResourceChangeResponse) error {
 		r.Private = make([]byte, testLimit)
 		return nil
 	})
 }
 
 func TestTooLargeAnswerIsKept(t *testing.T) {
-	tn := limited(t)
-	tn.answersMuch()
-	things("a")(tn)
-	po := tn.apply()
-	rec := tn.recordOf("test-thing/a")
-	if !rec.Exists() || len(rec.Private) != testLimit || rec.Intent != nil || tn.cloud.made["a"] != 1 {
-		t.Errorf("%d bytes of private data, intent %v, made %v", len(rec.Private), rec.Intent, tn.cloud.made)
+	sc := limited(t)
+	sc.answersMuch()
+	things("a")(sc)
+	po := sc.apply()
+	rec := sc.recordOf("test-thing/a")
+	if !rec.Exists() || len(rec.Private) != testLimit || rec.Intent != nil || sc.cloud.made["a"] != 1 {
+		t.Errorf("%d bytes of private data, intent %v, made %v", len(rec.Private), rec.Intent, sc.cloud.made)
 	}
-	c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+	c, err := sc.Ledger.Change(t.Context(), po.UID, 0)
 	if err != nil || c.State != v1alpha1.ChangeDone || !saysTooLarge(c.Diagnostics, "test_thing.a") {
 		t.Errorf("change %+v, %v", c.PlanChange, err)
 	}
-	tn.delete("test-thing/a")
-	tn.apply()
-	if there := tn.cloud.there(); len(there) > 0 {
+	sc.delete("test-thing/a")
+	sc.apply()
+	if there := sc.cloud.there(); len(there) > 0 {
 		t.Errorf("%v cannot be destroyed", there)
 	}
 }
@@ -114,18 +114,18 @@ func (s narrowStore) Put(ctx context.Context, key string, value []byte, revision
 
 // TestAnswerThatTheDatabaseRefuses wants the intent to stay, so that the resource is neither forgotten nor made twice.
 func TestAnswerThatTheDatabaseRefuses(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.Ledger = ledger.New(narrowStore{crashStore{ledgertest.New(), tn.injector}})
-	tn.answersMuch()
-	tn.restart()
-	things("a")(tn)
-	tn.apply()
-	status := resource.StatusOf(tn.Stored["team:test-thing/a"])
-	if rec := tn.recordOf("test-thing/a"); rec.Intent == nil || !status.CreateUnknown() {
+	sc := newCrashScenario(t)
+	sc.Ledger = ledger.New(narrowStore{crashStore{ledgertest.New(), sc.injector}})
+	sc.answersMuch()
+	sc.restart()
+	things("a")(sc)
+	sc.apply()
+	status := resource.StatusOf(sc.Stored["team:test-thing/a"])
+	if rec := sc.recordOf("test-thing/a"); rec.Intent == nil || !status.CreateUnknown() {
 		t.Errorf("intent %v, conditions %v", rec.Intent, status.Conditions)
 	}
-	tn.apply()
-	if tn.cloud.made["a"] != 1 {
-		t.Errorf("made: %v, want a once", tn.cloud.made)
+	sc.apply()
+	if sc.cloud.made["a"] != 1 {
+		t.Errorf("made: %v, want a once", sc.cloud.made)
 	}
 }

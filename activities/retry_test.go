@@ -32,27 +32,27 @@ func TestRetries(t *testing.T) {
 		"a delete that is always throttled":       {"delete", throttled, 99, session.Attempts, v1alpha1.ChangeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			sc := newCrashScenario(t)
+			sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
 			if tc.verb != "create" {
-				tn.apply()
+				sc.apply()
 			}
 			switch tc.verb {
 			case "update":
-				tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+				sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
 			case "delete":
-				tn.delete("test-thing/a")
+				sc.delete("test-thing/a")
 			}
 			call := tc.verb + " a"
 			for range tc.fails {
-				tn.cloud.faults[call] = append(tn.cloud.faults[call], tc.fault)
+				sc.cloud.faults[call] = append(sc.cloud.faults[call], tc.fault)
 			}
-			po := tn.apply()
-			calls := tc.fails - len(tn.cloud.faults[call])
+			po := sc.apply()
+			calls := tc.fails - len(sc.cloud.faults[call])
 			if tc.state == v1alpha1.ChangeDone {
 				calls++
 			}
-			c, err := tn.Ledger.Change(t.Context(), po.UID, 0)
+			c, err := sc.Ledger.Change(t.Context(), po.UID, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -57,18 +57,18 @@ func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 		"a speculative plan reads":         {speculative: true, lost: []string{"team/test-things/a"}, want: "get test-things.test.hykube.io in"},
 		"another user lacks it":            {lost: []string{"bob!create:team/test-things/*"}},
 	} {
-		tn := newCrashScenario(t)
-		tn.Config(nil)
-		tn.put("test-thing/gone", m{"name": "gone"}, nil)
-		tn.apply()
-		tn.delete("test-thing/gone")
-		things("a", "b", "c")(tn)
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		sc.put("test-thing/gone", m{"name": "gone"}, nil)
+		sc.apply()
+		sc.delete("test-thing/gone")
+		things("a", "b", "c")(sc)
 		for _, key := range test.lost {
-			tn.Forbidden[key] = true
+			sc.Forbidden[key] = true
 		}
-		tn.spec.Speculative = test.speculative
-		calls := slices.Clone(tn.cloud.log)
-		po := tn.until(tn.newRun(), approving)
+		sc.spec.Speculative = test.speculative
+		calls := slices.Clone(sc.cloud.log)
+		po := sc.until(sc.newRun(), approving)
 		var texts []string
 		for _, d := range po.Status.Diagnostics {
 			texts = append(texts, d.Detail)
@@ -77,7 +77,7 @@ func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 		if failed != (test.want != "") || failed && (len(texts) != 1 || !strings.Contains(texts[0], test.want)) {
 			t.Errorf("%s: failed %t: %q, want %q", reason, failed, texts, test.want)
 		}
-		if diff := cmp.Diff(calls, slices.Clone(tn.cloud.log)); diff != "" {
+		if diff := cmp.Diff(calls, slices.Clone(sc.cloud.log)); diff != "" {
 			t.Errorf("%s: the plan changed something:\n%s", reason, diff)
 		}
 	}
@@ -86,17 +86,17 @@ func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 // TestAMoveTakesTheRightToReadItsSource plans a lifecycle.moved that names an object without a record. The plan shows that there is none, so its
 // requester needs "get" on that object.
 func TestAMoveTakesTheRightToReadItsSource(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.Config(nil)
-	tn.put("test-thing/n", m{"name": "n"}, m{"moved": m{"from": "test_thing.secret"}})
-	tn.Forbidden["ann!team/test-things/secret"] = true
-	po := tn.until(tn.newRun(), approving)
-	if said := tn.said(po); !po.PlanFailed() || !strings.Contains(said, "no right to get test-things.test.hykube.io") || strings.Contains(said, "No resource to move") {
+	sc := newCrashScenario(t)
+	sc.Config(nil)
+	sc.put("test-thing/n", m{"name": "n"}, m{"moved": m{"from": "test_thing.secret"}})
+	sc.Forbidden["ann!team/test-things/secret"] = true
+	po := sc.until(sc.newRun(), approving)
+	if said := sc.said(po); !po.PlanFailed() || !strings.Contains(said, "no right to get test-things.test.hykube.io") || strings.Contains(said, "No resource to move") {
 		t.Errorf("without the right, the plan says %q", said)
 	}
-	delete(tn.Forbidden, "ann!team/test-things/secret")
-	po = tn.until(tn.newRun(), approving)
-	if said := tn.said(po); po.PlanFailed() || !strings.Contains(said, "No resource to move") {
+	delete(sc.Forbidden, "ann!team/test-things/secret")
+	po = sc.until(sc.newRun(), approving)
+	if said := sc.said(po); po.PlanFailed() || !strings.Contains(said, "No resource to move") {
 		t.Errorf("with the right, the plan says %q", said)
 	}
 }
@@ -115,34 +115,34 @@ func TestALostRightStopsTheApply(t *testing.T) {
 		{"bob!team/providerconfigs/default", `"bob", who approved the plan, has no right to use the ProviderConfig "default"`},
 	} {
 		for _, phase := range []int{beginning, stepping} {
-			tn := newCrashScenario(t)
-			tn.Config(nil)
-			things("a", "b")(tn)
-			tn.apply()
-			tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
-			run := tn.newRun()
-			tn.until(run, beginning)
-			tn.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
-			carol := *tn.plans[run.Name].Status.Approval
+			sc := newCrashScenario(t)
+			sc.Config(nil)
+			things("a", "b")(sc)
+			sc.apply()
+			sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+			run := sc.newRun()
+			sc.until(run, beginning)
+			sc.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+			carol := *sc.plans[run.Name].Status.Approval
 			carol.By = &v1alpha1.Identity{Username: "carol"}
-			tn.plans[run.Name].Status.Approvals = []v1alpha1.PlanApproval{carol, *tn.plans[run.Name].Status.Approval}
-			tn.until(run, phase)
-			calls := slices.Clone(tn.cloud.log)
-			tn.Forbidden[test.lost] = true
-			po := tn.resume(run)
-			c := tn.changeOf(run, 0)
+			sc.plans[run.Name].Status.Approvals = []v1alpha1.PlanApproval{carol, *sc.plans[run.Name].Status.Approval}
+			sc.until(run, phase)
+			calls := slices.Clone(sc.cloud.log)
+			sc.Forbidden[test.lost] = true
+			po := sc.resume(run)
+			c := sc.changeOf(run, 0)
 			if c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, test.want) {
 				t.Errorf("%s, phase %d: %s: %s", test.lost, phase, c.State, c.Message)
 			}
-			if diff := cmp.Diff(calls, slices.Clone(tn.cloud.log)); diff != "" {
+			if diff := cmp.Diff(calls, slices.Clone(sc.cloud.log)); diff != "" {
 				t.Errorf("%s, phase %d: the provider was called:\n%s", test.lost, phase, diff)
 			}
 			if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStalled) {
 				t.Errorf("%s, phase %d: conditions %+v", test.lost, phase, po.Status.Conditions)
 			}
-			delete(tn.Forbidden, test.lost)
-			tn.apply()
-			if got := tn.cloud.log[len(tn.cloud.log)-1]; got != "update a" {
+			delete(sc.Forbidden, test.lost)
+			sc.apply()
+			if got := sc.cloud.log[len(sc.cloud.log)-1]; got != "update a" {
 				t.Errorf("%s, phase %d: with the right the next plan made %q", test.lost, phase, got)
 			}
 		}
@@ -193,15 +193,15 @@ func TestAStepIsCheckedAfterItsWait(t *testing.T) {
 // TestConditionsOfPlansQuoteNoObject fails the planning, and then the apply, of an object with an error that only readers of the object may see.
 func TestConditionsOfPlansQuoteNoObject(t *testing.T) {
 	for field, reason := range map[string]string{"preconditions": v1alpha1.ReasonPlanFailed, "postconditions": v1alpha1.ReasonApplyFailed} {
-		tn := newCrashScenario(t)
-		tn.Config(nil)
+		sc := newCrashScenario(t)
+		sc.Config(nil)
 		condition := "${self.id == \"none\"}"
 		if field == "preconditions" {
 			condition = "${1 > 2}"
 		}
-		tn.put("test-thing/a", m{"name": "a"}, m{field: []any{m{"condition": condition, "errorMessage": "hunter2"}}})
-		po := tn.apply()
-		if said := tn.said(po); !strings.Contains(said, "hunter2") || po.Status.StalledFor() != reason {
+		sc.put("test-thing/a", m{"name": "a"}, m{field: []any{m{"condition": condition, "errorMessage": "hunter2"}}})
+		po := sc.apply()
+		if said := sc.said(po); !strings.Contains(said, "hunter2") || po.Status.StalledFor() != reason {
 			t.Fatalf("%s: %s: %s", field, po.Status.StalledFor(), said)
 		}
 		for _, c := range po.Status.Conditions {

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scenario is a crashScenario over a provider in which one object can follow another in every way that there is: test_plant and test_weed,
+// scenario is a crashScenario over a provider in which one object can follow another in every way that there is: test_server and test_legacy,
 // which a provider of the legacy SDK makes, data sources, ephemeral resources, and what the provider is configured with.
 type scenario struct {
 	*crashScenario
@@ -36,20 +36,20 @@ type scenario struct {
 func newScenario(t *testing.T) *scenario {
 	// Not NewWorld: a long run makes more of them than the test could keep until it ends.
 	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
-	tn := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}, compares: true}
-	g := &scenario{crashScenario: tn, kv: ledgertest.New(), backend: &scenarioCloud{t: t, injector: tn.injector, things: map[string]map[string]string{}, reads: map[string]int{}}}
-	tn.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
+	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}, compares: true}
+	g := &scenario{crashScenario: sc, kv: ledgertest.New(), backend: &scenarioCloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, reads: map[string]int{}}}
+	sc.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
 		return scenarioProvider{cloud: g.backend, conf: conf.Config}
 	}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: scenarioSchema()})
 	w.Sources = &scope.Sources{
-		Objects: crashObjects{activitiestest.FakeObjects{World: w}, tn}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
+		Objects: crashObjects{activitiestest.FakeObjects{World: w}, sc}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
-		Ledger: ledger.New(crashStore{g.kv, tn.injector}),
+		Ledger: ledger.New(crashStore{g.kv, sc.injector}),
 	}
 	configure(w, "team")
-	tn.restart()
+	sc.restart()
 	return g
 }
 
@@ -128,8 +128,8 @@ func (g *scenario) restore(k snapshot) {
 	g.restart()
 }
 
-// planted is what a plan says of one object, as far as an apply would do something about it.
-type planted struct {
+// plannedChange is what a plan says of one object, as far as an apply would do something about it.
+type plannedChange struct {
 	Action                               v1alpha1.Action
 	First, Forget, Checks                bool
 	State                                v1alpha1.ChangeState
@@ -141,7 +141,7 @@ type planted struct {
 // viewed is a plan that was made, and is not applied.
 type viewed struct {
 	failed bool
-	does   map[string]planted
+	does   map[string]plannedChange
 	// visited are all objects that it looked at, and rests those of them that are as they should be.
 	visited, rests map[string]bool
 	// deps are the objects that a visited one refers to and that are visited, too.
@@ -156,7 +156,7 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 	g.spec = v1alpha1.PlanSpec{Refresh: refresh}
 	po := g.until(g.newRun(), approving)
 	g.spec = was
-	v := viewed{failed: po.PlanFailed(), does: map[string]planted{}, visited: map[string]bool{}, rests: map[string]bool{}, deps: map[string][]string{}, diags: po.Status.Diagnostics}
+	v := viewed{failed: po.PlanFailed(), does: map[string]plannedChange{}, visited: map[string]bool{}, rests: map[string]bool{}, deps: map[string][]string{}, diags: po.Status.Diagnostics}
 	var names []string
 	dependsOn := map[string][]int32{}
 	for c, err := range g.Ledger.Changes(g.T.Context(), po.UID, 0) {
@@ -178,7 +178,7 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 			}
 			return string(raw)
 		}
-		v.does[name] = planted{
+		v.does[name] = plannedChange{
 			c.Action, c.CreateBeforeDestroy, c.Forget, c.Checks, c.State, c.Importing, c.PreviousAddress, c.ProviderConfig,
 			text(c.Before), text(c.After), text(c.AfterUnknown), text(c.ReplacePaths), text(c.Drift),
 		}

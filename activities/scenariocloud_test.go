@@ -32,10 +32,10 @@ func scenarioSchema() *schema.Provider {
 	}
 	key := text("key")
 	key.WriteOnly = true
-	plant := of(computed("id"), text("name"), text("size"), text("uses"), key, computed("seal"), computed("zone"), computed("etag"))
+	server := of(computed("id"), text("name"), text("size"), text("uses"), key, computed("seal"), computed("zone"), computed("etag"))
 	return &schema.Provider{
 		Config: of(text("zone")), MoveState: true,
-		Resources:   map[string]*schema.Schema{"test_plant": plant, "test_weed": plant},
+		Resources:   map[string]*schema.Schema{"test_server": server, "test_legacy": server},
 		DataSources: map[string]*schema.Schema{"test_image": of(text("of"), computed("text"))},
 		Ephemerals:  map[string]*schema.Schema{"test_token": of(text("audience"), computed("value"))},
 	}
@@ -83,7 +83,7 @@ type scenarioProvider struct {
 	conf  cty.Value
 }
 
-var plantType = scenarioSchema().Resources["test_plant"].Block.ImpliedType()
+var serverType = scenarioSchema().Resources["test_server"].Block.ImpliedType()
 
 func (g scenarioProvider) value(d *tfprotov6.DynamicValue, ty cty.Type) cty.Value {
 	v, err := schema.Decode(d, ty)
@@ -127,10 +127,10 @@ func sealOf(key cty.Value) cty.Value {
 func (s *scenarioCloud) shown(id string) cty.Value {
 	thing := s.things[id]
 	if thing == nil {
-		return cty.NullVal(plantType)
+		return cty.NullVal(serverType)
 	}
 	vals := map[string]cty.Value{}
-	for name := range plantType.AttributeTypes() {
+	for name := range serverType.AttributeTypes() {
 		vals[name] = cty.NullVal(cty.String)
 		if text, ok := thing[name]; ok {
 			vals[name] = cty.StringVal(text)
@@ -152,31 +152,31 @@ func (g scenarioProvider) ValidateEphemeralResourceConfig(context.Context, *tfpr
 }
 
 func (g scenarioProvider) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
-	v, err := ctyjson.Unmarshal(r.RawState.JSON, plantType)
+	v, err := ctyjson.Unmarshal(r.RawState.JSON, serverType)
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: g.wire(v, plantType)}, nil
+	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: g.wire(v, serverType)}, nil
 }
 
 func (g scenarioProvider) MoveResourceState(_ context.Context, r *tfprotov6.MoveResourceStateRequest) (*tfprotov6.MoveResourceStateResponse, error) {
-	v, err := ctyjson.Unmarshal(r.SourceState.JSON, plantType)
+	v, err := ctyjson.Unmarshal(r.SourceState.JSON, serverType)
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.MoveResourceStateResponse{TargetState: g.wire(v, plantType)}, nil
+	return &tfprotov6.MoveResourceStateResponse{TargetState: g.wire(v, serverType)}, nil
 }
 
 func (g scenarioProvider) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	g.cloud.mu.Lock()
 	defer g.cloud.mu.Unlock()
-	v := g.value(r.CurrentState, plantType)
+	v := g.value(r.CurrentState, serverType)
 	id := v.GetAttr("id").AsString()
 	g.cloud.reads[id]++
 	if !g.cloud.echo {
 		v = g.cloud.shown(id)
 	}
-	return &tfprotov6.ReadResourceResponse{NewState: g.wire(v, plantType), Private: r.Private}, nil
+	return &tfprotov6.ReadResourceResponse{NewState: g.wire(v, serverType), Private: r.Private}, nil
 }
 
 func (g scenarioProvider) ImportResourceState(_ context.Context, r *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
@@ -185,17 +185,17 @@ func (g scenarioProvider) ImportResourceState(_ context.Context, r *tfprotov6.Im
 	if g.cloud.things[r.ID] == nil {
 		return &tfprotov6.ImportResourceStateResponse{Diagnostics: activitiestest.Refusal("there is no " + r.ID)}, nil
 	}
-	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.TypeName, State: g.wire(g.cloud.shown(r.ID), plantType)}}}, nil
+	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.TypeName, State: g.wire(g.cloud.shown(r.ID), serverType)}}}, nil
 }
 
 func (g scenarioProvider) PlanResourceChange(_ context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	prior, planned := g.value(r.PriorState, plantType), g.value(r.ProposedNewState, plantType)
-	resp := &tfprotov6.PlanResourceChangeResponse{PlannedPrivate: r.PriorPrivate, PlannedState: r.ProposedNewState, UnsafeToUseLegacyTypeSystem: r.TypeName == "test_weed"}
+	prior, planned := g.value(r.PriorState, serverType), g.value(r.ProposedNewState, serverType)
+	resp := &tfprotov6.PlanResourceChangeResponse{PlannedPrivate: r.PriorPrivate, PlannedState: r.ProposedNewState, UnsafeToUseLegacyTypeSystem: r.TypeName == "test_legacy"}
 	if planned.IsNull() {
 		return resp, nil
 	}
 	vals := planned.AsValueMap()
-	vals["zone"], vals["seal"] = g.zone(), sealOf(g.value(r.Config, plantType).GetAttr("key"))
+	vals["zone"], vals["seal"] = g.zone(), sealOf(g.value(r.Config, serverType).GetAttr("key"))
 	vals["key"] = cty.NullVal(cty.String)
 	switch {
 	case prior.IsNull():
@@ -204,11 +204,11 @@ func (g scenarioProvider) PlanResourceChange(_ context.Context, r *tfprotov6.Pla
 		if !prior.GetAttr("name").RawEquals(vals["name"]) {
 			resp.RequiresReplace = []*tftypes.AttributePath{tftypes.NewAttributePath().WithAttributeName("name")}
 		}
-		if !prior.RawEquals(cty.ObjectVal(vals)) && r.TypeName != "test_weed" {
+		if !prior.RawEquals(cty.ObjectVal(vals)) && r.TypeName != "test_legacy" {
 			vals["etag"] = cty.UnknownVal(cty.String)
 		}
 	}
-	resp.PlannedState = g.wire(cty.ObjectVal(vals), plantType)
+	resp.PlannedState = g.wire(cty.ObjectVal(vals), serverType)
 	return resp, nil
 }
 
@@ -217,12 +217,12 @@ func (g scenarioProvider) ApplyResourceChange(_ context.Context, r *tfprotov6.Ap
 		g.cloud.while = nil
 		while()
 	}
-	resp := &tfprotov6.ApplyResourceChangeResponse{UnsafeToUseLegacyTypeSystem: r.TypeName == "test_weed"}
+	resp := &tfprotov6.ApplyResourceChangeResponse{UnsafeToUseLegacyTypeSystem: r.TypeName == "test_legacy"}
 	err := g.cloud.injector.does(func() error {
 		g.cloud.mu.Lock()
 		defer g.cloud.mu.Unlock()
-		v, failure := g.cloud.change(r.TypeName, g.value(r.PriorState, plantType), g.value(r.PlannedState, plantType), g.value(r.Config, plantType), g.zone())
-		resp.NewState = g.wire(v, plantType)
+		v, failure := g.cloud.change(r.TypeName, g.value(r.PriorState, serverType), g.value(r.PlannedState, serverType), g.value(r.Config, serverType), g.zone())
+		resp.NewState = g.wire(v, serverType)
 		if failure != "" {
 			resp.Diagnostics = activitiestest.Refusal(failure)
 		}
@@ -278,7 +278,7 @@ func (s *scenarioCloud) change(typeName string, prior, planned, config, zone cty
 		id = "id-" + s.number()
 	}
 	thing["id"], thing["etag"] = id, "e"+s.number()
-	if _, sized := thing["size"]; sized && typeName == "test_weed" {
+	if _, sized := thing["size"]; sized && typeName == "test_legacy" {
 		thing["size"] = strings.TrimSuffix(thing["size"], "!") // it thinks it knows better
 	}
 	s.things[id] = thing

@@ -13,12 +13,12 @@ import (
 )
 
 // takesConfig gives the provider of a scenario an argument, or none.
-func (tn *crashScenario) takesConfig(takes bool) {
+func (sc *crashScenario) takesConfig(takes bool) {
 	s := *cloudSchema()
 	if !takes {
 		s.Config = &schema.Schema{Block: &schema.Block{}}
 	}
-	tn.Catalog.Put(catalog.Entry{Name: "test", Schema: &s, Package: provider.Package{Version: "1.0.0"}})
+	sc.Catalog.Put(catalog.Entry{Name: "test", Schema: &s, Package: provider.Package{Version: "1.0.0"}})
 }
 
 // TestAProviderThatTakesConfigurationNeedsAProviderConfig plans with a provider that would find credentials by itself.
@@ -31,20 +31,20 @@ func TestAProviderThatTakesConfigurationNeedsAProviderConfig(t *testing.T) {
 		"an optional argument":                {takes: true},
 		"a ProviderConfig":                    {takes: true, config: true, planned: true},
 	} {
-		tn := newCrashScenario(t)
-		tn.takesConfig(test.takes)
+		sc := newCrashScenario(t)
+		sc.takesConfig(test.takes)
 		if !test.config {
-			clear(tn.ProviderConfigs)
+			clear(sc.ProviderConfigs)
 		}
-		things("a", "b")(tn)
-		po := tn.apply()
+		things("a", "b")(sc)
+		po := sc.apply()
 		if planned := !meta.IsStatusConditionFalse(po.Status.Conditions, v1alpha1.ConditionPlanned); planned != test.planned {
-			t.Errorf("%s: planned %t: %s", reason, planned, tn.said(po))
+			t.Errorf("%s: planned %t: %s", reason, planned, sc.said(po))
 		}
-		if made := len(tn.cloud.things) == 2; made != test.planned {
+		if made := len(sc.cloud.things) == 2; made != test.planned {
 			t.Errorf("%s: made %t", reason, made)
 		}
-		if said := tn.said(po); !test.planned && strings.Count(said, "| kubectl create -n team -f -") != 1 {
+		if said := sc.said(po); !test.planned && strings.Count(said, "| kubectl create -n team -f -") != 1 {
 			t.Errorf("%s: said %q", reason, said)
 		}
 	}
@@ -52,38 +52,38 @@ func TestAProviderThatTakesConfigurationNeedsAProviderConfig(t *testing.T) {
 
 // TestRecordsWithoutAProviderConfigAreDestroyed has a resource that an earlier version applied without a ProviderConfig.
 func TestRecordsWithoutAProviderConfigAreDestroyed(t *testing.T) {
-	tn := newCrashScenario(t)
-	clear(tn.ProviderConfigs)
-	tn.takesConfig(false)
-	things("a")(tn)
-	tn.apply()
-	if rec := tn.recordOf("test-thing/a"); !rec.Exists() || rec.ProviderConfig != "" {
+	sc := newCrashScenario(t)
+	clear(sc.ProviderConfigs)
+	sc.takesConfig(false)
+	things("a")(sc)
+	sc.apply()
+	if rec := sc.recordOf("test-thing/a"); !rec.Exists() || rec.ProviderConfig != "" {
 		t.Fatalf("the record is %+v", rec)
 	}
-	tn.takesConfig(true)
-	tn.delete("test-thing/a")
-	if said := tn.said(tn.apply()); !strings.Contains(said, "No ProviderConfig for the provider") || len(tn.cloud.things) != 1 {
-		t.Errorf("without a ProviderConfig: said %q, and %d things are left", said, len(tn.cloud.things))
+	sc.takesConfig(true)
+	sc.delete("test-thing/a")
+	if said := sc.said(sc.apply()); !strings.Contains(said, "No ProviderConfig for the provider") || len(sc.cloud.things) != 1 {
+		t.Errorf("without a ProviderConfig: said %q, and %d things are left", said, len(sc.cloud.things))
 	}
-	tn.Config(nil)
-	tn.Forbidden["ann!team/providerconfigs/default"] = true
-	if said := tn.said(tn.apply()); !strings.Contains(said, `use the ProviderConfig "default"`) && !strings.Contains(said, `may not use the ProviderConfig "default"`) || len(tn.cloud.things) != 1 {
-		t.Errorf("without the right to use it: said %q, and %d things are left", said, len(tn.cloud.things))
+	sc.Config(nil)
+	sc.Forbidden["ann!team/providerconfigs/default"] = true
+	if said := sc.said(sc.apply()); !strings.Contains(said, `use the ProviderConfig "default"`) && !strings.Contains(said, `may not use the ProviderConfig "default"`) || len(sc.cloud.things) != 1 {
+		t.Errorf("without the right to use it: said %q, and %d things are left", said, len(sc.cloud.things))
 	}
-	delete(tn.Forbidden, "ann!team/providerconfigs/default")
-	if po := tn.apply(); len(tn.cloud.things) != 0 {
-		t.Errorf("with a ProviderConfig: said %q, and %d things are left", tn.said(po), len(tn.cloud.things))
+	delete(sc.Forbidden, "ann!team/providerconfigs/default")
+	if po := sc.apply(); len(sc.cloud.things) != 0 {
+		t.Errorf("with a ProviderConfig: said %q, and %d things are left", sc.said(po), len(sc.cloud.things))
 	}
 }
 
 // TestAnAbsentProviderIsTheOnlyError plans by targets of a provider that is not ready.
 func TestAnAbsentProviderIsTheOnlyError(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a", "b")(tn)
-	tn.put("test-thing/b", map[string]any{"name": "${test_thing.a.id}"}, nil)
-	tn.Catalog.Remove("test")
-	tn.spec = v1alpha1.PlanSpec{Targets: []string{"test_thing.a"}, Replace: []string{"test_thing.a"}}
-	said := tn.said(tn.apply())
+	sc := newCrashScenario(t)
+	things("a", "b")(sc)
+	sc.put("test-thing/b", map[string]any{"name": "${test_thing.a.id}"}, nil)
+	sc.Catalog.Remove("test")
+	sc.spec = v1alpha1.PlanSpec{Targets: []string{"test_thing.a"}, Replace: []string{"test_thing.a"}}
+	said := sc.said(sc.apply())
 	if !strings.Contains(said, `the provider "test" is not ready`) || strings.Contains(said, "No such resource") || strings.Contains(said, "There is no") {
 		t.Errorf("said %q", said)
 	}

@@ -17,22 +17,22 @@ import (
 )
 
 // estate is a pair of things that stand on each other, one beside them, and one that the pair reads.
-func (tn *crashScenario) estate(a, b, c string) {
-	tn.put("test-thing/net", m{"name": "net", "size": "1"}, nil)
-	tn.put("test-thing/a", m{"name": a, "size": "${test_thing.net.size}"}, nil)
-	tn.put("test-thing/b", m{"name": b, "size": "1", "uses": "${test_thing.a.id}"}, nil)
-	tn.put("test-thing/c", m{"name": c, "size": "${configmap.settings.size}"}, nil)
+func (sc *crashScenario) estate(a, b, c string) {
+	sc.put("test-thing/net", m{"name": "net", "size": "1"}, nil)
+	sc.put("test-thing/a", m{"name": a, "size": "${test_thing.net.size}"}, nil)
+	sc.put("test-thing/b", m{"name": b, "size": "1", "uses": "${test_thing.a.id}"}, nil)
+	sc.put("test-thing/c", m{"name": c, "size": "${configmap.settings.size}"}, nil)
 }
 
 // TestWhatMovedIsFoundBeforeAnythingIsApplied moves, one by one, all that the replace of a is bound to. Nothing of the pair may be
 // destroyed then; a partial approval applies the change of c, and another applies nothing.
 func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 	state := func(change func(*ledger.Instance), name string) func(*crashScenario) {
-		return func(tn *crashScenario) {
-			rec := tn.recordOf(name)
+		return func(sc *crashScenario) {
+			rec := sc.recordOf(name)
 			change(rec)
-			if err := tn.Ledger.Save(tn.T.Context(), rec); err != nil {
-				tn.T.Fatal(err)
+			if err := sc.Ledger.Save(sc.T.Context(), rec); err != nil {
+				sc.T.Fatal(err)
 			}
 		}
 	}
@@ -40,18 +40,18 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		move func(*crashScenario)
 		why  string
 	}{
-		"the object was changed":                     {func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil) }, "the object was changed"},
-		"the object was marked for deletion":         {func(tn *crashScenario) { tn.delete("test-thing/a") }, "marked for deletion"},
-		"the object is gone":                         {func(tn *crashScenario) { delete(tn.Stored, "team:test-thing/a") }, "the object was deleted"},
-		"the object is another one of the same name": {func(tn *crashScenario) { tn.Stored["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
+		"the object was changed":                     {func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil) }, "the object was changed"},
+		"the object was marked for deletion":         {func(sc *crashScenario) { sc.delete("test-thing/a") }, "marked for deletion"},
+		"the object is gone":                         {func(sc *crashScenario) { delete(sc.Stored, "team:test-thing/a") }, "the object was deleted"},
+		"the object is another one of the same name": {func(sc *crashScenario) { sc.Stored["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
 		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state changed"},
 		"another plan is at it":                      {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan left the outcome of its create unknown"},
-		"the ProviderConfig says something else": {func(tn *crashScenario) {
-			tn.ProviderConfigs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}}
+		"the ProviderConfig says something else": {func(sc *crashScenario) {
+			sc.ProviderConfigs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}}
 		}, "was changed after the plan was made"},
-		"the ProviderConfig is gone": {func(tn *crashScenario) { clear(tn.ProviderConfigs) }, "no longer exists"},
-		"the provider is of another version": {func(tn *crashScenario) {
-			tn.Catalog.Put(catalog.Entry{Name: "test", Schema: cloudSchema(), Package: provider.Package{Version: "2.0.0"}})
+		"the ProviderConfig is gone": {func(sc *crashScenario) { clear(sc.ProviderConfigs) }, "no longer exists"},
+		"the provider is of another version": {func(sc *crashScenario) {
+			sc.Catalog.Put(catalog.Entry{Name: "test", Schema: cloudSchema(), Package: provider.Package{Version: "2.0.0"}})
 		}, "version 2.0.0"},
 		"a value that it refers to moved": {state(func(rec *ledger.Instance) {
 			rec.Attributes = []byte(strings.ReplaceAll(string(rec.Attributes), `"size":"1"`, `"size":"2"`))
@@ -59,37 +59,37 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 	} {
 		for _, partial := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				tn := newCrashScenario(t)
-				tn.Config(nil)
-				tn.Data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
-				tn.estate("a", "b", "c")
-				tn.apply()
-				tn.estate("a2", "b2", "c")
-				tn.Stored["team:test-thing/c"].Object["spec"] = m{"name": "c", "size": "3"}
-				run := tn.newRun()
-				tn.until(run, approving)
-				calls := len(tn.cloud.log)
-				test.move(tn)
-				po := tn.plans[run.Name]
-				found, err := changes.Verify(t.Context(), tn.Sources, po)
+				sc := newCrashScenario(t)
+				sc.Config(nil)
+				sc.Data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
+				sc.estate("a", "b", "c")
+				sc.apply()
+				sc.estate("a2", "b2", "c")
+				sc.Stored["team:test-thing/c"].Object["spec"] = m{"name": "c", "size": "3"}
+				run := sc.newRun()
+				sc.until(run, approving)
+				calls := len(sc.cloud.log)
+				test.move(sc)
+				po := sc.plans[run.Name]
+				found, err := changes.Verify(t.Context(), sc.Sources, po)
 				if err != nil || !slices.ContainsFunc(found.Stale, func(o changes.Obstacle) bool { return o.Address == "test_thing.a" && strings.Contains(o.Why, test.why) }) {
 					t.Fatalf("%+v, %v; want test_thing.a: %s", found.Stale, err, test.why)
 				}
 				left := found.Left
-				tn.partial = partial
-				po = tn.resume(run)
+				sc.partial = partial
+				po = sc.resume(run)
 				var want []string
 				if partial && left > 0 {
 					want = []string{"update c"}
 				}
-				if diff := cmp.Diff(want, slices.Clone(tn.cloud.log[calls:]), cmp.Transformer("", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+				if diff := cmp.Diff(want, slices.Clone(sc.cloud.log[calls:]), cmp.Transformer("", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
 					t.Errorf("calls, partial %t (-want +got)\n%s", partial, diff)
 				}
 				if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStale) || !strings.Contains(po.Status.Conditions[len(po.Status.Conditions)-1].Message, "ake a new plan") {
 					t.Errorf("conditions: %+v", po.Status.Conditions)
 				}
 				for i := range int32(4) {
-					c, err := tn.Ledger.Change(t.Context(), po.UID, i)
+					c, err := sc.Ledger.Change(t.Context(), po.UID, i)
 					if err == nil && c.Address == "test_thing.b" && c.State != v1alpha1.ChangeSkipped && c.State != v1alpha1.ChangeStale {
 						t.Errorf("b, which refers to a, ended as %s", c.State)
 					}
@@ -101,37 +101,37 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 
 // TestAnUnrelatedEditVoidsNothing changes what no change of the plan refers to.
 func TestAnUnrelatedEditVoidsNothing(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.Data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
-	tn.estate("a", "b", "c")
-	tn.apply()
-	tn.put("test-thing/a", m{"name": "a2", "size": "${test_thing.net.size}"}, nil)
-	run := tn.newRun()
-	tn.until(run, approving)
-	rec := tn.recordOf("test-thing/net")
+	sc := newCrashScenario(t)
+	sc.Data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
+	sc.estate("a", "b", "c")
+	sc.apply()
+	sc.put("test-thing/a", m{"name": "a2", "size": "${test_thing.net.size}"}, nil)
+	run := sc.newRun()
+	sc.until(run, approving)
+	rec := sc.recordOf("test-thing/net")
 	rec.Attributes = []byte(strings.ReplaceAll(string(rec.Attributes), `"name":"net"`, `"name":"other"`))
-	if err := tn.Ledger.Save(t.Context(), rec); err != nil {
+	if err := sc.Ledger.Save(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
-	tn.put("test-thing/c", m{"name": "c", "size": "9"}, nil)
-	if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[run.Name]); err != nil || len(found.Stale) > 0 || found.Left == 0 {
+	sc.put("test-thing/c", m{"name": "c", "size": "9"}, nil)
+	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) > 0 || found.Left == 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
-	if po := tn.resume(run); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
+	if po := sc.resume(run); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
 		t.Errorf("conditions: %+v", po.Status.Conditions)
 	}
 }
 
 // TestCancelBeforeItIsBegun cancels a plan that was approved, before and while it is begun.
 func TestCancelBeforeItIsBegun(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a", "b")(tn)
-	run := tn.newRun()
-	tn.until(run, beginning)
-	tn.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())}
-	po := tn.resume(run)
-	if len(tn.cloud.log) > 0 {
-		t.Errorf("calls: %v", tn.cloud.log)
+	sc := newCrashScenario(t)
+	things("a", "b")(sc)
+	run := sc.newRun()
+	sc.until(run, beginning)
+	sc.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())}
+	po := sc.resume(run)
+	if len(sc.cloud.log) > 0 {
+		t.Errorf("calls: %v", sc.cloud.log)
 	}
 	ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Reason != v1alpha1.ReasonCancelled || po.Status.FinishedAt == nil {
@@ -144,29 +144,29 @@ func TestCancelBeforeItIsBegun(t *testing.T) {
 func TestAPartialPlanKilledAnywhere(t *testing.T) {
 	for _, lane := range []bool{false, true} {
 		for at := 0; ; at++ {
-			tn := newCrashScenario(t)
-			tn.lane = lane
-			things("a", "b", "c", "d")(tn)
-			tn.put("test-thing/b", m{"name": "b", "size": "1", "uses": "${test_thing.a.id}"}, nil)
-			tn.put("test-thing/d", m{"name": "d", "size": "1"}, m{"preventDestroy": true})
-			tn.apply()
-			tn.put("test-thing/a", m{"name": "a2", "size": "1"}, nil)
-			tn.put("test-thing/b", m{"name": "b2", "size": "1", "uses": "${test_thing.a.id}"}, nil)
-			tn.put("test-thing/c", m{"name": "c2", "size": "1"}, nil)
-			tn.put("test-thing/d", m{"name": "d2", "size": "1"}, m{"preventDestroy": true})
-			tn.partial = true
-			run := tn.newRun()
-			tn.until(run, beginning)
-			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
-			tn.injector.seen, tn.injector.at = 0, at
-			tn.until(run, finishing)
-			po := tn.resume(run)
-			reached := tn.injector.seen >= at
-			if tn.lost() {
+			sc := newCrashScenario(t)
+			sc.lane = lane
+			things("a", "b", "c", "d")(sc)
+			sc.put("test-thing/b", m{"name": "b", "size": "1", "uses": "${test_thing.a.id}"}, nil)
+			sc.put("test-thing/d", m{"name": "d", "size": "1"}, m{"preventDestroy": true})
+			sc.apply()
+			sc.put("test-thing/a", m{"name": "a2", "size": "1"}, nil)
+			sc.put("test-thing/b", m{"name": "b2", "size": "1", "uses": "${test_thing.a.id}"}, nil)
+			sc.put("test-thing/c", m{"name": "c2", "size": "1"}, nil)
+			sc.put("test-thing/d", m{"name": "d2", "size": "1"}, m{"preventDestroy": true})
+			sc.partial = true
+			run := sc.newRun()
+			sc.until(run, beginning)
+			sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			sc.injector.seen, sc.injector.at = 0, at
+			sc.until(run, finishing)
+			po := sc.resume(run)
+			reached := sc.injector.seen >= at
+			if sc.lost() {
 				continue // it was killed in the middle of the create of c2, which a person looks at
 			}
-			if diff := cmp.Diff([]string{"a 1", "b 1", "c2 1", "d 1"}, tn.cloud.there()); diff != "" {
-				t.Fatalf("killed at %d, lane %t: in the cloud (-want +got)\n%s%v", at, lane, diff, tn.cloud.log)
+			if diff := cmp.Diff([]string{"a 1", "b 1", "c2 1", "d 1"}, sc.cloud.there()); diff != "" {
+				t.Fatalf("killed at %d, lane %t: in the cloud (-want +got)\n%s%v", at, lane, diff, sc.cloud.log)
 			}
 			if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStale) || po.Status.Progress.Done != 1 {
 				t.Fatalf("killed at %d, lane %t: %+v", at, lane, po.Status)
@@ -186,19 +186,19 @@ func TestAPartialPlanKilledAnywhere(t *testing.T) {
 func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 	for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning, "before its step": stepping} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			things("a")(tn)
-			tn.apply()
-			tn.delete("test-thing/a")
-			tn.put("test-thing/n", m{"name": "a", "size": "1"}, m{"moved": m{"from": "test_thing.a"}})
-			run := tn.newRun()
-			tn.until(run, at)
-			tn.Stored["team:test-thing/a"].SetDeletionTimestamp(nil)
-			if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[run.Name]); err != nil || len(found.Stale) == 0 || !strings.Contains(found.Stale[0].Why, "was taken back") {
+			sc := newCrashScenario(t)
+			things("a")(sc)
+			sc.apply()
+			sc.delete("test-thing/a")
+			sc.put("test-thing/n", m{"name": "a", "size": "1"}, m{"moved": m{"from": "test_thing.a"}})
+			run := sc.newRun()
+			sc.until(run, at)
+			sc.Stored["team:test-thing/a"].SetDeletionTimestamp(nil)
+			if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) == 0 || !strings.Contains(found.Stale[0].Why, "was taken back") {
 				t.Errorf("verified: %+v, %v", found, err)
 			}
-			tn.resume(run)
-			if a, n := tn.recordOf("test-thing/a"), tn.recordOf("test-thing/n"); !a.Exists() || n.Exists() {
+			sc.resume(run)
+			if a, n := sc.recordOf("test-thing/a"), sc.recordOf("test-thing/n"); !a.Exists() || n.Exists() {
 				t.Errorf("the record moved: old %t, new %t", a.Exists(), n.Exists())
 			}
 		})
@@ -211,21 +211,21 @@ func TestDestroyOfANamespaceThatStays(t *testing.T) {
 	for action, lifecycle := range map[string]m{"destroy": nil, "forget": {"destroy": false}} {
 		for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning} {
 			t.Run(action+" "+name, func(t *testing.T) {
-				tn := newCrashScenario(t)
-				tn.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle)
-				tn.apply()
-				tn.Terminating = true
-				run := tn.newRun()
-				if po := tn.until(run, at); po.Status.Summary == nil || po.Status.Summary.Delete+po.Status.Summary.Forget != 1 {
+				sc := newCrashScenario(t)
+				sc.put("test-thing/a", m{"name": "a", "size": "1"}, lifecycle)
+				sc.apply()
+				sc.Terminating = true
+				run := sc.newRun()
+				if po := sc.until(run, at); po.Status.Summary == nil || po.Status.Summary.Delete+po.Status.Summary.Forget != 1 {
 					t.Fatalf("the plan has the summary %+v, want one change", po.Status.Summary)
 				}
-				tn.Terminating = false
-				if found, err := changes.Verify(t.Context(), tn.Sources, tn.plans[run.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "namespace was taken back") {
+				sc.Terminating = false
+				if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "namespace was taken back") {
 					t.Errorf("verified: %+v, %v", found, err)
 				}
-				tn.resume(run)
-				if diff := cmp.Diff([]string{"a 1"}, tn.cloud.there()); diff != "" || !tn.recordOf("test-thing/a").Exists() {
-					t.Errorf("there (-want +got):\n%s, and the record is %+v", diff, tn.recordOf("test-thing/a"))
+				sc.resume(run)
+				if diff := cmp.Diff([]string{"a 1"}, sc.cloud.there()); diff != "" || !sc.recordOf("test-thing/a").Exists() {
+					t.Errorf("there (-want +got):\n%s, and the record is %+v", diff, sc.recordOf("test-thing/a"))
 				}
 			})
 		}
@@ -236,21 +236,21 @@ func TestDestroyOfANamespaceThatStays(t *testing.T) {
 func TestANamespaceIsDeletedWhileAPlanIsMade(t *testing.T) {
 	for name, deleted := range map[string]bool{"deleted": true, "undeleted": false} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
-			tn.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
-			tn.apply()
-			tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
-			tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
-			tn.Terminating = !deleted
-			run := tn.newRun()
-			tn.until(run, proposing)
-			tn.Terminating = deleted
-			tn.resume(run)
+			sc := newCrashScenario(t)
+			sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			sc.apply()
+			sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+			sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+			sc.Terminating = !deleted
+			run := sc.newRun()
+			sc.until(run, proposing)
+			sc.Terminating = deleted
+			sc.resume(run)
 			want := []string{"a 2", "b"}
 			if deleted {
 				want = []string{}
 			}
-			if diff := cmp.Diff(want, tn.cloud.there()); diff != "" {
+			if diff := cmp.Diff(want, sc.cloud.there()); diff != "" {
 				t.Errorf("there (-want +got):\n%s", diff)
 			}
 		})
@@ -261,17 +261,17 @@ func TestANamespaceIsDeletedWhileAPlanIsMade(t *testing.T) {
 // by then stays away, although its object is not marked for deletion.
 func TestCreateInADeletedNamespace(t *testing.T) {
 	for phase, want := range map[int][]string{approving: {}, beginning: {}, stepping: {}} {
-		tn := newCrashScenario(t)
-		tn.put("test-thing/a", m{"name": "a"}, nil)
-		tn.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
-		run := tn.newRun()
-		tn.until(run, phase)
-		tn.Terminating = true
-		tn.resume(run)
-		if diff := cmp.Diff(want, tn.cloud.there()); diff != "" {
+		sc := newCrashScenario(t)
+		sc.put("test-thing/a", m{"name": "a"}, nil)
+		sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+		run := sc.newRun()
+		sc.until(run, phase)
+		sc.Terminating = true
+		sc.resume(run)
+		if diff := cmp.Diff(want, sc.cloud.there()); diff != "" {
 			t.Errorf("phase %d: there (-want +got):\n%s", phase, diff)
 		}
-		if c := tn.changeOf(run, 0); phase == stepping && (c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, "its namespace was marked for deletion")) {
+		if c := sc.changeOf(run, 0); phase == stepping && (c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, "its namespace was marked for deletion")) {
 			t.Errorf("phase %d: %s: %s", phase, c.State, c.Message)
 		}
 	}

@@ -25,30 +25,30 @@ func TestAPlanFollowsValues(t *testing.T) {
 	}{
 		"a value that nobody refers to": {
 			before: func(g *scenario) {
-				g.put("test-plant/b", refers("b", "${test_plant.a.id}"), nil)
-				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+				g.put("test-server/b", refers("b", "${test_server.a.id}"), nil)
+				g.put("test-server/c", refers("c", "${test_server.b.size}"), nil)
 			},
-			visits: []string{"test_plant.a"}, does: []string{"test_plant.a"},
+			visits: []string{"test_server.a"}, does: []string{"test_server.a"},
 		},
 		"a value, and on from there": {
 			before: func(g *scenario) {
-				g.put("test-plant/b", refers("b", "${test_plant.a.size}"), nil)
-				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
-				g.put("test-plant/d", refers("d", "${test_plant.b.name}"), nil)
+				g.put("test-server/b", refers("b", "${test_server.a.size}"), nil)
+				g.put("test-server/c", refers("c", "${test_server.b.size}"), nil)
+				g.put("test-server/d", refers("d", "${test_server.b.name}"), nil)
 			},
-			visits: []string{"test_plant.a", "test_plant.b", "test_plant.c"}, does: []string{"test_plant.a", "test_plant.b", "test_plant.c"},
-			after: map[string][]string{"test_plant.b": {"test_plant.a"}, "test_plant.c": {"test_plant.b"}},
+			visits: []string{"test_server.a", "test_server.b", "test_server.c"}, does: []string{"test_server.a", "test_server.b", "test_server.c"},
+			after: map[string][]string{"test_server.b": {"test_server.a"}, "test_server.c": {"test_server.b"}},
 		},
 		"a value that makes no difference": {
 			before: func(g *scenario) {
-				g.put("test-plant/b", refers("b", "${length(test_plant.a.size)}"), nil)
-				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+				g.put("test-server/b", refers("b", "${length(test_server.a.size)}"), nil)
+				g.put("test-server/c", refers("c", "${test_server.b.size}"), nil)
 			},
-			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a"},
+			visits: []string{"test_server.a", "test_server.b"}, does: []string{"test_server.a"},
 		},
 		"an unknown value": {
-			before: func(g *scenario) { g.put("test-plant/b", refers("b", "${test_plant.a.etag}"), nil) },
-			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
+			before: func(g *scenario) { g.put("test-server/b", refers("b", "${test_server.a.etag}"), nil) },
+			visits: []string{"test_server.a", "test_server.b"}, does: []string{"test_server.a", "test_server.b"},
 		},
 		"an unknown value that turns out to be the same": {
 			before: func(g *scenario) {
@@ -80,103 +80,103 @@ func TestAPlanFollowsValues(t *testing.T) {
 		},
 		"a replacement": {
 			before: func(g *scenario) {
-				g.put("test-plant/b", refers("b", "${test_plant.a.size}"), nil)
-				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+				g.put("test-server/b", refers("b", "${test_server.a.size}"), nil)
+				g.put("test-server/c", refers("c", "${test_server.b.size}"), nil)
 			},
-			change: func(g *scenario) { g.put("test-plant/a", m{"name": "other", "size": "1"}, nil) },
-			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a"},
+			change: func(g *scenario) { g.put("test-server/a", m{"name": "other", "size": "1"}, nil) },
+			visits: []string{"test_server.a", "test_server.b"}, does: []string{"test_server.a"},
 		},
 		"a whole object": {
-			before: func(g *scenario) { g.put("test-plant/b", refers("b", "${length(jsonencode(test_plant.a))}"), nil) },
-			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
+			before: func(g *scenario) { g.put("test-server/b", refers("b", "${length(jsonencode(test_server.a))}"), nil) },
+			visits: []string{"test_server.a", "test_server.b"}, does: []string{"test_server.a", "test_server.b"},
 		},
 		"lifecycle.dependsOn, which refers to no value": {
-			before: func(g *scenario) { g.put("test-plant/b", refers("b", "1"), m{"dependsOn": []any{"test_plant.a"}}) },
-			visits: []string{"test_plant.a"}, does: []string{"test_plant.a"},
+			before: func(g *scenario) { g.put("test-server/b", refers("b", "1"), m{"dependsOn": []any{"test_server.a"}}) },
+			visits: []string{"test_server.a"}, does: []string{"test_server.a"},
 		},
 		"lifecycle.replaceTriggeredBy": {
 			before: func(g *scenario) {
-				g.put("test-plant/b", refers("b", "1"), m{"replaceTriggeredBy": []any{"test_plant.a"}})
-				g.put("test-plant/c", refers("c", "1"), m{"replaceTriggeredBy": []any{"test_plant.a.size"}})
-				g.put("test-plant/d", refers("d", "1"), m{"replaceTriggeredBy": []any{"test_plant.a.id"}})
+				g.put("test-server/b", refers("b", "1"), m{"replaceTriggeredBy": []any{"test_server.a"}})
+				g.put("test-server/c", refers("c", "1"), m{"replaceTriggeredBy": []any{"test_server.a.size"}})
+				g.put("test-server/d", refers("d", "1"), m{"replaceTriggeredBy": []any{"test_server.a.id"}})
 			},
-			visits: []string{"test_plant.a", "test_plant.b", "test_plant.c"}, does: []string{"test_plant.a", "test_plant.b", "test_plant.c"},
+			visits: []string{"test_server.a", "test_server.b", "test_server.c"}, does: []string{"test_server.a", "test_server.b", "test_server.c"},
 		},
 		"a precondition": {
 			before: func(g *scenario) {
 				of := func(value string) m {
 					return m{"preconditions": []any{m{"condition": "${" + value + ` != "9"}`, "errorMessage": "not nine"}}}
 				}
-				g.put("test-plant/b", refers("b", "1"), of("test_plant.a.size"))
-				g.put("test-plant/c", refers("c", "1"), of("test_plant.a.id"))
+				g.put("test-server/b", refers("b", "1"), of("test_server.a.size"))
+				g.put("test-server/c", refers("c", "1"), of("test_server.a.id"))
 			},
-			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a"},
+			visits: []string{"test_server.a", "test_server.b"}, does: []string{"test_server.a"},
 		},
 		"an ephemeral resource": {
 			before: func(g *scenario) {
-				g.put("ephemeral-test-token/t", m{"audience": "${test_plant.a.size}"}, nil)
-				g.put("test-plant/b", m{"name": "b", "key": "${ephemeral.test_token.t.value}"}, nil)
-				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
+				g.put("ephemeral-test-token/t", m{"audience": "${test_server.a.size}"}, nil)
+				g.put("test-server/b", m{"name": "b", "key": "${ephemeral.test_token.t.value}"}, nil)
+				g.put("test-server/c", refers("c", "${test_server.b.size}"), nil)
 			},
-			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
+			visits: []string{"test_server.a", "test_server.b"}, does: []string{"test_server.a", "test_server.b"},
 		},
 		"the ProviderConfig": {
 			before: func(g *scenario) {
-				g.configure("p", "${test_plant.a.size}")
-				g.put("test-plant/b", refers("b", "1"), m{"providerConfig": "p"})
-				g.configure("q", "${test_plant.a.id}")
-				g.put("test-plant/c", refers("c", "1"), m{"providerConfig": "q"})
+				g.configure("p", "${test_server.a.size}")
+				g.put("test-server/b", refers("b", "1"), m{"providerConfig": "p"})
+				g.configure("q", "${test_server.a.id}")
+				g.put("test-server/c", refers("c", "1"), m{"providerConfig": "q"})
 			},
-			visits: []string{"test_plant.a", "test_plant.b"}, does: []string{"test_plant.a", "test_plant.b"},
+			visits: []string{"test_server.a", "test_server.b"}, does: []string{"test_server.a", "test_server.b"},
 		},
 		"a data source with another result": {
 			before: func(g *scenario) {
-				g.put("data-test-image/d", m{"of": "${test_plant.a.size}"}, nil)
-				g.put("test-plant/b", refers("b", "${data.test_image.d.text}"), nil)
+				g.put("data-test-image/d", m{"of": "${test_server.a.size}"}, nil)
+				g.put("test-server/b", refers("b", "${data.test_image.d.text}"), nil)
 			},
-			visits: []string{"data.test_image.d", "test_plant.a", "test_plant.b"}, does: []string{"data.test_image.d", "test_plant.a", "test_plant.b"},
-			after: map[string][]string{"data.test_image.d": {"test_plant.a"}},
+			visits: []string{"data.test_image.d", "test_server.a", "test_server.b"}, does: []string{"data.test_image.d", "test_server.a", "test_server.b"},
+			after: map[string][]string{"data.test_image.d": {"test_server.a"}},
 		},
 		"a data source with the same result": {
 			before: func(g *scenario) {
 				g.put("data-test-image/d", m{"of": "x"}, nil)
-				g.put("test-plant/b", refers("b", "${data.test_image.d.text}"), nil)
+				g.put("test-server/b", refers("b", "${data.test_image.d.text}"), nil)
 			},
-			visits: []string{"data.test_image.d", "test_plant.a"}, does: []string{"test_plant.a"},
+			visits: []string{"data.test_image.d", "test_server.a"}, does: []string{"test_server.a"},
 		},
 		"a change behind a resource that the plan passes by": {
 			before: func(g *scenario) {
-				g.put("test-plant/b", refers("b", "${test_plant.a.id}"), nil)
-				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
-				g.put("test-plant/d", m{"name": "d", "size": "1", "uses": "${test_plant.c.id}"}, nil)
+				g.put("test-server/b", refers("b", "${test_server.a.id}"), nil)
+				g.put("test-server/c", refers("c", "${test_server.b.size}"), nil)
+				g.put("test-server/d", m{"name": "d", "size": "1", "uses": "${test_server.c.id}"}, nil)
 			},
 			change: func(g *scenario) {
-				g.put("test-plant/a", a("2"), nil)
-				g.put("test-plant/d", m{"name": "d", "size": "2", "uses": "${test_plant.c.id}"}, nil)
+				g.put("test-server/a", a("2"), nil)
+				g.put("test-server/d", m{"name": "d", "size": "2", "uses": "${test_server.c.id}"}, nil)
 			},
-			visits: []string{"test_plant.a", "test_plant.d"}, does: []string{"test_plant.a", "test_plant.d"},
-			after: map[string][]string{"test_plant.d": {"test_plant.a"}},
+			visits: []string{"test_server.a", "test_server.d"}, does: []string{"test_server.a", "test_server.d"},
+			after: map[string][]string{"test_server.d": {"test_server.a"}},
 		},
 		"a change behind a resource that the plan reaches": {
 			before: func(g *scenario) {
-				g.put("test-plant/b", refers("b", "${test_plant.a.size}"), nil)
-				g.put("test-plant/c", m{"name": "c", "size": "1", "uses": "${test_plant.b.id}"}, nil)
+				g.put("test-server/b", refers("b", "${test_server.a.size}"), nil)
+				g.put("test-server/c", m{"name": "c", "size": "1", "uses": "${test_server.b.id}"}, nil)
 			},
 			change: func(g *scenario) {
-				g.put("test-plant/a", a("2"), nil)
-				g.put("test-plant/c", m{"name": "c", "size": "2", "uses": "${test_plant.b.id}"}, nil)
+				g.put("test-server/a", a("2"), nil)
+				g.put("test-server/c", m{"name": "c", "size": "2", "uses": "${test_server.b.id}"}, nil)
 			},
-			visits: []string{"test_plant.a", "test_plant.b", "test_plant.c"}, does: []string{"test_plant.a", "test_plant.b", "test_plant.c"},
-			after: map[string][]string{"test_plant.c": {"test_plant.b"}},
+			visits: []string{"test_server.a", "test_server.b", "test_server.c"}, does: []string{"test_server.a", "test_server.b", "test_server.c"},
+			after: map[string][]string{"test_server.c": {"test_server.b"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newScenario(t)
-			g.put("test-plant/a", a("1"), nil)
+			g.put("test-server/a", a("1"), nil)
 			tc.before(g)
 			g.resume(g.newRun())
 			if tc.change == nil {
-				tc.change = func(g *scenario) { g.put("test-plant/a", a("2"), nil) }
+				tc.change = func(g *scenario) { g.put("test-server/a", a("2"), nil) }
 			}
 			tc.change(g)
 			changed, all := g.both()
@@ -209,11 +209,11 @@ func TestAPlanFollowsValues(t *testing.T) {
 func TestAPlanChecksTheRightsToWhatItReaches(t *testing.T) {
 	for attribute, fails := range map[string]bool{"id": false, "size": true} {
 		g := newScenario(t)
-		g.put("test-plant/a", m{"name": "a", "size": "1"}, nil)
-		g.put("test-plant/b", m{"name": "b", "size": "${test_plant.a." + attribute + "}"}, nil)
+		g.put("test-server/a", m{"name": "a", "size": "1"}, nil)
+		g.put("test-server/b", m{"name": "b", "size": "${test_server.a." + attribute + "}"}, nil)
 		g.resume(g.newRun())
-		g.put("test-plant/a", m{"name": "a", "size": "2"}, nil)
-		g.Forbidden, g.compares = map[string]bool{"team/test-plants/b": true}, false
+		g.put("test-server/a", m{"name": "a", "size": "2"}, nil)
+		g.Forbidden, g.compares = map[string]bool{"team/test-servers/b": true}, false
 		po := g.until(g.newRun(), approving)
 		if po.PlanFailed() != fails {
 			t.Errorf("b refers to %s: the plan failed: %t; %v", attribute, po.PlanFailed(), po.Status.Diagnostics)
