@@ -9,7 +9,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 )
 
-// TestApply breaks the rules of PROVIDER_CLIENT 4.4 one by one. What is left behind counts as much as the error.
+// TestApply breaks the rules of PROVIDER_CLIENT 4.4 one by one. It checks the error and the resulting state.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	const create, update, remove = "create", "update", "delete"
@@ -113,7 +113,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestTaintedIsReplaced goes on where a create failed half-way: the next plan replaces what it left behind.
+// TestTaintedIsReplaced plans again after a create that failed half-way: the plan replaces the instance that remains.
 func TestTaintedIsReplaced(t *testing.T) {
 	t.Parallel()
 	protocols(t, func(t *testing.T, w *world, typeName string) {
@@ -141,7 +141,8 @@ func TestTaintedIsReplaced(t *testing.T) {
 	})
 }
 
-// TestPlanAgainAtApply makes the plan of an apply from known values: what was approved with unknown values must hold.
+// TestPlanAgainAtApply lets the apply plan again with known values. The result must match the plan that was approved
+// with unknown values.
 func TestPlanAgainAtApply(t *testing.T) {
 	t.Parallel()
 	s := about(t, shared["conform6"], "conform6_thing")

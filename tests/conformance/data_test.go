@@ -123,7 +123,7 @@ func TestList(t *testing.T) {
 		})
 	}
 	t.Run("4.2 the stream of a limit is ended", func(t *testing.T) {
-		// Three of the lists reached the provider's stream and were read to their end, or cut off.
+		// Three of the lists reached the provider's stream, and were read to their end or cut off.
 		await(t, "the lists to end", func() bool {
 			return len(w.calls(t, "ListResourceEnded", "")) == len(w.calls(t, "ListResource", ""))
 		})
@@ -155,14 +155,14 @@ func TestAction(t *testing.T) {
 		"4.2 killed":          {"nobody knows what happened", "invoke-crash", "ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// One after the other: the last ends the process.
+			// These run one after the other, because the last one ends the process.
 			a := a
 			a.Provider = w.lease(t)
 			var heard []string
 			_, err := a.Invoke(t.Context(), config(tc.behaviour), func(m string) { heard = append(heard, m) })
 			refused(t, err, tc.refused)
 			if tc.behaviour == "invoke-crash" {
-				return // how much was told before is a matter of luck
+				return // the number of results before the end is not determined
 			}
 			if d := cmp.Diff([]string{"half way", "nearly there"}, heard); d != "" {
 				t.Errorf("progress (-want +got):\n%s", d)

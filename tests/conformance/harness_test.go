@@ -26,10 +26,11 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// waitLimit bounds what a test waits for on a busy machine.
+// waitLimit is the maximum time that a test waits on a busy machine.
 const waitLimit = 30 * time.Second
 
-// plugins are built once, by TestMain, and end with it. shared are the worlds of those cases that leave their provider alive.
+// TestMain builds the plugins once and removes them. shared holds the worlds of the cases that leave their provider
+// running.
 var (
 	plugins string
 	shared  = map[string]*world{}
@@ -78,7 +79,7 @@ type world struct {
 	pool  *provider.Pool
 }
 
-// newWorld lays a package out in a directory.
+// newWorld creates a package in a directory.
 func newWorld(name, dir string, options cloud.Options) (*world, error) {
 	pkg := filepath.Join(dir, "package")
 	if err := os.MkdirAll(pkg, 0o755); err != nil {
@@ -112,10 +113,10 @@ func newWorld(name, dir string, options cloud.Options) (*world, error) {
 	return w, err
 }
 
-// ownWorld is for cases that end their provider, or want another one than usual.
+// ownWorld returns a world for a case that ends its provider, or that needs other options.
 func ownWorld(t *testing.T, name string, options cloud.Options) *world {
 	t.Helper()
-	// Unlike a test's own directory this one is on the same file system as the plugins, which are linked.
+	// Unlike a test's own directory, this one is on the same file system as the plugins, which are hard links.
 	dir, err := os.MkdirTemp(plugins, "own-")
 	must(t, err)
 	w, err := newWorld(name, dir, options)
@@ -128,7 +129,7 @@ func ownWorld(t *testing.T, name string, options cloud.Options) *world {
 	return w
 }
 
-// lease is a process of the provider, configured for the cloud, until the test ends.
+// lease returns a process of the provider, configured for the cloud, until the test ends.
 func (w *world) lease(t *testing.T) *provider.Lease {
 	t.Helper()
 	l, err := w.pool.Acquire(t.Context(), w.pkg, provider.Configuration{Key: "only", Config: cty.ObjectVal(map[string]cty.Value{"directory": cty.StringVal(w.dir)})})
@@ -137,7 +138,7 @@ func (w *world) lease(t *testing.T) *provider.Lease {
 	return l
 }
 
-// subject is an instance that a test is about. Its name is its own, so that the calls about it can be told from others.
+// subject is the instance of a test. Its name is unique, so that the log shows which calls are about it.
 type subject struct {
 	*testing.T
 	world *world
@@ -148,7 +149,7 @@ type subject struct {
 
 var unfit = regexp.MustCompile(`[^a-z0-9]+`)
 
-// about starts a test about an instance of a type.
+// about starts a test of an instance of a type.
 func about(t *testing.T, w *world, typeName string) *subject {
 	t.Helper()
 	l := w.lease(t)
@@ -164,10 +165,10 @@ func nameOf(t *testing.T) string {
 	return strings.Trim(unfit.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
 }
 
-// attrs are attributes of a configuration: cty.Values, strings, ints and bools by name.
+// attrs holds attributes of a configuration: cty.Values, strings, ints and bools by name.
 type attrs map[string]any
 
-// config is a configuration of the subject.
+// config returns a configuration of the subject.
 func (s *subject) config(set attrs) instance.Config {
 	s.Helper()
 	all := attrs{"name": s.name}
@@ -178,7 +179,7 @@ func (s *subject) config(set attrs) instance.Config {
 	return instance.Config{Written: v, Effective: v}
 }
 
-// object is a value of a block, null or empty where nothing is set.
+// object returns a value of a block, with null or an empty collection for each argument that is not set.
 func object(t *testing.T, b *schema.Block, set attrs) cty.Value {
 	t.Helper()
 	out := map[string]cty.Value{}
@@ -228,7 +229,7 @@ func value(t *testing.T, v any) cty.Value {
 	return cty.NilVal
 }
 
-// nested is a nested object with a key, a value and an id, of which nil is null.
+// nested returns a nested object with a key, a value and an ID; nil means null.
 func nested(key, val, id any) cty.Value {
 	str := func(v any) cty.Value {
 		if s, ok := v.(string); ok {
@@ -243,7 +244,7 @@ func rule(port int) cty.Value {
 	return cty.ObjectVal(map[string]cty.Value{"port": cty.NumberIntVal(int64(port)), "id": cty.NullVal(cty.String)})
 }
 
-// plan plans what must be possible.
+// plan plans a change that must succeed.
 func (s *subject) plan(prior instance.State, c instance.Config) *instance.Planned {
 	s.Helper()
 	p, _, err := s.Type.Plan(s.Context(), prior, c, false)
@@ -251,7 +252,7 @@ func (s *subject) plan(prior instance.State, c instance.Config) *instance.Planne
 	return p
 }
 
-// apply plans and applies what must be possible.
+// apply plans and applies a change that must succeed.
 func (s *subject) apply(prior instance.State, set attrs) instance.State {
 	s.Helper()
 	c := s.config(set)
@@ -267,7 +268,7 @@ func (s *subject) apply(prior instance.State, set attrs) instance.State {
 	return o.State
 }
 
-// create makes the subject.
+// create creates the subject.
 func (s *subject) create(set attrs) instance.State {
 	s.Helper()
 	return s.apply(s.Type.Null(), set)
@@ -281,7 +282,7 @@ func (s *subject) destroy(prior instance.State) instance.Outcome {
 	return s.Type.Apply(s.Context(), prior, p, p.Value)
 }
 
-// saved brings a state to the ledger and back, as it is between a plan and an apply.
+// saved stores a state in the ledger and loads it, as between a plan and an apply.
 func (s *subject) saved(st instance.State) instance.State {
 	s.Helper()
 	rec := s.record(st)
@@ -290,7 +291,7 @@ func (s *subject) saved(st instance.State) instance.State {
 	return back
 }
 
-// record is a ledger record that went through its JSON form.
+// record returns a ledger record after its encoding as JSON.
 func (s *subject) record(st instance.State) *ledger.State {
 	s.Helper()
 	var rec, back ledger.State
@@ -307,7 +308,7 @@ func (s *subject) command(behaviours ...string) {
 	must(s.T, s.world.cloud.Command(s.name, behaviours...))
 }
 
-// calls are those about the subject.
+// calls returns the calls about the subject.
 func (s *subject) calls(rpc string) []cloud.Call {
 	s.Helper()
 	return s.world.calls(s.T, rpc, s.name)
@@ -326,7 +327,7 @@ func (w *world) calls(t *testing.T, rpc, name string) []cloud.Call {
 	return out
 }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func await(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	deadline := time.After(waitLimit)
@@ -348,7 +349,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// refused wants an error with a text in it. An empty text wants none.
+// refused expects an error that contains a text. An empty text means no error.
 func refused(t *testing.T, err error, text string) {
 	t.Helper()
 	switch {
@@ -361,7 +362,7 @@ func refused(t *testing.T, err error, text string) {
 	}
 }
 
-// deferredFor wants a *instance.DeferredError.
+// deferredFor expects a *instance.DeferredError.
 func deferredFor(t *testing.T, err error, reason string) {
 	t.Helper()
 	d, ok := errors.AsType[*instance.DeferredError](err)

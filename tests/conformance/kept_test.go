@@ -7,8 +7,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestPlannedPrivateKept shows a provider that makes a value up while planning: it may tell it in the plan, since it finds it again
-// when the change is planned at apply.
+// TestPlannedPrivateKept uses a provider that plans a random value. It may return the value in the plan, because it
+// reads the value from the private data when the apply plans again.
 func TestPlannedPrivateKept(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// TestLegacyPlan shows what a provider with the legacy type system may plan, and what not even it may.
+// TestLegacyPlan checks what a provider with the legacy type system may plan, and what it may not.
 func TestLegacyPlan(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -82,13 +82,13 @@ func TestLegacyIgnoreChangesAgain(t *testing.T) {
 	}
 }
 
-// TestLegacyApply shows what a provider with the legacy type system may answer to an apply, and what not even it may.
+// TestLegacyApply checks what a provider with the legacy type system may answer to an apply, and what it may not.
 func TestLegacyApply(t *testing.T) {
 	t.Parallel()
 	const create, update, remove = "create", "update", "delete"
 	for name, tc := range map[string]struct {
 		reason, verb, behaviour, refused string
-		note                             string // recorded; empty for nothing
+		note                             string // recorded; empty means nothing
 		tainted, quarantined             bool
 	}{
 		"4.4/5 honest":                        {"", create, "", "", "new", false, false},
@@ -142,8 +142,8 @@ func TestLegacyApply(t *testing.T) {
 	}
 }
 
-// TestTimeouts follows the timeouts block. The SDK keeps it in private data, and where there is no configuration, at a delete, it
-// knows it from there alone.
+// TestTimeouts checks the timeouts block. The SDK keeps it in private data. A delete has no configuration, so the SDK
+// reads it only from there.
 func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	timeouts := func(s *subject) attrs {
@@ -243,7 +243,7 @@ func TestLegacyUpgradeState(t *testing.T) {
 	refused(t, err, "newer provider")
 }
 
-// TestLegacyValues brings values of the SDK's types through a whole life.
+// TestLegacyValues sends values of the SDK's types through create, read, update and delete.
 func TestLegacyValues(t *testing.T) {
 	t.Parallel()
 	member := func(key string, val any) cty.Value {

@@ -16,7 +16,7 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// TestKilled ends the provider in the middle of things. What it did, nobody can tell.
+// TestKilled ends the provider during a call. The effect of the call is unknown.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -54,7 +54,7 @@ func TestKilled(t *testing.T) {
 			if len(ids) != tc.there {
 				t.Errorf("%s: there is %v", tc.reason, ids)
 			}
-			// The next who needs it gets another process.
+			// The next caller gets another process.
 			s.command("none")
 			s = about(t, w, tc.provider+"_thing")
 			s.plan(prior, c)
@@ -84,8 +84,8 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// applyLater creates the subject in the background. internal/instance never gives up on an apply; the end of ctx is what the lease
-// sees of a caller that does.
+// applyLater creates the subject in the background. internal/instance never cancels an apply. The lease sees the end of
+// ctx as from a caller that does.
 func (s *subject) applyLater(ctx context.Context) <-chan instance.Outcome {
 	s.Helper()
 	c := s.config(nil)
@@ -97,7 +97,7 @@ func (s *subject) applyLater(ctx context.Context) <-chan instance.Outcome {
 	return done
 }
 
-// givingUp is a lease whose applies are called with a context that ends.
+// givingUp is a lease whose applies have a context that ends.
 type givingUp struct {
 	tfprotov6.ProviderServer
 	ctx context.Context
@@ -107,7 +107,7 @@ func (g givingUp) ApplyResourceChange(_ context.Context, req *tfprotov6.ApplyRes
 	return g.ProviderServer.ApplyResourceChange(g.ctx, req)
 }
 
-// TestStop gives up on an apply: the provider is asked to stop, and what it answers then counts.
+// TestStop cancels an apply. The pool asks the provider to stop, and the provider's answer counts.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	t.Run("4.1 by its caller", func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestStop(t *testing.T) {
 		await(t, "the apply to begin", func() bool { return len(s.calls("ApplyResourceChange")) == 1 })
 		cancel()
 		o := stopped(t, done)
-		// The call itself was not cut off: its answer came.
+		// The call was not cut off, because its answer arrived.
 		if diag.IsFailure(o.Err, diag.Lost) || !o.State.Exists() || !o.State.Tainted {
 			t.Errorf("lost is %t, state %+v", diag.IsFailure(o.Err, diag.Lost), o.State)
 		}
@@ -165,7 +165,7 @@ func TestStop(t *testing.T) {
 		select {
 		case o := <-first:
 			t.Fatalf("the process was stopped under a call that is still wanted: %v", o.Err)
-		case <-time.After(300 * time.Millisecond): // six looks of the one that waits
+		case <-time.After(300 * time.Millisecond): // the waiting call polls six times
 		}
 		if n := len(w.calls(t, "StopProvider", "")); n != 0 {
 			t.Fatalf("asked to stop %d times", n)

@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 )
 
-// TestStories runs testdata/*.txtar, for the rules that only the whole server can keep. Each story has a namespace, and a cloud, of
-// its own; its provider is told how to misbehave by files in the cloud.
+// TestStories runs testdata/*.txtar, for the rules that only the whole server can keep. Each story has its own
+// namespace and its own cloud. Files in the cloud make its provider misbehave.
 func TestStories(t *testing.T) {
 	s := serve(t)
 	commands := harness.StoryCommands()
@@ -69,7 +69,8 @@ func serve(t *testing.T) *harness.Server {
 	return s
 }
 
-// command tells the provider how to treat what has a name; without a behaviour, as its configuration says: command NAME [BEHAVIOUR...]
+// command sets how the provider treats a name. Without a behaviour, the provider uses its configuration: command NAME
+// [BEHAVIOUR...]
 func command(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: command NAME [BEHAVIOUR...]")

@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// TestPrivate follows private data through a whole life. It is no text, it is the provider's own, and it must come back as it went.
+// TestPrivate checks the private data from create to delete. The data are not text, and they must arrive unchanged.
 func TestPrivate(t *testing.T) {
 	t.Parallel()
 	s := about(t, shared["conform6"], "conform6_thing")

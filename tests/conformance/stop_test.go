@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// begin applies a create that hangs until the provider is asked to stop, and tells how it ended.
+// begin applies a create that hangs until the provider receives a stop. It returns the outcome.
 func (s *subject) begin() <-chan instance.Outcome {
 	s.Helper()
 	s.command("hang-in-create")
@@ -23,7 +23,7 @@ func (s *subject) begin() <-chan instance.Outcome {
 	return ended
 }
 
-// again is one more lease of the same configuration.
+// again returns another lease of the same configuration.
 func (s *subject) again() *provider.Lease {
 	s.Helper()
 	l, err := s.world.pool.Acquire(s.Context(), s.world.pkg, provider.Configuration{Key: "only", Config: cty.ObjectVal(map[string]cty.Value{"directory": cty.StringVal(s.world.dir)})})
@@ -31,7 +31,7 @@ func (s *subject) again() *provider.Lease {
 	return l
 }
 
-// TestStopOfALease asks a provider to stop in the midst of an apply, which is never cut off: its answer counts.
+// TestStopOfALease stops a lease during an apply. The call is not cut off, and its answer counts.
 func TestStopOfALease(t *testing.T) {
 	t.Parallel()
 	s := about(t, ownWorld(t, "conform6", cloud.Options{}), "conform6_thing")
@@ -40,7 +40,7 @@ func TestStopOfALease(t *testing.T) {
 		t.Fatal("the provider was asked to stop before anybody wanted it")
 	}
 	s.lease.Stop()
-	s.lease.Stop() // more than once does nothing
+	s.lease.Stop() // a second stop does nothing
 	if !s.lease.Stopped() {
 		t.Error("4.1: the provider was not asked to stop")
 	}
@@ -52,7 +52,7 @@ func TestStopOfALease(t *testing.T) {
 	if n := len(s.world.calls(t, "StopProvider", "")); n != 1 {
 		t.Errorf("4.1: %d calls to stop", n)
 	}
-	// A process that was asked to stop may be of no more use.
+	// A process may be unusable after a stop.
 	next := s.again()
 	defer next.Release()
 	calls := s.world.calls(t, "ConfigureProvider", "")
@@ -61,7 +61,8 @@ func TestStopOfALease(t *testing.T) {
 	}
 }
 
-// TestStopWaitsForOthers shares the process with somebody whose work is wanted: a stop concerns all that runs in a process.
+// TestStopWaitsForOthers shares the process with a lease whose calls are still wanted, because a stop affects all calls
+// of a process.
 func TestStopWaitsForOthers(t *testing.T) {
 	t.Parallel()
 	s := about(t, ownWorld(t, "conform6", cloud.Options{}), "conform6_thing")
@@ -82,7 +83,7 @@ func TestStopWaitsForOthers(t *testing.T) {
 		t.Error("4.1: another process was asked to stop")
 	}
 	s.lease.Release()
-	s.lease.Stop() // after the end does nothing
+	s.lease.Stop() // a stop after the release does nothing
 	if n := len(s.world.calls(t, "StopProvider", "")); n != 1 {
 		t.Errorf("4.1: %d calls to stop", n)
 	}

@@ -16,7 +16,7 @@ func number(t *testing.T, s string) cty.Value {
 	return v
 }
 
-// TestValues brings values of every type through plan, apply, the ledger, read and plan: what comes back is what was sent.
+// TestValues sends values of every type through plan, apply, the ledger, read and plan, and expects them unchanged.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	e := func(key, val any) cty.Value { return nested(key, val, nil) }
@@ -62,7 +62,7 @@ func TestValues(t *testing.T) {
 			st, _, err := s.Type.Read(t.Context(), st)
 			must(t, err)
 			st = s.saved(st)
-			// What is computed is proposed as it was, so nothing changes.
+			// Computed values are proposed unchanged, so nothing changes.
 			if p := s.plan(st, s.config(set)); p.Action != v1alpha1.ActionNoOp {
 				t.Errorf("planned to %s\nprior   %#v\nplanned %#v", p.Action, st.Value, p.Value)
 			}
@@ -71,7 +71,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// equivalent says whether a value is the wanted one, but for nulls that the provider filled in.
+// equivalent reports whether a value equals the wanted one, except for nulls that the provider replaced.
 func equivalent(got, want cty.Value) bool {
 	switch {
 	case want.IsNull():
@@ -111,7 +111,7 @@ func equivalent(got, want cty.Value) bool {
 	return got.RawEquals(want)
 }
 
-// TestNestedChanges changes one of several nested things: what is computed of the others stays.
+// TestNestedChanges changes one of several nested objects. The computed values of the others stay.
 func TestNestedChanges(t *testing.T) {
 	t.Parallel()
 	e := func(key string) cty.Value { return nested(key, nil, nil) }
@@ -140,7 +140,7 @@ func TestNestedChanges(t *testing.T) {
 	}
 }
 
-// TestRaw is about what the plugin framework cannot do: group and map blocks, and refined unknown values.
+// TestRaw tests what the plugin framework lacks: group and map blocks, and refined unknown values.
 func TestRaw(t *testing.T) {
 	t.Parallel()
 	e := func(key, val any) cty.Value { return nested(key, val, nil) }

@@ -12,16 +12,17 @@ import (
 	"testing"
 )
 
-// Binaries are the programs and the provider mirror that tests run.
+// Binaries are the programs and the provider mirror that tests use.
 type Binaries struct {
-	// Bin has what `make build` makes, Mirror what `make mirror` does.
+	// Bin is the directory of `make build`, and Mirror that of `make mirror`.
 	Bin, Mirror string
 }
 
-// Path is the path of a program.
+// Path returns the path of a program.
 func (b Binaries) Path(program string) string { return filepath.Join(b.Bin, program) }
 
-// Built finds the binaries in HYKUBE_BIN_DIR and HYKUBE_MIRROR_DIR. Where neither is set, it runs `make build mirror` first.
+// Built finds the binaries in HYKUBE_BIN_DIR and HYKUBE_MIRROR_DIR. If neither is set, it runs `make build mirror`
+// first.
 func Built() (Binaries, error) { return built() }
 
 var built = sync.OnceValues(func() (Binaries, error) {
@@ -39,7 +40,7 @@ var built = sync.OnceValues(func() (Binaries, error) {
 	return b.Complete()
 })
 
-// Complete makes the paths absolute. An error says which binary is missing and which command makes it.
+// Complete makes the paths absolute. Its error names a missing binary and the command that makes it.
 func (b Binaries) Complete() (Binaries, error) {
 	for _, need := range []struct {
 		dir                 *string
@@ -55,7 +56,7 @@ func (b Binaries) Complete() (Binaries, error) {
 		if err != nil {
 			return b, err
 		}
-		// The go command repeats a cached test when a file that the test looked at has changed. Hence Stat.
+		// The go command does not use a cached test result if a file that the test examined has changed. So call Stat.
 		if _, err := os.Stat(filepath.Join(abs, need.pattern)); err != nil {
 			return b, fmt.Errorf("there is no %s in %s (%s): run %s", need.pattern, abs, need.name, need.make)
 		}
@@ -64,7 +65,7 @@ func (b Binaries) Complete() (Binaries, error) {
 	return b, nil
 }
 
-// Kubectl is the command line of the machine's kubectl, or of the one inside hykube where the machine has none.
+// Kubectl returns the command line of the machine's kubectl, or of the one inside hykube if the machine has none.
 func Kubectl(t testing.TB) []string {
 	t.Helper()
 	if path, err := exec.LookPath("kubectl"); err == nil {
@@ -96,7 +97,7 @@ func build(root string) error {
 	return nil
 }
 
-// repository is the top of the repository: tests run in the directory of their package.
+// repository returns the top directory of the repository. Tests run in the directory of their package.
 func repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// cloudStopLimit is long because a connection that was dialled and never used counts as busy for five seconds.
+// cloudStopLimit is long because the server waits five seconds for a connection that was never used.
 const cloudStopLimit = 30 * time.Second
 
-// Cloud is a simulated cloud in this process. Its client counts calls, injects faults and changes what exists.
+// Cloud is a simulated cloud in this process. Its client counts calls, injects faults and changes objects.
 type Cloud struct {
 	*simcloud.Client
-	// Address is what SIMCLOUD_ADDRESS, or the argument "endpoint" of the provider "sim", says.
+	// Address is the value for SIMCLOUD_ADDRESS, or for the argument "endpoint" of the provider "sim".
 	Address string
 	running *simcloud.Running
 }

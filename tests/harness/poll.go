@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// waitLimit bounds what a test waits for on a busy machine.
+// waitLimit is the maximum time that a test waits on a busy machine.
 const waitLimit = time.Minute
 
-// Poll tries until there is no error. When the context ends first, Poll returns the last error as well.
+// Poll calls try until it returns no error. If the context ends first, Poll also returns the last error.
 func Poll(ctx context.Context, every time.Duration, try func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -29,14 +29,14 @@ func Poll(ctx context.Context, every time.Duration, try func() error) error {
 	}
 }
 
-// Within polls until there is no error, for as long as the limit allows.
+// Within polls until there is no error, at most for the limit.
 func Within(limit time.Duration, try func() error) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("not within %s", limit))
 	defer cancel()
 	return Poll(ctx, 100*time.Millisecond, try)
 }
 
-// Eventually polls until there is no error, and ends the test after a minute.
+// Eventually polls until there is no error, and fails the test after a minute.
 func Eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	if err := Within(waitLimit, try); err != nil {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// process is a program in the background that writes its log to a file.
+// process is a background program that writes its log to a file.
 type process struct {
 	*exec.Cmd
 	done chan struct{}
-	// ended is how the program ended, once done is closed.
+	// ended is the program's exit error. It is valid after done is closed.
 	ended error
 }
 
@@ -37,7 +37,7 @@ func startProcess(cmd *exec.Cmd, log string) (*process, error) {
 	return p, nil
 }
 
-// alive returns an error when the program has ended.
+// alive returns an error if the program has ended.
 func (p *process) alive() error {
 	select {
 	case <-p.done:
@@ -47,14 +47,14 @@ func (p *process) alive() error {
 	}
 }
 
-// errEnded marks the end of a program that should run.
+// errEnded is the error of a program that ended and should run.
 var errEnded = errors.New("the process is gone")
 
-// stop asks the program to end, as an init system does, and kills it when it takes too long.
+// stop asks the program to end, as an init system does, and kills it if it takes too long.
 func (p *process) stop(limit time.Duration) error {
 	name := filepath.Base(p.Path)
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
-		<-p.done // a process that has ended takes no signal
+		<-p.done // a process that has ended accepts no signal
 		return fmt.Errorf("stop %s: %w", name, errors.Join(err, p.ended))
 	}
 	select {
@@ -75,7 +75,7 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// programsBelow lists the processes whose program is in a directory, as far as the system has /proc.
+// programsBelow lists the processes whose program is in a directory, if the system has /proc.
 func programsBelow(dir string) []string {
 	var out []string
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -20,28 +20,30 @@ import (
 )
 
 const (
-	// startLimit bounds how long a server may take to be ready on a busy machine.
+	// startLimit is the maximum time that a server on a busy machine has to become ready.
 	startLimit = 90 * time.Second
-	// stopLimit bounds how long it may take to stop; the promise is ten seconds.
+	// stopLimit is the maximum time that a server has to stop. The product promises ten seconds.
 	stopLimit = 15 * time.Second
 )
 
-// Server is a hykube server: the built binary in a process of its own.
+// Server is a hykube server: the built binary in its own process.
 type Server struct {
-	// Binaries are the built ones when they are empty.
+	// Binaries are the binaries to use; the zero value means those of Built.
 	Binaries
-	// Dir keeps the data and the log. It survives Stop and Kill, so that Start continues with the same data.
+	// Dir is the directory of the data and the log. It survives Stop and Kill, so that Start continues with the same
+	// data.
 	Dir string
-	// Port is where the server listens; 0 means a free port, another one with each start.
+	// Port is the port of the server; 0 means another free port at each start.
 	Port int
-	// Args are more flags of `hykube server`, Env more variables of its environment.
+	// Args are further flags of `hykube server`, and Env further variables of its environment.
 	Args, Env []string
 
 	process *process
 	client  rest.Interface
 }
 
-// Serve starts a server, waits until it is ready, and stops it when the test ends. A test that fails shows the end of the log.
+// Serve starts a server, waits until it is ready, and stops it when the test ends. A failed test prints the end of the
+// log.
 func (s *Server) Serve(t testing.TB) {
 	t.Helper()
 	if s.Dir == "" {
@@ -106,7 +108,7 @@ func (s *Server) ready(ctx context.Context) error {
 	return s.client.Get().AbsPath("/readyz").Do(ctx).Error()
 }
 
-// Client is a client of the whole API, as the administrator.
+// Client returns a client of the whole API, with the administrator's rights.
 func (s *Server) Client() rest.Interface { return s.client }
 
 func (s *Server) connect() (rest.Interface, error) {
@@ -119,7 +121,7 @@ func (s *Server) connect() (rest.Interface, error) {
 	return rest.UnversionedRESTClientFor(config)
 }
 
-// Config is the administrator's, for clients that set no limit on their requests.
+// Config returns the administrator's configuration, without a limit on requests.
 func (s *Server) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig())
 	if err != nil {
@@ -129,7 +131,8 @@ func (s *Server) Config() (*rest.Config, error) {
 	return config, nil
 }
 
-// Stop ends the server as an init system does. An error says that it was slow, ended badly, or left a provider's process behind.
+// Stop ends the server as an init system does. It returns an error if the server was slow, failed, or left a provider
+// process.
 func (s *Server) Stop() error {
 	if s.process == nil {
 		return nil
@@ -155,7 +158,7 @@ func (s *Server) Kill() {
 	}
 }
 
-// Remove stops the server and removes its directory. Where HYKUBE_TEST_KEEP is set, the directory stays, to be looked at.
+// Remove stops the server and removes its directory. If HYKUBE_TEST_KEEP is set, the directory stays for inspection.
 func (s *Server) Remove() error {
 	err := s.Stop()
 	if os.Getenv("HYKUBE_TEST_KEEP") != "" {
@@ -165,19 +168,19 @@ func (s *Server) Remove() error {
 	return errors.Join(err, os.RemoveAll(s.Dir))
 }
 
-// Pid is the process ID of the server.
+// Pid returns the process ID of the server.
 func (s *Server) Pid() int { return s.process.Process.Pid }
 
-// Data is the data directory.
+// Data returns the data directory.
 func (s *Server) Data() string { return filepath.Join(s.Dir, "data") }
 
-// Kubeconfig is the administrator's.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (s *Server) Kubeconfig() string { return filepath.Join(s.Data(), "admin.kubeconfig") }
 
-// LogFile has the log of all starts.
+// LogFile returns the path of the log of all starts.
 func (s *Server) LogFile() string { return filepath.Join(s.Dir, "server.log") }
 
-// Log is the end of the log.
+// Log returns the end of the log.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(s.LogFile())
 	if err != nil {
@@ -186,14 +189,15 @@ func (s *Server) Log() string {
 	return tail(string(text), 60)
 }
 
-// Command is a built program that talks to the server as the administrator.
+// Command returns a built program that uses the administrator's kubeconfig.
 func (s *Server) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.Path(program), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(), "KUBECACHEDIR="+filepath.Join(s.Dir, "cache"))
 	return cmd
 }
 
-// Kubectl runs the kubectl inside hykube as the administrator. It returns the standard output; an error has the standard error.
+// Kubectl runs the kubectl inside hykube as the administrator, and returns its standard output. Its error has the
+// standard error.
 func (s *Server) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd := s.Command(ctx, "hykube", slices.Concat([]string{"kubectl"}, args)...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -210,12 +214,12 @@ func output(cmd *exec.Cmd) (string, error) {
 	return string(out), nil
 }
 
-// Provider is a provider to install, which the mirror has.
+// Provider is a provider in the mirror that a test installs.
 type Provider struct {
 	Name, Source, Version string
-	// Environment names the variables of the server that its processes get.
+	// Environment names the variables of the server's environment that the provider's processes get.
 	Environment []string
-	// Open runs its processes without a sandbox: its cloud is a directory that it shares with the tests.
+	// Open runs the provider's processes without a sandbox, because they share a directory with the tests.
 	Open bool
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestServerSurvivesKill kills a server with a provider in use. Its data survives, and its provider's processes do not.
+// TestServerSurvivesKill kills a server with a running provider. The data survive, and the provider's processes do not.
 func TestServerSurvivesKill(t *testing.T) {
 	t.Parallel()
 	s := &Server{}
@@ -41,7 +41,7 @@ func TestServerSurvivesKill(t *testing.T) {
 	}
 }
 
-// TestServerThatEnds starts a server that ends at once. Start does not wait for it, and shows the end of its log.
+// TestServerThatEnds starts a server that ends at once. Start returns without waiting, and prints the end of its log.
 func TestServerThatEnds(t *testing.T) {
 	t.Parallel()
 	s := &Server{Dir: t.TempDir(), Args: []string{"--log-level", "loud"}}
@@ -52,7 +52,7 @@ func TestServerThatEnds(t *testing.T) {
 	}
 }
 
-// TestMissingBinaries wants one sentence that says which command makes the missing binaries.
+// TestMissingBinaries expects one sentence with the command that makes the missing binaries.
 func TestMissingBinaries(t *testing.T) {
 	t.Parallel()
 	bin, mirror := t.TempDir(), t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// NewStory prepares a story: a namespace of its own, a kubeconfig that is set to it, and a kubectl that is the one inside hykube,
-// whatever the machine has.
+// NewStory prepares a story: its own namespace, a kubeconfig for it, and the kubectl inside hykube, whatever the
+// machine has.
 func (s *Server) NewStory(env *testscript.Env, namespace string) error {
 	tools := filepath.Join(env.WorkDir, ".bin")
 	if err := os.Mkdir(tools, 0o755); err != nil {
@@ -45,14 +45,15 @@ func (s *Server) NewStory(env *testscript.Env, namespace string) error {
 	return err
 }
 
-// StoryCommands are the commands that every story knows.
+// StoryCommands are the commands of every story.
 func StoryCommands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"capture": capture, "env-in": envIn, "eventually": eventually, "exits": exits,
 	}
 }
 
-// eventually repeats a command until it succeeds (or, negated, fails), or a minute is over: eventually COMMAND [ARG...]
+// eventually repeats a command until it succeeds (or, negated, fails), at most for a minute: eventually COMMAND
+// [ARG...]
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 0 {
 		ts.Fatalf("usage: eventually COMMAND [ARG...]")
@@ -72,7 +73,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// envIn replaces ${NAME} for the named variables in files: env-in NAMESPACE FILE...
+// envIn replaces ${NAME} by the value of the variable in files: env-in NAMESPACE FILE...
 func envIn(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: env-in NAME FILE...")
@@ -103,7 +104,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// capture keeps what the last command printed in a variable, of "plan.hykube.io/plan-x" only the name: capture NAME
+// capture stores the output of the last command in a variable; of "plan.hykube.io/plan-x" only the name: capture NAME
 func capture(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: capture NAME")

@@ -10,13 +10,14 @@ import (
 	"sync"
 )
 
-// maxBatch is the largest number of calls in a batch, and maxBatchBody its largest body.
+// maxBatch is the maximum number of calls in a batch, and maxBatchBody the maximum size of its body.
 const (
 	maxBatch     = 1000
 	maxBatchBody = 16 << 20
 )
 
-// BatchRequest is the body of POST /v1/batch: calls that the cloud makes at once. For throttling, they count as one.
+// BatchRequest is the body of POST /v1/batch: calls that the cloud executes together. The throttle counts them as one
+// call.
 type BatchRequest struct {
 	Calls []BatchCall `json:"calls"`
 }
@@ -24,18 +25,19 @@ type BatchRequest struct {
 // BatchCall is one call of a batch.
 type BatchCall struct {
 	Method string `json:"method"`
-	// Path with its query, such as /v1/networks.
+	// Path is the path with its query, such as /v1/networks.
 	Path   string            `json:"path"`
 	Header map[string]string `json:"header,omitempty"`
 	Body   json.RawMessage   `json:"body,omitempty"`
 }
 
-// BatchResponse is the answer of POST /v1/batch: an answer for each call, in their order, after the last one has ended.
+// BatchResponse is the response of POST /v1/batch: an answer for each call, in their order, after the last call has
+// ended.
 type BatchResponse struct {
 	Answers []BatchAnswer `json:"answers"`
 }
 
-// BatchAnswer is the answer of one call. The status is 0 for a call whose connection a fault closed.
+// BatchAnswer is the answer of one call. The status is 0 if a fault closed the connection of the call.
 type BatchAnswer struct {
 	Status int               `json:"status"`
 	Header map[string]string `json:"header,omitempty"`
@@ -44,7 +46,7 @@ type BatchAnswer struct {
 
 type batchKey struct{}
 
-// batchOf is the number of the batch that a call came in, or 0.
+// batchOf returns the number of the batch of a call, or 0.
 func batchOf(ctx context.Context) int64 {
 	n, _ := ctx.Value(batchKey{}).(int64)
 	return n
@@ -52,7 +54,7 @@ func batchOf(ctx context.Context) int64 {
 
 func inBatch(ctx context.Context) bool { return batchOf(ctx) > 0 }
 
-// batch answers a batch.
+// batch serves a batch.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	if !s.authorized(r) {
 		writeError(w, &Error{Status: http.StatusUnauthorized, Code: "Unauthorized", Message: "the token is missing or wrong"})
@@ -81,7 +83,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, BatchResponse{Answers: answers})
 }
 
-// one makes a call of a batch, with the authorization of the batch.
+// one executes a call of a batch, with the authorization of the batch.
 func (s *Server) one(ctx context.Context, r *http.Request, call BatchCall) (answer BatchAnswer) {
 	defer func() {
 		if lost := recover(); lost != nil {
@@ -108,7 +110,7 @@ func (s *Server) one(ctx context.Context, r *http.Request, call BatchCall) (answ
 	return answer
 }
 
-// recorder keeps an answer.
+// recorder records an answer.
 type recorder struct {
 	header http.Header
 	status int

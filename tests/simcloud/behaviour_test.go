@@ -37,9 +37,9 @@ func TestFaults(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
 		fault  simcloud.Fault
-		// want is the status that the first create is answered with; 0 means no answer at all.
+		// want is the status of the first create; 0 means no answer.
 		want int
-		// made is how many networks exist afterwards.
+		// made is the number of networks afterwards.
 		made int
 	}{
 		{"a status before the effect", simcloud.Fault{Kind: "network", Op: "create", Status: 503}, 503, 0},
@@ -92,7 +92,7 @@ func TestFaults(t *testing.T) {
 			if diff := cmp.Diff(want, calls, cmpopts.IgnoreFields(simcloud.Call{}, "Time", "Duration", "Error")); diff != "" {
 				t.Errorf("log (-want +got):\n%s", diff)
 			}
-			// Count is 1, so a second create is not struck, unless the first passed.
+			// Count is 1, so the fault does not affect the second create, unless the first passed.
 			if struck {
 				must[simcloud.Object](t)(c.Create(t.Context(), "network", fields{"name": "main"}))
 			}
@@ -148,7 +148,8 @@ func TestEventualConsistency(t *testing.T) {
 	late := func(s simcloud.Consistency) {
 		check(t, c.Change(t.Context(), func(x *simcloud.Settings) { x.Consistency = s }))
 	}
-	// Windows so long that no slow machine sees their end, then none, where the end itself is not the point.
+	// The windows are so long that no slow machine sees their end. Where the test is not about the end, it then removes
+	// them.
 	const long = simcloud.Duration(time.Hour)
 
 	late(simcloud.Consistency{Create: long})
@@ -160,8 +161,8 @@ func TestEventualConsistency(t *testing.T) {
 	if len(list.Items) != 0 {
 		t.Errorf("the list shows %v", list.Items)
 	}
-	get(c.Find(t.Context(), "network", "hidden")) // the control API sees what is
-	// A write is strict: what depends on a hidden object can be made.
+	get(c.Find(t.Context(), "network", "hidden")) // the control API is always consistent
+	// Writes are consistent, so a create can refer to an object that reads do not find yet.
 	get(c.Create(t.Context(), "subnet", fields{"name": "s", "network_id": hidden.ID(), "cidr": "10.0.0.0/24"}))
 
 	late(simcloud.Consistency{Create: millis(30)})
@@ -255,7 +256,7 @@ func TestDrift(t *testing.T) {
 	c, get := start(t, simcloud.Config{}), must[simcloud.Object](t)
 	_, _, instance, _ := estate(t, c)
 	check(t, c.ForgetCalls(t.Context()))
-	// Also what the API would refuse.
+	// Drift accepts values that the API rejects.
 	get(c.Drift(t.Context(), "sim_instance", "web", fields{"status": "stopped", "image": "windows", "tags": fields{"x": "y"}}))
 	o := get(c.Read(t.Context(), "instance", instance.ID()))
 	if o["status"] != "stopped" || o["image"] != "windows" {
@@ -263,7 +264,7 @@ func TestDrift(t *testing.T) {
 	}
 	_, err := c.Drift(t.Context(), "instance", "web", fields{"color": "red"})
 	wantError(t, err, http.StatusBadRequest, "InvalidParameter")
-	check(t, c.Destroy(t.Context(), "instance", "web")) // though a disk is attached
+	check(t, c.Destroy(t.Context(), "instance", "web")) // although a disk is attached
 	_, err = c.Read(t.Context(), "instance", instance.ID())
 	wantError(t, err, http.StatusNotFound, "NotFound")
 	if n := must[int](t)(c.CountCalls(t.Context(), simcloud.Filter{})); n != 2 {
@@ -339,7 +340,7 @@ func TestBadSettingsAreRefused(t *testing.T) {
 	wantError(t, err, http.StatusBadRequest, "InvalidParameter")
 }
 
-// TestBatch makes four calls as one: two that succeed, one that fails, and one whose answer is lost.
+// TestBatch sends four calls as one: two succeed, one fails, and the answer of one is lost.
 func TestBatch(t *testing.T) {
 	c := start(t, simcloud.Config{Token: "T"})
 	must[simcloud.Fault](t)(c.Fault(t.Context(), simcloud.Fault{Kind: "network", Op: "create", Name: "lost", When: simcloud.After, Action: simcloud.ActionClose}))
@@ -358,7 +359,7 @@ func TestBatch(t *testing.T) {
 	if diff := cmp.Diff([]int{201, 0, 404, 201}, statuses); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
-	// The batch counts as one call of the throttle, so that one more passes.
+	// The throttle counts the batch as one call, so one more call passes.
 	check(t, c.Do(t.Context(), "GET", "/v1/networks?name=lost", nil, nil))
 	wantError(t, c.Do(t.Context(), "POST", "/v1/batch", simcloud.BatchRequest{Calls: []simcloud.BatchCall{create("more")}}, nil), http.StatusTooManyRequests, "Throttled")
 	stats := must[simcloud.Stats](t)(c.Stats(t.Context()))

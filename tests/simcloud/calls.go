@@ -8,63 +8,63 @@ import (
 	"time"
 )
 
-// Call is one call of the API. The control API's own calls are not logged.
+// Call is one call of the API. The log does not have the calls of the control API.
 type Call struct {
-	// ID counts from 1 in the order in which calls came in.
+	// ID counts from 1 in the order in which the calls arrived.
 	ID     int64     `json:"id"`
 	Time   time.Time `json:"time"`
 	Method string    `json:"method"`
 	Path   string    `json:"path"`
 	Kind   string    `json:"kind"`
 	Op     string    `json:"op"`
-	// Name and Object (its id) as far as they are known; a create that failed has no Object.
+	// Name and Object are the object's name and ID, if they are known. A failed create has no Object.
 	Name   string `json:"name,omitempty"`
 	Object string `json:"object,omitempty"`
-	// Status is the HTTP status; 0 while the call is under way and when the connection was closed without an answer.
+	// Status is the HTTP status; 0 while the call is running, and if the connection was closed without an answer.
 	Status int `json:"status"`
-	// Effect is true when the call changed something, whatever it was answered.
+	// Effect is true if the call changed something, even if its answer was an error.
 	Effect bool `json:"effect,omitempty"`
-	// Done is false while the call is under way.
+	// Done is false while the call is running.
 	Done bool `json:"done"`
 	// RequestID is the caller's X-Request-Id, ClientToken its Client-Token.
 	RequestID   string `json:"requestID,omitempty"`
 	ClientToken string `json:"clientToken,omitempty"`
-	// Region that the caller asked for.
+	// Region is the region in the request.
 	Region string `json:"region,omitempty"`
-	// Module that the call was made for, from the provider's meta-configuration.
+	// Module is the Terraform module of the call, from the provider's meta-configuration.
 	Module string `json:"module,omitempty"`
-	// Batch is the number of the batch that the call came in, from 1; 0 means that it came alone.
+	// Batch is the number of the call's batch, from 1; 0 means that the call was not in a batch.
 	Batch int64 `json:"batch,omitempty"`
-	// Fault is the id of the fault that struck; 0 means none.
+	// Fault is the ID of the fault that affected the call; 0 means none.
 	Fault    int64    `json:"fault,omitempty"`
 	Error    string   `json:"error,omitempty"`
 	Duration Duration `json:"duration"`
 }
 
-// End is when the call was answered.
+// End is the time of the answer.
 func (c Call) End() time.Time { return c.Time.Add(time.Duration(c.Duration)) }
 
-// Filter picks calls; the zero value picks all.
+// Filter selects calls. The zero value selects all.
 type Filter struct {
-	// Kind, Op and Method must be equal when they are set.
+	// Kind, Op and Method select equal values; empty selects all.
 	Kind, Op, Method string
 	// Name is a pattern as in path.Match.
 	Name string
-	// Object is the object's id.
+	// Object is the object's ID.
 	Object string
-	// Status is an HTTP status; -1 picks calls that were not answered (closed or under way).
+	// Status is an HTTP status; -1 selects calls without an answer.
 	Status int
-	// Effect picks calls that changed something.
+	// Effect selects calls that changed something.
 	Effect bool
-	// Pending picks calls that are under way.
+	// Pending selects running calls.
 	Pending bool
-	// Since picks calls with a greater ID.
+	// Since selects calls with a greater ID.
 	Since int64
-	// RequestID must be equal when it is set.
+	// RequestID selects an equal value; empty selects all.
 	RequestID string
 }
 
-// Match says whether the filter picks a call.
+// Match reports whether the filter selects a call.
 func (f Filter) Match(c *Call) bool {
 	return (f.Kind == "" || f.Kind == c.Kind) && (f.Op == "" || f.Op == c.Op) && (f.Method == "" || f.Method == c.Method) &&
 		matchName(f.Name, c.Name) && (f.Object == "" || f.Object == c.Object) &&
@@ -81,7 +81,7 @@ func matchName(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// Count is how many calls of a kind and operation were answered with a status.
+// Count is the number of calls of a kind and an operation with a status.
 type Count struct {
 	Kind   string `json:"kind"`
 	Op     string `json:"op"`
@@ -89,33 +89,33 @@ type Count struct {
 	Calls  int64  `json:"calls"`
 }
 
-// Stats sum up every call since the start or the last reset, those too that the log no longer holds.
+// Stats counts all calls since the start or the last reset, including those that the log has dropped.
 type Stats struct {
 	Calls int64 `json:"calls"`
-	// InFlight is how many are under way now; MaxInFlight how many there ever were at once.
+	// InFlight is the number of running calls, and MaxInFlight the maximum so far.
 	InFlight    int     `json:"inFlight"`
 	MaxInFlight int     `json:"maxInFlight"`
 	Counts      []Count `json:"counts"`
-	// Batches is how many batches came in; their calls count in the numbers above.
+	// Batches is the number of batches. The numbers above include their calls.
 	Batches int64 `json:"batches"`
-	// Objects that exist, by kind.
+	// Objects is the number of objects, by kind.
 	Objects map[string]int `json:"objects"`
 }
 
-// callLog keeps the last calls and counts all.
+// callLog keeps the last calls and counts all of them.
 type callLog struct {
 	mu     sync.Mutex
-	calls  []*Call // a ring once it has max entries
+	calls  []*Call // a ring after it has max entries
 	max    int
 	last   int64
-	counts map[Count]int64 // keyed with Calls 0
+	counts map[Count]int64 // the keys have Calls 0
 	now    int
 	most   int
 }
 
 func newCallLog(size int) *callLog { return &callLog{max: size, counts: map[Count]int64{}} }
 
-// begin logs a call that came in.
+// begin logs the start of a call.
 func (l *callLog) begin(c Call) *Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +132,7 @@ func (l *callLog) begin(c Call) *Call {
 	return p
 }
 
-// end logs how it went out.
+// end logs the outcome of a call.
 func (l *callLog) end(c *Call, result Call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,11 +143,11 @@ func (l *callLog) end(c *Call, result Call) {
 	l.counts[Count{Kind: c.Kind, Op: c.Op, Status: c.Status}]++
 }
 
-// reset forgets; ids go on, so that a reader's Since stays true.
+// reset removes all calls. IDs continue, so that a reader's Since stays valid.
 func (l *callLog) reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// The ring is indexed by id, so empty slots stand for what was forgotten.
+	// The ID is the index in the ring, so empty entries take the place of removed calls.
 	for i := range l.calls {
 		l.calls[i] = nil
 	}
@@ -155,7 +155,8 @@ func (l *callLog) reset() {
 	l.most = l.now
 }
 
-// find tells the calls that a filter picks, oldest first: the last limit of them, or all when limit is 0. total counts all.
+// find returns the selected calls, oldest first: the last limit of them, or all if limit is 0. total is the number of
+// all selected calls.
 func (l *callLog) find(f Filter, limit int) (calls []Call, total int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

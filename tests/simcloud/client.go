@@ -14,27 +14,28 @@ import (
 	"time"
 )
 
-// Object is one object as the API tells it: its fields, id, revision, created_at and updated_at.
+// Object is an object as the API returns it: its fields, id, revision, created_at and updated_at.
 type Object map[string]any
 
-// ID is the object's id.
+// ID returns the object's ID.
 func (o Object) ID() string { return text(o["id"]) }
 
-// Name is the object's name.
+// Name returns the object's name.
 func (o Object) Name() string { return text(o["name"]) }
 
-// Client drives a cloud from tests, demos and the command line. It retries nothing. Errors that the cloud answered are *Error.
+// Client is a client of a cloud for tests, demos and the command line. It does not retry. An error in the cloud's
+// answer is an *Error.
 type Client struct {
 	address, token string
 	http           *http.Client
 }
 
-// NewClient makes a client; address is "http://HOST:PORT" or "HOST:PORT".
+// NewClient returns a client. address is "http://HOST:PORT" or "HOST:PORT".
 func NewClient(address, token string) *Client {
 	if !strings.Contains(address, "://") {
 		address = "http://" + address
 	}
-	// A transport of its own: closing one test's connections must not disturb another's.
+	// Each client has its own transport, so that a test that closes its connections does not disturb others.
 	t := &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: 10 * time.Second}
 	return &Client{address: strings.TrimSuffix(address, "/"), token: token, http: &http.Client{Transport: t}}
 }
@@ -42,7 +43,7 @@ func NewClient(address, token string) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Do calls the API: method and path as documented for the package, a body that may be nil, and headers in pairs.
+// Do calls the API with a method and a path, a body that may be nil, and headers in pairs.
 func (c *Client) Do(ctx context.Context, method, path string, body, into any, header ...string) error {
 	var r io.Reader
 	if body != nil {
@@ -90,7 +91,7 @@ func (c *Client) Do(ctx context.Context, method, path string, body, into any, he
 	return nil
 }
 
-// Create makes an object through the API, as a provider would.
+// Create creates an object through the API, as a provider does.
 func (c *Client) Create(ctx context.Context, kind string, fields map[string]any) (o Object, err error) {
 	err = c.Do(ctx, http.MethodPost, "/v1/"+collection(kind), fields, &o)
 	return o, err
@@ -102,7 +103,7 @@ func (c *Client) Read(ctx context.Context, kind, id string) (o Object, err error
 	return o, err
 }
 
-// Update changes the fields given through the API.
+// Update changes the given fields through the API.
 func (c *Client) Update(ctx context.Context, kind, id string, fields map[string]any) (o Object, err error) {
 	err = c.Do(ctx, http.MethodPut, "/v1/"+collection(kind)+"/"+url.PathEscape(id), fields, &o)
 	return o, err
@@ -113,7 +114,8 @@ func (c *Client) Delete(ctx context.Context, kind, id string) error {
 	return c.Do(ctx, http.MethodDelete, "/v1/"+collection(kind)+"/"+url.PathEscape(id), nil, nil)
 }
 
-// Objects are all objects of a kind as they are, in order of creation; with a name, those that have it.
+// Objects returns all objects of a kind, without delays of eventual consistency and in order of creation. A name
+// selects those with that name.
 func (c *Client) Objects(ctx context.Context, kind, name string) ([]Object, error) {
 	var all []Object
 	for after := ""; ; {
@@ -132,30 +134,30 @@ func (c *Client) Objects(ctx context.Context, kind, name string) ([]Object, erro
 	}
 }
 
-// Find finds an object as it is by its id, or by a name that only it has.
+// Find returns an object, without delays of eventual consistency, by its ID or by a unique name.
 func (c *Client) Find(ctx context.Context, kind, idOrName string) (o Object, err error) {
 	err = c.Do(ctx, http.MethodGet, "/_sim/objects/"+url.PathEscape(kind)+"/"+url.PathEscape(idOrName), nil, &o)
 	return o, err
 }
 
-// Drift changes an object, named by its id or name, behind everybody's back. A nil value removes a field.
+// Drift changes an object, named by its ID or name, outside of any provider. A nil value removes a field.
 func (c *Client) Drift(ctx context.Context, kind, idOrName string, fields map[string]any) (o Object, err error) {
 	err = c.Do(ctx, http.MethodPatch, "/_sim/objects/"+url.PathEscape(kind)+"/"+url.PathEscape(idOrName), fields, &o)
 	return o, err
 }
 
-// Destroy deletes an object behind everybody's back, also one that others refer to.
+// Destroy deletes an object outside of any provider, even if others refer to it.
 func (c *Client) Destroy(ctx context.Context, kind, idOrName string) error {
 	return c.Do(ctx, http.MethodDelete, "/_sim/objects/"+url.PathEscape(kind)+"/"+url.PathEscape(idOrName)+"?force=true", nil, nil)
 }
 
-// Settings are how the cloud behaves now.
+// Settings returns the current settings of the cloud.
 func (c *Client) Settings(ctx context.Context) (s Settings, err error) {
 	err = c.Do(ctx, http.MethodGet, "/_sim/settings", nil, &s)
 	return s, err
 }
 
-// Change reads the settings, lets edit change them, and writes them back. Two at once may undo each other.
+// Change reads the settings, calls edit and writes them back. It is not atomic.
 func (c *Client) Change(ctx context.Context, edit func(*Settings)) error {
 	s, err := c.Settings(ctx)
 	if err != nil {
@@ -165,20 +167,20 @@ func (c *Client) Change(ctx context.Context, edit func(*Settings)) error {
 	return c.Do(ctx, http.MethodPut, "/_sim/settings", s, nil)
 }
 
-// Fault asks for a fault, and tells it with its id.
+// Fault adds a fault and returns it with its ID.
 func (c *Client) Fault(ctx context.Context, f Fault) (out Fault, err error) {
 	err = c.Do(ctx, http.MethodPost, "/_sim/faults", f, &out)
 	return out, err
 }
 
-// Faults are the faults in force or used up, until they are removed.
+// Faults returns the faults that were not removed, including those that are used up.
 func (c *Client) Faults(ctx context.Context) ([]Fault, error) {
 	var list struct{ Items []Fault }
 	err := c.Do(ctx, http.MethodGet, "/_sim/faults", nil, &list)
 	return list.Items, err
 }
 
-// RemoveFault removes a fault, or all when id is 0; calls that hang in it end.
+// RemoveFault removes a fault, or all if id is 0. It ends the calls that hang because of the fault.
 func (c *Client) RemoveFault(ctx context.Context, id int64) error {
 	path := "/_sim/faults"
 	if id != 0 {
@@ -187,14 +189,14 @@ func (c *Client) RemoveFault(ctx context.Context, id int64) error {
 	return c.Do(ctx, http.MethodDelete, path, nil, nil)
 }
 
-// Calls are the calls that a filter picks, oldest first.
+// Calls returns the selected calls, oldest first.
 func (c *Client) Calls(ctx context.Context, f Filter) ([]Call, error) {
 	var list callList
 	err := c.Do(ctx, http.MethodGet, "/_sim/calls?"+f.query().Encode(), nil, &list)
 	return list.Items, err
 }
 
-// CountCalls is how many calls a filter picks.
+// CountCalls returns the number of selected calls.
 func (c *Client) CountCalls(ctx context.Context, f Filter) (int, error) {
 	q := f.query()
 	q.Set("limit", "1")
@@ -203,7 +205,7 @@ func (c *Client) CountCalls(ctx context.Context, f Filter) (int, error) {
 	return list.Total, err
 }
 
-// WaitCalls waits until a filter picks at least n calls, or the context ends; then it says how many there are.
+// WaitCalls waits until a filter selects at least n calls, or the context ends. It returns their number.
 func (c *Client) WaitCalls(ctx context.Context, f Filter, n int) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -223,18 +225,18 @@ func (c *Client) WaitCalls(ctx context.Context, f Filter, n int) error {
 	}
 }
 
-// ForgetCalls empties the log and the counts.
+// ForgetCalls empties the log and resets the counts.
 func (c *Client) ForgetCalls(ctx context.Context) error {
 	return c.Do(ctx, http.MethodDelete, "/_sim/calls", nil, nil)
 }
 
-// Stats sum up all calls and objects.
+// Stats returns the counts of all calls and objects.
 func (c *Client) Stats(ctx context.Context) (s Stats, err error) {
 	err = c.Do(ctx, http.MethodGet, "/_sim/stats", nil, &s)
 	return s, err
 }
 
-// Reset makes the cloud as it was at its first start.
+// Reset reverts the cloud to its first start.
 func (c *Client) Reset(ctx context.Context) error {
 	return c.Do(ctx, http.MethodPost, "/_sim/reset", nil, nil)
 }
@@ -263,7 +265,7 @@ func (f Filter) query() url.Values {
 	return q
 }
 
-// collection is the path segment of a kind; a kind that does not exist is left for the cloud to refuse.
+// collection returns the path segment of a kind. The cloud rejects an unknown kind.
 func collection(kind string) string {
 	if k := kindNamed(kind); k != nil {
 		return k.collection

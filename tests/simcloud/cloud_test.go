@@ -14,7 +14,7 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// start serves a cloud for one test.
+// start serves a cloud until the test ends.
 func start(t *testing.T, c simcloud.Config) *simcloud.Client {
 	t.Helper()
 	return harness.NewCloud(t, c).Client
@@ -39,7 +39,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// wantError checks that the cloud answered with a status and a code.
+// wantError checks the status and the code of an error.
 func wantError(t *testing.T, err error, status int, code string) *simcloud.Error {
 	t.Helper()
 	e, ok := errors.AsType[*simcloud.Error](err)
@@ -49,7 +49,7 @@ func wantError(t *testing.T, err error, status int, code string) *simcloud.Error
 	return e
 }
 
-// estate makes a network, a subnet, an instance and an attached disk.
+// estate creates a network, a subnet, an instance and an attached disk.
 func estate(t *testing.T, c *simcloud.Client) (network, subnet, instance, disk simcloud.Object) {
 	t.Helper()
 	get := must[simcloud.Object](t)
@@ -80,11 +80,11 @@ func TestObjectsLiveAndDie(t *testing.T) {
 		t.Errorf("a private instance keeps its public address: %v", private)
 	}
 
-	// Everything that is in use is kept.
+	// The cloud does not delete an object that is in use.
 	for kind, id := range map[string]string{"network": network.ID(), "subnet": subnet.ID()} {
 		wantError(t, c.Delete(t.Context(), kind, id), http.StatusConflict, "DependencyViolation")
 	}
-	// An instance lets go of its disks.
+	// A deleted instance detaches its disks.
 	check(t, c.Delete(t.Context(), "instance", instance.ID()))
 	if o := get(c.Read(t.Context(), "disk", disk.ID())); o["instance_id"] != nil {
 		t.Errorf("the disk is attached to an instance that is gone: %v", o)
@@ -217,7 +217,7 @@ func TestStateFileSurvivesKill(t *testing.T) {
 	check(t, a.Delete(t.Context(), "network", gone.ID()))
 	var once simcloud.Object
 	check(t, a.Do(t.Context(), "POST", "/v1/networks", fields{"name": "once"}, &once, simcloud.HeaderClientToken, "T"))
-	// Not closed: a second one finds what a killed one left.
+	// The first cloud is not closed. The second one reads the state file, as after a kill.
 	second, err := simcloud.New(simcloud.Config{StateFile: path})
 	check(t, err)
 	t.Cleanup(func() { _ = second.Close(); _ = first.Close() })

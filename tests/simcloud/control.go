@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// control serves the control API. It sees what is, not what an eventually consistent cloud shows; it is never slow,
-// throttled or faulty; its calls are not logged. It wants the same token as the API.
+// control serves the control API. It is always consistent, and neither latency nor throttling nor faults affect it. The
+// log does not have its calls. It requires the same token as the API.
 func (s *Server) control() {
 	s.mux.HandleFunc("GET /_sim/health", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
@@ -120,7 +120,7 @@ type objectList struct {
 	Next  string           `json:"next"`
 }
 
-// Reset forgets objects, calls and faults, and takes back the settings that the cloud began with.
+// Reset removes objects, calls and faults, and restores the initial settings.
 func (s *Server) Reset() error {
 	s.faults.remove(0)
 	s.calls.reset()
@@ -146,7 +146,7 @@ func kindOf(r *http.Request) (*kind, error) {
 		Message: fmt.Sprintf("there is no kind %q; there are %s", name, strings.Join(KindNames(), ", "))}
 }
 
-// objectOf finds the object that a path names by its id or by a name that only it has.
+// objectOf returns the object in a path, by its ID or by a unique name.
 func (s *Server) objectOf(r *http.Request) (*kind, string, error) {
 	k, err := kindOf(r)
 	if err != nil {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Error is what the cloud answers when it does not do what was asked.
+// Error is the cloud's answer to a call that failed.
 type Error struct {
 	// Status is the HTTP status.
 	Status int `json:"-"`
-	// Code is a stable word such as "NotFound".
+	// Code is a stable identifier such as "NotFound".
 	Code string `json:"code"`
-	// Message is for people.
+	// Message is a text for users.
 	Message string `json:"message"`
-	// Field that is wrong; empty when the error is not about one.
+	// Field is the name of the invalid field; empty if the error is not about one.
 	Field string `json:"field,omitempty"`
-	// RetryAfter says when to come back; 0 means that the cloud didn't say.
+	// RetryAfter is the time after which the caller may try again; 0 means that the answer has none.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Error is the code, the message and the status.
+// Error returns the code, the message and the status.
 func (e *Error) Error() string { return fmt.Sprintf("%s: %s (HTTP %d)", e.Code, e.Message, e.Status) }
 
 func invalid(field, message string) *Error {

@@ -8,53 +8,53 @@ import (
 	"time"
 )
 
-// When a fault strikes.
+// The times at which a fault occurs.
 const (
-	// Before the call has its effect: nothing happened. This is the default.
+	// Before the effect of the call: nothing happens. This is the default.
 	Before = "before"
-	// After it had its effect: it happened, and the answer is lost.
+	// After the effect of the call: the answer is lost.
 	After = "after"
 )
 
-// What a fault does.
+// The actions of a fault.
 const (
 	// ActionStatus answers with a status. This is the default.
 	ActionStatus = "status"
 	// ActionClose closes the connection without an answer.
 	ActionClose = "close"
-	// ActionHang answers nothing until the caller gives up, the fault is removed or its delay is over.
+	// ActionHang sends no answer until the caller gives up, the fault is removed, or its delay ends.
 	ActionHang = "hang"
-	// ActionDelay answers as usual, after the fault's delay.
+	// ActionDelay sends the usual answer after the fault's delay.
 	ActionDelay = "delay"
-	// ActionFail lets a create succeed and the new object end in the status "failed"; kinds without a status ignore it.
+	// ActionFail lets a create succeed, and gives the new object the status "failed". Kinds without a status ignore it.
 	ActionFail = "fail"
 )
 
 // Fault makes calls fail on command.
 type Fault struct {
-	// ID is given by the cloud.
+	// ID is assigned by the cloud.
 	ID int64 `json:"id"`
-	// Kind and Op that it strikes; empty means any. Name is a pattern as in path.Match. Object is an id.
+	// Kind and Op select calls; empty selects all. Name is a pattern as in path.Match. Object is an ID.
 	Kind   string `json:"kind,omitempty"`
 	Op     string `json:"op,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Object string `json:"object,omitempty"`
-	// Skip is how many matching calls pass first.
+	// Skip is the number of matching calls that pass first.
 	Skip int `json:"skip,omitempty"`
-	// Count is how many calls it strikes; 0 means every one until it is removed.
+	// Count is the number of calls that the fault affects; 0 means all until it is removed.
 	Count int `json:"count,omitempty"`
 	// When is Before or After; empty means Before.
 	When string `json:"when,omitempty"`
 	// Action is one of the actions above; empty means ActionStatus.
 	Action string `json:"action,omitempty"`
-	// Status of ActionStatus; 0 means 500. Message goes with it.
+	// Status is for ActionStatus; 0 means 500. Message is the message of the error.
 	Status  int    `json:"status,omitempty"`
 	Message string `json:"message,omitempty"`
-	// RetryAfter is told with the status; 0 means that it isn't.
+	// RetryAfter is sent with the status; 0 means that it is not.
 	RetryAfter Duration `json:"retryAfter,omitempty"`
-	// Delay of ActionDelay; of ActionHang the longest time to hang, 0 meaning for ever.
+	// Delay is for ActionDelay, and the maximum time for ActionHang; 0 means no maximum.
 	Delay Duration `json:"delay,omitempty"`
-	// Fired is how many calls it struck.
+	// Fired is the number of calls that the fault affected.
 	Fired int `json:"fired"`
 }
 
@@ -84,7 +84,7 @@ func (f *Fault) validate() error {
 	return nil
 }
 
-// answer is what ActionStatus answers.
+// answer returns the answer of ActionStatus.
 func (f *Fault) answer() *Error {
 	e := &Error{Status: f.Status, Code: "InjectedFault", Message: f.Message}
 	if e.Status == 0 {
@@ -97,7 +97,7 @@ func (f *Fault) answer() *Error {
 	return e
 }
 
-// faults are the faults in force, in the order in which they were asked for.
+// faults holds the faults in the order in which they were added.
 type faults struct {
 	mu   sync.Mutex
 	last int64
@@ -119,7 +119,7 @@ func (fs *faults) add(f Fault) Fault {
 	return f
 }
 
-// strike picks the first fault that matches a call and is not used up, and counts it; nil when there is none.
+// strike returns the first fault that matches a call and is not used up, and counts the call; nil if there is none.
 func (fs *faults) strike(kind, op, name, object string) (*Fault, <-chan struct{}) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -140,7 +140,7 @@ func (fs *faults) strike(kind, op, name, object string) (*Fault, <-chan struct{}
 	return nil, nil
 }
 
-// remove ends a fault, or all when id is 0, and lets go of the calls that hang in it.
+// remove removes a fault, or all if id is 0, and ends the calls that hang because of it.
 func (fs *faults) remove(id int64) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// journal is the state file: a line for each change, so that a cloud with a million objects writes what changed and
-// no more. A nil journal keeps nothing. Each line is handed to the operating system before the change counts, so it
-// survives a kill of the process; not a power cut, which no test here makes.
+// journal is the state file. It has a line for each change, so that a write does not depend on the number of objects. A
+// nil journal stores nothing. A change takes effect after its line was passed to the operating system. So it survives a
+// kill of the process, but not a power cut, which no test makes.
 type journal struct{ file *os.File }
 
-// entry is one line. Fields is null for an object that was deleted.
+// entry is one line. Fields is null for a deleted object.
 type entry struct {
 	ID      string          `json:"id"`
 	Kind    string          `json:"kind,omitempty"`
@@ -24,7 +24,7 @@ type entry struct {
 	Created time.Time       `json:"created,omitzero"`
 	Updated time.Time       `json:"updated,omitzero"`
 	Token   string          `json:"token,omitempty"`
-	// Seq is the last number used; it stands in the first line after the file was made small.
+	// Seq is the last used number. Only the first line of a rewritten file has it.
 	Seq int64 `json:"seq,omitempty"`
 }
 
@@ -55,7 +55,7 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-// open reads the state file, writes it anew without what was superseded, and goes on at its end.
+// open reads the state file, rewrites it without superseded lines, and appends to it.
 func (s *store) open(path string) error {
 	old, err := os.Open(path)
 	switch {
@@ -90,7 +90,7 @@ func (s *store) replay(r io.Reader) error {
 			s.unlink(was, decode(was.fields))
 			delete(s.objects, e.ID)
 			s.count[was.kind.name]--
-			if e.Kind != "" { // changed, so its id stands in the order already
+			if e.Kind != "" { // a change: the order already has the ID
 				o := restored(was.kind, e)
 				s.objects[e.ID] = o
 				s.count[o.kind.name]++
@@ -120,7 +120,7 @@ func restored(k *kind, e entry) *object {
 	}
 }
 
-// rewrite replaces the file by one that holds what exists, and keeps it open for more.
+// rewrite replaces the file by one with only the existing objects, and keeps it open.
 func (s *store) rewrite(path string) (err error) {
 	tmp := path + ".new"
 	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -163,7 +163,7 @@ func (s *store) rewrite(path string) (err error) {
 	return nil
 }
 
-// reset forgets everything, in the file too. Numbers go on, so that an id is never given twice.
+// reset removes everything, also from the file. Numbers continue, so that no ID is used twice.
 func (s *store) reset() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// kind is a type of object: its fields, what it depends on and what the cloud fills in.
+// kind is a type of object: its fields, its dependencies and the values that the cloud sets.
 type kind struct {
 	name       string // "dns-record"
 	collection string // "dns-records"
-	prefix     string // of ids: "dns" gives "dns-0000002a"
+	prefix     string // of IDs: "dns" for "dns-0000002a"
 	fields     []field
-	// unique fields, taken together, may have each value once; empty means that duplicates are allowed.
+	// unique lists the fields whose values, taken together, may occur once; empty permits duplicates.
 	unique []string
-	// check refuses what the fields alone can't tell; before is nil on create.
+	// check rejects invalid combinations of fields. before is nil on create.
 	check func(s *store, before, after map[string]any) *Error
-	// fill adds what the cloud decides; seq is the object's number.
+	// fill sets the values that the cloud determines. seq is the object's number.
 	fill func(s *store, id string, seq int64, fields map[string]any)
-	// status is true when new objects are "pending" for a while.
+	// status is true if new objects are "pending" for a time.
 	status bool
 }
 
@@ -28,13 +28,15 @@ type kind struct {
 type field struct {
 	name string
 	typ  fieldType
-	// required on create, immutable afterwards, readOnly at any time, once: told in the answer to a create and never again.
+	// required must be set on create. immutable cannot change later. readOnly is never set by a caller. once is
+	// returned only by the create.
 	required, immutable, readOnly, once bool
-	// ref names the kind whose object the field holds the id of; that object can't be deleted meanwhile.
+	// ref is the kind of the object whose ID the field holds. That object cannot be deleted as long as the field refers
+	// to it.
 	ref string
-	// release clears the field when that object is deleted, instead of keeping it.
+	// release clears the field when that object is deleted, instead of preventing the deletion.
 	release bool
-	// hidden is told by the control API alone: the cloud takes it, and never gives it back.
+	// hidden is returned only by the control API. The API accepts the field and never returns it.
 	hidden bool
 }
 
@@ -78,11 +80,11 @@ type Image struct {
 	ID     string `json:"id"`
 	Name   string `json:"name"`
 	Family string `json:"family"`
-	// MinDiskGB is the smallest disk that the image fits on.
+	// MinDiskGB is the minimum size of a disk for the image.
 	MinDiskGB int `json:"min_disk_gb"`
 }
 
-// Images are the images of the cloud, by name.
+// Images holds the images of the cloud, by name.
 func Images() []Image {
 	return []Image{
 		{ID: "img-alpine-3.22", Name: "alpine-3.22", Family: "alpine", MinDiskGB: 1},
@@ -92,10 +94,10 @@ func Images() []Image {
 	}
 }
 
-// Regions are the regions that the cloud has.
+// Regions lists the regions of the cloud.
 func Regions() []string { return []string{"eu-central-1", "eu-west-1", "us-east-1", "us-west-2"} }
 
-// KindNames are the names of all kinds, sorted.
+// KindNames returns the names of all kinds, sorted.
 func KindNames() []string {
 	var names []string
 	for i := range kinds() {
@@ -105,8 +107,8 @@ func KindNames() []string {
 	return names
 }
 
-// kindNamed finds a kind as people write it: "dns-record", "dns_record", "sim-dns-record", "sim_dns_record"
-// or the collection; nil when there is none.
+// kindNamed returns a kind by any of its spellings: "dns-record", "dns_record", "sim-dns-record", "sim_dns_record" or
+// the collection; nil if there is none.
 func kindNamed(name string) *kind {
 	name = strings.TrimPrefix(strings.ReplaceAll(name, "_", "-"), "sim-")
 	for i, k := range kinds() {
@@ -117,7 +119,7 @@ func kindNamed(name string) *kind {
 	return nil
 }
 
-// canonical is a kind's own name for what people write; a name that is none stays.
+// canonical returns the name of a kind for any of its spellings. It returns an unknown name unchanged.
 func canonical(name string) string {
 	if k := kindNamed(name); k != nil {
 		return k.name
@@ -125,7 +127,7 @@ func canonical(name string) string {
 	return name
 }
 
-// kinds is the one table of kinds; nothing changes it.
+// kinds is the table of kinds. It never changes.
 func kinds() []kind { return allKinds }
 
 var allKinds = []kind{
@@ -182,8 +184,8 @@ var allKinds = []kind{
 			{name: "type", typ: typeString, immutable: true},
 			{name: "encrypted", typ: typeBool, immutable: true},
 			{name: "tags", typ: typeMap},
-			// Set by attach and detach alone. An instance that is deleted lets go of its disks, as in most clouds; otherwise Terraform,
-			// which updates the disk after it has replaced the instance, could never replace one.
+			// Only attach and detach set it. As in most clouds, a deleted instance detaches its disks. Otherwise
+			// Terraform, which updates the disk after the replace of its instance, could never replace an instance.
 			{name: "instance_id", typ: typeString, readOnly: true, ref: "instance", release: true},
 		},
 		check: func(_ *store, before, after map[string]any) *Error {
@@ -268,7 +270,8 @@ var allKinds = []kind{
 		},
 	},
 	{
-		// A session is a short-lived credential. It is not deleted when it ends, so that what was never closed can be seen.
+		// A session is a short-lived credential. It stays after its end, so that tests can find sessions that were
+		// never closed.
 		name: "session", collection: "sessions", prefix: "ses",
 		fields: []field{
 			{name: "name", typ: typeString, required: true, immutable: true},
@@ -324,7 +327,7 @@ func checkSubnet(s *store, before, after map[string]any) *Error {
 	net := s.fieldsOf("network", after["network_id"])
 	outer, err := netip.ParsePrefix(text(net["cidr"]))
 	if err != nil {
-		return nil // the network has drifted to nonsense; that is not this call's fault
+		return nil // the network has an invalid range because of drift, which is not an error of this call
 	}
 	inner := netip.MustParsePrefix(text(after["cidr"]))
 	if !outer.Contains(inner.Addr()) || inner.Bits() < outer.Bits() {
@@ -365,9 +368,9 @@ func checkDatabase(_ *store, before, after map[string]any) *Error {
 	return nil
 }
 
-// sessionEnd is when a session ends that is opened or renewed now.
+// sessionEnd returns the end of a session that is opened or renewed now.
 func sessionEnd(f map[string]any) string {
-	ttl, _ := time.ParseDuration(text(f["ttl"])) // checked when it was created
+	ttl, _ := time.ParseDuration(text(f["ttl"])) // the create checked it
 	return time.Now().Add(ttl).UTC().Format(time.RFC3339Nano)
 }
 
@@ -392,7 +395,7 @@ func fillInstance(s *store, _ string, seq int64, f map[string]any) {
 	}
 }
 
-// hostAddress is the n-th usable address of a block, counted around its end.
+// hostAddress returns the n-th usable address of a block. After the last address, it continues with the first.
 func hostAddress(p netip.Prefix, n int64) netip.Addr {
 	bits := min(p.Addr().BitLen()-p.Bits(), 30)
 	size := int64(1) << bits

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Running is a cloud that listens.
+// Running is a cloud that serves on an address.
 type Running struct {
 	*Server
 	// Address is "http://127.0.0.1:41234".
@@ -20,7 +20,7 @@ type Running struct {
 	err  chan error
 }
 
-// Start makes a cloud and serves it; an address such as "127.0.0.1:0" takes a free port.
+// Start creates a cloud and serves it. The port 0 selects a free port.
 func Start(address string, c Config) (*Running, error) {
 	s, err := New(c)
 	if err != nil {
@@ -39,15 +39,15 @@ func Start(address string, c Config) (*Running, error) {
 	return r, nil
 }
 
-// Client is a client of this cloud, with its token.
+// Client returns a client of this cloud, with its token.
 func (r *Running) Client() *Client { return NewClient(r.Address, r.token) }
 
-// Failed tells when the cloud no longer serves, though nobody stopped it.
+// Failed returns a channel with the error of a server that ended without Stop.
 func (r *Running) Failed() <-chan error { return r.err }
 
-// Stop lets calls finish until the context ends, those that hang excepted, and closes everything.
+// Stop lets calls finish until the context ends, except for those that hang, and closes everything.
 func (r *Running) Stop(ctx context.Context) error {
-	r.faults.remove(0) // lets go of the calls that hang; the state file stays open for the others
+	r.faults.remove(0) // ends the calls that hang; the state file stays open for the others
 	err := r.http.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, r.http.Close())

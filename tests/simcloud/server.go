@@ -17,35 +17,35 @@ import (
 	"time"
 )
 
-// Headers of the API beside the usual ones.
+// Headers of the API, in addition to the usual ones.
 const (
-	// HeaderClientToken carries a token that makes a create safe to send twice. It is not called Idempotency-Key, because
-	// Go's HTTP client sends a request with that header again by itself: https://pkg.go.dev/net/http#Transport
+	// HeaderClientToken is the header for a token that makes a create idempotent. Its name is not Idempotency-Key,
+	// because Go's HTTP client itself repeats a request with that header: https://pkg.go.dev/net/http#Transport
 	HeaderClientToken = "Client-Token"
-	// HeaderRequestID carries the caller's name for the call; the log keeps it.
+	// HeaderRequestID is the header for the caller's name of the call, which the log keeps.
 	HeaderRequestID = "X-Request-Id"
-	// HeaderRegion carries the region.
+	// HeaderRegion is the header for the region.
 	HeaderRegion = "X-Sim-Region"
-	// HeaderModule carries the name of the Terraform module that a call is made for; the log keeps it.
+	// HeaderModule is the header for the Terraform module of a call, which the log keeps.
 	HeaderModule = "X-Sim-Module"
-	// HeaderRetryAfterMs is Retry-After in milliseconds, since that knows whole seconds only.
+	// HeaderRetryAfterMs is Retry-After in milliseconds, because that header has whole seconds.
 	HeaderRetryAfterMs = "Retry-After-Ms"
 )
 
-// maxBody is the largest request body.
+// maxBody is the maximum size of a request's body.
 const maxBody = 1 << 20
 
-// Config is what a cloud is made with.
+// Config configures a cloud.
 type Config struct {
-	// Token that callers must bring as "Authorization: Bearer"; empty lets everybody in.
+	// Token is the token that callers must send as "Authorization: Bearer"; empty permits all callers.
 	Token string
-	// StateFile keeps what exists over restarts; empty keeps it in memory only.
+	// StateFile stores the objects across restarts; empty keeps them only in memory.
 	StateFile string
-	// CallLog is how many calls the log holds; 0 means 200,000.
+	// CallLog is the maximum number of calls in the log; 0 means 200,000.
 	CallLog int
-	// Settings to begin with.
+	// Settings are the initial settings.
 	Settings Settings
-	// Logger; nil logs nothing.
+	// Logger may be nil.
 	Logger *slog.Logger
 }
 
@@ -69,7 +69,7 @@ type Server struct {
 	stopOnce sync.Once
 }
 
-// New makes a cloud, with what its state file holds.
+// New returns a cloud with the objects of its state file.
 func New(c Config) (*Server, error) {
 	if err := c.Settings.validate(); err != nil {
 		return nil, fmt.Errorf("check settings: %w", err)
@@ -93,10 +93,10 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers the API and the control API.
+// ServeHTTP serves the API and the control API.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Close lets go of the calls that hang, and closes the state file. Later changes fail when there is one.
+// Close ends the calls that hang, and closes the state file. With a state file, later changes fail.
 func (s *Server) Close() error {
 	var err error
 	s.stopOnce.Do(func() {
@@ -126,27 +126,28 @@ func (s *Server) routes() {
 	})
 }
 
-// request is a call that was read and understood.
+// request is a decoded call.
 type request struct {
 	op, id      string
 	kind        *kind // nil for the account and for images
 	body        map[string]any
 	clientToken string
-	name, after string // of a list
+	name, after string // for a list
 	limit       int
 }
 
-// reply is what a call is answered with; err stands for an answer that is an error.
+// reply is the answer of a call. err is set for an error.
 type reply struct {
 	status int
 	body   any
 	err    error
-	// object that the call was about, and whether it was changed.
+	// object is the object of the call. changed is true if the call changed it.
 	object string
 	effect bool
 }
 
-// call is the way of every call: log, authenticate, throttle, delay, fault before, effect, fault after, answer.
+// call serves a call in the order of the package: log, authentication, throttle, delay, fault before, effect, fault
+// after, answer.
 func (s *Server) call(op string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req, err := s.understand(op, r)
@@ -161,7 +162,7 @@ func (s *Server) call(op string) http.Handler {
 			}
 		}
 		logged := s.calls.begin(entry)
-		// In a defer, because closing the connection is a panic that net/http catches.
+		// It is deferred, because a closed connection is a panic that net/http recovers.
 		defer func() {
 			s.calls.end(logged, entry)
 			s.logger.Debug("call", "id", logged.ID, "op", entry.Op, "kind", entry.Kind, "name", entry.Name, "object", entry.Object, "status", entry.Status)
@@ -225,7 +226,7 @@ func (s *Server) call(op string) http.Handler {
 	})
 }
 
-// suffer does what a fault says. over is true when the call ends here with the reply.
+// suffer applies a fault. over is true if the call ends here with the reply.
 func (s *Server) suffer(ctx context.Context, f *Fault, removed <-chan struct{}, entry *Call) (rep reply, over bool) {
 	switch f.Action {
 	case "", ActionStatus:
@@ -254,7 +255,7 @@ func (s *Server) suffer(ctx context.Context, f *Fault, removed <-chan struct{}, 
 	return reply{}, false
 }
 
-// effect does what was asked for.
+// effect executes a call.
 func (s *Server) effect(q request, set *Settings) reply {
 	switch {
 	case q.op == OpAccount:
@@ -270,7 +271,7 @@ func (s *Server) effect(q request, set *Settings) reply {
 		if err != nil {
 			return reply{err: err}
 		}
-		status := http.StatusOK // it was there: the client token was used before
+		status := http.StatusOK // the object exists: the client token was used before
 		if made {
 			status = http.StatusCreated
 		}
@@ -305,7 +306,7 @@ func (s *Server) effect(q request, set *Settings) reply {
 	}
 }
 
-// understand reads a request; it is always worth logging, also with an error.
+// understand decodes a request. The log also needs the result of an invalid one.
 func (s *Server) understand(op string, r *http.Request) (request, error) {
 	q := request{op: op, id: r.PathValue("id"), clientToken: r.Header.Get(HeaderClientToken), limit: 500}
 	if op == OpAccount {
@@ -331,7 +332,7 @@ func (s *Server) understand(op string, r *http.Request) (request, error) {
 			q.limit = n
 		}
 	case OpCreate, OpUpdate, OpAttach:
-		// Read to the end before anything else: only then does the server notice that a caller has gone away.
+		// Read the body to its end first. Only then does the server notice that a caller has disconnected.
 		err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxBody)).Decode(&q.body)
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return q, &Error{Status: http.StatusRequestEntityTooLarge, Code: "TooLarge", Message: fmt.Sprintf("a body has at most %d bytes", tooLarge.Limit)}
@@ -343,7 +344,7 @@ func (s *Server) understand(op string, r *http.Request) (request, error) {
 	return q, nil
 }
 
-// kindOfPath is the kind as the log and the rules name it.
+// kindOfPath returns the name of the kind for the log and the rules.
 func kindOfPath(r *http.Request) string {
 	switch c := collectionOf(r); c {
 	case "images":
@@ -356,13 +357,13 @@ func kindOfPath(r *http.Request) string {
 	}
 }
 
-// collectionOf is the collection that a path of the API is about; "account" counts as one.
+// collectionOf returns the collection in a path of the API. "account" counts as one.
 func collectionOf(r *http.Request) string {
 	c, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/")
 	return c
 }
 
-// Settings are how the cloud behaves now.
+// Settings returns the current settings.
 func (s *Server) Settings() Settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -395,7 +396,7 @@ func (s *Server) throttle() error {
 	return &Error{Status: http.StatusTooManyRequests, Code: "Throttled", Message: "too many calls; come back later", RetryAfter: wait}
 }
 
-// sleep waits, unless the caller goes away or the cloud stops.
+// sleep waits until the time is over, the caller disconnects or the cloud stops.
 func (s *Server) sleep(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -448,5 +449,5 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the caller went away, and the log says what was answered
+	_ = json.NewEncoder(w).Encode(body) // the caller has disconnected, and the log has the answer
 }

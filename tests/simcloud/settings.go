@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Operations that latency, faults and the call log tell apart.
+// The operations that latency, faults and the log distinguish.
 const (
 	OpCreate  = "create"
 	OpRead    = "read"
@@ -21,13 +21,13 @@ const (
 	OpAccount = "account"
 )
 
-// Duration is a time.Duration that is written as "20ms" in JSON.
+// Duration is a time.Duration whose JSON form is a string such as "20ms".
 type Duration time.Duration
 
-// MarshalText writes the duration as time.Duration.String does.
+// MarshalText formats the duration as time.Duration.String does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
-// UnmarshalText reads what time.ParseDuration does, and refuses negative durations.
+// UnmarshalText parses the duration as time.ParseDuration does. It rejects negative durations.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {
@@ -40,55 +40,57 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Settings are how the cloud behaves until they are changed. The zero value is a fast, consistent cloud without limits.
+// Settings control how the cloud behaves. The zero value is a fast, consistent cloud without limits.
 type Settings struct {
-	// Latency rules; the most specific one that matches a call counts.
+	// Latency holds the rules for delays. The most specific rule that matches a call applies.
 	Latency []Latency `json:"latency,omitempty"`
-	// Quotas are the most objects that may exist, by kind; a kind that is not there has no quota.
+	// Quotas holds the maximum number of objects, by kind. Other kinds have no quota.
 	Quotas map[string]int `json:"quotas,omitempty"`
-	// Throttle bounds the calls per second over all kinds.
+	// Throttle limits the calls per second, over all kinds.
 	Throttle Throttle `json:"throttle"`
-	// Consistency says how late reads see writes.
+	// Consistency delays the effect of writes on reads.
 	Consistency Consistency `json:"consistency"`
-	// Provisioning is how long a new object has the status "pending", by kind; only kinds with a status have it.
+	// Provisioning is the time for which a new object has the status "pending", by kind. Only kinds with a status have
+	// it.
 	Provisioning map[string]Duration `json:"provisioning,omitempty"`
-	// IgnoreClientTokens makes the cloud create a second object when a create comes twice with the same Client-Token.
+	// IgnoreClientTokens makes the cloud create a second object for a repeated create with the same Client-Token.
 	IgnoreClientTokens bool `json:"ignoreClientTokens,omitempty"`
-	// Repeatable makes ids, addresses, secrets and times of new objects follow from their kind, their name and how many of that
-	// name were made before, and not from the order of calls: two clouds then answer the same configuration alike. It is for
-	// clouds in memory.
+	// Repeatable derives the IDs, addresses, secrets and times of new objects from their kind, their name, and the
+	// number of earlier objects with that name. They do not depend on the order of calls, so two clouds give the same
+	// answers for one configuration. It is for clouds without a state file.
 	Repeatable bool `json:"repeatable,omitempty"`
 }
 
-// Latency delays calls.
+// Latency is the delay of some calls.
 type Latency struct {
-	// Kind and Op that are delayed; empty means any.
+	// Kind and Op select calls; empty selects all.
 	Kind string `json:"kind,omitempty"`
 	Op   string `json:"op,omitempty"`
-	// Delay before the call is looked at, plus a random part of up to Jitter.
+	// Delay comes before the effect of the call. A random part of up to Jitter is added.
 	Delay  Duration `json:"delay"`
 	Jitter Duration `json:"jitter,omitempty"`
 }
 
-// Throttle is a token bucket; calls above it are answered with 429 and when to come back.
+// Throttle is a token bucket. Calls above the limit get 429 and the time after which to try again.
 type Throttle struct {
-	// RatePerSecond that the bucket is filled with; 0 means no limit.
+	// RatePerSecond is the rate at which the bucket fills; 0 means no limit.
 	RatePerSecond float64 `json:"ratePerSecond,omitempty"`
 	// Burst is the size of the bucket; 0 means 1.
 	Burst int `json:"burst,omitempty"`
 }
 
-// Consistency is how late reads and lists see writes. Writes, and the checks of what depends on what, are always strict.
+// Consistency is the delay after which reads and lists return a write. Writes, and the checks of dependencies, are
+// always consistent.
 type Consistency struct {
-	// Create is how long a new object is not found.
+	// Create is the time for which a new object is not found.
 	Create Duration `json:"create,omitempty"`
-	// Update is how long the former version is still read.
+	// Update is the time for which reads return the former version.
 	Update Duration `json:"update,omitempty"`
-	// Delete is how long a deleted object is still read.
+	// Delete is the time for which reads return a deleted object.
 	Delete Duration `json:"delete,omitempty"`
 }
 
-// SetLatency adds a rule, or replaces the one for the same kind and operation; a rule without delay is removed.
+// SetLatency adds a rule, or replaces the one for the same kind and operation. It removes a rule without a delay.
 func (s *Settings) SetLatency(rule Latency) {
 	s.Latency = slices.DeleteFunc(s.Latency, func(l Latency) bool { return l.Kind == rule.Kind && l.Op == rule.Op })
 	if rule.Delay > 0 || rule.Jitter > 0 {
@@ -96,7 +98,8 @@ func (s *Settings) SetLatency(rule Latency) {
 	}
 }
 
-// latency is the rule for a call: kind and operation, then the operation alone, then the kind alone, then any.
+// latency returns the rule for a call: that for the kind and the operation, else for the operation, else for the kind,
+// else for all.
 func (s *Settings) latency(kind, op string) (rule Latency) {
 	best := -1
 	for _, l := range s.Latency {
@@ -117,7 +120,7 @@ func (s *Settings) latency(kind, op string) (rule Latency) {
 	return rule
 }
 
-// own writes every kind by its own name, in maps of its own.
+// own replaces every kind by its canonical name, in new maps.
 func (s Settings) own() Settings {
 	s.Latency = slices.Clone(s.Latency)
 	for i := range s.Latency {
@@ -134,7 +137,7 @@ func (s Settings) own() Settings {
 	return s
 }
 
-// validate refuses names that no call will ever have, so that a typo is told at once.
+// validate rejects unknown names, so that a misspelling causes an error at once.
 func (s *Settings) validate() error {
 	for i, l := range s.Latency {
 		if err := checkKindOp(l.Kind, l.Op); err != nil {
@@ -160,7 +163,7 @@ func (s *Settings) validate() error {
 	return nil
 }
 
-// checkKindOp accepts known names and, for each, empty as any.
+// checkKindOp accepts known names. An empty name means any.
 func checkKindOp(kind, op string) error {
 	if kind != "" && kind != "account" && kind != "image" && kindNamed(kind) == nil {
 		return fmt.Errorf("no kind %q; there are %v", kind, KindNames())
@@ -171,18 +174,18 @@ func checkKindOp(kind, op string) error {
 	return nil
 }
 
-// OpNames are the names of all operations.
+// OpNames returns the names of all operations.
 func OpNames() []string {
 	return []string{OpCreate, OpRead, OpList, OpUpdate, OpDelete, OpAttach, OpDetach, OpReboot, OpRenew, OpAccount}
 }
 
-// bucket is the token bucket of a Throttle; the caller holds the lock.
+// bucket is the token bucket of a Throttle. It requires the lock of the cloud.
 type bucket struct {
 	tokens float64
 	last   time.Time
 }
 
-// take takes a token, or says how long until there is one.
+// take takes a token, or returns the time until there is one.
 func (b *bucket) take(t Throttle, now time.Time) (wait time.Duration, ok bool) {
 	if t.RatePerSecond <= 0 {
 		return 0, true

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// object is one thing in the cloud. Its fields are kept encoded: a million objects are then some hundred MB.
+// object is one object of the cloud. Its fields are encoded, so that a million objects need only some hundred MB.
 type object struct {
 	kind             *kind
 	id, name         string
@@ -23,33 +23,34 @@ type object struct {
 	created, updated time.Time
 	fields           []byte
 
-	// visible is when reads begin to find it.
+	// visible is the time from which reads find the object.
 	visible time.Time
-	// former is what reads find until current; nil when they find fields.
+	// former is the version that reads return until the time current; nil means fields.
 	former  *object
 	current time.Time
-	// ready is when the status stops to be "pending".
+	// ready is the time at which the status is no longer "pending".
 	ready time.Time
-	// repeatable is Settings.Repeatable as it was at the create.
+	// repeatable is the value of Settings.Repeatable at the create.
 	repeatable bool
 }
 
-// store is everything that exists. It decides; it knows nothing of HTTP, latency or faults.
+// store holds all objects and checks their changes. It does not know HTTP, latency or faults.
 type store struct {
 	mu sync.RWMutex
-	// objects by id; ids in order of creation by kind name, with those of deleted objects until they are swept.
+	// objects holds the objects by ID. ids holds the IDs by kind in order of creation. It has those of deleted objects
+	// until they are swept.
 	objects map[string]*object
 	ids     map[string][]string
 	count   map[string]int
-	// names holds ids by kind and name; children the ids of the objects that refer to an id.
+	// names holds the IDs by kind and name. children holds the IDs of the objects that refer to an ID.
 	names    map[nameKey][]string
 	children map[string]map[string]bool
-	unique   map[string]string // kind and values -> id
-	clients  map[string]string // client token -> id
-	// ghosts are deleted objects that reads still find, until then.
+	unique   map[string]string // kind and values -> ID
+	clients  map[string]string // client token -> ID
+	// ghosts holds deleted objects, and the time until which reads find them.
 	ghosts map[string]ghost
 	seq    int64
-	// made is how many objects of a kind and name were ever made, and repeatable what the last create was told: see Settings.
+	// made counts the creates by kind and name. repeatable is the setting at the last create; see Settings.
 	made       map[nameKey]int64
 	repeatable bool
 	journal    *journal
@@ -80,7 +81,7 @@ func (s *store) clear() {
 	s.made = map[nameKey]int64{}
 }
 
-// create makes an object. A client token that was used before answers with the object that it made, and made is false.
+// create creates an object. For a client token that was used before, it returns the existing object, and made is false.
 func (s *store) create(k *kind, in map[string]any, clientToken string, set *Settings) (view map[string]any, made bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +132,7 @@ func (s *store) create(k *kind, in map[string]any, clientToken string, set *Sett
 	return o.view(now, toCreator), true, nil
 }
 
-// update changes the fields that in carries.
+// update changes the fields in in.
 func (s *store) update(k *kind, id string, in map[string]any, set *Settings) (map[string]any, error) {
 	return s.change(k, id, set, func(before map[string]any) (map[string]any, *Error) {
 		after, e := k.accept(before, in)
@@ -161,7 +162,7 @@ func (s *store) attach(k *kind, id string, instance any, set *Settings) (map[str
 	})
 }
 
-// reboot leaves an instance pending for as long as a new one is.
+// reboot sets an instance to pending, for the time of a new one.
 func (s *store) reboot(k *kind, id string, set *Settings) (map[string]any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,14 +171,14 @@ func (s *store) reboot(k *kind, id string, set *Settings) (map[string]any, error
 		return nil, notFound(k.name, id)
 	}
 	now := time.Now()
-	// Nothing else about it changes, its revision and time of update neither: a reboot is no drift.
+	// A reboot is not drift, so it changes neither the revision nor the time of the update.
 	next := *o
 	next.ready = now.Add(time.Duration(set.Provisioning[k.name]))
 	s.objects[id] = &next
 	return next.view(now, toCaller), nil
 }
 
-// renew lets a session live for another time to live; one that is over stays over.
+// renew extends a session by its time to live. It does not extend a session that has ended.
 func (s *store) renew(k *kind, id string) (map[string]any, error) {
 	return s.change(k, id, &Settings{}, func(before map[string]any) (map[string]any, *Error) {
 		ends, err := time.Parse(time.RFC3339Nano, text(before["expires_at"]))
@@ -190,7 +191,7 @@ func (s *store) renew(k *kind, id string) (map[string]any, error) {
 	})
 }
 
-// drift changes any field of an object, checks nothing, and is seen by reads at once. A null removes a field.
+// drift changes any field of an object without a check, and reads see the change at once. A null removes a field.
 func (s *store) drift(k *kind, id string, in map[string]any) (map[string]any, error) {
 	return s.change(k, id, &Settings{}, func(before map[string]any) (map[string]any, *Error) {
 		after := maps.Clone(before)
@@ -243,7 +244,7 @@ func (s *store) change(k *kind, id string, set *Settings, edit func(map[string]a
 	return next.view(now, toCaller), nil
 }
 
-// remove deletes an object that nothing refers to; with force also one that something does.
+// remove deletes an object. Without force, it rejects the deletion of an object to which others refer.
 func (s *store) remove(k *kind, id string, force bool, set *Settings) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,7 +282,8 @@ func (s *store) remove(k *kind, id string, force bool, set *Settings) error {
 	return nil
 }
 
-// users are the objects that refer to an id: how many of each kind hold on to it, and those that let go of it.
+// users returns the objects that refer to an ID: the number of those that prevent its deletion, by kind, and those that
+// release it.
 func (s *store) users(id string) (bound map[string]int, loose []*object) {
 	bound = map[string]int{}
 	for child := range s.children[id] {
@@ -300,7 +302,7 @@ func (s *store) users(id string) (bound map[string]int, loose []*object) {
 	return bound, loose
 }
 
-// letGo clears the fields of an object that refer to an id.
+// letGo clears the fields of an object that refer to an ID.
 func (s *store) letGo(o *object, id string) error {
 	before := decode(o.fields)
 	after := maps.Clone(before)
@@ -321,13 +323,13 @@ func (s *store) letGo(o *object, id string) error {
 	return nil
 }
 
-// read finds an object; strict sees what is, otherwise what an eventually consistent cloud shows.
+// read returns an object. Without strict, it returns what an eventually consistent cloud shows.
 func (s *store) read(k *kind, id string, strict bool) (map[string]any, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	now := time.Now()
 	if o := s.shown(id, strict, now); o != nil && o.kind == k {
-		return o.view(now, audience(strict)), nil
+		return o.view(now, audienceOf(strict)), nil
 	}
 	return nil, notFound(k.name, id)
 }
@@ -350,7 +352,8 @@ func (s *store) shown(id string, strict bool, now time.Time) *object {
 	return o
 }
 
-// list tells objects in order of creation, those after an id, at most limit; more is the id to go on after.
+// list returns objects in order of creation: those after an ID, at most limit. more is the ID after which the next page
+// begins.
 func (s *store) list(k *kind, name, after string, limit int, strict bool) (items []map[string]any, more string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -375,12 +378,12 @@ func (s *store) list(k *kind, name, after string, limit int, strict bool) (items
 		if len(items) == limit {
 			return items, text(items[limit-1]["id"])
 		}
-		items = append(items, o.view(now, audience(strict)))
+		items = append(items, o.view(now, audienceOf(strict)))
 	}
 	return items, ""
 }
 
-// compareIDs orders ids by number, so that the 2^32nd comes after the one before.
+// compareIDs orders IDs by number, so that they stay in order beyond 2^32.
 func compareIDs(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)
@@ -394,7 +397,7 @@ func numberOf(id string) (n int64) {
 	return n
 }
 
-// nameOf is the name of an object; empty when there is none.
+// nameOf returns the name of an object; "" if there is none.
 func (s *store) nameOf(id string) string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -404,7 +407,7 @@ func (s *store) nameOf(id string) string {
 	return ""
 }
 
-// fieldsOf are the fields of an object, nil when there is none; the caller holds the lock.
+// fieldsOf returns the fields of an object; nil if there is none. It requires the lock.
 func (s *store) fieldsOf(kindName string, id any) map[string]any {
 	if o := s.objects[text(id)]; o != nil && o.kind.name == kindName {
 		return decode(o.fields)
@@ -427,7 +430,7 @@ func (s *store) references(k *kind, fields map[string]any) *Error {
 	return nil
 }
 
-// add takes a new object in; the caller holds the lock.
+// add stores a new object. It requires the lock.
 func (s *store) add(o *object, fields map[string]any) {
 	s.objects[o.id] = o
 	ids := s.ids[o.kind.name]
@@ -476,7 +479,7 @@ func (s *store) unlink(o *object, fields map[string]any) {
 	}
 }
 
-// accept lays what was sent over what is there; before is nil for a new object.
+// accept merges the fields of a request into those of the object. before is nil for a new object.
 func (k *kind) accept(before, in map[string]any) (map[string]any, *Error) {
 	out := map[string]any{}
 	maps.Copy(out, before)
@@ -518,26 +521,26 @@ func (k *kind) uniqueKey(fields map[string]any) string {
 	return key.String()
 }
 
-// teller is who an object is told to.
-type teller int
+// audience determines which fields of an object an answer has.
+type audience int
 
 const (
-	toCaller teller = iota
-	// toCreator answers a create.
+	toCaller audience = iota
+	// toCreator is for the answer of a create.
 	toCreator
-	// toControl answers the control API.
+	// toControl is for the control API.
 	toControl
 )
 
-func audience(strict bool) teller {
+func audienceOf(strict bool) audience {
 	if strict {
 		return toControl
 	}
 	return toCaller
 }
 
-// view is the object as it is told to somebody.
-func (o *object) view(now time.Time, to teller) map[string]any {
+// view returns an object with the fields for an audience.
+func (o *object) view(now time.Time, to audience) map[string]any {
 	v := decode(o.fields)
 	for _, f := range o.kind.fields {
 		if f.once && to != toCreator || f.hidden && to != toControl {
@@ -582,7 +585,7 @@ func sameJSON(a, b any) bool {
 
 func idOf(k *kind, seq int64) string { return fmt.Sprintf("%s-%08x", k.prefix, seq) }
 
-// next is the number of a new object; the caller holds the lock.
+// next returns the number of a new object. It requires the lock.
 func (s *store) next(k *kind, name string, repeatable bool) int64 {
 	s.repeatable = repeatable
 	if !repeatable {
@@ -598,7 +601,7 @@ func (s *store) next(k *kind, name string, repeatable bool) int64 {
 	return seq
 }
 
-// secret is what nobody can guess, unless the cloud is to be repeatable.
+// secret returns a random secret, or a derived one in a repeatable cloud.
 func (s *store) secret(id string) string {
 	if s.repeatable {
 		return fmt.Sprintf("%032x", digest("secret", id))

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// options are what every verb but serve needs.
+// options are the options of every verb except serve.
 type options struct {
 	address, token, output string
 	out                    io.Writer
@@ -63,8 +63,8 @@ func (o *options) json(v any) error {
 	return e.Encode(v)
 }
 
-// fields reads "name=value" arguments. A value is JSON when it reads as such, and a string otherwise; "name-" removes
-// the field. "tags.team=x" changes one key of a map, on top of what object has now.
+// fields parses arguments of the form "name=value". A value is JSON if it is valid JSON, and a string otherwise.
+// "name-" removes the field. "tags.team=x" changes one key of the map that object has.
 func fields(args []string, object map[string]any) (map[string]any, error) {
 	out := map[string]any{}
 	for _, arg := range args {

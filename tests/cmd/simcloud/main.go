@@ -1,5 +1,5 @@
-// Command simcloud runs a simulated cloud and drives one that runs: changes behind a provider's back, faults,
-// latency, quotas, and the log of its calls. It wires tests/simcloud to a command line and decides nothing itself.
+// Command simcloud runs a simulated cloud, and controls a running one: drift, faults, latency, quotas, and the log of
+// its calls. It connects tests/simcloud to a command line and decides nothing itself.
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// stopTimeout is how long calls that are under way may take after SIGTERM.
+// stopTimeout is the time that running calls have to finish after SIGTERM.
 const stopTimeout = 5 * time.Second
 
 func serveCommand(o *options, errOut io.Writer) *cobra.Command {
@@ -68,7 +68,7 @@ func serveCommand(o *options, errOut io.Writer) *cobra.Command {
 	return c
 }
 
-// writeFile writes a file at once, so that who polls for it never reads half an address.
+// writeFile replaces a file as a whole, so that a program that polls for it never reads a part of the address.
 func writeFile(path, content string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
 	if err != nil {

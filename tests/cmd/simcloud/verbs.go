@@ -251,7 +251,7 @@ func setCommand(o *options) *cobra.Command {
 	return c
 }
 
-// change changes the settings and shows what they are then.
+// change changes the settings and prints the new ones.
 func change(o *options, cmd *cobra.Command, edit func(*simcloud.Settings)) error {
 	c, err := o.client()
 	if err != nil {
@@ -385,7 +385,7 @@ func resetCommand(o *options) *cobra.Command {
 	}
 }
 
-// summary is an object's own fields on one line; a token's secret never comes this way.
+// summary formats an object's own fields on one line. The cloud never returns a token's secret here.
 func summary(x simcloud.Object) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(x)) {

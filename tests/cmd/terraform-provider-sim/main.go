@@ -1,10 +1,10 @@
 // Command terraform-provider-sim is the Terraform provider of the simulated cloud. Terraform, OpenTofu and Hykube start
-// it as a plugin. It wires tests/simprovider to the plugin protocol and decides nothing itself.
+// it as a plugin. It connects tests/simprovider to the plugin protocol and decides nothing itself.
 //
 // The name of the file sets the version: terraform-provider-sim_v0.0.9 reports 0.0.9. So one build can serve as an
-// older version, for the stories of upgrades: see simprovider.New.
+// older version, for stories about upgrades; see simprovider.New.
 //
-// With the variable SIM_BATCH, it takes so many calls at once.
+// The variable SIM_BATCH is the number of calls that it takes at once.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/hykube/hykube/tests/simprovider"
 )
 
-// version is set by the linker: -ldflags "-X main.version=1.2.3".
+// version is the version that the linker sets: -ldflags "-X main.version=1.2.3".
 var version = "0.0.0-dev"
 
 func main() {

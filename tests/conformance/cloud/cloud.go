@@ -1,5 +1,5 @@
 // Package cloud is the cloud of the conformance suite's providers: a directory of JSON files, with a log of all calls
-// that reached a provider, and commands that make it misbehave. The tests read and write the same directory. It knows
+// to a provider, and commands that make the provider misbehave. The tests read and write the same directory. It knows
 // no protocol.
 package cloud
 
@@ -14,13 +14,13 @@ import (
 	"strings"
 )
 
-// DirectoryEnv names the directory for a provider whose configuration does not.
+// DirectoryEnv names the directory for a provider without one in its configuration.
 const DirectoryEnv = "CONFORM_DIRECTORY"
 
 // Cloud is a directory. Several processes may use it at once.
 type Cloud struct{ dir string }
 
-// Open makes the directory when it is missing.
+// Open opens a directory, and creates it if it does not exist.
 func Open(dir string) (*Cloud, error) {
 	if dir == "" {
 		return nil, fmt.Errorf("open cloud: no directory; set the provider's directory, or %s", DirectoryEnv)
@@ -31,18 +31,19 @@ func Open(dir string) (*Cloud, error) {
 	return &Cloud{dir}, nil
 }
 
-// Object is what exists: strings by name, which is all that the providers keep.
+// Object is an object of the cloud: strings by name, which is all that the providers store.
 type Object map[string]string
 
 func (c *Cloud) path(typeName, id string) string {
 	return filepath.Join(c.dir, "objects", typeName+"."+id+".json")
 }
 
-// Create makes an object, and its id: the name with the number of the attempt, so that a replacement can be told from what it replaced.
+// Create creates an object and its ID: the name with the number of the attempt, so that a replacement differs from the
+// instance that it replaced.
 func (c *Cloud) Create(typeName, name string, o Object) (id string, err error) {
 	for n := 1; ; n++ {
 		id = fmt.Sprintf("%s-%d", name, n)
-		// A name is taken for ever, also when its object is gone.
+		// A name stays in use after its object was removed.
 		f, err := os.OpenFile(filepath.Join(c.dir, typeName+"."+id+".taken"), os.O_CREATE|os.O_EXCL, 0o644)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -63,7 +64,7 @@ func (c *Cloud) Put(typeName, id string, o Object) error {
 	return os.WriteFile(c.path(typeName, id), data, 0o644)
 }
 
-// Get reads an object; nil when there is none.
+// Get reads an object. It returns nil if there is none.
 func (c *Cloud) Get(typeName, id string) (Object, error) {
 	data, err := os.ReadFile(c.path(typeName, id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,7 +77,7 @@ func (c *Cloud) Get(typeName, id string) (Object, error) {
 	return o, json.Unmarshal(data, &o)
 }
 
-// Remove deletes an object; one that is gone is fine.
+// Remove deletes an object. It does nothing if there is none.
 func (c *Cloud) Remove(typeName, id string) error {
 	err := os.Remove(c.path(typeName, id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +86,7 @@ func (c *Cloud) Remove(typeName, id string) error {
 	return err
 }
 
-// IDs are those of all objects of a type, in order.
+// IDs returns the IDs of all objects of a type, in order.
 func (c *Cloud) IDs(typeName string) ([]string, error) {
 	found, err := filepath.Glob(c.path(typeName, "*"))
 	ids := make([]string, len(found))
@@ -98,23 +99,23 @@ func (c *Cloud) IDs(typeName string) ([]string, error) {
 
 // Call is one call to a provider.
 type Call struct {
-	// RPC is the protocol's name of it; "Stopped", "Renew" and the like stand for themselves.
+	// RPC is the name of the call in the protocol. "Stopped", "Renew" and similar names are the suite's own.
 	RPC string `json:"rpc"`
 	// Type is the resource type.
 	Type string `json:"type,omitempty"`
-	// Name is the resource's name, where one can be told.
+	// Name is the resource's name, if the call has one.
 	Name string `json:"name,omitempty"`
-	// Action is Create, Update or Delete for plans and applies.
+	// Action is Create, Update or Delete, for plans and applies.
 	Action string `json:"action,omitempty"`
-	// Private are the private bytes that came with the call.
+	// Private holds the private bytes in the call.
 	Private []byte `json:"private,omitempty"`
-	// Detail is whatever a test wants to know of such a call.
+	// Detail holds other facts of the call that a test needs.
 	Detail string `json:"detail,omitempty"`
-	// PID is that of the provider's process.
+	// PID is the process ID of the provider.
 	PID int `json:"pid"`
 }
 
-// Log appends a call. Lines of several processes do not mix: each is one write to a file opened for appending.
+// Log appends a call. Lines of several processes do not mix: each is one write to a file in append mode.
 func (c *Cloud) Log(call Call) error {
 	call.PID = os.Getpid()
 	line, err := json.Marshal(call)
@@ -129,7 +130,7 @@ func (c *Cloud) Log(call Call) error {
 	return errors.Join(err, f.Close())
 }
 
-// Calls are those so far.
+// Calls returns the calls so far.
 func (c *Cloud) Calls() ([]Call, error) {
 	data, err := os.ReadFile(filepath.Join(c.dir, "calls.log"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,8 +150,8 @@ func (c *Cloud) Calls() ([]Call, error) {
 	return out, nil
 }
 
-// Command tells a provider how to treat the resources of a name from now on, whatever their behaviour attribute says;
-// nothing takes the command back.
+// Command sets how a provider treats the resources of a name from now on, instead of their behaviour attribute. It
+// cannot be reverted.
 func (c *Cloud) Command(name string, behaviours ...string) error {
 	path := filepath.Join(c.dir, name+".command")
 	if len(behaviours) == 0 {
@@ -159,7 +160,7 @@ func (c *Cloud) Command(name string, behaviours ...string) error {
 	return os.WriteFile(path, []byte(strings.Join(behaviours, ",")), 0o644)
 }
 
-// Behaviours are those that were commanded for a name, else those that its attribute asks for.
+// Behaviours returns the behaviours that a command set for a name, or else those in its attribute.
 func (c *Cloud) Behaviours(name, attribute string) Behaviours {
 	if data, err := os.ReadFile(filepath.Join(c.dir, name+".command")); err == nil && name != "" {
 		attribute = string(data)
@@ -171,31 +172,31 @@ func (c *Cloud) Behaviours(name, attribute string) Behaviours {
 	return out
 }
 
-// Behaviours say in what a provider misbehaves.
+// Behaviours lists the ways in which a provider misbehaves.
 type Behaviours []string
 
-// Has says whether it misbehaves so.
+// Has reports whether a behaviour is in the list.
 func (b Behaviours) Has(name string) bool { return slices.Contains(b, name) }
 
-// Options are what a provider's executable finds in a file beside it: they change what it says of itself, which has to be
-// fixed from the start, and change the package's checksum with it.
+// Options are in a file beside a provider's executable. They change what the provider reports about itself, which is
+// fixed from its start, and so also the package's checksum.
 type Options struct {
-	// Generation is 0 for the first generation of schemas; anything else is the current one.
+	// Generation is 0 for the first generation of schemas; any other value means the current one.
 	Generation *int `json:"generation,omitempty"`
-	// NoPlanDestroy and NoMove take the capabilities away.
+	// NoPlanDestroy and NoMove remove the capabilities.
 	NoPlanDestroy bool `json:"noPlanDestroy,omitempty"`
 	NoMove        bool `json:"noMove,omitempty"`
-	// PaddingMB makes the schema so many megabytes larger.
+	// PaddingMB is the number of megabytes by which the schema grows.
 	PaddingMB int `json:"paddingMB,omitempty"`
 }
 
-// First says whether the first generation of schemas is asked for.
+// First reports whether the provider uses the first generation of schemas.
 func (o Options) First() bool { return o.Generation != nil && *o.Generation == 0 }
 
-// OptionsFile is their name.
+// OptionsFile is the name of the file.
 const OptionsFile = "options.json"
 
-// OwnOptions reads the options beside this executable; none is none.
+// OwnOptions reads the options beside this executable. It returns none without the file.
 func OwnOptions() (o Options, err error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -88,7 +88,7 @@ func thing() *schema.Resource {
 	}
 }
 
-// thingSchemaV0 is the type as its first version had it.
+// thingSchemaV0 is the first version of the type's schema.
 func thingSchemaV0() *schema.Resource {
 	return &schema.Resource{Schema: map[string]*schema.Schema{
 		"name":   {Type: schema.TypeString, Required: true},
@@ -105,18 +105,18 @@ func object(d *schema.ResourceData) cloud.Object {
 			o[name] = s
 		}
 	}
-	// The SDK hands an update the text as it is configured where nothing changed.
+	// If the text did not change, the SDK passes the configured text to an update.
 	if s, ok := o["shout"]; ok {
 		o["shout"] = strings.ToUpper(s)
 	}
 	return o
 }
 
-// logged is what a test wants to know of an operation: how long it may take, which the SDK knows from private data alone.
+// logged returns facts of an operation for the log: its timeout, which the SDK reads only from private data.
 func logged(c *cloud.Cloud, d *schema.ResourceData, operation string) error {
 	name := text(d, "name")
 	if i := strings.LastIndex(d.Id(), "-"); name == "" && i > 0 {
-		name = d.Id()[:i] // an import knows no more
+		name = d.Id()[:i] // an import has nothing else
 	}
 	return c.Log(cloud.Call{RPC: "Timeout", Type: "conform5_thing", Name: name, Action: operation, Detail: d.Timeout(strings.ToLower(operation)).String()})
 }
@@ -141,7 +141,7 @@ func create(_ context.Context, d *schema.ResourceData, meta any) diag.Diagnostic
 	return nil
 }
 
-// store sets what is computed and puts the rest into the cloud.
+// store sets the computed values and writes the others to the cloud.
 func store(c *cloud.Cloud, d *schema.ResourceData, b cloud.Behaviours, n int) diag.Diagnostics {
 	set := map[string]any{"serial": "serial-" + strconv.Itoa(n)}
 	if d.Get("size") == 0 {
@@ -198,7 +198,7 @@ func update(_ context.Context, d *schema.ResourceData, meta any) diag.Diagnostic
 		return diag.Errorf("Failed on command")
 	}
 	if b.Has("failed-update") {
-		d.Partial(true) // nothing of it was done
+		d.Partial(true) // the provider did nothing
 		return diag.Errorf("Failed on command")
 	}
 	return nil

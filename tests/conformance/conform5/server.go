@@ -17,7 +17,7 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// server answers as the SDK does, unless it is told otherwise.
+// server returns the SDK's answers, except where a behaviour changes them.
 type server struct {
 	tfprotov5.ProviderServer
 	types map[string]tftypes.Type
@@ -26,7 +26,7 @@ type server struct {
 	cloud *cloud.Cloud // nil until the provider is configured
 }
 
-// New makes the provider.
+// New returns the provider.
 func New() (tfprotov5.ProviderServer, error) {
 	s := &server{ProviderServer: schema.NewGRPCProviderServer(honest()), types: map[string]tftypes.Type{}}
 	all, err := s.GetProviderSchema(context.Background(), &tfprotov5.GetProviderSchemaRequest{})
@@ -72,7 +72,7 @@ func (s *server) where() *cloud.Cloud {
 	return s.cloud
 }
 
-// behaviours finds a resource's name, and in what to misbehave, in the first of the values that is there.
+// behaviours returns a resource's name and its behaviours, from the first value that is not null.
 func (s *server) behaviours(typeName string, values ...*tfprotov5.DynamicValue) (string, cloud.Behaviours) {
 	for _, dv := range values {
 		m := s.fields(typeName, dv)

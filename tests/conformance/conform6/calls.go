@@ -60,7 +60,7 @@ func (s *server) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenE
 	return resp, nil
 }
 
-// RenewEphemeralResource takes commands by the type's name, since no configuration comes with it.
+// RenewEphemeralResource takes commands by the type's name, because the call has no configuration.
 func (s *server) RenewEphemeralResource(ctx context.Context, req *tfprotov6.RenewEphemeralResourceRequest) (*tfprotov6.RenewEphemeralResourceResponse, error) {
 	s.log(cloud.Call{RPC: "RenewEphemeralResource", Type: req.TypeName, Private: req.Private})
 	b := s.where().Behaviours(req.TypeName, "")

@@ -17,8 +17,8 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// keeping is what a client that keeps the private data of plans says in a call to plan. terraform-plugin-go's messages have no
-// fields for it, so it is read from what they do not know.
+// keeping holds the fields of a plan call by which a client says that it keeps the private data of plans.
+// terraform-plugin-go's messages lack these fields, so keeping reads them from the unknown fields.
 type keeping struct {
 	// announced is client_capabilities.store_planned_private; blocks is computed_blocks_allowed.
 	announced, blocks bool
@@ -28,7 +28,7 @@ type keeping struct {
 
 type keepingKey struct{}
 
-// withKeeping notes it for the call that ctx belongs to.
+// withKeeping stores the fields in the context of their call.
 func withKeeping(ctx context.Context, req proto.Message) context.Context {
 	m := req.ProtoReflect()
 	caps := m.Descriptor().Fields().ByName("client_capabilities")
@@ -52,7 +52,7 @@ func withKeeping(ctx context.Context, req proto.Message) context.Context {
 	return context.WithValue(ctx, keepingKey{}, k)
 }
 
-// unread goes through fields that a message does not know: bytes and numbers.
+// unread visits the unknown fields of a message: bytes and numbers.
 func unread(raw []byte, see func(field protowire.Number, value []byte, n uint64)) {
 	for len(raw) > 0 {
 		field, kind, n := protowire.ConsumeTag(raw)
@@ -80,8 +80,8 @@ func unread(raw []byte, see func(field protowire.Number, value []byte, n uint64)
 
 var madeUp atomic.Int64
 
-// planKept plans a serial that is another each time, as a provider does that makes a random value up. It can tell it in the plan
-// only to a client that keeps what came with the plan, and finds it there when the change is planned again.
+// planKept plans a serial with a random value. The provider may return it in the plan only if the client keeps the
+// plan's private data, from which the next plan of the same change reads it.
 func (s *server) planKept(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, resp *tfprotov6.PlanResourceChangeResponse, name string) error {
 	k, _ := ctx.Value(keepingKey{}).(keeping)
 	s.log(cloud.Call{RPC: "PlanKept", Type: req.TypeName, Name: name, Private: k.private, Detail: fmt.Sprintf("announced %t, computed blocks %t", k.announced, k.blocks)})

@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// old is conform6_old. In the first generation its schema has version 0, with a size such as "10GB", and its identity version 0, a
-// path. Now the size is a number, the version 2, and the identity the id, in version 1.
+// old is conform6_old. In the first generation, its schema has version 0, with a size such as "10GB", and its identity
+// has version 0, a path. Now the size is a number, the version is 2, and the identity is the ID, in version 1.
 type old struct {
 	identified
 	first bool
@@ -89,8 +89,8 @@ func (r *old) UpgradeIdentity(context.Context) map[int64]resource.IdentityUpgrad
 	}
 }
 
-// moved is conform6_moved, which takes over a conform6_thing, also one of a provider of the same name elsewhere. In the cloud it is
-// a thing still: a provider is not configured where a state moves.
+// moved is conform6_moved, which takes over a conform6_thing, also from a provider of the same name at another address.
+// In the cloud it remains a thing, because the provider is not configured when a state moves.
 type moved struct{ identified }
 
 func newMoved() resource.Resource {

@@ -23,7 +23,7 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// lookup is the data source conform6_lookup: the id of the first thing of a name, and its note.
+// lookup is the data source conform6_lookup: the ID of the first thing with a name, and its note.
 type lookup struct{ cloud *cloud.Cloud }
 
 func (*lookup) Metadata(_ context.Context, _ datasource.MetadataRequest, resp *datasource.MetadataResponse) {

@@ -10,8 +10,8 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// rawName is a type that the framework knows nothing of, with the nesting modes that it lacks, and with refined unknown values,
-// which it can't plan.
+// rawName is a type outside of the framework. It has the nesting modes that the framework lacks, and refined unknown
+// values, which the framework cannot plan.
 const rawName = "conform6_raw"
 
 func rawSchema() *tfprotov6.Schema {
@@ -37,7 +37,7 @@ func rawSchema() *tfprotov6.Schema {
 	}}
 }
 
-// planRaw plans what is proposed, with unknown values for what is computed and null.
+// planRaw plans the proposed value. Computed values that are null become unknown.
 func (s *server) planRaw(req *tfprotov6.PlanResourceChangeRequest, b cloud.Behaviours) (*tfprotov6.PlanResourceChangeResponse, error) {
 	ty := s.types[rawName]
 	proposed, err := req.ProposedNewState.Unmarshal(ty)
@@ -67,7 +67,7 @@ func (s *server) planRaw(req *tfprotov6.PlanResourceChangeRequest, b cloud.Behav
 	return &tfprotov6.PlanResourceChangeResponse{PlannedState: &dv, PlannedPrivate: req.PriorPrivate}, nil
 }
 
-// refine replaces the unknown address in an object by one of which is known that it is not null and begins with "raw-":
+// refine refines the unknown address in an object: it is not null and begins with "raw-". See
 // https://github.com/hashicorp/terraform/blob/main/docs/plugin-protocol/object-wire-format.md
 func refine(msgpack []byte) []byte {
 	const key, plain = "\xa7address", "\xd4\x00\x00"

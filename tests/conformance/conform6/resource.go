@@ -105,7 +105,7 @@ func (s *server) spoilPlan(req *tfprotov6.PlanResourceChangeRequest, resp *tfpro
 	set("planned-unknown-size", "size", unknown(tftypes.Number))
 	set("planned-unknown-bag", "bag", unknown(tftypes.Set{ElementType: tftypes.String}))
 	if b.Has("planned-prior") && !creating {
-		resp.PlannedState = req.PriorState // the change is called equivalent to what is there
+		resp.PlannedState = req.PriorState // the plan calls the change equivalent to the prior value
 	}
 	if b.Has("planned-misfit") {
 		resp.PlannedState = misfit()
@@ -121,7 +121,7 @@ func (s *server) spoilPlan(req *tfprotov6.PlanResourceChangeRequest, resp *tfpro
 	}
 	if b.Has("planned-identity") && creating {
 		name, _ := s.behaviours(req.TypeName, req.Config)
-		resp.PlannedIdentity = s.identity(req.TypeName, text(name+"-1")) // what the cloud gives to the first of a name
+		resp.PlannedIdentity = s.identity(req.TypeName, text(name+"-1")) // the cloud gives this to the first thing of a name
 	}
 	if b.Has("planned-misfit-identity") {
 		resp.PlannedIdentity = &tfprotov6.ResourceIdentityData{IdentityData: misfit()}
@@ -143,7 +143,7 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRe
 	name, b := s.behaviours(req.TypeName, req.Config, req.PriorState)
 	creating, deleting := isNull(req.PriorState), isNull(req.PlannedState)
 	s.log(cloud.Call{RPC: "ApplyResourceChange", Type: req.TypeName, Name: name, Action: verb(deleting, creating), Private: req.PlannedPrivate, Detail: s.module(req.ProviderMeta)})
-	// "delete-fails" is about deletes, "create-fails" about creates, and so on; the others are about creates and updates.
+	// "delete-fails" applies to deletes, "create-fails" to creates, and so on. The others apply to creates and updates.
 	kind := strings.ToLower(verb(deleting, creating))
 	switch {
 	case b.Has("crash-before-" + kind):
@@ -175,18 +175,18 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyRe
 		return resp, err
 	}
 	resp.Private = sealed(b, resp.Private)
-	if b.Has("throttled-after-" + kind) { // it is done, and what the provider did then to look at it was turned away
+	if b.Has("throttled-after-" + kind) { // the create succeeded, and the API throttled the read after it
 		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PriorState, Private: req.PlannedPrivate, Diagnostics: throttled()}, nil
 	}
 	if b.Has("crash-after-" + kind) {
-		os.Exit(3) // it is done, and nobody will ever hear of it
+		os.Exit(3) // the create succeeded, and the answer is lost
 	}
 	if b.Has("hang-in-" + kind) {
 		<-s.stopped.Done()
 		resp.Diagnostics = append(resp.Diagnostics, problem(tfprotov6.DiagnosticSeverityError, "Stopped"))
 		return resp, nil
 	}
-	for b.Has("deaf-in-" + kind) { // to a stop; another command ends it
+	for b.Has("deaf-in-" + kind) { // until a stop; another command ends it
 		time.Sleep(50 * time.Millisecond)
 		_, b = s.behaviours(req.TypeName, req.Config, req.PriorState)
 	}
@@ -298,7 +298,8 @@ func (s *server) UpgradeResourceIdentity(ctx context.Context, req *tfprotov6.Upg
 	return s.framework.UpgradeResourceIdentity(ctx, req)
 }
 
-// ImportResourceState takes misbehaviour from the id: "none!" finds nothing, "two!", "null!", "other-type!" and "deferred!" what they say.
+// ImportResourceState takes a behaviour from the ID: "none!" finds nothing, and "two!", "null!", "other-type!" and
+// "deferred!" do what they say.
 func (s *server) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
 	s.log(cloud.Call{RPC: "ImportResourceState", Type: req.TypeName, Name: req.ID})
 	resp, err := s.framework.ImportResourceState(ctx, req)
@@ -335,7 +336,7 @@ func throttled() []*tfprotov6.Diagnostic {
 	return []*tfprotov6.Diagnostic{problem(tfprotov6.DiagnosticSeverityError, "429 Too Many Requests")}
 }
 
-// echo is an error that tells the password, as providers do that say what they sent.
+// echo returns an error that quotes the password, as some providers quote their arguments.
 func (s *server) echo(typeName string, values ...*tfprotov6.DynamicValue) []*tfprotov6.Diagnostic {
 	text := "cannot log in with"
 	for _, dv := range values {

@@ -14,8 +14,8 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// Serve runs the provider as a plugin. It is what tf6server.Serve does, with one door left open: the library refuses deferred
-// answers that the client did not allow, and we want to see what a client says of them.
+// Serve runs the provider as a plugin, as tf6server.Serve does. In addition, it can return deferred answers that the
+// client did not allow, which the library rejects.
 func Serve(options cloud.Options) error {
 	server, err := New(options)
 	if err != nil {
@@ -36,7 +36,7 @@ func Serve(options cloud.Options) error {
 	return nil
 }
 
-// allowDeferral makes the library believe that every client can handle deferred answers.
+// allowDeferral makes the library accept deferred answers for every client.
 func allowDeferral(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	if m, ok := req.(proto.Message); ok {
 		ctx = withKeeping(ctx, m)

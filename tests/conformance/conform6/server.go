@@ -17,28 +17,28 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// framework is what the framework's server can do.
+// framework is the interface of the framework's server.
 type framework interface {
 	tfprotov6.ProviderServer
 	tfprotov6.ListResourceServer
 	tfprotov6.ActionServer
 }
 
-// server is a provider that answers as the framework does, unless it is told otherwise.
+// server returns the framework's answers, except where a behaviour changes them.
 type server struct {
 	framework
 	options    cloud.Options
 	types      map[string]tftypes.Type // of resources, data sources, ephemeral resources and actions
 	identities map[string]tftypes.Type
 	meta       tftypes.Type
-	stop       func() // ends stopped
+	stop       func() // closed by a stop
 	stopped    context.Context
 
 	mu    sync.Mutex
 	cloud *cloud.Cloud // nil until the provider is configured, unless the environment names it
 }
 
-// New makes the provider.
+// New returns the provider.
 func New(options cloud.Options) (tfprotov6.ProviderServer, error) {
 	inner, ok := providerserver.NewProtocol6(&honest{options})().(framework)
 	if !ok {
@@ -81,7 +81,7 @@ func (s *server) GetProviderSchema(ctx context.Context, req *tfprotov6.GetProvid
 	if err != nil {
 		return nil, err
 	}
-	// The framework keeps its maps.
+	// The framework reuses its maps.
 	resp.ResourceSchemas = maps.Clone(resp.ResourceSchemas)
 	resp.ResourceSchemas[rawName] = rawSchema()
 	caps := *resp.ServerCapabilities
@@ -92,7 +92,7 @@ func (s *server) GetProviderSchema(ctx context.Context, req *tfprotov6.GetProvid
 	return resp, nil
 }
 
-// pad makes the schema as large as it was asked to be: types with long descriptions, as large providers have them.
+// pad enlarges the schema to the size in the options, with types that have long descriptions, as large providers do.
 func (s *server) pad(schemas map[string]*tfprotov6.Schema) {
 	const perType = 256
 	for i := range s.options.PaddingMB * (1 << 20) / (perType << 10) {
@@ -142,7 +142,7 @@ func (s *server) log(call cloud.Call) {
 	}
 }
 
-// behaviours finds a resource's name, and in what to misbehave, in the first of the values that has them.
+// behaviours returns a resource's name and its behaviours, from the first value that has them.
 func (s *server) behaviours(typeName string, values ...*tfprotov6.DynamicValue) (name string, b cloud.Behaviours) {
 	ty := s.types[typeName]
 	behaviour := ""
@@ -164,7 +164,7 @@ func (s *server) behaviours(typeName string, values ...*tfprotov6.DynamicValue) 
 	return name, c.Behaviours(name, behaviour)
 }
 
-// isNull says whether a value on the wire is.
+// isNull reports whether an encoded value is null.
 func isNull(dv *tfprotov6.DynamicValue) bool {
 	if dv == nil {
 		return true
@@ -173,7 +173,7 @@ func isNull(dv *tfprotov6.DynamicValue) bool {
 	return err == nil && null
 }
 
-// edit changes the attributes of an object on the wire.
+// edit changes the attributes of an encoded object.
 func (s *server) edit(typeName string, dv *tfprotov6.DynamicValue, f func(map[string]tftypes.Value)) *tfprotov6.DynamicValue {
 	ty := s.types[typeName]
 	v, err := dv.Unmarshal(ty)
@@ -196,7 +196,7 @@ func encode(ty tftypes.Type, v any) *tfprotov6.DynamicValue {
 	return &dv
 }
 
-// misfit is a value of no type of ours.
+// misfit is a value that fits no type of the provider.
 func misfit() *tfprotov6.DynamicValue {
 	ty := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"surprise": tftypes.String}}
 	return encode(ty, map[string]tftypes.Value{"surprise": text("boo")})
@@ -212,15 +212,15 @@ func problem(severity tfprotov6.DiagnosticSeverity, summary string) *tfprotov6.D
 	}
 }
 
-// failed is what a provider says that fails on command.
+// failed returns the error of a provider that fails on command.
 func failed() []*tfprotov6.Diagnostic {
 	return []*tfprotov6.Diagnostic{problem(tfprotov6.DiagnosticSeverityError, "Failed on command")}
 }
 
-// marker precedes private bytes that no text encoding would leave as they are.
+// marker is a prefix of private bytes that are not valid text.
 const marker = "\x00\xff\xfe\x80private\n"
 
-// sealed are private bytes as they leave, when they are to be hard to keep.
+// sealed encodes private bytes for the client so that a client that handles them as text breaks them.
 func sealed(b cloud.Behaviours, private []byte) []byte {
 	if !b.Has("binary-private") {
 		return private
@@ -228,7 +228,7 @@ func sealed(b cloud.Behaviours, private []byte) []byte {
 	return slices.Concat([]byte(marker), private)
 }
 
-// opened are private bytes as the framework knows them.
+// opened decodes private bytes for the framework.
 func opened(private []byte) []byte {
 	if rest, ok := strings.CutPrefix(string(private), marker); ok {
 		private = []byte(rest)
@@ -239,7 +239,7 @@ func opened(private []byte) []byte {
 	return private
 }
 
-// module is the module that a call's provider_meta names.
+// module returns the module in a call's provider_meta.
 func (s *server) module(meta *tfprotov6.DynamicValue) string {
 	if meta == nil {
 		return "module: none"

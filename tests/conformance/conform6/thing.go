@@ -23,19 +23,18 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// object is a resource type of any schema: it fills in what is unknown, keeps its top-level strings in the cloud, and reads them
-// from there.
+// object is a resource type with any schema. It fills in unknown values, and keeps its top-level strings in the cloud.
 type object struct {
 	typeName   string
-	collection string // in the cloud; empty is the type's own
+	collection string // in the cloud; empty means the type's own name
 	schema     schema.Schema
 	cloud      *cloud.Cloud
 }
 
-// identified is one with an identity: its id.
+// identified is an object with an identity: its ID.
 type identified struct{ object }
 
-// common are the attributes that every type has.
+// common returns the attributes of every type.
 func common(more map[string]schema.Attribute) map[string]schema.Attribute {
 	out := map[string]schema.Attribute{
 		"id":        schema.StringAttribute{Computed: true, PlanModifiers: []planmodifier.String{stringplanmodifier.UseStateForUnknown()}},
@@ -147,7 +146,7 @@ func identify(ctx context.Context, identity *tfsdk.ResourceIdentity, id string, 
 	diags.Append(identity.SetAttribute(ctx, path.Root("id"), id)...)
 }
 
-// fields are the attributes of an object; nil when it is null or unknown.
+// fields returns the attributes of an object; nil if the object is null or unknown.
 func fields(v tftypes.Value) map[string]tftypes.Value {
 	var m map[string]tftypes.Value
 	if v.IsNull() || !v.IsKnown() || v.As(&m) != nil {
@@ -156,7 +155,7 @@ func fields(v tftypes.Value) map[string]tftypes.Value {
 	return m
 }
 
-// textOf is a top-level string; empty when there is none.
+// textOf returns a top-level string; "" if there is none.
 func textOf(v tftypes.Value, name string) string {
 	var s string
 	if f, ok := fields(v)[name]; ok && f.IsKnown() && !f.IsNull() && f.Type().Is(tftypes.String) {
@@ -165,7 +164,7 @@ func textOf(v tftypes.Value, name string) string {
 	return s
 }
 
-// kept is what the cloud keeps of a value.
+// kept returns the part of a value that the cloud stores.
 func kept(v tftypes.Value) cloud.Object {
 	o := cloud.Object{}
 	for name, f := range fields(v) {
@@ -176,7 +175,7 @@ func kept(v tftypes.Value) cloud.Object {
 	return o
 }
 
-// found is a state with what the cloud says now.
+// found returns a state with the current values of the cloud.
 func found(v tftypes.Value, o cloud.Object) tftypes.Value {
 	m := fields(v)
 	for name, s := range o {
@@ -187,7 +186,7 @@ func found(v tftypes.Value, o cloud.Object) tftypes.Value {
 	return tftypes.NewValue(v.Type(), m)
 }
 
-// complete replaces what is unknown: the id, and something for the rest.
+// complete replaces unknown values: the ID, and placeholders for the others.
 func complete(v tftypes.Value, id string) tftypes.Value {
 	// The function returns no error, so neither does Transform.
 	out, _ := tftypes.Transform(v, func(p *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
@@ -211,8 +210,8 @@ func complete(v tftypes.Value, id string) tftypes.Value {
 	return out
 }
 
-// place is a number for a path. The same path has the same number in every run, so that two clouds make the same of the same plan;
-// elements of a set have none of their own, since that would be their value.
+// place returns a number for a path. It is the same in every run, so that two clouds return the same for the same plan.
+// Elements of a set share one number, because their path has their value.
 func place(p *tftypes.AttributePath) uint32 {
 	h := fnv.New32a()
 	for _, step := range p.Steps() {

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// newValues is a type with an attribute of every type and a nested thing in every mode that the framework has.
+// newValues is a type with an attribute of every type, and a nested object in every mode of the framework.
 func newValues() resource.Resource {
 	inner := func() map[string]schema.Attribute {
 		return map[string]schema.Attribute{

@@ -42,7 +42,7 @@ type fileAttribute struct {
 }
 
 // ReadFile reads the resource types of one provider from the output of `terraform providers schema -json`, which may be
-// compressed. Their schemas are true; no real object has such a state.
+// compressed. Their schemas are those of a real provider; their objects are not.
 func ReadFile(path string) (resources []*Shape, err error) {
 	f, err := os.Open(path)
 	if err != nil {

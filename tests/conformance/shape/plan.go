@@ -4,15 +4,15 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// planner plans one change as a provider should: what is configured stays as it is, and what is computed is known, kept or unknown as
-// its Fill says.
+// planner plans one change as a provider should. Configured values stay. Computed values are known, kept or unknown, as
+// their Fill says.
 type planner struct {
 	legacy bool
-	// changed says that something changes, so that what is Volatile does, too.
+	// changed is true if something changes, so that Volatile values change, too.
 	changed bool
 }
 
-// plan plans an object, and tells the paths for whose sake it must be replaced.
+// plan plans an object, and returns the paths that force a replace.
 func (s *Shape) plan(legacy bool, prior, config, proposed tftypes.Value) (planned tftypes.Value, replace []*tftypes.AttributePath) {
 	t := s.Block.ObjectType()
 	p := &planner{legacy: legacy}
@@ -27,7 +27,7 @@ func (s *Shape) plan(legacy bool, prior, config, proposed tftypes.Value) (planne
 	return planned, forcing(s.Block, tftypes.NewAttributePath(), prior, planned)
 }
 
-// block plans one object. Within a set nobody knows which object was which: there is neither prior nor config then.
+// block plans one object. In a set, the prior object is not known, so prior and config are null.
 func (p *planner) block(b *Block, prior, config, proposed tftypes.Value, inSet bool) tftypes.Value {
 	if absent(proposed) {
 		return proposed
@@ -42,7 +42,7 @@ func (p *planner) block(b *Block, prior, config, proposed tftypes.Value, inSet b
 	return tftypes.NewValue(proposed.Type(), out)
 }
 
-// attribute plans one attribute. fresh says that the object around it is not there yet.
+// attribute plans one attribute. fresh is true if the object around it does not exist yet.
 func (p *planner) attribute(a *Attribute, prior, config, proposed tftypes.Value, fresh, inSet bool) tftypes.Value {
 	t := a.ValueType()
 	if inSet {
@@ -101,7 +101,7 @@ func at(l []tftypes.Value, i int) tftypes.Value {
 	return tftypes.Value{}
 }
 
-// planned is what the legacy type system plans for a known value.
+// planned returns the value that the legacy type system plans for a known value.
 func (q Quirk) planned(t tftypes.Type, prior, proposed tftypes.Value) tftypes.Value {
 	nothing := zero(t)
 	isZero := shown(proposed, t) == shown(nothing, t)
@@ -120,7 +120,7 @@ func (q Quirk) planned(t tftypes.Type, prior, proposed tftypes.Value) tftypes.Va
 	return proposed
 }
 
-// forcing finds what changes and must not.
+// forcing returns the paths of changes that force a replace.
 func forcing(b *Block, path *tftypes.AttributePath, prior, planned tftypes.Value) (out []*tftypes.AttributePath) {
 	if absent(prior) || absent(planned) {
 		return nil
@@ -157,10 +157,10 @@ func forcingNested(mode Mode, b *Block, path *tftypes.AttributePath, prior, plan
 			out = append(out, forcing(b, path.WithElementKeyInt(i), before[i], after[i])...)
 		}
 	}
-	return out // nothing within a set can be pointed at
+	return out // a path cannot address an element of a set
 }
 
-// complete makes what is unknown in a planned object known.
+// complete replaces the unknown values in a planned object.
 func (s *Shape) complete(legacy bool, planned tftypes.Value, id string) (tftypes.Value, error) {
 	return tftypes.Transform(planned, func(path *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		a, place := s.attributeAt(path)
@@ -179,8 +179,8 @@ func (s *Shape) complete(legacy bool, planned tftypes.Value, id string) (tftypes
 	})
 }
 
-// attributeAt finds the attribute that a path ends with; nil when it ends within one, or at a block. place tells the path without the
-// elements of sets.
+// attributeAt returns the attribute at the end of a path; nil if the path ends within an attribute or at a block. place
+// is the path without the elements of sets.
 func (s *Shape) attributeAt(path *tftypes.AttributePath) (a *Attribute, place string) {
 	b := s.Block
 	for _, step := range path.Steps() {

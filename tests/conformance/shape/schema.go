@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// The protocols' own forms of a shape.
+// This file converts a shape to the schemas of the protocols.
 
 func (b *Block) schema6() *tfprotov6.SchemaBlock {
 	out := &tfprotov6.SchemaBlock{Attributes: attributes6(b.Attributes)}
@@ -62,7 +62,7 @@ func (b *Block) schema5() *tfprotov5.SchemaBlock {
 	return out
 }
 
-// identityType is the type of every identity here.
+// identityType is the type of every identity of the provider.
 func identityType() tftypes.Object {
 	return tftypes.Object{AttributeTypes: map[string]tftypes.Type{"key": tftypes.String}}
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// server5 speaks protocol 5 for a server of protocol 6: what differs are the names.
+// server5 speaks protocol 5 for a server of protocol 6. Only the names differ.
 type server5 struct {
 	tfprotov5.ProviderServer
 	inner *server
 }
 
-// New5 makes the provider for protocol 5, with the legacy type system.
+// New5 returns the provider for protocol 5, with the legacy type system.
 func New5(name string, o Options) tfprotov5.ProviderServer {
 	return &server5{inner: newServer(name, o, true)}
 }
@@ -123,7 +123,7 @@ func (s *server5) PlanResourceChange(ctx context.Context, req *tfprotov5.PlanRes
 	}
 	return &tfprotov5.PlanResourceChangeResponse{
 		PlannedState: to5(out.PlannedState), RequiresReplace: out.RequiresReplace, PlannedPrivate: out.PlannedPrivate,
-		Diagnostics: diagnostics5(out.Diagnostics), UnsafeToUseLegacyTypeSystem: true, //nolint:staticcheck // that is what it is for
+		Diagnostics: diagnostics5(out.Diagnostics), UnsafeToUseLegacyTypeSystem: true, //nolint:staticcheck // the protocol defines it for this use
 	}, nil
 }
 
@@ -136,7 +136,7 @@ func (s *server5) ApplyResourceChange(ctx context.Context, req *tfprotov5.ApplyR
 	}
 	return &tfprotov5.ApplyResourceChangeResponse{
 		NewState: to5(out.NewState), Private: out.Private,
-		Diagnostics: diagnostics5(out.Diagnostics), UnsafeToUseLegacyTypeSystem: true, //nolint:staticcheck // that is what it is for
+		Diagnostics: diagnostics5(out.Diagnostics), UnsafeToUseLegacyTypeSystem: true, //nolint:staticcheck // the protocol defines it for this use
 	}, nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// Options are found beside the executable: which seeds the provider's types are made from.
+// Options are in a file beside the executable: the seeds of the provider's types.
 type Options struct {
 	First int64 `json:"first"`
 	Count int64 `json:"count"`
@@ -29,10 +29,10 @@ type Options struct {
 	fromFile []*Shape
 }
 
-// OptionsFile is their name.
+// OptionsFile is the name of the file.
 const OptionsFile = "shape.json"
 
-// OwnOptions reads the options beside this executable; without them there is the first seed.
+// OwnOptions reads the options beside this executable. Without the file, it returns the first seed.
 func OwnOptions() (Options, error) {
 	o := Options{First: 1, Count: 1}
 	exe, err := os.Executable()
@@ -53,13 +53,14 @@ func OwnOptions() (Options, error) {
 	return o, err
 }
 
-// ObjectState is the key of an object's state, as JSON, among its fields at the cloud; ObjectTitle that of what people call it.
+// ObjectState is the key of an object's state, as JSON, among its fields in the cloud. ObjectTitle is the key of its
+// title.
 const (
 	ObjectState = "state"
 	ObjectTitle = "title"
 )
 
-// server is the provider on protocol 6. What no type of it needs is nil, and nobody may call it.
+// server is the provider for protocol 6. Methods that none of its types needs are nil, and must not be called.
 type server struct {
 	tfprotov6.ProviderServer
 	legacy    bool
@@ -70,7 +71,7 @@ type server struct {
 	cloud *cloud.Cloud // nil until the provider is configured
 }
 
-// New6 makes the provider for protocol 6. name is its own name, the prefix of its types.
+// New6 returns the provider for protocol 6. name is the provider's name, which is the prefix of its types.
 func New6(name string, o Options) tfprotov6.ProviderServer { return newServer(name, o, false) }
 
 func newServer(name string, o Options, legacy bool) *server {
@@ -88,7 +89,7 @@ func newServer(name string, o Options, legacy bool) *server {
 	return s
 }
 
-// providerType is the type of the provider's own configuration.
+// providerType is the type of the provider's configuration.
 func providerType() tftypes.Object {
 	return tftypes.Object{AttributeTypes: map[string]tftypes.Type{"directory": tftypes.String}}
 }
@@ -160,7 +161,7 @@ func (s *server) GetFunctions(context.Context, *tfprotov6.GetFunctionsRequest) (
 	return &tfprotov6.GetFunctionsResponse{}, nil
 }
 
-// on finds a type, and the cloud.
+// on returns a type and the cloud.
 func (s *server) on(types map[string]*Shape, name string) (*Shape, tftypes.Object, *cloud.Cloud, error) {
 	r := types[name]
 	if r == nil {
@@ -171,7 +172,7 @@ func (s *server) on(types map[string]*Shape, name string) (*Shape, tftypes.Objec
 	return r, r.Block.ObjectType(), s.cloud, nil
 }
 
-// wrong makes a diagnostic of what a client must not do.
+// wrong returns a diagnostic about a call that a client must not make.
 func wrong(format string, args ...any) []*tfprotov6.Diagnostic {
 	return []*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: "The client broke a rule", Detail: fmt.Sprintf(format, args...)}}
 }
@@ -208,7 +209,8 @@ func (s *server) ValidateDataResourceConfig(_ context.Context, req *tfprotov6.Va
 	return out, nil
 }
 
-// misconfigured finds what a provider has to refuse, and what a client must not let through; empty when there is nothing.
+// misconfigured returns the reason why a provider must reject a configuration, or why a client should have rejected it;
+// "" if it is valid.
 func (b *Block) misconfigured(config tftypes.Value) string {
 	if absent(config) {
 		return ""
@@ -247,7 +249,7 @@ func misconfigured(mode Mode, b *Block, v tftypes.Value) string {
 	switch mode {
 	case Group:
 		if shown(v, b.ObjectType()) == shown((&Nested{Mode: Group, Block: b}).empty(), b.ObjectType()) {
-			return "" // nobody wrote it
+			return "" // not configured
 		}
 		return b.misconfigured(v)
 	case Single:
@@ -291,7 +293,7 @@ func (s *server) UpgradeResourceIdentity(_ context.Context, req *tfprotov6.Upgra
 	return &tfprotov6.UpgradeResourceIdentityResponse{UpgradedIdentity: &tfprotov6.ResourceIdentityData{IdentityData: &out}}, err
 }
 
-// identity is what tells the object of a state from others; nil where the type has none.
+// identity returns the identity of a state; nil if the type has none.
 func (r *Shape) identity(state tftypes.Value) (*tfprotov6.ResourceIdentityData, error) {
 	if !r.Identity || state.IsNull() {
 		return nil, nil
@@ -300,7 +302,7 @@ func (r *Shape) identity(state tftypes.Value) (*tfprotov6.ResourceIdentityData, 
 	return &tfprotov6.ResourceIdentityData{IdentityData: &v}, err
 }
 
-// private is what the provider wants to be given back: what it is of, and, between plan and apply, what was planned.
+// private is the provider's private data: the object that it belongs to and, between plan and apply, the planned value.
 type private struct {
 	Key     string `json:"key,omitempty"`
 	Planned string `json:"planned,omitempty"`
@@ -339,7 +341,7 @@ func (s *server) ReadResource(_ context.Context, req *tfprotov6.ReadResourceRequ
 	return &tfprotov6.ReadResourceResponse{NewState: &out, Private: []byte(marshal(private{Key: key})), NewIdentity: id}, err
 }
 
-// load reads an object; null when there is none.
+// load reads an object; null if there is none.
 func load(c *cloud.Cloud, r *Shape, key string) (tftypes.Value, error) {
 	t := r.Block.ObjectType()
 	o, err := c.Get(r.Name, key)
@@ -371,7 +373,7 @@ func (s *server) PlanResourceChange(_ context.Context, req *tfprotov6.PlanResour
 			return nil, err
 		}
 	}
-	out := &tfprotov6.PlanResourceChangeResponse{PlannedPrivate: req.PriorPrivate, UnsafeToUseLegacyTypeSystem: s.legacy} //nolint:staticcheck // that is what it is for
+	out := &tfprotov6.PlanResourceChangeResponse{PlannedPrivate: req.PriorPrivate, UnsafeToUseLegacyTypeSystem: s.legacy} //nolint:staticcheck // the protocol defines it for this use
 	planned := proposed
 	if !proposed.IsNull() {
 		planned, out.RequiresReplace = r.plan(s.legacy, prior, config, proposed)
@@ -394,7 +396,7 @@ func (s *server) PlanResourceChange(_ context.Context, req *tfprotov6.PlanResour
 	return out, err
 }
 
-// title is what people call the object of the first state that there is.
+// title returns the title of the first state that exists.
 func (r *Shape) title(states ...tftypes.Value) string {
 	for _, v := range states {
 		if !v.IsNull() {
@@ -465,11 +467,11 @@ func (s *server) ApplyResourceChange(_ context.Context, req *tfprotov6.ApplyReso
 	id, err := r.identity(made)
 	return &tfprotov6.ApplyResourceChangeResponse{
 		NewState: &dv, Private: []byte(marshal(private{Key: key})), NewIdentity: id,
-		UnsafeToUseLegacyTypeSystem: s.legacy, //nolint:staticcheck // that is what it is for
+		UnsafeToUseLegacyTypeSystem: s.legacy, //nolint:staticcheck // the protocol defines it for this use
 	}, err
 }
 
-// file makes a title the beginning of a file's name.
+// file converts a title to the beginning of a file name.
 func file(title string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '/' || r == '.' || r < ' ' {
@@ -479,7 +481,7 @@ func file(title string) string {
 	}, title)
 }
 
-// ImportResourceState imports by key, or by title: the newest of that title.
+// ImportResourceState imports by key, or by title: the newest object with that title.
 func (s *server) ImportResourceState(_ context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
 	r, t, c, err := s.on(s.resources, req.TypeName)
 	if err != nil {
@@ -520,7 +522,7 @@ func (s *server) ImportResourceState(_ context.Context, req *tfprotov6.ImportRes
 	return &tfprotov6.ImportResourceStateResponse{ImportedResources: []*tfprotov6.ImportedResource{{TypeName: r.Name, State: &dv, Identity: id}}}, err
 }
 
-// empty is a block that nobody wrote.
+// empty returns a block that is not configured.
 func (n *Nested) empty() tftypes.Value {
 	t := collection(n.Mode, n.Block.ObjectType())
 	switch n.Mode {
@@ -539,7 +541,7 @@ func (n *Nested) empty() tftypes.Value {
 	return zero(t)
 }
 
-// ReadDataSource answers with what was asked, and makes up the rest.
+// ReadDataSource returns the arguments, and generates the other values.
 func (s *server) ReadDataSource(_ context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	d, t, c, err := s.on(s.data, req.TypeName)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package shape is a Terraform provider that generates its schemas from seeds, so that no client can be fitted to it.
-// It speaks protocol 6, or protocol 5 with the legacy type system. It manages files of tests/conformance/cloud. Each
-// file has the whole state of an object, so tests can change it outside of the provider. The package knows no client
-// and keeps all rules of the protocol.
+// Package shape is a Terraform provider that generates its schemas from seeds, so that no client can be written for
+// them. It speaks protocol 6, or protocol 5 with the legacy type system. It manages files of tests/conformance/cloud.
+// Each file has the whole state of an object, so tests can change it outside of the provider. The package knows no
+// client and keeps all rules of the protocol.
 package shape
 
 import (
@@ -14,25 +14,25 @@ import (
 
 // Shape is a resource type, or a data source.
 type Shape struct {
-	// Name is the type's, with the provider's prefix.
+	// Name is the name of the type, with the provider's prefix.
 	Name string
-	// Key is the computed attribute that tells objects apart, Title the required one that people name them with.
+	// Key is the computed attribute that identifies an object. Title is the required attribute by which users name it.
 	Key, Title string
-	// Identity says that the type has a resource identity, too.
+	// Identity is true if the type also has a resource identity.
 	Identity bool
 	Block    *Block
 }
 
-// Block is what a configuration may hold at a place.
+// Block is the schema of a configuration, or of a part of it.
 type Block struct {
 	Attributes []*Attribute
 	Blocks     []*Nested
 }
 
-// Mode is how something is nested.
+// Mode is a nesting mode.
 type Mode string
 
-// The modes. Group is for blocks alone.
+// The modes. Only blocks have the mode Group.
 const (
 	Single Mode = "single"
 	Group  Mode = "group"
@@ -41,7 +41,7 @@ const (
 	Map    Mode = "map"
 )
 
-// Nested is a block within a block. Zero for Min or Max is no bound.
+// Nested is a block within a block. For Min and Max, 0 means no limit.
 type Nested struct {
 	Name     string
 	Mode     Mode
@@ -49,67 +49,67 @@ type Nested struct {
 	Block    *Block
 }
 
-// Attribute is an argument, or what the provider says.
+// Attribute is an argument, or a computed value.
 type Attribute struct {
 	Name, Description string
-	// Type is nil when there are Attributes, which are nested by Mode; protocol 5 has none of those.
+	// Type is nil if there are Attributes, which Mode nests. Protocol 5 has no such attributes.
 	Type       tftypes.Type
 	Mode       Mode
 	Attributes []*Attribute
 
 	Required, Optional, Computed, Sensitive, WriteOnly, Deprecated bool
-	// ForcesNew says that the object must be replaced when the value changes.
+	// ForcesNew is true if a change of the value forces a replace.
 	ForcesNew bool
 	Fill      Fill
 	Quirk     Quirk
 }
 
-// Settable says that a configuration may set it.
+// Settable reports whether a configuration may set the attribute.
 func (a *Attribute) Settable() bool { return a.Required || a.Optional }
 
-// Fill is what becomes of a computed value that nobody configured.
+// Fill defines the computed value of an attribute that is not configured.
 type Fill int
 
 const (
-	// Kept is unknown until it is made, and stays.
+	// Kept is unknown until the create, and then stays.
 	Kept Fill = iota
-	// Volatile is unknown again whenever anything else changes.
+	// Volatile becomes unknown whenever something else changes.
 	Volatile
-	// Default is the same for all, and planned.
+	// Default is the same for all objects, and known in the plan.
 	Default
-	// Nothing is unknown until it turns out to be null, and stays.
+	// Nothing is unknown until the create, and then stays null.
 	Nothing
 )
 
-// Quirk is what the legacy type system makes of a value; protocol 6 has none.
+// Quirk is how the legacy type system changes a value. Protocol 6 has no quirks.
 type Quirk int
 
 const (
-	// Honest is as it was configured.
+	// Honest keeps the configured value.
 	Honest Quirk = iota
-	// Zero plans what is zero or empty for null.
+	// Zero plans a zero or empty value for null.
 	Zero
-	// Null plans null for what is zero or empty.
+	// Null plans null for a zero or empty value.
 	Null
-	// Lower plans text in small letters.
+	// Lower plans text in lower case.
 	Lower
-	// Suppress keeps the prior text where only the case differs.
+	// Suppress keeps the prior text if only the case differs.
 	Suppress
-	// Late plans what is configured, and makes it Zero when it is applied.
+	// Late plans the configured value, and applies Zero.
 	Late
 )
 
-// Count is how many resource types a seed has; there is one data source beside them.
+// Count is the number of resource types of a seed. Each seed also has one data source.
 const Count = 3
 
-// maker makes the shapes of one seed.
+// maker generates the shapes of one seed.
 type maker struct {
 	*rand.Rand
 	legacy bool
 	names  int
 }
 
-// Make makes the resource types and the data source of a seed for a provider. The same seed makes the same.
+// Make generates the resource types and the data source of a seed for a provider. The same seed gives the same result.
 func Make(provider string, seed int64, legacy bool) (resources []*Shape, data *Shape) {
 	m := &maker{Rand: rand.New(rand.NewPCG(uint64(seed), 7)), legacy: legacy}
 	for i := range Count {
@@ -120,7 +120,7 @@ func Make(provider string, seed int64, legacy bool) (resources []*Shape, data *S
 	return resources, data
 }
 
-// readable takes away what a data source does not have: values that are written and not kept.
+// readable removes what a data source does not have: write-only values.
 func (b *Block) readable() {
 	for _, a := range b.Attributes {
 		a.WriteOnly = false
@@ -143,10 +143,10 @@ func (m *maker) shape(name string) *Shape {
 
 func pick[T any](m *maker, of ...T) T { return of[m.IntN(len(of))] }
 
-// one is true once in n times.
+// one returns true once in n times.
 func (m *maker) one(n int) bool { return m.IntN(n) == 0 }
 
-// block makes a block. within says that it is within a collection, where no value can have a type of its own.
+// block generates a block. within is true within a collection, where no value can have its own type.
 func (m *maker) block(depth int, within bool) *Block {
 	b := &Block{}
 	for range 1 + m.IntN(8-3*min(depth, 2)) {
@@ -187,8 +187,8 @@ func (m *maker) nested(depth int, within bool) *Nested {
 	return n
 }
 
-// plain takes away what no element of a set may have: values that are written and not kept, and, since nobody can tell which element
-// was which, computed ones that are null or change.
+// plain removes what elements of a set may not have: write-only values, and computed values that are null or change.
+// The provider cannot match the elements of two sets.
 func plain(b *Block) {
 	for _, a := range b.Attributes {
 		plainAttribute(a)
@@ -209,7 +209,7 @@ func plainAttribute(a *Attribute) {
 	}
 }
 
-// attribute makes an attribute. computed says that it is within something computed.
+// attribute generates an attribute. computed is true within a computed attribute.
 func (m *maker) attribute(depth int, within, computed bool) *Attribute {
 	a := &Attribute{Name: m.name()}
 	switch m.IntN(10) {
@@ -259,7 +259,7 @@ func (m *maker) attribute(depth int, within, computed bool) *Attribute {
 	return a
 }
 
-// stored makes nothing within the attribute write-only: what the provider says cannot be forgotten.
+// stored makes no value within the attribute write-only, because the provider returns it.
 func (a *Attribute) stored() {
 	for _, n := range a.Attributes {
 		if n.WriteOnly {
@@ -269,7 +269,7 @@ func (a *Attribute) stored() {
 	}
 }
 
-// read makes all that is within a computed attribute computed.
+// read makes all values within a computed attribute computed.
 func (a *Attribute) read() {
 	for _, n := range a.Attributes {
 		n.Required, n.Optional, n.Computed, n.WriteOnly = false, false, true, false
@@ -277,12 +277,12 @@ func (a *Attribute) read() {
 	}
 }
 
-// holdsSet says whether there is a nested set, whose elements cannot be write-only.
+// holdsSet reports whether there is a nested set, whose elements cannot be write-only.
 func (a *Attribute) holdsSet() bool {
 	return a.Mode == Set || slices.ContainsFunc(a.Attributes, (*Attribute).holdsSet)
 }
 
-// written makes all that is within a write-only attribute write-only.
+// written makes all values within a write-only attribute write-only.
 func (a *Attribute) written() {
 	if a.Computed && !a.Required {
 		a.Optional = true
@@ -329,7 +329,7 @@ func (m *maker) typ(depth int, within bool) tftypes.Type {
 	}
 }
 
-// ObjectType is the type of a block's values.
+// ObjectType returns the type of a block's values.
 func (b *Block) ObjectType() tftypes.Object {
 	o := attributesType(b.Attributes)
 	for _, n := range b.Blocks {
@@ -338,7 +338,7 @@ func (b *Block) ObjectType() tftypes.Object {
 	return o
 }
 
-// ValueType is the type of an attribute's values.
+// ValueType returns the type of an attribute's values.
 func (a *Attribute) ValueType() tftypes.Type {
 	if a.Type != nil {
 		return a.Type
@@ -366,7 +366,7 @@ func collection(mode Mode, element tftypes.Type) tftypes.Type {
 	return element
 }
 
-// find finds an attribute or a block by name; both are nil when there is none.
+// find returns the attribute or the block with a name; both are nil if there is none.
 func find(b *Block, name string) (*Attribute, *Nested) {
 	if i := slices.IndexFunc(b.Attributes, func(a *Attribute) bool { return a.Name == name }); i >= 0 {
 		return b.Attributes[i], nil

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// eachShape visits the shapes of some seeds, in both protocols.
+// eachShape calls visit for the shapes of some seeds, in both protocols.
 func eachShape(t *testing.T, visit func(t *testing.T, s *Shape, legacy bool)) {
 	for seed := range int64(30) {
 		for provider, legacy := range map[string]bool{"shape5": true, "shape6": false} {
@@ -30,7 +30,7 @@ func TestMakeIsRepeatable(t *testing.T) {
 	}
 }
 
-// Terraform refuses a provider as a whole for one schema that breaks these rules.
+// Terraform rejects a provider if one schema breaks these rules.
 func TestMakeKeepsTheRules(t *testing.T) {
 	eachShape(t, func(t *testing.T, s *Shape, _ bool) { rules(t, s.Block, false, false) })
 }
@@ -57,7 +57,7 @@ func rules(t *testing.T, b *Block, inSet, within bool) {
 	}
 }
 
-// What was made of a configuration is what is planned for the same configuration.
+// A second plan of the same configuration must keep the value of the first.
 func TestPlanComesToRest(t *testing.T) {
 	eachShape(t, func(t *testing.T, s *Shape, legacy bool) {
 		ty := s.Block.ObjectType()
@@ -77,7 +77,7 @@ func TestPlanComesToRest(t *testing.T) {
 	})
 }
 
-// proposed is what a client proposes for a configuration without anything but groups in it.
+// proposed returns the value that a client proposes for a configuration with nothing but groups.
 func proposed(b *Block, prior, config tftypes.Value) tftypes.Value {
 	before, out := fields(prior), fields(config)
 	for _, a := range b.Attributes {

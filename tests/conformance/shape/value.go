@@ -14,7 +14,7 @@ import (
 
 var unknown = tftypes.UnknownValue
 
-// fields takes an object apart; nil for what is null or unknown.
+// fields returns the parts of an object; nil if the object is null or unknown.
 func fields(v tftypes.Value) map[string]tftypes.Value {
 	var m map[string]tftypes.Value
 	if v.IsKnown() && !v.IsNull() {
@@ -23,7 +23,7 @@ func fields(v tftypes.Value) map[string]tftypes.Value {
 	return m
 }
 
-// elements takes a list, a set or a tuple apart.
+// elements returns the elements of a list, a set or a tuple.
 func elements(v tftypes.Value) []tftypes.Value {
 	var l []tftypes.Value
 	if v.IsKnown() && !v.IsNull() {
@@ -40,11 +40,11 @@ func text(v tftypes.Value) string {
 	return s
 }
 
-// absent says that nothing is known, or nothing is there.
+// absent reports whether a value is null or unknown.
 func absent(v tftypes.Value) bool { return v.Type() == nil || v.IsNull() || !v.IsKnown() }
 
-// plainJSON renders a value as Terraform's state does: a value of a dynamic type beside its type. What is unknown, which only
-// logs have, is said with a word.
+// plainJSON formats a value as Terraform's state does: a value of a dynamic type together with its type. It writes
+// unknown values, which only logs have, as a word.
 func plainJSON(v tftypes.Value, t tftypes.Type) any {
 	switch {
 	case !v.IsKnown():
@@ -114,7 +114,7 @@ func marshal(v any) string {
 	return string(data)
 }
 
-// shown is a value as one line of JSON.
+// shown formats a value as one line of JSON.
 func shown(v tftypes.Value, t tftypes.Type) string {
 	if v.Type() == nil {
 		return "null"
@@ -122,7 +122,7 @@ func shown(v tftypes.Value, t tftypes.Type) string {
 	return marshal(plainJSON(v, t))
 }
 
-// invent makes up a value of a type, the same for the same place.
+// invent generates a value of a type. It is the same for the same place.
 func invent(t tftypes.Type, place string) tftypes.Value {
 	h := fnv.New64a()
 	fmt.Fprint(h, place)
@@ -134,7 +134,7 @@ func invent(t tftypes.Type, place string) tftypes.Value {
 		return tftypes.NewValue(t, n%2 == 0)
 	case t.Is(tftypes.Number):
 		switch n % 4 {
-		case 0: // more digits than any machine's number has
+		case 0: // more digits than a machine's number types have
 			f, _, err := big.ParseFloat(fmt.Sprintf("%d%d", n|1<<62, n|1<<61), 10, 512, big.ToNearestEven)
 			if err != nil {
 				panic(err) // they are digits
@@ -175,7 +175,7 @@ func invent(t tftypes.Type, place string) tftypes.Value {
 	return tftypes.NewValue(t, l)
 }
 
-// zero is what stands for nothing in a language without null.
+// zero returns the value that the legacy type system has for null.
 func zero(t tftypes.Type) tftypes.Value {
 	switch {
 	case t.Is(tftypes.String):

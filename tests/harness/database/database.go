@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/tests/harness/machine"
 )
 
-// PostgreSQL starts a PostgreSQL server, which ends with the test, and returns the DSN of an empty database. Without
-// PostgreSQL the test is skipped.
+// PostgreSQL starts a PostgreSQL server, which stops with the test, and returns the DSN of an empty database. Without
+// PostgreSQL, it skips the test.
 func PostgreSQL(t testing.TB) (dsn string) {
 	t.Helper()
 	control := machine.PostgreSQL.Need(t)
@@ -36,7 +36,7 @@ func PostgreSQL(t testing.TB) (dsn string) {
 			return err
 		}
 		defer func() { _ = log.Close() }()
-		// A server that keeps a pipe open would keep Wait from returning.
+		// Without a limit, Wait would not return while a server keeps a pipe open.
 		cmd.Stdout, cmd.Stderr = log, log
 		if err := cmd.Run(); err != nil {
 			text, _ := os.ReadFile(log.Name())

@@ -11,21 +11,23 @@ import (
 	"testing"
 )
 
-// Required is the variable that lists tools, by name. A test that needs one of them fails without it, and is not skipped.
+// Required is the variable that lists tools by name. Without a tool in this list, the tests that need it fail. Without
+// another tool, they are skipped.
 const Required = "HYKUBE_TEST_REQUIRES"
 
-// Tool is what some tests need.
+// Tool is a program that some tests need.
 type Tool struct {
-	// Name is how Required names it.
+	// Name is the tool's name in Required.
 	Name string
-	// commands are what it may be called, and missing says in a few words that there is none of them.
+	// commands are the names of the program, and missing is the text for a machine without it.
 	commands []string
 	missing  string
-	// variable names another command; empty means that none does.
+	// variable is the environment variable that names another command; empty means none.
 	variable string
 }
 
-// The tools. Terraform is the program that defines the language; where OpenTofu does as well, TerraformOrTofu finds either.
+// The tools. Terraform is for tests that only Terraform satisfies, and TerraformOrTofu for those that OpenTofu
+// satisfies, too.
 var (
 	Terraform       = Tool{Name: "terraform", commands: []string{"terraform"}, missing: "terraform is not installed"}
 	TerraformOrTofu = Tool{
@@ -36,11 +38,11 @@ var (
 		missing: "no browser is installed, such as chromium",
 	}
 	Unshare = Tool{Name: "unshare", commands: []string{"unshare"}, missing: "unshare of util-linux is not installed"}
-	// Debian keeps the programs of a PostgreSQL server out of the PATH.
+	// Debian does not have the programs of a PostgreSQL server in the PATH.
 	PostgreSQL = Tool{Name: "postgresql", commands: []string{"pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl"}, missing: "PostgreSQL is not installed"}
 )
 
-// Path is the path of the tool; empty when it is not installed.
+// Path returns the path of the tool, or "" if it is not installed.
 func (tool Tool) Path() string {
 	commands := tool.commands
 	if name := os.Getenv(tool.variable); tool.variable != "" && name != "" {
@@ -57,7 +59,7 @@ func (tool Tool) Path() string {
 	return ""
 }
 
-// Need returns the path of the tool. Without the tool the test is skipped, or fails where the tool is required.
+// Need returns the path of the tool. Without the tool, it skips the test, or fails it if the tool is required.
 func (tool Tool) Need(t testing.TB) string {
 	t.Helper()
 	path := tool.Path()

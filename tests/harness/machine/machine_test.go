@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// outcome records how a test ends that needs a tool.
+// outcome records how a test that needs a tool ends.
 type outcome struct {
 	testing.TB
 	text string
