@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// limit bounds a plan that is watched.
+	// limit is the maximum time of a plan that the bench watches.
 	limit     = 2 * time.Minute
 	namespace = "bench"
 )
@@ -68,7 +68,7 @@ func (b *bench) close() error {
 	return errors.Join(b.Remove(), b.cloud.Stop())
 }
 
-// prepare installs the provider, so that the measurements find a warm server.
+// prepare installs the provider, so that the server is warm when the measurements begin.
 func (b *bench) prepare(ctx context.Context) error {
 	if _, err := b.Kubectl(ctx, "", "create", "namespace", namespace); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	return err
 }
 
-// applyFile takes n resources from a file to the cloud with one command, and returns how long that took.
+// applyFile applies n resources from a file with one command, and returns the time that it took.
 func (b *bench) applyFile(ctx context.Context, name string, n int) (time.Duration, error) {
 	var text bytes.Buffer
 	for i := range n {
@@ -101,7 +101,7 @@ var (
 	plans    = schema.GroupVersionResource{Group: "hykube.io", Version: "v1alpha1", Resource: "plans"}
 )
 
-// applyDirectly does with the API what the command does, and returns how long the server took.
+// applyDirectly does with the API what the command does, and returns the server's time.
 func (b *bench) applyDirectly(ctx context.Context, name string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -170,7 +170,7 @@ func is(p *unstructured.Unstructured, condition string) bool {
 	return false
 }
 
-// usage is what a process and those below it cost so far.
+// usage holds the resources that a process and its descendants have used.
 type usage struct {
 	rss int64
 	cpu time.Duration

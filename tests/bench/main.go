@@ -29,9 +29,9 @@ type options struct {
 	// kinds measures only the cost of 1,500 kinds, with the schemas of a file; "" generates them.
 	kinds  bool
 	schema string
-	// leaf measures only the apply of so many resources, and the plans of one changed resource among them; 0 means not to.
+	// leaf measures only the apply of this number of resources, and plans after a change of one of them; 0 disables it.
 	leaf int
-	// estate measures only what a namespace with so many resources costs; 0 means not to.
+	// estate measures only the cost of a namespace with this number of resources; 0 disables it.
 	estate int
 	// results collects the measurements.
 	results *results
@@ -39,7 +39,7 @@ type options struct {
 	record string
 	// repeats is the number of measurements of each kind; 0 means the default.
 	repeats int
-	// profiles is the directory for profiles of the server beside the hostile namespace; empty means none.
+	// profiles is the directory for profiles of the server beside the hostile namespace; "" records none.
 	profiles string
 }
 
@@ -79,7 +79,7 @@ func run(ctx context.Context, o options) error {
 	return o.results.write(o.record, "docs/performance.md")
 }
 
-// measureChosen measures what the options choose, or everything.
+// measureChosen runs the measurements that the options select, or all.
 func measureChosen(ctx context.Context, o options) error {
 	const all = 20 // repeats
 	switch {

@@ -48,8 +48,8 @@ func simPlugin(mirror string) (string, error) {
 	return filepath.Abs(found[0])
 }
 
-// run runs a command. It returns how long the command took, and the most memory of its own process in bytes. When the
-// context ends, the command ends in order after the calls under way.
+// run runs a command. It returns the time of the command, and the maximum memory of its process in bytes. When the
+// context ends, the command ends after its running calls.
 func (t *terraform) run(ctx context.Context, args ...string) (took time.Duration, memory int64, err error) {
 	cmd := exec.CommandContext(ctx, t.path, append(args, "-no-color", "-input=false", "-lock=false")...)
 	cmd.Dir, cmd.Env = t.dir, t.env
@@ -90,7 +90,7 @@ func (t *terraform) write(n int, renamed string) error {
 	return os.WriteFile(filepath.Join(t.dir, "main.tf.json"), text, 0o600)
 }
 
-// hykube holds what Hykube took for what compareTerraform does.
+// hykube holds Hykube's times for the same work as compareTerraform.
 type hykube struct {
 	// apply and destroy are the times of the commands, and plan is that of the server for one changed resource.
 	apply, destroy, plan time.Duration
@@ -98,11 +98,11 @@ type hykube struct {
 	memory int64
 }
 
-// patience is how many times as long as Hykube the apply of Terraform or OpenTofu may take until compareTerraform stops it.
+// patience is the multiple of Hykube's time after which compareTerraform stops the apply of Terraform or OpenTofu.
 const patience = 6
 
-// compareTerraform does with Terraform or OpenTofu what measureOne does with Hykube, and reports how many times as long it
-// took. It does nothing if neither is on the machine. It reports nothing further after an apply that it stopped.
+// compareTerraform does with Terraform or OpenTofu what measureOne does with Hykube, and reports the ratio of the
+// times. It does nothing if neither is on the machine. After an apply that it stopped, it reports nothing else.
 func compareTerraform(ctx context.Context, b *bench, n int, own hykube) error {
 	t, err := newTerraform(b)
 	if err != nil || t == nil {

@@ -12,24 +12,25 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// world is a server with secrets, and with names that mark where its readers must find something.
+// world is a server with secrets, and with markers that show which places the test searches.
 type world struct {
 	*testing.T
 	*harness.Server
 	cloud  *harness.Cloud
 	traces *collector
-	// secrets are the canaries. marker is the name of objects: it is no secret, and shows that a place is searched.
+	// secrets are the canaries. marker is the name of objects. It is not secret, and it shows that the test searches a
+	// place.
 	secrets []*secret
 	marker  *secret
 	// printed is the output of each command of the plugin.
 	printed map[string][]byte
 }
 
-// namespace has everything that the test makes.
+// namespace contains all objects of the test.
 const namespace = "canary"
 
-// TestNoSecretLeaks writes secrets to all places that take some, and uses them: plans, applies, failures, a query and an
-// evaluation. Then it looks for each secret in each place that could have it, plain and encoded.
+// TestNoSecretLeaks writes secrets to all places that accept them, and uses them: plans, applies, failures, a query and
+// an evaluation. Then it searches each place for each secret, plain and encoded.
 func TestNoSecretLeaks(t *testing.T) {
 	w := start(t)
 	w.use()
@@ -68,7 +69,7 @@ func (w *world) hide(name string) *secret {
 	return s
 }
 
-// note adds a secret that the cloud or a provider made.
+// note adds a secret that the cloud or a provider generated.
 func (w *world) note(name, text string) {
 	w.Helper()
 	if len(text) < 20 {
@@ -121,7 +122,7 @@ func (w *world) run(stdin string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// kubectl is run for a command that must fail if fails is true, and must succeed otherwise.
+// kubectl runs a command that must fail if fails is true, and must succeed otherwise.
 func (w *world) kubectl(fails bool, stdin string, args ...string) string {
 	w.Helper()
 	out, err := w.run(stdin, args...)
@@ -350,7 +351,8 @@ func (w *world) crash() {
 	}
 }
 
-// crashed is the name of the secret in the output of a provider that panics. The server's log has that output.
+// crashed returns the name of the secret in the output of a provider that panics. Only the server's log has that
+// output.
 const crashed = "stderr and panic of a provider"
 
 func (w *world) secretOf(name string) string {

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// secret is a canary: a text that occurs nowhere by chance.
+// secret is a canary: a text that cannot occur by chance.
 type secret struct {
-	// name says where the test wrote it.
+	// name is the place where the test wrote it.
 	name string
 	text string
-	// spec names the one object whose spec has it in clear, as its author wrote it: RESOURCE/NAME. Empty means none.
+	// spec is the object, as RESOURCE/NAME, whose spec has the secret in clear, as its author wrote it; "" means none.
 	spec string
 	// forms are the text and its encodings.
 	forms [][]byte

@@ -21,18 +21,18 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 )
 
-// place is somewhere to look for secrets.
+// place is a place to search for secrets.
 type place struct {
 	name string
 	// read returns the contents of the place, by location.
 	read func(*testing.T, *world) map[string][]byte
-	// plant writes the marker to the place, where its use does not.
+	// plant writes the marker to a place to which no use of the secrets writes it.
 	plant func(*testing.T, *world)
 	// may reports whether a location may have a secret. Nil means never.
 	may func(where string, s *secret) bool
 }
 
-// without returns data without what may have the secret there.
+// without removes from the data the part that may have the secret.
 func (p place) without(where string, data []byte, s *secret) []byte {
 	switch {
 	case p.may != nil && p.may(where, s):
@@ -206,7 +206,8 @@ func get(t *testing.T, config *rest.Config, path string) (int, []byte) {
 	return resp.StatusCode, data
 }
 
-// planted holds fake servers by the first part of a path. They replace the real one, to show that answers finds something.
+// planted holds fake servers by the first part of a path. They replace the real server, to show that answers finds
+// secrets.
 var planted = map[string]string{}
 
 func answers(paths ...string) func(*testing.T, *world) map[string][]byte {
@@ -332,7 +333,7 @@ func histories(t *testing.T, w *world) map[string][]byte {
 	return found
 }
 
-// plantedProcesses are the IDs of the processes that the test planted.
+// plantedProcesses holds the IDs of the processes that plant started.
 var plantedProcesses []int
 
 // processes reads a file of the server's process and of its descendants. The server's own environment has what its

@@ -19,8 +19,8 @@ import (
 
 var restarts = flag.Int("restarts", 5, "how often TestArgoKeepsKinds restarts the server")
 
-// TestArgoKeepsKinds restarts the server under Argo CD's cache of a cluster, which drops a kind for good when its watch gets 404,
-// and then installs a provider, whose kinds the cache has to notice.
+// TestArgoKeepsKinds restarts the server under Argo CD's cluster cache, which drops a kind permanently if its watch
+// gets 404. Then it installs a provider, and the cache must notice its kinds.
 func TestArgoKeepsKinds(t *testing.T) {
 	s := serve(t)
 	install(t, s, "sim", "hykube/sim")
@@ -78,7 +78,7 @@ func TestArgoKeepsKindsOfFailedProvider(t *testing.T) {
 			group = "sim.hykube.io"
 		}
 		sees(t, argo, group, kind, "installed-"+installed)
-		// A plan says so, and does not take what it cannot plan for nothing.
+		// A plan reports the missing provider. It does not treat resources that it cannot plan as absent.
 		_, err := s.Kubectl(t.Context(), "", "hykube", "plan")
 		if notReady := err != nil && strings.Contains(err.Error(), `the provider "sim" is not ready`); notReady != (installed == "false") {
 			t.Errorf("installed %s: a plan ends with %v", installed, err)

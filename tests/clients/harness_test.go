@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 )
 
-// serve starts a server of its own, at an address that survives restarts.
+// serve starts a server at an address that survives restarts.
 func serve(t *testing.T) *harness.Server {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -35,7 +35,7 @@ func config(t *testing.T, s *harness.Server) *rest.Config {
 	return c
 }
 
-// start starts a server again, and stop ends it.
+// start starts the server again, and stop stops it.
 func start(t *testing.T, s *harness.Server) {
 	t.Helper()
 	if err := s.Start(t.Context()); err != nil {
@@ -64,7 +64,7 @@ func kubectl(t *testing.T, s *harness.Server, stdin string, args ...string) {
 	}
 }
 
-// spoil changes the installed files of a provider, as a bad disk does.
+// spoil changes the installed files of a provider, as a defective disk does.
 func spoil(t *testing.T, s *harness.Server, binary string) {
 	t.Helper()
 	found := 0

@@ -30,7 +30,7 @@ import (
 
 var opens = flag.Int("opens", 400, "how many watches TestWatchesUnderLoad opens and closes")
 
-// planLimit bounds how long a plan of one resource may take while watches open and close, on a machine that is not busy.
+// planLimit is the maximum time of a plan of one resource while watches open and close, on a machine that is not busy.
 const planLimit = 2 * time.Second
 
 var (
@@ -38,8 +38,9 @@ var (
 	plans = schema.GroupVersionResource{Group: "hykube.io", Version: "v1alpha1", Resource: "plans"}
 )
 
-// TestWatchesUnderLoad opens and closes watches at random, cuts some and stops the process behind others, while objects are written
-// and plans are made. An informer that stays must see everything, and the server must be as small as before in the end.
+// TestWatchesUnderLoad opens and closes watches at random. It cuts some and stops the process behind others, while it
+// writes objects and makes plans. A continuous informer must receive all events, and in the end the server must use no
+// more memory than before.
 func TestWatchesUnderLoad(t *testing.T) {
 	s := serve(t)
 	install(t, s, "random", "hashicorp/random")
@@ -63,7 +64,7 @@ func TestWatchesUnderLoad(t *testing.T) {
 	writer.Go(func() {
 		for ; writing.Err() == nil; count++ {
 			create(t, client, "default", fmt.Sprintf("id-%06d", count))
-			time.Sleep(5 * time.Millisecond) // paces the writer
+			time.Sleep(5 * time.Millisecond) // limits the rate of the writer
 		}
 	})
 	stopped := []*process{watched(t, s), watched(t, s)}
@@ -107,7 +108,7 @@ func TestWatchesUnderLoad(t *testing.T) {
 	})
 }
 
-// load opens and closes watches, and calls each with the number of every one.
+// load opens and closes watches, and calls each with its number.
 func load(t *testing.T, client dynamic.Interface, each func(i int)) {
 	t.Helper()
 	var open sync.WaitGroup
@@ -123,7 +124,7 @@ func load(t *testing.T, client dynamic.Interface, each func(i int)) {
 	open.Wait()
 }
 
-// watchAWhile wants every revision once and in order, from where a list left off, also over an end of the watch between.
+// watchAWhile expects every revision once and in order after a list, even if the watch ends in between.
 func watchAWhile(t *testing.T, client dynamic.Interface) {
 	of := client.Resource(ids).Namespace("default")
 	list, err := of.List(t.Context(), metav1.ListOptions{Limit: 1})
@@ -161,7 +162,7 @@ func watchAWhile(t *testing.T, client dynamic.Interface) {
 	}
 }
 
-// create says whether it created an object.
+// create reports whether it created an object.
 func create(t *testing.T, client dynamic.Interface, namespace, name string) bool {
 	if namespace == "plans" {
 		ns := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}
@@ -179,7 +180,7 @@ func create(t *testing.T, client dynamic.Interface, namespace, name string) bool
 	return err == nil
 }
 
-// plan makes a plan and returns how long it took.
+// plan makes a plan and returns the time that it took.
 func plan(t *testing.T, client dynamic.Interface) time.Duration {
 	t.Helper()
 	begun := time.Now()
@@ -217,7 +218,7 @@ func listWatch(of dynamic.ResourceInterface) *cache.ListWatch {
 
 var goroutinesMetric = regexp.MustCompile(`(?m)^go_goroutines (\d+)`)
 
-// goroutines of the server.
+// goroutines returns the number of the server's goroutines.
 func goroutines(t *testing.T, s *harness.Server) int {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config(t, s))

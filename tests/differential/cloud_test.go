@@ -13,19 +13,19 @@ import (
 // cloud is the simulated cloud of one side of a story.
 type cloud struct {
 	*harness.Cloud
-	// last is the last call before the step.
+	// last is the ID of the last call before the step.
 	last int64
-	// directory is what stands for a cloud to the providers without one.
+	// directory replaces the cloud for providers that have none.
 	directory directory
 }
 
-// startCloud starts a cloud, and makes a directory for the providers that know none.
+// startCloud starts a cloud, and creates a directory for the providers without one.
 func startCloud(dir string) (*cloud, error) {
 	d, err := openDirectory(dir)
 	if err != nil {
 		return nil, err
 	}
-	// Two clouds that were asked for the same must answer the same, whatever order things happen in.
+	// Two clouds that get the same calls must give the same answers, in any order of the calls.
 	c, err := harness.StartCloud(simcloud.Config{Settings: simcloud.Settings{Repeatable: true}})
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func startCloud(dir string) (*cloud, error) {
 	return &cloud{Cloud: c, directory: d}, nil
 }
 
-// prepare does what a step says happens at the cloud.
+// prepare changes the cloud as the step defines.
 func (c *cloud) prepare(ctx context.Context, s *step) error {
 	if err := c.directory.prepare(s); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c *cloud) prepare(ctx context.Context, s *step) error {
 	return nil
 }
 
-// excuses says that a generated step may speak of what does not exist, because a create before it failed.
+// excuses reports whether a generated step may name an object that does not exist, because its create failed.
 func (s *step) excuses(err error) bool {
 	_, answered := errors.AsType[*simcloud.Error](err)
 	return s.Anyway && answered
@@ -91,7 +91,7 @@ func (c *cloud) faults(ctx context.Context, faults []simcloud.Fault) error {
 	return nil
 }
 
-// observe adds to an outcome what the cloud was asked for, and what there is now.
+// observe adds to an outcome the calls to the cloud, and its objects.
 func (c *cloud) observe(ctx context.Context, out *outcome) error {
 	if err := c.RemoveFault(ctx, 0); err != nil {
 		return err

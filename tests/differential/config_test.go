@@ -9,17 +9,19 @@ import (
 	"strings"
 )
 
-// config is what is wanted, in a form of its own: both sides are rendered from it.
+// config is the desired state in a neutral form, from which both sides are rendered.
 type config struct {
-	// Resources are arguments by address: "sim_network.main", "data.sim_images.all", "ephemeral.sim_x.y". Templates are those
-	// that both languages know; ${configmap.NAME.KEY} and ${secret.NAME.KEY} become variables on Terraform's side.
+	// Resources holds arguments by address: "sim_network.main", "data.sim_images.all", "ephemeral.sim_x.y". It uses
+	// only templates that both languages have. On Terraform's side, ${configmap.NAME.KEY} and ${secret.NAME.KEY} become
+	// variables.
 	Resources map[string]map[string]any `json:"resources,omitempty"`
-	// Lifecycle are Hykube's meta-arguments by address; Terraform's are made of them.
+	// Lifecycle holds Hykube's meta-arguments by address. Terraform's are derived from them.
 	Lifecycle map[string]map[string]any `json:"lifecycle,omitempty"`
-	// ConfigMaps and Secrets are keys and values by name.
+	// ConfigMaps and Secrets hold keys and values by name.
 	ConfigMaps map[string]map[string]string `json:"configMaps,omitempty"`
 	Secrets    map[string]map[string]string `json:"secrets,omitempty"`
-	// Forgotten are addresses that went away and whose infrastructure stays: a removed block, or lifecycle.destroy: false.
+	// Forgotten holds addresses that were removed and whose infrastructure stays: a removed block, or
+	// lifecycle.destroy: false.
 	Forgotten []string `json:"forgotten,omitempty"`
 }
 
@@ -37,7 +39,7 @@ func (c config) clone() config {
 
 func (c config) addresses() []string { return slices.Sorted(maps.Keys(c.Resources)) }
 
-// address is an address taken apart.
+// address is a parsed address.
 type address struct{ mode, typ, name string }
 
 func parseAddress(s string) (address, error) {
@@ -54,13 +56,13 @@ func parseAddress(s string) (address, error) {
 	return a, nil
 }
 
-// provider is the name of the provider of a type.
+// provider returns the name of the provider of a type.
 func (a address) provider() string {
 	name, _, _ := strings.Cut(a.typ, "_")
 	return name
 }
 
-// kind is the kind of a type at Hykube.
+// kind returns Hykube's kind for a type.
 func (a address) kind() string {
 	kind := strings.ReplaceAll(a.typ, "_", "-")
 	if a.mode != "managed" {
@@ -69,11 +71,11 @@ func (a address) kind() string {
 	return kind
 }
 
-// reference finds references to keys of ConfigMaps and Secrets.
+// reference matches references to keys of ConfigMaps and Secrets.
 var reference = regexp.MustCompile(`\b(configmap|secret)\.([a-z0-9-]+)\.([A-Za-z0-9_]+)`)
 
-// terraform renders the configuration as JSON for Terraform. sources are the providers' addresses by name, and endpoint is
-// where the simulated cloud listens, and directory what stands for a cloud to providers without one.
+// terraform renders the configuration as JSON for Terraform. sources are the providers' addresses by name. endpoint is
+// the address of the simulated cloud, and directory replaces the cloud for providers without one.
 func (c config) terraform(sources map[string]string, endpoint, directory string) ([]byte, error) {
 	required, providers := map[string]any{}, map[string]any{}
 	blocks := map[string]map[string]map[string]any{}
@@ -129,7 +131,7 @@ func (c config) terraform(sources map[string]string, endpoint, directory string)
 		providers[a.provider()] = providerConfig(a.provider(), endpoint, directory)
 		removed = append(removed, map[string]any{"from": at, "lifecycle": map[string]any{"destroy": false}})
 	}
-	// A provider that nothing uses any more must still be there for what it has to destroy.
+	// Terraform needs a provider that nothing uses any more to destroy the provider's resources.
 	for name, source := range sources {
 		if required[name] == nil {
 			required[name], providers[name] = map[string]any{"source": source}, providerConfig(name, endpoint, directory)
@@ -171,7 +173,7 @@ func (c config) terraform(sources map[string]string, endpoint, directory string)
 	return json.MarshalIndent(out, "", "  ")
 }
 
-// providerConfig is what a provider of a side is configured with: where its cloud is.
+// providerConfig returns the configuration of a provider on one side: the address of its cloud.
 func providerConfig(name, endpoint, directory string) map[string]any {
 	switch name {
 	case "sim":
@@ -186,7 +188,8 @@ func variable(kind, name, key string) string {
 	return kind + "_" + strings.ReplaceAll(name, "-", "_") + "_" + key
 }
 
-// terraformLifecycle writes Hykube's meta-arguments as Terraform's. "import" and "moved" are blocks of their own there.
+// terraformLifecycle converts Hykube's meta-arguments to Terraform's. In Terraform, "import" and "moved" are blocks
+// outside of the resource.
 func terraformLifecycle(in map[string]any) (map[string]any, error) {
 	out, lifecycle := map[string]any{}, map[string]any{}
 	for key, v := range in {
@@ -256,7 +259,7 @@ func (c config) object(at string) (map[string]any, error) {
 	return out, nil
 }
 
-// mapStrings rebuilds JSON with other strings.
+// mapStrings copies JSON and replaces its strings.
 func mapStrings(v any, f func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -283,7 +286,7 @@ func mapStrings(v any, f func(string) string) any {
 	return v
 }
 
-// decode reads JSON and keeps numbers as they are written.
+// decode parses JSON and keeps numbers as written.
 func decode(data []byte, into any) error {
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.UseNumber()

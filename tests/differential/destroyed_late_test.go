@@ -11,11 +11,13 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// destroyedLate (D16) takes out of differences what follows from this alone: Hykube destroys what is replaced after all that its new
-// instance needs, and Terraform before. It shows only where an apply fails, and says whether it did. What it takes out:
-//   - The destroy failed on both sides. Terraform has not touched what the new instance needs, nor what depends on that. Hykube has.
-//   - What the new instance needs failed, or waits for what failed. Terraform has destroyed the old instance and made no new one.
-//     Hykube has not touched it.
+// destroyedLate (D16) removes the differences with one cause: Hykube destroys an instance that is replaced after all
+// dependencies of its new instance are done, and Terraform before. Only a failed apply shows that. It reports whether
+// it removed any. There are two cases:
+//   - The destroy failed on both sides. Terraform has changed neither the dependencies of the new instance nor their
+//     dependants. Hykube has.
+//   - A dependency of the new instance failed, or waits for one that failed. Terraform has destroyed the old instance and
+//     created no new one. Hykube has not changed it.
 func destroyedLate(c config, tf, hy *outcome, differences []difference) (rest []difference, late bool) {
 	if tf.ApplyError == "" || hy.ApplyError == "" || tf.Plan == nil || hy.Plan == nil {
 		return differences, false
@@ -51,10 +53,10 @@ type lateDestroys struct {
 	tf, hy  *outcome
 }
 
-// changes says that the plan changes something at an address.
+// changes reports whether the plan changes an address.
 func (d lateDestroys) changes(at string) bool { return d.actions[at] != "" && d.actions[at] != "no-op" }
 
-// refusedDestroy says that both sides tried to destroy the instance, and that both were refused.
+// refusedDestroy reports whether the destroy of the instance failed on both sides.
 func (d lateDestroys) refusedDestroy(at string) bool {
 	key := d.key(at)
 	refused := func(o *outcome) bool {
@@ -64,7 +66,7 @@ func (d lateDestroys) refusedDestroy(at string) bool {
 	return key != "" && refused(d.tf) && refused(d.hy) && slices.Equal(d.tf.Calls[key], d.hy.Calls[key])
 }
 
-// ahead adds what Hykube did before a destroy that failed, and Terraform not at all.
+// ahead adds the changes that Hykube made before a failed destroy, and that Terraform did not try.
 func (d lateDestroys) ahead(failed string, excused map[string]bool) {
 	held := maps.Clone(d.needs[failed])
 	for at, needs := range d.needs {
@@ -81,8 +83,8 @@ func (d lateDestroys) ahead(failed string, excused map[string]bool) {
 	}
 }
 
-// keptByHykubeAlone says that Terraform destroyed an instance and did not get as far as making the new one, and that Hykube has not
-// touched it because something that the new one needs is not done.
+// keptByHykubeAlone reports whether Terraform destroyed an instance without creating the new one, while Hykube has not
+// changed it because a dependency of the new instance is not done.
 func (d lateDestroys) keptByHykubeAlone(at string) bool {
 	key := d.key(at)
 	if key == "" || len(d.tf.Calls[key]) != 1 || !strings.HasPrefix(d.tf.Calls[key][0], "delete ") || strings.Contains(d.tf.Calls[key][0], "refused") ||
@@ -97,7 +99,7 @@ func (d lateDestroys) keptByHykubeAlone(at string) bool {
 	return false
 }
 
-// value is an attribute of an address before or after the plan.
+// value returns an attribute of an address before or after the plan.
 func (d lateDestroys) value(at, side, attribute string) string {
 	change, _ := d.hy.Plan.Changes[at]["change"].(map[string]any)
 	values, _ := change[side].(map[string]any)
@@ -105,7 +107,7 @@ func (d lateDestroys) value(at, side, attribute string) string {
 	return text
 }
 
-// key is that of the calls to the cloud about an address; empty for a type without any.
+// key returns the key of the calls to the cloud about an address; "" for a type without calls.
 func (d lateDestroys) key(at string) string {
 	typ, _, _ := strings.Cut(at, ".")
 	name := d.value(at, "after", "name")
@@ -115,7 +117,7 @@ func (d lateDestroys) key(at string) string {
 	return ""
 }
 
-// places are the paths of all that there is of an address.
+// places returns all paths about an address.
 func (d lateDestroys) places(at string) []string {
 	out := []string{"state/" + at, "state/" + at + " deposed 1"}
 	key := d.key(at)
@@ -133,7 +135,7 @@ func (d lateDestroys) places(at string) []string {
 	return out
 }
 
-// needs are the addresses that each address refers to, and those that they refer to.
+// needs returns the addresses that each address refers to, directly or through others.
 func (c config) needs() map[string]map[string]bool {
 	direct := map[string][]string{}
 	for _, at := range c.addresses() {
@@ -157,8 +159,8 @@ func (c config) needs() map[string]map[string]bool {
 	return out
 }
 
-// TestDestroyedLate wants the exception to cover what it is about, and nothing else. sim_subnet.s refers to sim_network.n, and is
-// replaced; sim_bucket.b has nothing to do with either.
+// TestDestroyedLate expects the exception to cover its case, and nothing else. sim_subnet.s refers to sim_network.n,
+// and is replaced. sim_bucket.b is independent of both.
 func TestDestroyedLate(t *testing.T) {
 	c := config{Resources: map[string]map[string]any{
 		"sim_network.n": {"name": "n"}, "sim_subnet.s": {"name": "s", "network_id": "${sim_network.n.id}"},
@@ -232,7 +234,7 @@ func TestDestroyedLate(t *testing.T) {
 	}
 }
 
-// TestOrderDestroys wants one order for destroys that have none, and no other call moved.
+// TestOrderDestroys expects one order for destroys without an order, and no other call to move.
 func TestOrderDestroys(t *testing.T) {
 	p := &planDocument{Changes: map[string]map[string]any{
 		"sim_instance.a":         {"change": map[string]any{"actions": []any{"create", "delete"}}},

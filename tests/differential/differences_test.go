@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// The documented differences, as docs/differential.md numbers them. Each function takes one out.
+// This file removes the documented differences, as docs/differential.md numbers them. Each function removes one.
 
-// settlePlans takes out of plans what is different on purpose.
+// settlePlans removes intended differences from plans.
 func settlePlans(s *step, m *expectation, tf, hy *planDocument) {
 	if s.NoRefresh {
 		dropQuiet(tf, hy)
@@ -42,7 +42,7 @@ func settlePlans(s *step, m *expectation, tf, hy *planDocument) {
 	}
 }
 
-// settleStates takes out of states what is different on purpose.
+// settleStates removes intended differences from states.
 func settleStates(s *step, m *expectation, tf, hy *outcome) {
 	left := m.leftAlone(s, tf, hy)
 	tf.States, hy.States = closed(tf.States), closed(hy.States)
@@ -51,12 +51,12 @@ func settleStates(s *step, m *expectation, tf, hy *outcome) {
 		a := tf.States[at]
 		switch {
 		case a == nil && left[at]:
-			delete(hy.States, at) // it vanished, and nobody got as far as making it again
+			delete(hy.States, at) // it vanished, and no side created it again
 		case a == nil:
 		case left[at]:
 			delete(tf.States, at)
 			delete(hy.States, at)
-		case hy.ApplyError != "": // D4: what was not tried has the new dependencies in Terraform's state already
+		case hy.ApplyError != "": // D4: for a change that was not tried, Terraform's state already has the new dependencies
 			b.Dependencies = a.Dependencies
 		}
 	}
@@ -67,8 +67,8 @@ func settleStates(s *step, m *expectation, tf, hy *outcome) {
 	}
 }
 
-// maskPlan (D1) masks in Terraform's plan what is secret. Terraform forgets in the planned values of a replacement what is
-// secret; its changes say it.
+// maskPlan (D1) masks secrets in Terraform's plan. In the planned values of a replacement, Terraform loses the marks of
+// secrets, but its changes have them.
 func maskPlan(p *planDocument) {
 	for _, list := range []map[string]map[string]any{p.Changes, p.Drift} {
 		for at, c := range list {
@@ -86,21 +86,22 @@ func maskPlan(p *planDocument) {
 	}
 }
 
-// forgottenSecret (D2) says that a difference is one of a secret that Terraform forgets and Hykube keeps: what a resource that
-// is to be replaced will have for a secret is not marked in Terraform, so that what refers to it is not, either.
+// forgottenSecret (D2) reports whether a difference is about a secret whose mark Terraform loses and Hykube keeps.
+// Terraform does not mark the secrets of a resource that will be replaced, and so neither the values that refer to
+// them.
 func forgottenSecret(tf *planDocument, d difference) bool {
 	replaces := false
 	for _, action := range tf.actions() {
 		replaces = replaces || action == "delete create" || action == "create delete"
 	}
 	if strings.HasSuffix(d.path, "/change/actions/0") && d.terraform == "update" && d.hykube == "no-op" {
-		return replaces && sameValues(tf, d.path) // what it refers to is no secret for a while, and that is all that changes
+		return replaces && sameValues(tf, d.path) // the referenced value is temporarily not secret, and nothing else changes
 	}
 	return replaces && (strings.Contains(d.path, "/change/after") || strings.HasPrefix(d.path, "plan/Values/")) &&
 		(d.hykube == mask || d.hykube == true && d.terraform != true)
 }
 
-// sameValues says that Terraform's change at a path changes nothing but what is secret.
+// sameValues reports whether Terraform's change at a path changes only which values are secret.
 func sameValues(tf *planDocument, path string) bool {
 	at := strings.TrimSuffix(strings.TrimPrefix(path, "plan/Changes/"), "/change/actions/0")
 	change, _ := tf.Changes[at]["change"].(map[string]any)
@@ -114,7 +115,8 @@ func sameValues(tf *planDocument, path string) bool {
 	return len(before) > 0
 }
 
-// emptiedSecret (D13) says that a difference is one of a set that held secrets and is empty now: Terraform masks that it is empty, too.
+// emptiedSecret (D13) reports whether a difference is about a set that held secrets and is now empty. Terraform masks
+// the empty set, too.
 func emptiedSecret(d difference) bool {
 	empty := d.hykube == absent{} && strings.HasPrefix(d.path, "plan/Drift/")
 	if l, ok := d.hykube.([]any); ok && len(l) == 0 {
@@ -123,7 +125,8 @@ func emptiedSecret(d difference) bool {
 	return empty && (d.terraform == mask || d.terraform == true && strings.Contains(d.path, "_sensitive/"))
 }
 
-// unreadDeleted (D7) says that a difference is one of what is to be deleted, whose last reading Terraform does not show.
+// unreadDeleted (D7) reports whether a difference is about a resource to be deleted. Terraform does not show its last
+// read.
 func unreadDeleted(tf *planDocument, d difference) bool {
 	for at, action := range tf.actions() {
 		if action == "delete" && strings.HasPrefix(d.path, "plan/Changes/"+at+"/change/before") {
@@ -133,8 +136,9 @@ func unreadDeleted(tf *planDocument, d difference) bool {
 	return false
 }
 
-// unreadNested (D12) says that a difference is one of what a data source, which is to be read later, has within an argument. What it
-// computes within the elements of a set or a map is unknown; Terraform plans null there, as if it knew, and orders the set by that.
+// unreadNested (D12) reports whether a difference is about computed values within an argument of a data source that is
+// read later. Within the elements of a set or a map, they are unknown. Terraform plans null instead, and orders the set
+// by it.
 func unreadNested(tf *planDocument, d difference) bool {
 	for at, action := range tf.actions() {
 		if action != "read" {
@@ -151,8 +155,9 @@ func unreadNested(tf *planDocument, d difference) bool {
 	return false
 }
 
-// leftAlone (D6) are the addresses that a step did not change although they had drifted. Terraform's apply records what it read of
-// them, also when there is nothing else to do; in Hykube there is nothing to apply then, and a refresh-only plan records it.
+// leftAlone (D6) returns the addresses that drifted and that a step did not change. Terraform's apply records their
+// last read, even if there is nothing else to apply. Hykube then has nothing to apply, and a refresh-only plan records
+// it.
 func (m *expectation) leftAlone(s *step, tf, hy *outcome) map[string]bool {
 	if tf.Plan == nil || hy.Plan == nil {
 		return m.unrecorded
@@ -174,7 +179,7 @@ func (m *expectation) leftAlone(s *step, tf, hy *outcome) map[string]bool {
 		clear(m.unrecorded)
 	}
 	if s.Destroy {
-		// A destroy plan tells no drift.
+		// A destroy plan reports no drift.
 		for at := range tf.States {
 			m.unrecorded[at] = true
 		}
@@ -182,8 +187,9 @@ func (m *expectation) leftAlone(s *step, tf, hy *outcome) map[string]bool {
 	return m.unrecorded
 }
 
-// orderDestroys gives the deletes one order where Terraform has none: its graph has no edge between the destroy of a current instance
-// and that of one that an earlier replace left behind (two destroyers of one address). Their creates keep their place.
+// orderDestroys sorts the deletes that Terraform does not order. Its graph has no edge between the destroy of a current
+// instance and that of an instance that an earlier replace left deposed (two destroyers of one address). The creates
+// keep their positions.
 func orderDestroys(tf, hy *outcome) {
 	left := map[string]bool{}
 	for at, c := range tf.deposed() {
@@ -209,7 +215,7 @@ func orderDestroys(tf, hy *outcome) {
 	}
 }
 
-// deposed are the changes that destroy what earlier replaces left behind.
+// deposed returns the changes that destroy deposed instances.
 func (o *outcome) deposed() map[string]map[string]any {
 	out := map[string]map[string]any{}
 	if o.Plan != nil {
@@ -222,8 +228,8 @@ func (o *outcome) deposed() map[string]map[string]any {
 	return out
 }
 
-// dropQuiet (D5) takes out what Terraform leaves alone and Hykube does not even look at: a plan that reads nothing visits the
-// changes and what depends on them.
+// dropQuiet (D5) removes what Terraform leaves unchanged and Hykube does not visit. A plan without refresh visits only
+// the changes and their dependants.
 func dropQuiet(tf, hy *planDocument) {
 	for at, action := range tf.actions() {
 		if action == "no-op" && hy.Changes[at] == nil {
@@ -233,7 +239,7 @@ func dropQuiet(tf, hy *planDocument) {
 	}
 }
 
-// settleChange takes out what only one of Terraform and OpenTofu, or only one version, writes.
+// settleChange removes fields that only Terraform or OpenTofu writes, or only one version.
 func settleChange(c map[string]any) {
 	change, _ := c["change"].(map[string]any)
 	for _, key := range []string{"before_identity", "after_identity"} {
@@ -248,7 +254,7 @@ func settleChange(c map[string]any) {
 	}
 }
 
-// bare (D8) leaves out what is null or empty: Hykube tells drift from the status of the object, which has no nulls.
+// bare (D8) omits null and empty values. Hykube finds drift in the status of the object, which has no nulls.
 func bare(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -279,10 +285,10 @@ func bare(v any) any {
 	return v
 }
 
-// mask is what Hykube writes for a secret.
+// mask is Hykube's text for a secret.
 const mask = "(sensitive value)"
 
-// masked replaces what flags call sensitive. Null is no secret.
+// masked replaces the values that the flags mark as sensitive. Null is not secret.
 func masked(v, flags any) any {
 	if flags == true {
 		if v == nil {
@@ -313,8 +319,9 @@ func masked(v, flags any) any {
 	return v
 }
 
-// dropStale (D4) takes out of Terraform's dependencies those that were recorded before and that Hykube no longer has: when what stands
-// between two resources no longer refers to the one, Terraform's record of the other keeps it for a while.
+// dropStale (D4) removes those of Terraform's dependencies that an earlier step recorded and that Hykube no longer has.
+// If a resource between two others no longer refers to one of them, Terraform's record of the other keeps that
+// dependency for some time.
 func (m *expectation) dropStale(tf, hy map[string]*state) {
 	for at, a := range tf {
 		recorded := a.Dependencies
@@ -327,7 +334,8 @@ func (m *expectation) dropStale(tf, hy map[string]*state) {
 	}
 }
 
-// closed (D4) makes the recorded dependencies those of the dependencies, too: Terraform records all, Hykube the direct ones.
+// closed (D4) adds the dependencies of the dependencies to the recorded ones. Terraform records all, and Hykube only
+// the direct ones.
 func closed(states map[string]*state) map[string]*state {
 	out := map[string]*state{}
 	for at, s := range states {
@@ -348,7 +356,7 @@ func closed(states map[string]*state) map[string]*state {
 		}
 		delete(seen, at)
 		if strings.HasPrefix(at, "data.") {
-			clear(seen) // Terraform records none of a data source
+			clear(seen) // Terraform records none for a data source
 		}
 		out[at] = &state{Attributes: s.Attributes, Tainted: s.Tainted, Dependencies: slices.Sorted(maps.Keys(seen))}
 	}

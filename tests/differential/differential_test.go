@@ -24,18 +24,18 @@ var (
 	cases = flag.Int("cases", 5, "how many generated stories to tell")
 	hide  = flag.String("hide", "", "regular expression: differences at paths that it matches are not told, to see the others")
 	seed  = flag.Int64("seed", 1, "seed of the first generated story; the next ones count up")
-	// shapes are stories of types that are generated, too.
+	// shapes are stories of generated types.
 	shapes = flag.Int("shapes", 0, "how many stories of generated types to tell, from the same seed on; 0 tells some well-known ones")
 )
 
-// shared is made by TestMain, before any test; nil where there is no Terraform.
+// TestMain sets shared before any test. It is nil without Terraform.
 var shared *fixture
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	terraform := machine.TerraformOrTofu.Path()
 	if terraform == "" {
-		os.Exit(m.Run()) // the tests say that they did not run
+		os.Exit(m.Run()) // the tests report that they did not run
 	}
 	f, err := newFixture(terraform)
 	code := 1
@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// atOnce is how many stories are told at once. Half of the time they wait.
+// atOnce is the number of stories that run concurrently. They wait for half of their time.
 const atOnce = 4
 
 func TestHandWritten(t *testing.T) {
@@ -87,7 +87,7 @@ func TestHandWritten(t *testing.T) {
 
 var counter atomic.Int64
 
-// tell plays a story, and fails where the sides differ.
+// tell runs a story, and fails if the sides differ.
 func tell(t *testing.T, st *story) {
 	t.Helper()
 	for _, text := range compareAll(t, st) {
@@ -95,8 +95,8 @@ func tell(t *testing.T, st *story) {
 	}
 }
 
-// compareAll plays a story on both sides, side by side, and compares them after every step: a report for each that ends
-// differently. It ends with the first step after which what there is differs, since all that follows would.
+// compareAll runs a story on both sides concurrently, and compares them after each step. It reports each step that ends
+// differently. It stops after the first step with different infrastructure, because all later steps would differ, too.
 func compareAll(t *testing.T, st *story) (reports []string) {
 	t.Helper()
 	ctx := t.Context()
@@ -147,7 +147,7 @@ func stopQuietly(t *testing.T, c *cloud) {
 	}
 }
 
-// both plays a step on both sides at once.
+// both runs a step on both sides concurrently.
 func both(ctx context.Context, s *step, c config, tf *terraform, hy *hykube) (a, b *outcome, err error) {
 	var wg sync.WaitGroup
 	var errA, errB error
@@ -175,7 +175,7 @@ func listed(differences []difference) string {
 	return strings.Join(out, "\n")
 }
 
-// report tells what led to a difference, and keeps both sides' outcomes in files.
+// report prints the steps that led to a difference, and writes both outcomes to files.
 func report(t *testing.T, st *story, at int, c config, a, b *outcome) string {
 	var out strings.Builder
 	for side, o := range map[string]*outcome{"terraform": a, "hykube": b} {
@@ -206,13 +206,13 @@ func report(t *testing.T, st *story, at int, c config, a, b *outcome) string {
 	return out.String()
 }
 
-// shorten leaves out what every run of Terraform says.
+// shorten removes the output that every run of Terraform has.
 func shorten(text string) string {
 	text, _, _ = strings.Cut(text, "Warning: Provider development overrides")
 	return strings.TrimSpace(text)
 }
 
-// rendered shows a configuration as Terraform gets it.
+// rendered returns a configuration in Terraform's form.
 func rendered(c config) string {
 	text, err := c.terraform(shared.sources, "http://CLOUD", "DIRECTORY")
 	if err != nil {
@@ -241,7 +241,7 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// TestShapes tells stories of types that nobody wrote, see tests/conformance/shape.
+// TestShapes runs stories of generated types; see tests/conformance/shape.
 func TestShapes(t *testing.T) {
 	for _, seed := range shapeSeeds() {
 		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
@@ -252,8 +252,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// shapeSeeds are the seeds of the stories of generated types: those that were asked for, or a few that have all modes of nesting, both
-// protocols, drift, a replacement and an import in them.
+// shapeSeeds returns the seeds of the stories of generated types: those of the flag, or some that together cover all
+// nesting modes, both protocols, drift, a replacement and an import.
 func shapeSeeds() (out []int64) {
 	if *shapes == 0 {
 		return []int64{1, 4, 11, 21}

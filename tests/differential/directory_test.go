@@ -10,11 +10,11 @@ import (
 	"github.com/hykube/hykube/tests/conformance/shape"
 )
 
-// directory is what stands for a cloud to the providers of generated types: the state of each object is a file there. The log tells
-// what the providers were asked for, to the last value.
+// directory replaces the cloud for the providers of generated types. It has a file with the state of each object, and a
+// log of all calls with their values.
 type directory struct {
 	*conformance.Cloud
-	// last is how many calls there were before the step.
+	// last is the number of calls before the step.
 	last *int
 }
 
@@ -23,10 +23,10 @@ func openDirectory(dir string) (directory, error) {
 	return directory{c, new(int)}, err
 }
 
-// shaped says that objects of a kind are in the directory.
+// shaped reports whether objects of a kind are in the directory.
 func shaped(kind string) bool { return strings.HasPrefix(kind, "shape") }
 
-// newest is the id of the newest object of a type and title; empty when there is none.
+// newest returns the ID of the newest object of a type and title; "" if there is none.
 func (d directory) newest(typ, title string) (id string, o conformance.Object, err error) {
 	ids, err := d.IDs(typ)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d directory) newest(typ, title string) (id string, o conformance.Object, e
 	return id, o, nil
 }
 
-// prepare does what a step says happens behind everybody's back. What is not there, because its create failed, cannot change.
+// prepare changes the directory as the step defines. It skips objects whose create failed.
 func (d directory) prepare(s *step) error {
 	for _, o := range slices.Concat(s.Drift, s.Vanish) {
 		if !shaped(o.Kind) {
@@ -83,8 +83,8 @@ func (d directory) prepare(s *step) error {
 	return err
 }
 
-// observe adds what was asked for, and what there is. A change may be planned any number of times, but not in different ways: plans
-// are a set, as are the readings of data sources.
+// observe adds the calls and the objects to an outcome. A change may be planned any number of times, but always in the
+// same way. So plans are a set, as are the reads of data sources.
 func (d directory) observe(out *outcome) error {
 	calls, err := d.Calls()
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 )
 
-// fixture is what all stories share: the binaries, one server, and the providers.
+// fixture holds what all stories share: the binaries, one server, and the providers.
 type fixture struct {
 	*harness.Server
 	// terraform is the path of Terraform or OpenTofu.
 	terraform, terraformRC string
-	// sources are the addresses of the providers by name; plugins their binaries.
+	// sources holds the addresses of the providers by name, and plugins their binaries.
 	sources map[string]string
 	plugins map[string]plugin
 
@@ -33,11 +33,11 @@ type fixture struct {
 // plugin is a provider's binary.
 type plugin struct {
 	namespace, version, path string
-	// options are the contents of shape.OptionsFile beside it; nil when there is none.
+	// options is the content of shape.OptionsFile beside the binary; nil for none.
 	options []byte
 }
 
-// shapeOptions are the seeds that the types of the providers of generated types are made from.
+// shapeOptions holds the seeds of the providers of generated types.
 func shapeOptions() []byte {
 	seeds := shapeSeeds()
 	first, last := slices.Min(seeds), slices.Max(seeds)
@@ -67,13 +67,14 @@ func newFixture(terraform string) (*fixture, error) {
 	}
 	var providers []harness.Provider
 	for name, p := range f.plugins {
-		// Their clouds, and the files that hashicorp/local writes, are directories of the tests, as under terraform.
+		// The clouds of these providers, and the files of hashicorp/local, are directories of the tests, on Terraform's
+		// side as well.
 		providers = append(providers, harness.Provider{Name: name, Source: p.namespace + "/" + name, Version: p.version, Open: true})
 	}
 	return f, f.Install(ctx, providers...)
 }
 
-// findPlugins takes every provider of the mirror, and those of the conformance suite, which behave here.
+// findPlugins returns every provider of the mirror and those of the conformance suite. Here, these follow the protocol.
 func (f *fixture) findPlugins(mirror string) error {
 	paths, err := filepath.Glob(filepath.Join(mirror, "registry.terraform.io", "*", "*", "*", "*", "terraform-provider-*"))
 	if err != nil {
@@ -92,7 +93,7 @@ func (f *fixture) findPlugins(mirror string) error {
 	for _, name := range []string{"conform5", "conform6"} {
 		f.plugins[name] = plugin{namespace: "hykube", version: "0.1.0", path: filepath.Join(built, "terraform-provider-"+name)}
 	}
-	// One binary speaks both protocols: its name says which.
+	// One binary speaks both protocols. Its name selects one.
 	for _, name := range []string{"shape5", "shape6"} {
 		f.plugins[name] = plugin{namespace: "hykube", version: "0.1.0", path: filepath.Join(built, "terraform-provider-shape"), options: shapeOptions()}
 	}
@@ -105,7 +106,7 @@ func (f *fixture) findPlugins(mirror string) error {
 	return nil
 }
 
-// layPlugins puts the same binaries where both sides look for them.
+// layPlugins copies the binaries to the places where the two sides search for them.
 func (f *fixture) layPlugins() error {
 	platform, err := exec.Command("go", "env", "GOOS", "GOARCH").Output()
 	if err != nil {
@@ -139,7 +140,7 @@ func (f *fixture) layPlugins() error {
 	return os.WriteFile(f.terraformRC, []byte(rc.String()), 0o600)
 }
 
-// plural is what the API calls a kind of a provider.
+// plural returns the API's plural for a kind of a provider.
 func (f *fixture) plural(ctx context.Context, provider, kind string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,28 +10,28 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// generator makes stories out of the providers' schemas. The same seed gives the same story.
+// generator generates stories from the providers' schemas. The same seed gives the same story.
 type generator struct {
 	*rand.Rand
 	types map[string]*blockSchema
-	// vocabulary is what is known of types, by name.
+	// vocabulary holds the known values of types, by name.
 	vocabulary map[string]kindWords
-	// config is what is wanted now; names are the cloud's names of resources by address.
+	// config is the desired state. names holds the cloud's names of resources by address.
 	config config
 	names  map[string]string
-	// order are the addresses in the order in which they were made: each refers to earlier ones alone.
+	// order lists the addresses in the order in which they were added. Each refers only to earlier ones.
 	order []string
 	made  int
 }
 
-// generate makes the story of a seed.
+// generate returns the story of a seed.
 func generate(seed int64, types map[string]*blockSchema) *story {
 	g := &generator{
 		Rand: rand.New(rand.NewPCG(uint64(seed), 0)), types: map[string]*blockSchema{}, names: map[string]string{},
 		vocabulary: vocabulary(),
 		config:     config{Resources: map[string]map[string]any{}, Lifecycle: map[string]map[string]any{}},
 	}
-	// A type whose words are not known here is left alone: its provider would refuse most of what could be made up.
+	// It skips types without a vocabulary, because their provider would reject most generated values.
 	for name, b := range types {
 		if _, ok := g.vocabulary[name]; ok {
 			g.types[name] = b
@@ -52,7 +52,7 @@ func generate(seed int64, types map[string]*blockSchema) *story {
 	return st
 }
 
-// step is a step that asks for what is wanted now.
+// step returns a step with the current desired state.
 func (g *generator) step(what string, more func(*step)) *step {
 	c := g.config.clone()
 	s := &step{What: what, Resources: c.Resources, Lifecycle: c.Lifecycle, ClearLifecycle: true, Anyway: true}
@@ -72,7 +72,7 @@ func (g *generator) anyType() string {
 	return weighted[g.IntN(len(weighted))]
 }
 
-// add makes a resource of a type, and what it needs.
+// add adds a resource of a type, and its dependencies.
 func (g *generator) add(typ string) string {
 	g.made++
 	at := fmt.Sprintf("%s.r%d", typ, g.made)
@@ -105,7 +105,7 @@ func (g *generator) lifecycle(at string) map[string]any {
 	return l
 }
 
-// ignorable is an argument whose changes may be ignored.
+// ignorable returns an argument whose changes lifecycle.ignoreChanges may name.
 func (g *generator) ignorable(at string) string {
 	if g.IntN(5) == 0 {
 		return "all"
@@ -127,7 +127,7 @@ func (g *generator) ignorable(at string) string {
 
 func typeOf(at string) string { return strings.SplitN(at, ".", 2)[0] }
 
-// earlier is an address that was made before, of a type when that is not empty; empty when there is none.
+// earlier returns an address that was added before, of the given type if there is one; "" if there is none.
 func (g *generator) earlier(at, typ string) string {
 	var found []string
 	for _, a := range g.order {
@@ -144,7 +144,7 @@ func (g *generator) earlier(at, typ string) string {
 	return found[g.IntN(len(found))]
 }
 
-// block makes the arguments of a block. before are those that it had; they are kept where nothing is rolled.
+// block returns the arguments of a block. before holds its current arguments. It keeps those that it does not change.
 func (g *generator) block(at, path string, b *blockSchema, before map[string]any) map[string]any {
 	out := map[string]any{}
 	about := g.vocabulary[typeOf(at)]
@@ -222,7 +222,8 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// attribute makes a value, from the vocabulary where that knows the attribute; ok is false when it is better left out.
+// attribute returns a value, from the vocabulary if that has the attribute. ok is false if the attribute should not be
+// set.
 func (g *generator) attribute(at, path string, a *attributeSchema) (v any, ok bool) {
 	if w := g.vocabulary[typeOf(at)].words[path]; w != nil {
 		v = w(g, at)
@@ -250,7 +251,7 @@ func (g *generator) attribute(at, path string, a *attributeSchema) (v any, ok bo
 	}
 }
 
-// value makes a value of a type.
+// value returns a value of a type.
 func (g *generator) value(at string, t typeSchema) any {
 	switch t.kind {
 	case "string":
@@ -288,7 +289,7 @@ func (g *generator) value(at string, t typeSchema) any {
 	}
 }
 
-// text is a word, or an expression over what was made before.
+// text returns a word, or an expression that refers to an earlier resource.
 func (g *generator) text(at string) any {
 	other := g.earlier(at, "")
 	if other == "" || g.IntN(3) > 0 {
@@ -312,7 +313,7 @@ func (g *generator) text(at string) any {
 	}
 }
 
-// reference is a reference to a text or a number that a resource always has, known or not.
+// reference returns a reference to a text or a number that a resource always has, known or not.
 func (g *generator) reference(at string) string {
 	refs := g.vocabulary[typeOf(at)].refs
 	if len(refs) == 0 {
@@ -321,7 +322,7 @@ func (g *generator) reference(at string) string {
 	return at + "." + refs[g.IntN(len(refs))]
 }
 
-// mutation is a step that changes something.
+// mutation returns a step with a change.
 func (g *generator) mutation() *step {
 	switch g.IntN(14) {
 	case 0:
@@ -366,7 +367,7 @@ func (g *generator) mutation() *step {
 	return g.step("change", nil)
 }
 
-// any is any address that is wanted.
+// any returns an address of the desired state.
 func (g *generator) any() string {
 	all := sorted(g.config.Resources)
 	if len(all) == 0 {
@@ -375,7 +376,7 @@ func (g *generator) any() string {
 	return all[g.IntN(len(all))]
 }
 
-// object is any address that stands for an object of the simulated cloud, and its kind there.
+// object returns the address of an object of the simulated cloud, and its kind there.
 func (g *generator) object() (at, kind string) {
 	var all []string
 	for _, at := range sorted(g.config.Resources) {
@@ -390,7 +391,7 @@ func (g *generator) object() (at, kind string) {
 	return at, g.vocabulary[typeOf(at)].kind
 }
 
-// change rolls some arguments of some resources anew.
+// change changes some arguments of some resources.
 func (g *generator) change(n int) {
 	for range n {
 		at := g.any()
@@ -398,7 +399,7 @@ func (g *generator) change(n int) {
 	}
 }
 
-// remove takes away a resource that nothing refers to.
+// remove removes a resource to which nothing refers.
 func (g *generator) remove() *step {
 	var free []string
 	for _, at := range sorted(g.config.Resources) {
@@ -429,7 +430,7 @@ func (g *generator) used(at string) bool {
 	return found
 }
 
-// drift changes an object behind everybody's back.
+// drift changes an object in the cloud.
 func (g *generator) drift() *step {
 	at, kind := g.object()
 	if at == "" {

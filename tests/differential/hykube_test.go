@@ -19,16 +19,16 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// planLimit bounds how long a plan may take to be made, or applied.
+// planLimit is the maximum time to make a plan, or to apply it.
 const planLimit = 2 * time.Minute
 
-// hykube is the side of a story that Hykube plays: a namespace of its own on the server that all share.
+// hykube is Hykube's side of a story: a namespace on the shared server.
 type hykube struct {
 	fixture   *fixture
 	cloud     *cloud
 	namespace string
 	before    config
-	// known are the addresses that ever were in the configuration.
+	// known lists all addresses that the configuration has had.
 	known map[string]bool
 }
 
@@ -40,7 +40,7 @@ func newHykube(ctx context.Context, f *fixture, namespace string) (*hykube, erro
 	y := &hykube{fixture: f, cloud: c, namespace: namespace, known: map[string]bool{}}
 	err = y.write(ctx, "/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}})
 	for _, provider := range sorted(f.plugins) {
-		// One that is named like its provider counts for all that names none.
+		// Objects that name no ProviderConfig use the one with the provider's name.
 		with := providerConfig(provider, c.Address, filepath.Join(f.Dir, "clouds", namespace))
 		if err != nil || len(with) == 0 {
 			continue
@@ -79,7 +79,7 @@ func (y *hykube) collection(ctx context.Context, at string) (string, error) {
 	return fmt.Sprintf("/apis/%s.hykube.io/v1/namespaces/%s/%s", a.provider(), y.namespace, plural), nil
 }
 
-// play plays a step.
+// play runs a step.
 func (y *hykube) play(ctx context.Context, s *step, c config) (*outcome, error) {
 	if err := y.cloud.prepare(ctx, s); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (y *hykube) play(ctx context.Context, s *step, c config) (*outcome, error) 
 	case err != nil:
 		return nil, err
 	case refused != "":
-		// What cannot be written cannot be planned.
+		// Hykube cannot plan an object that it cannot record.
 		out.PlanError = refused
 	default:
 		if err := y.planAndApply(ctx, s, out); err != nil {
@@ -103,7 +103,7 @@ func (y *hykube) play(ctx context.Context, s *step, c config) (*outcome, error) 
 	return out, y.cloud.observe(ctx, out)
 }
 
-// record writes the configuration, and takes away what is no longer in it. refused is what the server has against it.
+// record records the configuration, and deletes the objects that it no longer has. refused is the server's error.
 func (y *hykube) record(ctx context.Context, s *step, c config) (refused string, err error) {
 	defer func() { y.before = c }()
 	var all []string
@@ -250,7 +250,7 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 		return err
 	}
 	if refusals := y.refusals(ctx, path); refusals != "" {
-		// Terraform plans all or nothing; Hykube leaves out what cannot be.
+		// Terraform makes no plan if one change cannot be planned. Hykube leaves that change out.
 		out.PlanError, out.Plan = refusals, nil
 		return nil
 	}
@@ -275,7 +275,7 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 	return err
 }
 
-// undone are the changes that were not made, by address.
+// undone returns the changes that were not made, by address.
 func (y *hykube) undone(ctx context.Context, path string) (map[string]v1alpha1.ChangeState, error) {
 	list, err := y.changes(ctx, path)
 	out := map[string]v1alpha1.ChangeState{}
@@ -296,7 +296,7 @@ func (y *hykube) changes(ctx context.Context, path string) ([]v1alpha1.PlanChang
 	return list.Items, err
 }
 
-// refusals are the errors of single changes.
+// refusals returns the errors of single changes.
 func (y *hykube) refusals(ctx context.Context, path string) string {
 	list, err := y.changes(ctx, path)
 	if err != nil {
@@ -319,7 +319,7 @@ func (y *hykube) refusals(ctx context.Context, path string) string {
 	return strings.Join(out, "\n")
 }
 
-// send sends an object and reads the answer into it.
+// send sends an object and decodes the response.
 func (y *hykube) send(ctx context.Context, verb, path string, p *v1alpha1.Plan) error {
 	body, err := json.Marshal(p)
 	if err != nil {
@@ -327,7 +327,7 @@ func (y *hykube) send(ctx context.Context, verb, path string, p *v1alpha1.Plan) 
 	}
 	answer := y.fixture.Client().Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(ctx)
 	if err := answer.Error(); err != nil {
-		return err // Raw would not tell the server's own words
+		return err // Raw would not return the server's own message
 	}
 	data, err := answer.Raw()
 	if err != nil {
@@ -348,7 +348,7 @@ func (y *hykube) show(ctx context.Context, plan string) ([]byte, error) {
 	return text, nil
 }
 
-// await reads the plan until done says so.
+// await reads the plan until done returns true.
 func (y *hykube) await(ctx context.Context, path string, p *v1alpha1.Plan, done func(*v1alpha1.Plan) bool) error {
 	deadline := time.Now().Add(planLimit)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -383,7 +383,7 @@ func reason(p *v1alpha1.Plan, kind string) string {
 	return ""
 }
 
-// planned, like finished, means that nothing more happens by itself.
+// planned and finished report whether the plan waits for a user or has ended.
 func planned(p *v1alpha1.Plan) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
 	return c != nil && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonPlanFailed) || finished(p)
@@ -395,7 +395,7 @@ func finished(p *v1alpha1.Plan) bool {
 		applied != nil && applied.Status == metav1.ConditionFalse && p.Status.FinishedAt != nil
 }
 
-// planFailure is why a plan could not be made; empty when it could.
+// planFailure returns the reason why a plan failed; "" if it did not.
 func planFailure(p *v1alpha1.Plan) string {
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool {
 		return d.Severity == v1alpha1.SeverityError
@@ -417,7 +417,7 @@ func conditions(p *v1alpha1.Plan) string {
 	return strings.Join(out, "; ")
 }
 
-// states reads what is recorded of everything that ever was in the configuration.
+// states reads the records of all addresses that the configuration has had.
 func (y *hykube) states(ctx context.Context) (map[string]*state, error) {
 	out := map[string]*state{}
 	for at := range y.known {

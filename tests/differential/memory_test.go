@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// expectation is what is remembered of a story from step to step: the names of what is made at random, on both sides, and the
-// addresses whose drift Terraform has recorded and Hykube has not.
+// expectation is the state of a story between its steps: the names of random values on both sides, and the addresses
+// whose drift only Terraform has recorded.
 type expectation struct {
 	terraform, hykube *alias
 	unrecorded        map[string]bool
-	// dependencies are those that Terraform had recorded, by address.
+	// dependencies holds Terraform's recorded dependencies, by address.
 	dependencies map[string][]string
-	// diverged says that a documented difference left the sides with different infrastructure: what follows cannot be compared.
+	// diverged is true after a documented difference caused different infrastructure, so that later steps cannot be
+	// compared.
 	diverged bool
 }
 
@@ -23,25 +24,25 @@ func newMemory() *expectation {
 	return &expectation{terraform: names(), hykube: names(), unrecorded: map[string]bool{}, dependencies: map[string][]string{}}
 }
 
-// compare compares a part of two outcomes, with names for what was made at random.
+// compare compares a part of two outcomes, with names for random values.
 func (m *expectation) compare(path string, terraform, hykube any) []difference {
 	return compare(path, m.terraform.scrub(asJSON(terraform)), m.hykube.scrub(asJSON(hykube)))
 }
 
-// alias are the names of what was made at random on one side, by value.
+// alias holds the names of the random values of one side.
 type alias struct {
 	by    map[string]string
 	count map[string]int
 }
 
-// random are the attributes that a provider rolls dice for.
+// random lists the attributes with random values.
 var random = map[string][]string{
 	"sim_password": {"id", "result"},
 	"time_sleep":   {"id"},
 	"time_static":  {"id"},
 }
 
-// learn names the random values of states.
+// learn names the random values in states.
 func (a *alias) learn(states map[string]*state) {
 	for _, at := range slices.Sorted(maps.Keys(states)) {
 		typ, _, _ := strings.Cut(at, ".")
@@ -58,7 +59,7 @@ func (a *alias) learn(states map[string]*state) {
 	}
 }
 
-// scrub replaces what was made at random by its name.
+// scrub replaces random values by their names.
 func (a *alias) scrub(v any) any {
 	return mapStrings(v, func(s string) string {
 		for value, name := range a.by {

@@ -13,47 +13,47 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// outcome is what one side made of a step.
+// outcome is the result of a step on one side.
 type outcome struct {
-	// PlanError is why it could not be planned; empty when it could.
+	// PlanError is the reason why the plan failed; "" if it did not.
 	PlanError string
-	// Plan is Terraform's JSON plan; nil when there is none.
+	// Plan is Terraform's JSON plan; nil if there is none.
 	Plan *planDocument
-	// ApplyError is why it could not be applied; empty when it could, or was not to be.
+	// ApplyError is the reason why the apply failed; "" if it did not, or if there was none.
 	ApplyError string
-	// States by address, and by "ADDRESS deposed N" for what a replace left behind.
+	// States holds the states by address, and by "ADDRESS deposed N" for deposed instances.
 	States map[string]*state
-	// Calls that were to change something, in their order, by the kind and the name of the object.
+	// Calls holds the changing calls in their order, by the kind and the name of the object.
 	Calls map[string][]string
-	// Objects that exist in the cloud, by id.
+	// Objects holds the objects of the cloud by ID.
 	Objects map[string]map[string]any
 
-	// log is what was printed, for people.
+	// log is the output for a person.
 	log string
-	// undone are Hykube's changes that were not made, by address.
+	// undone holds Hykube's changes that were not made, by address.
 	undone map[string]v1alpha1.ChangeState
 }
 
-// state is what is recorded of an instance.
+// state is the recorded state of an instance.
 type state struct {
 	Attributes   map[string]any
 	Tainted      bool
 	Dependencies []string
 }
 
-// planDocument is what is compared of Terraform's JSON plan.
+// planDocument is the compared part of Terraform's JSON plan.
 type planDocument struct {
 	Applyable bool
 	Complete  bool
 	Errored   bool
-	// Changes and Drift by address, and "ADDRESS deposed" for what a replace left behind.
+	// Changes and Drift are by address, and by "ADDRESS deposed" for deposed instances.
 	Changes map[string]map[string]any
 	Drift   map[string]map[string]any
-	// Values are planned values by address.
+	// Values holds planned values by address.
 	Values map[string]map[string]any
 }
 
-// readPlan reads a JSON plan. Terraform's own parser has to accept it, too.
+// readPlan parses a JSON plan. Terraform's own parser must accept it, too.
 func readPlan(data []byte) (*planDocument, error) {
 	if err := new(tfjson.Plan).UnmarshalJSON(data); err != nil {
 		return nil, fmt.Errorf("terraform-json refuses the plan: %w", err)
@@ -81,7 +81,7 @@ func readPlan(data []byte) (*planDocument, error) {
 			key := fmt.Sprint(c["address"])
 			if c["deposed"] != nil {
 				key += " deposed"
-				c["deposed"] = "KEY" // both sides roll dice for it
+				c["deposed"] = "KEY" // the value is random on both sides
 			}
 			for n := 2; (*part.to)[key] != nil; n++ {
 				key = fmt.Sprintf("%s again %d", key, n)
@@ -92,7 +92,7 @@ func readPlan(data []byte) (*planDocument, error) {
 	return out, nil
 }
 
-// actions are what a plan does, by address, without what it leaves alone.
+// actions returns the actions of a plan, by address, without no-ops.
 func (p *planDocument) actions() map[string]string {
 	out := map[string]string{}
 	if p == nil {
@@ -110,11 +110,11 @@ func (p *planDocument) actions() map[string]string {
 	return out
 }
 
-// asJSON makes an outcome, or a part of one, plain JSON, to be compared path by path.
+// asJSON converts an outcome, or a part of it, to plain JSON.
 func asJSON(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // it is made of JSON
+		panic(err) // it came from JSON
 	}
 	var out any
 	if err := decode(data, &out); err != nil {
@@ -123,7 +123,7 @@ func asJSON(v any) any {
 	return out
 }
 
-// difference is a place in two JSON documents where they are not alike.
+// difference is a path at which two JSON documents differ.
 type difference struct {
 	path              string
 	terraform, hykube any
@@ -133,7 +133,7 @@ func (d difference) String() string {
 	return fmt.Sprintf("%s\n      terraform: %s\n      hykube:    %s", d.path, shown(d.terraform), shown(d.hykube))
 }
 
-// absent stands for what is not there, which null is not.
+// absent is the value at a path that does not exist. It differs from null.
 type absent struct{}
 
 func (absent) String() string { return "(absent)" }
@@ -152,7 +152,7 @@ func shown(v any) string {
 	return string(data)
 }
 
-// compare finds where two JSON documents are not alike, at the deepest place.
+// compare returns the deepest paths at which two JSON documents differ.
 func compare(path string, terraform, hykube any) []difference {
 	switch a := terraform.(type) {
 	case map[string]any:

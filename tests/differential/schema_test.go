@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// blockSchema is a block as `terraform providers schema -json` tells it.
+// blockSchema is a block in the output of `terraform providers schema -json`.
 type blockSchema struct {
 	Attributes map[string]*attributeSchema `json:"attributes"`
 	BlockTypes map[string]*nestedSchema    `json:"block_types"`
@@ -29,7 +29,7 @@ type attributeSchema struct {
 	WriteOnly bool `json:"write_only"`
 }
 
-// settable says that a configuration may set the attribute.
+// settable reports whether a configuration may set the attribute.
 func (a *attributeSchema) settable() bool { return a.Required || a.Optional }
 
 type nestedSchema struct {
@@ -47,7 +47,7 @@ type typeSchema struct {
 	elements   []typeSchema
 }
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON parses both forms.
 func (t *typeSchema) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &t.kind) == nil {
 		return nil
@@ -69,7 +69,7 @@ func (t *typeSchema) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(parts[1], t.element)
 }
 
-// schemas reads the schemas of all resource types of all providers, by type.
+// schemas returns the schemas of all resource types of all providers, by type.
 func (f *fixture) schemas() (map[string]*blockSchema, error) {
 	dir := filepath.Join(f.Dir, "schemas")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -11,19 +11,20 @@ import (
 	"github.com/hykube/hykube/tests/conformance/shape"
 )
 
-// shaper makes stories of types that are made from the same seed.
+// shaper generates stories of types that are generated from the same seed.
 type shaper struct {
 	*rand.Rand
 	types  map[string]*shape.Shape
 	data   *shape.Shape
 	config config
-	// titles are what resources are called at the cloud, by address; order is that in which they were made: each refers to earlier ones alone.
+	// titles holds the titles of resources in the cloud, by address. order lists the addresses in the order in which
+	// they were added. Each refers only to earlier ones.
 	titles map[string]string
 	order  []string
 	made   int
 }
 
-// generateShapes makes the story of a seed.
+// generateShapes returns the story of a seed.
 func generateShapes(seed int64) *story {
 	g := &shaper{
 		Rand: rand.New(rand.NewPCG(uint64(seed), 1)), types: map[string]*shape.Shape{}, titles: map[string]string{},
@@ -57,10 +58,10 @@ func (g *shaper) step(what string) *step {
 	return &step{What: what, Resources: c.Resources, Lifecycle: c.Lifecycle, ClearLifecycle: true, ConfigMaps: c.ConfigMaps, Secrets: c.Secrets, Anyway: true}
 }
 
-// one is true once in n times.
+// one returns true once in n times.
 func (g *shaper) one(n int) bool { return g.IntN(n) == 0 }
 
-// shape is that of an address.
+// shape returns the shape of an address.
 func (g *shaper) shape(at string) *shape.Shape {
 	if rest, ok := strings.CutPrefix(at, "data."); ok {
 		at = rest
@@ -72,7 +73,7 @@ func (g *shaper) shape(at string) *shape.Shape {
 	return g.data
 }
 
-// add makes a resource, or reads data.
+// add adds a resource or a data source.
 func (g *shaper) add() string {
 	g.made++
 	names := sorted(g.types)
@@ -105,7 +106,7 @@ func (g *shaper) lifecycle(at string) map[string]any {
 		l["dependsOn"] = []any{other}
 	}
 	if other := g.earlier(at); other != "" && g.one(8) && !strings.HasPrefix(other, "data.") {
-		// Not by a secret: Terraform forgets that it is one when it is replaced (D2), and takes that for a change.
+		// Do not refer to a secret: Terraform loses its mark in a replace (D2), and treats that as a change.
 		s := g.shape(other)
 		if a := s.Block.Attributes[g.IntN(len(s.Block.Attributes))]; !a.Sensitive && a.Type != nil {
 			l["replaceTriggeredBy"] = []any{other + "." + a.Name}
@@ -120,7 +121,7 @@ func (g *shaper) lifecycle(at string) map[string]any {
 	return l
 }
 
-// ignorable is something whose changes may be ignored.
+// ignorable returns an argument whose changes lifecycle.ignoreChanges may name.
 func (g *shaper) ignorable(at string) string {
 	if g.one(6) {
 		return "all"
@@ -157,7 +158,7 @@ func (g *shaper) ignorable(at string) string {
 	return names[g.IntN(len(names))]
 }
 
-// earlier is an address that was made before, and is still wanted; empty when there is none.
+// earlier returns an address of the desired state that was added before; "" if there is none.
 func (g *shaper) earlier(at string) string {
 	var found []string
 	for _, a := range g.order {
@@ -174,7 +175,7 @@ func (g *shaper) earlier(at string) string {
 	return found[g.IntN(len(found))]
 }
 
-// block makes the arguments of a block. before are those that it had; most of them are kept.
+// block returns the arguments of a block. before holds its current arguments, most of which it keeps.
 func (g *shaper) block(at string, b *shape.Block, before map[string]any) map[string]any {
 	out := map[string]any{}
 	for _, a := range b.Attributes {
@@ -198,7 +199,7 @@ func (g *shaper) block(at string, b *shape.Block, before map[string]any) map[str
 		}
 		old := before[a.Name]
 		if a.Required && old == nil {
-			old = struct{}{} // anything but null
+			old = struct{}{} // any value but null
 		}
 		out[a.Name] = g.attribute(at, a, old)
 	}
@@ -233,7 +234,7 @@ func (g *shaper) block(at string, b *shape.Block, before map[string]any) map[str
 	return out
 }
 
-// keyed makes a map of things, and keeps some that were there.
+// keyed returns a map, and keeps some of its elements.
 func (g *shaper) keyed(n int, old any, one func(was map[string]any) any) map[string]any {
 	m := map[string]any{}
 	before, _ := old.(map[string]any)
@@ -245,7 +246,7 @@ func (g *shaper) keyed(n int, old any, one func(was map[string]any) any) map[str
 	return m
 }
 
-// listed makes a list of things, and keeps some that were there, at their places or others.
+// listed returns a list, and keeps some of its elements, perhaps at other indexes.
 func (g *shaper) listed(n int, old any, one func(was map[string]any) any) []any {
 	out := []any{}
 	before, _ := old.([]any)
@@ -268,9 +269,10 @@ func (g *shaper) key() string {
 	return []string{"alpha", "beta", "gamma", "a b", "ü", "x.y"}[g.IntN(6)]
 }
 
-// attribute makes a value. old is what it was, or nil.
+// attribute returns a value. old is the current value, or nil.
 func (g *shaper) attribute(at string, a *shape.Attribute, old any) any {
-	// What is required must not turn out to be null: Hykube asks the provider earlier than Terraform does whether it likes that.
+	// A required argument must not become null. Hykube lets the provider validate the configuration earlier than
+	// Terraform does.
 	if ref := g.reference(at, a.ValueType()); ref != "" && g.one(6) && !a.Required {
 		return "${" + ref + "}"
 	}
@@ -291,7 +293,7 @@ func (g *shaper) attribute(at string, a *shape.Attribute, old any) any {
 	return g.listed(g.IntN(4), old, func(was map[string]any) any { return g.block(at, inner, was) })
 }
 
-// value makes a value of a type, with expressions in it.
+// value returns a value of a type, with expressions.
 func (g *shaper) value(at string, t tftypes.Type) any {
 	if ref := g.reference(at, t); ref != "" && g.one(5) {
 		switch g.IntN(4) {
@@ -343,7 +345,7 @@ func (g *shaper) many(at string, t tftypes.Type) any {
 	return l
 }
 
-// template is a text with something in it that may be unknown, or secret.
+// template returns a text with a part that may be unknown or secret.
 func (g *shaper) template(at string) any {
 	if g.one(8) {
 		return "code ${secret.vault.code}"
@@ -384,7 +386,7 @@ func (g *shaper) template(at string) any {
 	return "${" + ref + "}"
 }
 
-// reference refers to something of the same type that was made before; empty when there is none.
+// reference returns a reference to an earlier value of the same type; "" if there is none.
 func (g *shaper) reference(at string, t tftypes.Type) string {
 	other := g.earlier(at)
 	if other == "" {
@@ -395,11 +397,11 @@ func (g *shaper) reference(at string, t tftypes.Type) string {
 	look(b, other, func(a *shape.Attribute, expression string) {
 		switch {
 		case holdsWriteOnly(a) || !a.ValueType().Equal(t) || slices.ContainsFunc(a.Attributes, holdsComputed):
-			// A provider refuses what only it may say, also when it said so itself.
+			// A provider rejects computed values in a configuration, even if it returned them.
 		case strings.HasPrefix(other, "data.") && a.Type == nil: // D12
 		case strings.HasPrefix(at, "data.") && a.Quirk == shape.Late: // D14
 		case strings.Count(expression, ".")-strings.Count(other, ".") > 1:
-			// What it is within may be gone by the time of the destroy, which Terraform refuses then.
+			// The outer value may no longer exist at the destroy, which Terraform then rejects.
 			found = append(found, "try("+expression+", null)")
 		default:
 			found = append(found, expression)
@@ -411,7 +413,7 @@ func (g *shaper) reference(at string, t tftypes.Type) string {
 	return found[g.IntN(len(found))]
 }
 
-// look visits what can be referred to without asking whether it is there; what it calls single may still be null.
+// look visits the values that an expression can refer to without a check. A single value may still be null.
 func look(b *shape.Block, at string, visit func(a *shape.Attribute, expression string)) {
 	for _, a := range b.Attributes {
 		visit(a, at+"."+a.Name)
@@ -435,7 +437,7 @@ func (g *shaper) word() string {
 	}[g.IntN(17)]
 }
 
-// literal makes a value of a type without expressions. exact is as it stands in a state, where nothing is converted.
+// literal returns a value of a type without expressions. exact is the value in a state, which is never converted.
 func (g *shaper) literal(t tftypes.Type, exact bool) any {
 	switch {
 	case t.Is(tftypes.String):
@@ -495,13 +497,13 @@ func (g *shaper) literal(t tftypes.Type, exact bool) any {
 		return l
 	}
 	l := []any{}
-	for range g.IntN(2) { // of a set, so that no two are the same
+	for range g.IntN(2) { // in a set, so that no two are equal
 		l = append(l, g.literal(t.(tftypes.Set).ElementType, exact))
 	}
 	return l
 }
 
-// managed is any resource that is wanted.
+// managed returns a resource of the desired state.
 func (g *shaper) managed() string {
 	var all []string
 	for _, at := range sorted(g.config.Resources) {
@@ -523,7 +525,7 @@ func (g *shaper) change(n int) {
 	}
 }
 
-// mutation makes the next steps.
+// mutation returns the next steps.
 func (g *shaper) mutation() []*step {
 	at := g.managed()
 	if at == "" {
@@ -567,7 +569,7 @@ func (g *shaper) mutation() []*step {
 	return []*step{g.step("change")}
 }
 
-// adopt forgets a resource, and takes it over again under another name.
+// adopt forgets a resource, and imports it under another name.
 func (g *shaper) adopt(at string) []*step {
 	body := g.config.Resources[at]
 	delete(g.config.Resources, at)
@@ -613,7 +615,7 @@ func (g *shaper) used(at string) bool {
 	return found
 }
 
-// drift changes an object behind everybody's back.
+// drift changes an object in the cloud.
 func (g *shaper) drift(at string) *step {
 	s := g.shape(at)
 	fields := map[string]any{}

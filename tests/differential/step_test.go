@@ -13,19 +13,20 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// story is a configuration and what becomes of it, step by step.
+// story is a configuration and its changes, step by step.
 type story struct {
 	name string
-	// What the story is about, in a sentence.
+	// What describes the story in a sentence.
 	What string `json:"what"`
-	// Short stories are told in `make test`, too.
+	// Short is true for a story that runs in `make test`, too.
 	Short bool `json:"short,omitempty"`
-	// Open says in what Hykube is known to differ, and should not. The story must differ then, or the word be taken away.
+	// Open describes a known difference of Hykube that is a bug. The story then must differ; otherwise Open must be
+	// removed.
 	Open  string  `json:"open,omitempty"`
 	Steps []*step `json:"steps"`
 }
 
-// providers are the names of all providers that the story speaks of.
+// providers returns the names of all providers in the story.
 func (st *story) providers() []string {
 	names := map[string]bool{}
 	for _, s := range st.Steps {
@@ -44,8 +45,8 @@ func (st *story) providers() []string {
 type step struct {
 	What string `json:"what,omitempty"`
 
-	// The configuration: Resources, when there are any, replace all that was before; Set changes single arguments of resources;
-	// Remove takes resources away. ClearLifecycle takes all meta-arguments away before those of the step are set, each wholly.
+	// These fields change the configuration. Resources, if there are any, replaces all resources; Set changes single
+	// arguments; Remove removes resources. ClearLifecycle removes all meta-arguments before it sets those of the step.
 	Resources      map[string]map[string]any    `json:"resources,omitempty"`
 	Set            map[string]map[string]any    `json:"set,omitempty"`
 	Remove         []string                     `json:"remove,omitempty"`
@@ -55,45 +56,45 @@ type step struct {
 	Forget         []string                     `json:"forget,omitempty"`
 	ClearLifecycle bool                         `json:"clearLifecycle,omitempty"`
 
-	// What happens at the cloud before the plan, behind everybody's back.
+	// These fields change the cloud before the plan.
 	Create []cloudObject `json:"create,omitempty"`
 	Drift  []cloudObject `json:"drift,omitempty"`
 	Vanish []cloudObject `json:"vanish,omitempty"`
-	// Faults strike from here on until the end of the step.
+	// Faults affect the calls until the end of the step.
 	Faults []simcloud.Fault `json:"faults,omitempty"`
-	// ApplyFaults strike the apply alone.
+	// ApplyFaults affect only the apply.
 	ApplyFaults []simcloud.Fault `json:"applyFaults,omitempty"`
 
 	Taint   []string `json:"taint,omitempty"`
 	Untaint []string `json:"untaint,omitempty"`
 
-	// How it is planned.
+	// These fields are options of the plan.
 	Destroy     bool     `json:"destroy,omitempty"`
 	RefreshOnly bool     `json:"refreshOnly,omitempty"`
 	NoRefresh   bool     `json:"noRefresh,omitempty"`
 	Target      []string `json:"target,omitempty"`
 	Exclude     []string `json:"exclude,omitempty"`
 	Replace     []string `json:"replace,omitempty"`
-	// PlanOnly leaves the plan unapplied.
+	// PlanOnly does not apply the plan.
 	PlanOnly bool `json:"planOnly,omitempty"`
 
-	// Fails says where the step must fail: "plan" or "apply"; empty means that it must not.
+	// Fails is the part of the step that must fail: "plan" or "apply"; empty means none.
 	Fails string `json:"fails,omitempty"`
-	// Expect are actions by address that the plan must have on both sides, such as "create" or "delete create", so that both
-	// cannot be wrong in the same way; addresses that are not named are not looked at. Generated stories have none.
+	// Expect holds actions by address that the plan must have on both sides, such as "create" or "delete create", so
+	// that both cannot be wrong in the same way. Other addresses are not checked. Generated stories have none.
 	Expect map[string]string `json:"expect,omitempty"`
-	// Anyway leaves it open whether the step fails, as long as both sides agree. Generated stories need it.
+	// Anyway permits the step to fail or to succeed, as long as both sides agree. Generated stories need it.
 	Anyway bool `json:"anyway,omitempty"`
 }
 
-// cloudObject names an object of the cloud, and fields of it.
+// cloudObject names an object of the cloud and some of its fields.
 type cloudObject struct {
 	Kind   string         `json:"kind"`
 	Name   string         `json:"name"`
 	Fields map[string]any `json:"fields,omitempty"`
 }
 
-// next is the configuration after the step.
+// next returns the configuration after the step.
 func (s *step) next(c config) config {
 	c = c.clone()
 	if s.Resources != nil {

@@ -13,16 +13,16 @@ import (
 	"strings"
 )
 
-// terraform is the side of a story that plain Terraform, or OpenTofu, plays: one working directory, kept from step to step.
+// terraform is Terraform's or OpenTofu's side of a story: one working directory for all steps.
 type terraform struct {
 	fixture *fixture
 	cloud   *cloud
 	dir     string
-	// sources are the addresses of the providers that the story speaks of: each costs a process with every command.
+	// sources holds the addresses of the providers in the story. Each command starts a process for each of them.
 	sources map[string]string
 }
 
-// errRefused says that a command was refused as a user would see it refused; anything else is the test's own failure.
+// errRefused is the error of a command that failed as a user would see it. Any other error is a failure of the test.
 type errRefused struct{ text string }
 
 func (e errRefused) Error() string { return e.text }
@@ -56,7 +56,7 @@ func (t *terraform) run(ctx context.Context, args ...string) (stdout []byte, err
 	return out.Bytes(), nil
 }
 
-// unframed takes away the bars that are drawn before errors.
+// unframed removes the bars before the lines of errors.
 func unframed(s string) string {
 	var lines []string
 	for line := range strings.SplitSeq(s, "\n") {
@@ -67,7 +67,7 @@ func unframed(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// play plays a step.
+// play runs a step.
 func (t *terraform) play(ctx context.Context, s *step, c config) (*outcome, error) {
 	text, err := c.terraform(t.sources, t.cloud.Address, filepath.Join(t.dir, "cloud"))
 	if err != nil {
@@ -138,7 +138,7 @@ func (t *terraform) planAndApply(ctx context.Context, s *step, out *outcome) err
 	return err
 }
 
-// states reads the state file: it says more than any command does, and costs nothing.
+// states reads the state file, which has more than any command prints.
 func (t *terraform) states() (map[string]*state, error) {
 	data, err := os.ReadFile(filepath.Join(t.dir, "terraform.tfstate"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// judge compares what two sides made of a step. What stands in docs/differential.md as a documented difference is taken
-// out first, by the functions in differences_test.go, and nothing else is.
+// judge compares the results of two sides. The functions in differences_test.go first remove the differences that
+// docs/differential.md documents, and no others.
 func judge(s *step, c config, m *expectation, tf, hy *outcome) []difference {
 	if (tf.PlanError != "") != (hy.PlanError != "") {
 		// All that follows differs, too.
@@ -29,7 +29,7 @@ func judge(s *step, c config, m *expectation, tf, hy *outcome) []difference {
 	settleStates(s, m, tf, hy)
 	out = append(out, m.compare("state", tf.States, hy.States)...)
 	if s.Destroy {
-		// What goes with a resource, and what that left behind, have no order.
+		// The destroys of a resource and of its deposed instances have no order.
 		for _, o := range []*outcome{tf, hy} {
 			for _, calls := range o.Calls {
 				slices.Sort(calls)
@@ -37,8 +37,8 @@ func judge(s *step, c config, m *expectation, tf, hy *outcome) []difference {
 		}
 	}
 	if tf.PlanError+tf.ApplyError != "" || s.Destroy {
-		// How much was still planned before it failed is nobody's business, nor that Terraform plans what there is before it
-		// plans to destroy it.
+		// The number of resources that were planned before the failure does not matter. Nor does it matter that
+		// Terraform plans existing resources before it plans their destroy.
 		for _, o := range []*outcome{tf, hy} {
 			maps.DeleteFunc(o.Calls, func(key string, _ []string) bool { return strings.HasPrefix(key, "plans ") })
 		}
@@ -54,7 +54,7 @@ func judge(s *step, c config, m *expectation, tf, hy *outcome) []difference {
 	return out
 }
 
-// expected compares what a side made of a step with what its author says.
+// expected compares the result of a side with the expectation of the story.
 func expected(s *step, side string, o *outcome) []difference {
 	var out []difference
 	failed := ""

@@ -2,22 +2,24 @@ package differential
 
 import "fmt"
 
-// words make a value for one argument.
+// words returns a value for one argument.
 type words func(g *generator, at string) any
 
-// kindWords are what the generator knows of a type beside its schema.
+// kindWords has what the generator knows about a type in addition to its schema.
 type kindWords struct {
-	// weight is how often the type is chosen; kind is its objects' kind at the simulated cloud, empty when it has none there.
+	// weight is the frequency of the type. kind is the kind of its objects in the simulated cloud; empty if it has none
+	// there.
 	weight int
 	kind   string
-	// words are values that the provider accepts, by the path of the argument; nil leaves the argument out.
+	// words holds values that the provider accepts, by the path of the argument; nil means that the argument is not
+	// set.
 	words map[string]words
-	// refs are attributes that others may refer to; drift are fields that may change at the cloud.
+	// refs lists attributes to which others may refer. drift lists fields that may change in the cloud.
 	refs  []string
 	drift map[string]words
-	// always are arguments that are never left out.
+	// always lists arguments that are always set.
 	always []string
-	// twice says that two may exist beside each other, as createBeforeDestroy needs.
+	// twice is true if two instances may exist at once, as createBeforeDestroy requires.
 	twice bool
 }
 
@@ -31,13 +33,13 @@ func oneOf(values ...any) words {
 
 func name(g *generator, at string) any { return g.names[at] }
 
-// refTo refers to a resource of a type that was made before, or makes one.
+// refTo refers to an earlier resource of a type, or adds one.
 func refTo(typ, attribute string) words {
 	return func(g *generator, at string) any {
 		other := g.earlier(at, typ)
 		if other == "" {
 			if g.config.Resources[at] != nil {
-				return nil // it was made before there was any, and stays as it is
+				return nil // it was added before there was any, and does not change
 			}
 			other = g.add(typ)
 		}
@@ -83,14 +85,14 @@ func texts(n int) words {
 	}
 }
 
-// subnetBlock is a block of its own within every network that is made here.
+// subnetBlock is a different block within every generated network.
 func subnetBlock(g *generator, _ string) any { return fmt.Sprintf("10.0.%d.0/24", g.IntN(100)) }
 
 func then(g *generator, _ string) any {
 	return fmt.Sprintf("20%02d-0%d-1%dT0%d:00:00Z", 20+g.IntN(5), 1+g.IntN(9), g.IntN(10), g.IntN(10))
 }
 
-// vocabulary is by type. Types that it does not know are not generated.
+// vocabulary is by type. The generator does not use other types.
 func vocabulary() map[string]kindWords {
 	return map[string]kindWords{
 		"sim_network": {

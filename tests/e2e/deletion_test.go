@@ -9,10 +9,10 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// deletionOrders is how many random orders are tried, beside the one of `helm uninstall`.
+// deletionOrders is the number of random orders, in addition to the one of `helm uninstall`.
 const deletionOrders = 4
 
-// deletionSet is what a chart, or a directory, of a team may hold.
+// deletionSet is the content of a chart, or of a team's directory.
 const deletionSet = `
 apiVersion: v1
 kind: Secret
@@ -51,8 +51,9 @@ metadata: {name: web}
 spec: {name: PREFIX-web, subnet_id: "${sim_subnet.front.id}", image: "${configmap.settings.image}"}
 `
 
-// TestDeletionConverges deletes a namespace and what is in it in the order of Helm, and in random orders, while its infrastructure lives,
-// and approves one plan that destroys. In the end nothing is left, neither here nor in the cloud.
+// TestDeletionConverges deletes a namespace and its objects in the order of Helm, and in random orders, while their
+// infrastructure exists. It approves one plan, which destroys. In the end, neither the server nor the cloud has any of
+// it.
 func TestDeletionConverges(t *testing.T) {
 	objects := []string{
 		"namespace/NS", "secret/credentials", "configmap/settings", "providerconfig/default", "rolebinding/approvers",
@@ -84,7 +85,8 @@ func TestDeletionConverges(t *testing.T) {
 					run("delete", "namespace", ns, "--wait=false")
 					continue
 				}
-				// A namespace that is deleted first marks resources, too, and one that is needed by nothing any more is gone by then.
+				// If the namespace is deleted first, its resources are marked, too. An unused namespace is then already
+				// removed.
 				run("delete", object, "-n", ns, "--wait=false", "--ignore-not-found")
 			}
 			run("hykube", "destroy", "--all", "--auto-approve", "-n", ns)

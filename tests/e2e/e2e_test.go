@@ -16,7 +16,7 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// shared is the server of the stories, and cloud what its provider talks to. TestMain sets both, before any test.
+// shared is the server of the stories, and cloud is the cloud of its provider. TestMain sets both before any test.
 var (
 	shared *harness.Server
 	cloud  *harness.Cloud
@@ -44,7 +44,7 @@ func start() error {
 	if cloud, err = harness.StartCloud(simcloud.Config{}); err != nil {
 		return err
 	}
-	// Stories log in as these users, with the user's name for a token.
+	// Stories log in as these users. The token is the user's name.
 	if err := os.WriteFile(tokens(), []byte("alice-token,alice,alice,developers\nbob-token,bob,bob,approvers\n"), 0o600); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func TestStories(t *testing.T) {
 			} {
 				env.Setenv(key, value)
 			}
-			// Providers run as users of their own. They may go through this directory to what a story grants them.
+			// Providers run as other users. They may pass through this directory to the paths that a story grants them.
 			if err := os.Chmod(filepath.Dir(env.WorkDir), 0o711); err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func configure(env *testscript.Env, namespace string) error {
 	return err
 }
 
-// kubectl runs kubectl as the administrator, and returns what it prints.
+// kubectl runs kubectl as the administrator, and returns its output.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	return kubectlWith(t, "", args...)

@@ -12,10 +12,10 @@ import (
 func TestExamples(t *testing.T) {
 	for _, tt := range []struct {
 		reason string
-		// folders are applied in this order; before are objects that the cloud has already, by kind.
+		// The test applies folders in this order. before holds objects that the cloud has already, by kind.
 		folders []string
 		before  map[string]map[string]any
-		// kept is what is left in the cloud, on purpose.
+		// kept lists the objects that intentionally stay in the cloud.
 		kept string
 	}{
 		{"replacements and conditions", []string{"replace"}, nil, "disk replace-archive"},
@@ -39,7 +39,7 @@ func TestExamples(t *testing.T) {
 			}
 			for i := len(tt.folders) - 1; i >= 0; i-- {
 				folder := tt.folders[i]
-				if folder == "replace" { // its network is not to be destroyed
+				if folder == "replace" { // its network must not be destroyed
 					kubectl(t, "patch", "sim-network", "main", "-n", folder, "--type=merge", "-p", `{"lifecycle":{"preventDestroy":false}}`)
 				}
 				kubectl(t, "hykube", "destroy", "--all", "-n", folder, "--auto-approve")

@@ -11,8 +11,8 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// TestAHangingNamespaceLeavesRoomForOthers holds all provider processes that one namespace can get, by 66 ProviderConfigs whose calls hang.
-// Another namespace plans and applies meanwhile.
+// TestAHangingNamespaceLeavesRoomForOthers occupies all provider processes that one namespace can get, with 66
+// ProviderConfigs whose calls hang. Meanwhile another namespace plans and applies.
 func TestAHangingNamespaceLeavesRoomForOthers(t *testing.T) {
 	const configs, plans = 66, 3
 	fault, err := cloud.Fault(t.Context(), simcloud.Fault{Kind: "network", Name: "fairness-hangs", Action: simcloud.ActionHang})
@@ -66,7 +66,8 @@ func TestAHangingNamespaceLeavesRoomForOthers(t *testing.T) {
 	t.Logf("the cancel of a hanging plan took %s", time.Since(began))
 }
 
-// hanging is a data source with a ProviderConfig of its own. They differ in max_retries, so they share no process.
+// hanging is a data source with its own ProviderConfig. The ProviderConfigs differ in max_retries, so they share no
+// process.
 const hanging = `---
 apiVersion: hykube.io/v1alpha1
 kind: ProviderConfig

@@ -40,10 +40,10 @@ func TestFromTerraform(t *testing.T) {
 	retag := func(value string) {
 		kubectl(t, "patch", "sim-instance", "web", "-n", namespace, "--type=merge", "-p", `{"spec":{"tags":{"team":"`+value+`"}}}`)
 	}
-	const yes = "--auto-approve" // a test has no terminal to say yes on
+	const yes = "--auto-approve" // a test has no terminal for the confirmation
 	typed := map[string]bool{}
 	for _, step := range []struct {
-		// text is the command as the page has it, and args what is typed.
+		// text is the command as on the page, and args is what the test runs.
 		text string
 		args func() []string
 		want string
@@ -95,12 +95,12 @@ func TestFromTerraform(t *testing.T) {
 	}
 }
 
-// words are arguments, some of them several in one text.
+// words splits texts with several arguments.
 func words(parts ...string) func() []string {
 	return func() []string { return strings.Fields(strings.Join(parts, " ")) }
 }
 
-// fromTerraform is what the object of the page refers to.
+// fromTerraform has the objects to which the object of the page refers.
 const fromTerraform = `apiVersion: sim.hykube.io/v1
 kind: sim-network
 metadata: {name: main, namespace: prod}

@@ -11,11 +11,11 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 )
 
-// judgedWithin is how soon tools that wait have to see what became of an object.
+// judgedWithin is the maximum time until waiting tools see the outcome on an object.
 const judgedWithin = 5 * time.Second
 
-// kstatus wants kstatus, by which Flux and Helm wait, to read an object as a status: kstatus STATUS KIND/NAME [REASON]. The reason is
-// that of the condition Ready.
+// kstatus expects kstatus, with which Flux and Helm wait, to return a status for an object: kstatus STATUS KIND/NAME
+// [REASON]. The reason is that of the condition Ready.
 func kstatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: kstatus STATUS KIND/NAME [REASON]")

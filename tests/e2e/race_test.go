@@ -12,15 +12,16 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// TestAppliesAtOnce starts two commands at the same instant, as two pipelines do. Both end well, and nothing is created twice.
+// TestAppliesAtOnce starts two commands at the same time, as two pipelines may. Both succeed, and nothing is created
+// twice.
 func TestAppliesAtOnce(t *testing.T) {
 	const rounds = 2
 	for _, tt := range []struct {
 		reason string
 		name   string
-		// first and second are what the two apply; FILE is the file.
+		// first and second are the commands; FILE is replaced by the file.
 		first, second []string
-		// recorded is true when the file is recorded before.
+		// recorded is true if the file is recorded before.
 		recorded bool
 		creates  int
 	}{
@@ -69,7 +70,7 @@ func TestAppliesAtOnce(t *testing.T) {
 	}
 }
 
-// raced are resources that depend on each other, and an object beside them that both commands record.
+// raced has resources that depend on each other, and another object that both commands record.
 const raced = `apiVersion: v1
 kind: ConfigMap
 metadata: {name: app}

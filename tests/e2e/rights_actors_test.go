@@ -20,20 +20,21 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 )
 
-// referenceForm is a way in which an object names another one, and the right that it takes.
+// referenceForm is a way in which an object names another one, and the right that this requires.
 type referenceForm struct {
 	name string
 	// object is YAML without a name.
 	object string
 	// right is the right that the form takes: one of those of lackingRoles.
 	right string
-	// approver is true if the right is asked of the approver, too: for a ProviderConfig, and for what the plan creates along with the object.
+	// approver is true if the approver needs the right, too: for a ProviderConfig, and for objects that the plan
+	// creates along with the object.
 	approver bool
-	// planned is YAML of the object that is planned, if that is another one than the object.
+	// planned is YAML of the planned object, if it differs from object.
 	planned string
-	// unasked is true if the right is asked only of the author.
+	// unasked is true if only the author needs the right.
 	unasked bool
-	// authorOnly is true for requests that are no object.
+	// authorOnly is true for requests without an object.
 	authorOnly bool
 }
 
@@ -62,9 +63,9 @@ var referenceForms = []referenceForm{
 	{name: "query", right: "other", authorOnly: true, object: "apiVersion: hykube.io/v1alpha1\nkind: Query\nspec: {type: sim_network, providerConfig: other}\n"},
 }
 
-// checkLifecycleForms fails the test if no form has a field of lifecycle that can name an object.
+// checkLifecycleForms fails the test if no form covers a field of lifecycle that can name an object.
 func checkLifecycleForms(t *testing.T) {
-	ownArguments := []string{"ignoreChanges"} // names arguments of the object itself
+	ownArguments := []string{"ignoreChanges"} // it names arguments of the object itself
 	covered := map[string]bool{}
 	for _, form := range referenceForms {
 		var object struct{ Lifecycle map[string]any }
@@ -86,7 +87,7 @@ func checkLifecycleForms(t *testing.T) {
 	}
 }
 
-// lackingRoles are the rights that a user of this test may lack, each with the rule that grants it.
+// lackingRoles holds the rights that a user of this test may lack, each with the rule that grants it.
 var lackingRoles = map[string]string{
 	"images":     "{apiGroups: [sim.hykube.io], resources: [data-sim-image], verbs: [get]}",
 	"disks":      "{apiGroups: [sim.hykube.io], resources: [sim-disks], verbs: [get, create, update, delete]}",
@@ -96,7 +97,7 @@ var lackingRoles = map[string]string{
 	"default":    "{apiGroups: [hykube.io], resources: [providerconfigs], resourceNames: [default], verbs: [use]}",
 }
 
-// alwaysRole is what every user of this test may.
+// alwaysRole has the rights of every user of this test.
 const alwaysRole = `
 - {apiGroups: [sim.hykube.io], resources: [sim-networks, data-sim-networks, ephemeral-sim-tokens, ephemeral-sim-tokens/state], verbs: ['*']}
 - {apiGroups: [hykube.io], resources: [plans], verbs: ['*']}
@@ -105,7 +106,8 @@ const alwaysRole = `
 - {apiGroups: [hykube.io], resources: [providerconfigs], resourceNames: [ephemeral, form-config-argument, form-secret-ref], verbs: [use]}
 `
 
-// testReferences has authors, requesters and approvers who lack one right, or have all, write, plan and approve each form.
+// testReferences writes, plans and approves each form, as authors, requesters and approvers who lack one right or have
+// all.
 func testReferences(t *testing.T, config *rest.Config) (cells int) {
 	checkLifecycleForms(t)
 	const namespace = "rights-actors"
@@ -178,7 +180,7 @@ func testReferences(t *testing.T, config *rest.Config) (cells int) {
 		for _, user := range users {
 			cells++
 			err := put(t.Context(), user, form, dry)
-			// An object without a ProviderConfig of its own takes the default one.
+			// An object that names no ProviderConfig uses the default one.
 			takesDefault := strings.Contains(form.object, "apiVersion: sim.") && !strings.Contains(form.object, "providerConfig")
 			lacks := user == form.right || user == "default" && takesDefault
 			if refused := err != nil && strings.Contains(err.Error(), "forbidden"); refused != lacks || err != nil && !refused {
@@ -189,7 +191,8 @@ func testReferences(t *testing.T, config *rest.Config) (cells int) {
 	return cells + testPlansOfReferences(t, as, put, namespace)
 }
 
-// testPlansOfReferences plans each form as a requester who lacks its right, and as one who has all, and approves the plan of the latter as both.
+// testPlansOfReferences plans each form as a requester who lacks its right, and as one who has all. It approves the
+// plan of the latter as both.
 func testPlansOfReferences(t *testing.T, as func(string) dynamic.Interface, put func(context.Context, string, referenceForm, metav1.CreateOptions) error, namespace string) (cells int) {
 	plans := kschema.GroupVersionResource{Group: "hykube.io", Version: "v1alpha1", Resource: "plans"}
 	for _, form := range referenceForms {
@@ -243,7 +246,7 @@ func testPlansOfReferences(t *testing.T, as func(string) dynamic.Interface, put 
 				t.Fatalf("requester with all rights: %v", made.Object["status"])
 			}
 			if form.name == "data" {
-				return // the plan changes nothing, so nobody approves it
+				return // the plan changes nothing and needs no approval
 			}
 			digest, _, _ := unstructured.NestedString(made.Object, "status", "digest")
 			for _, user := range []string{form.right, "all"} {
@@ -260,7 +263,7 @@ func testPlansOfReferences(t *testing.T, as func(string) dynamic.Interface, put 
 	return cells
 }
 
-// planned is the status of the condition Planned; empty until the plan is made, or failed.
+// planned returns the status of the condition Planned; "" until the plan is made or has failed.
 func planned(u *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -272,7 +275,7 @@ func planned(u *unstructured.Unstructured) string {
 	return ""
 }
 
-// refusesARight says whether a plan failed for the lack of a right.
+// refusesARight reports whether a plan failed because of a missing right.
 func refusesARight(u *unstructured.Unstructured) bool {
 	diagnostics, _, _ := unstructured.NestedSlice(u.Object, "status", "diagnostics")
 	text := fmt.Sprint(diagnostics)

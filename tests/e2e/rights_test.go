@@ -19,13 +19,13 @@ import (
 
 var updateRights = flag.Bool("update", false, "write the table of rights in docs/security.md anew")
 
-// roles are the columns of the table, each with all that the ones before it in its own chain may do.
+// roles are the columns of the table. Each role has all rights of the roles before it in its chain.
 var rightsRoles = []string{"none", "view", "edit", "admin", "approver", "record-deleter", "policy-editor", "cluster-admin"}
 
-// rightsVerbs are asked about for every resource.
+// rightsVerbs are the verbs that the test checks for every resource.
 var rightsVerbs = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use", "approve", "escalate", "bind", "impersonate", "proxy"}
 
-// bundles are verbs that the table writes as one word.
+// bundles are sets of verbs with one name in the table.
 var bundles = map[string][]string{
 	"read":   {"get", "list", "watch"},
 	"write":  {"create", "update", "patch", "delete", "deletecollection"},
@@ -33,11 +33,12 @@ var bundles = map[string][]string{
 	"purge":  {"delete", "deletecollection"},
 }
 
-// rightsRow has the verbs of each role on some resources. A role without an entry has no verb. The role none is any user without a role.
+// rightsRow has the verbs of each role on some resources. A role without an entry has no verb. The role none is a user
+// without a role.
 type rightsRow struct {
-	// resources are RESOURCE.GROUP/SUBRESOURCE; KIND stands for each kind of each provider.
+	// resources are RESOURCE.GROUP/SUBRESOURCE. KIND means each kind of each provider.
 	resources string
-	// may has words of bundles or verbs. What view may, edit and admin may, too; what edit may, admin may.
+	// may has names of bundles, or verbs. edit and admin also have the rights of view, and admin those of edit.
 	may map[string]string
 }
 
@@ -82,10 +83,10 @@ var rightsTable = []rightsRow{
 	{"flowschemas.flowcontrol.apiserver.k8s.io/status prioritylevelconfigurations.flowcontrol.apiserver.k8s.io/status", nil},
 }
 
-// inherits are the roles whose rights another one has.
+// inherits returns the roles from which a role inherits rights.
 var inherits = map[string][]string{"view": {"none"}, "edit": {"none", "view"}, "admin": {"none", "view", "edit"}, "approver": {"none"}, "record-deleter": {"none"}, "policy-editor": {"none"}}
 
-// allowed are the verbs of a role in a row.
+// allowed returns the verbs of a role in a row.
 func (r rightsRow) allowed(role string) []string {
 	if role == "cluster-admin" {
 		return rightsVerbs
@@ -103,8 +104,8 @@ func (r rightsRow) allowed(role string) []string {
 	return out
 }
 
-// TestRightsTable asks a server about every role, verb and resource that it serves, and compares the answers with the table in
-// docs/security.md. A resource that the table lacks, and one of the table that the server does not serve, fails it.
+// TestRightsTable asks a server about every role, verb and resource that it serves, and compares the answers with the
+// table in docs/rights.md. It fails if the table lacks a resource, or has one that the server does not serve.
 func TestRightsTable(t *testing.T) {
 	const namespace = "rights-table"
 	config, err := shared.Config()
@@ -204,8 +205,8 @@ func TestRightsTable(t *testing.T) {
 	}
 }
 
-// servedResources are all resources and subresources that a server announces, each with its name in the table. Aggregated discovery has not
-// all subresources of providers' kinds.
+// servedResources returns all resources and subresources that a server announces, each with its name in the table.
+// Aggregated discovery does not have all subresources of providers' kinds.
 func servedResources(t *testing.T, client kubernetes.Interface) map[string]string {
 	t.Helper()
 	_, lists, err := client.Discovery().WithLegacy().ServerGroupsAndResources()
@@ -216,7 +217,7 @@ func servedResources(t *testing.T, client kubernetes.Interface) map[string]strin
 	for _, list := range lists {
 		group, _, versioned := strings.Cut(list.GroupVersion, "/")
 		if !versioned {
-			group = "" // the core has a version alone
+			group = "" // the core group has only a version
 		}
 		for _, r := range list.APIResources {
 			resource, sub, isSub := strings.Cut(r.Name, "/")
@@ -237,7 +238,7 @@ func servedResources(t *testing.T, client kubernetes.Interface) map[string]strin
 	return served
 }
 
-// isOpen says whether every user may read a URL: what there is, and whether the server is well. All others take a role that is bound to them.
+// isOpen reports whether every user may read a URL: discovery and health. All others require a role.
 func isOpen(path string) bool {
 	switch first, _, below := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {
 	case "api", "apis", "openapi":
@@ -249,7 +250,7 @@ func isOpen(path string) bool {
 	}
 }
 
-// servedPaths are the URLs that a server lists at its root, and those of the Web UI, the metrics and the profiles.
+// servedPaths returns the URLs that a server lists at its root, and those of the Web UI, the metrics and the profiles.
 func servedPaths(t *testing.T, client kubernetes.Interface) map[string]bool {
 	t.Helper()
 	index := struct{ Paths []string }{}
@@ -267,7 +268,7 @@ func servedPaths(t *testing.T, client kubernetes.Interface) map[string]bool {
 	return served
 }
 
-// opens asks whether the user of a role may get a URL.
+// opens reports whether the user of a role may get a URL.
 func opens(ctx context.Context, client kubernetes.Interface, role, path string) (bool, error) {
 	review, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: "table-" + role, Groups: []string{"system:authenticated"}, NonResourceAttributes: &authorizationv1.NonResourceAttributes{Verb: "get", Path: path},
@@ -278,7 +279,7 @@ func opens(ctx context.Context, client kubernetes.Interface, role, path string) 
 	return review.Status.Allowed, nil
 }
 
-// allows asks whether the user of a role may do something.
+// allows reports whether the user of a role has a right.
 func allows(ctx context.Context, client kubernetes.Interface, namespace, role, verb, resource string) (bool, error) {
 	full, sub, _ := strings.Cut(resource, "/")
 	plural, group, _ := strings.Cut(full, ".")
@@ -299,7 +300,7 @@ func allows(ctx context.Context, client kubernetes.Interface, namespace, role, v
 	return review.Status.Allowed, nil
 }
 
-// rightsMarkdown is the table as docs/security.md has it. A column has what its role may do beyond the column that it inherits from.
+// rightsMarkdown returns the table as in docs/rights.md. A column has only the rights that its role does not inherit.
 func rightsMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| resource | every user | `view` | also `edit` | also `admin` | `hykube:plan-approver` | `hykube:plan-record-deleter` | `hykube:plan-policy-editor` |\n|---|---|---|---|---|---|---|---|\n")
@@ -317,7 +318,7 @@ func rightsMarkdown() string {
 	return b.String()
 }
 
-// kubectlOf runs kubectl after a test, when nobody can be told of an error any more.
+// kubectlOf runs kubectl after a test, when it can no longer report an error.
 func kubectlOf(args ...string) {
 	_, _ = shared.Kubectl(context.Background(), "", args...)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/hykube/hykube/tests/webui"
 )
 
-// pageLimit bounds how long a page may take to show what is wanted of it on a busy machine.
+// pageLimit is the maximum time until a page on a busy machine shows the expected text.
 const pageLimit = 30 * time.Second
 
-// estate is what the run that is looked at makes.
+// estate has the objects of the run that the test opens.
 const estate = `
 apiVersion: sim.hykube.io/v1
 kind: sim-network
@@ -35,8 +35,8 @@ metadata: {name: db, namespace: story-webui}
 spec: {length: 32, special: false}
 `
 
-// TestAppliedPlanInWebUI looks at the run of an applied plan as a person does: in a browser, through the proxy of
-// `kubectl hykube ui`, which passes on the user's own credentials.
+// TestAppliedPlanInWebUI opens the run of an applied plan in a browser, through the proxy of `kubectl hykube ui`, which
+// passes on the user's credentials.
 func TestAppliedPlanInWebUI(t *testing.T) {
 	t.Parallel()
 	browser := webui.Open(t)
@@ -50,14 +50,14 @@ func TestAppliedPlanInWebUI(t *testing.T) {
 
 	address, enter := startUI(t)
 
-	// The address that is printed lets the browser in; from then on a cookie does.
+	// The printed address logs the browser in. After that it uses a cookie.
 	planRun, applyRun := "plan.story-webui."+name+"."+uid, "apply.story-webui."+name+"."+uid
 	browser.See(enter, pageLimit, applyRun)
 	runs := address + "/temporal/namespaces/hykube/workflows"
 	browser.See(runs+"?query="+url.QueryEscape(fmt.Sprintf("HykubePlan=%q", name)), pageLimit, applyRun, planRun, "Completed")
 	browser.See(runs+"?query="+url.QueryEscape(`HykubeOutcome="Applied" AND HykubeNamespace="story-webui"`), pageLimit, applyRun)
 
-	// With the name of a plan the address leads to the run that applied it.
+	// With the name of a plan, the address leads to the run that applied it.
 	_, enterRun := startUI(t, name, "-n", "story-webui")
 	browser.See(enterRun, pageLimit, applyRun, "create sim_network.main", "record the outcome")
 
@@ -66,7 +66,7 @@ func TestAppliedPlanInWebUI(t *testing.T) {
 	browser.See(runs+"?"+view.Encode(), pageLimit, "kept-view", applyRun)
 	browser.See(runs, pageLimit, "kept-view", planRun)
 
-	// The run tells what it did, in words, and holds no secret.
+	// The run describes its changes, and has no secret.
 	text := browser.See(runs+"/"+applyRun+"/"+runID(t, applyRun)+"/timeline", pageLimit, "Completed",
 		"create sim_network.main", "create sim_subnet.front", "check the approval, order the steps", "record the outcome")
 	secret := kubectl(t, "get", "--raw", "/apis/sim.hykube.io/v1/namespaces/story-webui/sim-passwords/db/state")
@@ -80,7 +80,7 @@ func TestAppliedPlanInWebUI(t *testing.T) {
 	}
 }
 
-// runID asks the Web UI's own API, which is behind the same credentials.
+// runID reads the Web UI's API, which needs the same credentials.
 func runID(t *testing.T, workflow string) string {
 	t.Helper()
 	var answer struct {
@@ -93,7 +93,8 @@ func runID(t *testing.T, workflow string) string {
 	return answer.WorkflowExecutionInfo.Execution.RunID
 }
 
-// startUI runs `kubectl hykube ui` until the test ends. It returns the address that it serves and the one that lets in.
+// startUI runs `kubectl hykube ui` until the test ends. It returns the address that it serves, and the one that logs
+// in.
 func startUI(t *testing.T, args ...string) (address, enter string) {
 	t.Helper()
 	// The context of the test ends before its cleanups run, and would kill the command.

@@ -1,7 +1,7 @@
 package mutants
 
 var activityMutants = []mutant{
-	// What a step does around the call to a provider.
+	// The calls to a provider in a step.
 	{"An answer to a create that never came is tried again, and the instance is made twice.", "activities/applying/apply.go",
 		"\tcase lost && creating:\n", "\tcase lost && creating && false:\n", "activities:TestALostAnswerIsNotTriedAgain"},
 	{"A server that is killed during a create makes the instance twice.", "activities/applying/apply.go",
@@ -65,7 +65,7 @@ var activityMutants = []mutant{
 	{"A plan parses each object twice.", "activities/planning/surveyed.go",
 		"\ts.decoders.Store(plan, d)\n", "", "activities:TestObjectsAreParsedOncePerPlan"},
 
-	// What a change is bound to.
+	// The preconditions of a change.
 	{"A change is applied although the object was edited after the plan was made.", "activities/changes/step.go",
 		"case generation != c.Object.Generation:", "case false:", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
 	{"A change is applied although the state changed after the plan was made.", "activities/changes/step.go",
@@ -87,7 +87,7 @@ var activityMutants = []mutant{
 	{"A create that another plan lost is repeated.", "activities/changes/step.go",
 		"if over && (rec.Intent.Action != v1alpha1.ActionCreate || ", "if over && (true || ", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
 
-	// Before anything of a plan is applied.
+	// The begin of an apply.
 	{"A plan is applied that nobody approved.", "activities/changes/approval.go",
 		"&& approval != nil && approval.Decision == v1alpha1.DecisionApproved", "&& approval != nil", "activities:TestBeginRefuses"},
 	{"Other changes are applied than those that were approved.", "activities/changes/approval.go",
@@ -119,7 +119,7 @@ var activityMutants = []mutant{
 	{"A plan is begun although its ProviderConfig says something else.", "activities/changes/verify.go",
 		"case found != nil && found.VersionKnown && c.ConfigVersion != \"\" && found.Version != c.ConfigVersion:", "case false:", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
 
-	// What the digest of a plan is about.
+	// The digest of a plan.
 	{"The digest leaves out the planned values, so an approval covers any others.", "activities/changes/digest.go",
 		"c.Action, c.Preconditions, c.Planned,\n\t\tc.Deposed, c.CreateBeforeDestroy", "c.Action, c.Preconditions, nil,\n\t\tc.Deposed, c.CreateBeforeDestroy", "TestDigestHasAllThatIsApproved"},
 	{"The digest leaves out the action, so an approval of an update covers a delete.", "activities/changes/digest.go",
@@ -131,7 +131,7 @@ var activityMutants = []mutant{
 	{"The digest leaves out what is imported.", "activities/changes/digest.go",
 		"c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord", "c.Forget, nil, c.PreviousAddress, c.Checks, c.UpdatesRecord", "TestDigestHasAllThatIsApproved"},
 
-	// What a plan is made of.
+	// The selection of a plan's changes.
 	{"A plan of an object that was edited meanwhile mixes two generations.", "activities/planning/propose.go",
 		"if r.Ref.Generation != c.Object.Generation || r.Deleting", "if r.Deleting", "activities:TestAPlanOfAnObjectThatMoves"},
 	{"A plan that began in a deleted namespace mixes destroys and changes.", "activities/planning/propose.go",
@@ -291,7 +291,7 @@ var activityMutants = []mutant{
 	{"A resource is made with the ProviderConfig of another provider.", "internal/scope/lease.go",
 		"case cfg != nil && cfg.Spec.Provider == r.Entry.Name:", "case cfg != nil:", "TestConfigOf"},
 
-	// Actions run once.
+	// Actions.
 	{"An action whose answer was lost is run again.", "activities/applying/invoke.go",
 		"if rec.Intent.Plan == s.Plan.UID {", "if false {", "TestInvoke"},
 	{"A throttled call is not tried again.", "internal/diag/failure.go",

@@ -30,19 +30,20 @@ var (
 	seed   = flag.Uint64("seed", 1, "what the sample is drawn with")
 )
 
-// patience bounds the tests of one mutant. No mutant may need it: a test that hangs says nothing about the bug.
+// patience is the maximum time of the tests of one mutant. No mutant may need it, because a test that hangs does not
+// find the bug.
 const patience = 3 * time.Minute
 
 // mutant is one planted bug.
 type mutant struct {
-	// harm is a sentence that says who suffers, and how.
+	// harm is a sentence about the harm.
 	harm string
 	// file is the path of the file in the repository.
 	file string
-	// old is a piece of the file that is there exactly once, and new takes its place.
+	// old is a text that the file has exactly once, and new replaces it.
 	old, new string
-	// tests is a pattern for the tests that find the bug, as for go test -run. Tests of another package than the file's have its path
-	// and a colon before them: "activities:TestX|TestY".
+	// tests is a pattern of the tests that find the bug, as for go test -run. For tests of another package than the
+	// file's, the package's path and a colon come first: "activities:TestX|TestY".
 	tests string
 }
 
@@ -57,13 +58,13 @@ func (m mutant) pkg() string {
 // pattern returns the pattern of the tests, without their package.
 func (m mutant) pattern() string { return m.tests[strings.Index(m.tests, ":")+1:] }
 
-// mutants are all planted bugs, those of one package next to each other.
+// mutants lists all planted bugs, those of one package next to each other.
 func mutants() []mutant {
 	return slices.Concat(auditMutants, planMutants, langMutants, instanceMutants, ledgerMutants, providerMutants, activityMutants,
 		accessMutants, policyMutants, registryMutants, kindsMutants, storageMutants, recordsMutants, controllerMutants, governMutants)
 }
 
-// mutate returns the file of a mutant with the bug in it.
+// mutate returns the content of a mutant's file with the bug.
 func (m mutant) mutate(root string) ([]byte, error) {
 	src, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {
@@ -79,7 +80,7 @@ func (m mutant) mutate(root string) ([]byte, error) {
 	return out, err
 }
 
-// TestListIsTrue checks that every mutant can be planted in the code as it is now.
+// TestListIsTrue checks that the current code permits every mutant.
 func TestListIsTrue(t *testing.T) {
 	root := repository(t)
 	harms := map[string]bool{}
@@ -95,7 +96,7 @@ func TestListIsTrue(t *testing.T) {
 		if tests[m.pkg()] == nil {
 			tests[m.pkg()] = testsOf(t, filepath.Join(root, m.pkg()))
 		}
-		// A test that was renamed must not make the mutant look unnoticed.
+		// Otherwise a mutant whose test was renamed would count as not noticed.
 		for name := range strings.SplitSeq(m.pattern(), "|") {
 			if !slices.Contains(tests[m.pkg()], name) {
 				t.Errorf("%s: %s has no test %s", m.harm, m.pkg(), name)
@@ -144,10 +145,11 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// failed finds the tests that failed, without their subtests.
+// failed matches the names of failed tests, without their subtests.
 var failed = regexp.MustCompile(`(?m)^--- FAIL: \w+`)
 
-// run builds the tests of a mutant's package and runs them. The error is that of the tests; a package that does not build ends t.
+// run builds and runs the tests of a mutant's package. It returns the error of the tests. A package that does not
+// compile ends t.
 func (m mutant) run(t *testing.T, root string, src []byte) (out []byte, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -173,7 +175,7 @@ func (m mutant) run(t *testing.T, root string, src []byte) (out []byte, err erro
 	return test.CombinedOutput()
 }
 
-// patterns are the tests that the mutants of each package name.
+// patterns returns the tests that the mutants of each package name.
 func patterns(list []mutant) map[string][]string {
 	out := map[string][]string{}
 	for _, m := range list {
@@ -188,7 +190,7 @@ func patterns(list []mutant) map[string][]string {
 
 var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 
-// testsOf names the tests of a package.
+// testsOf returns the names of the tests of a package.
 func testsOf(t *testing.T, dir string) []string {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {

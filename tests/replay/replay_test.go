@@ -1,5 +1,6 @@
-// Package replay replays recorded histories of the workflows with the current code: a run from before an upgrade must
-// continue after it. testdata keeps a history of each released version of a workflow; -record adds the current one.
+// Package replay replays recorded histories of the workflows with the current code, because a run from before an
+// upgrade must continue after it. testdata has a history of each released version of a workflow; -record adds the
+// current one.
 package replay
 
 import (
@@ -47,7 +48,7 @@ func TestRecordedRunsGoOn(t *testing.T) {
 	}
 }
 
-// recordRuns runs the workflows on a real Temporal, with activities that answer what each run is about.
+// recordRuns runs the workflows on a real Temporal server, with activities that return the results for each run.
 func recordRuns(t *testing.T) {
 	e, err := engine.New(engine.Config{DataDir: t.TempDir()})
 	if err != nil {

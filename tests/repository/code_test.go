@@ -12,7 +12,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// maxLines is where a file is too long to be read in one go.
+// maxLines is the maximum length of a file.
 const maxLines = 800
 
 func generated(file string) bool {
@@ -25,7 +25,7 @@ func TestEveryPackageHasOneDocComment(t *testing.T) {
 		name             string
 		files, generated int
 		texts            []string
-		tests            []string // doc comments in test files, which count where there are only tests
+		tests            []string // doc comments in test files, which count if there are only tests
 	}
 	dirs := map[string]*docs{}
 	for _, file := range list(t, ".go") {
@@ -108,8 +108,9 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
-// k8s.io/kubernetes names its staging modules at v0.0.0; each must be replaced by the release that belongs to it, and nothing else
-// may be: a replace is ignored in whatever imports this module.
+// TestReplaces checks the replacements in go.mod. k8s.io/kubernetes requires its staging modules at v0.0.0, so each is
+// replaced by the release of the same version. Nothing else may be replaced, because modules that import this one
+// ignore replacements.
 func TestReplaces(t *testing.T) {
 	t.Parallel()
 	mod, err := modfile.Parse("go.mod", []byte(read(t, "go.mod")), nil)
@@ -135,7 +136,8 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-// TestToolsAreFoundInOnePlace wants tests to ask tests/harness for a tool that a machine may lack: there a variable can require it.
+// TestToolsAreFoundInOnePlace expects tests to find optional tools with tests/harness, where a variable can require
+// them.
 func TestToolsAreFoundInOnePlace(t *testing.T) {
 	t.Parallel()
 	for _, file := range list(t, "_test.go") {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// layers of the module, from the top down: a package imports its own layer and those below.
+// layers lists the layers of the module from the top down. A package may import packages of its own layer and those
+// below.
 var layers = []string{"cmd", "server", "activities", "workflows", "sdk", "internal", "api"}
 
 func TestImportsRunDownhill(t *testing.T) {
@@ -37,11 +38,12 @@ func TestImportsRunDownhill(t *testing.T) {
 	}
 }
 
-// What the packages below a folder must not import, with the reason. Own packages that they import count as theirs.
+// TestForbiddenImports checks the imports that the packages below a folder must not have. Imports of imported packages of
+// this module count, too.
 func TestForbiddenImports(t *testing.T) {
 	t.Parallel()
 	outside := []string{"net", "net/http", "os", "os/exec", "io/fs", "database/sql", "syscall"}
-	// Expressions need the types of net for addresses; see TestExpressionsDialNobody.
+	// Expressions need the address types of package net; see TestExpressionsDialNobody.
 	pure := slices.DeleteFunc(slices.Clone(outside), func(path string) bool { return path == "net" })
 	clients := []string{"k8s.io/client-go", "go.temporal.io/sdk/client", "go.temporal.io/sdk/worker", "go.etcd.io/etcd", "google.golang.org/grpc"}
 	own := func(names ...string) (paths []string) {
@@ -102,7 +104,7 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// TestExpressionsDialNobody allows of the package net only the names that read and write addresses.
+// TestExpressionsDialNobody permits only the names of package net that parse and format addresses.
 func TestExpressionsDialNobody(t *testing.T) {
 	t.Parallel()
 	addresses := []string{"IP", "IPMask", "IPNet", "CIDRMask", "ParseCIDR", "ParseIP"}
@@ -129,12 +131,12 @@ func TestExpressionsDialNobody(t *testing.T) {
 	}
 }
 
-// exact says that a standard package is below another by name only: net/url is no network.
+// exact holds standard packages that are below another package only by name: net/url is no network.
 func exact(imported string, never []string) bool {
 	return !strings.Contains(strings.SplitN(imported, "/", 2)[0], ".") && !slices.Contains(never, imported)
 }
 
-// ownClosure is a package and those of this module that it is made of.
+// ownClosure returns a package and the packages of this module that it imports, directly or through others.
 func ownClosure(all map[string]*pkg, p *pkg) []*pkg {
 	seen := map[string]bool{p.ImportPath: true}
 	out := []*pkg{p}
@@ -164,7 +166,7 @@ func TestAPIImportsAPIMachineryAlone(t *testing.T) {
 	}
 }
 
-// The plugin is downloaded by everyone and started with every command, so it stays light.
+// Every user downloads the plugin, and every command starts it, so it must stay small.
 func TestPluginIsLight(t *testing.T) {
 	t.Parallel()
 	heavy := []string{

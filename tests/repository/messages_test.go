@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// foreign are the quoted messages that another project prints, with the package that they come from.
+// foreign holds the quoted messages of other projects, with the packages that print them.
 var foreign = map[string]string{
 	"no matches for kind":                                     "k8s.io/apimachinery/pkg/api/meta",
 	"the server doesn't have a resource type":                 "k8s.io/kubectl/pkg/cmd/util",
@@ -31,11 +31,11 @@ var foreign = map[string]string{
 	"object is being deleted: ... already exists":             "k8s.io/apiserver/pkg/registry/generic/registry",
 }
 
-// variable are the parts of a quoted message that differ from case to case: dots, a quoted name, a capital N.
+// variable matches the parts of a quoted message that vary: dots, a quoted name, a capital N.
 var variable = regexp.MustCompile(`\.\.\.|"[a-z./-]*"|\b[A-Z]+-DIR\b|\bN\b|\bNAME\b|\b\d+s\b|\blinux_amd64\b|\bspec\.id\b|hykube\.io/state|permission denied|exit status`)
 
-// TestQuotedMessagesExist looks up every message that docs/troubleshooting.md quotes, so that a reader who searches the
-// page for the words on the screen finds them.
+// TestQuotedMessagesExist finds every message in docs/troubleshooting.md in the code, so that readers can search the
+// page for the words on their screen.
 func TestQuotedMessagesExist(t *testing.T) {
 	t.Parallel()
 	texts := literals(t)
@@ -65,8 +65,8 @@ func TestQuotedMessagesExist(t *testing.T) {
 	}
 }
 
-// said is true when each part of a message that does not vary is in one of the texts. Errors wrap each other, so the parts
-// around a colon may come from different places.
+// said reports whether each fixed part of a message is in one of the texts. Errors wrap each other, so the parts around
+// a colon may have different sources.
 func said(texts []string, message string) bool {
 	for part := range strings.SplitSeq(variable.ReplaceAllString(message, ": "), ": ") {
 		part = strings.Trim(part, " :")
@@ -77,10 +77,11 @@ func said(texts []string, message string) bool {
 	return true
 }
 
-// verb is a part of a format that differs from case to case.
+// verb matches a verb of a format.
 var verb = regexp.MustCompile(`%(\[\d+\])?[+#]?[a-zA-Z]`)
 
-// literals are the texts in the product's code: constants that are joined by + count as one, and verbs of formats as nothing.
+// literals returns the texts in the product's code. It joins constants with + between them, and removes the verbs of
+// formats.
 func literals(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -107,7 +108,7 @@ func literals(t *testing.T) []string {
 	return out
 }
 
-// constant is the text of a literal, or of literals that are joined by +. Other operands count as nothing.
+// constant returns the text of a literal, or of literals with + between them. It skips other operands.
 func constant(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -129,7 +130,7 @@ var packageText = struct {
 	of map[string]string
 }{of: map[string]string{}}
 
-// inPackage is true when the code of a package of another module says a message.
+// inPackage reports whether the code of a package of another module has a message.
 func inPackage(t *testing.T, pkg, message string) bool {
 	t.Helper()
 	packageText.Lock()

@@ -19,16 +19,16 @@ import (
 
 const module = "github.com/hykube/hykube"
 
-// root is the top of the repository; tests run in their own directory.
+// root is the top directory of the repository. Tests run in their own directory.
 const root = "../.."
 
-// files are the paths of all files that belong to the repository, relative to its top.
+// files returns the paths of all files of the repository, relative to its top.
 var files = sync.OnceValues(func() ([]string, error) {
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		return walk() // an archive without git
+		return walk() // a source archive without git
 	}
 	var paths []string
 	for path := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
@@ -86,14 +86,14 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// pkg is what `go list` says of a package.
+// pkg is a package in the output of `go list`.
 type pkg struct {
 	ImportPath string
 	Standard   bool
 	Imports    []string
 }
 
-// packages are all that the repository's packages are made of, by import path, tests apart.
+// packages returns all packages that the repository's packages import, by import path, without those of tests.
 var packages = sync.OnceValues(func() (map[string]*pkg, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports", "./...")
 	cmd.Dir = root
@@ -124,7 +124,7 @@ func listed(t *testing.T) map[string]*pkg {
 	return all
 }
 
-// inModule is the path of a package below the module, and "" for any other.
+// inModule returns the path of a package below the module, or "" for a package of another module.
 func inModule(path string) string {
 	if rest, ok := strings.CutPrefix(path, module+"/"); ok {
 		return rest
@@ -132,12 +132,12 @@ func inModule(path string) string {
 	return ""
 }
 
-// below says whether a path is one of the folders or in one of them.
+// below reports whether a path is one of the folders or in one of them.
 func below(path string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(f string) bool { return path == f || strings.HasPrefix(path, f+"/") })
 }
 
-// why finds the shortest chain of imports from one package to the first that bad refuses; nil when there is none.
+// why returns the shortest chain of imports from one package to the first one that bad rejects; nil if there is none.
 func why(all map[string]*pkg, from string, bad func(string) bool) []string {
 	cameFrom := map[string]string{from: ""}
 	for queue := []string{from}; len(queue) > 0; queue = queue[1:] {

@@ -27,7 +27,7 @@ func TestLicence(t *testing.T) {
 	}
 }
 
-// Words that are about a machine that something was made on, or a host that packages happened to come from.
+// TestNothingOfOneMachine finds paths of one machine, and hosts of package registries.
 func TestNothingOfOneMachine(t *testing.T) {
 	t.Parallel()
 	words := []*regexp.Regexp{
@@ -128,7 +128,7 @@ func TestLinksResolve(t *testing.T) {
 	}
 }
 
-// anchors are the names under which a page's headings can be linked to.
+// anchors returns the names by which links can refer to a page's headings.
 func anchors(page string) []string {
 	var out []string
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(page, ""), -1) {
@@ -161,14 +161,14 @@ func TestEveryPageIsLinked(t *testing.T) {
 	}
 }
 
-// The commands that the docs tell people to type.
+// These patterns match commands in the docs.
 var (
 	typedMake   = regexp.MustCompile(`(?m)(?:^|\x60|\$ )make ([a-z][a-z-]+)`)
 	typedPlugin = regexp.MustCompile(`\bkubectl hykube ([^\x60\n|#;)]+)`)
 	span        = regexp.MustCompile("`[^`\n]+`")
 )
 
-// snippets are the parts of a page that are typed or printed: blocks of shell, and code within a line.
+// snippets returns the code of a page: blocks of shell commands and output, and code within lines.
 func snippets(page string) []string {
 	out := span.FindAllString(fence.ReplaceAllString(page, ""), -1)
 	for _, block := range fence.FindAllString(page, -1) {
@@ -188,7 +188,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 	seen := 0
 	for _, page := range list(t, ".md") {
 		if below(page, "docs/cli") {
-			continue // made of the commands themselves
+			continue // generated from the commands themselves
 		}
 		for _, snippet := range snippets(read(t, page)) {
 			for _, m := range typedMake.FindAllStringSubmatch(snippet, -1) {
@@ -209,7 +209,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 	}
 }
 
-// check says what is wrong with a command of the plugin; empty when it exists and has the flags.
+// check returns the problem of a command of the plugin; "" if the command exists and has the flags.
 func check(cmd *cobra.Command, words []string) string {
 	if words[0] == strings.ToUpper(words[0]) || strings.HasPrefix(words[0], "-") {
 		return "" // a placeholder, or help

@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/sdk/batch"
 )
 
-// Limits announces that the provider takes up to so many calls at once.
+// Limits sets the maximum number of calls that the provider accepts at once.
 func Limits(maxCalls int) (limits []batch.Limit) {
 	for _, name := range []string{"sim_network", "sim_subnet", "sim_instance", "sim_server", "sim_disk", "sim_dns_record", "sim_bucket"} {
 		for _, method := range []batch.Method{batch.Read, batch.Apply} {
@@ -22,7 +22,7 @@ func Limits(maxCalls int) (limits []batch.Limit) {
 	return limits
 }
 
-// sendAll sends requests, in one call of the cloud if there are several.
+// sendAll sends requests, as one call to the cloud if there are several.
 func (c *cloud) sendAll(ctx context.Context, requests []*http.Request) []batch.Result[answer] {
 	out := make([]batch.Result[answer], len(requests))
 	if len(requests) == 1 {
@@ -56,7 +56,7 @@ func (c *cloud) send(req *http.Request) (answer, error) {
 	return answer{resp, b}, nil
 }
 
-// sendBatch sends requests as one call. If the cloud refuses that call, the refusal is the answer of each.
+// sendBatch sends requests as one call. If the cloud rejects that call, each request gets the error.
 func (c *cloud) sendBatch(ctx context.Context, requests []*http.Request) ([]answer, error) {
 	type message struct {
 		Method string            `json:"method,omitempty"`

@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/tests/simprovider"
 )
 
-// What the provider serves beside resources and data sources, called as the protocol has it.
+// The tests below call the provider's other services, besides resources and data sources, as the protocol defines them.
 
 func (w *wire) identity(region, id string) *tfprotov6.ResourceIdentityData {
 	w.t.Helper()
@@ -153,7 +153,7 @@ func TestList(t *testing.T) {
 			noErrors(t, r.Diagnostics)
 		}
 	}
-	// What is listed is what a read tells.
+	// A list must return the same values as a read.
 	_, results := list("sim_instance", 0, nil)
 	noErrors(t, results[0].Diagnostics)
 	w.wantIdentity("the list", results[0].Identity, "eu-central-1", i.GetAttr("id").AsString())
@@ -234,7 +234,7 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// TestVersions says what an old version of the provider has.
+// TestVersions checks the types of an old version of the provider.
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]struct {
 		schema    int64

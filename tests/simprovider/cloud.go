@@ -20,26 +20,26 @@ import (
 	"github.com/hykube/hykube/sdk/batch"
 )
 
-// cloud is a client of the cloud's API. It waits where a cloud asks for patience, and tells errors as they are.
+// cloud is a client of the cloud's API. It waits if the cloud asks for that, and returns errors unchanged.
 type cloud struct {
 	endpoint, token, region string
-	// maxRetries bounds repetitions after 502, 503 and 504, and after lost answers of calls that are safe to repeat. Throttling (429)
-	// is waited for as long as the operation may take.
+	// maxRetries is the maximum number of retries after 502, 503 and 504, and after lost answers of idempotent calls.
+	// Throttled calls (429) are retried for as long as the operation may take.
 	maxRetries int
-	// retryLostCreates also repeats a create whose answer was lost, with the same client token.
+	// retryLostCreates also retries a create with a lost answer, with the same client token.
 	retryLostCreates bool
 	http             *http.Client
-	// calls sends the calls of several resources at once if the provider was asked for them at once.
+	// calls sends the calls of several resources at once if the provider received them at once.
 	calls batch.Group[*http.Request, answer]
 }
 
-// answer is an answer of the cloud that was read to its end.
+// answer is a complete answer of the cloud.
 type answer struct {
 	*http.Response
 	body []byte
 }
 
-// object is what the API tells of one object.
+// object is an object in an answer of the API.
 type object map[string]any
 
 func (o object) id() string { return text(o["id"]) }
@@ -48,7 +48,7 @@ func (o object) revision() float64 { r, _ := o["revision"].(float64); return r }
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// apiError is an answer that is an error.
+// apiError is an error in an answer of the API.
 type apiError struct {
 	status        int
 	code, message string
@@ -65,7 +65,7 @@ func isNotFound(err error) bool {
 	return ok && e.status == http.StatusNotFound
 }
 
-// safety says what may be repeated when nobody knows whether it happened.
+// safety defines which calls may be retried if it is unknown whether they took effect.
 type safety int
 
 const (
@@ -100,7 +100,7 @@ func (c *cloud) action(ctx context.Context, collection, id, action string, field
 func (c *cloud) remove(ctx context.Context, collection, id string) error {
 	err := c.do(ctx, http.MethodDelete, "/v1/"+collection+"/"+url.PathEscape(id), nil, nil, repeatable)
 	if isNotFound(err) {
-		return nil // gone is what was wanted
+		return nil // the object is gone, as intended
 	}
 	return err
 }
@@ -111,7 +111,7 @@ func (c *cloud) named(ctx context.Context, collection, name string) ([]object, e
 	return list.Items, err
 }
 
-// list tells all objects of a collection, in order of creation, until the caller has enough.
+// list returns the objects of a collection, in order of creation, until the caller stops.
 func (c *cloud) list(ctx context.Context, collection string, each func(object) bool) error {
 	for after := ""; ; {
 		var page struct {
@@ -132,12 +132,12 @@ func (c *cloud) list(ctx context.Context, collection string, each func(object) b
 	}
 }
 
-// account proves that the endpoint and the token are right.
+// account checks the endpoint and the token.
 func (c *cloud) account(ctx context.Context) error {
 	return c.do(ctx, http.MethodGet, "/v1/account", nil, nil, repeatable)
 }
 
-// visible waits until reads show an object at the revision that was written, or a later one.
+// visible waits until reads return an object at the written revision, or a later one.
 func (c *cloud) visible(ctx context.Context, collection string, written object, done func(object) bool) (object, error) {
 	last := written
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -156,7 +156,7 @@ func (c *cloud) visible(ctx context.Context, collection string, written object, 
 	}
 }
 
-// gone waits until reads no longer show an object.
+// gone waits until reads no longer return an object.
 func (c *cloud) gone(ctx context.Context, collection, id string) error {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		if _, err := c.read(ctx, collection, id); isNotFound(err) {
@@ -170,7 +170,7 @@ func (c *cloud) gone(ctx context.Context, collection, id string) error {
 	}
 }
 
-// do makes a call, and makes it again where that is right.
+// do makes a call, and retries it if that is safe.
 func (c *cloud) do(ctx context.Context, method, path string, body, into any, safe safety) error {
 	var payload []byte
 	if body != nil {
@@ -216,10 +216,10 @@ func (c *cloud) do(ctx context.Context, method, path string, body, into any, saf
 		e := answerError(resp, b, requestID)
 		again := false
 		switch resp.StatusCode {
-		case http.StatusTeapot: // lets tests see how a crash ends
+		case http.StatusTeapot: // tests can kill the provider here
 			fmt.Fprintln(os.Stderr, "the cloud answered:", e.message)
 			panic(e.message)
-		case http.StatusTooManyRequests: // refused before anything happened
+		case http.StatusTooManyRequests: // rejected before any effect
 			again = true
 		case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			again = safe == repeatable && try < c.maxRetries
@@ -285,7 +285,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// backoff grows from 20 ms to 5 s, half of it random, so that many callers don't come back at once.
+// backoff grows from 20 ms to 5 s. Half of it is random, so that callers do not retry at the same time.
 func backoff(try int) time.Duration {
 	d := min(20*time.Millisecond<<min(try, 10), 5*time.Second)
 	return d/2 + mathrand.N(d/2)

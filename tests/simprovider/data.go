@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// dataSource is what the data sources have in common.
+// dataSource has the common parts of the data sources.
 type dataSource struct{ cloud *cloud }
 
 func (d *dataSource) Configure(_ context.Context, req datasource.ConfigureRequest, _ *datasource.ConfigureResponse) {
@@ -100,7 +100,7 @@ func (d *imageData) Read(ctx context.Context, req datasource.ReadRequest, resp *
 		resp.Diagnostics.AddError("Can't read images", err.Error())
 		return
 	}
-	// The cloud lists them by name, so the last of a family is its latest.
+	// The cloud sorts them by name, so the last one of a family is its latest.
 	for _, i := range slices.Backward(list.Items) {
 		if m.Name.ValueString() == text(i["name"]) || m.Family.ValueString() == text(i["family"]) {
 			m = imageOf(i)

@@ -31,11 +31,11 @@ type databaseModel struct {
 	Address                types.String `tfsdk:"address"`
 	CreatedAt              types.String `tfsdk:"created_at"`
 
-	// password is what is sent; nil when it stays as it is.
+	// password is the password to send; nil if it does not change.
 	password any
 }
 
-// databaseResource is sim_database, whose state had other shapes in older versions of the provider.
+// databaseResource is sim_database. In older versions of the provider, its state had other schemas.
 type databaseResource struct {
 	identifiedResource[databaseModel, *databaseModel]
 }
@@ -77,7 +77,7 @@ func newDatabase() resource.Resource {
 
 func (m *databaseModel) key() string { return m.ID.ValueString() }
 
-// takeConfig takes the password, which neither the plan nor the state holds.
+// takeConfig reads the password from the configuration, because neither the plan nor the state has it.
 func (m *databaseModel) takeConfig(ctx context.Context, config tfsdk.Config, before *tfsdk.State, diags *diag.Diagnostics) {
 	var was types.Int64
 	if before != nil {
@@ -111,7 +111,8 @@ func (m *databaseModel) decode(_ context.Context, o object, diags *diag.Diagnost
 
 func (m *databaseModel) settled(o object) (bool, error) { return running("database", o) }
 
-// UpgradeState reads what older versions wrote. Each upgrader goes all the way: the framework calls one alone.
+// UpgradeState upgrades states of older versions. Each upgrader leads to the current version, because the framework
+// calls only one.
 func (r *databaseResource) UpgradeState(context.Context) map[int64]resource.StateUpgrader {
 	second := map[string]schema.Attribute{"engine_version": schema.StringAttribute{Required: true}}
 	for name, a := range firstDatabaseAttributes() {
@@ -127,7 +128,7 @@ func (r *databaseResource) UpgradeState(context.Context) map[int64]resource.Stat
 			engine, version, _ := strings.Cut(old.Engine.ValueString(), "-")
 			upgradeDatabase(ctx, old, engine, version, resp)
 		}},
-		// The storage still had a unit.
+		// The storage had a unit.
 		1: {PriorSchema: &schema.Schema{Attributes: second}, StateUpgrader: func(ctx context.Context, req resource.UpgradeStateRequest, resp *resource.UpgradeStateResponse) {
 			var old struct {
 				firstDatabaseModel
@@ -154,7 +155,7 @@ func upgradeDatabase(ctx context.Context, old firstDatabaseModel, engine, versio
 	})...)
 }
 
-// firstDatabaseModel is sim_database as versions 0.0.x of the provider had it: schema version 0.
+// firstDatabaseModel is sim_database of the provider's versions 0.0.x, with schema version 0.
 type firstDatabaseModel struct {
 	ID        types.String `tfsdk:"id"`
 	Name      types.String `tfsdk:"name"`
@@ -175,7 +176,7 @@ func firstDatabaseAttributes() map[string]schema.Attribute {
 	}
 }
 
-// newFirstDatabase is what an old version of the provider has, so that an upgrade can be shown.
+// newFirstDatabase returns sim_database of an old version of the provider, for tests of an upgrade.
 func newFirstDatabase() resource.Resource {
 	return &cloudResource[firstDatabaseModel, *firstDatabaseModel]{
 		typeName: "sim_database", collection: "databases",

@@ -80,7 +80,7 @@ func (m *diskModel) decode(_ context.Context, o object, diags *diag.Diagnostics)
 	m.Tags = mapOf(o["tags"], m.Tags, diags)
 }
 
-// steps attaches the disk where it belongs, and detaches it from where it was.
+// steps attaches the disk to its instance, after it detached the disk from another one.
 func (m *diskModel) steps(ctx context.Context, c *cloud, now object) (next object, err error) {
 	is, want := text(now["instance_id"]), m.InstanceID.ValueString()
 	if is == want {

@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// identifiedResource is a resource type that has an identity: the region and the id, which never change.
+// identifiedResource is a resource type with an identity: the region and the ID, which never change.
 type identifiedResource[M any, P model[M]] struct{ cloudResource[M, P] }
 
 type identityModel struct {
@@ -31,12 +31,12 @@ func (r *identifiedResource[M, P]) IdentitySchema(_ context.Context, _ resource.
 	}}
 }
 
-// identify says what an object is known by. identity is nil for types that have none.
+// identify sets the identity of an object. identity is nil for types without one.
 func (r *cloudResource[M, P]) identify(ctx context.Context, identity *tfsdk.ResourceIdentity, id string, diags *diag.Diagnostics) {
 	if identity == nil || id == "" {
 		return
 	}
-	// The region that an object was found in stays, whatever the provider is configured with later.
+	// The region of an existing object stays, even if the provider's configuration changes.
 	var m identityModel
 	if !identity.Raw.IsNull() && identity.Raw.IsFullyKnown() {
 		diags.Append(identity.Get(ctx, &m)...)
@@ -70,7 +70,7 @@ func (r *cloudResource[M, P]) importIdentity(ctx context.Context, identity *tfsd
 	r.identify(ctx, resp.Identity, id, &resp.Diagnostics)
 }
 
-// moveIdentity takes over the identity of another type. One that was never recorded is filled in by the next read.
+// moveIdentity takes the identity of another type. The next read sets one that was never recorded.
 func moveIdentity(ctx context.Context, from *tfprotov6.RawState, resp *resource.MoveStateResponse) {
 	var known struct{ Region, ID string }
 	if from == nil || len(from.JSON) == 0 || json.Unmarshal(from.JSON, &known) != nil || known.ID == "" {
@@ -79,7 +79,7 @@ func moveIdentity(ctx context.Context, from *tfprotov6.RawState, resp *resource.
 	resp.Diagnostics.Append(resp.TargetIdentity.Set(ctx, &identityModel{Region: types.StringValue(known.Region), ID: types.StringValue(known.ID)})...)
 }
 
-// moduleKey is the context's key of the module that a call is made for.
+// moduleKey is the context key of a call's module.
 type moduleKey struct{}
 
 type metaModel struct {
@@ -92,7 +92,7 @@ func (p *simProvider) MetaSchema(_ context.Context, _ provider.MetaSchemaRequest
 	}}
 }
 
-// withModule remembers the module name of the meta-configuration, if there is one.
+// withModule stores the module in the meta-configuration, if there is one.
 func withModule(ctx context.Context, meta tfsdk.Config, diags *diag.Diagnostics) context.Context {
 	if meta.Schema == nil || meta.Raw.IsNull() {
 		return ctx

@@ -43,7 +43,7 @@ func newInstance() resource.Resource {
 	return &instanceResource{*instancesAs("sim_instance", instanceSchema())}
 }
 
-// newServer is what instances were called once. It does the same, so that a move from one type to the other can be shown.
+// newServer returns sim_server, the former name of sim_instance, for tests of a move from one type to the other.
 func newServer() resource.Resource {
 	s := instanceSchema()
 	s.DeprecationMessage = "Use sim_instance, which takes over a sim_server that is moved to it."
@@ -54,7 +54,7 @@ func instancesAs(typeName string, s schema.Schema) *identifiedResource[instanceM
 	return &identifiedResource[instanceModel, *instanceModel]{cloudResource[instanceModel, *instanceModel]{
 		typeName: typeName, collection: "instances", schema: s,
 		modifyPlan: func(state, plan *instanceModel) {
-			// The public address changes with public alone; without this every update would leave it unknown.
+			// Only a change of public changes the public address. Without this, every update would make it unknown.
 			if plan.PublicIP.IsUnknown() && plan.Public.Equal(state.Public) {
 				plan.PublicIP = state.PublicIP
 			}
@@ -62,7 +62,7 @@ func instancesAs(typeName string, s schema.Schema) *identifiedResource[instanceM
 	}}
 }
 
-// instanceResource is sim_instance, which takes over what was a sim_server.
+// instanceResource is sim_instance. It can take over a sim_server.
 type instanceResource struct {
 	identifiedResource[instanceModel, *instanceModel]
 }
@@ -71,7 +71,7 @@ func (r *instanceResource) MoveState(context.Context) []resource.StateMover {
 	return []resource.StateMover{{
 		SourceSchema: new(instanceSchema()),
 		StateMover: func(ctx context.Context, req resource.MoveStateRequest, resp *resource.MoveStateResponse) {
-			// Whatever this leaves alone the framework refuses, and says so.
+			// The framework reports the fields that this does not handle.
 			if req.SourceTypeName != "sim_server" || !strings.HasSuffix(req.SourceProviderAddress, "/hykube/sim") || req.SourceState == nil {
 				return
 			}
@@ -192,7 +192,7 @@ func (m *instanceModel) decodeInterfaces(v any, diags *diag.Diagnostics) {
 		diags.Append(d...)
 		elems = append(elems, obj)
 	}
-	// A block that is not written is an empty list, never null.
+	// A block that is not configured is an empty list, never null.
 	out, d := types.ListValue(interfaceType(), elems)
 	diags.Append(d...)
 	m.NetworkInterface = out
@@ -211,12 +211,13 @@ func (m *instanceModel) decodeMetadata(v any, diags *diag.Diagnostics) {
 	m.Metadata = out
 }
 
-// settled is when the instance runs. Reads tell any status, also one that drifted; only a create and an update wait.
+// settled reports whether the instance runs. Reads return any status, also after drift; only a create and an update
+// wait.
 func (m *instanceModel) settled(o object) (bool, error) { return running("instance", o) }
 
 func (m *instanceModel) timeout(operation string) time.Duration {
 	s, _ := m.Timeouts.Attributes()[operation].(types.String)
-	d, _ := time.ParseDuration(s.ValueString()) // validated; null is none
+	d, _ := time.ParseDuration(s.ValueString()) // already validated; null means none
 	return d
 }
 

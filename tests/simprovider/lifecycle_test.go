@@ -13,10 +13,10 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// What plain Terraform makes of the rest of the language. Identities in import blocks, list resources and actions are newer
-// than the oldest Terraform that this runs with; TestProtocol has them.
+// The tests below use other parts of Terraform's language. Import blocks with identities, list resources and actions
+// are newer than the oldest supported Terraform; TestProtocol covers them.
 
-// edit changes the recorded state as a former version of the provider would have written it.
+// edit changes the recorded state to that of an older version of the provider.
 func (tf *terraform) edit(change func(resource map[string]any)) {
 	tf.t.Helper()
 	file := filepath.Join(tf.dir, "terraform.tfstate")
@@ -109,7 +109,7 @@ func upgraded(t *testing.T, tf *terraform) {
 			maps.Copy(attributes, old)
 			i["schema_version"], i["attributes"] = version, attributes
 		})
-		// An older state knows no number of the password.
+		// An older state has no version of the password.
 		tf.wantPlan("an older provider", map[string]change{"sim_database.app": {Actions: "update"}})
 		tf.apply()
 		after, _ := tf.state("sim_database.app")
@@ -142,7 +142,7 @@ func ephemeralToken(t *testing.T, tf *terraform) {
 	if opened != 2 || closed != 2 || renewed < 2 || tf.objects("session") != 0 {
 		t.Errorf("opened %d, renewed %d and closed %d sessions, %d are left; want 2 for plan and apply, renewed while the database starts", opened, renewed, closed, tf.objects("session"))
 	}
-	// Without a time to live the cloud chooses one.
+	// Without a time to live, the cloud sets one.
 	tf.config(`ephemeral "sim_token" "admin" { name = "admin" }
 ` + strings.NewReplacer(`"sim-first-password"`, "ephemeral.sim_token.admin.value", "version = 1", "version = 2").Replace(database))
 	tf.apply()

@@ -71,7 +71,7 @@ func (l *cloudList[M, P]) result(ctx context.Context, req list.ListRequest, o ob
 	if !req.IncludeResource {
 		return r
 	}
-	// Nulls of the right types to begin with, as after an import.
+	// The result starts with nulls of the right types, as after an import.
 	v := P(new(M))
 	state := tfsdk.State{Schema: req.ResourceSchema, Raw: nulls(req.ResourceSchema.Type().TerraformType(ctx))}
 	if r.Diagnostics.Append(state.Get(ctx, v)...); r.Diagnostics.HasError() {
@@ -96,7 +96,7 @@ func (m *listModel) matches(o object) bool {
 	return true
 }
 
-// nulls is an object whose attributes are all null.
+// nulls returns an object whose attributes are all null.
 func nulls(t tftypes.Type) tftypes.Value {
 	o, ok := t.(tftypes.Object)
 	if !ok {

@@ -26,7 +26,7 @@ type passwordModel struct {
 	Result  types.String `tfsdk:"result"`
 }
 
-// passwordResource is made by the provider itself; the cloud never hears of it.
+// passwordResource is sim_password. The provider generates the value, and the cloud does not have it.
 type passwordResource struct{}
 
 func newPassword() resource.Resource { return passwordResource{} }
@@ -74,10 +74,10 @@ func (passwordResource) Create(ctx context.Context, req resource.CreateRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
 }
 
-// Read has nothing to read: the state is all there is.
+// Read does nothing, because only the state has the value.
 func (passwordResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
 
-// Update never has anything to do, since every argument replaces; the framework asks for it all the same.
+// Update does nothing, because every change of an argument forces a replace. The framework requires the method.
 func (passwordResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var m passwordModel
 	resp.Diagnostics.Append(req.Plan.Get(ctx, &m)...)

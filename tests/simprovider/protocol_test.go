@@ -21,7 +21,7 @@ import (
 	"github.com/hykube/hykube/tests/simprovider"
 )
 
-// wire speaks the provider protocol with a provider in this process, as Hykube does with one in another.
+// wire uses the provider protocol with a provider in this process, as Hykube does with one in another process.
 type wire struct {
 	t      *testing.T
 	server tfprotov6.ProviderServer
@@ -76,7 +76,7 @@ func noErrors(t *testing.T, diags []*tfprotov6.Diagnostic) {
 	}
 }
 
-// object fills in what is not set: null attributes, and no blocks.
+// object adds null attributes and empty blocks for what is not set.
 func object(b *schema.Block, set vals) cty.Value {
 	all := vals{}
 	for _, a := range b.Attributes {
@@ -105,7 +105,7 @@ func encode(t *testing.T, b *schema.Block, v cty.Value) *tfprotov6.DynamicValue 
 	return d
 }
 
-// apply plans and applies one change; a nil prior creates.
+// apply plans and applies one change; a nil prior means a create.
 func (w *wire) apply(typeName string, prior *cty.Value, set vals) (cty.Value, []*tfprotov6.Diagnostic) {
 	w.t.Helper()
 	b := w.schema.Resources[typeName].Block
@@ -115,7 +115,7 @@ func (w *wire) apply(typeName string, prior *cty.Value, set vals) (cty.Value, []
 		before = *prior
 	}
 	proposed := config
-	if prior != nil { // what the configuration leaves out and the provider computes stays
+	if prior != nil { // computed values that are not configured stay
 		merged := config.AsValueMap()
 		for _, a := range b.Attributes {
 			if a.Computed && merged[a.Name].IsNull() {
@@ -196,7 +196,7 @@ func (w *wire) count(f simcloud.Filter) int {
 
 func str(s string) cty.Value { return cty.StringVal(s) }
 
-// TestProtocol drives the provider without Terraform.
+// TestProtocol tests the provider without Terraform.
 func TestProtocol(t *testing.T) {
 	t.Run("a resource lives and dies", func(t *testing.T) {
 		w := newWire(t, nil)
@@ -220,7 +220,7 @@ func TestProtocol(t *testing.T) {
 		if got := w.read("sim_network", next); !got.IsNull() {
 			t.Errorf("a read of what is gone tells %#v", got)
 		}
-		// Deleting what is gone is no error.
+		// The delete of a missing object is not an error.
 		if _, diags := w.destroy("sim_network", next); len(diags) > 0 {
 			t.Errorf("the second delete: %s", diags[0].Summary)
 		}
@@ -342,7 +342,7 @@ func TestEverythingIsDescribed(t *testing.T) {
 	}
 }
 
-// TestExamplesFitTheSchema catches a manifest of examples that no longer fits the provider.
+// TestExamplesFitTheSchema finds manifests of examples that do not fit the provider's schema.
 func TestExamplesFitTheSchema(t *testing.T) {
 	p := schemaOf(t, serverOf(t))
 	files, err := filepath.Glob("../../examples/*/*.yaml")
@@ -392,7 +392,7 @@ func TestExamplesFitTheSchema(t *testing.T) {
 	}
 }
 
-// schemaOfKind is the schema of a kind such as "sim-network" or "data-sim-image"; nil when there is none.
+// schemaOfKind returns the schema of a kind such as "sim-network" or "data-sim-image"; nil if there is none.
 func schemaOfKind(p *schema.Provider, kind string) *schema.Schema {
 	mode, typeName := v1alpha1.ParseKind(kind)
 	return map[v1alpha1.Mode]map[string]*schema.Schema{

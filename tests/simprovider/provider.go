@@ -1,7 +1,7 @@
 // Package simprovider is the Terraform provider "sim" of the simulated cloud: protocol 6, on the plugin framework. It
-// waits out throttling and eventual consistency, removes the state of objects that are gone, and returns partial state
-// when a later step fails. It calls the cloud over HTTP. It does not import the cloud, and of Hykube
-// only sdk/batch, as a provider of others may.
+// waits for the end of throttling and of eventual consistency. It removes the state of missing objects, and returns a
+// partial state if a later step fails. It calls the cloud over HTTP. It does not import the cloud, and of Hykube only
+// sdk/batch, as other providers may.
 package simprovider
 
 import (
@@ -31,11 +31,11 @@ import (
 // Address is the provider's source address.
 const Address = "registry.terraform.io/hykube/sim"
 
-// defaultRetries is how often a call is repeated after an answer that says "try again".
+// defaultRetries is the number of retries after an answer that asks for one.
 const defaultRetries = 5
 
-// New makes the provider of a version. Versions 0.0.x have no sim_bucket, and sim_database with the first of its schemas, so that upgrades of what
-// they recorded can be shown.
+// New returns the provider of a version. Versions 0.0.x have no sim_bucket, and sim_database with its first schema, for
+// tests of upgrades.
 func New(version string) func() provider.Provider {
 	return func() provider.Provider { return &simProvider{version: version, getenv: os.Getenv} }
 }
@@ -95,14 +95,15 @@ func (p *simProvider) Configure(ctx context.Context, req provider.ConfigureReque
 		return
 	}
 	if m.Endpoint.IsUnknown() || m.Token.IsUnknown() || m.Region.IsUnknown() {
-		return // a plan may go on without the cloud; what needs it says so
+		return // a plan may continue without the cloud; calls that need it return an error
 	}
 	c := &cloud{
 		endpoint: strings.TrimSuffix(cmp.Or(m.Endpoint.ValueString(), p.getenv("SIMCLOUD_ADDRESS")), "/"),
 		token:    cmp.Or(m.Token.ValueString(), p.getenv("SIMCLOUD_TOKEN")),
 		region:   cmp.Or(m.Region.ValueString(), "eu-central-1"), maxRetries: defaultRetries,
 		retryLostCreates: m.RetryLostCreates.ValueBool(),
-		// A transport of its own with room for many calls at once; 2 idle connections, the default, would be reopened all the time.
+		// The provider has its own transport, with room for many concurrent calls. The default keeps 2 idle
+		// connections, and would open new ones all the time.
 		http: &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute}},
 	}
 	c.calls.Call = c.sendAll

@@ -41,7 +41,7 @@ func (r *reboot) Configure(_ context.Context, req action.ConfigureRequest, _ *ac
 	r.cloud, _ = req.ProviderData.(*cloud)
 }
 
-// ModifyPlan tells early that there is nothing to reboot.
+// ModifyPlan returns an error early if there is nothing to reboot.
 func (r *reboot) ModifyPlan(ctx context.Context, req action.ModifyPlanRequest, resp *action.ModifyPlanResponse) {
 	var m rebootModel
 	if resp.Diagnostics.Append(req.Config.Get(ctx, &m)...); resp.Diagnostics.HasError() || m.InstanceID.IsUnknown() || r.cloud == nil {
@@ -93,7 +93,8 @@ func (r *reboot) Invoke(ctx context.Context, req action.InvokeRequest, resp *act
 	tell("%s is %s", id, text(last["status"]))
 }
 
-// configuredCloud says so when there is no cloud to call, since the provider's configuration was not wholly known.
+// configuredCloud returns an error if there is no cloud to call, because the provider's configuration was not wholly
+// known.
 func configuredCloud(c *cloud, diags *diag.Diagnostics) bool {
 	if c == nil {
 		diags.AddError("The provider is not configured", "Its configuration was not wholly known. Apply what it depends on first.")
@@ -101,7 +102,7 @@ func configuredCloud(c *cloud, diags *diag.Diagnostics) bool {
 	return c != nil
 }
 
-// running is when something with a status runs; an error when it never will.
+// running reports whether an object with a status runs. It returns an error if the object never will.
 func running(what string, o object) (bool, error) {
 	switch text(o["status"]) {
 	case "pending":

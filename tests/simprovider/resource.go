@@ -15,33 +15,34 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 )
 
-// defaultTimeout bounds an operation that has no timeout of its own.
+// defaultTimeout is the maximum time of an operation without its own timeout.
 const defaultTimeout = 5 * time.Minute
 
 // model is a resource type's state, as a pointer to the struct M with its tfsdk tags.
 type model[M any] interface {
 	*M
-	// key is the object's id; empty before it is created.
+	// key returns the object's ID; "" before its create.
 	key() string
-	// encode is what a create or an update sends; it leaves out what the cloud sets, and immutable fields unless creating.
+	// encode returns the body of a create or an update. It omits fields that the cloud sets and, for an update,
+	// immutable ones.
 	encode(ctx context.Context, creating bool, diags *diag.Diagnostics) map[string]any
-	// decode takes over everything that the cloud tells.
+	// decode sets all fields from the cloud's object.
 	decode(ctx context.Context, o object, diags *diag.Diagnostics)
 }
 
-// Things that only some types do. They are methods of the model.
+// These interfaces are for methods that only some models have.
 type (
-	// settler says when an object has become what was asked for; an error when it never will.
+	// settler reports whether an object has reached the desired state. It returns an error if the object never will.
 	settler interface{ settled(object) (bool, error) }
-	// stepper has further calls to make after the create or update; nil means that there were none.
+	// stepper makes further calls after the create or update. It returns nil if there were none.
 	stepper interface {
 		steps(ctx context.Context, c *cloud, now object) (object, error)
 	}
-	// releaser has calls to make before the delete.
+	// releaser makes calls before the delete.
 	releaser interface {
 		release(ctx context.Context, c *cloud) error
 	}
-	// configured wants values that are in the configuration alone, such as write-only ones; before is nil on create.
+	// configured reads values that only the configuration has, such as write-only ones. before is nil on create.
 	configured interface {
 		takeConfig(ctx context.Context, config tfsdk.Config, before *tfsdk.State, diags *diag.Diagnostics)
 	}
@@ -51,11 +52,11 @@ type (
 	}
 )
 
-// cloudResource is a resource type whose objects live in the cloud.
+// cloudResource is a resource type whose objects are in the cloud.
 type cloudResource[M any, P model[M]] struct {
 	typeName, collection string
 	schema               schema.Schema
-	// modifyPlan is called for updates with what is and what is planned; nil when the type needs none.
+	// modifyPlan changes the plan of an update, given the prior and the planned value; nil if the type needs none.
 	modifyPlan func(state, plan P)
 	cloud      *cloud
 }
@@ -93,16 +94,16 @@ func (r *cloudResource[M, P]) Create(ctx context.Context, req resource.CreateReq
 	}
 	r.finish(ctx, "create", m, o, &resp.State, &resp.Diagnostics)
 	r.identify(ctx, resp.Identity, m.key(), &resp.Diagnostics)
-	if renewal, ok := o["renewal"].(string); ok { // the private data keeps it, and no attribute has it
+	if renewal, ok := o["renewal"].(string); ok { // only the private data have it
 		resp.Diagnostics.Append(resp.Private.SetKey(ctx, "renewal", []byte(strconv.Quote(renewal)))...)
 	}
 }
 
-// finish makes the further steps and waits. From here on the object exists, so the state is kept whatever happens: a create that
-// fails after this leaves a tainted resource and no orphan.
+// finish makes the further steps and waits. From here on the object exists, so it always stores the state. If it fails,
+// a create leaves a tainted resource, and not an orphan.
 func (r *cloudResource[M, P]) finish(ctx context.Context, operation string, m P, o object, state *tfsdk.State, diags *diag.Diagnostics) {
 	last, err := r.settle(ctx, m, o)
-	// The first answer too, since only the answer to a create tells a secret.
+	// Keep the first answer as well, because only the answer to a create has a secret.
 	m.decode(ctx, o, diags)
 	m.decode(ctx, last, diags)
 	diags.Append(state.Set(ctx, m)...)
@@ -143,7 +144,7 @@ func (r *cloudResource[M, P]) Read(ctx context.Context, req resource.ReadRequest
 	}
 	ctx, cancel := context.WithTimeout(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), defaultTimeout)
 	defer cancel()
-	// Also of what is gone: the framework asks for the identity of whatever was read.
+	// This also applies to a missing object, because the framework expects an identity after every read.
 	r.identify(ctx, resp.Identity, m.key(), &resp.Diagnostics)
 	o, err := r.cloud.read(ctx, r.collection, m.key())
 	if isNotFound(err) {
@@ -176,7 +177,7 @@ func (r *cloudResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 	resp.Diagnostics.Append(req.State.GetAttribute(ctx, path.Root("id"), &id)...)
 	o, err := r.cloud.update(ctx, r.collection, id, fields)
 	if err != nil {
-		// The framework keeps the former state when none is set.
+		// The framework keeps the former state if none is set.
 		r.failed(&resp.Diagnostics, "update", err)
 		return
 	}
@@ -215,7 +216,7 @@ func (r *cloudResource[M, P]) ModifyPlan(ctx context.Context, req resource.Modif
 	if resp.Diagnostics.Append(req.Plan.Get(ctx, plan)...); resp.Diagnostics.HasError() {
 		return
 	}
-	// A plan without changes must stay one.
+	// A plan without changes must not get any.
 	if req.Plan.Raw.Equal(req.State.Raw) {
 		return
 	}
@@ -223,7 +224,7 @@ func (r *cloudResource[M, P]) ModifyPlan(ctx context.Context, req resource.Modif
 	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
 }
 
-// ImportState takes an id, a name that only one object has, or an identity.
+// ImportState accepts an ID, a unique name, or an identity.
 func (r *cloudResource[M, P]) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	if !r.ready(&resp.Diagnostics) {
 		return
@@ -260,7 +261,7 @@ func (r *cloudResource[M, P]) ready(diags *diag.Diagnostics) bool {
 	return configuredCloud(r.cloud, diags)
 }
 
-// failed tells an error of the cloud, at the attribute that it is about.
+// failed returns an error of the cloud as a diagnostic about its attribute.
 func (r *cloudResource[M, P]) failed(diags *diag.Diagnostics, operation string, err error) {
 	summary := fmt.Sprintf("Can't %s %s", operation, r.typeName)
 	detail := "The cloud did not do it: " + err.Error()

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// tokenSession is the ephemeral sim_token: a credential that lives as long as it is renewed, a session in the cloud's words.
+// tokenSession is the ephemeral resource sim_token: a credential that must be renewed. The cloud calls it a session.
 type tokenSession struct{ cloud *cloud }
 
 type sessionModel struct {
@@ -25,7 +25,7 @@ type sessionModel struct {
 	ExpiresAt types.String `tfsdk:"expires_at"`
 }
 
-// sessionKey is where the private data keeps the session's id.
+// sessionKey is the key of the session's ID in the private data.
 const sessionKey = "session"
 
 func newTokenSession() ephemeral.EphemeralResource { return &tokenSession{} }
@@ -113,7 +113,7 @@ func (t *tokenSession) session(ctx context.Context, private interface {
 
 func (t *tokenSession) ready(diags *diag.Diagnostics) bool { return configuredCloud(t.cloud, diags) }
 
-// halfway is a good time to renew a session: nothing is lost when one renewal comes late.
+// halfway returns the time of the next renewal: half of the session's life, so that a late renewal is still in time.
 func halfway(o object) time.Time {
 	ends, err := time.Parse(time.RFC3339Nano, text(o["expires_at"]))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/hykube/hykube/tests/simcloud"
 )
 
-// terraform runs plain Terraform with the built provider against a cloud of its own.
+// terraform runs Terraform with the built provider against its own cloud.
 type terraform struct {
 	t     *testing.T
 	cloud *simcloud.Client
@@ -63,7 +63,7 @@ const header = `terraform {
 }
 `
 
-// config writes what is wanted.
+// config writes the configuration.
 func (tf *terraform) config(hcl string) {
 	tf.t.Helper()
 	write(tf.t, filepath.Join(tf.dir, "main.tf"), header+hcl)
@@ -98,23 +98,23 @@ func (tf *terraform) destroy() {
 	tf.run("destroy", "-auto-approve", "-no-color", "-input=false")
 }
 
-// fails applies and wants an error that tells text.
+// fails applies and expects an error that contains text.
 func (tf *terraform) fails(text string) {
 	tf.t.Helper()
 	out, err := tf.try("apply", "-auto-approve", "-no-color", "-input=false")
 	if err == nil {
 		tf.t.Fatalf("the apply went well, and should have failed with %q:\n%s", text, out)
 	}
-	// Terraform wraps lines and draws a bar before each.
+	// Terraform wraps lines and puts a bar before each.
 	if flat := strings.Join(strings.Fields(strings.ReplaceAll(out, "│", " ")), " "); !strings.Contains(flat, text) {
 		tf.t.Errorf("the error does not tell %q:\n%s", text, out)
 	}
 }
 
-// change is what a plan does to a resource.
+// change is the planned change of a resource.
 type change struct{ Actions, Replace string }
 
-// plan tells what would change, by address.
+// plan returns the planned changes by address.
 func (tf *terraform) plan() map[string]change {
 	tf.t.Helper()
 	tf.run("plan", "-out=plan", "-input=false", "-no-color")
@@ -150,7 +150,7 @@ func (tf *terraform) wantPlan(what string, want map[string]change) {
 	}
 }
 
-// state tells a resource's values.
+// state returns the values of a resource.
 func (tf *terraform) state(address string) (values map[string]any, tainted bool) {
 	tf.t.Helper()
 	var s struct {
@@ -275,9 +275,9 @@ data "sim_images" "debian" { family = "debian" }
 `
 )
 
-// TestTerraform drives the provider as its users do. Each subtest has a cloud of its own.
+// TestTerraform tests the provider with Terraform. Each subtest has its own cloud.
 func TestTerraform(t *testing.T) {
-	machine.Terraform.Need(t) // TestProtocol drives the provider without it
+	machine.Terraform.Need(t) // TestProtocol tests the provider without it
 	dir := build(t)
 	for name, story := range map[string]func(*testing.T, *terraform){
 		"journey": journey, "replace": replace, "partial": partial, "lost answer": lostAnswer, "patience": patience,
@@ -366,7 +366,7 @@ func replace(t *testing.T, tf *terraform) {
 		tf.config(strings.Replace(estate, tt.from, tt.to, 1))
 		tf.wantPlan(tt.to, tt.want)
 	}
-	// The last one, all of it.
+	// This is the last step.
 	tf.apply()
 	tf.wantPlan("the replacement", map[string]change{})
 	if n := tf.objects("network"); n != 1 {
@@ -460,7 +460,7 @@ func imports(t *testing.T, tf *terraform) {
 			tf.run("state", "rm", address)
 			tf.run("import", "-no-color", "-input=false", address, id)
 			after, _ := tf.state(address)
-			if diff := cmp.Diff(before, after); diff != "" && kind != "instance.web" { // tags = {} is not told from none
+			if diff := cmp.Diff(before, after); diff != "" && kind != "instance.web" { // the provider does not distinguish tags = {} from none
 				t.Errorf("%s imported by %q (-before +after):\n%s", address, id, diff)
 			}
 		}
@@ -509,7 +509,7 @@ func failedUpdate(t *testing.T, tf *terraform) {
 	}
 }
 
-// mirror installs the provider the way everybody else does, from a filesystem mirror.
+// mirror installs the provider from a filesystem mirror, as users do.
 func mirror(t *testing.T, built string) {
 	tf := newTerraform(t, built, simcloud.Config{})
 	dir := t.TempDir()

@@ -56,6 +56,6 @@ func (m *tokenModel) decode(_ context.Context, o object, diags *diag.Diagnostics
 	m.ID, m.Name, m.CreatedAt = stringOf(o["id"]), stringOf(o["name"]), stringOf(o["created_at"])
 	m.Scopes = listOf(o["scopes"], m.Scopes, diags)
 	if secret := stringOf(o["secret"]); !secret.IsNull() || m.Secret.IsUnknown() {
-		m.Secret = secret // only the answer to the create tells it
+		m.Secret = secret // only the answer to the create has it
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// Between what the API tells (JSON) and what the framework holds. An absent field is null.
+// These functions convert between the API's JSON and the framework's values. An absent field is null.
 
 func stringOf(v any) types.String {
 	if s, ok := v.(string); ok {
@@ -37,7 +37,7 @@ func boolOf(v any) types.Bool {
 	return types.BoolNull()
 }
 
-// mapOf keeps an empty map that the configuration wrote, which the API does not tell from none.
+// mapOf keeps an empty map of the configuration, which the API does not distinguish from none.
 func mapOf(v any, now types.Map, diags *diag.Diagnostics) types.Map {
 	m, _ := v.(map[string]any)
 	if len(m) == 0 {
@@ -89,7 +89,7 @@ func stringsOf(list []any) []attr.Value {
 	return out
 }
 
-// plain is a value as it goes into JSON; null and unknown become null, which removes a field.
+// plain returns a value as JSON. Null and unknown become null, which removes a field.
 func plain(v attr.Value) any {
 	if v == nil || v.IsNull() || v.IsUnknown() {
 		return nil
@@ -131,7 +131,7 @@ func plainAll(elems []attr.Value) []any {
 	return out
 }
 
-// Attributes that many types have.
+// These attributes are common to many types.
 
 func idAttribute() schema.StringAttribute {
 	return schema.StringAttribute{
@@ -188,7 +188,7 @@ func (isCIDR) ValidateString(_ context.Context, req validator.StringRequest, res
 	resp.Diagnostics.AddAttributeError(req.Path, "Not a CIDR block", detail)
 }
 
-// notEmpty refuses the empty string.
+// notEmpty rejects the empty string.
 type notEmpty struct{}
 
 func (notEmpty) Description(context.Context) string { return "a string that is not empty" }

@@ -29,10 +29,10 @@ type Browser struct {
 	ctx context.Context
 
 	mu       sync.Mutex
-	messages []string // what pages logged as errors
+	messages []string // the errors that pages logged
 }
 
-// Open starts a browser. Without one the test is skipped, or fails where machine.Required lists it.
+// Open starts a browser. Without one, it skips the test, or fails it if machine.Required lists the browser.
 func Open(t *testing.T) *Browser {
 	t.Helper()
 	path := machine.Browser.Need(t)
@@ -49,7 +49,7 @@ func Open(t *testing.T) *Browser {
 		"disable-sync", "disable-default-apps", "disable-extensions", "no-default-browser-check", "disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
 	}
-	// t.Context ends before cleanups run, and would kill the browser before it is told to close.
+	// t.Context ends before cleanups run, and would kill the browser instead of closing it.
 	allocator, cancel := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
 	t.Cleanup(cancel)
 	ctx, cancel := chromedp.NewContext(allocator)
@@ -86,19 +86,19 @@ func (b *Browser) listen(event any) {
 	b.messages = append(b.messages, message)
 }
 
-// Errors are what the pages logged as errors so far: scripts that failed, files that were missing or refused.
+// Errors returns the errors that the pages have logged: scripts that failed, files that were missing or rejected.
 func (b *Browser) Errors() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.messages...)
 }
 
-// visible is a page's text as a person sees it, that of the frames in it included: the titles of activities are in some.
+// visible returns the visible text of a page and its frames, some of which have the titles of activities.
 const visible = `document.body ? [document.body, ...[...document.querySelectorAll("iframe")].map(e => e.contentDocument && e.contentDocument.body)]
 	.map(e => e ? e.innerText : "").join("\n") : ""`
 
-// See opens a page and returns its visible text once all of the wanted is in it. When that does not happen in time
-// the test fails, and a picture of the page is among the test's artifacts.
+// See opens a page and returns its visible text when it has all wanted texts. If that takes too long, the test fails,
+// and its artifacts have a screenshot.
 func (b *Browser) See(address string, timeout time.Duration, wanted ...string) string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, timeout)
@@ -120,7 +120,7 @@ func (b *Browser) See(address string, timeout time.Duration, wanted ...string) s
 	return ""
 }
 
-// containsAll ignores case, since style sheets change it.
+// containsAll ignores case, because style sheets change it.
 func containsAll(text string, wanted []string) bool {
 	text = strings.ToLower(text)
 	for _, w := range wanted {
@@ -149,8 +149,8 @@ func (b *Browser) picture() string {
 	return file.Name()
 }
 
-// Proxy serves target on a loopback address until the test ends, for the browser, which has no credentials: the
-// transport holds them, be it a client certificate or a bearer token, and the authority to trust.
+// Proxy serves target on a loopback address until the test ends, for the browser, which has no credentials. The
+// transport has them: a client certificate or a bearer token, and the trusted authority.
 func Proxy(t *testing.T, target *url.URL, transport http.RoundTripper) (address string) {
 	t.Helper()
 	server := httptest.NewServer(&httputil.ReverseProxy{
@@ -161,7 +161,7 @@ func Proxy(t *testing.T, target *url.URL, transport http.RoundTripper) (address 
 	return server.URL
 }
 
-// Bearer is a transport that sends the token with every request; nil base is http.DefaultTransport.
+// Bearer returns a transport that sends the token with every request. A nil base means http.DefaultTransport.
 func Bearer(token string, base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport

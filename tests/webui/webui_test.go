@@ -51,7 +51,7 @@ func TestARunIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// As behind the API server: only who shows the token comes in, and the browser has none.
+	// As behind the API server, a request needs the token, and the browser has none.
 	guarded := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer token" {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
