@@ -54,7 +54,7 @@ func TestBeginRefuses(t *testing.T) {
 	}
 }
 
-// TestAStepMakesWhatWasApproved has a provider plan something else when all values are known.
+// TestAStepMakesWhatWasApproved has a provider plan another change when all values are known.
 func TestAStepMakesWhatWasApproved(t *testing.T) {
 	id := func(sc *crashScenario, resp *tfprotov6.PlanResourceChangeResponse, id cty.Value) {
 		vals := sc.cloud.value(resp.PlannedState).AsValueMap()
@@ -121,7 +121,7 @@ func TestAStepKeepsToItsProviderConfig(t *testing.T) {
 	}
 }
 
-// TestAMoveIsBoundToItsSource changes what a move takes over after the plan was begun.
+// TestAMoveIsBoundToItsSource changes the source of a move after the plan was begun.
 func TestAMoveIsBoundToItsSource(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)
@@ -199,14 +199,15 @@ func TestAChangeThatCannotBePlannedShowsNoSecret(t *testing.T) {
 	}
 }
 
-// leavingConfigs has every ProviderConfig deleted since it was read.
+// leavingConfigs marks every ProviderConfig for deletion after it was read.
 type leavingConfigs struct{ activitiestest.FakeConfigs }
 
 func (leavingConfigs) Leaving(context.Context, *v1alpha1.ProviderConfig) (string, error) {
 	return "the ProviderConfig", nil
 }
 
-// TestAConfigIsDeletedBeforeTheIntent deletes the ProviderConfig of a create after it was read and before the intent is written.
+// TestAConfigIsDeletedBeforeTheIntent deletes the ProviderConfig of a create after the step read it and before it
+// writes the intent.
 func TestAConfigIsDeletedBeforeTheIntent(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.Config(nil)

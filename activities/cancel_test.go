@@ -12,8 +12,8 @@ import (
 	"github.com/hykube/hykube/internal/session"
 )
 
-// TestCancelledWhileItWaits cancels a plan whose step waits for its turn, or for the provider's plan: nothing is asked of the provider, and
-// the change is one that was not tried.
+// TestCancelledWhileItWaits cancels a plan whose step waits for the limit of a ProviderConfig, or for the provider's
+// plan. The provider is not called, and the change counts as not tried.
 func TestCancelledWhileItWaits(t *testing.T) {
 	for name, lane := range map[string]bool{"steps": false, "lane": true} {
 		t.Run(name, func(t *testing.T) {
@@ -24,7 +24,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 			po := sc.until(run, stepping)
 			plans := &activitiestest.OnePlan{Plan: *po.DeepCopy()}
 			sc.use(crashPlans{sc}, changes.CancelReader{Plans: plans, Logger: slog.New(slog.DiscardHandler), Interval: time.Millisecond})
-			// The one call that the ProviderConfig allows at once is under way for another plan.
+			// Another plan uses the only concurrent call that the ProviderConfig permits.
 			limits := &v1alpha1.Limits{Concurrency: 1}
 			sc.Config(limits)
 			release, err := sc.Sessions.Wait(t.Context(), "team/test/default", limits, false, session.SlotAndRate)

@@ -17,19 +17,20 @@ import (
 
 type m = map[string]any
 
-// story is something that plans do, told as what there is before, what a person changes, and what has to be there in the end.
+// story is a scenario with its start, a user's edit, and the expected end.
 type story struct {
 	before, change func(*crashScenario)
-	// want is what is in the cloud at the end, each "name size"; made is how often each name was created, at most.
+	// want lists the objects in the cloud at the end, each as "name size". made is the maximum number of creates by
+	// name.
 	want []string
 	made map[string]int
-	// foreign are names in the cloud that need not be recorded.
+	// foreign lists names in the cloud that need not be recorded.
 	foreign []string
 }
 
-// TestKilledAnywhere kills the server at each point of each story, once, and lets it start again. What is in the cloud must be
-// recorded then, or be told of as a create whose outcome is unknown; nothing may be made twice; and what was wanted must come
-// to be.
+// TestKilledAnywhere kills the server at each point of each story, once, and starts it again. Then every object in the
+// cloud must be recorded, or its create must be reported as unknown. Nothing may be created twice, and the end must be
+// as expected.
 func TestKilledAnywhere(t *testing.T) {
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {
@@ -44,14 +45,14 @@ func TestKilledAnywhere(t *testing.T) {
 					}
 				}
 				if strings.Contains(name, "throttled") {
-					break // a lane waits a while then
+					break // a lane pauses before it retries
 				}
 			}
 		})
 	}
 }
 
-// tell tells the story with the server killed at a point of it; reached is false when the story has no such point.
+// tell runs the story and kills the server at a point of it. reached is false if the story has no such point.
 func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 	sc := newCrashScenario(t)
 	sc.lane = lane
@@ -100,7 +101,7 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 	return reached
 }
 
-// records reads all that is known.
+// records returns all records.
 func (sc *crashScenario) records() []*ledger.Instance {
 	var out []*ledger.Instance
 	for rec, err := range sc.Ledger.Instances(sc.T.Context(), "") {
@@ -112,14 +113,14 @@ func (sc *crashScenario) records() []*ledger.Instance {
 	return out
 }
 
-// lost says whether it was told that the outcome of a create is unknown.
+// lost reports whether a plan reported that the outcome of a create is unknown.
 func (sc *crashScenario) lost() bool {
 	return slices.ContainsFunc(sc.records(), func(rec *ledger.Instance) bool {
 		return rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
 	})
 }
 
-// accounted checks that all that is in the cloud is recorded, once, but for what a lost create may have made.
+// accounted checks that each object in the cloud is recorded once, except for those of lost creates.
 func (sc *crashScenario) accounted(foreign []string) {
 	sc.T.Helper()
 	known := map[string]string{}
@@ -155,12 +156,12 @@ func (sc *crashScenario) accounted(foreign []string) {
 	}
 }
 
-// TestPlansAtOnce applies a plan in the middle of another's call to the provider, and one that was made before, late. Nothing
-// may be made twice, and nothing that the provider said may be lost, whoever comes first.
+// TestPlansAtOnce applies a plan during a provider call of another plan, and applies a plan late. In any order, nothing
+// may be created twice, and no answer of the provider may be lost.
 func TestPlansAtOnce(t *testing.T) {
 	for name, s := range stories() {
 		if strings.Contains(name, "half-way") || strings.HasPrefix(name, "forget one") {
-			continue // they have no other plan, or plans of their own
+			continue // they have no other plan, or their own plans
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,7 +185,7 @@ func TestPlansAtOnce(t *testing.T) {
 				} else {
 					sc.cloud.while = func() {
 						sc.resume(other)
-						sc.apply() // and one that was made just now
+						sc.apply() // and one that was made now
 					}
 					sc.resume(one)
 				}
@@ -209,13 +210,13 @@ func TestPlansAtOnce(t *testing.T) {
 	}
 }
 
-// TestAPlanThatIsMadeMeanwhile makes a plan while the destroy of a replace is under way: it finds that all is as it should be.
-// To tell so is not its business yet, and what the provider says must not be lost over it.
+// TestAPlanThatIsMadeMeanwhile makes a plan during the destroy of a replace. The plan finds no change. It must not
+// write that to the object yet, and the provider's answer must not be lost.
 func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)
 	sc.apply()
-	things("a")(sc) // a new generation that says the same
+	things("a")(sc) // a new generation with the same spec
 	sc.cloud.faults["delete a"] = []string{"refused"}
 	sc.spec.Replace = []string{"test_thing.a"}
 	run := sc.newRun()
@@ -240,7 +241,7 @@ func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWhatTheProviderSaidIsKept lets somebody write the record although a create is under way.
+// TestWhatTheProviderSaidIsKept writes the record during a create, which the intent should prevent.
 func TestWhatTheProviderSaidIsKept(t *testing.T) {
 	for name, write := range map[string]func(*crashScenario, *ledger.Instance) error{
 		"written": func(sc *crashScenario, rec *ledger.Instance) error { return sc.Ledger.Save(sc.T.Context(), rec) },
@@ -263,7 +264,8 @@ func TestWhatTheProviderSaidIsKept(t *testing.T) {
 	}
 }
 
-// TestAnOldInstanceStaysUnderWhatIsBlocked has an old instance that something stands on which a plan may not touch.
+// TestAnOldInstanceStaysUnderWhatIsBlocked has an old instance on which a dependant depends that the plan may not
+// change.
 func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.cloud.strict = true
@@ -275,7 +277,7 @@ func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
 	sc.apply()
 	sc.cloud.faults["update b"] = []string{"refused"}
 	estate("a2", "b", nil)
-	sc.apply() // which leaves a, for b stands on it
+	sc.apply() // which leaves a, because b depends on it
 	estate("a2", "b2", m{"preventDestroy": true})
 	sc.partial = true
 	po := sc.apply()
@@ -289,8 +291,8 @@ func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
 	}
 }
 
-// TestALostCreateIsFoundAgain loses the answer to a create, of the first instance and of one that was to replace another, and
-// imports what was made.
+// TestALostCreateIsFoundAgain loses the answer to a create, of a first instance and of a replacement, and imports the
+// instance.
 func TestALostCreateIsFoundAgain(t *testing.T) {
 	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
 		t.Run(name, func(t *testing.T) {
@@ -303,7 +305,7 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			sc.put("test-thing/a", m{"name": "a"}, cbd)
 			run := sc.newRun()
 			sc.until(run, stepping)
-			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 } // made, and never told
+			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 } // created, and the answer is lost
 			sc.resume(run)
 			if !sc.lost() {
 				t.Fatal("nothing is told to be unknown")

@@ -33,7 +33,7 @@ func cloudSchema() *schema.Provider {
 	}
 }
 
-// cloud is a provider together with what it provides: things with a name, which cannot be changed, a size and what they use.
+// cloud is a provider with its cloud: things with a name, which cannot change, a size, and the things that they use.
 type cloud struct {
 	tfprotov6.ProviderServer
 	t        *testing.T
@@ -44,17 +44,18 @@ type cloud struct {
 	last   int
 	// made counts the creates by name.
 	made map[string]int
-	// faults are what comes of the next creates, or deletes, of a name: "create x" or "delete x" to "refused" (nothing is done),
-	// "broken" (done, and an error), "throttled", "lost" (not done, and not answered), "says TEXT" (not done, and an error).
+	// faults holds the outcomes of the next creates or deletes of a name. The key is "create x" or "delete x". The
+	// outcomes are "refused" (no effect), "broken" (the effect and an error), "throttled", "lost" (no effect and no
+	// answer), and "says TEXT" (no effect and an error).
 	faults map[string][]string
 	log    []string
 	// reads counts the reads.
 	reads int
-	// while is called in the middle of the next change.
+	// while is called during the next change.
 	while func()
-	// zone is in the identity of what is imported; empty gives it no identity.
+	// zone is in the identity of an import; "" means no identity.
 	zone string
-	// strict is true when the cloud removes nothing that is used.
+	// strict is true if the cloud deletes no thing that another one uses.
 	strict bool
 }
 
@@ -114,7 +115,7 @@ func textsOf(v cty.Value) map[string]string {
 	return out
 }
 
-// put makes or changes a thing, as anybody can.
+// put creates or changes a thing outside of any provider.
 func (c *cloud) put(id string, texts map[string]string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +151,7 @@ func (c *cloud) used(id string) bool {
 	return false
 }
 
-// there lists what is there, each as "name size".
+// there lists the things, each as "name size".
 func (c *cloud) there() []string {
 	out := []string{}
 	for _, thing := range c.things {

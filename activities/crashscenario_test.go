@@ -34,8 +34,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// crashScenario is a world with a cloud in it, in which plans are made and applied as the workflows do it, by a server that can be
-// killed at each of the things that last: a write to the store or to an object, a call that changes the cloud.
+// crashScenario is a world with a cloud. Its server makes and applies plans as the workflows do. The injector can kill
+// the server at each lasting effect: a write to the store or to an object, or a call that changes the cloud.
 type crashScenario struct {
 	*activitiestest.World
 	planner  *planning.Planner
@@ -43,24 +43,24 @@ type crashScenario struct {
 	injector *crashInjector
 	cloud    *cloud
 	plans    map[string]*v1alpha1.Plan
-	// lane is true when the steps are made as those of a large plan: all in one activity, which knows nothing but the ledger.
+	// lane is true if one activity runs all steps, as for a large plan, from the ledger alone.
 	lane bool
-	// partial is true when plans are approved without what is blocked or stale.
+	// partial is true if plans are approved without blocked and stale changes.
 	partial bool
 	spec    v1alpha1.PlanSpec
 	// compares is true if each survey is made twice: with the index and without it.
 	compares bool
-	// provides is the provider under a configuration; nil means the cloud.
+	// provides returns the provider for a configuration; nil means the cloud.
 	provides func(provider.Configuration) tfprotov6.ProviderServer
 }
 
-// errDead is what everything answers once the server was killed.
+// errDead is the error of every call after the server was killed.
 var errDead = errors.New("the server was killed")
 
 // crashInjector kills the server, once.
 type crashInjector struct {
 	mu sync.Mutex
-	// at counts from 1; 2n-1 is before the nth thing that lasts, 2n after it. 0 means never.
+	// at counts from 1: 2n-1 is before the n-th lasting effect, and 2n after it. 0 means never.
 	at, seen int
 	dead     bool
 }
@@ -115,7 +115,7 @@ func configure(w *activitiestest.World, namespace string) {
 	w.ProviderConfigs[namespace+"/test"] = cfg
 }
 
-// restart is a new server over what the old one left.
+// restart starts a new server with the data of the old one.
 func (sc *crashScenario) restart() {
 	start := func(_ context.Context, _ catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 		if sc.provides != nil {
@@ -142,7 +142,7 @@ func (sc *crashScenario) use(plans store.Plans, cancels changes.CancelReader) {
 	sc.applier.ProgressInterval = time.Hour // it counts in the background
 }
 
-// put writes an object as kubectl apply does: what is left out is kept away.
+// put writes an object as kubectl apply does. It removes fields that spec and lifecycle omit.
 func (sc *crashScenario) put(name string, spec, lifecycle map[string]any) {
 	kind, objName, _ := strings.Cut(name, "/")
 	obj := sc.Stored["team:"+name]
@@ -171,7 +171,7 @@ func (sc *crashScenario) delete(name string) {
 	obj.SetGeneration(obj.GetGeneration() + 1)
 }
 
-// taint marks what stands behind an object.
+// taint marks the instance of an object for replacement.
 func (sc *crashScenario) taint(name string) {
 	rec := sc.recordOf(name)
 	rec.Tainted = true
@@ -188,7 +188,7 @@ func (sc *crashScenario) recordOf(name string) *ledger.Instance {
 	return sc.Instance(r)
 }
 
-// run is one plan on its way. It lasts longer than a server.
+// planRun is the progress of one plan. It survives a restart of the server.
 type planRun struct {
 	workflows.Plan
 	phase    int
@@ -209,7 +209,7 @@ const (
 	over
 )
 
-// apply makes a plan, approves it and applies it, whatever happens to the server. It returns the plan as it is then.
+// apply makes a plan, approves it and applies it, whatever happens to the server. It returns the plan at its end.
 func (sc *crashScenario) apply() *v1alpha1.Plan {
 	return sc.resume(sc.newRun())
 }
@@ -226,7 +226,7 @@ func (sc *crashScenario) newRun() *planRun {
 	return &planRun{Plan: workflows.Plan{Namespace: "team", Name: po.Name, UID: string(po.UID)}, ended: map[int]bool{}, tries: map[int]int{}}
 }
 
-// resume goes on with a plan to its end.
+// resume continues a plan to its end.
 func (sc *crashScenario) resume(run *planRun) *v1alpha1.Plan { return sc.until(run, over) }
 
 func (sc *crashScenario) until(run *planRun, phase int) *v1alpha1.Plan {
@@ -287,7 +287,7 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 	return err
 }
 
-// steps makes the steps that have not ended, in order, each as often as the workflow would.
+// steps runs the steps that have not ended, in order, each with the retries of the workflow.
 func (sc *crashScenario) steps(ctx context.Context, run *planRun) error {
 	steps := run.begun.Steps
 	order, cycle := graph.Order(len(steps), func(i int) []int { return steps[i].DependsOn })
@@ -307,7 +307,7 @@ func (sc *crashScenario) steps(ctx context.Context, run *planRun) error {
 			in := workflows.StepInput{Plan: run.Plan, Change: steps[i].Change, Destroy: steps[i].Destroy}
 			result, err := sc.applier.Step(ctx, in, run.tries[i])
 			if sc.injector.alive() != nil {
-				return errDead // whatever it answered, nobody heard it
+				return errDead // the server is dead, so the answer is lost
 			}
 			if err == nil {
 				ok = result.OK

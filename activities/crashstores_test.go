@@ -104,11 +104,11 @@ func (p crashPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID,
 }
 
 func (p crashPlans) Approve(context.Context, string, string, types.UID, v1alpha1.PlanApproval) error {
-	// No user here has the right to approve.
+	// No user has the right to approve here.
 	return apierrors.NewForbidden(v1alpha1.Resource("plans"), "p", errors.New("no right"))
 }
 
-// crashStore is a store that dies with the server.
+// crashStore is a store that fails when the server is killed.
 type crashStore struct {
 	*ledgertest.KV
 	injector *crashInjector

@@ -52,14 +52,14 @@ func stories() map[string]story {
 			sc.delete("test-thing/a")
 		}
 	}
-	// leftover makes an instance with a deposed one beside it.
+	// leftover creates an instance with a deposed one.
 	leftover := func(sc *crashScenario) {
 		one(cbd)(sc)
 		sc.apply()
 		sc.cloud.faults["delete a"] = []string{"refused"}
 		again("a2", "1", cbd)(sc)
 	}
-	// inTheWay leaves an old instance on something that is replaced next.
+	// inTheWay leaves an old instance of a resource that the next plan replaces.
 	on := func(sc *crashScenario, name string, lifecycle m) {
 		sc.put("test-thing/b", m{"name": name, "uses": "${test_thing.a.id}"}, lifecycle)
 	}
@@ -154,8 +154,8 @@ func stories() map[string]story {
 	}
 }
 
-// halfMoved writes the record of one object under the name of another as well, as a server does that is killed in the middle
-// of a move.
+// halfMoved writes the record of one object under the name of another as well, as a server does that is killed during a
+// move.
 func (sc *crashScenario) halfMoved(from, to string) {
 	old, rec := sc.recordOf(from), sc.recordOf(to)
 	rec.State, rec.Deposed, rec.Provider, rec.MovedFrom = old.State, old.Deposed, old.Provider, old.Object.UID

@@ -24,7 +24,7 @@ func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 		return selected, err
 	}
 	if err != nil || !maps.Equal(revisions, sc.revisions()) {
-		return selected, err // the steps of another plan run meanwhile
+		return selected, err // the steps of another plan run concurrently
 	}
 	withIndex := sc.surveyed(p)
 	withIndex.Whole = selected.Whole
@@ -36,7 +36,7 @@ func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 	if err != nil {
 		return all, err
 	}
-	// Continue with the changes of the one with the index.
+	// Continue with the changes of the survey with the index.
 	withoutIndex := sc.surveyed(p)
 	sc.plans[p.Name].Status = *before
 	again, err := sc.planner.Survey(ctx, p)
@@ -47,7 +47,7 @@ func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 	if diff := cmp.Diff(all, selected, same); diff != "" {
 		sc.T.Errorf("%s: the survey of all objects and that of the selected ones differ (-all +selected):\n%s", p.Name, diff)
 	}
-	// The survey of all stores dependants, too.
+	// The survey of all objects stores dependants, too.
 	maps.DeleteFunc(withoutIndex.Changes, func(name string, _ ledger.Change) bool {
 		_, ok := withIndex.Changes[name]
 		return !ok && !withIndex.Whole
@@ -70,7 +70,7 @@ func (sc *crashScenario) revisions() map[types.UID]int64 {
 	return out
 }
 
-// surveyed is all that a survey leaves behind.
+// surveyed is everything that a survey stores.
 type surveyed struct {
 	Diagnostics []v1alpha1.Diagnostic
 	Changes     map[string]ledger.Change

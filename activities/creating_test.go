@@ -135,7 +135,7 @@ func TestACreateEndsDuringTheCheck(t *testing.T) {
 func TestOtherArgumentsReachALostCreate(t *testing.T) {
 	const may = "namespace.ops.test_thing.lost may have made the resource that has the ID of test_thing.a now"
 	for name, tc := range map[string]struct {
-		made                string // the name of the thing that the ID belongs to with the new arguments
+		made                string // the name of the thing with that ID under the new arguments
 		permitted, planGone bool
 		refused             bool
 		want                string

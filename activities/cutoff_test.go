@@ -14,7 +14,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// stoppingCloud is the cloud under a provider that is asked to stop: the next change is made, and the provider says that it was cut off.
+// stoppingCloud is the cloud of a provider that receives a stop: the cloud makes the next change, and the provider
+// answers that it was cut off.
 type stoppingCloud struct {
 	*cloud
 	stopped, answered bool
@@ -33,13 +34,14 @@ func (c *stoppingCloud) ApplyResourceChange(ctx context.Context, r *tfprotov6.Ap
 	return &tfprotov6.ApplyResourceChangeResponse{NewState: r.PriorState, Diagnostics: activitiestest.Refusal("Post \"http://cloud\": context canceled")}, nil
 }
 
-// TestCallCutOffByAStop stops the provider in the middle of each kind of change. Nothing is created twice, and the record is right.
+// TestCallCutOffByAStop stops the provider during each kind of change. Nothing is created twice, and the record is
+// correct.
 func TestCallCutOffByAStop(t *testing.T) {
 	type m = map[string]any
 	cbd := m{"createBeforeDestroy": true}
 	for name, tc := range map[string]struct {
 		lifecycle m
-		// before is false when nothing exists before the change; change makes it.
+		// before is false if nothing exists before the change. change makes the change.
 		before bool
 		change func(*crashScenario)
 		state  v1alpha1.ChangeState
@@ -67,7 +69,7 @@ func TestCallCutOffByAStop(t *testing.T) {
 			sc.provides = func(provider.Configuration) tfprotov6.ProviderServer { return stopping }
 			tc.change(sc)
 			sc.cloud.while = func() {
-				// The first half of a replacement ends well; the stop comes in the create.
+				// The first half of a replacement succeeds. The stop comes during the create.
 				if name == "replace" {
 					sc.cloud.while = func() { stopping.stopped = true }
 					return

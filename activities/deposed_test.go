@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// TestPlanLeavesAReplacementIncomplete makes plans while an old instance is left. Only its end makes the object Ready.
+// TestPlanLeavesAReplacementIncomplete makes plans while a deposed instance exists. Only its destroy makes the object
+// Ready.
 func TestPlanLeavesAReplacementIncomplete(t *testing.T) {
 	sc := newCrashScenario(t)
 	cbd := map[string]any{"createBeforeDestroy": true}

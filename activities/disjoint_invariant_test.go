@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDisjointPlansLeaveEachOtherAlone makes plans that change different things of one estate, in which providers give other values
-// than are recorded, and applies them in any order. None may make another stale.
-// More of them: go test ./activities -run TestDisjointPlans -rapid.checks 20000
+// TestDisjointPlansLeaveEachOtherAlone makes plans that change different resources of one namespace, with a provider
+// that returns other values than the recorded ones, and applies them in any order. None may make another stale. For
+// more of them: go test ./activities -run TestDisjointPlans -rapid.checks 20000
 func TestDisjointPlansLeaveEachOtherAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := newScenario(t)

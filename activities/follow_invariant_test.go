@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// target makes and applies a plan for one resource and what it depends on.
+// target makes and applies a plan for one resource and its dependencies.
 func (g *scenario) target(address string) {
 	g.T.Helper()
 	g.spec = v1alpha1.PlanSpec{Targets: []string{address}}
@@ -19,7 +19,7 @@ func (g *scenario) target(address string) {
 	g.spec = v1alpha1.PlanSpec{}
 }
 
-// TestADefaultPlanFollows has what a default plan once left out, each with what it has to do.
+// TestADefaultPlanFollows has cases that a default plan once omitted, each with the changes that it must have.
 func TestADefaultPlanFollows(t *testing.T) {
 	edited := func(g *scenario) { g.put("test-server/a", m{"name": "a", "size": "2"}, nil) }
 	for name, tc := range map[string]struct {

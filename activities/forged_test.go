@@ -13,7 +13,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 )
 
-// forged are the activities that a stranger with access to the task queue may schedule for a plan.
+// forged lists the activities that an attacker with access to the task queue may schedule for a plan.
 func (sc *crashScenario) forged(p workflows.Plan) map[string]func(context.Context) error {
 	step := func(change int, destroy bool) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -45,8 +45,8 @@ func (sc *crashScenario) forged(p workflows.Plan) map[string]func(context.Contex
 	}
 }
 
-// TestForgedActivities schedules activities that no workflow ordered, for a plan in each of its phases. None touches the cloud or the
-// plan, but for those that are the plan's next anyway.
+// TestForgedActivities schedules activities that no workflow ordered, for a plan in each of its phases. None changes
+// the cloud or the plan, except for the activity that comes next anyway.
 func TestForgedActivities(t *testing.T) {
 	approved := []string{"Survey", "Propose", "Fail", "Step that destroys", "Step out of order"}
 	for _, phase := range []struct {
@@ -71,7 +71,7 @@ func TestForgedActivities(t *testing.T) {
 			run := sc.newRun()
 			po := sc.until(run, phase.reach)
 			if phase.prepare != nil {
-				_ = sc.forged(run.Plan)["Step out of order"](t.Context()) // after which the applier knows the order of the steps
+				_ = sc.forged(run.Plan)["Step out of order"](t.Context()) // after that, the applier knows the order of the steps
 				phase.prepare(&po.Status)
 			}
 			status, calls := po.Status.DeepCopy(), slices.Clone(sc.cloud.log)
@@ -100,7 +100,7 @@ func TestForgedActivities(t *testing.T) {
 	}
 }
 
-// TestForgedBegin begins a plan that waits for its approval, which it goes on to do.
+// TestForgedBegin begins a plan that waits for its approval. The plan continues to wait.
 func TestForgedBegin(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)

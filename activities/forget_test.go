@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// TestALostCreateIsForgotten deletes an object whose create was begun and never answered. No provider is asked to destroy anything, so
-// no count may say that something was destroyed, and the plan warns that the resource may exist.
+// TestALostCreateIsForgotten deletes an object whose create has an unknown outcome. The provider is not asked to
+// destroy anything, so no count may include a destroy. The plan warns that the resource may exist.
 func TestALostCreateIsForgotten(t *testing.T) {
 	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestALostCreateIsForgotten(t *testing.T) {
 			sc.put("test-thing/a", m{"name": "a"}, cbd)
 			run := sc.newRun()
 			sc.until(run, stepping)
-			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 } // made, and never told
+			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 } // created, and the answer is lost
 			sc.resume(run)
 			if !sc.lost() {
 				t.Fatal("no create is recorded as unknown")
@@ -51,12 +51,12 @@ func TestALostCreateIsForgotten(t *testing.T) {
 	}
 }
 
-// TestDestroyForgetsWhatIsGone destroys all of a namespace in which one resource was removed outside of Hykube. One plan is enough:
-// nothing is recorded afterwards, and no object is held.
+// TestDestroyForgetsWhatIsGone destroys all resources of a namespace, of which one was removed outside of Hykube. After
+// one plan, nothing is recorded, and no object has a finalizer.
 func TestDestroyForgetsWhatIsGone(t *testing.T) {
 	for name, test := range map[string]struct {
 		deleted bool
-		find    bool // whether a plan found it gone before
+		find    bool // whether a plan found that it is gone before
 		left    int
 	}{
 		"objects that stay":            {left: 2},
@@ -102,7 +102,8 @@ func TestDestroyForgetsWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestARefreshReleasesWhatIsGone accepts by a refresh that a resource was removed outside of Hykube: nothing holds its object any more.
+// TestARefreshReleasesWhatIsGone records with a refresh that a resource was removed outside of Hykube. Its object then
+// has no finalizer.
 func TestARefreshReleasesWhatIsGone(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)

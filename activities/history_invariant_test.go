@@ -18,12 +18,12 @@ import (
 type slot struct {
 	kind  string
 	names []string
-	// name is the one that the object has now; empty when there is none.
+	// name is the current name of the object; "" if there is none.
 	name  string
 	write written
 }
 
-// written is the spec of an object; references are the numbers of slots, and -1 is none.
+// written is the spec of an object. References are the numbers of slots; -1 means none.
 type written struct {
 	title, size, key string
 	sizeOf, usesOf   int
@@ -46,9 +46,9 @@ type history struct {
 	rt    *rapid.T
 	slots []*slot
 	zone  written // of the ProviderConfig "p": title, or sizeOf, or keyOf
-	// drifted is true when something drifted in the cloud, and whole when a plan was just applied that was about everything.
+	// drifted is true after drift in the cloud. whole is true after the apply of a plan of all resources.
 	drifted, whole bool
-	// log tells the history to whoever has to find out what went wrong.
+	// log describes the history for a person who examines a failure.
 	log []string
 }
 
@@ -57,7 +57,7 @@ const (
 	slotLegacy
 	slotImage
 	slotToken
-	slotFirst // from here on the ProviderConfig may be used
+	slotFirst // from here on, objects may use the ProviderConfig
 )
 
 func newHistory(t *testing.T, rt *rapid.T) *history {
@@ -87,8 +87,8 @@ func (g *history) tell(format string, args ...any) {
 	g.log = append(g.log, fmt.Sprintf(format, args...))
 }
 
-// draw picks one, each as often as the others: rapid by itself prefers the first ones. It ends at the first one when a history that
-// failed is made simpler.
+// draw returns one of the values, each with the same probability, while rapid alone prefers the first ones. When rapid
+// simplifies a failed history, it returns the first one.
 func draw[T any](g *history, what string, of ...T) T { return of[g.number(what, len(of))] }
 
 func (g *history) number(what string, below int) int {
@@ -97,7 +97,7 @@ func (g *history) number(what string, below int) int {
 
 func (g *history) chance(what string, oneIn int) bool { return g.number(what, oneIn) == oneIn-1 }
 
-// address is that of the object in a slot; empty when there is none.
+// address returns the address of the object in a slot; "" if there is none.
 func (g *history) address(i int) string {
 	if i < 0 || g.slots[i].name == "" {
 		return ""
@@ -105,7 +105,7 @@ func (g *history) address(i int) string {
 	return strings.ReplaceAll(strings.Replace(strings.Replace(g.slots[i].kind, "data-", "data.", 1), "ephemeral-", "ephemeral.", 1), "-", "_") + "." + g.slots[i].name
 }
 
-// before picks a slot before another one, of a mode that a reference may be to.
+// before returns an earlier slot with a mode to which a reference may refer.
 func (g *history) before(what string, i int, ephemeral bool) int {
 	picks := []int{-1}
 	for k := range i {
@@ -156,7 +156,7 @@ func (g *history) drawWritten(i int) written {
 	return w
 }
 
-// value is an expression for an attribute of the object in a slot.
+// value returns an expression for an attribute of the object in a slot.
 func (g *history) value(i int, attr string) string {
 	addr := g.address(i)
 	if addr == "" {
@@ -171,7 +171,7 @@ func (g *history) value(i int, attr string) string {
 	return "${" + addr + "." + attr + "}"
 }
 
-// plan makes a plan, and something becomes of it. calm is true when it was applied without anything in the way.
+// plan makes a plan, and then applies, discards or leaves it. calm is true if it was applied without a fault.
 func (g *history) plan() (calm bool) {
 	g.spec = g.specOf()
 	defer func() { g.spec, g.lane, g.backend.while, g.injector.at = v1alpha1.PlanSpec{}, false, nil, 0 }()
@@ -249,7 +249,7 @@ func describePlan(po *v1alpha1.Plan) string {
 	return text
 }
 
-// clearLost deletes the objects of what a lost create may have made, as a person does who looked.
+// clearLost deletes the objects of lost creates, as a user does after a check of the cloud.
 func (g *history) clearLost() {
 	for _, rec := range g.records() {
 		if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate {
@@ -263,7 +263,7 @@ func (g *history) clearLost() {
 	}
 }
 
-// compare wants a default plan to have what a full one has.
+// compare expects a default plan to have the changes of a full plan.
 func (g *history) compare() {
 	changed, all := g.both()
 	if changed.failed != all.failed {
@@ -278,8 +278,8 @@ func (g *history) compare() {
 	}
 }
 
-// rest wants two default plans that follow upon another, and a plan that was applied, to look at what they have to, and at nothing
-// that was found to be as it should be: the third at nothing that the second found so.
+// rest makes two default plans, one after the other, and an applied plan. Each must visit what it has to, and the later
+// ones nothing that an earlier one found unchanged.
 func (g *history) rest() {
 	before := g.save()
 	defer g.restore(before)
@@ -292,11 +292,12 @@ func (g *history) rest() {
 		}
 		impure := map[string]bool{}
 		for name := range v.visited {
-			address, _, _ := strings.Cut(name, " ") // an old instance is reason to look at the current one
+			address, _, _ := strings.Cut(name, " ") // a deposed instance is a reason to visit the current one
 			if _, does := v.does[name]; does {
 				impure[address] = true
 			}
-			// What a data source says may be something else each time, and what a legacy provider makes is not what was planned.
+			// A data source may return other values each time, and a legacy provider may return other values than
+			// planned.
 			if strings.HasPrefix(name, "data.") || which == "second" && strings.HasPrefix(name, "test_legacy.") {
 				impure[address] = true
 			}
@@ -319,8 +320,8 @@ func (g *history) fail(format string, args ...any) {
 	g.rt.Fatalf(format+"\n%s\n%s", append(args, strings.Join(g.log, "\n"), strings.Join(recs, "\n"))...)
 }
 
-// TestADefaultPlanIsWhole holds a default plan, which looks at what changed and what depends on that, against a full one, after
-// any history. More of them: go test ./activities -run TestADefaultPlanIsWhole -rapid.checks 20000
+// TestADefaultPlanIsWhole compares a default plan, which visits changed resources and their dependants, with a full
+// plan, after a random history. For more of them: go test ./activities -run TestADefaultPlanIsWhole -rapid.checks 20000
 func TestADefaultPlanIsWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := newHistory(t, rt)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writeObjects writes all objects, and the ProviderConfig, as they should be by now.
+// writeObjects writes all objects, and the ProviderConfig, in their current form.
 func (g *history) writeObjects() {
 	zone := g.zone.title
 	switch {
@@ -85,7 +85,7 @@ func (g *history) writeObjects() {
 	}
 }
 
-// free is a name for a slot that no object has, not even one that is being deleted.
+// free returns a name for a slot that no object has, including those that are being deleted.
 func (g *history) free(b *slot) string {
 	for _, name := range b.names {
 		if g.Stored["team:"+b.kind+"/"+name] == nil {
@@ -98,11 +98,11 @@ func (g *history) free(b *slot) string {
 func (g *history) remove(b *slot) {
 	name := b.kind + "/" + b.name
 	b.name = ""
-	g.writeObjects() // nobody refers to it any more
+	g.writeObjects() // no object refers to it any more
 	g.delete(name)
 }
 
-// edit changes what is written, in one way.
+// edit makes one change of the specs.
 func (g *history) edit() {
 	i := g.number("slot", len(g.slots))
 	b := g.slots[i]
@@ -162,7 +162,7 @@ func (g *history) things() []string {
 	return out
 }
 
-// around changes something that is no object of the namespace's plans.
+// around changes an object outside of the namespace's plans.
 func (g *history) around() {
 	switch draw(g, "around", "zone", "configmap", "secret", "taint") {
 	case "zone":
@@ -200,7 +200,7 @@ func (g *history) living() []*ledger.Instance {
 	return slices.DeleteFunc(g.records(), func(rec *ledger.Instance) bool { return rec.Mode != "" || !rec.Exists() })
 }
 
-// drift changes something in the cloud.
+// drift changes an object in the cloud.
 func (g *history) drift() {
 	recs := g.living()
 	if len(recs) == 0 {
@@ -227,7 +227,7 @@ func (g *history) drift() {
 	g.tell("drift %s: %s %s", id, attr, thing[attr])
 }
 
-// specOf is that of some plan.
+// specOf returns the spec of a random plan.
 func (g *history) specOf() v1alpha1.PlanSpec {
 	var spec v1alpha1.PlanSpec
 	var there []string
@@ -259,7 +259,7 @@ func (g *history) specOf() v1alpha1.PlanSpec {
 	return spec
 }
 
-// setFaults sets what goes wrong with the next calls.
+// setFaults sets the faults of the next calls.
 func (g *history) setFaults() {
 	g.backend.faults = nil
 	for range g.number("faults", 4) {

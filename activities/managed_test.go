@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// said are the diagnostics of a plan, and of its changes.
+// said returns the diagnostics of a plan and of its changes.
 func (sc *crashScenario) said(po *v1alpha1.Plan) string {
 	sc.T.Helper()
 	var text strings.Builder

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// answers is a cloud that a test makes say something else; nil leaves an answer as it is.
+// answers is a cloud whose answers a test can replace; nil keeps an answer.
 type answers struct {
 	*cloud
 	planned func(*tfprotov6.PlanResourceChangeResponse)
@@ -43,12 +43,12 @@ func (a answers) ApplyResourceChange(ctx context.Context, r *tfprotov6.ApplyReso
 	return resp, err
 }
 
-// says makes the cloud say something else, to plans or to applies.
+// says replaces the cloud's answers to plans or to applies.
 func (sc *crashScenario) says(planned func(*tfprotov6.PlanResourceChangeResponse), applied func(*tfprotov6.ApplyResourceChangeResponse) error) {
 	sc.provides = func(provider.Configuration) tfprotov6.ProviderServer { return answers{sc.cloud, planned, applied} }
 }
 
-// attempt makes one attempt at a step of a plan, and returns the change as it is stored then.
+// attempt makes one attempt at a step of a plan, and returns the stored change.
 func (sc *crashScenario) attempt(run *planRun, index, attempt int, destroy bool) (*ledger.Change, error) {
 	sc.T.Helper()
 	_, err := sc.applier.Step(sc.T.Context(), workflows.StepInput{Plan: run.Plan, Change: index, Destroy: destroy}, attempt)
@@ -64,7 +64,7 @@ func (sc *crashScenario) changeOf(run *planRun, index int) *ledger.Change {
 	return c
 }
 
-// TestALostAnswerIsNotTriedAgain loses the answer to a create: it may have been made, so nobody makes it again.
+// TestALostAnswerIsNotTriedAgain loses the answer to a create. The resource may exist, so the create is not repeated.
 func TestALostAnswerIsNotTriedAgain(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.says(nil, func(*tfprotov6.ApplyResourceChangeResponse) error { return errors.New("connection lost") })
@@ -77,7 +77,7 @@ func TestALostAnswerIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAnUnreadableAnswerKeepsTheIntent has a create answered by something that is no state.
+// TestAnUnreadableAnswerKeepsTheIntent has a provider answer a create with an invalid state.
 func TestAnUnreadableAnswerKeepsTheIntent(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
@@ -94,7 +94,7 @@ func TestAnUnreadableAnswerKeepsTheIntent(t *testing.T) {
 	}
 }
 
-// TestACreateThatTimedOutIsNotTriedAgain has a create fail with words that a read is tried again for.
+// TestACreateThatTimedOutIsNotTriedAgain fails a create with an error after which a read is retried.
 func TestACreateThatTimedOutIsNotTriedAgain(t *testing.T) {
 	for _, said := range []string{"timeout", "Gateway Timeout", "connection reset"} {
 		sc := newCrashScenario(t)
@@ -110,7 +110,7 @@ func TestACreateThatTimedOutIsNotTriedAgain(t *testing.T) {
 	}
 }
 
-// TestABrokenCreateIsNotMade has a create end in an error with something left behind, and its server die before the change says so.
+// TestABrokenCreateIsNotMade fails a create that leaves an instance, and kills the server before it updates the change.
 func TestABrokenCreateIsNotMade(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.cloud.faults["create a"] = []string{"broken"}
@@ -125,7 +125,7 @@ func TestABrokenCreateIsNotMade(t *testing.T) {
 	}
 }
 
-// TestAnAttemptFindsWhatWasMade has a server die after it recorded an instance and before the change says so.
+// TestAnAttemptFindsWhatWasMade kills the server after it recorded an instance and before it updates the change.
 func TestAnAttemptFindsWhatWasMade(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)
@@ -136,7 +136,7 @@ func TestAnAttemptFindsWhatWasMade(t *testing.T) {
 	}
 }
 
-// restarted makes a second attempt at a change that forgot how the first one ended, in a plan that was not finished.
+// restarted makes a second attempt at a change without the outcome of the first one, in a plan that has not ended.
 func (sc *crashScenario) restarted(run *planRun, index int) *ledger.Change {
 	sc.T.Helper()
 	sc.plans[run.Name].Status.FinishedAt = nil
@@ -152,7 +152,7 @@ func (sc *crashScenario) restarted(run *planRun, index int) *ledger.Change {
 	return c
 }
 
-// TestAFailedReplacementKeepsTheOldInstance has the create of a replacement refused that creates first.
+// TestAFailedReplacementKeepsTheOldInstance fails the create of a replacement that creates first.
 func TestAFailedReplacementKeepsTheOldInstance(t *testing.T) {
 	sc := newCrashScenario(t)
 	cbd := m{"createBeforeDestroy": true}
@@ -217,7 +217,7 @@ func TestALaneStopsWhenItsPlanIsCancelled(t *testing.T) {
 	}
 }
 
-// TestTwoAttemptsMakeOneStep begins a second attempt in the middle of the first one's call.
+// TestTwoAttemptsMakeOneStep begins a second attempt during the call of the first one.
 func TestTwoAttemptsMakeOneStep(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)
@@ -242,7 +242,7 @@ func TestTwoAttemptsMakeOneStep(t *testing.T) {
 	}
 }
 
-// TestPreventDestroyBlocks plans to destroy, and to replace, what its lifecycle protects.
+// TestPreventDestroyBlocks plans to destroy, and to replace, a protected resource.
 func TestPreventDestroyBlocks(t *testing.T) {
 	for _, name := range []string{"destroy", "replace"} {
 		sc := newCrashScenario(t)
@@ -260,7 +260,7 @@ func TestPreventDestroyBlocks(t *testing.T) {
 	}
 }
 
-// TestAPlanLeavesABusyResourceAlone makes a plan in the middle of another plan's update.
+// TestAPlanLeavesABusyResourceAlone makes a plan during another plan's update.
 func TestAPlanLeavesABusyResourceAlone(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)
@@ -280,7 +280,7 @@ func TestAPlanLeavesABusyResourceAlone(t *testing.T) {
 	}
 }
 
-// TestAStepGivesUp has a provider turn a call away each time.
+// TestAStepGivesUp has a provider reject a call each time.
 func TestAStepGivesUp(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.says(nil, func(resp *tfprotov6.ApplyResourceChangeResponse) error {
@@ -299,7 +299,8 @@ func TestAStepGivesUp(t *testing.T) {
 	}
 }
 
-// TestALostCreateIsNotPlannedAgain makes a plan after the answer to a create was lost: a person has to look first.
+// TestALostCreateIsNotPlannedAgain makes a plan after the answer to a create was lost. First a user must check whether
+// the resource exists.
 func TestALostCreateIsNotPlannedAgain(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.says(nil, func(*tfprotov6.ApplyResourceChangeResponse) error { return errors.New("connection lost") })

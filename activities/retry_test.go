@@ -7,12 +7,12 @@ import (
 	"github.com/hykube/hykube/internal/session"
 )
 
-// TestRetries counts the calls that change infrastructure. A create is made again only when the provider's API turned it away, and
-// nothing is tried for ever.
+// TestRetries counts the calls that change infrastructure. A create is retried only if the provider's API rejected it,
+// and no call is retried forever.
 func TestRetries(t *testing.T) {
 	const throttled = "says 429 Too Many Requests"
 	for name, tc := range map[string]struct {
-		// verb is the call that fails, and fails the number of times that it does.
+		// verb is the call that fails, and fails is the number of failures.
 		verb, fault string
 		fails       int
 		calls       int

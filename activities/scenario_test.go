@@ -23,18 +23,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scenario is a crashScenario over a provider in which one object can follow another in every way that there is: test_server and test_legacy,
-// which a provider of the legacy SDK makes, data sources, ephemeral resources, and what the provider is configured with.
+// scenario is a crashScenario with a provider in which one object can depend on another in every way: test_server;
+// test_legacy, with the legacy SDK; data sources; ephemeral resources; and the provider's configuration.
 type scenario struct {
 	*crashScenario
 	backend *scenarioCloud
 	kv      *ledgertest.KV
-	// born counts the objects, so that each has a UID of its own.
+	// born counts the objects, so that each gets its own UID.
 	born int
 }
 
 func newScenario(t *testing.T) *scenario {
-	// Not NewWorld: a long run makes more of them than the test could keep until it ends.
+	// Do not use NewWorld: a long run makes more worlds than the test could keep until its end.
 	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
 	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}, compares: true}
 	g := &scenario{crashScenario: sc, kv: ledgertest.New(), backend: &scenarioCloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, reads: map[string]int{}}}
@@ -53,7 +53,7 @@ func newScenario(t *testing.T) *scenario {
 	return g
 }
 
-// put writes an object as kubectl apply does: a generation is new when something in it is.
+// put writes an object as kubectl apply does. The generation increases only if the object changes.
 func (g *scenario) put(name string, spec, lifecycle m) {
 	old := g.Stored["team:"+name]
 	if old != nil && sameJSON(old.Object["spec"], spec) && sameJSON(old.Object["lifecycle"], lifecycle) {
@@ -96,7 +96,7 @@ func (g *scenario) configure(name, zone string) {
 	}
 }
 
-// snapshot is all that outlasts a server.
+// snapshot is everything that survives a server.
 type snapshot struct {
 	entries map[string]ledger.Entry
 	rev     int64
@@ -128,7 +128,7 @@ func (g *scenario) restore(k snapshot) {
 	g.restart()
 }
 
-// plannedChange is what a plan says of one object, as far as an apply would do something about it.
+// plannedChange is the part of an object's change that an apply would make.
 type plannedChange struct {
 	Action                               v1alpha1.Action
 	First, Forget, Checks                bool
@@ -138,13 +138,13 @@ type plannedChange struct {
 	Before, After, Unknown, Paths, Drift string
 }
 
-// viewed is a plan that was made, and is not applied.
+// viewed is a plan that was made and not applied.
 type viewed struct {
 	failed bool
 	does   map[string]plannedChange
-	// visited are all objects that it looked at, and rests those of them that are as they should be.
+	// visited has all visited objects, and rests those without a change.
 	visited, rests map[string]bool
-	// deps are the objects that a visited one refers to and that are visited, too.
+	// deps has the visited objects to which a visited object refers.
 	deps  map[string][]string
 	diags diag.Diagnostics
 }
@@ -191,8 +191,8 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 	return v
 }
 
-// both makes a default plan and a full one of the same state, in a cloud in which nothing drifted: it says of each thing what is
-// recorded of it. What is stored is as before then.
+// both makes a default plan and a full plan of the same state, in a cloud without drift. The store is unchanged after
+// it.
 func (g *scenario) both() (changed, all viewed) {
 	g.T.Helper()
 	before := g.save()

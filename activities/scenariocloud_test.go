@@ -49,15 +49,16 @@ type scenarioCloud struct {
 	mu     sync.Mutex
 	things map[string]map[string]string
 	last   int
-	// faults are what comes of the next calls that change something: "refused" (nothing is done), "partial" (some of it is), or empty.
+	// faults are the outcomes of the next changing calls: "refused" (no effect), "partial" (a partial effect), or
+	// empty.
 	faults []string
-	// echo makes a read say what is recorded.
+	// echo makes a read return the recorded value.
 	echo bool
 	// reads counts the reads by name.
 	reads map[string]int
-	// while is called in the middle of the next change.
+	// while is called during the next change.
 	while func()
-	// region is the zone of what the provider is configured with no zone for.
+	// region is the zone for a configuration without one.
 	region string
 }
 
@@ -75,8 +76,9 @@ func (s *scenarioCloud) fault() string {
 	return f
 }
 
-// scenarioProvider is a provider of scenarioSchema under a configuration: things with a name, which cannot be changed, a size, what they
-// use, a seal that is made of a write-only key, the zone that the provider is configured with, and an etag that every change makes anew.
+// scenarioProvider is a provider with scenarioSchema and a configuration. Its things have a name, which cannot change,
+// a size, the things that they use, a seal from a write-only key, the zone of the configuration, and an etag that every
+// change renews.
 type scenarioProvider struct {
 	tfprotov6.ProviderServer
 	cloud *scenarioCloud
@@ -234,7 +236,7 @@ func (g scenarioProvider) ApplyResourceChange(_ context.Context, r *tfprotov6.Ap
 	return resp, nil
 }
 
-// change does what was planned, or something else, and says what is there then.
+// change makes the planned change, or another one, and returns the result.
 func (s *scenarioCloud) change(typeName string, prior, planned, config, zone cty.Value) (v cty.Value, failure string) {
 	verb, id := "create", ""
 	if !prior.IsNull() {
@@ -279,7 +281,7 @@ func (s *scenarioCloud) change(typeName string, prior, planned, config, zone cty
 	}
 	thing["id"], thing["etag"] = id, "e"+s.number()
 	if _, sized := thing["size"]; sized && typeName == "test_legacy" {
-		thing["size"] = strings.TrimSuffix(thing["size"], "!") // it thinks it knows better
+		thing["size"] = strings.TrimSuffix(thing["size"], "!") // the legacy provider returns another value
 	}
 	s.things[id] = thing
 	if fault == "partial" {

@@ -9,7 +9,7 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// TestActivitiesOfOneNamespaceLeaveRoomForOthers lets the activities of one namespace hang.
+// TestActivitiesOfOneNamespaceLeaveRoomForOthers blocks the activities of one namespace.
 func TestActivitiesOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
 	entered := make(chan string, 10)
 	hang := sharing(fair.New(4), func(ctx context.Context, in workflows.StepInput) (any, error) {

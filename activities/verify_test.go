@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// estate is a pair of things that stand on each other, one beside them, and one that the pair reads.
+// estate creates two resources that depend on each other, an independent one, and one that the two read.
 func (sc *crashScenario) estate(a, b, c string) {
 	sc.put("test-thing/net", m{"name": "net", "size": "1"}, nil)
 	sc.put("test-thing/a", m{"name": a, "size": "${test_thing.net.size}"}, nil)
@@ -24,8 +24,8 @@ func (sc *crashScenario) estate(a, b, c string) {
 	sc.put("test-thing/c", m{"name": c, "size": "${configmap.settings.size}"}, nil)
 }
 
-// TestWhatMovedIsFoundBeforeAnythingIsApplied moves, one by one, all that the replace of a is bound to. Nothing of the pair may be
-// destroyed then; a partial approval applies the change of c, and another applies nothing.
+// TestWhatMovedIsFoundBeforeAnythingIsApplied changes, one by one, all preconditions of the replace of a. Nothing of
+// the pair may then be destroyed. A partial approval applies the change of c, and another approval applies nothing.
 func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 	state := func(change func(*ledger.Instance), name string) func(*crashScenario) {
 		return func(sc *crashScenario) {
@@ -99,7 +99,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 	}
 }
 
-// TestAnUnrelatedEditVoidsNothing changes what no change of the plan refers to.
+// TestAnUnrelatedEditVoidsNothing changes an object to which no change of the plan refers.
 func TestAnUnrelatedEditVoidsNothing(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.Data["configmaps/team/settings"] = map[string][]byte{"size": []byte("1")}
@@ -163,7 +163,7 @@ func TestAPartialPlanKilledAnywhere(t *testing.T) {
 			po := sc.resume(run)
 			reached := sc.injector.seen >= at
 			if sc.lost() {
-				continue // it was killed in the middle of the create of c2, which a person looks at
+				continue // the server was killed during the create of c2, which a user must check
 			}
 			if diff := cmp.Diff([]string{"a 1", "b 1", "c2 1", "d 1"}, sc.cloud.there()); diff != "" {
 				t.Fatalf("killed at %d, lane %t: in the cloud (-want +got)\n%s%v", at, lane, diff, sc.cloud.log)
@@ -182,7 +182,7 @@ func TestAPartialPlanKilledAnywhere(t *testing.T) {
 	}
 }
 
-// A move is stale once its old object is wanted again: the two would speak of the same infrastructure.
+// A move is stale if its old object is wanted again, because both objects would have the same infrastructure.
 func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 	for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning, "before its step": stepping} {
 		t.Run(name, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 	}
 }
 
-// A plan in a namespace that is being deleted destroys, or forgets, all that is in it. It is stale once the namespace stays, also where an
-// object was not marked when the plan was made.
+// A plan in a namespace that is being deleted destroys or forgets all its resources. It is stale if the deletion is
+// reverted, even for an object that was not marked when the plan was made.
 func TestDestroyOfANamespaceThatStays(t *testing.T) {
 	for action, lifecycle := range map[string]m{"destroy": nil, "forget": {"destroy": false}} {
 		for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning} {
@@ -257,8 +257,8 @@ func TestANamespaceIsDeletedWhileAPlanIsMade(t *testing.T) {
 	}
 }
 
-// TestCreateInADeletedNamespace deletes the namespace after a plan was approved, and in the middle of its apply. What the plan did not create
-// by then stays away, although its object is not marked for deletion.
+// TestCreateInADeletedNamespace deletes the namespace after a plan was approved, and during its apply. The plan then
+// creates nothing more, although its objects are not marked for deletion.
 func TestCreateInADeletedNamespace(t *testing.T) {
 	for phase, want := range map[int][]string{approving: {}, beginning: {}, stepping: {}} {
 		sc := newCrashScenario(t)

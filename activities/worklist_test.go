@@ -16,11 +16,11 @@ func TestAPlanFollowsValues(t *testing.T) {
 	a := func(size string) m { return m{"name": "a", "size": size} }
 	refers := func(name, value string) m { return m{"name": name, "size": value} }
 	for name, tc := range map[string]struct {
-		// before writes what is applied. change is the edit; without one, a has another size.
+		// before makes the applied objects. change is the edit; nil means another size of a.
 		before, change func(g *scenario)
 		// visits are the resources and data sources that the plan visits, and does those that it changes.
 		visits, does []string
-		// after are those which a change must wait for, by its address.
+		// after lists the changes for which a change must wait, by its address.
 		after map[string][]string
 	}{
 		"a value that nobody refers to": {

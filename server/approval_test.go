@@ -42,8 +42,8 @@ func condition(p *v1alpha1.Plan, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// planned makes a plan as the administrator. As the server, it brings the plan to where a person decides about it; change
-// may do otherwise.
+// planned makes a plan as the administrator. As the server, it sets the status of a plan that waits for approval;
+// change may set another.
 func planned(t *testing.T, s *instance, ns string, change func(*v1alpha1.Plan)) *v1alpha1.Plan {
 	t.Helper()
 	client := objects(t, s.admin()).Resource(plans).Namespace(ns)

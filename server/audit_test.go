@@ -176,7 +176,7 @@ func TestAuditTrustsOnlyTheServerAboutCauses(t *testing.T) {
 	}
 }
 
-// Nothing that must be recorded happens while the log cannot be written.
+// While the log cannot be written, the server rejects all calls that it must record.
 func TestUnwritableAuditLog(t *testing.T) {
 	a := startAudited(t, func(o *server.Options) { o.Audit.LogOptions.MaxSize = 1 })
 	client := core(t, a.admin())
@@ -213,7 +213,7 @@ func TestUnwritableAuditLog(t *testing.T) {
 	}
 }
 
-// The server reads no Secret for a plan or a user, and nobody changes keys, policies or limits, without a record.
+// The server records each read of a Secret for a plan or a user, and each change of keys, policies or limits.
 func TestFullAuditLog(t *testing.T) {
 	a := startAudited(t, func(o *server.Options) { o.Audit.LogOptions.MaxSize = 1 })
 	client := core(t, a.admin())

@@ -45,7 +45,7 @@ func TestCompactedVersionsAreExpired(t *testing.T) {
 			if reason := gone.status().Reason; reason != metav1.StatusReasonExpired {
 				t.Errorf("reason %q", reason)
 			}
-			// The list can be ended with what is there now.
+			// The next page continues the list with the current objects.
 			names, _ := c.list(c.label() + "&limit=10&continue=" + url.QueryEscape(gone.status().Continue))
 			if all := slices.Concat(first, names); gone.status().Continue == "" || strings.Join(all, " ") != "a b c" {
 				t.Errorf("%v after the end of the first page with %q", all, gone.status().Continue)
@@ -109,7 +109,7 @@ func TestCompactedVersionsOfBuiltInKindsAreExpired(t *testing.T) {
 	}
 }
 
-// forgotten says whether a watch is refused because the database no longer has the events after a version.
+// forgotten reports whether a watch is rejected because the database no longer has the events after a version.
 func (c *conformance) forgotten(version string) bool {
 	c.Helper()
 	const events = "watch=true&timeoutSeconds=1&"

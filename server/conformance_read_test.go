@@ -91,7 +91,7 @@ func (c *conformance) subresourcesOf() {
 	}
 }
 
-// list reads the names of this rule's objects, and where the list goes on.
+// list returns the names of this rule's objects, and the token of the next page.
 func (c *conformance) list(query string) (names []string, l *unstructured.UnstructuredList) {
 	c.Helper()
 	r := c.want(http.StatusOK, http.MethodGet, c.all()+"?"+query, "")
@@ -170,7 +170,7 @@ func (c *conformance) pages() {
 			break
 		}
 		if page == 0 {
-			// What comes meanwhile is not part of the list.
+			// The list does not have objects that were created after its first page.
 			c.createLabelled("aa")
 			c.createLabelled("f")
 		}

@@ -50,7 +50,7 @@ func TestAPIConformance(t *testing.T) {
 	}
 }
 
-// contents are what an object of a kind must hold beside its metadata. The namespace is put in for %[1]s.
+// contents holds the required fields of each kind, except for the metadata. %[1]s is the namespace.
 var contents = map[string]string{
 	"providers.hykube.io":                                      `"spec":{"source":"a/b"}`,
 	"providerconfigs.hykube.io":                                `"spec":{"provider":"a"}`,
@@ -75,7 +75,7 @@ var exceptions = map[string]map[string]string{
 	"watch":                {"namespaces": "a namespace is emptied before it goes"},
 }
 
-// apiKind is a kind as discovery tells of it.
+// apiKind is a kind as in discovery.
 type apiKind struct {
 	resource     schema.GroupVersionResource
 	kind         string
@@ -90,10 +90,10 @@ func (k apiKind) has(verbs ...string) bool {
 	return !slices.ContainsFunc(verbs, func(v string) bool { return !slices.Contains(k.verbs, v) })
 }
 
-// provided says whether the kind is a provider's.
+// provided reports whether a provider serves the kind.
 func (k apiKind) provided() bool { return strings.HasSuffix(k.resource.Group, ".hykube.io") }
 
-// binary says whether objects of the kind have a protobuf form.
+// binary reports whether objects of the kind have a protobuf form.
 func (k apiKind) binary() bool {
 	return k.resource.Group != "hykube.io" && !k.provided()
 }
@@ -183,7 +183,7 @@ func (c *conformance) one(name string) string { return c.all() + "/" + c.name(na
 
 func (c *conformance) name(name string) string { return strings.TrimSuffix(c.prefix+"-"+name, "-") }
 
-// manifest is the JSON of an object of this rule, with more fields of metadata and beside it.
+// manifest returns the JSON of an object of this rule, with further fields of the metadata and of the object.
 func (c *conformance) manifest(name string, more ...string) string {
 	metadata := fmt.Sprintf(`"name":%q`, c.name(name))
 	if len(more) > 0 && more[0] != "" {
@@ -203,14 +203,14 @@ func (c *conformance) manifest(name string, more ...string) string {
 	return out + "}"
 }
 
-// reply is what the server said.
+// reply is a response of the server.
 type reply struct {
 	code   int
 	header http.Header
 	body   string
 }
 
-// status is what an error says.
+// status is the Status in an error response.
 func (r reply) status() metav1.Status {
 	var s metav1.Status
 	_ = json.Unmarshal([]byte(r.body), &s)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// rules are what each kind is held to, if it has the verbs.
+// rules are the rules that apply to each kind with the verbs.
 var rules = []struct {
 	name  string
 	verbs []string
@@ -39,7 +39,7 @@ var unknownTypes = []string{"application/cbor", "text/plain", "application/xml",
 func (c *conformance) contentTypes() {
 	create := c.all() + "?dryRun=All"
 	if !c.kind.has("get") {
-		// What is never stored, such as a review, is only asked for its encodings.
+		// For kinds that are never stored, such as a review, it checks only the encodings.
 		for _, typ := range unknownTypes {
 			c.want(http.StatusUnsupportedMediaType, http.MethodPost, c.all(), c.manifest(""), "Content-Type: "+typ)
 		}
@@ -54,8 +54,8 @@ func (c *conformance) contentTypes() {
 	c.protobuf(http.MethodPost, create)
 }
 
-// unsupported expects a 415 that says what is accepted. Those about patches of fixed kinds come from Kubernetes' router, and
-// say no more.
+// unsupported expects a 415 that names the accepted types. For patches of fixed kinds, Kubernetes' router returns it
+// without them.
 func (c *conformance) unsupported(r reply, typ, accepted string) {
 	c.Helper()
 	c.is(r, http.StatusUnsupportedMediaType, "body of type "+typ)
@@ -210,7 +210,7 @@ func (c *conformance) apply() {
 	if c.object(r).GetLabels()["seen"] != "2" {
 		c.Errorf("forced apply: %s", r.body)
 	}
-	// What its only manager no longer applies goes.
+	// A field disappears if its only manager no longer applies it.
 	r = c.want(http.StatusOK, http.MethodPatch, one+"?fieldManager=b&force=true", c.manifest(""), applyPatch)
 	if _, there := c.object(r).GetLabels()["seen"]; there {
 		c.Errorf("label is still there: %s", r.body)
@@ -297,7 +297,7 @@ func (c *conformance) fieldValidation() {
 		c.told(mode, `unknown field "nonsense"`, c.want(code, http.MethodPatch, one, `[{"op":"add","path":"/nonsense","value":1}]`, jsonPatch))
 	}
 	c.want(http.StatusUnprocessableEntity, http.MethodPost, c.all()+"?dryRun=All&fieldValidation=Maybe", c.manifest("new"))
-	// An apply refuses what it cannot take apart in every mode, as it does for custom resources.
+	// As for custom resources, an apply with an unknown structure is rejected in every mode.
 	for _, mode := range []string{"Strict", "Warn", "Ignore"} {
 		r := c.send(http.MethodPatch, c.one("")+"?dryRun=All&fieldManager=t&force=true&fieldValidation="+mode, c.manifest("", "", `"nonsense":"1"`), applyPatch)
 		if r.code < 400 || !strings.Contains(r.status().Message, "nonsense") || strings.Contains(r.status().Message, "<nil>") {
@@ -306,7 +306,7 @@ func (c *conformance) fieldValidation() {
 	}
 }
 
-// told expects that Strict and Warn name a field, Warn as a warning, and that Ignore does not name it.
+// told expects Strict and Warn to name a field, Warn as a warning, and Ignore not to name it.
 func (c *conformance) told(mode, what string, r reply) {
 	c.Helper()
 	said := r.warnings()

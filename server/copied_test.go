@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestCopiesOfPlansWait applies what a backup, or another server, may hold of a plan that approved itself there.
+// TestCopiesOfPlansWait applies a plan from a backup or from another server that approved itself there.
 func TestCopiesOfPlansWait(t *testing.T) {
 	ns := namespace(t, "copies")
 	client := objects(t, shared.admin()).Resource(plans).Namespace(ns)

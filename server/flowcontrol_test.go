@@ -27,7 +27,7 @@ import (
 
 var evaluations = v1alpha1.SchemeGroupVersion.WithResource("evaluations")
 
-// flood sends the same requests many times at once, without a retry, each on a connection of its own.
+// flood sends the same requests concurrently, without a retry, each on its own connection.
 type flood struct {
 	client dynamic.Interface
 	ctx    context.Context

@@ -120,7 +120,7 @@ func asksItself(ctx context.Context, c *rest.Config) error {
 	return nil
 }
 
-// ended wants a watch to end without an error, so that its client watches again from where it was.
+// ended expects a watch to end without an error, so that its client continues from its last version.
 func ended(t *testing.T, w watch.Interface) {
 	t.Helper()
 	late := time.After(10 * time.Second)

@@ -90,7 +90,7 @@ type instance struct {
 	done   chan error
 }
 
-// verifications are what an approval of a plan would let happen, by the UID of the plan.
+// verifications holds the result of Verify, by the UID of the plan.
 var verifications sync.Map
 
 // testWiring answers as the real wiring would: an object named "used" is in use. The kinds of the provider "sim" are served.

@@ -47,7 +47,7 @@ func TestValidation(t *testing.T) {
 	plan := func(s spec) *unstructured.Unstructured { return newPlan("p", s) }
 	for name, test := range map[string]struct {
 		obj *unstructured.Unstructured
-		// want is what the message must say; empty means that the object is accepted.
+		// want is a part of the message; "" means that the object is accepted.
 		want []string
 	}{
 		"a provider":                          {provider("ok", spec{"source": "hashicorp/aws", "version": "~> 6.0"}), nil},
@@ -193,7 +193,8 @@ func TestBeginnings(t *testing.T) {
 	}
 }
 
-// TestDeletionOfWhatIsInUse deletes what living resources need: it is marked, says what it waits for, and the deletion can be taken back.
+// TestDeletionOfWhatIsInUse deletes objects that existing resources need. They are marked and name what they wait for,
+// and the deletion can be reverted.
 func TestDeletionOfWhatIsInUse(t *testing.T) {
 	ns := namespace(t, "in-use")
 	const message = "3 resources need it, such as sim-network/main in namespace prod"
@@ -259,7 +260,7 @@ func TestDeletionOfWhatIsInUse(t *testing.T) {
 	}
 }
 
-// TestDeletionOfWhatNothingNeeds wants what nothing needs to be gone when the answer comes.
+// TestDeletionOfWhatNothingNeeds expects an unused object to be removed before the response.
 func TestDeletionOfWhatNothingNeeds(t *testing.T) {
 	ns := namespace(t, "not-in-use")
 	secrets := core(t, shared.admin()).CoreV1().Secrets(ns)

@@ -19,7 +19,7 @@ import (
 	"github.com/hykube/hykube/server"
 )
 
-// TestRestart stops a server and starts another on its data: everything is there, at a new port too.
+// TestRestart stops a server and starts another with its data. All objects exist, also at a new port.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	first := startT(t, server.Config{DataDir: dir})

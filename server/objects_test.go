@@ -55,7 +55,7 @@ func (k *keeper) of(t *testing.T, p *v1alpha1.Plan) []*unstructured.Unstructured
 	return out
 }
 
-// speculate makes a speculative plan in somebody's name.
+// speculate makes a speculative plan as a user.
 func speculate(t *testing.T, c *rest.Config, ns string) *v1alpha1.Plan {
 	t.Helper()
 	obj := newPlan("", map[string]any{"speculative": true})
@@ -150,7 +150,7 @@ func versions(t *testing.T, ns string) map[string]string {
 	return out
 }
 
-// Who may create plans and read uploads objects as if they were recorded, and nothing is.
+// The server checks the uploaded objects as if a user with the right to create plans recorded them. It records nothing.
 func TestObjectsAreJudgedAsIfRecorded(t *testing.T) {
 	ns := namespace(t, "speculation")
 	admin, viewer := shared.admin(), shared.as("viewer")

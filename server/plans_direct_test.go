@@ -76,7 +76,7 @@ func TestStoredPlans(t *testing.T) {
 	if after, err := plans.Get(ctx, "default", "direct"); err != nil || after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("an unchanged plan was written (%v)", err)
 	}
-	// The approval has a subresource of its own.
+	// The subresource "approval" writes the approval.
 	err = plans.UpdateStatus(ctx, "default", "direct", func(p *v1alpha1.Plan) error {
 		p.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}
 		return nil

@@ -18,7 +18,7 @@ import (
 
 var queries = v1alpha1.SchemeGroupVersion.WithResource("queries")
 
-// answerQuery says in its answer what it was asked.
+// answerQuery returns the query in its answer.
 func answerQuery(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {
 	switch q.Annotations["fail"] {
 	case "provider":
@@ -60,7 +60,7 @@ func TestQueryIsValidated(t *testing.T) {
 	type spec = map[string]any
 	for name, test := range map[string]struct {
 		spec spec
-		// answer is what must be in it; without one, want is what the error must say.
+		// answer is a part of the answer; without one, want is a part of the error.
 		answer string
 		want   []string
 	}{

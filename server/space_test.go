@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/server"
 )
 
-// TestFullDisk fills the disk of a server: it tells so, refuses writes, and serves reads and deletions.
+// TestFullDisk fills the disk of a server. The server reports it, rejects writes, and serves reads and deletes.
 func TestFullDisk(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(1 << 40)

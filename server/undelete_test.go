@@ -95,7 +95,7 @@ func (u *undeleted) active() bool {
 	return ns.DeletionTimestamp == nil
 }
 
-// unfinished wants an undelete that ended half way to keep plans out.
+// unfinished expects an incomplete undelete to prevent plans.
 func (u *undeleted) unfinished(marked int) {
 	u.t.Helper()
 	if got := u.marked(); got != marked || u.active() {
@@ -128,8 +128,8 @@ func undeleteWiring(between func(ctx context.Context) error) func(context.Contex
 	}
 }
 
-// TestUndeleteNamespaceInterrupted interrupts the undelete of a namespace after each of its resources, by a store that fails, and restarts the
-// server: the undelete goes on, and the namespace is active last.
+// TestUndeleteNamespaceInterrupted interrupts the undelete of a namespace after each of its resources, with a store
+// that fails, and restarts the server. The undelete continues, and the namespace becomes active last.
 func TestUndeleteNamespaceInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	var left atomic.Int64
@@ -143,7 +143,7 @@ func TestUndeleteNamespaceInterrupted(t *testing.T) {
 	u := newUndeleted(t, first.admin())
 	u.create()
 	u.delete()
-	for i := range 3 { // each call goes on where the last one ended
+	for i := range 3 { // each call continues after the last one
 		left.Store(1)
 		if err := u.undelete(t.Context()); !apierrors.IsServiceUnavailable(err) {
 			t.Fatalf("undelete with a store that fails: %v", err)
@@ -162,7 +162,8 @@ func TestUndeleteNamespaceInterrupted(t *testing.T) {
 	}
 }
 
-// TestUndeleteNamespaceLostClient loses the client of an undelete, asks again meanwhile, and deletes the namespace again meanwhile.
+// TestUndeleteNamespaceLostClient disconnects the client of an undelete, repeats the request, and deletes the namespace
+// again, all concurrently.
 func TestUndeleteNamespaceLostClient(t *testing.T) {
 	entered, release := make(chan struct{}), make(chan struct{})
 	i := startT(t, server.Config{DataDir: t.TempDir(), Wire: undeleteWiring(func(ctx context.Context) error {

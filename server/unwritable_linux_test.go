@@ -27,7 +27,8 @@ func TestUnwritableDataDir(t *testing.T) {
 	}
 }
 
-// asNobody takes from the thread of the test the right of root to write everywhere, until the test ends. The directory becomes nobody's.
+// asNobody removes root's right to write everywhere from the thread of the test, until the test ends. The user nobody
+// gets the directory.
 func asNobody(t *testing.T, dir string) {
 	t.Helper()
 	const nobody = 65534

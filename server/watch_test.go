@@ -32,8 +32,8 @@ func simNetwork(name string) *unstructured.Unstructured {
 	}}
 }
 
-// TestInformersOpenAndCloseTogether opens informers of all kinds and closes them at one moment, as a client does that exits,
-// and then wants the next watch to see the next write.
+// TestInformersOpenAndCloseTogether opens informers of all kinds and closes them at the same time, as a client does
+// that exits. The next watch must receive the next write.
 func TestInformersOpenAndCloseTogether(t *testing.T) {
 	s := startT(t, server.Config{DataDir: t.TempDir(), Wire: manyKinds(31)})
 	all := watchable(t, s)
@@ -113,7 +113,7 @@ func writeUntil(ctx context.Context, client dynamic.Interface, round int) {
 	}
 }
 
-// seesWrite opens a watch, writes an object and wants to see it in time.
+// seesWrite opens a watch, writes an object and expects its event in time.
 func seesWrite(t *testing.T, client dynamic.Interface, name string) {
 	t.Helper()
 	networks := client.Resource(simNetworks).Namespace("default")

@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// hands are activities that follow a test's script and record their calls.
-type hands struct {
+// fakeActivities are activities that follow a test's script and record their calls.
+type fakeActivities struct {
 	survey  func() (Surveyed, error)
 	propose func() error
 	steps   []Step
@@ -30,7 +30,7 @@ type hands struct {
 	finish   []Finish
 }
 
-func (h *hands) environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
+func (h *fakeActivities) environment(t *testing.T) *testsuite.TestWorkflowEnvironment {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
@@ -68,7 +68,7 @@ func step(change int, dependsOn ...int) Step {
 
 func TestApplyFollowsDependenciesAndGoesOnBesideAFailure(t *testing.T) {
 	// 0 <- 1 <- 2, and 3 alone; 1 fails.
-	h := &hands{steps: []Step{step(0), step(1, 0), step(2, 1), step(3)}}
+	h := &fakeActivities{steps: []Step{step(0), step(1, 0), step(2, 1), step(3)}}
 	h.step = func(in StepInput) (StepResult, error) { return StepResult{OK: in.Change != 1}, nil }
 	env := h.environment(t)
 	env.ExecuteWorkflow(ApplyPlan, Plan{Namespace: "prod", Name: "p", UID: "u"})
@@ -88,7 +88,7 @@ func TestApplyFollowsDependenciesAndGoesOnBesideAFailure(t *testing.T) {
 }
 
 func TestApplyStopsBetweenChangesWhenCancelled(t *testing.T) {
-	h := &hands{steps: []Step{step(0), step(1, 0)}}
+	h := &fakeActivities{steps: []Step{step(0), step(1, 0)}}
 	env := h.environment(t)
 	h.step = func(StepInput) (StepResult, error) {
 		env.SignalWorkflow(SignalCancel, nil)
@@ -107,7 +107,7 @@ func TestApplyStopsBetweenChangesWhenCancelled(t *testing.T) {
 }
 
 func TestApplyOfARefusedPlanMakesNothing(t *testing.T) {
-	h := &hands{steps: []Step{step(0)}, refused: "not approved"}
+	h := &fakeActivities{steps: []Step{step(0)}, refused: "not approved"}
 	h.step = func(StepInput) (StepResult, error) { return StepResult{OK: true}, nil }
 	env := h.environment(t)
 	env.ExecuteWorkflow(ApplyPlan, Plan{UID: "u"})
@@ -121,7 +121,7 @@ func TestApplyOfARefusedPlanMakesNothing(t *testing.T) {
 
 func TestPlanStartsAgainWhenObjectsMove(t *testing.T) {
 	surveys := 0
-	h := &hands{survey: func() (Surveyed, error) {
+	h := &fakeActivities{survey: func() (Surveyed, error) {
 		surveys++
 		return Surveyed{Visited: 1, Providers: []string{"sim"}}, nil
 	}}
@@ -142,7 +142,7 @@ func TestPlanStartsAgainWhenObjectsMove(t *testing.T) {
 }
 
 func TestPlanThatCannotBeMadeSaysWhy(t *testing.T) {
-	h := &hands{survey: func() (Surveyed, error) {
+	h := &fakeActivities{survey: func() (Surveyed, error) {
 		return Surveyed{}, temporal.NewNonRetryableApplicationError("the store is on fire", ErrorFinal, errors.New("fire"))
 	}}
 	env := h.environment(t)
@@ -154,7 +154,7 @@ func TestPlanThatCannotBeMadeSaysWhy(t *testing.T) {
 	}
 }
 
-// wantFailed wants that a run ended as failed, for a reason that is typed, and never to be tried again.
+// wantFailed expects a failed run with a typed reason and without a retry.
 func wantFailed(t *testing.T, err error, outcome string) {
 	t.Helper()
 	ae, ok := errors.AsType[*temporal.ApplicationError](err)

@@ -24,7 +24,7 @@ func TestInvoke(t *testing.T) {
 		failed  string
 		stale   bool
 		unknown bool
-		// ran says whether this generation counts as run afterwards, begun whether a run is left open.
+		// ran reports whether this generation counts as run afterwards, and begun whether an intent stays.
 		ran, begun bool
 	}{
 		"run": {reason: "it is run and recorded", calls: run, ran: true},

@@ -7,7 +7,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// TestASkippedChangeNamesItsBlockers wants all of them, as far as a person reads.
+// TestASkippedChangeNamesItsBlockers expects all blockers, up to the limit of a message.
 func TestASkippedChangeNamesItsBlockers(t *testing.T) {
 	change := func(address string, requires ...string) *ledger.Change {
 		return &ledger.Change{PlanChange: v1alpha1.PlanChange{Address: address}, Requires: requires}

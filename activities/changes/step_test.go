@@ -62,7 +62,7 @@ func TestAStepLeavesAnothersIntentAlone(t *testing.T) {
 	}
 }
 
-// TestTakingUpAStep looks at what an attempt finds in the ledger, and wants it to know what an earlier one did.
+// TestTakingUpAStep checks that an attempt recognizes from the ledger what an earlier one did.
 func TestTakingUpAStep(t *testing.T) {
 	const before, after = `{"size":1}`, `{"size":2}`
 	record := func(attributes string, by types.UID, generation int64) *ledger.Instance {

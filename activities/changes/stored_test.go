@@ -8,7 +8,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 )
 
-// TestBlockers wants all that was not done, and first the change that was tried.
+// TestBlockers expects all changes that were not done, and first the one that was tried.
 func TestBlockers(t *testing.T) {
 	change := func(i int32, state v1alpha1.ChangeState) *ledger.Change {
 		c := &ledger.Change{}

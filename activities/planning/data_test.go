@@ -23,7 +23,7 @@ func TestAskData(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason          string
 		spec, lifecycle map[string]any
-		// dependency is what the plan does to test_thing.net, which everything here depends on.
+		// dependency is the planned action of test_thing.net, on which everything here depends.
 		dependency v1alpha1.Action
 		deferred   bool
 		fails      bool
@@ -128,8 +128,8 @@ func TestAskData(t *testing.T) {
 	}
 }
 
-// TestAskDataWaitsForWhatItDependsOn wants a data source to wait for the resources that it names itself, or that another data
-// source does which it depends on: as in Terraform, not for what stands behind a resource that stays as it is.
+// TestAskDataWaitsForWhatItDependsOn expects a data source to wait for the resources that it names, and for those that
+// a data source names on which it depends. As in Terraform, it does not wait for dependencies of an unchanged resource.
 func TestAskDataWaitsForWhatItDependsOn(t *testing.T) {
 	const update, noop, read = v1alpha1.ActionUpdate, v1alpha1.ActionNoOp, v1alpha1.ActionRead
 	for name, tc := range map[string]struct {

@@ -75,7 +75,8 @@ func TestOnlySpeculativePlansSeeAnOverlay(t *testing.T) {
 	}
 }
 
-// The objects of the files stand where they are recorded, or after what is recorded, and what left the files is gone or marked.
+// The objects of the files come at the position of the recorded ones, or after these. Objects that left the files are
+// removed or marked.
 func TestOverlayOfObjects(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	w.Put("test-thing/kept", map[string]any{"uses": "recorded"}, nil)
@@ -135,7 +136,7 @@ func TestOverlayOfObjects(t *testing.T) {
 		}
 	}
 
-	// Nobody who changes an answer changes the document, and nothing is written.
+	// A change of a returned object changes neither the document nor the store.
 	u, _ := a.Objects.Get(t.Context(), ref("new", ""))
 	u.Object["spec"] = nil
 	if again, _ := a.Objects.Get(t.Context(), ref("new", "")); again.Object["spec"] == nil {
@@ -191,7 +192,7 @@ func TestOverlayOfSecretsAndConfigMaps(t *testing.T) {
 	}
 }
 
-// A provider is not told what the plan's maker has no right to record.
+// The provider must not receive values that the plan's creator has no right to record.
 func TestOverlayOfProviderConfigs(t *testing.T) {
 	const config = `{"apiVersion":"hykube.io/v1alpha1","kind":"ProviderConfig","metadata":{"name":"default","namespace":"team"},"spec":{"provider":"test","secretRefs":[{"name":"s","key":"k"}],"config":{"address":"${configmap.c.k}"}}}`
 	secret := uploaded(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","namespace":"team"}}`, nil)

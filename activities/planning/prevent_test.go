@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What was planned before a change was blocked is nobody's business any more.
+// TestBlockedChangeTellsNoValues checks that a blocked change has no planned values.
 func TestBlockedChangeTellsNoValues(t *testing.T) {
 	js := func() *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(`"planned"`)} }
 	c := &ledger.Change{PlanChange: v1alpha1.PlanChange{

@@ -10,7 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/session"
 )
 
-// TestAPlanGivesUpAsking asks a provider that is never there, on a clock of its own.
+// TestAPlanGivesUpAsking calls a provider that is never available, with a fake clock.
 func TestAPlanGivesUpAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0

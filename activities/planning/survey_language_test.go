@@ -87,7 +87,7 @@ func broken(t *testing.T, n int) *estate {
 	return e
 }
 
-// Only so many problems come with a near name, since a Plan shows no more.
+// Only some problems suggest a similar name, because a Plan shows no more.
 func TestManyBadReferencesCostLittle(t *testing.T) {
 	const n = 3000
 	e := broken(t, n)
@@ -103,7 +103,7 @@ func TestManyBadReferencesCostLittle(t *testing.T) {
 	}
 }
 
-// One thing with many of them is no worse.
+// TestManyBadReferencesOfOneThing has one object with many bad references, which takes no longer.
 func TestManyBadReferencesOfOneThing(t *testing.T) {
 	e := broken(t, 10)
 	var text strings.Builder

@@ -99,7 +99,7 @@ func (e *estate) survey(spec v1alpha1.PlanSpec) *survey {
 	return s
 }
 
-// visit returns the names that a plan looks at, in its order.
+// visit returns the names that a plan visits, in its order.
 func (e *estate) visit(spec v1alpha1.PlanSpec) ([]string, diag.Diagnostics) {
 	s := e.survey(spec)
 	names := []string{}
@@ -256,7 +256,7 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 	for name, tc := range map[string]struct {
 		uses map[string]string
 		spec v1alpha1.PlanSpec
-		// want are the names that are visited, or refusal is told.
+		// want lists the visited names; refusal is the expected error instead.
 		want    []string
 		refusal string
 	}{

@@ -30,7 +30,7 @@ func command(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, stderr
 }
 
-// TestMistakesAreOneLine makes mistakes that a person makes, and wants one clear line and exit code 1.
+// TestMistakesAreOneLine makes mistakes of users, and expects one line and exit code 1.
 func TestMistakesAreOneLine(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -91,7 +91,7 @@ func TestTermination(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(log)) {
-		// What Temporal calls an error while it is being stopped is its own affair.
+		// Temporal's errors while it stops do not count.
 		if strings.Contains(line, "level=ERROR") && !strings.Contains(line, "component=temporal") {
 			t.Errorf("log: %s", line)
 		}

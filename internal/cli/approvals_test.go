@@ -104,7 +104,8 @@ func TestPolicyKeepsAPlanWaiting(t *testing.T) {
 	}
 }
 
-// Nobody is told to approve a plan for which their approval does not count: the requester, and who has approved already.
+// The command asks no user to approve whose approval would not count: the requester, and users who have approved
+// already.
 func TestApprovalThatDoesNotCount(t *testing.T) {
 	const another, next = "for the approval of another user, because yours does not count", "\n  kubectl hykube approve plan-x7k2d -n default\n"
 	for user, counts := range map[string]bool{"alice": false, "bob": false, "carol": true} {

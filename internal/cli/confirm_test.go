@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// meanwhile is an input at which something else happens when a person is asked. Nobody ever answers.
+// meanwhile is an input that calls a function when the command asks. It never answers.
 type meanwhile struct {
 	once sync.Once
 	do   func()

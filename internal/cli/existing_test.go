@@ -329,7 +329,7 @@ func TestStateRm(t *testing.T) {
 	}
 }
 
-// The end of a destroy that forgets says what is still there, and how to take it over.
+// After a destroy that forgets, the output names the remaining infrastructure and the command to import it.
 func TestEndAfterForget(t *testing.T) {
 	f := newFakeServer(t)
 	network(f, "main", nil)
@@ -389,7 +389,7 @@ func TestEndAfterDestroyOfMarkedObjects(t *testing.T) {
 	}
 }
 
-// What state mv and state rm write down is the address, by whichever name of kubectl's the object was named.
+// TestStateOfPlurals checks that state mv and state rm write the address for any of kubectl's names of a kind.
 func TestStateOfPlurals(t *testing.T) {
 	f := newFakeServer(t)
 	network(f, "old", nil)
@@ -428,7 +428,7 @@ func TestStateMv(t *testing.T) {
 	if destroy, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); u.GetDeletionTimestamp() == nil || !found || destroy {
 		t.Errorf("the old object is not marked, or may be destroyed: %v", u.Object)
 	}
-	// Again goes on: everything is done, and nothing is said to have been recorded.
+	// The second run finds everything done, and reports no object as recorded.
 	if out, errOut, code = f.run("state", "mv", "sim_network.old", "sim_network.new"); code != 0 || out != "sim-network.sim.hykube.io/old marked to be moved\n" {
 		t.Errorf("code %d: %s\n%s", code, errOut, out)
 	}
@@ -460,7 +460,7 @@ func TestStateMv(t *testing.T) {
 		}
 	}
 
-	// An object that waits for its infrastructure gets it, and asks for what it asked for.
+	// An object that waits for its infrastructure gets the record, and keeps its spec.
 	out, errOut, code = f.run("state", "mv", "sim_network.full", "sim_network.bare")
 	if code != 0 || !strings.HasPrefix(out, "sim-network.sim.hykube.io/bare configured\n") {
 		t.Errorf("code %d: %s\n%s", code, errOut, out)
@@ -470,7 +470,7 @@ func TestStateMv(t *testing.T) {
 	}
 }
 
-// The old object is deleted only once the new one is recorded, and what is left of an interruption is said.
+// The command deletes the old object only after it recorded the new one. After an interruption, it names what remains.
 func TestStateMvInterrupted(t *testing.T) {
 	f := newFakeServer(t)
 	network(f, "old", nil)

@@ -123,7 +123,7 @@ func (f *fakeServer) plan(w http.ResponseWriter, r *http.Request, ns string, par
 	}
 }
 
-// upload judges the objects of a speculative plan by what is recorded. It unlocks.
+// upload checks the objects of a speculative plan against the recorded ones. It unlocks.
 func (f *fakeServer) upload(w http.ResponseWriter, r *http.Request, p *v1alpha1.Plan) {
 	defer f.mu.Unlock()
 	in := &v1alpha1.PlanObjects{}
@@ -175,7 +175,7 @@ func (f *fakeServer) upload(w http.ResponseWriter, r *http.Request, p *v1alpha1.
 	}
 }
 
-// contentsOf stands for what the server makes of changes.
+// contentsOf returns the summary that the server makes of changes.
 func contentsOf(changes []v1alpha1.PlanChange) string {
 	text := "hmac"
 	for _, c := range changes {

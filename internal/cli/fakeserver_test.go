@@ -60,7 +60,7 @@ type fakeServer struct {
 	user string
 	// denied are the rights that the user lacks, such as "approve plans" or "update plans/approval".
 	denied []string
-	// uploaded are the objects of speculative plans, and refusing says what is wrong with those of some names.
+	// uploaded holds the objects of speculative plans, and refusing the errors for objects of some names.
 	uploaded []*unstructured.Unstructured
 	// pruned are those that are to be planned as if they were deleted.
 	pruned   []v1alpha1.ObjectReference

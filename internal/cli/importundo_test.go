@@ -86,7 +86,7 @@ func TestDeclinedImport(t *testing.T) {
 	for _, tc := range []struct {
 		reason    string
 		lifecycle map[string]any
-		// edited is true when the object is changed before the answer.
+		// edited is true if the object is changed before the answer.
 		edited bool
 		want   map[string]any
 		says   string
@@ -149,7 +149,7 @@ func TestInterruptedImport(t *testing.T) {
 	}
 }
 
-// Ctrl-C while the plan is made takes the import back, as a no does, and cancels the plan.
+// An interrupt while the plan is made reverts the import, like a no, and cancels the plan.
 func TestInterruptedPlanOfAnImport(t *testing.T) {
 	f := newFakeServer(t)
 	pressed := make(chan struct{}, 1)

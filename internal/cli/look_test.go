@@ -178,7 +178,7 @@ func TestPlanState(t *testing.T) {
 	step("stale")
 }
 
-// Who may not list a kind still sees the others.
+// A user who may not list a kind still sees the others.
 func TestStatusWithoutRights(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
@@ -286,7 +286,7 @@ func TestOtherModes(t *testing.T) {
 	}
 }
 
-// What a plan repeats of its changes is said once.
+// The output has a diagnostic once if the plan repeats it from its changes.
 func TestDiagnosticsOnce(t *testing.T) {
 	f := newFakeServer(t)
 	d := v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Deprecated", Address: "sim_network.main"}

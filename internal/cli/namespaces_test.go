@@ -43,7 +43,7 @@ func TestStatusOfNamespacesWithoutResources(t *testing.T) {
 			}
 		})
 	}
-	// Who may not read namespaces gets an answer all the same.
+	// A user who may not read namespaces gets an answer nevertheless.
 	f := newFakeServer(t)
 	f.refuse = func(r *http.Request) *metav1.Status {
 		if strings.Contains(r.URL.Path, "/namespaces/zz") && !strings.Contains(r.URL.Path, "/namespaces/zz/") {

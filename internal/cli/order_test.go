@@ -9,7 +9,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestWhatEndsAtOnceIsToldInOrder lets all changes of a destroy end between two looks at the plan.
+// TestWhatEndsAtOnceIsToldInOrder ends all changes of a destroy between two reads of the plan.
 func TestWhatEndsAtOnceIsToldInOrder(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {

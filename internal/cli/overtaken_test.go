@@ -11,7 +11,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// A plan that another command overtook before its approval is made anew. What a person changed by hand stays for a person to look at.
+// If another command overtook a plan before its approval, the command makes a new plan. It does not overwrite a change
+// that a user made by hand.
 func TestApplyPlansAnew(t *testing.T) {
 	const rival, later, edited = "rival", "later plan", "edited"
 	for _, tc := range []struct {
@@ -19,7 +20,7 @@ func TestApplyPlansAnew(t *testing.T) {
 		answers string
 		args    []string
 		cause   string
-		// other is true when the new plan does something else.
+		// other is true if the new plan has other changes.
 		other bool
 		code  int
 		want  string

@@ -240,7 +240,7 @@ func deferring(waitsFor ...v1alpha1.PlanReference) func(*fakeServer) {
 	}
 }
 
-// A replace that ended between its halves counts what was made of it, and says what there is now.
+// For a replace that ended between its halves, the output counts the first half, and describes the current state.
 func TestApplyInHalves(t *testing.T) {
 	for _, tc := range []struct {
 		reason string

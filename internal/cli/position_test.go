@@ -108,7 +108,7 @@ func TestObjectionsHavePlaces(t *testing.T) {
 	}
 }
 
-// Who may not approve a plan is not told to, and not asked.
+// A user who may not approve a plan is not asked for an approval.
 func TestWhoMayNotApprove(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {

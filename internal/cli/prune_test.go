@@ -55,7 +55,8 @@ func (f *fakeServer) writes() []string {
 
 var ofWeb = map[string]string{partOfLabel: webSet.id()}
 
-// What left the files is planned as deleted; on no nothing is written, on yes that is deleted alone.
+// Objects that left the files are planned as deleted. After a no, nothing is written. After a yes, only they are
+// deleted.
 func TestPrune(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
@@ -148,7 +149,7 @@ func TestPruneWithoutObjects(t *testing.T) {
 	}
 }
 
-// What is not of the set stays, and what another set has cannot be taken.
+// Objects outside of the set stay, and those of another set cannot be taken.
 func TestPruneLeavesOthers(t *testing.T) {
 	f := newFakeServer(t)
 	f.hasSet(map[string]string{partOfLabel: "applyset-other-v1"})

@@ -43,7 +43,8 @@ func asking(s *session) { s.ask = true }
 
 func unanswered(s *session) { s.empty = true }
 
-// A plan of files records nothing, cannot be approved, and says which objects beside the resources the files change.
+// A plan of files records nothing and cannot be approved. It names the objects that the files change in addition to
+// resources.
 func TestPlanOfFiles(t *testing.T) {
 	f := newFakeServer(t)
 	f.recordSecret("7")
@@ -88,7 +89,7 @@ func TestPlanOfFilesWithMistakes(t *testing.T) {
 	}
 }
 
-// What has to be recorded before a plan can be made is said with the commands that do it.
+// The output names the objects that must be recorded before a plan can be made, with the commands.
 func TestPlanOfFilesNeedsProviders(t *testing.T) {
 	f := newFakeServer(t)
 	f.installed = false
@@ -103,7 +104,7 @@ func TestPlanOfFilesNeedsProviders(t *testing.T) {
 	}
 }
 
-// What is done after a yes is what was shown; when something else would be done, the new plan is shown first.
+// After a yes, the command applies exactly the shown plan. If the new plan differs, it shows that one first.
 func TestApplyWhatWasShown(t *testing.T) {
 	moving := func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
 		out := creates(p)
@@ -144,7 +145,7 @@ func TestApplyWhatWasShown(t *testing.T) {
 	}
 }
 
-// A plan that ended in the second in which the plan was made, but before it, is no reason to apply something else than what was shown.
+// If a plan ended in the same second before the plan was made, the command must still apply exactly the shown plan.
 func TestApplyWhatWasShownAfterEarlierPlan(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
@@ -213,7 +214,7 @@ func TestInterruptedBeforeTheAnswer(t *testing.T) {
 					return slow
 				}
 			}
-			silence, _ := io.Pipe() // nobody answers
+			silence, _ := io.Pipe() // no answer
 			calls := 0
 			out, errOut, code := f.runIn(func(s *session) {
 				s.ask, s.in = true, bufio.NewReader(silence)

@@ -45,8 +45,8 @@ kind: ConfigMap
 metadata: {name: settings}
 `
 
-// TestTargetedFiles wants the resources that --target and -l name, those to which they refer, also through the configuration
-// of their provider, and all objects that are no resources.
+// TestTargetedFiles expects the resources that --target and -l name, those to which they refer, also through the
+// configuration of their provider, and all objects that are not resources.
 func TestTargetedFiles(t *testing.T) {
 	others := " ProviderConfig/sim ConfigMap/settings"
 	needed := "sim-subnet/front sim-network/main sim-disk/data sim-password/login"

@@ -64,7 +64,7 @@ func (f *fakeServer) shownJSON(spec v1alpha1.PlanSpec, changes []v1alpha1.PlanCh
 	return got
 }
 
-// What each kind of change is in Terraform's JSON, as terraform 1.11.4 writes it for the same.
+// TestTerraformJSON compares each kind of change with the JSON of Terraform 1.11.4 for the same change.
 func TestTerraformJSON(t *testing.T) {
 	for _, tc := range []struct {
 		reason string
@@ -234,7 +234,7 @@ func TestTerraformJSONConfiguration(t *testing.T) {
 		t.Errorf("depends_on in the prior state (-want +got):\n%s", d)
 	}
 
-	// Who may not read objects and schemas gets the rest.
+	// A user who may not read objects and schemas gets the rest.
 	f.refuse = func(r *http.Request) *metav1.Status {
 		if strings.Contains(r.URL.Path, "/sim-networks") || strings.HasPrefix(r.URL.Path, "/openapi") {
 			return status(403, metav1.StatusReasonForbidden, "you may not")

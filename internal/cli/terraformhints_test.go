@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// What people who know Terraform type is answered with what to type here, and does nothing else.
-func TestTerraformHabits(t *testing.T) {
+// TestTerraformHints types Terraform's commands, and expects the corresponding command of the plugin, without any
+// effect.
+func TestTerraformHints(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = creates
 	for _, tc := range []struct {
@@ -49,7 +50,7 @@ func TestTerraformHabits(t *testing.T) {
 	if len(f.calls) > 0 {
 		t.Errorf("something was asked of the server: %v", f.calls)
 	}
-	// What only looks like one of Terraform's flags is none.
+	// A flag that only resembles one of Terraform's gets no hint.
 	if _, errOut, code := f.run("plan", "-l", "lock=false", "-n", "default", "-o", "name"); code != ExitDone {
 		t.Errorf("code %d: %s", code, errOut)
 	}

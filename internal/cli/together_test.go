@@ -70,7 +70,7 @@ func TestManyUnchangedObjects(t *testing.T) {
 	}
 }
 
-// Nobody can approve a speculative plan, so nobody has to discard it.
+// A speculative plan cannot be approved, so it need not be discarded.
 func TestDiscardSpeculativePlan(t *testing.T) {
 	f := newFakeServer(t)
 	f.plans["default/p"] = &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: v1alpha1.PlanSpec{Speculative: true}}

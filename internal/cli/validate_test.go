@@ -39,7 +39,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// The objects of a Provider that comes with the files cannot be checked before it is installed, and nobody calls them valid.
+// The server cannot check the objects of a Provider in the files before it is installed. So the output does not call
+// them valid.
 func TestValidateWithoutTheProvider(t *testing.T) {
 	f := newFakeServer(t)
 	f.validating = func(*v1alpha1.Validation) {}
@@ -61,7 +62,7 @@ func TestValidateUnknownKind(t *testing.T) {
 	}
 }
 
-// What a validation cannot tell is said, and what is in the files is no part of that.
+// The output names the checks that a validation cannot make, without those of the files themselves.
 func TestValidateSaysWhatWasNotChecked(t *testing.T) {
 	f := newFakeServer(t)
 	f.validating = func(*v1alpha1.Validation) {}

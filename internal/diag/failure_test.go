@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// TestAnswer wants a throttled call recognised in the words of well-known APIs, and nothing else taken for one: a create that was
-// throttled is made again.
+// TestAnswer expects the texts of well-known APIs about throttling to count as throttling, and no other text, because a
+// throttled create is repeated.
 func TestAnswer(t *testing.T) {
 	said := func(texts ...string) []*tfprotov6.Diagnostic {
 		var ds []*tfprotov6.Diagnostic
@@ -77,7 +77,8 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestNothingDone wants errors recognised with which an API says that it did nothing. A user is warned of any other failed create.
+// TestNothingDone expects the texts to match by which an API says that it did nothing. After any other failed create,
+// the user gets a warning.
 func TestNothingDone(t *testing.T) {
 	for text, want := range map[string]bool{
 		"429 Too Many Requests": true,

@@ -36,7 +36,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestAnswerIsLimited wants the diagnostics of one call limited, and its kind decided by all of them: a create is
+// TestAnswerIsLimited expects a limit on the diagnostics of one call, while all of them decide its kind. A create is
 // repeated only if every error says that the API rejected it.
 func TestAnswerIsLimited(t *testing.T) {
 	ds := slices.Repeat([]*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: "429 Too Many Requests", Detail: strings.Repeat("x", 1<<20)}}, 200)

@@ -64,7 +64,7 @@ func TestGolden(t *testing.T) {
 				problems.WriteString(Diagnostic(d, Style{Width: 80}))
 			}
 			if strings.Count(full.String(), "\n") > 200 {
-				full.Reset() // nobody reviews that; the small cases show it
+				full.Reset() // too long to review; the small cases show it
 			}
 			got := "== full ==\n" + full.String() + "== screen ==\n" + screen.String()
 			if problems.Len() > 0 {
@@ -174,7 +174,7 @@ func TestScreenOfAnySize(t *testing.T) {
 	}
 }
 
-// What a provider says must not drive the terminal.
+// A provider's text must not control the terminal.
 func TestHostileText(t *testing.T) {
 	c := &v1alpha1.PlanChange{
 		Action: v1alpha1.ActionCreate, Type: "sim_network", Address: "sim_network.main", Object: v1alpha1.ObjectReference{Name: "main"},
@@ -293,8 +293,8 @@ func TestSecretsThatChange(t *testing.T) {
 	}
 }
 
-// The old SDK's providers read an empty container back where null was recorded. A change shows only what matters, but
-// where there is nothing else to record the page says what it is.
+// Providers of the legacy SDK return an empty container where null was recorded. A change shows only relevant
+// differences. If there is nothing else to record, the output names this one.
 func TestNullBecomesEmpty(t *testing.T) {
 	meta := func(labels any) *runtime.RawExtension {
 		return raw(map[string]any{"id": "x", "data": labels, "metadata": []any{map[string]any{"name": "cfg", "labels": labels}}})

@@ -39,7 +39,7 @@ func wireIdentity(t *testing.T, v cty.Value) *tfprotov6.ResourceIdentityData {
 	return &tfprotov6.ResourceIdentityData{IdentityData: d}
 }
 
-// same says whether two values are equal, or both not there.
+// same reports whether two values are equal, or both absent.
 func same(a, b cty.Value) bool {
 	if a == cty.NilVal || b == cty.NilVal {
 		return a == cty.NilVal && b == cty.NilVal

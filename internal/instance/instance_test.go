@@ -229,7 +229,8 @@ func TestPlanThatBreaksTheConfigurationIsRefused(t *testing.T) {
 	}
 }
 
-// What is kept of a destroyed instance would be given to the provider with the next one, and secrets would outlive what they belong to.
+// TestLedgerRecordOfADestroyedInstanceIsEmpty checks the record of a destroyed instance. Otherwise the provider would
+// get its values with the next instance, and secrets would outlive the resource.
 func TestLedgerRecordOfADestroyedInstanceIsEmpty(t *testing.T) {
 	ty := newType(t, &scripted{})
 	rec := &ledger.State{}

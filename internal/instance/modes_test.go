@@ -180,7 +180,7 @@ func TestEphemeralIsRenewedAndClosed(t *testing.T) {
 			if renewals != 0 {
 				t.Error("renewed long before the time")
 			}
-			time.Sleep(15 * time.Second) // one minute early, and then half of what is left
+			time.Sleep(15 * time.Second) // one minute early, and then half of the remaining time
 			synctest.Wait()
 			if renewals != 2 {
 				t.Errorf("renewed %d times, want 2", renewals)

@@ -82,7 +82,7 @@ func TestDeferral(t *testing.T) {
 		return &tfprotov6.ReadResourceResponse{Deferred: put}
 	}
 	s.plan = func(r *tfprotov6.PlanResourceChangeRequest) *tfprotov6.PlanResourceChangeResponse {
-		// What it planned breaks the rules, which a deferred answer need not follow.
+		// The planned value breaks the rules, which do not apply to a deferred answer.
 		return &tfprotov6.PlanResourceChangeResponse{PlannedState: wire(t, thing(str("1"), str("other"))), Deferred: put}
 	}
 	s.imports = func(*tfprotov6.ImportResourceStateRequest) *tfprotov6.ImportResourceStateResponse {
@@ -160,8 +160,8 @@ func TestMetadataGoesAlong(t *testing.T) {
 	}
 }
 
-// TestLegacyPlansIgnoreOnceMore is a provider on the old SDK that plans a hash of what is configured, so that the change that
-// was to be ignored comes back through the plan.
+// TestLegacyPlansIgnoreOnceMore uses a provider on the legacy SDK that plans a hash of the configured value. Its plan
+// would reintroduce an ignored change.
 func TestLegacyPlansIgnoreOnceMore(t *testing.T) {
 	prior := thing(str("1"), str("hash of old"))
 	written := thing(null, str("new"))

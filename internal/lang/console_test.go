@@ -46,7 +46,7 @@ func TestFormatHCL(t *testing.T) {
 	}
 }
 
-// Nothing that an expression does tells anything of what is withheld.
+// No expression reveals a withheld value.
 func TestWithhold(t *testing.T) {
 	block := &schema.Block{Attributes: []*schema.Attribute{
 		{Name: "id", Type: cty.String}, {Name: "password", Type: cty.String, Sensitive: true}, {Name: "keys", Type: cty.DynamicPseudoType, Sensitive: true},

@@ -27,7 +27,7 @@ func nest(n int, first string, f func(name string) string) string {
 // harmless are those that may as well be accepted, since they come to an end soon.
 var harmless = map[string]bool{"many conditions": true, "many signs, but not too many": true, "many sums": true, "many nots": true, "a large regular expression": true, "lists of one": true, "splitting at each comma": true, "distinct of much": true, "much in one list": true}
 
-// Whatever a spec asks for, it is refused before it takes long or fills the memory.
+// Every expensive spec is rejected before it takes long or fills the memory.
 func TestHostileExpressions(t *testing.T) {
 	kilo := `join("", [for i in range(1000) : "abcdefghij"])`
 	mega := `join("", [for i in range(1000) : "` + strings.Repeat("0,", 600) + `"])`
@@ -125,7 +125,7 @@ func billionLaughs(levels int) string {
 	return doc
 }
 
-// What people write stays far below the limits.
+// Usual specs are far below the limits.
 func TestLargeSpecsAreAccepted(t *testing.T) {
 	for name, expr := range map[string]string{
 		"a thousand rules":         `[for i in range(1000) : {port = i, cidr = cidrsubnet("10.0.0.0/8", 16, i), name = "rule-${i}"}]`,

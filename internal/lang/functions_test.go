@@ -94,7 +94,7 @@ func TestFunctions(t *testing.T) {
 }
 
 func TestGoValues(t *testing.T) {
-	// What a decoder or a client in Go may put into a spec.
+	// These values may be in a spec from a decoder or a Go client.
 	for _, tc := range []struct {
 		in   any
 		want cty.Value

@@ -62,7 +62,7 @@ func FuzzConfig(f *testing.F) {
 	})
 }
 
-// complete says whether diagnostics have all that they need, and nothing that they must not have.
+// complete reports whether diagnostics have all required fields and no forbidden text.
 func complete(t *testing.T, diags diag.Diagnostics, field, input string) {
 	t.Helper()
 	for _, d := range diags {

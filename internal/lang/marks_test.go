@@ -22,7 +22,7 @@ func TestMarkSensitive(t *testing.T) {
 	}
 }
 
-// TestSecretsAreMarkedWhateverTheScopeReturns has a scope that forgets what is secret, and what must not be stored.
+// TestSecretsAreMarkedWhateverTheScopeReturns has a scope that omits the marks for sensitive and ephemeral values.
 func TestSecretsAreMarkedWhateverTheScopeReturns(t *testing.T) {
 	parsed, diags := ConfigOptions{}.Parse(map[string]any{"a": "${secret.db.password}"}, schematest.Block(schematest.Optional("a", cty.String)))
 	if len(diags) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/schema/schematest"
 )
 
-// passOnlyThing has a password that may only be passed on, beside arguments that everyone may read.
+// passOnlyThing has a password that may only be passed on, and arguments that every user may read.
 func passOnlyThing(t *testing.T, password string) cty.Value {
 	t.Helper()
 	block := &schema.Block{Attributes: []*schema.Attribute{
@@ -31,7 +31,7 @@ func passOnlyThing(t *testing.T, password string) cty.Value {
 // passOnlySecrets differ in all that an expression could ask: their characters, their length, and what they can be converted to.
 var passOnlySecrets = []string{"hunter2", "17", "true", "", "{\"a\": 1}"}
 
-// What is passed on keeps its value, stays sensitive, and still may only be passed on.
+// A value that is passed on stays the same and sensitive, and may still only be passed on.
 func TestPassOnlyPasses(t *testing.T) {
 	for _, text := range []string{
 		"${a_b.c.password}", "a-${a_b.c.password}", "${jsonencode({p = a_b.c.password})}", "${format(\"%s:%q\", a_b.c.id, a_b.c.password)}",
@@ -52,7 +52,7 @@ func TestPassOnlyPasses(t *testing.T) {
 	}
 }
 
-// What asks about the value is refused, in the same words whatever the value is.
+// An operation on the value is rejected, with the same text for every value.
 func TestPassOnlyRefuses(t *testing.T) {
 	for text, what := range map[string]string{
 		"${nonsensitive(a_b.c.password)}":                                  "nonsensitive()",
@@ -120,7 +120,7 @@ func TestPassOnlyRefuses(t *testing.T) {
 	}
 }
 
-// What says nothing about the value is free.
+// An operation that reveals nothing about the value is permitted.
 func TestPassOnlyLeavesTheRestAlone(t *testing.T) {
 	for _, text := range []string{
 		"${length(a_b.c.zones)}", "${a_b.c.id == \"n\" ? 1 : 2}", "${[for z in a_b.c.zones : upper(z)]}", "${keys(a_b.c.tags)}", "${can(a_b.c.tags.x)}",

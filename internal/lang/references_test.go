@@ -290,7 +290,7 @@ func TestEphemeralValuesEndInWriteOnlyArguments(t *testing.T) {
 		if _, diags := (ConfigOptions{Ephemeral: true}).Parse(spec(t, js), b); len(diags) > 0 {
 			t.Errorf("%s: refused even in an ephemeral resource: %+v", js, diags)
 		}
-		// A scope that marks values that no mode tells of.
+		// This scope marks values of all modes.
 		c, _ := parseConfig(spec(t, strings.ReplaceAll(js, "ephemeral.sim_token", "sim_token")), b)
 		_, diags = c.Evaluate(func(Address) (cty.Value, bool) {
 			return schematest.Obj("value", schematest.Str("t0ken").Mark(Ephemeral)), true

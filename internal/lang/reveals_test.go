@@ -11,7 +11,8 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// Whoever writes an expression is asked for the right to what it would show, as far as the schema tells what is sensitive.
+// An author needs the right to the values that an expression would reveal, as far as the schema declares them
+// sensitive.
 func TestReferenceRevealsSensitive(t *testing.T) {
 	block := &schema.Block{
 		Attributes: []*schema.Attribute{

@@ -57,7 +57,7 @@ func functionCalls(t *testing.T, files ...string) []string {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
 				continue
 			}
-			// What cannot be parsed cannot be asked about together with others, and is parsed by the same library.
+			// Skip calls that do not parse, because Terraform gets all calls in one file. It uses the same parser.
 			if _, diags := hclsyntax.ParseExpression([]byte(line), "", hcl.InitialPos); diags.HasErrors() {
 				if _, _, ok := evaluateCall(line); ok {
 					t.Errorf("%s is accepted", line)
@@ -70,7 +70,7 @@ func functionCalls(t *testing.T, files ...string) []string {
 	return calls
 }
 
-// evaluateCall is what a spec makes of an expression; false when it is refused.
+// evaluateCall evaluates a call as in a spec; ok is false if it is rejected.
 func evaluateCall(expr string) (cty.Value, string, bool) {
 	e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{})
 	if diag.HasErrors(diags) {

@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/tests/harness/machine"
 )
 
-// TestUnknownsAreTerraforms compares what is known of expressions over something that is not there yet with what a plan of
-// Terraform's says.
+// TestUnknownsAreTerraforms compares the unknown parts of expressions over a planned resource with those of Terraform's
+// plan.
 func TestUnknownsAreTerraforms(t *testing.T) {
 	path := machine.Terraform.Need(t)
 	var exprs []string
@@ -95,7 +95,7 @@ func TestUnknownsAreTerraforms(t *testing.T) {
 	}
 }
 
-// folded is what JSON says of unknown parts, with false for a list whose elements are all known.
+// folded returns the unknown parts as JSON, with false for a list whose elements are all known.
 func folded(v any) any {
 	list, ok := v.([]any)
 	if !ok {
@@ -112,8 +112,8 @@ func folded(v any) any {
 	return list
 }
 
-// unknownParts marks the parts of a value that are unknown, as Terraform's JSON plan does for outputs: true for what is, false for
-// what is known to the last.
+// unknownParts returns the unknown parts of a value, as Terraform's JSON plan does for outputs: true for an unknown
+// part, and false for a wholly known one.
 func unknownParts(v cty.Value) any {
 	switch ty := v.Type(); {
 	case !v.IsKnown():

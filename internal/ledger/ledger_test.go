@@ -375,7 +375,7 @@ func TestForgottenInstanceIsEmpty(t *testing.T) {
 	}
 }
 
-// TestVersionTellsDependants wants another version whenever those who refer to an instance have to look again, and no other time.
+// TestVersionTellsDependants expects a new version exactly when dependants of an instance must be visited again.
 func TestVersionTellsDependants(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
 	i, err := l.Instance(ctx, ref("main"))
@@ -405,7 +405,7 @@ func TestVersionTellsDependants(t *testing.T) {
 	}
 }
 
-// TestVersionsOfAttributes wants an attribute to keep its version for as long as it keeps its value, unless Renewed lists it.
+// TestVersionsOfAttributes expects an attribute to keep its version for as long as it keeps its value, unless Renewed lists it.
 func TestVersionsOfAttributes(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
 	i, err := l.Instance(ctx, ref("main"))
@@ -478,7 +478,7 @@ func TestPlansWithChanges(t *testing.T) {
 	}
 }
 
-// TestIntentsAndOutcomesAreOfOneStep tells the steps of plans apart: what one made must not count for another.
+// TestIntentsAndOutcomesAreOfOneStep checks that the outcome of one step of a plan does not count for another.
 func TestIntentsAndOutcomesAreOfOneStep(t *testing.T) {
 	intent, outcome := &Intent{Plan: "p", Change: 1}, &Outcome{Plan: "p", Change: 1, Destroy: true}
 	for reason, test := range map[string]struct {
@@ -505,7 +505,7 @@ func TestAnOldInstanceIsLiving(t *testing.T) {
 	}
 }
 
-// TestKeepWritesOverOthers has somebody write and remove a record between its read and its write.
+// TestKeepWritesOverOthers writes and removes a record between the read and the write of Keep.
 func TestKeepWritesOverOthers(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
 	for reason, between := range map[string]func(*Instance) error{

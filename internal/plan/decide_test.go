@@ -130,7 +130,8 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestDiffers is what lifecycle.replaceTriggeredBy goes by: a value that is not known before or after may turn out to be another.
+// TestDiffers checks the comparison for lifecycle.replaceTriggeredBy. A value that is unknown before or after may
+// differ.
 func TestDiffers(t *testing.T) {
 	a, unknown := schematest.Str("a"), schematest.UnknownStr
 	for name, tc := range map[string]struct {

@@ -89,8 +89,8 @@ func TestHeldNamesAll(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotHeldNeedsNothingThatIs draws plans and wants of the changes that go on that none refers to one that is left out, and
-// that nothing which stays loses what it stands on.
+// TestWhatIsNotHeldNeedsNothingThatIs draws plans. No change that is made may refer to one that is left out, and no
+// instance that stays may lose a dependency.
 func TestWhatIsNotHeldNeedsNothingThatIs(t *testing.T) {
 	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp}
 	rapid.Check(t, func(rt *rapid.T) {

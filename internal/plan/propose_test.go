@@ -177,7 +177,7 @@ func TestProposedNewProperties(t *testing.T) {
 		if errs := proposed.Type().TestConformance(b.ImpliedType()); len(errs) > 0 {
 			rt.Fatalf("does not conform: %v", errs)
 		}
-		// A provider that plans what is proposed breaks no rule.
+		// A provider that plans the proposed value breaks no rule.
 		if errs := CheckPlanned(b, prior, config, proposed); len(errs) > 0 {
 			rt.Fatalf("proposed state is refused: %q\nprior  %#v\nconfig %#v\nplan   %#v", schematest.Texts(errs), prior, config, proposed)
 		}

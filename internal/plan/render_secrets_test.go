@@ -85,7 +85,8 @@ func TestRenderSecretsChanged(t *testing.T) {
 	}
 }
 
-// Secrets that differ where both sides look the same are told of, all others are not, and none is told.
+// TestEverySecretThatChangesIsTold expects the paths of secrets that differ although both sides look the same, no other
+// paths, and no secret.
 func TestEverySecretThatChangesIsTold(t *testing.T) {
 	b := secretive() // every string of it is a secret
 	rapid.Check(t, func(rt *rapid.T) {

@@ -142,14 +142,15 @@ func TestStepsHaveNoCycle(t *testing.T) {
 	})
 }
 
-// needs says whether the new configuration of a change refers to another, directly or not, through changes that do something.
+// needs reports whether the new configuration of a change refers to another change, directly or through changes with an
+// effect.
 func needs(changes []Planned, i, other int) bool {
 	return slices.ContainsFunc(changes[i].DependsOn, func(d int) bool {
 		return changes[d].applies() && (d == other || needs(changes, d, other))
 	})
 }
 
-// TestStepsOfAPlanOfManyReplacesAreFew wants as many dependencies as the plan has references, not one for each pair.
+// TestStepsOfAPlanOfManyReplacesAreFew expects as many dependencies as the plan has references, not one for each pair.
 func TestStepsOfAPlanOfManyReplacesAreFew(t *testing.T) {
 	const n = 2000
 	var changes []Planned
@@ -173,8 +174,8 @@ func TestStepsOfAPlanOfManyReplacesAreFew(t *testing.T) {
 	}
 }
 
-// TestStepsKeepTheirPromises draws estates and wants of every order of their steps what Terraform promises of it. Where new
-// references lead to what was there before, they may contradict the recorded ones (see may and ought), and not all can be kept.
+// TestStepsKeepTheirPromises draws plans, and checks Terraform's rules for every order of their steps. New references
+// to existing resources may contradict the recorded ones; see the priorities of edges. Then not all rules can hold.
 func TestStepsKeepTheirPromises(t *testing.T) {
 	const create, update, replace, remove, noop, forget = v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionForget
 	rapid.Check(t, func(rt *rapid.T) {
@@ -191,7 +192,7 @@ func TestStepsKeepTheirPromises(t *testing.T) {
 		for i := range changes {
 			c := Planned{Of: -1, Action: rapid.SampledFrom([]v1alpha1.Action{create, update, replace, remove, noop, forget}).Draw(rt, "action")}
 			if c.Action != remove && c.Action != forget {
-				// What stays refers to what stays.
+				// An unchanged resource refers to unchanged resources.
 				c.DependsOn = slices.DeleteFunc(below(i, "depends on"), func(d int) bool { return changes[d].Action == remove || changes[d].Action == forget })
 				first[i] = rapid.Bool().Draw(rt, "create before destroy")
 			}
@@ -286,7 +287,8 @@ func TestStepsKeepTheirPromises(t *testing.T) {
 				if changes[d].CreateBeforeDestroy || changes[d].Deposed {
 					want("what is no longer used goes last", apply, i, destroy, d)
 				} else if !slices.ContainsFunc(changes, func(c Planned) bool { return c.createsFirst() }) {
-					// Else something that stands on both may have to be created before the old one of it goes.
+					// Otherwise a dependant of both would have to be created before the destroy of its own old
+					// instance.
 					want("what is deleted goes first", destroy, d, apply, i)
 				}
 			}

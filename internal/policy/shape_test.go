@@ -40,7 +40,7 @@ func TestFieldsAreKnownWhenWritten(t *testing.T) {
 	}
 }
 
-// TestFieldsOfPlansAreKnown wants every field of a real plan in the shapes, so that no rule is refused in error.
+// TestFieldsOfPlansAreKnown expects every field of a real plan in the shapes, so that no rule is refused in error.
 func TestFieldsOfPlansAreKnown(t *testing.T) {
 	vars, err := subject().variables()
 	if err != nil {

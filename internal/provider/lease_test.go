@@ -152,7 +152,7 @@ func pokes(t *testing.T, l *Lease) {
 	var heard []string
 	diags, err := a.Invoke(ctx, config, func(m string) {
 		heard = append(heard, m)
-		cancel() // it goes on all the same
+		cancel() // it continues nevertheless
 	})
 	if err != nil || len(diags) != 1 || diags[0].Summary != "Ouch" {
 		t.Errorf("got %v, %v; want one warning", diags, err)
@@ -205,7 +205,8 @@ func shouts(t *testing.T, l *Lease) {
 	}
 }
 
-// TestInvokeOfALostProcess has a process die in the middle of an action. The error has the stack trace, and not the message of the panic.
+// TestInvokeOfALostProcess ends a process during an action. The error has the stack trace, and not the message of the
+// panic.
 func TestInvokeOfALostProcess(t *testing.T) {
 	t.Parallel()
 	l := acquire(t, newPool(t, PoolConfig{}), tinyPackage(t), Configuration{Key: "none"})
@@ -216,7 +217,7 @@ func TestInvokeOfALostProcess(t *testing.T) {
 	}
 }
 
-// answering is a provider that tells its functions only when asked for them.
+// answering is a provider that returns its functions only on request.
 type answering struct {
 	Server
 	identities *tfprotov6.GetResourceIdentitySchemasResponse

@@ -330,7 +330,7 @@ func TestPoolDiesWithTheServer(t *testing.T) {
 
 const serverEnv = "PROVIDER_TEST_SERVER"
 
-// serveForTest starts the plugin, tells its process id and waits to be killed.
+// serveForTest starts the plugin, prints its process ID and waits until it is killed.
 func serveForTest(exe string) error {
 	sum, err := hashDir(filepath.Dir(exe))
 	if err != nil {

@@ -248,7 +248,7 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// TestIDs wants the IDs that objects are compared by: providers have IDs that are texts, and IDs that are numbers.
+// TestIDs checks the IDs by which objects are compared. Providers have IDs that are strings, and IDs that are numbers.
 func TestIDs(t *testing.T) {
 	for attributes, want := range map[string]string{
 		`{"id":"net-1"}`: "net-1", `{"id":12345678901234567890}`: "12345678901234567890", `{"id":null}`: "", `{"id":["a"]}`: "", `{}`: "", ``: "",

@@ -39,7 +39,7 @@ func TestDecoderParsesOnce(t *testing.T) {
 	}
 }
 
-// TestHoldsNamesAllConditions wants the error to name each condition that is false or cannot be evaluated.
+// TestHoldsNamesAllConditions expects the error to name each condition that is false or cannot be evaluated.
 func TestHoldsNamesAllConditions(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	condition := func(text string) any { return map[string]any{"condition": text, "errorMessage": "no"} }

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzDecode: whatever a provider sends, it is taken as a value of the type or refused; and what is taken survives the way back.
+// FuzzDecode sends any bytes. The decoder returns a value of the type or an error, and an encoded value decodes to the
+// same value.
 func FuzzDecode(f *testing.F) {
 	types := []cty.Type{
 		cty.DynamicPseudoType, cty.String, cty.Number,
@@ -73,7 +74,7 @@ func resent(t *testing.T, v cty.Value, ty cty.Type) cty.Value {
 	return out
 }
 
-// FuzzFromProto: any schema is translated or refused, and what is translated has a type of its own and finds its parts.
+// FuzzFromProto converts any schema, or rejects it. A converted schema has a type, and its parts can be found.
 func FuzzFromProto(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		in := &tfprotov6.Schema{Version: rapid.Int64().Draw(t, "version"), Block: drawBlock(t, 3)}

@@ -10,7 +10,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestCheckArguments wants a data source and an ephemeral resource to get no argument that its plan's author may not read: its answer is shown.
+// TestCheckArguments expects a data source and an ephemeral resource to get no argument that its plan's creator may not
+// read, because the plan shows the answer.
 func TestCheckArguments(t *testing.T) {
 	held, err := lang.PassOnly(cty.StringVal("hunter22").Mark(lang.Sensitive), "get state")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// Whoever has no right to the state passes on what is sensitive in it, and nothing else.
+// A user without the right to a state may pass on its sensitive values, and nothing else.
 func TestScopeLetsSecretsBePassedOn(t *testing.T) {
 	const lacks = `the user "ann" may not read "main" of test-things.test.hykube.io/state in the namespace "team": ask for the verb "get" on it`
 	for reason, test := range map[string]struct {

@@ -174,8 +174,9 @@ func TestScopeReadsAProviderConfigOnce(t *testing.T) {
 	}
 }
 
-// What reads the clock or chance is left open while a plan is made, and is the same for all attempts at a step of it.
-func TestMoment(t *testing.T) {
+// TestImpureFunctions checks the impure functions. Planning leaves their results unknown, and all attempts at a step get the
+// same.
+func TestImpureFunctions(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	po := w.Plan()
 	po.CreationTimestamp = metav1.Date(2026, 3, 1, 11, 0, 0, 0, time.UTC)

@@ -9,7 +9,7 @@ import (
 	rbac "k8s.io/kubernetes/pkg/apis/rbac/v1"
 )
 
-// What the roles view, edit and admin may do, each beside what those below it may.
+// TestRoles lists the rights of the roles view, edit and admin, each without those that it inherits.
 func TestRoles(t *testing.T) {
 	roles := append(ClusterRoles(), ProviderRoles("sim", []string{"sim-networks", "data-sim-images"})...)
 	rules := func(labels ...string) (out []rbacv1.PolicyRule) {

@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestQueueNeverGivesUp fails for an hour, which is longer than a store or a Temporal is away, and wants no name to be forgotten.
+// TestQueueNeverGivesUp fails for an hour, which is longer than an outage of a store or of Temporal. The queue must
+// forget no name.
 func TestQueueNeverGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -93,7 +93,7 @@ func TestAPlanThatWasWrittenMeanwhileIsRemovedLater(t *testing.T) {
 	if err := p.prune(t.Context(), newBindings(), "team", plans); err != nil || refused != 1 {
 		t.Fatalf("%d calls, %v", refused, err)
 	}
-	if again, _ := p.namespaces.work.Get(); again.Name != "team" { // it waits for what was added
+	if again, _ := p.namespaces.work.Get(); again.Name != "team" { // it waits for the added time
 		t.Errorf("%v is looked at again, want team", again)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// planAt is a plan that waits, created so many seconds after the first.
+// planAt returns a waiting plan that was created a number of seconds after the first.
 func planAt(name string, second int, change func(*v1alpha1.Plan)) *v1alpha1.Plan {
 	p := &v1alpha1.Plan{}
 	p.Name, p.Namespace, p.UID, p.ResourceVersion = name, "team", types.UID(name), fmt.Sprint(100+second)
@@ -153,7 +153,7 @@ func (e *estate) ref(name string) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "team", Name: name, UID: types.UID("uid-" + name), Generation: 1}
 }
 
-// set records what is known of a resource.
+// set writes the record of a resource.
 func (e *estate) set(name, attributes string) {
 	e.t.Helper()
 	rec, err := e.Instance(e.t.Context(), e.ref(name))

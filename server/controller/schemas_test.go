@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// TestSchemas wants a schema back as it was recorded, and no other one.
+// TestSchemas expects a recorded schema unchanged, and no other one.
 func TestSchemas(t *testing.T) {
 	ports := &schema.Object{Nesting: schema.NestingMap, Attributes: []*schema.Attribute{{Name: "from", Type: cty.Number, Required: true}}}
 	sch := &schema.Provider{

@@ -25,7 +25,7 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// TestConditionsOfTrust wants each outcome of a verification in its condition, with its own reason.
+// TestConditionsOfTrust expects each outcome of a verification in its condition, with its own reason.
 func TestConditionsOfTrust(t *testing.T) {
 	signer := signature.Signer{KeyID: "34365D9472D7468F", Name: "HashiCorp"}
 	text := func(conditions []metav1.Condition, kind string) string {

@@ -21,7 +21,7 @@ import (
 	"github.com/hykube/hykube/server/engine"
 )
 
-// An embedded server plays the cluster that somebody else runs.
+// An embedded server serves as the external cluster.
 func TestExternalCluster(t *testing.T) {
 	cluster := start(t, engine.Config{DataDir: t.TempDir()})
 	credentials := cluster.CredentialsFor(t)

@@ -71,7 +71,7 @@ func TestEnsureSchema(t *testing.T) {
 	t.Run("an older file gets the steps that it lacks", func(t *testing.T) {
 		d, db := fresh(t)
 		want := tables(t, db)
-		// What the last two steps added, undone.
+		// Revert the additions of the last two steps.
 		exec(t, db, "DROP TABLE current_chasm_executions", "DROP TABLE tasks_v2", "DROP TABLE task_queues_v2",
 			"UPDATE schema_version SET curr_version='0.9'")
 		if err := ensureSchema(t.Context(), d, logger); err != nil {

@@ -12,7 +12,7 @@ import (
 	"go.temporal.io/api/serviceerror"
 )
 
-// TestQuiet wants a library's internals, and its cancelled calls, below the level info.
+// TestQuiet expects a library's internals, and its cancelled calls, below the level info.
 func TestQuiet(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		level slog.Level

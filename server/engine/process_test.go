@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// listening finds the TCP addresses on which this process listens, in what Linux tells.
+// listening returns the TCP addresses on which this process listens, from Linux's files in /proc.
 func listening(t *testing.T) (addresses []string) {
 	t.Helper()
 	if runtime.GOOS != "linux" {

@@ -64,7 +64,7 @@ func TestServerSideApply(t *testing.T) {
 	}
 }
 
-// TestApplyOfNullUnsets wants a null to be what it is in Terraform: an argument that is not set, also over a map.
+// TestApplyOfNullUnsets expects null to mean, as in Terraform, that the argument is not set, even for a map.
 func TestApplyOfNullUnsets(t *testing.T) {
 	h := newFixture(t, sim())
 	apply := func(body string) answer {

@@ -47,7 +47,7 @@ import (
 const (
 	admin  = "admin"  // may do everything
 	system = "system" // the server itself
-	alice  = "alice"  // may do everything but read states, secrets, and what is in the namespace "closed"
+	alice  = "alice"  // may do everything except read states, secrets, and the namespace "closed"
 	carol  = "carol"  // may do everything with networks, and use the ProviderConfig "mine"
 )
 
@@ -57,9 +57,9 @@ type fixture struct {
 	server *httptest.Server
 	// home is kubectl's, with its caches.
 	home string
-	// state is what the subresource "state" answers with.
+	// state is the response of the subresource "state".
 	state []byte
-	// taints are what the subresource "taint" was asked to do; taint is what it answers with.
+	// taints holds the requests of the subresource "taint"; taint is its response.
 	taints []string
 	taint  error
 	// applied is whether an object that is not tainted is as it was applied.
@@ -124,7 +124,7 @@ func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
 	}
 	provided.Kinds = h.kinds
 	documents.Handler = h.kinds.WithOpenAPI(&late)
-	// kubectl wants /api to be there.
+	// kubectl needs /api.
 	s.Handler.NonGoRestfulMux.HandleFunc("/api", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"kind":"APIVersions","versions":[]}`)
@@ -195,7 +195,7 @@ func (h *fixture) client(t testing.TB, token string, resource string) dynamic.Re
 	return c.Resource(kschema.GroupVersionResource{Group: provider + ".hykube.io", Version: "v1", Resource: resource}).Namespace("default")
 }
 
-// answer is what the server said.
+// answer is a response of the server.
 type answer struct {
 	code   int
 	header http.Header

@@ -15,7 +15,7 @@ spec:
   tags: {a: b}
 `
 
-// What people and their scripts do, with the kubectl that is on the machine.
+// TestKubectl runs commands of users and their scripts, with the machine's kubectl.
 func TestKubectl(t *testing.T) {
 	h := newFixture(t, sim())
 	for _, step := range []struct {

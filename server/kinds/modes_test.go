@@ -86,7 +86,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// What an ephemeral resource gives may go into other ephemeral resources and write-only arguments, and nowhere else.
+// Only other ephemeral resources and write-only arguments may use the values of an ephemeral resource.
 func TestEphemeralReferences(t *testing.T) {
 	h := newFixture(t, sim())
 	const value = `${ephemeral.sim_token.other.value}`
@@ -152,7 +152,7 @@ func TestReferencesNeedTheRightToRead(t *testing.T) {
 			}
 		})
 	}
-	// Where the secret goes may be what is changed beside a reference that stands there already.
+	// An update may change the argument to which an existing reference passes the secret.
 	h.create(t, network("main", `{"name":"${secret.db.password}"}`))
 	for _, change := range []string{`{"mtu":1}`, `{"name":"${secret.db.other}"}`, `{"cidr":"${secret.other.x}"}`} {
 		if a := patch(alice, "main", change); a.code != http.StatusForbidden || !strings.Contains(a.message(), `secrets "db"`) && !strings.Contains(a.message(), `secrets "other"`) {

@@ -13,7 +13,7 @@ func TestNameKinds(t *testing.T) {
 	long := "aws_" + strings.Repeat("a", 70)
 	for reason, test := range map[string]struct {
 		types []string
-		want  map[string][2]string // type to kind and plural; "#" stands for a hash
+		want  map[string][2]string // type to kind and plural; "#" is a placeholder for a hash
 	}{
 		"plain":                              {[]string{"sim_network"}, map[string][2]string{"sim_network": {"sim-network", "sim-networks"}}},
 		"ending in y":                        {[]string{"aws_s3_bucket_policy"}, map[string][2]string{"aws_s3_bucket_policy": {"aws-s3-bucket-policy", "aws-s3-bucket-policies"}}},
@@ -75,7 +75,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// Types of different modes share the names of one group, and managed ones keep theirs whatever comes beside them.
+// Types of different modes share the names of one group. Managed types keep their names if other modes are added.
 func TestModesDoNotCollide(t *testing.T) {
 	managed := []string{"sim_image", "data_sim_image", "data_sim_bs"}
 	alone, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeManaged: slices.Clone(managed)})

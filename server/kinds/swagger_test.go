@@ -192,7 +192,7 @@ func TestClientsPredictTheMerge(t *testing.T) {
 	}
 }
 
-// predict is what a client computes for an apply of config over live.
+// predict computes, as a client does, the result of an apply of config over live.
 func predict(t *testing.T, parser *managedfields.GvkParser, live, config *unstructured.Unstructured, manager string) *unstructured.Unstructured {
 	t.Helper()
 	pt := parser.Type(config.GroupVersionKind())

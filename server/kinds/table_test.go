@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestTableOfAnEditedObject edits objects after a plan judged them: what a plan refused is to be planned again, and what is known of the
-// infrastructure stays.
+// TestTableOfAnEditedObject edits objects after a plan judged them. A refused object then awaits a plan, and the status
+// of the infrastructure stays.
 func TestTableOfAnEditedObject(t *testing.T) {
 	for reason, want := range map[string]string{
 		v1alpha1.ReasonApplied: v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonBlocked: v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonInvalid: v1alpha1.ReasonAwaitingPlan,

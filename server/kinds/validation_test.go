@@ -109,7 +109,7 @@ func TestWriteLooksUpTypesAndProviderConfig(t *testing.T) {
 		})
 	}
 
-	// What was written while the provider had the type can be changed, and cannot refer to more such types.
+	// An object from before the type disappeared can be changed, but cannot refer to further missing types.
 	h.create(t, network("old", `{"name":"${aws_vpc.a.id}"}`))
 	aws := sim()
 	aws.Name, aws.Schema = "aws", &schema.Provider{Config: aws.Schema.Config}
@@ -255,7 +255,7 @@ func TestLargeObject(t *testing.T) {
 	}
 }
 
-// An upgraded provider may refuse what it took before; the object must still be within reach.
+// An upgraded provider may reject a stored object. Users must still be able to read and correct it.
 func TestStaleObjectCanStillBeManaged(t *testing.T) {
 	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n","mtu":5}`))

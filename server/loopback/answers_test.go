@@ -53,7 +53,7 @@ func newObject(name string) *unstructured.Unstructured {
 	return u
 }
 
-// record saves what is known of an object's infrastructure.
+// record writes the record of an object's infrastructure.
 func record(t *testing.T, a *Answers, name string, fill func(*ledger.Instance)) {
 	t.Helper()
 	rec, err := a.record(t.Context(), newObject(name), network)
@@ -98,7 +98,7 @@ func TestTaint(t *testing.T) {
 	}
 }
 
-// What is not tainted any more is as it was applied, unless something else is known about it.
+// After an untaint, the status is that of an applied object, unless the record has another reason.
 func TestUntaintOfWhatWasApplied(t *testing.T) {
 	a := newAnswers(t)
 	for name, test := range map[string]struct {
@@ -153,7 +153,7 @@ func TestStateShowsWhatIsLeftBehind(t *testing.T) {
 	}
 }
 
-// What lives keeps its Namespace and its ProviderConfig; what was only read does not.
+// A managed resource keeps its Namespace and its ProviderConfig; a data source does not.
 func TestInUse(t *testing.T) {
 	attributes := json.RawMessage(`{"id":"1"}`)
 	for reason, test := range map[string]struct {

@@ -136,7 +136,7 @@ func TestUpdateStatus(t *testing.T) {
 func TestApprove(t *testing.T) {
 	plans := v1alpha1.SchemeGroupVersion.WithResource("plans").GroupResource()
 	for name, test := range map[string]struct {
-		// put is what the API answers to each write, the last one from then on.
+		// put holds the API's response to each write. The last one repeats.
 		put    []error
 		get    error
 		uid    types.UID

@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// A server-side apply with unknown fields is answered as a create is. Everything else goes on, with its whole body.
+// A server-side apply with unknown fields gets the error of a create. Other requests pass with their whole body.
 func TestApplyHints(t *testing.T) {
 	const apply = "application/apply-patch+yaml"
 	head := "apiVersion: hykube.io/v1alpha1\nmetadata: {name: a}\n"

@@ -33,7 +33,8 @@ func TestChangesTable(t *testing.T) {
 	}
 }
 
-// TestTablesOfWhatIsDeleted wants the tables of Providers and ProviderConfigs to say that an object is being deleted, and what it waits for.
+// TestTablesOfWhatIsDeleted expects the tables of Providers and ProviderConfigs to show a deletion, and what it waits
+// for.
 func TestTablesOfWhatIsDeleted(t *testing.T) {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConfigured, Message: "It is accepted."}
 	inUse := metav1.Condition{Type: v1alpha1.ConditionInUse, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSomeResourcesRemain, Message: "A resource needs it."}

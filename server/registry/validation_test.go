@@ -88,7 +88,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// A strict error names the field that may have been meant, and stays what it was otherwise.
+// A strict error suggests a similar field, and is otherwise unchanged.
 func TestHints(t *testing.T) {
 	codecs := NewCodecs()
 	for _, tt := range []struct {

@@ -67,7 +67,7 @@ func fill(t *testing.T, s *Store, n int) {
 	}
 }
 
-// checkRecords wants every record to be readable.
+// checkRecords expects every record to be readable.
 func checkRecords(t *testing.T, s *Store, n int) {
 	t.Helper()
 	for i := range n {

@@ -136,7 +136,7 @@ func (x *indexed) step() {
 	}
 }
 
-// check wants the index to have the same content as a new one.
+// check expects the index to have the same content as a new one.
 func (x *indexed) check(followed *index.Index, when string) {
 	x.t.Helper()
 	fresh := x.newIndex()
@@ -159,7 +159,7 @@ func (x *indexed) check(followed *index.Index, when string) {
 	}
 }
 
-// checkCreating wants the index to have exactly the records with an intent to create.
+// checkCreating expects the index to have exactly the records with an intent to create.
 func (x *indexed) checkCreating(followed *index.Index, when string) {
 	x.t.Helper()
 	var want, got []string
@@ -181,7 +181,7 @@ func (x *indexed) checkCreating(followed *index.Index, when string) {
 	}
 }
 
-// checkOwners wants the index to have exactly the records with the ID.
+// checkOwners expects the index to have exactly the records with the ID.
 func (x *indexed) checkOwners(followed *index.Index, id, when string) {
 	x.t.Helper()
 	var want []string

@@ -149,7 +149,7 @@ func TestKMSPlugin(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(dir, ownKeyFile)); (err == nil) != (resources == ledgerResource.String()) {
 				t.Errorf("key file in the data directory: %v", err)
 			}
-			// The plugin is down, and the server goes on: it has the keys in memory.
+			// Without the plugin, the server continues, because it has the keys in memory.
 			if len(s.HealthChecks()) != 1 {
 				t.Fatalf("%d health checks", len(s.HealthChecks()))
 			}

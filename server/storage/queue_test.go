@@ -30,7 +30,8 @@ func writes(prefix, count, size int, from int64) []*server.Event {
 	return out
 }
 
-// TestQueuesAreBoundedTogether fills queues of which none is too long, and wants the longest to end when all hold too much.
+// TestQueuesAreBoundedTogether fills queues that are each below their limit. The longest must end when all together
+// exceed theirs.
 func TestQueuesAreBoundedTogether(t *testing.T) {
 	const mib = 1 << 20
 	count := maxHeldBytes/maxQueuedBytes + 3
@@ -62,7 +63,7 @@ func TestQueuesAreBoundedTogether(t *testing.T) {
 	}
 }
 
-// TestQueuesShareEvents has two watches of one prefix, and wants their events to count once until both have taken them.
+// TestQueuesShareEvents has two watches of one prefix. Their events must count once until both have received them.
 func TestQueuesShareEvents(t *testing.T) {
 	w, all := queues(1)
 	other := &watcher{key: all[0].key, end: all[0].end, wake: make(chan struct{}, 1), cancel: func() {}}

@@ -49,7 +49,7 @@ func TestTheRootKeyMovesToAnotherFile(t *testing.T) {
 	}
 }
 
-// TestAServerDoesNotStartWithoutItsKey wants a refusal that names the remedy, and a database that stays as it is.
+// TestAServerDoesNotStartWithoutItsKey expects a refusal that names the remedy, and a database that stays as it is.
 func TestAServerDoesNotStartWithoutItsKey(t *testing.T) {
 	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), keyBytes))
 	for name, test := range map[string]struct {

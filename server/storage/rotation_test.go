@@ -84,7 +84,7 @@ func TestRotationReplacesTheKeyOfEveryRow(t *testing.T) {
 	if found := rowsWith(t, s, old.prefix()); found != n {
 		t.Fatalf("%d rows with the first key, want %d", found, n)
 	}
-	// Other requests go on meanwhile.
+	// Other requests continue.
 	stop, wg := make(chan struct{}), sync.WaitGroup{}
 	wg.Go(func() {
 		for i := 0; ; i++ {

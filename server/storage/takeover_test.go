@@ -47,7 +47,7 @@ func olderLedger(t *testing.T, cfg Config, n int) {
 	closeStore(t, s)
 }
 
-// checkTaken wants the records in tables of their own, and none in kine.
+// checkTaken expects the records in their own tables, and none in kine.
 func checkTaken(t *testing.T, s *Store, n int) {
 	t.Helper()
 	checkRecords(t, s, n)

@@ -89,7 +89,7 @@ func deleteObject(t *testing.T, u *uncached, name string) {
 	}
 }
 
-// TestWatchesOfUncachedStoreAreThoseOfEtcd3 opens the same watch on both stores, and wants the same events.
+// TestWatchesOfUncachedStoreAreThoseOfEtcd3 opens the same watch on both stores, and expects the same events.
 func TestWatchesOfUncachedStoreAreThoseOfEtcd3(t *testing.T) {
 	u := openUncached(t, openStore(t))
 	createObject(t, u, "before-1", "x")
@@ -198,7 +198,8 @@ func nextEvent(t *testing.T, name string, w watch.Interface) string {
 	return ""
 }
 
-// TestUnreadWatchesHoldNoCopies opens watches that nobody reads. A copy of every event for each of them would take 200 MiB.
+// TestUnreadWatchesHoldNoCopies opens watches without a reader. A copy of every event for each of them would take 200
+// MiB.
 func TestUnreadWatchesHoldNoCopies(t *testing.T) {
 	u := openUncached(t, openStore(t))
 	const watches, objects, limit = 200, 60, 32 << 20

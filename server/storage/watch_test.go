@@ -143,7 +143,7 @@ func TestProgressIsNeverAheadOfEvents(t *testing.T) {
 // compares every revision that it got with what was written.
 func TestWatchesLoseNothing(t *testing.T) {
 	s := openStore(t)
-	// What kine starts with the first watch and the first write is not counted.
+	// The memory that kine needs for the first watch and the first write does not count.
 	ctx, end := context.WithCancel(t.Context())
 	first := s.client.Watch(ctx, "/registry/first")
 	put(t, s, "/registry/first", "x", 0)
@@ -181,7 +181,7 @@ func TestWatchesLoseNothing(t *testing.T) {
 	}
 }
 
-// written remembers what was written, by prefix.
+// written records the written revisions by prefix.
 type written struct {
 	mu        sync.Mutex
 	revisions map[int64]string // to the prefix
@@ -205,7 +205,7 @@ func (l *written) write(ctx context.Context, t *testing.T, s *Store, i int) {
 			}
 			l.add(r.Header.Revision, prefixOf(i))
 		}
-		time.Sleep(time.Millisecond) // paces the writers, so that the watches are what the time goes to
+		time.Sleep(time.Millisecond) // limits the rate of the writers, so that the watches use most of the time
 	}
 }
 
@@ -255,8 +255,8 @@ func (l *written) follow(t *testing.T, s *Store, random *rand.Rand) {
 	l.compare(t, key, from, last, got)
 }
 
-// compare wants got to be all revisions that were written below key from one revision to another. The writer notes a revision a
-// moment after the watches may see it.
+// compare expects got to have all revisions that were written below key from one revision to another. The writer
+// records a revision shortly after the watches may receive it.
 func (l *written) compare(t *testing.T, key string, from, to int64, got []int64) {
 	deadline := time.Now().Add(5 * time.Second)
 	for {
@@ -292,7 +292,7 @@ func (l *written) compare(t *testing.T, key string, from, to int64, got []int64)
 	}
 }
 
-// TestCanary stops the delivery and wants an error.
+// TestCanary stops the delivery and expects an error.
 func TestCanary(t *testing.T) {
 	s := openAt(t, Config{DataDir: t.TempDir(), CanaryInterval: 50 * time.Millisecond})
 	until := func(what string, holds func(error) bool) {

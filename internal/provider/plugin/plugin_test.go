@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a start, a crash and a stop do is tested where plugins are pooled, with a real one.
+// The tests of the pool cover the start, the crash and the stop of a real plugin.
 
 func TestParseLine(t *testing.T) {
 	for _, tc := range []struct {

@@ -158,8 +158,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestApplyIsNeverCutOff gives up two applies of one process, one after the other: the calls' contexts live on, and Stop is sent
-// only when nobody wants anything of the process any more.
+// TestApplyIsNeverCutOff cancels two applies of one process, one after the other. The calls' contexts stay valid. The
+// client sends Stop only after all calls of the process are cancelled.
 func TestApplyIsNeverCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})

@@ -16,7 +16,8 @@ import (
 	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
 )
 
-// layout writes what a message looks like on the wire: numbers, kinds and names, and the same of what it holds.
+// layout describes the wire format of a message: the numbers, kinds and names of its fields, and the same of the
+// messages in them.
 func layout(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) []string {
 	if seen[m.FullName()] {
 		return nil
@@ -84,8 +85,8 @@ func TestProtocol6Layout(t *testing.T) {
 	}
 }
 
-// TestProtocol5Layout proves what version5 relies on: the messages of protocol 5 are those of protocol 6, by number and kind, but
-// for the schema, which has messages of its own.
+// TestProtocol5Layout checks an assumption of version5: the messages of protocol 5 are those of protocol 6, by number
+// and kind, except for the schema, which has its own messages.
 func TestProtocol5Layout(t *testing.T) {
 	schema := string((&pb.GetProviderSchema_Response{}).ProtoReflect().Descriptor().FullName())
 	methods := original(t, "tfplugin5.Provider").Methods()
@@ -106,7 +107,7 @@ func TestProtocol5Layout(t *testing.T) {
 			six  string
 		}{{m.Input(), "Request"}, {m.Output(), string(m.Output().Name())}} {
 			if side.five.Name() != protoreflect.Name(side.six) {
-				continue // a message of its own, such as an empty one
+				continue // another message, such as an empty one
 			}
 			name := "hykube.tfplugin6." + six + "." + side.six
 			if name == schema {
@@ -114,7 +115,8 @@ func TestProtocol5Layout(t *testing.T) {
 			}
 			want := layout(side.five, map[protoreflect.FullName]bool{})
 			got := layout(ours(t, name), map[protoreflect.FullName]bool{})
-			// Ours may know more, never less and never otherwise: what only protocol 6 has is what a plugin of 5 never sends.
+			// Protocol 6 may have more fields, but no other and no fewer. A plugin of protocol 5 never sends the
+			// additional ones.
 			missing := slices.DeleteFunc(want, func(line string) bool {
 				return slices.Contains(got, line) || unread(side.five, line)
 			})

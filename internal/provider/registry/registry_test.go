@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Signatures, checksums and whole installs are tested where packages are installed; here is what the client does on the way.
+// The tests of the installer cover signatures, checksums and whole installs. These tests cover the client's requests.
 
 func serve(t *testing.T, h http.HandlerFunc) (*Client, *url.URL) {
 	t.Helper()
