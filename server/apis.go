@@ -62,36 +62,7 @@ func (s *Server) installAPIs() error {
 	enabled := serverstorage.NewResourceConfig()
 	enabled.EnableVersions(rbacv1.SchemeGroupVersion, authenticationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion, flowcontrolv1.SchemeGroupVersion)
 
-	hykube, held, err := registry.NewGroup(registry.Config{
-		Codecs:      s.config.codecs,
-		RESTOptions: g.RESTOptionsGetter,
-		// A watch cache would hold every record in memory, and no client watches them.
-		UncachedOptions:     s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
-		Authorizer:          g.Authorization.Authorizer,
-		InUse:               s.inUse,
-		Named:               s.named,
-		Deleting:            s.deletions.add,
-		Changed:             s.deletions.changed,
-		AuthorizeReferences: s.authorizeReferences,
-		Changes:             s.changes,
-		Verify:              s.verify,
-		Judge:               s.judge,
-		Automatic:           s.automatic,
-		MayRead:             s.mayRead,
-		Objects:             s.objects,
-		Collection:          s.config.store.Collection(kinds.Summarize, registry.NewResource),
-		StoredObjects:       s.config.store.Objects(),
-		Kinds:               s.kinds,
-		Types:               func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
-		Query:               s.query,
-		Check: func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
-			return s.kinds.Check(ctx, objects)
-		},
-		ConfigBlock: func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
-		Evaluate:    s.evaluate,
-		Protected:   []string{s.config.DataDir},
-		Trust:       s.config.ProviderTrust,
-	})
+	hykube, held, err := registry.NewGroup(s.registryConfig())
 	if err != nil {
 		return fmt.Errorf("make kinds of hykube.io: %w", err)
 	}
@@ -127,6 +98,41 @@ func (s *Server) installAPIs() error {
 		return err
 	}
 	return nil
+}
+
+// registryConfig returns the configuration of the kinds of hykube.io.
+func (s *Server) registryConfig() registry.Config {
+	g := s.config.generic
+	return registry.Config{
+		Codecs:      s.config.codecs,
+		RESTOptions: g.RESTOptionsGetter,
+		// A watch cache would hold every record in memory, and no client watches them.
+		UncachedOptions:     s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
+		Authorizer:          g.Authorization.Authorizer,
+		InUse:               s.inUse,
+		Named:               s.named,
+		Deleting:            s.deletions.add,
+		Changed:             s.deletions.changed,
+		AuthorizeReferences: s.authorizeReferences,
+		Changes:             s.changes,
+		Verify:              s.verify,
+		Judge:               s.judge,
+		Automatic:           s.automatic,
+		MayRead:             s.mayRead,
+		Objects:             s.objects,
+		Collection:          s.config.store.Collection(kinds.Summarize, registry.NewResource),
+		StoredObjects:       s.config.store.Objects(),
+		Kinds:               s.kinds,
+		Types:               func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
+		Query:               s.query,
+		Check: func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
+			return s.kinds.Check(ctx, objects)
+		},
+		ConfigBlock: func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
+		Evaluate:    s.evaluate,
+		Protected:   []string{s.config.DataDir},
+		Trust:       s.config.ProviderTrust,
+	}
 }
 
 // coreGroups returns the kinds of the core group that are useful without nodes: namespaces, secrets, config maps and

@@ -50,10 +50,9 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 		return workflows.Finished{}, err
 	}
 	counts := work.Progress()
-	finished := workflows.Finished{Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}
+	o := outcomeOf(po, work, stale, cancelled, begun)
 	err = a.Plans.UpdateStatus(ctx, f.Plan.Namespace, f.Plan.Name, workflows.ObjectUID(f.Plan), func(s *v1alpha1.PlanStatus) {
-		c := &s.Conditions
-		g := po.Generation
+		c, g, applied := &s.Conditions, po.Generation, o.name == workflows.OutcomeApplied
 		s.Progress = &counts
 		if s.FinishedAt == nil { // an earlier attempt may have written it
 			s.FinishedAt = changes.Now()
@@ -61,40 +60,53 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 		if len(stale) > 0 {
 			condition.Set(c, g, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, changes.ListObstacles(stale))
 		}
-		var reason, message string
-		switch {
-		case counts.Failed == 0 && counts.Skipped == 0:
-			finished.Outcome = workflows.OutcomeApplied
-			reason, message = v1alpha1.ReasonApplied, fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)
-			if counts.Blocked > 0 {
-				reason = v1alpha1.ReasonAppliedInPart
-				message = fmt.Sprintf("Applied in part: %d of %d changes were made. %s left out, as the approval says.",
-					counts.Done, counts.Total+counts.Blocked, changes.Counted(int(counts.Blocked), "is blocked and was", "are blocked and were"))
-			}
-			condition.Set(c, g, v1alpha1.ConditionApplied, true, reason, message)
-			condition.Ready(c, g, reason, message)
-			return
-		case cancelled && len(stale) == 0:
-			// A change may have failed because the provider was told to stop. The message has the number of failures.
-			finished.Outcome, reason = workflows.OutcomeCancelled, v1alpha1.ReasonCancelled
-		case len(stale) == int(counts.Failed):
-			finished.Outcome, reason = workflows.OutcomeStale, v1alpha1.ReasonStale
-		default:
-			finished.Outcome, reason = workflows.OutcomeFailed, v1alpha1.ReasonApplyFailed
+		condition.Set(c, g, v1alpha1.ConditionApplied, applied, o.reason, o.message)
+		if applied {
+			condition.Ready(c, g, o.reason, o.message)
+		} else {
+			condition.Stalled(c, g, o.reason, o.message)
 		}
-		notMade := fmt.Sprintf("%d failed", int(counts.Failed)-len(stale))
-		if len(stale) > 0 {
-			notMade += fmt.Sprintf(", %d stale", len(stale))
-		}
-		message = fmt.Sprintf("%d of %d changes were made, %s, %d were not tried.%s Make a new plan for the rest.",
-			counts.Done, counts.Total, notMade, counts.Skipped, unmade(po, work))
-		if !begun && len(stale) > 0 {
-			message = fmt.Sprintf("Nothing was applied: %s. Make a new plan.", changes.ListObstacles(stale))
-		}
-		condition.Set(c, g, v1alpha1.ConditionApplied, false, reason, message)
-		condition.Stalled(c, g, reason, message)
 	})
-	return finished, err
+	return workflows.Finished{Outcome: o.name, Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}, err
+}
+
+// outcome is the outcome of an apply, with the reason and the message of the plan's conditions.
+type outcome struct{ name, reason, message string }
+
+// outcomeOf returns the outcome of an apply. begun is true if a change began.
+func outcomeOf(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obstacle, cancelled, begun bool) outcome {
+	var o outcome
+	switch counts := work.Progress(); {
+	case counts.Failed == 0 && counts.Skipped == 0 && counts.Blocked == 0:
+		return outcome{workflows.OutcomeApplied, v1alpha1.ReasonApplied, fmt.Sprintf("%d of %d changes were made.", counts.Done, counts.Total)}
+	case counts.Failed == 0 && counts.Skipped == 0:
+		return outcome{workflows.OutcomeApplied, v1alpha1.ReasonAppliedInPart,
+			fmt.Sprintf("Applied in part: %d of %d changes were made. %s left out, as the approval says.",
+				counts.Done, counts.Total+counts.Blocked, changes.Counted(int(counts.Blocked), "is blocked and was", "are blocked and were"))}
+	case cancelled && len(stale) == 0:
+		// A change may have failed because the watcher asked the provider to stop. The message has the number of failures.
+		o.name, o.reason = workflows.OutcomeCancelled, v1alpha1.ReasonCancelled
+	case len(stale) == int(counts.Failed):
+		o.name, o.reason = workflows.OutcomeStale, v1alpha1.ReasonStale
+	default:
+		o.name, o.reason = workflows.OutcomeFailed, v1alpha1.ReasonApplyFailed
+	}
+	o.message = incompleteText(po, work, stale)
+	if !begun && len(stale) > 0 {
+		o.message = fmt.Sprintf("Nothing was applied: %s. Make a new plan.", changes.ListObstacles(stale))
+	}
+	return o
+}
+
+// incompleteText counts the changes that were made and those that were not.
+func incompleteText(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obstacle) string {
+	counts := work.Progress()
+	notMade := fmt.Sprintf("%d failed", int(counts.Failed)-len(stale))
+	if len(stale) > 0 {
+		notMade += fmt.Sprintf(", %d stale", len(stale))
+	}
+	return fmt.Sprintf("%d of %d changes were made, %s, %d were not tried.%s Make a new plan for the rest.",
+		counts.Done, counts.Total, notMade, counts.Skipped, unmade(po, work))
 }
 
 // skipPending marks the changes that are pending or running as skipped. It returns the stale changes.

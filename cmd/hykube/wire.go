@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/activities/changes"
@@ -24,6 +26,7 @@ import (
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/controller"
@@ -45,75 +48,30 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	if err != nil {
 		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
-	containment := contain.New(contain.Config{
-		Mode: h.ProviderSandbox, Protected: append([]string{h.DataDir}, h.KeyFiles...), MaxMemory: h.ProviderMemoryLimit,
-	})
-	if err := containment.UseCgroup(h.ProviderCgroup, h.Logger.With("component", "provider")); err != nil {
+	providers, err := newProviders(h, fixed, core)
+	if err != nil {
 		return server.Wiring{}, err
 	}
-	pool := provider.NewPool(provider.PoolConfig{Logger: h.Logger.With("component", "provider"), Containment: containment, MessageLimit: h.ProviderMessageLimit})
-	cat := catalog.New(pool)
-	led := ledger.New(h.KV)
-	led.Limit = h.RecordLimit
 	plans := &loopback.Plans{Stored: h.Plans, Client: fixed}
-	configs := &loopback.Configs{Core: core, Stored: h.Objects}
-	idx := index.New(h.Objects, led, cat)
-	sources := &scope.Sources{
-		Objects:  &loopback.Objects{Stored: h.Objects, Kinds: h.Kinds},
-		Configs:  configs,
-		Access:   rights.Access{Authorizer: h.Authorizer},
-		Policies: &loopback.Policies{Client: fixed, Core: core},
-		Catalog:  cat,
-		Ledger:   led,
-		Index:    idx,
-		Sessions: session.NewPool(cat),
-		Record:   h.Record,
-	}
+	secrets := &loopback.Configs{Core: core, Stored: h.Objects}
+	sources := newSources(h, fixed, core, secrets, providers.Catalog)
 	registered := activities.New(sources, plans, h.Processors, h.Logger.With("component", "activities"))
-	settle := func(ctx context.Context, p workflows.Plan) error { return changes.Settle(ctx, sources, p) }
-	verify := func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
-		return changes.Verify(ctx, sources, p)
-	}
-	judge := func(ctx context.Context, p *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
-		return changes.Judge(ctx, sources, p, approvals)
-	}
-	queries := &query.Queries{Sources: sources}
-	installer := provider.NewInstaller(provider.InstallerConfig{
-		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: h.ProviderMirrors, NetworkMirror: h.NetworkMirror, DirectRegistry: true,
-		Policy: h.ProviderTrust,
-		Logger: h.Logger.With("component", "provider"),
-	})
-	logger := h.Logger.With("component", "controller")
-	providers := &controller.Providers{
-		Client: fixed, Installer: installer, Pool: pool, Containment: containment, Catalog: cat, Kinds: h.Kinds, Logger: logger,
-		Schemas: controller.Schemas(filepath.Join(h.DataDir, "schemas")),
-		Objects: func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error] {
-			return h.Objects.List(ctx, v1alpha1.ProviderGroup(provider), "")
-		},
-		Grant: func(ctx context.Context, name string, resources []string) error {
-			return access.EnsureRoles(ctx, core, access.ProviderRoles(name, resources), nil)
-		},
+	configs := &controller.Configs{
+		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
 	}
 	run := func(ctx context.Context) error {
 		indexing, stopIndexing := context.WithCancel(ctx)
 		indexed := make(chan struct{})
 		go func() {
 			defer close(indexed)
-			idx.Run(indexing, providers.Ready, logger)
+			sources.Index.Run(indexing, providers.Ready, providers.Logger)
 		}()
 		defer func() {
 			stopIndexing()
 			<-indexed
 		}()
 		temporal := h.Engine.Client()
-		w := worker.New(temporal, workflows.TaskQueue, worker.Options{
-			MaxConcurrentActivityExecutionSize: activities.MaxTasks,
-			DisableRegistrationAliasing:        true,
-			WorkerStopTimeout:                  stopTimeout,
-		})
-		w.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
-		w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
-		registered.Register(w)
+		w := newWorker(temporal, registered)
 		started := false
 		defer func() {
 			if started {
@@ -127,20 +85,83 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 			started = true
 			return nil
 		}
-		return controller.Run(ctx, providers,
-			&controller.Configs{Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: configs, Pool: pool, Catalog: cat, Logger: logger},
-			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: led, Settle: settle, Logger: logger, Outdated: h.Kinds.Outdated(),
+		settle := func(ctx context.Context, p workflows.Plan) error { return changes.Settle(ctx, sources, p) }
+		return controller.Run(ctx, providers, configs,
+			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Settle: settle, Logger: providers.Logger, Outdated: h.Kinds.Outdated(),
 				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans},
 			work,
 		)
 	}
-	answers := &loopback.Answers{Ledger: led, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
+	queries := &query.Queries{Sources: sources}
+	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
 	return server.Wiring{
-		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects, Verify: verify,
-		Judge: judge, Automatic: func(ctx context.Context, namespace string) (bool, error) {
+		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects,
+		Verify: func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
+			return changes.Verify(ctx, sources, p)
+		},
+		Judge: func(ctx context.Context, p *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+			return changes.Judge(ctx, sources, p, approvals)
+		},
+		Automatic: func(ctx context.Context, namespace string) (bool, error) {
 			return changes.AutomaticByPolicy(ctx, sources, namespace)
 		},
 		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(queries.Query),
-		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: pool.Close,
+		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: providers.Pool.Close,
 	}, nil
+}
+
+// newProviders returns the controller of Providers, with an empty pool and an empty catalog.
+func newProviders(h *server.Components, fixed rest.Interface, core kubernetes.Interface) (*controller.Providers, error) {
+	logger := h.Logger.With("component", "provider")
+	containment := contain.New(contain.Config{
+		Mode: h.ProviderSandbox, Protected: append([]string{h.DataDir}, h.KeyFiles...), MaxMemory: h.ProviderMemoryLimit,
+	})
+	if err := containment.UseCgroup(h.ProviderCgroup, logger); err != nil {
+		return nil, err
+	}
+	pool := provider.NewPool(provider.PoolConfig{Logger: logger, Containment: containment, MessageLimit: h.ProviderMessageLimit})
+	installer := provider.NewInstaller(provider.InstallerConfig{
+		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: h.ProviderMirrors, NetworkMirror: h.NetworkMirror, DirectRegistry: true,
+		Policy: h.ProviderTrust, Logger: logger,
+	})
+	return &controller.Providers{
+		Client: fixed, Installer: installer, Pool: pool, Containment: containment, Catalog: catalog.New(pool), Kinds: h.Kinds,
+		Logger: h.Logger.With("component", "controller"), Schemas: controller.Schemas(filepath.Join(h.DataDir, "schemas")),
+		Objects: func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error] {
+			return h.Objects.List(ctx, v1alpha1.ProviderGroup(provider), "")
+		},
+		Grant: func(ctx context.Context, name string, resources []string) error {
+			return access.EnsureRoles(ctx, core, access.ProviderRoles(name, resources), nil)
+		},
+	}, nil
+}
+
+// newSources returns the sources of values for plans.
+func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Interface, configs store.Configs, installed *catalog.Catalog) *scope.Sources {
+	records := ledger.New(h.KV)
+	records.Limit = h.RecordLimit
+	return &scope.Sources{
+		Objects:  &loopback.Objects{Stored: h.Objects, Kinds: h.Kinds},
+		Configs:  configs,
+		Access:   rights.Access{Authorizer: h.Authorizer},
+		Policies: &loopback.Policies{Client: fixed, Core: core},
+		Catalog:  installed,
+		Ledger:   records,
+		Index:    index.New(h.Objects, records, installed),
+		Sessions: session.NewPool(installed),
+		Record:   h.Record,
+	}
+}
+
+// newWorker returns a worker for all workflows and activities. The caller starts it.
+func newWorker(temporal client.Client, registered *activities.Activities) worker.Worker {
+	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
+		MaxConcurrentActivityExecutionSize: activities.MaxTasks,
+		DisableRegistrationAliasing:        true,
+		WorkerStopTimeout:                  stopTimeout,
+	})
+	w.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
+	w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
+	registered.Register(w)
+	return w
 }
