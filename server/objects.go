@@ -201,11 +201,11 @@ func (j *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.
 			return result, nil, err
 		}
 	}
-	after, told, owned, err := j.patch(ctx, at, raw)
+	after, texts, owned, err := j.patch(ctx, at, raw)
 	if err != nil {
 		return result, nil, err
 	}
-	result = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectCreated, Warnings: told, Conflicts: owned}
+	result = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectCreated, Warnings: texts, Conflicts: owned}
 	if before != nil {
 		result.Version = v1alpha1.ObjectVersion(before)
 		result.Outcome = v1alpha1.ObjectConfigured
@@ -231,7 +231,7 @@ func (j *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.
 
 // patch applies an object in a dry run. It returns the object, warnings, and the fields that other managers own: the plan
 // treats them as taken over, but recording them needs forceConflicts.
-func (j *uploadChecker) patch(ctx context.Context, at place, raw []byte) (after *unstructured.Unstructured, told []string, owned []metav1.StatusCause, err error) {
+func (j *uploadChecker) patch(ctx context.Context, at place, raw []byte) (after *unstructured.Unstructured, texts []string, owned []metav1.StatusCause, err error) {
 	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldManager": {j.chunk.FieldManager}, "fieldValidation": {metav1.FieldValidationStrict}}
 	if j.chunk.ForceConflicts {
 		query.Set("force", "true")
@@ -239,14 +239,14 @@ func (j *uploadChecker) patch(ctx context.Context, at place, raw []byte) (after 
 	try := func() {
 		heard := &warnings{}
 		after, err = j.request(warning.WithWarningRecorder(kinds.FollowedByPlan(ctx), heard), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
-		told = heard.texts
+		texts = heard.texts
 	}
 	try()
 	if owned = fieldConflicts(err); len(owned) > 0 {
 		query.Set("force", "true")
 		try()
 	}
-	return after, told, owned, err
+	return after, texts, owned, err
 }
 
 // beingDeleted returns the error for an object that is declared but marked for deletion: recording it would not keep

@@ -31,8 +31,8 @@ func ListObstacles(obstacles []Obstacle) string {
 
 // first joins the first few texts and counts the others.
 func first(texts []string, separator string) string {
-	if more := len(texts) - MaxNamed; more > 0 {
-		texts = append(texts[:MaxNamed:MaxNamed], fmt.Sprintf("and %d more", more))
+	if more := len(texts) - maxNamed; more > 0 {
+		texts = append(texts[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, separator)
 }
@@ -54,8 +54,8 @@ func LostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
 	}
 }
 
-// MaxNamed is the maximum number of changes in a condition.
-const MaxNamed = 5
+// maxNamed is the maximum number of changes in a condition.
+const maxNamed = 5
 
 // LostCreate returns the error for planning a resource whose create has an unknown outcome.
 func LostCreate(r *resource.Resource, intent *ledger.Intent) error {

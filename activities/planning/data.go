@@ -154,39 +154,39 @@ func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource
 // are known: https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior
 func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error) {
 	for _, d := range c.ReadAfter {
-		if pending, err := pr.changes(ctx, d); err != nil || pending {
+		if pending, err := pr.hasEffect(ctx, d); err != nil || pending {
 			return pending, err
 		}
 	}
 	return false, nil
 }
 
-// changes reports whether a planned change has an effect. For a data source, it reports whether a change that the data
+// hasEffect reports whether a planned change has an effect. For a data source, it reports whether a change that the data
 // source waits for does. It examines each change once.
-func (pr *proposal) changes(ctx context.Context, index int32) (bool, error) {
+func (pr *proposal) hasEffect(ctx context.Context, index int32) (bool, error) {
 	pr.mu.Lock()
-	does, known := pr.does[index]
+	effect, known := pr.effects[index]
 	pr.mu.Unlock()
 	if known {
-		return does, nil
+		return effect, nil
 	}
 	c, err := pr.Ledger.Change(ctx, pr.plan.UID, index)
 	if err != nil {
 		return false, err
 	}
-	does = c.Mode != v1alpha1.ModeData && c.Action != v1alpha1.ActionNoOp
-	for k := 0; k < len(c.ReadAfter) && !does; k++ {
-		if does, err = pr.changes(ctx, c.ReadAfter[k]); err != nil {
+	effect = c.Mode != v1alpha1.ModeData && c.Action != v1alpha1.ActionNoOp
+	for k := 0; k < len(c.ReadAfter) && !effect; k++ {
+		if effect, err = pr.hasEffect(ctx, c.ReadAfter[k]); err != nil {
 			return false, err
 		}
 	}
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	if pr.does == nil {
-		pr.does = map[int32]bool{}
+	if pr.effects == nil {
+		pr.effects = map[int32]bool{}
 	}
-	pr.does[index] = does
-	return does, nil
+	pr.effects[index] = effect
+	return effect, nil
 }
 
 // dropData removes the records of data sources and actions without an object. They have no infrastructure to destroy

@@ -122,8 +122,8 @@ func (n *node) findExternalVersions(s *scope.ProviderConfigs, config *scope.Prov
 	}
 	outside := ""
 	if n.External {
-		var told bool
-		if outside, told = s.ExternalVersion(n.References); told {
+		var known bool
+		if outside, known = s.ExternalVersion(n.References); known {
 			n.External = false
 		}
 	}

@@ -43,9 +43,9 @@ type node struct {
 	movedFrom, movedTo *node
 }
 
-// gather loads the objects that the survey of a plan needs. With an index, these are only those that the plan visits,
+// loadSurvey loads the objects that the survey of a plan needs. With an index, these are only those that the plan visits,
 // and some around them. The diagnostics of the result are about objects whose provider is not ready.
-func (a *Planner) gather(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+func (a *Planner) loadSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	for attempt := 0; a.Index != nil && attempt < gatherAttempts; attempt++ {
 		s, err := a.gatherSelected(ctx, po)
 		if _, full := errors.AsType[errFull](err); full {

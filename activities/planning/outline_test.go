@@ -61,7 +61,7 @@ func TestSurveyLoadsWhatThePlanVisits(t *testing.T) {
 		if step.edit != "" {
 			edit(step.edit)
 		}
-		s, err := a.gather(t.Context(), po)
+		s, err := a.loadSurvey(t.Context(), po)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestSurveyOfTargets(t *testing.T) {
 		po.Spec = spec
 		var results [2]string
 		for k, planner := range []*Planner{plannerOf(w), withoutIndex(w)} {
-			s, err := planner.gather(t.Context(), po)
+			s, err := planner.loadSurvey(t.Context(), po)
 			if err != nil {
 				t.Fatal(err)
 			}

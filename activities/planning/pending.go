@@ -10,9 +10,9 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 )
 
-// MaxReported is the maximum number of changes of a plan whose objects report that the plan waits for approval. Each
+// maxReported is the maximum number of changes of a plan whose objects report that the plan waits for approval. Each
 // report is a write, which takes longer than planning the change.
-const MaxReported = 1000
+const maxReported = 1000
 
 // reportAwaitingApproval writes to the objects of a plan that it waits for approval. An object that matches its spec
 // without drift keeps its condition, as does one whose create has an unknown outcome.

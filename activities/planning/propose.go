@@ -133,9 +133,9 @@ type proposal struct {
 	mu sync.Mutex
 	// expected holds the result of each planned resource, for the resources that refer to it.
 	expected map[lang.Address]*expected
-	// does caches the results of the method changes.
-	does   map[int32]bool
-	errors int
+	// effects caches the results of hasEffect.
+	effects map[int32]bool
+	errors  int
 }
 
 // scopeFor returns the scope for a provider's configuration: planned values for a wanted resource, else recorded

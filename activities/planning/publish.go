@@ -60,7 +60,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if t.verdict, err = changes.Judge(ctx, a.Sources, po, nil); err != nil {
 		return workflows.Published{}, err
 	}
-	if t.steps > 0 && t.steps <= MaxReported && (!po.ApprovesItself() || t.manual(po) != "") && !po.Spec.Speculative {
+	if t.steps > 0 && t.steps <= maxReported && (!po.ApprovesItself() || t.manual(po) != "") && !po.Spec.Speculative {
 		if err := a.reportAwaitingApproval(ctx, po); err != nil {
 			return workflows.Published{}, err
 		}
@@ -136,7 +136,7 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 // requireUserApproval withdraws the automatic approval of a plan, because its creator has lost a right. The plan then
 // waits for a user's approval.
 func (a *Planner) requireUserApproval(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, t *totals, refused error) error {
-	if t.steps <= MaxReported {
+	if t.steps <= maxReported {
 		if err := a.reportAwaitingApproval(ctx, po); err != nil {
 			return err
 		}

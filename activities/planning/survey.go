@@ -34,7 +34,7 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	if err := a.Ledger.DropPlan(ctx, po.UID); err != nil {
 		return workflows.Surveyed{}, err
 	}
-	s, err := a.gather(ctx, po)
+	s, err := a.loadSurvey(ctx, po)
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}
@@ -295,7 +295,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			nodes = append(nodes, n)
 		}
 	}
-	keepsOld := s.leavesDeposed(position)
+	leavesDeposed := s.leavesDeposed(position)
 	referrers, renamed := s.referrers(position), s.renamed(nodes)
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
@@ -317,7 +317,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 		c := add(n, &n.record.State, requires)
 		c.Requested = n.Deleting || s.picked(n.Address, n.Object.GetLabels())
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
-		c.LeaveDeposed = keepsOld(n)
+		c.LeaveDeposed = leavesDeposed(n)
 		c.Referrers, c.LooksLike = referrers[n.Address], renamed[n.Address]
 		if !c.Requested {
 			c.DestroyedWith = s.destroyedWith(n, position)

@@ -45,8 +45,8 @@ type worklist struct {
 	add       []int
 	batches   [][]int
 	unsettled int
-	// stands caches the method changesBefore.
-	stands map[int][]int32
+	// before caches the results of changesBefore.
+	before map[int][]int32
 	// lacks lists the rights that the requester lacks for added objects.
 	lacks diag.Diagnostics
 }
@@ -71,7 +71,7 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	o.propagateCreatesFirst()
 	o.linkMembers()
 	n := len(o.view.Nodes)
-	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), stands: map[int][]int32{}}
+	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), before: map[int][]int32{}}
 	for i := range w.row {
 		w.row[i] = -1
 	}
@@ -282,7 +282,7 @@ func (w *worklist) prepare(ctx context.Context, c *ledger.Change) {
 
 // changesBefore returns the changes that an object depends on directly, or through objects without a change.
 func (w *worklist) changesBefore(i int) []int32 {
-	if found, ok := w.stands[i]; ok {
+	if found, ok := w.before[i]; ok {
 		return found
 	}
 	var out []int32
@@ -304,7 +304,7 @@ func (w *worklist) changesBefore(i int) []int32 {
 			}
 		}
 	}
-	w.stands[i] = out
+	w.before[i] = out
 	return out
 }
 

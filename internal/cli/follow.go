@@ -32,15 +32,15 @@ const (
 // follower prints the progress of an apply until its end.
 type follower struct {
 	*session
-	plan    *v1alpha1.Plan
-	began   time.Time
-	block   *block
-	changes map[int32]*v1alpha1.PlanChange
-	told    map[int32]v1alpha1.ChangeState
-	still   map[int32]time.Time
-	polled  time.Time
-	counted time.Time
-	running []*v1alpha1.PlanChange
+	plan     *v1alpha1.Plan
+	began    time.Time
+	block    *block
+	changes  map[int32]*v1alpha1.PlanChange
+	reported map[int32]v1alpha1.ChangeState
+	still    map[int32]time.Time
+	polled   time.Time
+	counted  time.Time
+	running  []*v1alpha1.PlanChange
 	// waits is the last reported message of a plan that is being cancelled.
 	waits string
 }
@@ -95,7 +95,7 @@ func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alp
 
 // follow prints the progress of an apply. It returns the plan after its end, or errDetached.
 func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, *ending, error) {
-	f := &follower{session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, told: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
+	f := &follower{session: s, plan: plan, began: time.Now(), counted: time.Now(), changes: map[int32]*v1alpha1.PlanChange{}, reported: map[int32]v1alpha1.ChangeState{}, still: map[int32]time.Time{}}
 	if s.live {
 		f.block = &block{w: s.Out}
 		defer f.block.clear()
@@ -162,7 +162,7 @@ func (f *follower) read(ctx context.Context) error {
 		if c.State == v1alpha1.ChangeRunning {
 			f.running = append(f.running, c)
 		}
-		if f.told[c.Index] != c.State && c.State != v1alpha1.ChangePending && c.State != "" {
+		if f.reported[c.Index] != c.State && c.State != v1alpha1.ChangePending && c.State != "" {
 			done = append(done, c)
 		}
 	}
@@ -215,8 +215,8 @@ func words(c *v1alpha1.PlanChange) [3]string {
 
 // changeLines returns the lines about a change whose state has changed.
 func (f *follower) changeLines(ctx context.Context, c *v1alpha1.PlanChange) []string {
-	was := f.told[c.Index]
-	f.told[c.Index] = c.State
+	was := f.reported[c.Index]
+	f.reported[c.Index] = c.State
 	f.printJSONLines(ctx, c, was)
 	words, addr := words(c), f.style.Bold(diff.Name(c)+":")
 	var out []string
@@ -225,7 +225,7 @@ func (f *follower) changeLines(ctx context.Context, c *v1alpha1.PlanChange) []st
 			out = append(out, fmt.Sprintf("%s %s...%s", addr, words[0], f.id(ctx, c, false)))
 		}
 	}
-	told := func(what string) { out = append(out, fmt.Sprintf("%s %s: %s", addr, what, oneLine(c))) }
+	add := func(what string) { out = append(out, fmt.Sprintf("%s %s: %s", addr, what, oneLine(c))) }
 	took := ""
 	if c.StartedAt != nil && c.FinishedAt != nil {
 		took = " after " + elapsedSeconds(c.FinishedAt.Sub(c.StartedAt.Time))
@@ -240,23 +240,23 @@ func (f *follower) changeLines(ctx context.Context, c *v1alpha1.PlanChange) []st
 	case v1alpha1.ChangeFailed:
 		begun()
 		if diff.HalfDone(c) {
-			told(f.style.Yellow(halfText(c)))
+			add(f.style.Yellow(halfText(c)))
 			break
 		}
 		out = append(out, fmt.Sprintf("%s %s %s: %s", addr, words[1], f.style.Red("failed"), oneLine(c)))
 	case v1alpha1.ChangeUnknown:
-		told(f.style.Red("its outcome is unknown"))
+		add(f.style.Red("its outcome is unknown"))
 	case v1alpha1.ChangeSkipped:
 		if c.Blocked != "" {
 			break // the summary lists skipped changes
 		}
 		if diff.HalfDone(c) {
-			told(f.style.Yellow(halfText(c)))
+			add(f.style.Yellow(halfText(c)))
 			break
 		}
-		told(f.style.Yellow("skipped"))
+		add(f.style.Yellow("skipped"))
 	case v1alpha1.ChangeStale:
-		told(f.style.Yellow("not applied, it is stale"))
+		add(f.style.Yellow("not applied, it is stale"))
 	}
 	return out
 }
@@ -358,7 +358,7 @@ func (f *follower) printSlowChanges() {
 		return
 	}
 	if m := whyCancelling(f.plan); cancelling(f.plan) && m != f.waits {
-		f.waits = m // the server's message, which changes when providers are told to stop
+		f.waits = m // the server's message, which changes when the server asks providers to stop
 		if m != "" {
 			fmt.Fprintln(f.Out, diff.Clean(m, true))
 		}

@@ -181,10 +181,10 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 		return err
 	}
 	// The plan's diagnostics repeat those of its changes.
-	s.told = map[v1alpha1.Diagnostic]bool{}
+	s.printed = map[v1alpha1.Diagnostic]bool{}
 	for _, d := range append(slices.Clone(p.Status.Diagnostics), errs...) {
-		if !s.told[d] {
-			s.told[d] = true
+		if !s.printed[d] {
+			s.printed[d] = true
 			fmt.Fprint(s.ErrOut, s.diagnostic(d))
 			s.lines.diagnostic(d)
 		}
@@ -201,7 +201,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 // failure prints why planning failed and returns the error.
 func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	s.printTogether(s.ErrOut, p.Status.Diagnostics)
-	told := slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+	hasErrors := slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 	code, what := ExitError, "could not be made"
 	switch {
 	case stale(p):
@@ -215,7 +215,7 @@ func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
 	}
 	text := fmt.Sprintf("plan %q %s", p.Name, what)
 	// The message of a failed plan summarizes the errors that were printed above.
-	if m := why(p); m != "" && !(told && p.PlanFailed()) {
+	if m := why(p); m != "" && !(hasErrors && p.PlanFailed()) {
 		text += ": " + diff.Clean(m, true)
 	}
 	return &exitError{code, &unchangedError{problem: text}}

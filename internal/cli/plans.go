@@ -167,8 +167,8 @@ type planWatcher struct {
 	version string
 	// broken is the start of the current loss of connection. It is zero while there is a connection.
 	broken time.Time
-	// connected receives false if the server does not answer for a while, and true when it answers again; nil if nobody
-	// listens. lost is true in between.
+	// connected receives false if the server does not answer for a while, and true when it answers again; nil without a
+	// receiver. lost is true in between.
 	connected chan<- bool
 	lost      bool
 }

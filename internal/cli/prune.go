@@ -92,7 +92,7 @@ func held(u *unstructured.Unstructured) bool { return isResource(u) && len(u.Get
 
 // mayPrune returns an error, before the question, if the user lacks the right to delete pruned objects.
 func (a *applySet) mayPrune(ctx context.Context) error {
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	var refused []string
 	for _, m := range a.left {
 		gvr, _, err := a.mapping(m.object.GroupVersionKind())
@@ -100,10 +100,10 @@ func (a *applySet) mayPrune(ctx context.Context) error {
 			return fmt.Errorf("find kind %q: %w", m.object.GetKind(), explain(err, a.server()))
 		}
 		key := gvr.GroupResource().String() + " in namespace " + m.object.GetNamespace()
-		if told[key] {
+		if seen[key] {
 			continue
 		}
-		told[key] = true
+		seen[key] = true
 		if !a.allowed(ctx, "delete", gvr, "", m.object.GetNamespace()) {
 			refused = append(refused, fmt.Sprintf("  %s: that needs the verb \"delete\" on %s", line(m.object, "left the files"), key))
 		}

@@ -51,8 +51,8 @@ type session struct {
 	enforce bool
 	// sources maps addresses to the files of the objects that this command read.
 	sources map[string]manifest
-	// told holds the diagnostics that were printed with the plan.
-	told map[v1alpha1.Diagnostic]bool
+	// printed is the set of diagnostics that were printed with the plan.
+	printed map[v1alpha1.Diagnostic]bool
 	// endedBefore holds, for each plan that this command created, the plans of its namespace that had ended before.
 	endedBefore map[types.UID]map[types.UID]bool
 

@@ -254,7 +254,7 @@ func (sp *speculation) sendChunk(ctx context.Context, p *v1alpha1.Plan, chunk v1
 func (sp *speculation) rejectionErrors(ctx context.Context) error {
 	var bad []error
 	var deleting []manifest
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for i, r := range sp.results {
 		if r.Outcome == v1alpha1.ObjectRefused && r.Error != nil {
 			err := &apierrors.StatusError{ErrStatus: *r.Error}
@@ -265,8 +265,8 @@ func (sp *speculation) rejectionErrors(ctx context.Context) error {
 			}
 		}
 		for _, w := range r.Warnings {
-			if !told[w] {
-				told[w] = true
+			if !seen[w] {
+				seen[w] = true
 				fmt.Fprintln(sp.ErrOut, "Warning: "+w)
 			}
 		}

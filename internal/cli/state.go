@@ -424,19 +424,19 @@ func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstruct
 	if exists {
 		movedFrom, _, _ = unstructured.NestedString(current.Object, "lifecycle", "moved", "from")
 	}
-	underWay := movedFrom == from.address()
+	moving := movedFrom == from.address()
 	switch {
 	case exists && managed(current):
 		return "", fmt.Errorf("state mv: %s already has infrastructure: kubectl hykube state show %s -n %s. Nothing was changed", to.address(), to.address(), ns)
 	case exists && current.GetDeletionTimestamp() != nil:
 		return "", fmt.Errorf("state mv: %s is marked for deletion. Nothing was changed", k.long(to.name))
-	case old.GetDeletionTimestamp() != nil && !underWay:
+	case old.GetDeletionTimestamp() != nil && !moving:
 		return "", fmt.Errorf("state mv: %s is marked for deletion already. Nothing was changed", from.address())
 	case !hasRecord(old):
 		return "", fmt.Errorf("state mv: %s has no infrastructure, so there is no record to move: delete it with kubectl, and record %s. Nothing was changed", from.address(), to.address())
-	case exists && movedFrom != "" && !underWay:
+	case exists && movedFrom != "" && !moving:
 		return "", fmt.Errorf("state mv: lifecycle.moved of %s already names %s. Nothing was changed", to.address(), movedFrom)
-	case underWay:
+	case moving:
 		return "", nil
 	case exists:
 		patch := map[string]any{"lifecycle": map[string]any{"moved": map[string]any{"from": from.address()}, "import": nil}}

@@ -116,9 +116,9 @@ func (o *statusOptions) one(ctx context.Context) error {
 	return nil
 }
 
-// watchPlanEnd watches a plan until it ends, including a decision that it waits for. told is true if nothing remains to
+// watchPlanEnd watches a plan until it ends, including a decision that it waits for. printed is true if nothing remains to
 // print: the summary was printed, or Ctrl-C ended the watch.
-func (o *statusOptions) watchPlanEnd(ctx context.Context, p *v1alpha1.Plan) (_ *v1alpha1.Plan, told bool, err error) {
+func (o *statusOptions) watchPlanEnd(ctx context.Context, p *v1alpha1.Plan) (_ *v1alpha1.Plan, printed bool, err error) {
 	if waiting(p) {
 		if p, err = o.awaitDecision(ctx, p); err != nil || p == nil {
 			return nil, true, err

@@ -58,7 +58,7 @@ func (s *session) diagnosticsOf(c *v1alpha1.PlanChange, least v1alpha1.Severity)
 	failed := false
 	for _, d := range c.Diagnostics {
 		d.Address = cmp.Or(d.Address, c.Address)
-		if d.Severity != v1alpha1.SeverityWarning || !s.told[d] {
+		if d.Severity != v1alpha1.SeverityWarning || !s.printed[d] {
 			out = append(out, d)
 		}
 		failed = failed || d.Severity == v1alpha1.SeverityError

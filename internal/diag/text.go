@@ -9,15 +9,15 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// SummaryUnmade is the summary of an error that is not a *Failure with diagnostics.
-const SummaryUnmade = "Change could not be made"
+// summaryUnmade is the summary of an error that is not a *Failure with diagnostics.
+const summaryUnmade = "Change could not be made"
 
 // Of returns all diagnostics of a *Failure, and one diagnostic for any other error.
 func Of(err error) Diagnostics {
 	if f, ok := errors.AsType[*Failure](err); ok && len(f.Diagnostics) > 0 {
 		return f.Diagnostics
 	}
-	return Diagnostics{{Severity: v1alpha1.SeverityError, Summary: SummaryUnmade, Detail: err.Error()}}
+	return Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summaryUnmade, Detail: err.Error()}}
 }
 
 // Brief returns a short text for an error: the summary of a *Failure's first error diagnostic, or the text of any other

@@ -40,9 +40,6 @@ func DidYouMean(field string) string {
 // Check returns the fields of an object that a type lacks.
 func Check(object map[string]any, t reflect.Type) []Unknown { return check(object, t, "", nil) }
 
-// Of returns the JSON names of the fields of a type, sorted.
-func Of(t reflect.Type) []string { return slices.Sorted(maps.Keys(fields(t))) }
-
 var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
 
 func check(v any, t reflect.Type, path string, out []Unknown) []Unknown {

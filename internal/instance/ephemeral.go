@@ -176,13 +176,6 @@ func (o *Opened) renew() (next time.Time, err error) {
 	return resp.RenewAt, nil
 }
 
-// Err returns the error of a failed renewal, after which Value may be invalid; nil without one.
-func (o *Opened) Err() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.renewal
-}
-
 // Close stops the renewals and closes the resource, even if ctx is cancelled. It returns all errors since Open,
 // including that of a failed renewal. Further calls only return the same errors.
 func (o *Opened) Close(ctx context.Context) error {

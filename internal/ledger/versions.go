@@ -66,8 +66,8 @@ func (i *Instance) setVersions() {
 	}
 }
 
-// changedAttributes returns the names of the attributes that differ from the stored ones. known is false if that cannot
-// be told, or if the instance did not exist or is gone.
+// changedAttributes returns the names of the attributes that differ from the stored ones. known is false if the
+// stored ones are unknown, or if the instance did not exist or is gone.
 func (i *Instance) changedAttributes() (changed []string, known bool) {
 	if len(i.read) == 0 || len(i.Attributes) == 0 || !bytes.Equal(i.readSensitive, i.Sensitive) {
 		return nil, false

@@ -28,8 +28,8 @@ type PoolConfig struct {
 	// ConfigureTimeout is the maximum time for the configuration of a process, during which many providers log in; 0
 	// means two minutes.
 	ConfigureTimeout time.Duration
-	// StopTimeout is the time that Close waits for running calls after it told the providers to stop; 0 means five
-	// seconds.
+	// StopTimeout is the time that Close waits for running calls after it asked the providers to stop; 0 means
+	// five seconds.
 	StopTimeout time.Duration
 	// MaxProcesses is the maximum number of processes with leases; 0 means 64. The namespaces share them fairly, and
 	// further callers wait. So a caller must not hold a lease while it waits for another of its namespace. The pool ends
@@ -199,7 +199,7 @@ func (l *Lease) Stop() {
 	l.pool.stopUnwanted(l.process)
 }
 
-// Stopped reports whether the provider was told to stop, because of Stop or because the pool closes.
+// Stopped reports whether the pool asked the provider to stop, because of Stop or because the pool closes.
 func (l *Lease) Stopped() bool {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()

@@ -55,7 +55,7 @@ type process struct {
 	leases  int
 	// unwanted is the number of leases whose calls are no longer wanted.
 	unwanted int
-	// stopped is true after the provider was told to stop.
+	// stopped is true after the pool asked the provider to stop.
 	stopped  bool
 	retiring bool
 	idle     time.Time

@@ -46,7 +46,7 @@ func (l *Session) ConfigName() string {
 	return l.Config.Name
 }
 
-// Stopped reports whether the provider received a request to stop its calls.
+// Stopped reports whether the provider was asked to stop its calls.
 func (l *Session) Stopped() bool {
 	p, ok := l.ProviderServer.(Stoppable)
 	return ok && p.Stopped()

@@ -35,8 +35,8 @@ type Result[O any] struct {
 // ready for use. It must not be copied after its first use.
 type Group[I, O any] struct {
 	// Call makes the call. It returns one result for each input, in the order of the inputs. Its context has the values
-	// of one member, and ends when the provider is told to stop. If it then returns early, each result still says whether
-	// that input had its effect.
+	// of one member, and ends when the client stops the provider. If it then returns early, each result still says
+	// whether that input had its effect.
 	Call func(ctx context.Context, in []I) []Result[O]
 }
 
@@ -99,7 +99,7 @@ func (g *Group[I, O]) call(ctx context.Context, in []I) []Result[O] {
 
 // batch is a batch that is being answered.
 type batch struct {
-	// over ends when the provider is told to stop, or when nobody waits for the batch's answers.
+	// over ends when the client stops the provider, or when no caller waits for the batch's answers.
 	over context.Context
 	stop context.CancelCauseFunc
 

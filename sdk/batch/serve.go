@@ -97,7 +97,7 @@ func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-var errStopped = errors.New("the provider was told to stop")
+var errStopped = errors.New("the provider was asked to stop")
 
 // stopsBatches is a provider whose StopProvider ends the contexts of the running batches, too. As with single calls, each
 // call of a batch still returns its answer.
@@ -233,7 +233,7 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	if method == "" {
 		return status.Errorf(codes.Unimplemented, "unknown method %v of a batch", req.Method)
 	}
-	// The client's context ends if nobody waits for the answers. Calls that change infrastructure go on then, and the client
+	// The client's context ends if no caller waits for the answers. Calls that change infrastructure then continue, and the client
 	// calls StopProvider to end them.
 	ctx := stream.Context()
 	if req.Method == Apply {

@@ -69,7 +69,7 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 	if g == nil || g.byKind[u.GetKind()] == nil {
 		return nil
 	}
-	return ForeignReferences(g.byKind[u.GetKind()].storedReferences(u))
+	return foreignReferences(g.byKind[u.GetKind()].storedReferences(u))
 }
 
 // authorizeReferences rejects an object whose references its author may not read, or whose ProviderConfig its author
@@ -111,9 +111,9 @@ func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.U
 	return apierrors.NewForbidden(s.GVR.GroupResource(), u.GetName(), errors.New(strings.Join(problems, "; ")))
 }
 
-// ForeignReferences returns the references to ConfigMaps, Secrets and objects of other namespaces, each with a field
+// foreignReferences returns the references to ConfigMaps, Secrets and objects of other namespaces, each with a field
 // that refers to it. It returns nil if there are none.
-func ForeignReferences(refs []lang.Reference) map[lang.Address]string {
+func foreignReferences(refs []lang.Reference) map[lang.Address]string {
 	var out map[lang.Address]string
 	for _, r := range refs {
 		if r.Namespace == "" && !r.Stored() {

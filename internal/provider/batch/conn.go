@@ -84,7 +84,7 @@ type queue struct {
 type call struct {
 	request  []byte
 	since    time.Time
-	abandon  func() // tells the batch that nobody waits for the answer any more; nil while the call is in the queue
+	abandon  func() // removes the call's caller from the batch; nil while the call is in the queue
 	answered chan struct{}
 	// response and err are set before answered is closed.
 	response []byte
@@ -190,7 +190,7 @@ func (c *Conn) later(kind Kind, q *queue, wait time.Duration) {
 	})
 }
 
-// start makes a batch. Its context ends when nobody waits for an answer any more.
+// start makes a batch. Its context ends when no caller waits for an answer any more.
 func (c *Conn) start(kind Kind, q *queue, batch []*call) {
 	ctx, cancel := context.WithCancel(context.Background())
 	wanted := len(batch)

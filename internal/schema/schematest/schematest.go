@@ -43,7 +43,7 @@ func OptionalComputed(name string, ty cty.Type) *schema.Attribute {
 	return &schema.Attribute{Name: name, Type: ty, Optional: true, Computed: true}
 }
 
-func Sensitive_(a *schema.Attribute) *schema.Attribute { a.Sensitive = true; return a }
+func Sensitive(a *schema.Attribute) *schema.Attribute { a.Sensitive = true; return a }
 
 func WriteOnly(a *schema.Attribute) *schema.Attribute { a.WriteOnly = true; return a }
 
@@ -113,7 +113,7 @@ func Machine() *schema.Block {
 		Optional("strict", cty.Object(map[string]cty.Type{"a": cty.String, "b": cty.Number})),
 		Computed("id", cty.String),
 		OptionalComputed("ip", cty.String),
-		Sensitive_(Optional("password", cty.String)),
+		Sensitive(Optional("password", cty.String)),
 		Object(Optional("disk", cty.NilType), schema.NestingSingle, Required("gb", cty.Number), Optional("kind", cty.String), Computed("serial", cty.String)),
 		Object(Optional("nics", cty.NilType), schema.NestingList, Required("net", cty.String)),
 		Object(Optional("users", cty.NilType), schema.NestingMap, Optional("uid", cty.Number)),
