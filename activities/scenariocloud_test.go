@@ -1,6 +1,6 @@
 package activities
 
-//lint:file-ignore SA1019 a provider of the legacy SDK says so with it
+//lint:file-ignore SA1019 a provider of the legacy SDK sets the field
 
 import (
 	"context"

@@ -39,7 +39,7 @@ func (p *OnePlan) UpdateStatus(_ context.Context, _, _ string, _ types.UID, chan
 }
 
 func (p *OnePlan) Approve(context.Context, string, string, types.UID, v1alpha1.PlanApproval) error {
-	return errors.New("nobody approves here")
+	return errors.New("no user approves here")
 }
 
 func (p *OnePlan) Cancel() {

@@ -26,7 +26,7 @@ type expected struct {
 	differs map[string]difference
 }
 
-// difference is what a plan does to a value.
+// difference is the effect of a plan on a value.
 type difference struct {
 	// recorded is true if the planned value is not the recorded one, or is unknown. prior is true if it is not the one
 	// that the plan starts from.

@@ -46,8 +46,8 @@ type node struct {
 // loadSurvey loads the objects that the survey of a plan needs. With an index, these are only those that the plan visits,
 // and some around them. The diagnostics of the result are about objects whose provider is not ready.
 func (a *Planner) loadSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
-	for attempt := 0; a.Index != nil && attempt < gatherAttempts; attempt++ {
-		s, err := a.gatherSelected(ctx, po)
+	for attempt := 0; a.Index != nil && attempt < loadAttempts; attempt++ {
+		s, err := a.loadSelected(ctx, po)
 		if _, full := errors.AsType[errFull](err); full {
 			break
 		}
@@ -55,11 +55,11 @@ func (a *Planner) loadSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, e
 			return s, err
 		}
 	}
-	return a.gatherAll(ctx, po)
+	return a.loadAll(ctx, po)
 }
 
-// gatherAttempts is the number of attempts to load objects that do not change meanwhile.
-const gatherAttempts = 5
+// loadAttempts is the number of attempts to load objects that do not change during the load.
+const loadAttempts = 5
 
 // errOutdated is the error if an object or its record changed after the index was read.
 var errOutdated = errors.New("an object changed during the survey")
@@ -69,8 +69,8 @@ func (a *Planner) newSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, *s
 	return &survey{spec: &po.Spec, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}, lookup
 }
 
-// gatherAll loads all objects of the plan's namespace with their records.
-func (a *Planner) gatherAll(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+// loadAll loads all objects of the plan's namespace with their records.
+func (a *Planner) loadAll(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	records := map[types.UID]*ledger.Instance{}
 	for rec, err := range a.Ledger.Instances(ctx, po.Namespace) {
 		if err != nil {
@@ -99,9 +99,9 @@ func (a *Planner) gatherAll(ctx context.Context, po *v1alpha1.Plan) (*survey, er
 	return s, a.dropData(ctx, po.Namespace, records)
 }
 
-// gatherSelected loads the objects that survey.selectNodes selects. It returns an errFull if the survey must load all
+// loadSelected loads the objects that survey.selectNodes selects. It returns an errFull if the survey must load all
 // objects, and errOutdated if an object changed meanwhile.
-func (a *Planner) gatherSelected(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	s, err := a.outlined(ctx, po)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ type outline struct {
 	checked []bool
 }
 
-// use is what determines the ProviderConfig of an object.
+// use has the facts that determine the ProviderConfig of an object.
 type use struct {
 	provider, config string
 	wanted           bool

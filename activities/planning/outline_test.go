@@ -32,7 +32,7 @@ func TestSurveyLoadsWhatThePlanVisits(t *testing.T) {
 		applied(w, fmt.Sprintf("leaf-%03d", i), map[string]any{"uses": "${test_thing.hub.id}"})
 	}
 	a, po := plannerOf(w), w.Plan()
-	all, err := a.gatherAll(t.Context(), po)
+	all, err := a.loadAll(t.Context(), po)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (o *discardOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("plan %q was %s already%s", p.Name, decisionWord(p.Status.Approval.Decision), by(p.Status.Approval))
 	}
 	if p.Spec.Speculative {
-		return fmt.Errorf("plan %q is speculative: nobody can approve it, so there is nothing to discard. To remove it: kubectl delete plan %s -n %s", p.Name, p.Name, p.Namespace)
+		return fmt.Errorf("plan %q is speculative and cannot be approved, so there is nothing to discard. To remove it: kubectl delete plan %s -n %s", p.Name, p.Name, p.Namespace)
 	}
 	if _, err := o.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: o.message}); err != nil {
 		return err

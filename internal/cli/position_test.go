@@ -185,7 +185,7 @@ func TestDiscardOfAFailedPlan(t *testing.T) {
 		if !strings.HasSuffix(r.URL.Path, "/approval") {
 			return nil
 		}
-		return status(409, metav1.StatusReasonConflict, "planning failed, so nobody can approve or discard it")
+		return status(409, metav1.StatusReasonConflict, "planning failed, so it cannot be approved or discarded")
 	}
 	_, errOut, code := f.run("discard", "plan-x7k2d")
 	if code != ExitError || !strings.Contains(errOut, "planning failed") || strings.Contains(errOut, "Read it again") {

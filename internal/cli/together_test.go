@@ -75,7 +75,7 @@ func TestDiscardSpeculativePlan(t *testing.T) {
 	f := newFakeServer(t)
 	f.plans["default/p"] = &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "default"}, Spec: v1alpha1.PlanSpec{Speculative: true}}
 	_, errOut, code := f.run("discard", "p")
-	if code != ExitError || !strings.Contains(errOut, `plan "p" is speculative: nobody can approve it, so there is nothing to discard. To remove it: kubectl delete plan p -n default`) || strings.Contains(errOut, "after you read it") {
+	if code != ExitError || !strings.Contains(errOut, `plan "p" is speculative and cannot be approved, so there is nothing to discard. To remove it: kubectl delete plan p -n default`) || strings.Contains(errOut, "after you read it") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 }

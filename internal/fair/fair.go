@@ -39,7 +39,7 @@ func New(size int) *Slots {
 }
 
 // quietProcessors is Slots.quiet of the processors. The first request of another key may then wait until a slot is
-// released, for a slice of a turn at most.
+// released, for the time of a slice at most.
 const quietProcessors = 2 * time.Second
 
 // NewProcessors returns slots for work that needs a processor, for a number of processors. If there are several, one of

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Kind is what all objects of a kind share.
+// Kind has the facts that all objects of a kind share.
 type Kind struct {
 	// Provider is the name of the provider, and Stored is the name of the type in the store.
 	Provider, Stored string

@@ -33,7 +33,7 @@ type View struct {
 	added map[lang.Address]int32
 }
 
-// viewOf requires x.mu.
+// viewOf returns the view of a namespace. It requires x.mu.
 func (x *Index) viewOf(name string) *View {
 	ns := x.namespaces[name]
 	if ns == nil {

@@ -58,8 +58,8 @@ func (record RecordFunc) begin(operation audit.Operation, name string) (end func
 	return end, nil
 }
 
-// unanswered returns the outcome of a call without an answer for its record: the call may have changed something. The
-// caller may repeat the call nevertheless, so it gets the error itself.
+// unanswered returns the error that the audit log records for a call without an answer: the call may have changed
+// something. The caller gets err itself, because it may repeat the call nevertheless.
 func unanswered(err error) error { return &diag.Failure{Kind: diag.Lost, Cause: err} }
 
 // NewType returns a managed resource type of a provider. The caller sets the fields that depend on a process: Provider,
@@ -87,7 +87,7 @@ type State struct {
 	Private []byte
 	// Identity conforms to the type's identity schema and is wholly known; null or cty.NilVal if there is none.
 	Identity cty.Value
-	// Tainted is true when the instance must be replaced.
+	// Tainted is true if the instance must be replaced.
 	Tainted bool
 }
 

@@ -19,7 +19,7 @@ import (
 type coercion struct {
 	// static is true in a dry run, in which all references are unknown. Each known value is then a literal of the spec.
 	static bool
-	// dry is true when all references are unknown, so that no value can be secret.
+	// dry is true if all references are unknown, so that no value can be secret.
 	dry bool
 	// ephemeral allows ephemeral values in every attribute.
 	ephemeral bool

@@ -28,7 +28,7 @@ type Config struct {
 	root  *node
 	// ephemeral allows ephemeral values in every attribute.
 	ephemeral bool
-	// broken is true when Parse reported errors. Then the Config cannot be evaluated.
+	// broken is true if Parse reported errors. Then the Config cannot be evaluated.
 	broken bool
 	// constant is the configuration's value if it has no references, no impure functions, no calls of provider-defined
 	// functions and no errors. Otherwise it is NilVal.

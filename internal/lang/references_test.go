@@ -154,7 +154,7 @@ func TestProviderFunctions(t *testing.T) {
 func nested() *schema.Block {
 	return schematest.Block(schematest.Computed("id", cty.String), schematest.Computed("tags", cty.Map(cty.String)), schematest.Computed("any", cty.DynamicPseudoType),
 		schematest.Computed("size", cty.Number), schematest.Computed("set", cty.Set(cty.Object(map[string]cty.Type{"a": cty.String}))),
-		schematest.Sensitive_(schematest.Computed("password", cty.String)),
+		schematest.Sensitive(schematest.Computed("password", cty.String)),
 		schematest.Object(schematest.Computed("disk", cty.NilType), schema.NestingSingle, schematest.Computed("gb", cty.Number)),
 		schematest.NestedBlock("rule", schema.NestingList, schematest.Computed("port", cty.Number)))
 }

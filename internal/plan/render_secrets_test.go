@@ -14,11 +14,11 @@ import (
 
 func TestRenderSecretsChanged(t *testing.T) {
 	b := schematest.Block(
-		schematest.Optional("size", cty.Number), schematest.Sensitive_(schematest.Optional("password", cty.String)), schematest.Sensitive_(schematest.Optional("keys", cty.Map(cty.String))),
+		schematest.Optional("size", cty.Number), schematest.Sensitive(schematest.Optional("password", cty.String)), schematest.Sensitive(schematest.Optional("keys", cty.Map(cty.String))),
 		schematest.Optional("tags", cty.Map(cty.String)), schematest.Optional("words", cty.List(cty.String)),
 		&schema.Attribute{Name: "once", Type: cty.String, Optional: true, Sensitive: true, WriteOnly: true},
-		schematest.NestedBlock("rule", schema.NestingList, schematest.Optional("port", cty.Number), schematest.Sensitive_(schematest.Optional("key", cty.String))),
-		schematest.NestedBlock("mount", schema.NestingSet, schematest.Sensitive_(schematest.Optional("key", cty.String))),
+		schematest.NestedBlock("rule", schema.NestingList, schematest.Optional("port", cty.Number), schematest.Sensitive(schematest.Optional("key", cty.String))),
+		schematest.NestedBlock("mount", schema.NestingSet, schematest.Sensitive(schematest.Optional("key", cty.String))),
 	)
 	rules := func(rules ...cty.Value) cty.Value { return cty.ListVal(rules) }
 	rule := func(port int64, key string) cty.Value {

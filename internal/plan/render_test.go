@@ -20,11 +20,11 @@ func rendered() *schema.Block {
 		schematest.Optional("n", cty.Number),
 		schematest.Optional("tags", cty.Map(cty.String)),
 		schematest.Optional("zones", cty.List(cty.String)),
-		schematest.Sensitive_(schematest.Optional("password", cty.String)),
-		schematest.Sensitive_(schematest.Optional("secrets", cty.Map(cty.String))),
-		schematest.NestedBlock("rule", schema.NestingList, schematest.Optional("port", cty.Number), schematest.Sensitive_(schematest.Optional("key", cty.String))),
-		schematest.NestedBlock("mount", schema.NestingSet, schematest.Sensitive_(schematest.Optional("key", cty.String))),
-		schematest.Object(schematest.Optional("disk", cty.NilType), schema.NestingSingle, schematest.Sensitive_(schematest.Optional("key", cty.String)), schematest.Computed("serial", cty.String)),
+		schematest.Sensitive(schematest.Optional("password", cty.String)),
+		schematest.Sensitive(schematest.Optional("secrets", cty.Map(cty.String))),
+		schematest.NestedBlock("rule", schema.NestingList, schematest.Optional("port", cty.Number), schematest.Sensitive(schematest.Optional("key", cty.String))),
+		schematest.NestedBlock("mount", schema.NestingSet, schematest.Sensitive(schematest.Optional("key", cty.String))),
+		schematest.Object(schematest.Optional("disk", cty.NilType), schema.NestingSingle, schematest.Sensitive(schematest.Optional("key", cty.String)), schematest.Computed("serial", cty.String)),
 	)
 }
 
@@ -133,8 +133,8 @@ func TestRenderPaths(t *testing.T) {
 
 // secretive has a secret at each place where one can be.
 func secretive() *schema.Block {
-	k := func() *schema.Attribute { return schematest.Sensitive_(schematest.Optional("k", cty.String)) }
-	b := schematest.Block(k(), schematest.Sensitive_(schematest.Optional("m", cty.Map(cty.String))), schematest.Sensitive_(schematest.Object(schematest.Optional("whole", cty.NilType), schema.NestingList, schematest.Optional("v", cty.String))))
+	k := func() *schema.Attribute { return schematest.Sensitive(schematest.Optional("k", cty.String)) }
+	b := schematest.Block(k(), schematest.Sensitive(schematest.Optional("m", cty.Map(cty.String))), schematest.Sensitive(schematest.Object(schematest.Optional("whole", cty.NilType), schema.NestingList, schematest.Optional("v", cty.String))))
 	for name, n := range map[string]schema.Nesting{"single": schema.NestingSingle, "list": schema.NestingList, "set": schema.NestingSet, "map": schema.NestingMap} {
 		b = schematest.Block(append(anys(b), schematest.NestedBlock("b"+name, n, k(), schematest.NestedBlock("deep", n, k())), schematest.Object(schematest.Optional("a"+name, cty.NilType), n, k()))...)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// shape is what the server knows about the fields of a value. A nil shape knows nothing.
+// shape has the fields that a value may have. A nil shape permits every field.
 type shape struct {
 	// fields are the possible fields; nil if they are not known.
 	fields map[string]*shape

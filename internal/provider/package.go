@@ -20,7 +20,7 @@ type Package struct {
 	Executable string
 	// Checksum is Terraform's h1 hash of the executable's directory, computed at the installation.
 	Checksum string
-	// Verification is what vouches for the package.
+	// Verification has the results of the verification.
 	Verification Verification
 	// Grants are the grants of the Provider object.
 	Grants contain.Grants

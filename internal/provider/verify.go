@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/provider/trust"
 )
 
-// Trust is what a Provider object requires of its package.
+// Trust has the requirements of a Provider object for its package.
 type Trust struct {
 	// Checksums are the accepted "h1:" and "zh:" checksums; empty accepts all.
 	Checksums []string
@@ -24,7 +24,7 @@ type Trust struct {
 	Kept bool
 }
 
-// Requirements are what a Provider and the trust policy require of a package.
+// Requirements are those of a Provider and of the trust policy for a package.
 type Requirements struct {
 	source    Source
 	checksums []string
@@ -59,7 +59,7 @@ func Require(policy *trust.Policy, s Source, t Trust) (Requirements, error) {
 	return need, nil
 }
 
-// evidence is what an installer knows about the origin of a package. The record keeps it, so that a later start or a
+// evidence has the facts about the origin of a package. The record keeps it, so that a later start or a
 // change of the requirements can verify the package again without the registry.
 type evidence struct {
 	// Archive is the SHA-256 checksum of the zip file; empty for an unpacked package.
@@ -84,7 +84,7 @@ const (
 	FromSpec
 )
 
-// Verification is what vouches for a package.
+// Verification has the results of the verification of a package.
 type Verification struct {
 	// Checksum is the checksum that matched. Without one, it is the package's "h1:" checksum.
 	Checksum  string

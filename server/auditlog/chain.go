@@ -120,7 +120,7 @@ func ownKey(path, log string) ([]byte, error) {
 		return key, err
 	}
 	if files, err := files(log); err != nil || len(files) > 0 {
-		return nil, errors.Join(err, fmt.Errorf("read key of audit log %q: it is gone, and without it nobody can verify the log %q; restore it from a backup, or move the log away to begin a new one", path, log))
+		return nil, errors.Join(err, fmt.Errorf("read key of audit log %q: it is gone, and the log %q cannot be verified without it; restore it from a backup, or move the log away to begin a new one", path, log))
 	}
 	key = make([]byte, keyBytes)
 	rand.Read(key) // rand.Read never fails: https://pkg.go.dev/crypto/rand#Read

@@ -253,7 +253,7 @@ func writeBlock(j *jsonWriter, b *schema.Block, status bool) {
 func writeProperties(j *jsonWriter, attrs []*schema.Attribute, blocks []*schema.NestedBlock, status bool) (required []string) {
 	j.object("properties", func() {
 		for _, a := range attrs {
-			if !status && !a.Configurable() || status && !decided(a) {
+			if !status && !a.Configurable() || status && !hasComputed(a) {
 				continue
 			}
 			if a.Required && !status {
@@ -274,13 +274,13 @@ func writeProperties(j *jsonWriter, attrs []*schema.Attribute, blocks []*schema.
 	return required
 }
 
-// decided reports whether the provider computes the attribute or a part of it.
-func decided(a *schema.Attribute) bool {
-	return a.Computed || a.Nested != nil && slices.ContainsFunc(a.Nested.Attributes, decided)
+// hasComputed reports whether the provider computes the attribute or a part of it.
+func hasComputed(a *schema.Attribute) bool {
+	return a.Computed || a.Nested != nil && slices.ContainsFunc(a.Nested.Attributes, hasComputed)
 }
 
 func decidedWithin(b *schema.Block) bool {
-	return slices.ContainsFunc(b.Attributes, decided) ||
+	return slices.ContainsFunc(b.Attributes, hasComputed) ||
 		slices.ContainsFunc(b.Blocks, func(nb *schema.NestedBlock) bool { return decidedWithin(nb.Block) })
 }
 

@@ -84,7 +84,7 @@ func (k *Kinds) taint(ctx context.Context, s *served, use *serving, name string,
 		return nil, err
 	}
 	// Plans use the state; the conditions are for users.
-	who := "somebody"
+	who := "an unknown user"
 	if u, ok := request.UserFrom(ctx); ok {
 		who = u.GetName()
 	}

@@ -95,10 +95,10 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 		p.Annotations[v1alpha1.AnnotationCreatedAs] = string(p.UID)
 	}
 	if p.Spec.Speculative {
-		p.Status.Conditions = begun(v1alpha1.ReasonAwaitingObjects, "Waiting for the upload of its objects.")
+		p.Status.Conditions = initialConditions(v1alpha1.ReasonAwaitingObjects, "Waiting for the upload of its objects.")
 		return
 	}
-	p.Status.Conditions = begun(v1alpha1.ReasonPlanning, message)
+	p.Status.Conditions = initialConditions(v1alpha1.ReasonPlanning, message)
 }
 
 // warnOfCopy returns a warning for a plan that waits because it is a copy.

@@ -167,7 +167,7 @@ func mayDecide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApprova
 	planned := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
 	switch {
 	case planned != nil && planned.Status == metav1.ConditionFalse:
-		return refuse("planning failed, so nobody can approve or discard it; correct the errors in its conditions, and make a new plan")
+		return refuse("planning failed, so it cannot be approved or discarded; correct the errors in its conditions, and make a new plan")
 	case planned == nil || planned.Status != metav1.ConditionTrue || p.Status.Digest == "":
 		return refuse("it is still being planned; wait for its condition Planned")
 	case p.Status.Cancel != nil:
@@ -328,7 +328,7 @@ func cancel(ctx context.Context, p, _ *v1alpha1.Plan, _ bool) error {
 	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && p.Status.Approval == nil {
 		// No workflow is running that would set the outcome.
 		condition.Stalled(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelled,
-			fmt.Sprintf("Cancelled by %s before anybody approved it. Make a new plan.", nameOf(p.Status.Cancel.By)))
+			fmt.Sprintf("Cancelled by %s before its approval. Make a new plan.", nameOf(p.Status.Cancel.By)))
 		return nil
 	}
 	condition.Reconciling(&p.Status.Conditions, p.Generation, v1alpha1.ReasonCancelling,

@@ -92,7 +92,7 @@ func byServerAlone(ctx context.Context, name string) error {
 		return nil
 	}
 	return apierrors.NewForbidden(v1alpha1.Resource("planrecords"), name,
-		errors.New("the server writes PlanRecords, and nobody else can create or change one"))
+		errors.New("only the server can create or change PlanRecords"))
 }
 
 // byServer reports whether the server itself made the request.

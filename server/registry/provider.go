@@ -27,7 +27,7 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		begin: func(_ context.Context, p *v1alpha1.Provider) {
-			p.Status = v1alpha1.ProviderStatus{Conditions: begun(v1alpha1.ReasonInstalling, "Waiting to be installed.")}
+			p.Status = v1alpha1.ProviderStatus{Conditions: initialConditions(v1alpha1.ReasonInstalling, "Waiting to be installed.")}
 		},
 		spec:           func(p *v1alpha1.Provider) any { return p.Spec },
 		status:         func(p *v1alpha1.Provider) *v1alpha1.ProviderStatus { return &p.Status },

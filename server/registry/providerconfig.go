@@ -37,7 +37,7 @@ func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceRE
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(_ context.Context, pc *v1alpha1.ProviderConfig) {
-			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: begun(v1alpha1.ReasonProviderNotReady, "The provider has not checked the configuration yet.")}
+			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: initialConditions(v1alpha1.ReasonProviderNotReady, "The provider has not checked the configuration yet.")}
 		},
 		spec:           func(pc *v1alpha1.ProviderConfig) any { return pc.Spec },
 		status:         func(pc *v1alpha1.ProviderConfig) *v1alpha1.ProviderConfigStatus { return &pc.Status },

@@ -169,8 +169,8 @@ func attributes(obj runtime.Object) (labels.Set, fields.Set, error) {
 
 func sameSpec[S any](obj, old S) bool { return equality.Semantic.DeepEqual(obj, old) }
 
-// begun returns the conditions of a new object. Without conditions, kstatus would treat it as ready.
-func begun(reason, message string) (conditions []metav1.Condition) {
+// initialConditions returns the conditions of a new object. Without conditions, kstatus would treat it as ready.
+func initialConditions(reason, message string) (conditions []metav1.Condition) {
 	condition.Reconciling(&conditions, 1, reason, message)
 	return conditions
 }

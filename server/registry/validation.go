@@ -90,8 +90,8 @@ func (r *validations) answer(ctx context.Context, v *v1alpha1.Validation, _ rest
 	return nil
 }
 
-// maxValidations is the maximum number of current validations of a user. They take seats of the level "hykube-heavy" while
-// they wait for a slot, and others need some of these.
+// maxValidations is the maximum number of concurrent validations of a user. A validation occupies a seat of the level
+// "hykube-heavy" while it waits for a slot, and other users need some of these seats.
 const maxValidations = 3
 
 // enter counts a request of a user until leave is called. ok is false if the user has too many.

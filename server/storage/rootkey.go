@@ -120,7 +120,7 @@ func (r root) create() (value.Transformer, func() error, error) {
 
 // gone is the error for a database that has data without a root key.
 func (r root) gone() error {
-	return fmt.Errorf("read encryption key %q: it is gone, and without it nobody can read the database; restore it from a backup, or name another file with --encryption-key-file", r.own)
+	return fmt.Errorf("read encryption key %q: it is gone, and the database cannot be read without it; restore it from a backup, or name another file with --encryption-key-file", r.own)
 }
 
 // source names the root key for a person.

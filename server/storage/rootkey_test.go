@@ -56,7 +56,7 @@ func TestAServerDoesNotStartWithoutItsKey(t *testing.T) {
 		prepare func(t *testing.T, own string, c *Config)
 		want    string
 	}{
-		"lost":     {func(t *testing.T, own string, _ *Config) { remove(t, own) }, "it is gone, and without it nobody can read the database"},
+		"lost":     {func(t *testing.T, own string, _ *Config) { remove(t, own) }, "it is gone, and the database cannot be read without it"},
 		"another":  {func(t *testing.T, own string, _ *Config) { writeKey(t, own, other, 0o600) }, "give the server the key file"},
 		"short":    {func(t *testing.T, own string, _ *Config) { writeKey(t, own, "\x00\x01", 0o600) }, "it has 2 bytes instead of 32"},
 		"readable": {func(t *testing.T, own string, _ *Config) { chmod(t, own, 0o644) }, "every user of this machine may open it (mode 0644): chmod 600"},

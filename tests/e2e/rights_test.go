@@ -105,7 +105,7 @@ func (r rightsRow) allowed(role string) []string {
 }
 
 // TestRightsTable asks a server about every role, verb and resource that it serves, and compares the answers with the
-// table in docs/rights.md. It fails if the table lacks a resource, or has one that the server does not serve.
+// table in docs/security.md. It fails if the table lacks a resource, or has one that the server does not serve.
 func TestRightsTable(t *testing.T) {
 	const namespace = "rights-table"
 	config, err := shared.Config()
@@ -300,7 +300,7 @@ func allows(ctx context.Context, client kubernetes.Interface, namespace, role, v
 	return review.Status.Allowed, nil
 }
 
-// rightsMarkdown returns the table as in docs/rights.md. A column has only the rights that its role does not inherit.
+// rightsMarkdown returns the table as in docs/security.md. A column has only the rights that its role does not inherit.
 func rightsMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| resource | every user | `view` | also `edit` | also `admin` | `hykube:plan-approver` | `hykube:plan-record-deleter` | `hykube:plan-policy-editor` |\n|---|---|---|---|---|---|---|---|\n")

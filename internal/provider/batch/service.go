@@ -22,7 +22,7 @@ var Methods = map[string]Method{
 // Limits are the maximum numbers of calls in one batch.
 type Limits map[Kind]int
 
-// Kind is what the calls of one batch have in common.
+// Kind identifies calls that may be in one batch.
 type Kind struct {
 	Method Method
 	Type   string

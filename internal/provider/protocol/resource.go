@@ -1,6 +1,6 @@
 package protocol
 
-//lint:file-ignore SA1019 the mark is for those who write providers; who calls them has to honour it
+//lint:file-ignore SA1019 the field is deprecated for providers, but their callers must honour it
 
 import (
 	"context"

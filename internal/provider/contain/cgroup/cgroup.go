@@ -16,7 +16,7 @@ type Limits struct {
 	Processes uint64
 }
 
-// Exhaustion says whether the kernel killed a process of a cgroup because memory ran out.
+// Exhaustion reports whether the kernel killed a process of a cgroup because memory ran out.
 type Exhaustion int
 
 const (

@@ -6,46 +6,46 @@ import (
 	"time"
 )
 
-// slice is the time after which a slot of Take goes on, unless its holder pauses or ends. Such a holder probably waits
-// for another one, perhaps for one that waits for a slot.
+// slice is the time after which a slot of Take is free again, unless its holder pauses or ends before. Such a holder
+// probably waits for another one, perhaps for one that waits for a slot.
 const slice = 100 * time.Millisecond
 
-// turn is a slot of Take.
-type turn struct {
+// holder holds a slot of Take, and gives it back while it waits.
+type holder struct {
 	slots *Slots
 	key   string
 
 	mu sync.Mutex
-	// slot is nil while the turn is paused.
+	// slot is nil while the holder pauses.
 	slot   *Slot
 	expiry *time.Timer
 	// pauses is the number of pauses that have not ended.
 	pauses int
 }
 
-type turnKey struct{}
+type holderKey struct{}
 
 // Take waits for a slot for a key, which the returned context carries. The caller must call done. A Pause gives the slot
 // back for a while. If the context already carries a slot, Take does nothing.
 func (s *Slots) Take(ctx context.Context, key string) (_ context.Context, done func(), err error) {
-	if _, ok := ctx.Value(turnKey{}).(*turn); ok {
+	if _, ok := ctx.Value(holderKey{}).(*holder); ok {
 		return ctx, func() {}, nil
 	}
 	return s.take(ctx, key)
 }
 
 func (s *Slots) take(ctx context.Context, key string) (_ context.Context, done func(), err error) {
-	t := &turn{slots: s, key: key}
+	t := &holder{slots: s, key: key}
 	if err := t.begin(ctx, s.Request(key)); err != nil {
 		return ctx, func() {}, err
 	}
-	return context.WithValue(ctx, turnKey{}, t), t.end, nil
+	return context.WithValue(ctx, holderKey{}, t), t.end, nil
 }
 
 // TakeToo is Take for a goroutine that works beside the holder of the context's slot. Without such a slot, it does
 // nothing.
 func TakeToo(ctx context.Context) (_ context.Context, done func(), err error) {
-	t, ok := ctx.Value(turnKey{}).(*turn)
+	t, ok := ctx.Value(holderKey{}).(*holder)
 	if !ok {
 		return ctx, func() {}, nil
 	}
@@ -56,7 +56,7 @@ func TakeToo(ctx context.Context) (_ context.Context, done func(), err error) {
 // call resume, which waits for a slot before the requests of Take, or until the context ends. Without a slot, Pause does
 // nothing.
 func Pause(ctx context.Context) (resume func()) {
-	t, ok := ctx.Value(turnKey{}).(*turn)
+	t, ok := ctx.Value(holderKey{}).(*holder)
 	if !ok {
 		return func() {}
 	}
@@ -77,7 +77,7 @@ func Pause(ctx context.Context) (resume func()) {
 }
 
 // begin waits for a requested slot.
-func (t *turn) begin(ctx context.Context, slot *Slot) error {
+func (t *holder) begin(ctx context.Context, slot *Slot) error {
 	select {
 	case <-slot.granted:
 	case <-ctx.Done():
@@ -87,14 +87,14 @@ func (t *turn) begin(ctx context.Context, slot *Slot) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.pauses > 0 || t.slot != nil {
-		slot.Release() // another goroutine of the holder paused, or resumed, meanwhile
+		slot.Release() // another goroutine of the holder has paused or resumed
 		return nil
 	}
 	t.slot, t.expiry = slot, time.AfterFunc(slice, slot.Release)
 	return nil
 }
 
-func (t *turn) end() {
+func (t *holder) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pauses++ // a pause that ends later does not take a slot
@@ -102,7 +102,7 @@ func (t *turn) end() {
 }
 
 // release gives the slot back. The caller holds the mutex.
-func (t *turn) release() {
+func (t *holder) release() {
 	if t.slot == nil {
 		return
 	}
