@@ -86,10 +86,21 @@ type Config struct {
 	// at TemporalAddress.
 	TemporalNamespace   string
 	TemporalCredentials engine.Credentials
-	ProviderMirrors     []string
-	// NetworkMirror is the https:// address of a network mirror, which the server uses after ProviderMirrors; empty
-	// means none.
-	NetworkMirror string
+	TokenAuthFile       string
+	AuthenticationFile  string
+	Settings
+	// Audit configures the audit log; nil disables it.
+	Audit  *genericoptions.AuditOptions
+	Logger *slog.Logger
+	// Wire connects the packages that this package does not import; see wire.go. It is required.
+	Wire func(context.Context, *Components) (Wiring, error)
+}
+
+// Settings configure the providers and the plans. The function Config.Wire receives them.
+type Settings struct {
+	// The server searches ProviderMirrors, and then the https:// address NetworkMirror if it is set, before any registry.
+	ProviderMirrors []string
+	NetworkMirror   string
 	// ProviderSandbox is the mode of the providers' sandboxes. The default is contain.Auto.
 	ProviderSandbox contain.Mode
 	// ProviderCgroup is the place for the cgroups of provider processes, as for contain.Policy.UseCgroup.
@@ -101,20 +112,13 @@ type Config struct {
 	// ProviderMessageLimit is the maximum size of a provider's response in bytes; 0 means the default.
 	ProviderMessageLimit int
 	// RecordLimit is the maximum size of a record in the ledger in bytes; 0 means the default.
-	RecordLimit        int
-	TokenAuthFile      string
-	AuthenticationFile string
+	RecordLimit int
 	// PlanHistoryLimit is the number of finished plans to keep per namespace. PlanHistoryAge is the time to keep them.
 	// 0 means no limit.
 	PlanHistoryLimit int
+	PlanHistoryAge   time.Duration
 	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no limit.
 	NamespacePlans int
-	PlanHistoryAge time.Duration
-	// Audit configures the audit log; nil disables it.
-	Audit  *genericoptions.AuditOptions
-	Logger *slog.Logger
-	// Wire connects the packages that this package does not import; see wire.go. It is required.
-	Wire func(context.Context, *Components) (Wiring, error)
 }
 
 // completedConfig holds open resources. New takes ownership of them and closes them if it fails.

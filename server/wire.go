@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +23,6 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/policy"
-	"github.com/hykube/hykube/internal/provider/contain"
-	"github.com/hykube/hykube/internal/provider/trust"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
@@ -40,26 +37,7 @@ type Components struct {
 	DataDir string
 	// KeyFiles are the files outside of DataDir with the server's keys. No provider may read them.
 	KeyFiles []string
-	// The server searches ProviderMirrors, and then NetworkMirror if it is set, before any registry.
-	ProviderMirrors []string
-	NetworkMirror   string
-	// ProviderSandbox is the mode of the providers' sandboxes.
-	ProviderSandbox contain.Mode
-	// ProviderCgroup is the place for the cgroups of provider processes, as for contain.Policy.UseCgroup.
-	ProviderCgroup string
-	// ProviderMemoryLimit is the maximum memory of a provider process in bytes; 0 means the default.
-	ProviderMemoryLimit int64
-	// ProviderTrust is the trust policy for providers; nil allows all sources.
-	ProviderTrust *trust.Policy
-	// ProviderMessageLimit is the maximum size of a provider's response in bytes; 0 means the default.
-	ProviderMessageLimit int
-	// RecordLimit is the maximum size of a record in the ledger in bytes; 0 means the default.
-	RecordLimit int
-	// PlanHistoryLimit and PlanHistoryAge limit the number and age of finished plans; 0 means no limit.
-	PlanHistoryLimit int
-	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no limit.
-	NamespacePlans int
-	PlanHistoryAge time.Duration
+	Settings
 	// Loopback is a client configuration for this server as system:apiserver. The server serves when Wiring.Run is
 	// called, not before.
 	Loopback *rest.Config

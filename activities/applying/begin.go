@@ -139,7 +139,7 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 	return stale, nil
 }
 
-// reportHeld writes to an object that does not match its spec why its change was left out.
+// reportHeld writes to an object why its change was left out.
 func (a *Applier) reportHeld(ctx context.Context, c *ledger.Change) error {
 	reason := v1alpha1.ReasonSkipped
 	switch {
@@ -151,7 +151,12 @@ func (a *Applier) reportHeld(ctx context.Context, c *ledger.Change) error {
 	case c.State == v1alpha1.ChangeStale:
 		reason = v1alpha1.ReasonStale
 	}
-	reason, text, err := changes.WhyStalled(ctx, a.Ledger, c.Object, c.Address, reason, "Not applied: "+c.Message+".")
+	return a.stall(ctx, c, reason, "Not applied: "+c.Message+".")
+}
+
+// stall writes to an object that does not match its spec why its change was not made.
+func (a *Applier) stall(ctx context.Context, c *ledger.Change, reason, text string) error {
+	reason, text, err := changes.WhyStalled(ctx, a.Ledger, c.Object, c.Address, reason, text)
 	if err != nil {
 		return err
 	}

@@ -257,15 +257,7 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 	if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 		return err
 	}
-	reason, text, err := changes.WhyStalled(ctx, a.Ledger, c.Object, c.Address, reason, text)
-	if err != nil {
-		return err
-	}
-	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
-		if !s.Good() {
-			s.Stall(c.Object.Generation, reason, text)
-		}
-	})
+	return a.stall(ctx, c, reason, text)
 }
 
 // waitsFor names the dependencies of a change that were not done.

@@ -104,14 +104,19 @@ func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *
 	if err != nil {
 		return err
 	}
+	return pr.mayBelongTo(ctx, c, r, others, "%s manages a resource with the same ID or identity. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource. So the provider may now reach that of the other object.")
+}
+
+// mayBelongTo returns an error if the plan's requester may not update one of the objects to which a resource may belong.
+// Otherwise it warns. format has the object and the address of the resource.
+func (pr *proposal) mayBelongTo(ctx context.Context, c *ledger.Change, r *resource.Resource, others []changes.OtherOwner, format string) error {
 	for _, other := range others {
 		c.Configuration = ledger.Configuration{}
 		who, permitted, err := pr.describeOther(ctx, other)
 		if err != nil {
 			return err
 		}
-		d := lang.Problem(r.Address, "", "Resource may belong to another object", fmt.Sprintf(
-			"%s manages a resource with the same ID or identity. The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource. So the provider may now reach that of the other object.", who, r.Address))
+		d := lang.Problem(r.Address, "", "Resource may belong to another object", fmt.Sprintf(format, who, r.Address))
 		if !permitted {
 			return notPermitted(d, other)
 		}
@@ -132,21 +137,11 @@ func (pr *proposal) checkRead(ctx context.Context, c *ledger.Change, r *resource
 	if err != nil {
 		return err
 	}
-	for _, other := range creators {
-		c.Configuration = ledger.Configuration{}
-		who, permitted, err := pr.describeOther(ctx, other)
-		if err != nil {
-			return err
-		}
-		d := lang.Problem(r.Address, "", "Resource may belong to another object", fmt.Sprintf(
-			"%s may have made the resource that has the ID of %s now: its create runs, or has an unknown outcome. The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource, and the resource differs from the recorded one.", who, r.Address, r.Address))
-		if !permitted {
-			c.Read, c.Refreshed, c.Drift, c.Recorded, c.RecordedSensitive = false, nil, nil, nil, nil
-			return notPermitted(d, other)
-		}
-		c.Diagnostics = append(c.Diagnostics, restoreArguments(d))
+	err = pr.mayBelongTo(ctx, c, r, creators, "%s may have made the resource that has the ID of %[2]s now: its create runs, or has an unknown outcome. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource, and the resource differs from the recorded one.")
+	if err != nil {
+		c.Read, c.Refreshed, c.Drift, c.Recorded, c.RecordedSensitive = false, nil, nil, nil, nil
 	}
-	return nil
+	return err
 }
 
 // notPermitted returns the error for a read with other arguments that takes a right because of another object.

@@ -16,21 +16,29 @@ import (
 // faster if most are selected.
 const minFull = 200
 
-// selectNodes returns the slots of the objects that the survey must load, in the order of a list. The survey finds the
-// same changes and the same errors with them as with all objects.
-func (s *survey) selectNodes() ([]int, error) {
-	o := s.outline
-	for i, n := range o.view.Nodes {
+// outlineScope finds the scope of the plan with the outline.
+func (s *survey) outlineScope() error {
+	for i, n := range s.outline.view.Nodes {
 		if n.Object == nil {
 			continue
 		}
-		if _, err := o.config(i); err != nil {
-			return nil, err
+		if _, err := s.outline.config(i); err != nil {
+			return err
 		}
 	}
 	s.prepare()
 	s.selectScope()
-	o.propagateCreatesFirst()
+	s.outline.propagateCreatesFirst()
+	return nil
+}
+
+// selectNodes returns the slots of the objects that the survey must load, in the order of a list. The survey finds the
+// same changes and the same errors with them as with all objects.
+func (s *survey) selectNodes() ([]int, error) {
+	o := s.outline
+	if err := s.outlineScope(); err != nil {
+		return nil, err
+	}
 	s.selectVisited()
 	load := o.selectChecked()
 	for i := range o.taken {

@@ -57,18 +57,10 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := s.outline
-	for i, n := range o.view.Nodes {
-		if n.Object == nil {
-			continue
-		}
-		if _, err := o.config(i); err != nil {
-			return nil, err
-		}
+	if err := s.outlineScope(); err != nil {
+		return nil, err
 	}
-	s.prepare()
-	s.selectScope()
-	o.propagateCreatesFirst()
+	o := s.outline
 	o.linkMembers()
 	n := len(o.view.Nodes)
 	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), before: map[int][]int32{}}
