@@ -223,14 +223,8 @@ func refused(field string, diags diag.Diagnostics) error {
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError {
 			// The parser's paths begin with "spec"; the arguments are below field.
-			line := d.Summary
-			if d.Attribute != "" {
-				line = strings.Replace(d.Attribute, "spec", field, 1) + ": " + line
-			}
-			if d.Detail != "" {
-				line += ": " + d.Detail
-			}
-			lines = append(lines, line)
+			d.Attribute = strings.Replace(d.Attribute, "spec", field, 1)
+			lines = append(lines, diag.Text(d))
 		}
 	}
 	return &diag.Failure{Cause: errors.New(strings.Join(lines, "; "))}

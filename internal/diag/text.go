@@ -39,13 +39,14 @@ func Describe(ds Diagnostics) string {
 	var parts []string
 	for _, d := range ds {
 		if isError(d) {
-			parts = append(parts, describe(d))
+			parts = append(parts, Text(d))
 		}
 	}
 	return strings.Join(parts, "\n")
 }
 
-func describe(d v1alpha1.Diagnostic) string {
+// Text formats a diagnostic in full: "field: summary: detail".
+func Text(d v1alpha1.Diagnostic) string {
 	text := d.Summary
 	if d.Attribute != "" {
 		text = d.Attribute + ": " + text
@@ -70,7 +71,7 @@ func Summarize(ds Diagnostics) string {
 	case address != "":
 		return fmt.Sprintf("Error in %s, see status.diagnostics.", address)
 	case n > 0:
-		return fmt.Sprintf("%s (and %d more, see status.diagnostics)", describe(ds[i]), n)
+		return fmt.Sprintf("%s (and %d more, see status.diagnostics)", Text(ds[i]), n)
 	}
-	return describe(ds[i])
+	return Text(ds[i])
 }

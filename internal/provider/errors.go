@@ -28,24 +28,11 @@ func configRefused(source string, said []*tfprotov6.Diagnostic) error {
 	return &diag.Failure{Operation: fmt.Sprintf("configure provider %q", source), Diagnostics: diag.Limit(diag.FromProto(said))}
 }
 
-func diagnosticText(d *tfprotov6.Diagnostic) string {
-	s := d.Summary
-	if d.Attribute != nil {
-		s = d.Attribute.String() + ": " + s
-	}
-	if d.Detail != "" && d.Detail != d.Summary {
-		s += ": " + d.Detail
-	}
-	return s
-}
+func hasErrors(ds []*tfprotov6.Diagnostic) bool { return diag.HasErrors(diag.FromProto(ds)) }
 
-func hasErrors(ds []*tfprotov6.Diagnostic) bool {
-	for _, d := range ds {
-		if d.Severity == tfprotov6.DiagnosticSeverityError {
-			return true
-		}
-	}
-	return false
+// diagnosticsError returns an error with all errors of an answer.
+func diagnosticsError(ds []*tfprotov6.Diagnostic) error {
+	return errors.New(diag.Describe(diag.FromProto(ds)))
 }
 
 // ChecksumError is the error for a file with a wrong checksum.

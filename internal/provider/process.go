@@ -351,13 +351,3 @@ func emptyConfig(b *schema.Block) cty.Value {
 	}
 	return cty.ObjectVal(values)
 }
-
-func diagnosticsError(ds []*tfprotov6.Diagnostic) error {
-	var errs []error
-	for _, d := range ds {
-		if d.Severity == tfprotov6.DiagnosticSeverityError {
-			errs = append(errs, errors.New(diagnosticText(d)))
-		}
-	}
-	return errors.Join(errs...)
-}
