@@ -255,7 +255,7 @@ func TestStatusOfAProviderIsTheServers(t *testing.T) {
 		}
 		created.SetResourceVersion("")
 		created.Object["status"] = map[string]any{"checksum": "h1:forged"}
-		if _, err := client.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "only the server writes the status of a "+kind) {
+		if _, err := client.UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeForbidden) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
@@ -289,7 +289,7 @@ func TestStatusOfAPlanIsTheServers(t *testing.T) {
 		} {
 			forged := p.DeepCopy()
 			change(&forged.Status)
-			if _, err := client.UpdateStatus(t.Context(), objectOf(t, forged), metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "only the server writes the status of a plan") {
+			if _, err := client.UpdateStatus(t.Context(), objectOf(t, forged), metav1.UpdateOptions{}); !apierrors.IsInvalid(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeForbidden) {
 				t.Errorf("%s of a plan that is %s: %v", part, phase, err)
 			}
 		}

@@ -82,9 +82,9 @@ func (s *stepRun) checkReconfigured(ctx context.Context, l *scope.Lease, state *
 	return s.checkOwners(ctx, s.resource, state)
 }
 
-// checkRead returns a *changes.StaleError if a create of another object may have made what the step read with arguments that
-// no earlier read had, and CheckOther does not permit the step. A read that returns the recorded state shows that the
-// resource is the recorded one.
+// checkRead returns a *changes.StaleError if a create of another object may have made the resource, and CheckOther does
+// not permit the step. The step read the resource with arguments that no earlier read had. A read that returns the
+// recorded state shows that the resource is the recorded one.
 func (s *stepRun) checkRead(ctx context.Context, l *scope.Lease, recorded, found instance.State) error {
 	before, _ := recorded.Value.UnmarkDeep()
 	after, _ := found.Value.UnmarkDeep()

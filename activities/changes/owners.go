@@ -30,9 +30,9 @@ type OtherOwner struct {
 	Right *store.Right
 }
 
-// OtherOwners returns the other objects that manage a resource with the ID or identity in a state, and that forbid a
-// change or make it need a right. state is that of the import, or the recorded one if the ProviderConfig has other
-// arguments than before. pending are owners that are not recorded yet. The caller refreshes the index before.
+// OtherOwners returns the other objects that manage a resource with the ID or identity in a state. They forbid a
+// change, or the change needs a right to them. state is that of the import, or the recorded one if the ProviderConfig
+// has other arguments than before. pending are owners that are not recorded yet. The caller refreshes the index before.
 func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, pending ...query.Owner) ([]OtherOwner, error) {
 	identity, id := state.IdentityText(), state.ID()
 	own := func(ref v1alpha1.ObjectReference) bool {
@@ -68,12 +68,12 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 
 // compare returns the OtherOwner of an owner, or nil if the owner's resource is surely another one.
 //
-// The resource may be the same even if the ProviderConfigs or the identities differ, because the writers of
-// ProviderConfigs choose the arguments, such as a region that is in the identity. An import therefore needs a right to
-// each object with a resource of the same type. Many resources of different types have the same ID, as of objects with
-// the same name in different clusters. So a resource of another type, and a recorded one, are only compared with those
-// that the arguments may reach; see query.SameAccount. Credentials of the server's environment do not depend on the
-// arguments, so that different arguments prove nothing.
+// The resource may be the same even if the ProviderConfigs or the identities differ. The writers of ProviderConfigs
+// choose the arguments, such as a region that is in the identity. An import therefore needs a right to each object with
+// a resource of the same type. Many resources of different types have the same ID, as of objects with the same name in
+// different clusters. So a resource of another type, and a recorded one, are only compared with those that the
+// arguments may reach; see query.SameAccount. Credentials of the server's environment do not depend on the arguments,
+// so that different arguments prove nothing.
 func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, own query.Owner) (*OtherOwner, error) {
 	identity, importing := state.IdentityText(), c.Importing != nil
 	sameConfig := own.Object.Namespace == c.Object.Namespace && own.Config == c.ProviderConfig
@@ -105,8 +105,8 @@ func rightToUpdate(src *scope.Sources, own query.Owner) (*store.Right, error) {
 	return &right, err
 }
 
-// CheckOther returns a *StaleError if a change may not reach its resource because of another object, or if the plan's
-// requester or an approver lacks the right to that object.
+// CheckOther returns a *StaleError if another object forbids a change of its resource. It also returns one if the
+// plan's requester or an approver lacks the right to that object.
 func (a *Actors) CheckOther(ctx context.Context, c *ledger.Change, other OtherOwner) error {
 	if other.Right == nil {
 		return importedMeanwhile(c, other.Owner)

@@ -93,8 +93,8 @@ func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resour
 }
 
 // checkReconfigured must be called before the provider reads a recorded state. If the provider has other arguments than
-// before, and another object manages a resource with the same ID, the plan's requester needs the right to update that
-// object: the ID may now be that of the other object's resource.
+// before, the ID may now be that of another object's resource. The plan's requester then needs the right to update that
+// object.
 func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) error {
 	c.Reconfigured, c.Configuration = state.Exists() && l.Reconfigured(state), ledger.Configuration(l.Digest)
 	if !c.Reconfigured {
@@ -125,9 +125,9 @@ func (pr *proposal) mayBelongTo(ctx context.Context, c *ledger.Change, r *resour
 	return nil
 }
 
-// checkRead must be called after the provider read a recorded resource. If the provider has other arguments than before,
-// and returned another state, the plan's requester needs the right to update each object whose create may have made the
-// resource.
+// checkRead must be called after the provider read a recorded resource. If the provider has other arguments than
+// before, and returned another state, a create of another object may have made the resource. The plan's requester then
+// needs the right to update that object.
 func (pr *proposal) checkRead(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	found := changes.Found(c)
 	if !found.Exists() {

@@ -14,9 +14,9 @@ import (
 // the collector runs half as often as at 100, the default of Go. An idle server stays as large as with that.
 const heapGrowth = 200
 
-// minThreads is the number of threads that may run Go code at once on a machine with fewer processors, unless GOMAXPROCS
-// is set. The operating system lets a thread that was idle run at once, but Go lets a new task wait for up to 10 ms until
-// a busy one pauses. With two processors and two threads, a busy namespace delays the others more.
+// minThreads is the number of threads that may run Go code at once on a machine with fewer processors, unless
+// GOMAXPROCS is set. The operating system runs an idle thread at once. Go lets a new task wait for up to 10 ms until a
+// busy one pauses. With two processors and two threads, a busy namespace delays the others more.
 const minThreads = 4
 
 // addThreads sets minThreads. The server has shared the processors in New, so that its shares remain those of the

@@ -18,7 +18,7 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// Summaries of diagnostics about a spec that callers compare.
+// Summaries that identify the problems of a spec. Callers compare these constants, and no other text.
 const (
 	SummaryUnknownField    = "Unknown field"
 	SummaryMissingArgument = "Missing required argument"

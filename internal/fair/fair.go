@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// share bounds a key: one that holds slots gets another only while it holds less than share times the free slots. So one
-// key alone gets three quarters of the slots, two keys get three sevenths each, and some slots stay free for keys that
-// hold none, even if no other key ever releases a slot.
+// share bounds a key: one that holds slots gets another only while it holds less than share times the free slots. So
+// one key alone gets three quarters of the slots, and two keys get three sevenths each. Some slots stay free for keys
+// that hold none, even if no other key ever releases a slot.
 const share = 3
 
 // Slots shares slots among keys. A free slot goes to the waiting key that holds the fewest slots, and within a key to

@@ -1,7 +1,7 @@
-// Package index keeps a compact entry for each object of the providers, with the facts that plans need about all objects:
-// who refers to whom, what differs from its record, and what is marked for deletion. Everything in it is derived from the
-// objects and the ledger. An index reads what changed since its last refresh, so that several servers can have one each,
-// and an index that refreshes at the start of a plan has seen everything that was written before the plan.
+// Package index keeps a compact entry for each object of the providers, with the facts that plans need about all
+// objects: who refers to whom, what differs from its record, and what is marked for deletion. Everything in it is
+// derived from the objects and the ledger. An index reads the changes since its last refresh, so several servers can
+// have one each. After a refresh at the start of a plan, it has everything that was written before the plan.
 package index
 
 import (

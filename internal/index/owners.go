@@ -103,9 +103,9 @@ func (x *Index) Creating() []v1alpha1.ObjectReference {
 	return out
 }
 
-// Owners returns the namespaces and UIDs of the objects whose records have an instance with the identity or the ID, in
-// all namespaces and of all providers; see ledger.SameID. An empty identity or ID matches nothing. The index compares hashes, so the caller
-// must compare the records. Owners does not refresh the index.
+// Owners returns the namespaces and UIDs of the objects whose records have an instance with the identity or the ID. It
+// searches all namespaces and providers; see ledger.SameID. An empty identity or ID matches nothing. The index compares
+// hashes, so the caller must compare the records. Owners does not refresh the index.
 func (x *Index) Owners(identity, id string) []v1alpha1.ObjectReference {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -164,7 +164,7 @@ func TestPoolStartFailures(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := newPool(t, PoolConfig{}).Schema(t.Context(), pkg)
-		if _, ok := errors.AsType[*ChecksumError](err); !ok || !strings.Contains(err.Error(), "checksum mismatch") {
+		if _, ok := errors.AsType[*ChecksumError](err); !ok {
 			t.Errorf("got %v, want a ChecksumError", err)
 		}
 	})

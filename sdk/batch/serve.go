@@ -70,8 +70,8 @@ type plugin struct {
 	limits   []Limit
 }
 
-// GRPCServer registers the provider and the service of batches. The calls of a batch go through a server of their own in
-// this process, so that they have all that tf6server adds to a call, such as logging.
+// GRPCServer registers the provider and the service of batches. The calls of a batch go through another server in this
+// process. So tf6server adds to them what it adds to every call, such as logging.
 func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 	provider := p.provider()
 	batches := &service{limits: p.limits, running: map[string]*batch{}}

@@ -82,7 +82,7 @@ func Open(ctx context.Context, cfg Config) (_ *Log, err error) {
 
 // resume finds the end of the chain. It removes an incomplete line from the end of the file, since readers of the log
 // expect whole lines; the first record keeps its text. If the stored head is later than the end of the chain, records
-// are missing, and the chain continues from the head, so that the gap stays visible.
+// are missing. The chain then continues from the head, so that the gap stays visible.
 func (l *Log) resume(head Head) (note map[string]string, err error) {
 	note = map[string]string{}
 	all, err := files(l.cfg.Path)

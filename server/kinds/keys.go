@@ -13,7 +13,7 @@ import (
 )
 
 // maxKeys is the maximum number of keys of a map in an object. Kubernetes' managed fields insert each key into a sorted
-// list, so the time of a write grows with the square of this number: 60,000 keys took ten seconds.
+// list. So the time of a write grows with the square of this number: 60,000 keys took ten seconds.
 const maxKeys = 10_000
 
 // limitKeys returns an error for a body with a map of more than maxKeys keys. It leaves the body unread.

@@ -43,9 +43,9 @@ func Summarize(u *unstructured.Unstructured) runtime.Object {
 	return r
 }
 
-// summaryName returns the name of the Resource of an object. Two providers may have kinds of the same name, so the name
-// has the provider unless it is the one that Terraform would use for the type. Names of kinds and providers have no
-// dots and colons, so the name is unique.
+// summaryName returns the name of the Resource of an object. Two providers may have kinds of the same name. So the name
+// has the provider, unless Terraform would use that provider for the type. Names of kinds and providers have no dots
+// and colons, so the name is unique.
 func summaryName(provider, kind, name string) string {
 	_, terraformType := v1alpha1.ParseKind(kind)
 	if implied, _, _ := strings.Cut(terraformType, "_"); implied == provider {

@@ -133,8 +133,8 @@ func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.List
 	})
 }
 
-// view returns what a request may read. Only users with the right to all kinds of a provider see the objects of a kind
-// that is not served, because the resource of the kind is unknown.
+// view returns what a request may read. The resource of a kind that is not served is unknown. So only users with the
+// right to all kinds of its provider see its objects.
 func (r resourcesREST) view(ctx context.Context, verb string, predicate storage.SelectionPredicate, may func(context.Context, store.Right) (bool, error)) hykubestorage.View {
 	wantedKind, byKind := predicate.Field.RequiresExactMatch(v1alpha1.ResourceFieldKind)
 	wantedProvider, byProvider := predicate.Field.RequiresExactMatch(v1alpha1.ResourceFieldProvider)

@@ -116,7 +116,7 @@ func TestALostKeyIsNotReplaced(t *testing.T) {
 	withoutLedger(t, s, dir)
 	own := filepath.Join(dir, ownKeyFile)
 	remove(t, own)
-	if s, err := Open(t.Context(), Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "it is gone, and without it") {
+	if s, err := Open(t.Context(), Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "it is gone, and the database cannot be read") {
 		t.Errorf("got %v, %v", s, err)
 	}
 	if _, err := os.Stat(own); !os.IsNotExist(err) {

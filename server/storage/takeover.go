@@ -23,7 +23,7 @@ import (
 
 const (
 	// takenKey is a key of kine: its value holds the identity of the ledger's tables. It sorts before the records of an
-	// older version, and no key decrypts it, so an older version refuses to start beside tables that it does not know.
+	// older version, and no key decrypts it. So an older version refuses to start with tables that it does not know.
 	takenKey    = ledgerPrefix + "!taken"
 	takenPrefix = "a newer version of hykube:"
 	// oldPage is the number of old rows that are read or removed at once.

@@ -34,8 +34,9 @@ func (p *Process) limited(opts []grpc.CallOption) []grpc.CallOption {
 	return append([]grpc.CallOption{grpc.MaxCallRecvMsgSize(p.spec.MessageLimit)}, opts...)
 }
 
-// Explain converts an error of a lost connection to a *diag.Failure whose cause is an *UnavailableError, and that of a
-// response above the limit to a *TooLargeError. It returns other errors unchanged. Readers of a stream call it for the stream's errors.
+// Explain converts an error of a lost connection to a *diag.Failure whose cause is an *UnavailableError. It converts
+// the error of a response above the limit to a *TooLargeError. It returns other errors unchanged. Readers of a stream
+// call it for the stream's errors.
 func (p *Process) Explain(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
