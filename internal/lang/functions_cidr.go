@@ -43,71 +43,59 @@ func plainOctets(s string) string {
 	return s
 }
 
-var cidrHost = function.New(&function.Spec{
-	Params:       []function.Parameter{{Name: "prefix", Type: cty.String}, {Name: "hostnum", Type: cty.Number}},
-	Type:         function.StaticReturnType(cty.String),
-	RefineResult: notNull,
-	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-		n, err := parsePrefix(args[0].AsString())
-		if err != nil {
-			return cty.UnknownVal(cty.String), function.NewArgError(0, err)
-		}
-		num, err := whole(args[1])
-		if err != nil {
-			return cty.UnknownVal(cty.String), function.NewArgError(1, err)
-		}
-		ip, err := cidr.HostBig(n, num)
-		if err != nil {
-			return cty.UnknownVal(cty.String), err
-		}
-		return cty.StringVal(ip.String()), nil
-	},
+// prefixFunction returns a function whose first argument is an address prefix and whose result is a string.
+func prefixFunction(impl func(n *net.IPNet, args []cty.Value) (string, error), more ...function.Parameter) function.Function {
+	return function.New(&function.Spec{
+		Params:       append([]function.Parameter{{Name: "prefix", Type: cty.String}}, more...),
+		Type:         function.StaticReturnType(cty.String),
+		RefineResult: notNull,
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			n, err := parsePrefix(args[0].AsString())
+			if err != nil {
+				return cty.UnknownVal(cty.String), function.NewArgError(0, err)
+			}
+			text, err := impl(n, args)
+			if err != nil {
+				return cty.UnknownVal(cty.String), err
+			}
+			return cty.StringVal(text), nil
+		},
+	})
+}
+
+var cidrHost = prefixFunction(func(n *net.IPNet, args []cty.Value) (string, error) {
+	num, err := whole(args[1])
+	if err != nil {
+		return "", function.NewArgError(1, err)
+	}
+	ip, err := cidr.HostBig(n, num)
+	return ip.String(), err
+}, function.Parameter{Name: "hostnum", Type: cty.Number})
+
+var cidrNetmask = prefixFunction(func(n *net.IPNet, _ []cty.Value) (string, error) {
+	if n.IP.To4() == nil {
+		return "", function.NewArgErrorf(0, "IPv6 addresses cannot have a netmask: %s", n)
+	}
+	return net.IP(n.Mask).String(), nil
 })
 
-var cidrNetmask = function.New(&function.Spec{
-	Params:       []function.Parameter{{Name: "prefix", Type: cty.String}},
-	Type:         function.StaticReturnType(cty.String),
-	RefineResult: notNull,
-	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-		n, err := parsePrefix(args[0].AsString())
-		if err != nil {
-			return cty.UnknownVal(cty.String), function.NewArgError(0, err)
-		}
-		if n.IP.To4() == nil {
-			return cty.UnknownVal(cty.String), function.NewArgErrorf(0, "IPv6 addresses cannot have a netmask: %s", n)
-		}
-		return cty.StringVal(net.IP(n.Mask).String()), nil
-	},
-})
-
-var cidrSubnet = function.New(&function.Spec{
-	Params: []function.Parameter{
-		{Name: "prefix", Type: cty.String}, {Name: "newbits", Type: cty.Number}, {Name: "netnum", Type: cty.Number},
-	},
-	Type:         function.StaticReturnType(cty.String),
-	RefineResult: notNull,
-	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-		n, err := parsePrefix(args[0].AsString())
-		if err != nil {
-			return cty.UnknownVal(cty.String), function.NewArgError(0, err)
-		}
-		bits, err := whole(args[1])
-		// A negative number shortens the prefix, down to length 0.
-		ones, _ := n.Mask.Size()
-		if err != nil || !bits.IsInt64() || bits.Int64() > 128 || bits.Int64() < int64(-ones) {
-			return cty.UnknownVal(cty.String), function.NewArgErrorf(1, "must be a whole number from %d to 128", -ones)
-		}
-		num, err := whole(args[2])
-		if err != nil {
-			return cty.UnknownVal(cty.String), function.NewArgError(2, err)
-		}
-		sub, err := cidr.SubnetBig(n, int(bits.Int64()), num)
-		if err != nil {
-			return cty.UnknownVal(cty.String), err
-		}
-		return cty.StringVal(sub.String()), nil
-	},
-})
+var cidrSubnet = prefixFunction(func(n *net.IPNet, args []cty.Value) (string, error) {
+	bits, err := whole(args[1])
+	// A negative number shortens the prefix, down to length 0.
+	ones, _ := n.Mask.Size()
+	if err != nil || !bits.IsInt64() || bits.Int64() > 128 || bits.Int64() < int64(-ones) {
+		return "", function.NewArgErrorf(1, "must be a whole number from %d to 128", -ones)
+	}
+	num, err := whole(args[2])
+	if err != nil {
+		return "", function.NewArgError(2, err)
+	}
+	sub, err := cidr.SubnetBig(n, int(bits.Int64()), num)
+	if err != nil {
+		return "", err
+	}
+	return sub.String(), nil
+}, function.Parameter{Name: "newbits", Type: cty.Number}, function.Parameter{Name: "netnum", Type: cty.Number})
 
 var cidrSubnets = function.New(&function.Spec{
 	Params:       []function.Parameter{{Name: "prefix", Type: cty.String}},

@@ -32,7 +32,8 @@ func TestLimitsAreSharedByConfiguration(t *testing.T) {
 	again()
 }
 
-// TestBatchesHaveSlotsOfTheirOwn holds all slots of calls one by one. Batched calls have others, unless the user set a limit.
+// TestBatchesHaveSlotsOfTheirOwn holds all slots of calls one by one. Batched calls have others, unless the user set a
+// limit.
 func TestBatchesHaveSlotsOfTheirOwn(t *testing.T) {
 	for _, tt := range []struct {
 		limits *v1alpha1.Limits

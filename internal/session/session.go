@@ -91,8 +91,8 @@ type bucket struct {
 
 func newLimits() *limits { return &limits{buckets: map[string]*bucket{}} }
 
-// acquire waits for a concurrency slot and for the rate limit. The caller calls release after its provider call. batched
-// is true for a type of which the provider takes many calls at once.
+// acquire waits for a concurrency slot and for the rate limit. The caller calls release after its provider call.
+// batched is true for a type of which the provider takes many calls at once.
 func (l *limits) acquire(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool) (release func(), err error) {
 	b := l.bucket(key, spec)
 	slots := b.slots
@@ -201,18 +201,13 @@ func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configu
 	}
 	p.working[plan.UID][lease] = struct{}{}
 	return server, func() {
-		p.forget(plan.UID, lease)
+		p.mu.Lock()
+		if delete(p.working[plan.UID], lease); len(p.working[plan.UID]) == 0 {
+			delete(p.working, plan.UID)
+		}
+		p.mu.Unlock()
 		release()
 	}, nil
-}
-
-// forget removes a process of a plan.
-func (p *Pool) forget(plan types.UID, lease Stoppable) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if delete(p.working[plan], lease); len(p.working[plan]) == 0 {
-		delete(p.working, plan)
-	}
 }
 
 // Working returns the processes that work for a plan and can be stopped.
