@@ -14,8 +14,8 @@ import (
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 )
 
-// loses records that the object "lost" of the namespace "ops" began to create a thing with the ProviderConfig "c", whose zone is "theirs". As in
-// every record of a first create, only the object names the provider and the type.
+// loses records that the object "lost" of the namespace "ops" began to create a thing with the ProviderConfig "c",
+// whose zone is "theirs". As in every record of a first create, only the object names the provider and the type.
 func (sc *crashScenario) loses(name string) {
 	sc.T.Helper()
 	sc.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
@@ -35,7 +35,8 @@ func (sc *crashScenario) loses(name string) {
 	}
 }
 
-// TestAnImportOfALostCreate plans to import what a create of another namespace may have made, whose answer was lost. Such a create has no ID.
+// TestAnImportOfALostCreate plans to import what a create of another namespace may have made, whose answer was lost.
+// Such a create has no ID.
 func TestAnImportOfALostCreate(t *testing.T) {
 	const may = "Resource is managed already: namespace.ops.test_thing.lost may have made the resource to import: its create runs, or has an unknown outcome"
 	for name, tc := range map[string]struct {
@@ -102,7 +103,8 @@ func TestAnImportMeetsACreate(t *testing.T) {
 	}
 }
 
-// TestACreateEndsDuringTheCheck ends a create after the index was refreshed, so that the index does not have the ID of what it made.
+// TestACreateEndsDuringTheCheck ends a create after the index was refreshed, so that the index does not have the ID of
+// what it made.
 func TestACreateEndsDuringTheCheck(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.zone("theirs")
@@ -130,8 +132,8 @@ func TestACreateEndsDuringTheCheck(t *testing.T) {
 	}
 }
 
-// TestOtherArgumentsReachALostCreate gives a ProviderConfig other arguments, with which the recorded ID is that of a resource that a create of
-// another namespace may have made.
+// TestOtherArgumentsReachALostCreate gives a ProviderConfig other arguments, with which the recorded ID is that of a
+// resource that a create of another namespace may have made.
 func TestOtherArgumentsReachALostCreate(t *testing.T) {
 	const may = "namespace.ops.test_thing.lost may have made the resource that has the ID of test_thing.a now"
 	for name, tc := range map[string]struct {
@@ -177,8 +179,8 @@ func TestOtherArgumentsReachALostCreate(t *testing.T) {
 	}
 }
 
-// TestAStepReachesALostCreate destroys with a new value of a Secret, with which the ID is that of a resource that a create of another namespace
-// may have made.
+// TestAStepReachesALostCreate destroys with a new value of a Secret, with which the ID is that of a resource that a
+// create of another namespace may have made.
 func TestAStepReachesALostCreate(t *testing.T) {
 	for _, made := range []string{"x", "a"} {
 		sc := newCrashScenario(t)
@@ -199,8 +201,8 @@ func TestAStepReachesALostCreate(t *testing.T) {
 	}
 }
 
-// TestACreateIsMadeAgain fails a create with errors that do not exclude that the resource exists, and with others. The next plan warns of the
-// former, until the object has a resource.
+// TestACreateIsMadeAgain fails a create with errors that do not exclude that the resource exists, and with others. The
+// next plan warns of the former, until the object has a resource.
 func TestACreateIsMadeAgain(t *testing.T) {
 	const again = "Warning An earlier create may have made the resource: A create of test_thing.a failed at "
 	for name, tc := range map[string]struct {

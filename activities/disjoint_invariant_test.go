@@ -19,7 +19,8 @@ func TestDisjointPlansLeaveEachOtherAlone(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := newScenario(t)
 		pick := func(what string, below int) int { return rapid.IntRange(0, below-1).Draw(rt, what) }
-		// The shared servers depend on nothing; each of the others depends on some of them, and uses the values of none.
+		// The shared servers depend on nothing; each of the others depends on some of them, and uses the values of
+		// none.
 		shared, own := 1+pick("shared", 3), 2+pick("own", 4)
 		write := func(name, size string, dependsOn []any) {
 			lifecycle := m{}

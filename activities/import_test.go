@@ -32,7 +32,8 @@ func TestTwoObjectsOfAPlanImportTheSame(t *testing.T) {
 	}
 }
 
-// TestTwoPlansImportTheSame plans an import in each of two plans. The second plan to be applied is stale, and planned again it is refused.
+// TestTwoPlansImportTheSame plans an import in each of two plans. The second plan to be applied is stale, and planned
+// again it is refused.
 func TestTwoPlansImportTheSame(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.ProviderConfigs["team/test"].Spec.Config = providerConfig("team", "a").Spec.Config
@@ -64,8 +65,8 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 	}
 }
 
-// TestTwoPlansThatBeganImportTheSame begins two plans before either imports. Only one of them gets the resource. The other owner may be an
-// object of another namespace, which the message does not name.
+// TestTwoPlansThatBeganImportTheSame begins two plans before either imports. Only one of them gets the resource. The
+// other owner may be an object of another namespace, which the message does not name.
 func TestTwoPlansThatBeganImportTheSame(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		sc := newCrashScenario(t)
@@ -93,7 +94,8 @@ func TestTwoPlansThatBeganImportTheSame(t *testing.T) {
 	}
 }
 
-// TestAnImportThatFindsNothing plans an import to which the provider answers with nothing. The plan says what to remove.
+// TestAnImportThatFindsNothing plans an import to which the provider answers with nothing. The plan says what to
+// remove.
 func TestAnImportThatFindsNothing(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.put("test-thing/a", m{"name": "x"}, imports("x"))
@@ -103,8 +105,8 @@ func TestAnImportThatFindsNothing(t *testing.T) {
 	}
 }
 
-// TestAnImportCountsAgainAfterADestroy destroys what was imported. The object does not promise that the next plan creates it: that plan
-// imports, as Terraform does with an import block.
+// TestAnImportCountsAgainAfterADestroy destroys what was imported. The object does not promise that the next plan
+// creates it: that plan imports, as Terraform does with an import block.
 func TestAnImportCountsAgainAfterADestroy(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.cloud.put("x", map[string]string{"name": "x"})

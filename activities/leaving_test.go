@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAConfigIsDeletedMeanwhile deletes the ProviderConfig before a plan is made, or after it was approved. Nothing new is made with it, and
-// nothing is destroyed for that; what exists is updated and destroyed.
+// TestAConfigIsDeletedMeanwhile deletes the ProviderConfig before a plan is made, or after it was approved. Nothing new
+// is made with it, and nothing is destroyed for that; what exists is updated and destroyed.
 func TestAConfigIsDeletedMeanwhile(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, change func(*crashScenario)
@@ -52,8 +52,8 @@ func TestAConfigIsDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestAConfigIsDeletedBetweenTheHalves deletes the ProviderConfig while the old instance of a replacement is being destroyed: the new one is
-// created, since the old one is gone.
+// TestAConfigIsDeletedBetweenTheHalves deletes the ProviderConfig while the old instance of a replacement is being
+// destroyed: the new one is created, since the old one is gone.
 func TestAConfigIsDeletedBetweenTheHalves(t *testing.T) {
 	sc := newCrashScenario(t)
 	cfg := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}

@@ -8,8 +8,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestAPlanSaysWhatItLeavesOut plans one object, to which objects outside of the plan refer. The plan counts those that refer to a value
-// that it changes, and names three.
+// TestAPlanSaysWhatItLeavesOut plans one object, to which objects outside of the plan refer. The plan counts those that
+// refer to a value that it changes, and names three.
 func TestAPlanSaysWhatItLeavesOut(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.put("test-thing/hub", m{"name": "hub", "size": "1"}, nil)
@@ -42,7 +42,8 @@ func TestAPlanSaysWhatItLeavesOut(t *testing.T) {
 	}
 }
 
-// TestADestroyTakesDependentsAlong destroys one object. The plan says for each other one that it destroys which resource that refers to.
+// TestADestroyTakesDependentsAlong destroys one object. The plan says for each other one that it destroys which
+// resource that refers to.
 func TestADestroyTakesDependentsAlong(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.put("test-thing/a", m{"name": "a"}, nil)

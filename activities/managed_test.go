@@ -48,8 +48,9 @@ func (sc *crashScenario) owns(namespace, name, config string, identity ...string
 	}
 }
 
-// TestAnImportOfManagedInfrastructure plans to import what another object manages. The plan fails, unless the other object reaches other
-// infrastructure by its configuration and the requester may update that object. It names the other object to those who may read it.
+// TestAnImportOfManagedInfrastructure plans to import what another object manages. The plan fails, unless the other
+// object reaches other infrastructure by its configuration and the requester may update that object. It names the other
+// object to those who may read it.
 func TestAnImportOfManagedInfrastructure(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace, config string
@@ -103,8 +104,9 @@ func TestAnImportOfManagedInfrastructure(t *testing.T) {
 	}
 }
 
-// TestAnImportUnderAnotherIdentity plans to import an ID that another object has with another identity. The zone of the identity comes from
-// the ProviderConfig, so a user could choose it to take over the resource. One ProviderConfig cannot name a resource in two ways.
+// TestAnImportUnderAnotherIdentity plans to import an ID that another object has with another identity. The zone of the
+// identity comes from the ProviderConfig, so a user could choose it to take over the resource. One ProviderConfig
+// cannot name a resource in two ways.
 func TestAnImportUnderAnotherIdentity(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace, config, arguments, recorded, right string
@@ -137,9 +139,9 @@ func TestAnImportUnderAnotherIdentity(t *testing.T) {
 	}
 }
 
-// TestAnImportBesideAnotherObjectTakesTheRightToIt plans an import of an ID that an object of another namespace has, with other arguments of
-// its ProviderConfig. A user who lost the right to update that object makes the plan stale, before the approval and at the step. The message
-// does not name the object.
+// TestAnImportBesideAnotherObjectTakesTheRightToIt plans an import of an ID that an object of another namespace has,
+// with other arguments of its ProviderConfig. A user who lost the right to update that object makes the plan stale,
+// before the approval and at the step. The message does not name the object.
 func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
 	const right = `has no right to update test-things.test.hykube.io on another object that manages a resource with the same ID or identity`
 	for _, phase := range []int{approving, beginning, stepping} {
@@ -214,7 +216,8 @@ func TestAnImportOfWhatThePlanForgets(t *testing.T) {
 	}
 }
 
-// TestADestroyUnderAnotherObject destroys and replaces what another object manages, too. The plan warns, and says how to keep it.
+// TestADestroyUnderAnotherObject destroys and replaces what another object manages, too. The plan warns, and says how
+// to keep it.
 func TestADestroyUnderAnotherObject(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.put("test-thing/a", m{"name": "x"}, nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// TestObjectsAreParsedOncePerPlan counts the templates that a plan and its apply parse. Each object has one template in its spec, one in
-// its lifecycle, and refers to the object before it.
+// TestObjectsAreParsedOncePerPlan counts the templates that a plan and its apply parse. Each object has one template in
+// its spec, one in its lifecycle, and refers to the object before it.
 func TestObjectsAreParsedOncePerPlan(t *testing.T) {
 	sc := newCrashScenario(t)
 	const objects, templates = 4, 2

@@ -12,8 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAChangeOfAConfigMapAwaitsAPlan changes what a ConfigMap says. The object that refers to it waits for the plan that found the change,
-// and for another one when that was discarded. An object that only refers to such an object is what its spec asks for.
+// TestAChangeOfAConfigMapAwaitsAPlan changes what a ConfigMap says. The object that refers to it waits for the plan
+// that found the change, and for another one when that was discarded. An object that only refers to such an object is
+// what its spec asks for.
 func TestAChangeOfAConfigMapAwaitsAPlan(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.Data["configmaps/team/cm"] = map[string][]byte{"k": []byte("1")}
@@ -45,8 +46,8 @@ func TestAChangeOfAConfigMapAwaitsAPlan(t *testing.T) {
 	says("after an apply", "a", v1alpha1.ReasonApplied)
 }
 
-// TestAReferenceToADeletedObjectNamesUndelete deletes what another object refers to. The plan is refused, and says how the deletion is taken
-// back.
+// TestAReferenceToADeletedObjectNamesUndelete deletes what another object refers to. The plan is refused, and says how
+// the deletion is taken back.
 func TestAReferenceToADeletedObjectNamesUndelete(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.put("test-thing/a", m{"name": "a"}, nil)

@@ -32,7 +32,8 @@ func (sc *crashScenario) zoneOfSecret(zone string) {
 	sc.Data["secrets/team/s"] = map[string][]byte{"zone": []byte(zone)}
 }
 
-// ownsIn records that the object "other" of the namespace "ops" manages a resource with the ProviderConfig "c", whose zone is "theirs".
+// ownsIn records that the object "other" of the namespace "ops" manages a resource with the ProviderConfig "c", whose
+// zone is "theirs".
 func (sc *crashScenario) ownsIn(terraformType, id string) {
 	sc.T.Helper()
 	sc.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
@@ -51,8 +52,9 @@ func (sc *crashScenario) passCredentials() {
 	sc.Catalog.Put(e)
 }
 
-// TestAnImportUnderAnotherType plans to import what another object manages under another type. A type with the same arguments is the same one.
-// A provider may have several other types for one resource, so they take the right to the other object.
+// TestAnImportUnderAnotherType plans to import what another object manages under another type. A type with the same
+// arguments is the same one. A provider may have several other types for one resource, so they take the right to the
+// other object.
 func TestAnImportUnderAnotherType(t *testing.T) {
 	for name, tc := range map[string]struct {
 		owned, zone       string
@@ -94,8 +96,9 @@ func TestAnImportUnderAnotherType(t *testing.T) {
 	}
 }
 
-// TestOtherArgumentsReachAnotherObject creates a resource, and gives its ProviderConfig the arguments of another object's resource with the
-// same ID. Each kind of plan needs the right to update that object, and reads nothing without it.
+// TestOtherArgumentsReachAnotherObject creates a resource, and gives its ProviderConfig the arguments of another
+// object's resource with the same ID. Each kind of plan needs the right to update that object, and reads nothing
+// without it.
 func TestOtherArgumentsReachAnotherObject(t *testing.T) {
 	const mayBelong = "namespace.ops.test_thing.other manages a resource with the same ID or identity. The arguments of the ProviderConfig of test_thing.a"
 	plans := map[string]func(*crashScenario){
@@ -150,8 +153,8 @@ func TestOtherArgumentsReachAnotherObject(t *testing.T) {
 	}
 }
 
-// TestARightToAnotherObjectIsKept plans to destroy a resource whose ID is another object's with the new arguments. A user who loses the right
-// to that object makes the plan stale, before the approval and at the step.
+// TestARightToAnotherObjectIsKept plans to destroy a resource whose ID is another object's with the new arguments. A
+// user who loses the right to that object makes the plan stale, before the approval and at the step.
 func TestARightToAnotherObjectIsKept(t *testing.T) {
 	for _, deposed := range []bool{false, true} {
 		for _, phase := range []int{approving, beginning, stepping} {
@@ -197,7 +200,8 @@ func TestARightToAnotherObjectIsKept(t *testing.T) {
 	}
 }
 
-// TestAStepReachesAnotherObject destroys with arguments that reach a resource which another object took over after the plan was made.
+// TestAStepReachesAnotherObject destroys with arguments that reach a resource which another object took over after the
+// plan was made.
 func TestAStepReachesAnotherObject(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.zone("mine")
@@ -215,8 +219,9 @@ func TestAStepReachesAnotherObject(t *testing.T) {
 	}
 }
 
-// TestNotFoundWithOtherArguments gives a ProviderConfig arguments with which its resource is not found. A plan does not create the resource
-// again. A refresh-only plan forgets it, with the right to delete, and so does the removal of the object.
+// TestNotFoundWithOtherArguments gives a ProviderConfig arguments with which its resource is not found. A plan does not
+// create the resource again. A refresh-only plan forgets it, with the right to delete, and so does the removal of the
+// object.
 func TestNotFoundWithOtherArguments(t *testing.T) {
 	start := func(t *testing.T) *crashScenario {
 		sc := newCrashScenario(t)
@@ -296,8 +301,8 @@ func TestNotFoundWithOtherArguments(t *testing.T) {
 	})
 }
 
-// TestASecretChangesBeforeTheStep gives the provider other arguments after the plan was approved. A step reads the resource with them before
-// it changes anything: a provider reports the destroy of a missing resource as a success.
+// TestASecretChangesBeforeTheStep gives the provider other arguments after the plan was approved. A step reads the
+// resource with them before it changes anything: a provider reports the destroy of a missing resource as a success.
 func TestASecretChangesBeforeTheStep(t *testing.T) {
 	const missing = "with the new ones the provider does not find the resource"
 	for name, edit := range map[string]func(*crashScenario){
@@ -346,8 +351,8 @@ func TestASecretChangesBeforeTheStep(t *testing.T) {
 	}
 }
 
-// TestAFailedChangeKeepsTheArguments fails to change resources with other arguments than before. Such a failure does not prove that the
-// provider reached them, so their records keep the earlier arguments.
+// TestAFailedChangeKeepsTheArguments fails to change resources with other arguments than before. Such a failure does
+// not prove that the provider reached them, so their records keep the earlier arguments.
 func TestAFailedChangeKeepsTheArguments(t *testing.T) {
 	for name, edit := range map[string]func(*crashScenario){
 		"delete a": func(sc *crashScenario) { sc.delete("test-thing/a") },

@@ -112,7 +112,8 @@ func (s narrowStore) Put(ctx context.Context, key string, value []byte, revision
 	return s.crashStore.Put(ctx, key, value, revision)
 }
 
-// TestAnswerThatTheDatabaseRefuses expects the intent to stay, so that the resource is neither forgotten nor made twice.
+// TestAnswerThatTheDatabaseRefuses expects the intent to stay, so that the resource is neither forgotten nor made
+// twice.
 func TestAnswerThatTheDatabaseRefuses(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.Ledger = ledger.New(narrowStore{crashStore{ledgertest.New(), sc.injector}})

@@ -83,8 +83,8 @@ func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 	}
 }
 
-// TestAMoveTakesTheRightToReadItsSource plans a lifecycle.moved that names an object without a record. The plan shows that there is none, so its
-// requester needs "get" on that object.
+// TestAMoveTakesTheRightToReadItsSource plans a lifecycle.moved that names an object without a record. The plan shows
+// that there is none, so its requester needs "get" on that object.
 func TestAMoveTakesTheRightToReadItsSource(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.Config(nil)
@@ -101,8 +101,8 @@ func TestAMoveTakesTheRightToReadItsSource(t *testing.T) {
 	}
 }
 
-// TestALostRightStopsTheApply takes a right from the user who made a plan, or one of those who approved it, before the apply begins and in the middle of it.
-// The next plan, with the right, makes the change.
+// TestALostRightStopsTheApply takes a right from the user who made a plan, or one of those who approved it, before the
+// apply begins and in the middle of it. The next plan, with the right, makes the change.
 func TestALostRightStopsTheApply(t *testing.T) {
 	for _, test := range []struct {
 		lost, want string
@@ -190,7 +190,8 @@ func TestAStepIsCheckedAfterItsWait(t *testing.T) {
 	}
 }
 
-// TestConditionsOfPlansQuoteNoObject fails the planning, and then the apply, of an object with an error that only readers of the object may see.
+// TestConditionsOfPlansQuoteNoObject fails the planning, and then the apply, of an object with an error that only
+// readers of the object may see.
 func TestConditionsOfPlansQuoteNoObject(t *testing.T) {
 	for field, reason := range map[string]string{"preconditions": v1alpha1.ReasonPlanFailed, "postconditions": v1alpha1.ReasonApplyFailed} {
 		sc := newCrashScenario(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/hykube/hykube/internal/ledger/ledgertest"
 )
 
-// TestFullDiskStartsNoChange runs out of space between the plan and its first step: the change fails before the provider is called, and a later
-// plan makes it.
+// TestFullDiskStartsNoChange runs out of space between the plan and its first step: the change fails before the
+// provider is called, and a later plan makes it.
 func TestFullDiskStartsNoChange(t *testing.T) {
 	sc := newCrashScenario(t)
 	kv := ledgertest.New()

@@ -50,7 +50,8 @@ func TestAProviderThatTakesConfigurationNeedsAProviderConfig(t *testing.T) {
 	}
 }
 
-// TestRecordsWithoutAProviderConfigAreDestroyed has a resource that an earlier version applied without a ProviderConfig.
+// TestRecordsWithoutAProviderConfigAreDestroyed has a resource that an earlier version applied without a
+// ProviderConfig.
 func TestRecordsWithoutAProviderConfigAreDestroyed(t *testing.T) {
 	sc := newCrashScenario(t)
 	clear(sc.ProviderConfigs)

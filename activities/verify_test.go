@@ -139,8 +139,8 @@ func TestCancelBeforeItIsBegun(t *testing.T) {
 	}
 }
 
-// TestAPartialPlanKilledAnywhere kills the server at each point of a partial apply of a plan with a stale and a blocked change, in lanes
-// and without.
+// TestAPartialPlanKilledAnywhere kills the server at each point of a partial apply of a plan with a stale and a blocked
+// change, in lanes and without.
 func TestAPartialPlanKilledAnywhere(t *testing.T) {
 	for _, lane := range []bool{false, true} {
 		for at := 0; ; at++ {
@@ -232,7 +232,8 @@ func TestDestroyOfANamespaceThatStays(t *testing.T) {
 	}
 }
 
-// A namespace may be deleted, or its deletion taken back, while a plan is being made. The plan is what it would be if it were made afterwards.
+// A namespace may be deleted, or its deletion taken back, while a plan is being made. The plan is what it would be if
+// it were made afterwards.
 func TestANamespaceIsDeletedWhileAPlanIsMade(t *testing.T) {
 	for name, deleted := range map[string]bool{"deleted": true, "undeleted": false} {
 		t.Run(name, func(t *testing.T) {

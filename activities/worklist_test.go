@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAPlanFollowsValues plans an estate around the resource a. A plan visits a dependant only if a value that the dependant refers to
-// is new or unknown. It does what a full plan does, and after its apply no resource is left to visit.
+// TestAPlanFollowsValues plans an estate around the resource a. A plan visits a dependant only if a value that the
+// dependant refers to is new or unknown. It does what a full plan does, and after its apply no resource is left to
+// visit.
 func TestAPlanFollowsValues(t *testing.T) {
 	a := func(size string) m { return m{"name": "a", "size": size} }
 	refers := func(name, value string) m { return m{"name": name, "size": value} }
@@ -205,7 +206,8 @@ func TestAPlanFollowsValues(t *testing.T) {
 	}
 }
 
-// TestAPlanChecksTheRightsToWhatItReaches forbids the requester to read b, which refers to a. Only a plan that reaches b needs that right.
+// TestAPlanChecksTheRightsToWhatItReaches forbids the requester to read b, which refers to a. Only a plan that reaches
+// b needs that right.
 func TestAPlanChecksTheRightsToWhatItReaches(t *testing.T) {
 	for attribute, fails := range map[string]bool{"id": false, "size": true} {
 		g := newScenario(t)

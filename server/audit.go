@@ -38,8 +38,8 @@ const (
 	auditHeadPath = "/audit/head"
 )
 
-// newAuditOptions returns Kubernetes' options, with an audit log in the data directory. The server refuses requests that
-// it cannot record.
+// newAuditOptions returns Kubernetes' options, with an audit log in the data directory. The server refuses requests
+// that it cannot record.
 func newAuditOptions() *genericoptions.AuditOptions {
 	o := genericoptions.NewAuditOptions()
 	o.LogOptions.Path = dataDirMark + "/audit/audit.log"

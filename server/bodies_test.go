@@ -48,7 +48,8 @@ func TestBodiesArriveUnchanged(t *testing.T) {
 	}
 }
 
-// TestHalfABodyReachesNoHandler sends half a body. The server ends the request without calling its handler, which would hold a seat.
+// TestHalfABodyReachesNoHandler sends half a body. The server ends the request without calling its handler, which would
+// hold a seat.
 func TestHalfABodyReachesNoHandler(t *testing.T) {
 	b := &bodies{time: stallLimit, memory: bodyMemory}
 	s, called := bodiesServer(t, b)

@@ -16,9 +16,9 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// TestCompactedVersionsAreExpired asks for what the database has forgotten: the rest of a list, and the events after it. A client
-// must learn that it has to list anew. The watch cache of built-in kinds knows old versions for longer than a test can wait; see the
-// next test.
+// TestCompactedVersionsAreExpired asks for what the database has forgotten: the rest of a list, and the events after
+// it. A client must learn that it has to list anew. The watch cache of built-in kinds knows old versions for longer
+// than a test can wait; see the next test.
 func TestCompactedVersionsAreExpired(t *testing.T) {
 	s := startT(t, server.Config{DataDir: t.TempDir(), Wire: testWiring, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}})
 	for _, k := range servedKinds(t, s.admin()) {
@@ -57,7 +57,8 @@ func TestCompactedVersionsAreExpired(t *testing.T) {
 	}
 }
 
-// TestCompactedVersionsOfBuiltInKindsAreExpired asks a server that started again, whose watch cache knows no old versions.
+// TestCompactedVersionsOfBuiltInKindsAreExpired asks a server that started again, whose watch cache knows no old
+// versions.
 func TestCompactedVersionsOfBuiltInKindsAreExpired(t *testing.T) {
 	config := server.Config{DataDir: t.TempDir(), Wire: testWiring, Compaction: storage.Compaction{Interval: 100 * time.Millisecond, Retain: 1}}
 	s := startT(t, config)

@@ -98,7 +98,8 @@ type Config struct {
 
 // Settings configure the providers and the plans. The function Config.Wire receives them.
 type Settings struct {
-	// The server searches ProviderMirrors, and then the https:// address NetworkMirror if it is set, before any registry.
+	// The server searches ProviderMirrors, and then the https:// address NetworkMirror if it is set, before any
+	// registry.
 	ProviderMirrors []string
 	NetworkMirror   string
 	// ProviderSandbox is the mode of the providers' sandboxes. The default is contain.Auto.

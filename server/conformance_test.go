@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestAPIConformance holds every kind that discovery lists to the conventions of the Kubernetes API. A new kind is covered
-// without a change here, unless it refuses an object without a spec: then contents needs a line.
+// TestAPIConformance holds every kind that discovery lists to the conventions of the Kubernetes API. A new kind is
+// covered without a change here, unless it refuses an object without a spec: then contents needs a line.
 func TestAPIConformance(t *testing.T) {
 	ns := namespace(t, "conformance")
 	served := servedKinds(t, shared.admin())
@@ -40,7 +40,8 @@ func TestAPIConformance(t *testing.T) {
 				}
 				t.Run(rule.name, func(t *testing.T) {
 					c := newConformance(t, shared, k, ns)
-					// Objects of the kind that this rule makes begin with its name. Two groups serve the same events, hence the number.
+					// Objects of the kind that this rule makes begin with its name. Two groups serve the same events,
+					// hence the number.
 					c.prefix = fmt.Sprintf("c%d%s-", i, run) + strings.ReplaceAll(strings.ToLower(rule.name), " ", "-")
 					c.prefix = strings.TrimSuffix(c.prefix[:min(len(c.prefix), 28)], "-")
 					rule.check(c)

@@ -7,8 +7,8 @@ import (
 	"github.com/hykube/hykube/server"
 )
 
-// TestOtherUsersReachPackagesAlone checks the entries of a data directory that other users may enter: providers run as users of their
-// own.
+// TestOtherUsersReachPackagesAlone checks the entries of a data directory that other users may enter: providers run as
+// users of their own.
 func TestOtherUsersReachPackagesAlone(t *testing.T) {
 	dir := t.TempDir()
 	startT(t, server.Config{DataDir: dir})

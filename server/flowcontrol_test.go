@@ -53,9 +53,9 @@ func (f *flood) send(n int, request func(ctx context.Context, c dynamic.Interfac
 	}
 }
 
-// TestAFloodOfOneUserDelaysNoOther keeps every seat busy that one user can get, with evaluations and queries that do not
-// end. The server still answers probes, metrics, and the reads, writes and decisions of others. Without priority and
-// fairness, this flood occupies all 200 requests that may write.
+// TestAFloodOfOneUserDelaysNoOther keeps every seat busy that one user can get, with evaluations and queries that do
+// not end. The server still answers probes, metrics, and the reads, writes and decisions of others. Without priority
+// and fairness, this flood occupies all 200 requests that may write.
 func TestAFloodOfOneUserDelaysNoOther(t *testing.T) {
 	const evaluationsSent, queriesSent, others = 250, 100, 100
 	var evaluating, mostEvaluating atomic.Int64
@@ -225,7 +225,8 @@ func TestEveryRequestHasItsLevel(t *testing.T) {
 	}
 }
 
-// TestExpressionsOfARequestHaveALimitTogether sends one object whose conditions are each within the limit of one evaluation.
+// TestExpressionsOfARequestHaveALimitTogether sends one object whose conditions are each within the limit of one
+// evaluation.
 func TestExpressionsOfARequestHaveALimitTogether(t *testing.T) {
 	ns := namespace(t, "expression-budget")
 	var conditions []any
@@ -242,7 +243,8 @@ func TestExpressionsOfARequestHaveALimitTogether(t *testing.T) {
 	}
 }
 
-// TestHalfRequestsTakeNoSeat sends the first bytes of more writes than there are seats for writes, from a user with no rights. Others still write.
+// TestHalfRequestsTakeNoSeat sends the first bytes of more writes than there are seats for writes, from a user with no
+// rights. Others still write.
 func TestHalfRequestsTakeNoSeat(t *testing.T) {
 	const halves = 60
 	ns := namespace(t, "halves")

@@ -17,8 +17,8 @@ import (
 	"github.com/hykube/hykube/server"
 )
 
-// TestRequestsWaitUntilAllKindsAreServed asks a server for everything while the kinds of its providers are not served yet, and
-// again while it stops: clients take 404 to mean that a kind is removed.
+// TestRequestsWaitUntilAllKindsAreServed asks a server for everything while the kinds of its providers are not served
+// yet, and again while it stops: clients take 404 to mean that a kind is removed.
 func TestRequestsWaitUntilAllKindsAreServed(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 2 {

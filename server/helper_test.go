@@ -93,7 +93,8 @@ type instance struct {
 // verifications holds the result of Verify, by the UID of the plan.
 var verifications sync.Map
 
-// testWiring answers as the real wiring would: an object named "used" is in use. The kinds of the provider "sim" are served.
+// testWiring answers as the real wiring would: an object named "used" is in use. The kinds of the provider "sim" are
+// served.
 func testWiring(_ context.Context, h *server.Components) (server.Wiring, error) {
 	if err := h.Kinds.Set(sim()); err != nil {
 		return server.Wiring{}, err

@@ -15,8 +15,8 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// RotateKeysPath is the URL of the keys' rotation. GET returns Keys. POST rotates what the parameters RotateEncryption and
-// RotateCertificates ask for, and returns Keys.
+// RotateKeysPath is the URL of the keys' rotation. GET returns Keys. POST rotates what the parameters RotateEncryption
+// and RotateCertificates ask for, and returns Keys.
 const (
 	RotateKeysPath     = "/rotate-keys"
 	RotateEncryption   = "encryption"

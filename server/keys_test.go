@@ -24,7 +24,8 @@ import (
 	"github.com/hykube/hykube/server"
 )
 
-// TestEveryKindIsEncrypted writes a unique text into an object of each kind and looks for it in the files of the database.
+// TestEveryKindIsEncrypted writes a unique text into an object of each kind and looks for it in the files of the
+// database.
 func TestEveryKindIsEncrypted(t *testing.T) {
 	dir := t.TempDir()
 	s := startT(t, server.Config{DataDir: dir, Wire: testWiring})

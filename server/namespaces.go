@@ -82,8 +82,8 @@ func (s *Server) emptied() ([]*metav1.APIResourceList, error) {
 	return lists, err
 }
 
-// markResources marks the resources of a namespace with infrastructure for deletion. It returns their number by kind. The
-// other objects stay until none is left, so that undelete keeps them.
+// markResources marks the resources of a namespace with infrastructure for deletion. It returns their number by kind.
+// The other objects stay until none is left, so that undelete keeps them.
 func (s *Server) markResources(ctx context.Context, namespace string) (left map[kschema.GroupResource]int, err error) {
 	objects := s.config.store.Objects()
 	left = map[kschema.GroupResource]int{}
@@ -129,7 +129,8 @@ func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *
 	return nil
 }
 
-// setNamespaceConditions sets the conditions of a namespace that say what its deletion waits for, in Kubernetes' format.
+// setNamespaceConditions sets the conditions of a namespace that say what its deletion waits for, in Kubernetes'
+// format.
 func (s *Server) setNamespaceConditions(ctx context.Context, ns *corev1.Namespace, left map[kschema.GroupResource]int, example string) error {
 	var parts []string
 	total := 0

@@ -229,8 +229,8 @@ func (j *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.
 	return result, &ledger.Document{Object: object, Foreign: foreign}, nil
 }
 
-// patch applies an object in a dry run. It returns the object, warnings, and the fields that other managers own: the plan
-// treats them as taken over, but recording them needs forceConflicts.
+// patch applies an object in a dry run. It returns the object, warnings, and the fields that other managers own: the
+// plan treats them as taken over, but recording them needs forceConflicts.
 func (j *uploadChecker) patch(ctx context.Context, at place, raw []byte) (after *unstructured.Unstructured, texts []string, owned []metav1.StatusCause, err error) {
 	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldManager": {j.chunk.FieldManager}, "fieldValidation": {metav1.FieldValidationStrict}}
 	if j.chunk.ForceConflicts {

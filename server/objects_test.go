@@ -241,7 +241,8 @@ func TestObjectsAreJudgedAsIfRecorded(t *testing.T) {
 	}
 }
 
-// A field that another manager owns is planned as if it were taken over, and the answer says that recording it needs force.
+// A field that another manager owns is planned as if it were taken over, and the answer says that recording it needs
+// force.
 func TestObjectsOfOtherManagers(t *testing.T) {
 	ns := namespace(t, "conflicts")
 	admin := shared.admin()

@@ -10,8 +10,8 @@ import (
 	"k8s.io/kube-openapi/pkg/util/proto"
 )
 
-// TestOpenAPIIsClosed checks that every reference in every document resolves: one that dangles stops Argo CD for a whole
-// cluster.
+// TestOpenAPIIsClosed checks that every reference in every document resolves: one that dangles stops Argo CD for a
+// whole cluster.
 func TestOpenAPIIsClosed(t *testing.T) {
 	client := core(t, shared.admin()).Discovery().RESTClient()
 	read := func(path string) any {
@@ -68,7 +68,8 @@ func TestOpenAPIIsClosed(t *testing.T) {
 	}
 }
 
-// Clients such as Argo CD build their merge types from /openapi/v2, and compare nothing of a kind that they do not find there.
+// Clients such as Argo CD build their merge types from /openapi/v2, and compare nothing of a kind that they do not find
+// there.
 func TestMergeTypesOfEveryKind(t *testing.T) {
 	client := core(t, shared.admin()).Discovery()
 	doc, err := client.OpenAPISchema()

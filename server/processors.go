@@ -11,9 +11,9 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 )
 
-// sharingProcessors makes the namespaces share the processors: a request holds a slot of its namespace while it computes,
-// as the activities of plans do. Requests for all namespaces count for their user, and so do Validations, which every user
-// may create in every namespace.
+// sharingProcessors makes the namespaces share the processors: a request holds a slot of its namespace while it
+// computes, as the activities of plans do. Requests for all namespaces count for their user, and so do Validations,
+// which every user may create in every namespace.
 func sharingProcessors(inner http.Handler, processors *fair.Slots) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		key, ok := processorKey(r)

@@ -14,7 +14,8 @@ const (
 	stallLimit, stallDeadline = 200 * time.Millisecond, 20 * time.Second
 )
 
-// TestStalledWatchEnds has a client that does not read one watch of a connection. That watch ends, and the others go on.
+// TestStalledWatchEnds has a client that does not read one watch of a connection. That watch ends, and the others go
+// on.
 func TestStalledWatchEnds(t *testing.T) {
 	ended := make(chan error, 1)
 	event := make([]byte, 64<<10)

@@ -21,8 +21,8 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// undeleted is a namespace with resources, whose deletion is taken back. The test wiring takes a namespace of the name "used" for one in which
-// there is infrastructure.
+// undeleted is a namespace with resources, whose deletion is taken back. The test wiring takes a namespace of the name
+// "used" for one in which there is infrastructure.
 type undeleted struct {
 	t    *testing.T
 	core kubernetes.Interface

@@ -15,8 +15,8 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 )
 
-// TestDiagnosticsOfOthersAreWithheld reads a plan with the diagnostics of two objects in every way that has its status, as a user who may get both
-// and as one who may get only one of them.
+// TestDiagnosticsOfOthersAreWithheld reads a plan with the diagnostics of two objects in every way that has its status,
+// as a user who may get both and as one who may get only one of them.
 func TestDiagnosticsOfOthersAreWithheld(t *testing.T) {
 	ns := namespace(t, "withheld")
 	p := planned(t, shared, ns, func(p *v1alpha1.Plan) {

@@ -17,8 +17,8 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
-// TestWithheld fills every field of a change with a secret, and looks for it in the answer to a user who may not get the object. Of a field that
-// is added later it asks whether it can hold a value.
+// TestWithheld fills every field of a change with a secret, and looks for it in the answer to a user who may not get
+// the object. Of a field that is added later it asks whether it can hold a value.
 func TestWithheld(t *testing.T) {
 	harmless := []string{"Index", "Address", "Mode", "Deposed", "PreviousAddress", "Type", "Object", "Provider", "ProviderVersion", "ProviderConfig", "Action", "CreateBeforeDestroy",
 		"Forget", "ActionReason", "DestroyedWith", "UpdatesRecord", "DependsOn", "Blocked", "State", "HalfDone", "MayExist", "StartedAt", "FinishedAt", "Sequence", "ValuesWithheld"}

@@ -84,8 +84,8 @@ type Surveyed struct {
 	Providers []string `json:"providers,omitempty"`
 	// Invalid is true if the survey found errors; the plan's diagnostics list them.
 	Invalid bool `json:"invalid,omitempty"`
-	// Whole is true if the survey stored a change for each resource that depends on a changed one. Otherwise Propose adds
-	// those of the resources that refer to a value which changes.
+	// Whole is true if the survey stored a change for each resource that depends on a changed one. Otherwise Propose
+	// adds those of the resources that refer to a value which changes.
 	Whole bool `json:"whole,omitempty"`
 }
 

@@ -64,7 +64,8 @@ func (s *stepRun) unread(l *scope.Lease, rec *ledger.State) bool {
 	return rec.Exists() && l.HasOtherArguments(rec) && ledger.Configuration(l.Digest) != s.Change.Configuration
 }
 
-// read returns the current state. It returns a *StaleError if the resource must exist and the provider does not find it.
+// read returns the current state. It returns a *StaleError if the resource must exist and the provider does not find
+// it.
 func (s *stepRun) read(ctx context.Context, l *scope.Lease, prior instance.State, must bool) (instance.State, error) {
 	found, _, err := l.Read(ctx, prior)
 	if err == nil && must {

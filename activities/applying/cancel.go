@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stopGracePeriod is the time for which calls of a cancelled plan may continue before the watcher asks their providers to
-// stop. Most calls finish within it, and their outcome is known. The outcome of an interrupted create often is not.
+// stopGracePeriod is the time for which calls of a cancelled plan may continue before the watcher asks their providers
+// to stop. Most calls finish within it, and their outcome is known. The outcome of an interrupted create often is not.
 const stopGracePeriod = 10 * time.Second
 
 // cancelWatcher tracks the plans that this process applies. A cancelled plan starts no further step. Its running calls

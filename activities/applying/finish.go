@@ -84,7 +84,8 @@ func outcomeOf(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obstacle
 			fmt.Sprintf("Applied in part: %d of %d changes were made. %s left out, as the approval says.",
 				counts.Done, counts.Total+counts.Blocked, changes.Counted(int(counts.Blocked), "is blocked and was", "are blocked and were"))}
 	case cancelled && len(stale) == 0:
-		// A change may have failed because the watcher asked the provider to stop. The message has the number of failures.
+		// A change may have failed because the watcher asked the provider to stop. The message has the number of
+		// failures.
 		o.name, o.reason = workflows.OutcomeCancelled, v1alpha1.ReasonCancelled
 	case len(stale) == int(counts.Failed):
 		o.name, o.reason = workflows.OutcomeStale, v1alpha1.ReasonStale

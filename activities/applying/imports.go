@@ -47,8 +47,8 @@ func (s *stepRun) claimImport(ctx context.Context, r *resource.Resource) (releas
 	}, nil
 }
 
-// checkOwners returns a *changes.StaleError if another object manages a resource with the ID or identity in a state, and
-// CheckOther does not permit the step. pending are owners that are not recorded yet.
+// checkOwners returns a *changes.StaleError if another object manages a resource with the ID or identity in a state,
+// and CheckOther does not permit the step. pending are owners that are not recorded yet.
 func (s *stepRun) checkOwners(ctx context.Context, r *resource.Resource, state *ledger.State, pending ...query.Owner) error {
 	if err := s.Index.Refresh(ctx); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// TestAnImportThatIsNotRecordedYetIsClaimed begins the imports of one resource for two objects. The second must not begin while the first may
-// still record the resource.
+// TestAnImportThatIsNotRecordedYetIsClaimed begins the imports of one resource for two objects. The second must not
+// begin while the first may still record the resource.
 func TestAnImportThatIsNotRecordedYetIsClaimed(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	var steps []*stepRun

@@ -15,7 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAnObjectIsReleasedLast destroys an instance of an object that was deleted: the object goes when nothing is left, or under way.
+// TestAnObjectIsReleasedLast destroys an instance of an object that was deleted: the object goes when nothing is left,
+// or under way.
 func TestAnObjectIsReleasedLast(t *testing.T) {
 	for reason, test := range map[string]struct {
 		leave    func(*ledger.Instance)

@@ -13,8 +13,8 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// publishEvery is the default minimum time between two writes of a plan's progress to its object. A write of a large plan
-// may take long, so that the next one waits for restFactor times its duration, too.
+// publishEvery is the default minimum time between two writes of a plan's progress to its object. A write of a large
+// plan may take long, so that the next one waits for restFactor times its duration, too.
 const (
 	publishEvery = 250 * time.Millisecond
 	restFactor   = 20

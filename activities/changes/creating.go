@@ -18,11 +18,12 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// This file finds creates that may have made a resource. A create that runs, or whose outcome is unknown, has no ID yet.
+// This file finds creates that may have made a resource. A create that runs, or whose outcome is unknown, has no ID
+// yet.
 
 // Found returns the state of a resource that the provider returned to a plan, and that may be another resource than the
-// recorded one: an imported one, or one with the recorded ID that the provider read with other arguments than before. It
-// returns nil if there is none. A read that returns the recorded state shows that the resource is the recorded one.
+// recorded one: an imported one, or one with the recorded ID that the provider read with other arguments than before.
+// It returns nil if there is none. A read that returns the recorded state shows that the resource is the recorded one.
 func Found(c *ledger.Change) *ledger.State {
 	if c.Importing != nil || c.Reconfigured && c.Read {
 		return c.Refreshed
@@ -30,9 +31,9 @@ func Found(c *ledger.Change) *ledger.State {
 	return nil
 }
 
-// Creators returns the other objects that may have created a resource: their create runs, or its outcome is unknown, and
-// found, in which the provider returned the resource, does not show that it is another one. The caller refreshes the index
-// before. Creators also finds creates that ended after that.
+// Creators returns the other objects that may have created a resource: their create runs, or its outcome is unknown,
+// and found, in which the provider returned the resource, does not show that it is another one. The caller refreshes
+// the index before. Creators also finds creates that ended after that.
 func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, found *ledger.State) ([]OtherOwner, error) {
 	var others []OtherOwner
 	for _, ref := range src.Index.Creating() {
@@ -80,9 +81,9 @@ func providerOf(rec *ledger.Instance) string {
 	return name
 }
 
-// mayHaveMade reports whether the create of a record may have made a resource of a type, or of one with the same arguments.
-// It returns false only if an argument that tells resources apart surely differs. Other arguments prove nothing: a cloud may
-// change them, and an import may not read them.
+// mayHaveMade reports whether the create of a record may have made a resource of a type, or of one with the same
+// arguments. It returns false only if an argument that tells resources apart surely differs. Other arguments prove
+// nothing: a cloud may change them, and an import may not read them.
 func mayHaveMade(ctx context.Context, src *scope.Sources, rec *ledger.Instance, e catalog.Entry, terraformType string, found *ledger.State) (bool, error) {
 	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate { // the create ended after the index was refreshed
 		own := query.OwnerOf(rec.Object, e, &rec.State)
@@ -137,8 +138,8 @@ func identifies(identity *schema.Identity, name string) bool {
 // plain reports whether a value is known, and neither null nor sensitive.
 func plain(v cty.Value) bool { return !v.IsMarked() && v.IsKnown() && !v.IsNull() }
 
-// only returns the one block in the value of a nested block; null if there is none, or if there are several, whose order
-// may differ.
+// only returns the one block in the value of a nested block; null if there is none, or if there are several, whose
+// order may differ.
 func only(v cty.Value) cty.Value {
 	switch ty := v.Type(); {
 	case ty.IsObjectType():

@@ -14,9 +14,9 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file checks whether a change may reach a resource, if another object manages one with the same ID or identity. An
-// import names a resource by its ID. A ProviderConfig with other arguments than before may reach another account, where
-// the recorded ID belongs to another resource.
+// This file checks whether a change may reach a resource, if another object manages one with the same ID or identity.
+// An import names a resource by its ID. A ProviderConfig with other arguments than before may reach another account,
+// where the recorded ID belongs to another resource.
 
 // OtherOwner is another object that manages a resource with the ID or identity of a change's resource.
 type OtherOwner struct {
@@ -25,8 +25,8 @@ type OtherOwner struct {
 	Same bool
 	// Creating is true if the other object may have created the resource; see Creators.
 	Creating bool
-	// Right is the right that the change needs because of the other object: to update it. It is nil for an import that no
-	// right permits.
+	// Right is the right that the change needs because of the other object: to update it. It is nil for an import that
+	// no right permits.
 	Right *store.Right
 }
 
@@ -114,8 +114,8 @@ func (a *Actors) CheckOther(ctx context.Context, c *ledger.Change, other OtherOw
 	return a.require(ctx, []store.Right{*other.Right})
 }
 
-// importedMeanwhile returns the *StaleError for an import of a resource that another object took over after planning. It
-// does not name an object of another namespace, which the readers of the plan may not be able to read.
+// importedMeanwhile returns the *StaleError for an import of a resource that another object took over after planning.
+// It does not name an object of another namespace, which the readers of the plan may not be able to read.
 func importedMeanwhile(c *ledger.Change, own query.Owner) error {
 	who := "an object of another namespace"
 	if own.Object.Namespace == c.Object.Namespace {

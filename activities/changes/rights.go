@@ -86,8 +86,8 @@ type Actors struct {
 	requester *store.Asker
 	// approvers are all users who approved the plan, except the requester.
 	approvers []*store.Asker
-	// approve is the right to approve the plan, which each approver keeps needing. approved is true if the requester is one of
-	// them.
+	// approve is the right to approve the plan, which each approver keeps needing. approved is true if the requester is
+	// one of them.
 	approve  store.Right
 	approved bool
 }

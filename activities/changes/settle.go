@@ -87,8 +87,8 @@ func EachObject(ctx context.Context, l *ledger.Ledger, plan types.UID, do func(c
 	return group.Wait()
 }
 
-// Each calls work for the changes that a tracker returns, at most width concurrently; see graph.Run. Each call needs a slot
-// of the processors, as the caller does.
+// Each calls work for the changes that a tracker returns, at most width concurrently; see graph.Run. Each call needs a
+// slot of the processors, as the caller does.
 func Each(ctx context.Context, tracker graph.Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
 	defer fair.Pause(ctx)()
 	return graph.Run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestRun runs tests that pass, are skipped, fail, panic and do not build, and looks at what is printed and at the exit code.
+// TestRun runs tests that pass, are skipped, fail, panic and do not build, and looks at what is printed and at the exit
+// code.
 func TestRun(t *testing.T) {
 	module := map[string]string{
 		"go.mod":    "module m\n\ngo 1.26\n",

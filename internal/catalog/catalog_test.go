@@ -255,7 +255,8 @@ func TestMeta(t *testing.T) {
 	}
 }
 
-// A sensitive value that may only be passed on is refused in a configuration, in the field where the arguments are written.
+// A sensitive value that may only be passed on is refused in a configuration, in the field where the arguments are
+// written.
 func TestConfigurationOfWhatMayOnlyBePassedOn(t *testing.T) {
 	entry := Entry{Name: "sim", Schema: &schema.Provider{Config: &schema.Schema{Block: &schema.Block{
 		Attributes: []*schema.Attribute{{Name: "region", Type: cty.String, Optional: true}},

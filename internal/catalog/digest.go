@@ -14,8 +14,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// digestOf returns the digest of a known configuration. It ignores arguments that are not set, so that it stays the same
-// if a new version of the provider has further ones.
+// digestOf returns the digest of a known configuration. It ignores arguments that are not set, so that it stays the
+// same if a new version of the provider has further ones.
 func digestOf(config cty.Value) (d provider.Digest, err error) {
 	lasting, err := cty.Transform(config, func(_ cty.Path, v cty.Value) (cty.Value, error) {
 		if !v.HasMark(lang.Ephemeral) {
@@ -51,8 +51,8 @@ func asJSON(v cty.Value) (any, error) {
 	return withoutEmpty(out), nil
 }
 
-// sum returns a digest of decoded JSON. It must only differ from those of other configurations of one resource, so it is
-// short.
+// sum returns a digest of decoded JSON. It must only differ from those of other configurations of one resource, so it
+// is short.
 func sum(v any) (string, error) {
 	raw, err := json.Marshal(v) // json.Marshal sorts keys
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestOneStateAtATime follows an object through its life: kstatus takes the abnormal-true conditions at their word, so that one
-// which is left behind would say that a finished object still moves.
+// TestOneStateAtATime follows an object through its life: kstatus takes the abnormal-true conditions at their word, so
+// that one which is left behind would say that a finished object still moves.
 func TestOneStateAtATime(t *testing.T) {
 	var conditions []metav1.Condition
 	for _, step := range []struct {

@@ -85,8 +85,8 @@ func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
 	return diags, f
 }
 
-// eachError reports whether the text of every error in an answer matches. The protocol has no field for the reason of an
-// error, so this is the only place that matches a provider's text.
+// eachError reports whether the text of every error in an answer matches. The protocol has no field for the reason of
+// an error, so this is the only place that matches a provider's text.
 func eachError(diags Diagnostics, text *regexp.Regexp) bool {
 	for _, d := range diags {
 		if isError(d) && !text.MatchString(d.Summary+"\n"+d.Detail) {
@@ -96,16 +96,17 @@ func eachError(diags Diagnostics, text *regexp.Regexp) bool {
 	return true
 }
 
-// rejection matches the statuses with which an API rejects a request before doing anything. A conflict or a missing object
-// is none: the first attempt of a client library may have created what the second one finds, or what a later call does not
-// find yet.
+// rejection matches the statuses with which an API rejects a request before doing anything. A conflict or a missing
+// object is none: the first attempt of a client library may have created what the second one finds, or what a later
+// call does not find yet.
 var rejection = regexp.MustCompile(`(?i)` +
 	`\b(?:status(?:[ _]?code)?|http(?:/[0-9.]+)?|error|got)["']?[\s:=]*\(?(?:400|401|403|413|415|422)\b` +
 	`|\b(?:400 bad request|401 unauthorized|403 forbidden|422 unprocessable (?:entity|content))\b`)
 
-// throttling matches the texts of calls that an API rejected before doing anything, and that may succeed later. It must not
-// match a refused call, because a throttled create is repeated. Plain timeouts and server errors do not match, since the
-// API may have acted. It matches the messages of the large APIs and of the client libraries that providers use:
+// throttling matches the texts of calls that an API rejected before doing anything, and that may succeed later. It must
+// not match a refused call, because a throttled create is repeated. Plain timeouts and server errors do not match,
+// since the API may have acted. It matches the messages of the large APIs and of the client libraries that providers
+// use:
 //
 //	api error ThrottlingException: Rate exceeded (AWS)
 //	StatusCode=429 -- Original Error: Code="TooManyRequests" (Azure)

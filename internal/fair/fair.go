@@ -21,13 +21,14 @@ type Slots struct {
 	// most is the maximum number of slots of one key; 0 means no other limit than share.
 	most int
 	held map[string]int
-	// queues holds the waiting requests of each key, in their order: first those that precede others, then by age. A key
-	// without waiting requests has no entry.
+	// queues holds the waiting requests of each key, in their order: first those that precede others, then by age. A
+	// key without waiting requests has no entry.
 	queues map[string][]*Slot
 	// requests counts all requests, to order them.
 	requests uint64
-	// quiet is the time without requests of other keys after which a key gets all slots; 0 means never. latest is the key
-	// of the latest request. mixed is the time of the latest request whose key differed from that of the one before it.
+	// quiet is the time without requests of other keys after which a key gets all slots; 0 means never. latest is the
+	// key of the latest request. mixed is the time of the latest request whose key differed from that of the one before
+	// it.
 	quiet  time.Duration
 	latest string
 	mixed  time.Time

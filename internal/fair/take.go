@@ -25,8 +25,8 @@ type holder struct {
 
 type holderKey struct{}
 
-// Take waits for a slot for a key, which the returned context carries. The caller must call done. A Pause gives the slot
-// back for a while. If the context already carries a slot, Take does nothing.
+// Take waits for a slot for a key, which the returned context carries. The caller must call done. A Pause gives the
+// slot back for a while. If the context already carries a slot, Take does nothing.
 func (s *Slots) Take(ctx context.Context, key string) (_ context.Context, done func(), err error) {
 	if _, ok := ctx.Value(holderKey{}).(*holder); ok {
 		return ctx, func() {}, nil
@@ -52,9 +52,9 @@ func TakeToo(ctx context.Context) (_ context.Context, done func(), err error) {
 	return t.slots.take(ctx, t.key)
 }
 
-// Pause gives the slot of a context back while its holder waits, such as for a provider or the database. The caller must
-// call resume, which waits for a slot before the requests of Take, or until the context ends. Without a slot, Pause does
-// nothing.
+// Pause gives the slot of a context back while its holder waits, such as for a provider or the database. The caller
+// must call resume, which waits for a slot before the requests of Take, or until the context ends. Without a slot,
+// Pause does nothing.
 func Pause(ctx context.Context) (resume func()) {
 	t, ok := ctx.Value(holderKey{}).(*holder)
 	if !ok {

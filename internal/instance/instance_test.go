@@ -19,7 +19,8 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-// scripted is a provider that does what a test says; what a test does not script is as an honest provider would have it.
+// scripted is a provider that does what a test says; what a test does not script is as an honest provider would have
+// it.
 type scripted struct {
 	tfprotov6.ProviderServer
 	t     *testing.T

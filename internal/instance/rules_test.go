@@ -252,8 +252,8 @@ func TestOnlyWhatIsSecretChanges(t *testing.T) {
 	}
 }
 
-// An argument that the schema calls secret is no more of a secret when it is one by a reference, too: after an import, which knows no
-// references, there is nothing to do.
+// An argument that the schema calls secret is no more of a secret when it is one by a reference, too: after an import,
+// which knows no references, there is nothing to do.
 func TestASecretArgumentStaysOne(t *testing.T) {
 	of := func(secret cty.Value) cty.Value {
 		return cty.ObjectVal(map[string]cty.Value{"id": str("1"), "name": str("a"), "secret": secret})

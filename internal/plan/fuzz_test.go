@@ -28,7 +28,8 @@ func FuzzProposedNew(f *testing.F) {
 	}))
 }
 
-// FuzzFirstPlan plans a new object from whatever a spec says: the proposed state is one that a provider may answer, and can be shown.
+// FuzzFirstPlan plans a new object from whatever a spec says: the proposed state is one that a provider may answer, and
+// can be shown.
 func FuzzFirstPlan(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"name":"x"}`, `{"name":"${sim_network.main.id}","rule":[{"port":1,"inner":[{}]}]}`, `{"name":"x","free":[{"v":[1,"a",null]},{"v":{}}],"any":[[],{}]}`,

@@ -268,8 +268,8 @@ func TestStepsKeepTheirPromises(t *testing.T) {
 				want("what it refers to is there", apply, d, apply, i)
 			}
 			if c.Action == replace && !c.CreateBeforeDestroy && !c.Forget && !slices.ContainsFunc(changes, func(c Planned) bool { return c.Action == remove && !c.Deposed }) {
-				// All that its create waits for, and that does not wait for its destroy, comes before the destroy. A delete may have to
-				// come between them.
+				// All that its create waits for, and that does not wait for its destroy, comes before the destroy. A
+				// delete may have to come between them.
 				for j := range steps {
 					if j != destroy[i] && !steps[j].Destroy && before[j][apply[i]] && !before[destroy[i]][j] && needs(changes, i, steps[j].Change) {
 						want("the old one stays until what the new one needs is there", apply, steps[j].Change, destroy, i)

@@ -10,8 +10,8 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 )
 
-// acquire returns a lease of the process with a key. The process has a slot while it has leases. The slot counts for the
-// namespace whose request was granted first.
+// acquire returns a lease of the process with a key. The process has a slot while it has leases. The slot counts for
+// the namespace whose request was granted first.
 func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, namespace string, config cty.Value) (*Lease, error) {
 	if config != cty.NilVal {
 		config, _ = config.UnmarkDeep()

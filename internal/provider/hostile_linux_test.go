@@ -109,8 +109,8 @@ func newEstate(t *testing.T, neighbour *Lease) estate {
 	return e
 }
 
-// TestHostileProviderIsContained has a provider attack the server and another provider. The attempts marked with open succeed without a
-// sandbox, when the server is root; so the test can fail.
+// TestHostileProviderIsContained has a provider attack the server and another provider. The attempts marked with open
+// succeed without a sandbox, when the server is root; so the test can fail.
 func TestHostileProviderIsContained(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	pkg := hostilePackage(t)
@@ -195,7 +195,8 @@ func goesOn(t *testing.T, l *Lease) {
 	}
 }
 
-// TestHostileProviderFloods has a provider answer with too much, write too much, and not answer at all. Another one goes on meanwhile.
+// TestHostileProviderFloods has a provider answer with too much, write too much, and not answer at all. Another one
+// goes on meanwhile.
 func TestHostileProviderFloods(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
@@ -260,7 +261,8 @@ func TestHostileProviderFillsTheDisk(t *testing.T) {
 	}
 }
 
-// TestHostileProviderForks has a provider start processes without end. Another one goes on meanwhile, and no process stays.
+// TestHostileProviderForks has a provider start processes without end. Another one goes on meanwhile, and no process
+// stays.
 func TestHostileProviderForks(t *testing.T) {
 	p := newPool(t, PoolConfig{StopTimeout: 2 * time.Second})
 	pkg := hostilePackage(t)

@@ -34,8 +34,8 @@ type place struct {
 type candidate struct {
 	version   versions.Version
 	platforms []string
-	// put writes the content to a directory. It returns what is known about the origin of the content. It may leave files
-	// in scratch.
+	// put writes the content to a directory. It returns what is known about the origin of the content. It may leave
+	// files in scratch.
 	put func(ctx context.Context, need Requirements, scratch, content string) (evidence, error)
 	// hash and stamp are set for mirror directories. hash returns the h1 hash of the content. stamp changes whenever
 	// the content may have changed.

@@ -32,8 +32,8 @@ type PoolConfig struct {
 	// five seconds.
 	StopTimeout time.Duration
 	// MaxProcesses is the maximum number of processes with leases; 0 means 64. The namespaces share them fairly, and
-	// further callers wait. So a caller must not hold a lease while it waits for another of its namespace. The pool ends
-	// idle processes to stay within the number.
+	// further callers wait. So a caller must not hold a lease while it waits for another of its namespace. The pool
+	// ends idle processes to stay within the number.
 	MaxProcesses int
 	// MaxCalls is the number of calls after which a process is replaced once its leases are released; 0 means 10,000.
 	// Plugins built with HashiCorp's framework leak some 11 KiB per call.
@@ -104,8 +104,8 @@ type Configuration struct {
 	Ephemeral bool
 }
 
-// Digest identifies the arguments of a provider. Unlike a Configuration's Key, it stays the same if a new version of the
-// provider has further arguments.
+// Digest identifies the arguments of a provider. Unlike a Configuration's Key, it stays the same if a new version of
+// the provider has further arguments.
 type Digest struct {
 	// Arguments is the digest of all arguments without ephemeral values.
 	Arguments string `json:"arguments,omitempty"`

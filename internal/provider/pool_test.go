@@ -297,7 +297,8 @@ func TestPoolReplacesWornProcesses(t *testing.T) {
 	waitForProcesses(t, p, 1)
 }
 
-// TestPoolDiesWithTheServer kills the server, here another run of this test binary, in a way that lets it do nothing any more.
+// TestPoolDiesWithTheServer kills the server, here another run of this test binary, in a way that lets it do nothing
+// any more.
 func TestPoolDiesWithTheServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux lets a child die with its parent")

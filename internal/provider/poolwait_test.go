@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// installTime builds hashicorp/time, a real provider of protocol 5, through the Go module proxy; Go's own caches make the
-// second time quick.
+// installTime builds hashicorp/time, a real provider of protocol 5, through the Go module proxy; Go's own caches make
+// the second time quick.
 func installTime(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

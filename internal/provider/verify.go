@@ -101,8 +101,8 @@ type Verification struct {
 
 const archivePrefix = "zh:"
 
-// verify verifies a package against the requirements. It may ask the registry for the signed list of checksums, which it
-// adds to the record.
+// verify verifies a package against the requirements. It may ask the registry for the signed list of checksums, which
+// it adds to the record.
 func (in *Installer) verify(ctx context.Context, need Requirements, version string, r *record) (Verification, error) {
 	v := Verification{Checksum: r.Checksum, From: r.From}
 	if r.Archive != "" {

@@ -48,9 +48,9 @@ func (o *Owner) Has(identity, id string) bool {
 
 // FindOwners returns the objects that manage a resource with an identity or an ID, in all namespaces, also objects of
 // other Providers with the same source. The resources may be of any type, because a provider may have several types for
-// one resource. They may differ from the wanted one: two accounts may have the same ID, and a provider may take a part of
-// an identity from its configuration, such as the region. FindOwners leaves out the objects for which omit returns true;
-// it passes their namespaces and UIDs. The caller refreshes the index before.
+// one resource. They may differ from the wanted one: two accounts may have the same ID, and a provider may take a part
+// of an identity from its configuration, such as the region. FindOwners leaves out the objects for which omit returns
+// true; it passes their namespaces and UIDs. The caller refreshes the index before.
 func FindOwners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string, omit func(v1alpha1.ObjectReference) bool) ([]Owner, error) {
 	var out []Owner
 	for _, ref := range src.Index.Owners(identity, id) {

@@ -12,7 +12,8 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestDecoderParsesOnce decodes an object again. Its expressions are parsed anew only when its spec or its lifecycle changed.
+// TestDecoderParsesOnce decodes an object again. Its expressions are parsed anew only when its spec or its lifecycle
+// changed.
 func TestDecoderParsesOnce(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	known := w.Put("test-thing/a", map[string]any{"uses": `${upper("a")}`}, nil)

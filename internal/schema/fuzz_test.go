@@ -53,8 +53,8 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%#v is no %#v: %v", v, ty, errs)
 		}
 		w := resent(t, v, ty)
-		// A large whole number that came as a float is sent as its shortest decimal text, which is another number in more bits:
-		// https://github.com/zclconf/go-cty/blob/main/cty/msgpack/marshal.go From then on it stays the same.
+		// A large whole number that came as a float is sent as its shortest decimal text, which is another number in
+		// more bits: https://github.com/zclconf/go-cty/blob/main/cty/msgpack/marshal.go From then on it stays the same.
 		if again := resent(t, w, ty); !again.RawEquals(w) {
 			t.Fatalf("%#v came back as %#v", w, again)
 		}

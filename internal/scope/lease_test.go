@@ -20,7 +20,8 @@ func (secretConfigs) Secret(context.Context, string, string, string) ([]byte, er
 	return []byte("hunter22-hunter22"), nil
 }
 
-// TestSecretsOfProviderConfigsAreHidden has a secret that does not fit its argument, so that no value of the configuration holds it.
+// TestSecretsOfProviderConfigsAreHidden has a secret that does not fit its argument, so that no value of the
+// configuration holds it.
 func TestSecretsOfProviderConfigsAreHidden(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	w.Configs = secretConfigs{activitiestest.FakeConfigs{World: w}}

@@ -174,8 +174,8 @@ func TestScopeReadsAProviderConfigOnce(t *testing.T) {
 	}
 }
 
-// TestImpureFunctions checks the impure functions. Planning leaves their results unknown, and all attempts at a step get the
-// same.
+// TestImpureFunctions checks the impure functions. Planning leaves their results unknown, and all attempts at a step
+// get the same.
 func TestImpureFunctions(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	po := w.Plan()

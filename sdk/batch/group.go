@@ -1,9 +1,9 @@
 // Package batch lets a Terraform provider take many calls at once from Hykube. Serve serves the provider as usual, and
 // beside it a service that receives batches of calls; see docs/batch-providers.md.
 //
-// The provider's code for one resource stays as it is, except that it makes its API calls through a Group. In a batch, a
-// Group collects the inputs of all resources and makes one call of them. Outside of a batch, as with Terraform, it makes
-// one call for each input:
+// The provider's code for one resource stays as it is, except that it makes its API calls through a Group. In a batch,
+// a Group collects the inputs of all resources and makes one call of them. Outside of a batch, as with Terraform, it
+// makes one call for each input:
 //
 //	var create = batch.Group[Server, Server]{Call: api.CreateServers}
 //
@@ -40,8 +40,9 @@ type Group[I, O any] struct {
 	Call func(ctx context.Context, in []I) []Result[O]
 }
 
-// Do returns the result for an input. In a batch, it waits until each other member has an input for a Group, has ended, or
-// has kept it waiting for 50 ms. If ctx ends during the call, it returns the cause, and the call's effect is unknown.
+// Do returns the result for an input. In a batch, it waits until each other member has an input for a Group, has ended,
+// or has kept it waiting for 50 ms. If ctx ends during the call, it returns the cause, and the call's effect is
+// unknown.
 func (g *Group[I, O]) Do(ctx context.Context, in I) (O, error) {
 	b := batchOf(ctx)
 	if b == nil {

@@ -149,8 +149,8 @@ func TestACallWithTooFewResultsFailsForAll(t *testing.T) {
 	run(fails, fails)
 }
 
-// TestTheEndOfABatchIsToldByTheCall ends the context of a batch during a call. The members return what the call says, and
-// not the end of their contexts. A member whose call has not started returns the cause.
+// TestTheEndOfABatchIsToldByTheCall ends the context of a batch during a call. The members return what the call says,
+// and not the end of their contexts. A member whose call has not started returns the cause.
 func TestTheEndOfABatchIsToldByTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over, stop := context.WithCancelCause(t.Context())

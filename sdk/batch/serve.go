@@ -99,8 +99,8 @@ func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 
 var errStopped = errors.New("the provider was asked to stop")
 
-// stopsBatches is a provider whose StopProvider ends the contexts of the running batches, too. As with single calls, each
-// call of a batch still returns its answer.
+// stopsBatches is a provider whose StopProvider ends the contexts of the running batches, too. As with single calls,
+// each call of a batch still returns its answer.
 type stopsBatches struct {
 	tfprotov6.ProviderServer
 	batches *service
@@ -142,8 +142,8 @@ type service struct {
 	last    uint64
 }
 
-// stopRunning ends the contexts of the running batches, and then those of their calls. Batches that begin later run; see
-// tf6server. None begins in between, because its calls would end without the call of its Group.
+// stopRunning ends the contexts of the running batches, and then those of their calls. Batches that begin later run;
+// see tf6server. None begins in between, because its calls would end without the call of its Group.
 func (s *service) stopRunning(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,8 +233,8 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	if method == "" {
 		return status.Errorf(codes.Unimplemented, "unknown method %v of a batch", req.Method)
 	}
-	// The client's context ends if no caller waits for the answers. Calls that change infrastructure then continue, and the client
-	// calls StopProvider to end them.
+	// The client's context ends if no caller waits for the answers. Calls that change infrastructure then continue, and
+	// the client calls StopProvider to end them.
 	ctx := stream.Context()
 	if req.Method == Apply {
 		ctx = context.WithoutCancel(ctx)

@@ -195,8 +195,8 @@ func TestAnErrorOfACallIsThatOfASingleCall(t *testing.T) {
 	all.Wait()
 }
 
-// TestStopProviderStopsABatch stops the provider during a batch. Each call returns the provider's answer. The provider takes
-// later calls.
+// TestStopProviderStopsABatch stops the provider during a batch. Each call returns the provider's answer. The provider
+// takes later calls.
 func TestStopProviderStopsABatch(t *testing.T) {
 	p := newThings()
 	c := serve(t, p, Limit{Apply, "thing", 100})

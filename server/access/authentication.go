@@ -80,8 +80,8 @@ func NewAuthenticator(ctx context.Context, cfg AuthenticationConfig) (authentica
 	return union.New(certificates, withoutSystemNames{tokens}), narrow, nil
 }
 
-// systemPrefixes are the prefixes of the user and group names that Kubernetes and Hykube reserve, such as system:masters
-// and hykube:admin.
+// systemPrefixes are the prefixes of the user and group names that Kubernetes and Hykube reserve, such as
+// system:masters and hykube:admin.
 var systemPrefixes = []string{"system:", "hykube:"}
 
 // withoutSystemNames rejects a user whose name begins with one of systemPrefixes, or one of whose groups does, except

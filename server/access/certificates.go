@@ -108,8 +108,8 @@ func (c *Certificates) servingCertGood(cert *x509.Certificate, now time.Time) bo
 // adminName is the name of the cluster, user and context in the administrator's kubeconfig.
 const adminName = "hykube"
 
-// AdminLifetime is the default lifetime of the administrator's certificate. It is short, because a certificate cannot be
-// revoked.
+// AdminLifetime is the default lifetime of the administrator's certificate. It is short, because a certificate cannot
+// be revoked.
 const AdminLifetime = 7 * 24 * time.Hour
 
 // AdminPath returns the path of the administrator's kubeconfig in a data directory.
@@ -178,8 +178,8 @@ func (c *Certificates) WriteKubeconfig(a Admin, now time.Time) error {
 	return nil
 }
 
-// currentAdmin returns the administrator's certificate in an existing kubeconfig, if at least a third of lifetime is left
-// and at most all of it.
+// currentAdmin returns the administrator's certificate in an existing kubeconfig, if at least a third of lifetime is
+// left and at most all of it.
 func (c *Certificates) currentAdmin(admin *clientcmdapi.AuthInfo, lifetime time.Duration, now time.Time) (certPEM, keyPEM []byte, ok bool) {
 	if admin == nil {
 		return nil, nil, false

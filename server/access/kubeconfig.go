@@ -27,8 +27,9 @@ type User struct {
 	Namespace string
 }
 
-// Validate returns an error for an invalid user. It does not read the data directory. A certificate cannot be revoked, so
-// users cannot get certificates for the names of systemPrefixes. Only the server creates one, that of the administrator.
+// Validate returns an error for an invalid user. It does not read the data directory. A certificate cannot be revoked,
+// so users cannot get certificates for the names of systemPrefixes. Only the server creates one, that of the
+// administrator.
 func (u User) Validate(now time.Time) error {
 	for _, n := range append([]string{u.Name}, u.Groups...) {
 		what := "group"

@@ -20,7 +20,8 @@ import (
 	"github.com/hykube/hykube/server/access"
 )
 
-// TestSystemNamesComeFromCertificates has a token file give away the server's own names. A certificate of the server's authority may have them.
+// TestSystemNamesComeFromCertificates has a token file give away the server's own names. A certificate of the server's
+// authority may have them.
 func TestSystemNamesComeFromCertificates(t *testing.T) {
 	dir := t.TempDir()
 	certs := openCerts(t, filepath.Join(dir, "tls"), time.Now())

@@ -38,8 +38,8 @@ func (b withoutMessages) ProcessEvents(events ...*auditinternal.Event) bool {
 	return b.Backend.ProcessEvents(events...)
 }
 
-// Record returns a function that records provider calls as events: one of the stage RequestReceived before the call, and
-// one of the stage ResponseComplete after it. No API serves their requestURI.
+// Record returns a function that records provider calls as events: one of the stage RequestReceived before the call,
+// and one of the stage ResponseComplete after it. No API serves their requestURI.
 func Record(sink k8saudit.Sink) audit.RecordFunc {
 	return func(c audit.Call) (func(error), error) {
 		ev := callEvent(c)

@@ -41,8 +41,8 @@ type Configs struct {
 	queue             *queue[cache.ObjectName]
 }
 
-// validator makes a provider validate its configuration. It returns an *provider.UnavailableError if the process was lost
-// during the call.
+// validator makes a provider validate its configuration. It returns an *provider.UnavailableError if the process was
+// lost during the call.
 type validator interface {
 	ValidateConfig(ctx context.Context, pkg provider.Package, config cty.Value) ([]*tfprotov6.Diagnostic, error)
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/hykube/hykube/server/loopback"
 )
 
-// TestConfigsAreCheckedAgainAfterAFailedRead checks ProviderConfigs while the server cannot read objects, as with a full
-// audit log. The server writes no condition, because it does not know whether the provider accepts them.
+// TestConfigsAreCheckedAgainAfterAFailedRead checks ProviderConfigs while the server cannot read objects, as with a
+// full audit log. The server writes no condition, because it does not know whether the provider accepts them.
 func TestConfigsAreCheckedAgainAfterAFailedRead(t *testing.T) {
 	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.URL.Path, "providerconfigs") {
@@ -69,8 +69,8 @@ func (l *lostOnce) ValidateConfig(context.Context, provider.Package, cty.Value) 
 	return nil, nil
 }
 
-// TestConfigsAreCheckedAgainAfterALostProcess checks a ProviderConfig while the provider dies. The condition says so, and
-// the queue gets an error, so that it tries again.
+// TestConfigsAreCheckedAgainAfterALostProcess checks a ProviderConfig while the provider dies. The condition says so,
+// and the queue gets an error, so that it tries again.
 func TestConfigsAreCheckedAgainAfterALostProcess(t *testing.T) {
 	known := catalog.New(nil)
 	known.Put(catalog.Entry{Name: "sim", Schema: &schema.Provider{Config: &schema.Schema{Block: &schema.Block{}}}})

@@ -69,7 +69,8 @@ func TestTheOldestOfASecondIsOutdated(t *testing.T) {
 	}
 }
 
-// TestAPlanThatWasWrittenMeanwhileIsRemovedLater has the removal of a plan meet a conflict: no event need follow that one.
+// TestAPlanThatWasWrittenMeanwhileIsRemovedLater has the removal of a plan meet a conflict: no event need follow that
+// one.
 func TestAPlanThatWasWrittenMeanwhileIsRemovedLater(t *testing.T) {
 	e := newEstate(t)
 	refused := 0

@@ -42,7 +42,8 @@ type Plans struct {
 	History History
 	// Outdated delivers the plans that writes of objects made stale. It may be nil.
 	Outdated <-chan kinds.Outdated
-	// MaxRunning is the maximum number of plans that are made at once, and of those that are applied at once; 0 means 64.
+	// MaxRunning is the maximum number of plans that are made at once, and of those that are applied at once; 0 means
+	// 64.
 	MaxRunning int
 	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no other limit than
 	// MaxRunning.

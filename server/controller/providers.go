@@ -287,8 +287,8 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	return p.readSchema(ctx, obj, pkg)
 }
 
-// stays reports whether the installed version stays, even if there are newer versions now. It does not stay if the server
-// could not install the version that the spec asks for: the server tries that one again.
+// stays reports whether the installed version stays, even if there are newer versions now. It does not stay if the
+// server could not install the version that the spec asks for: the server tries that one again.
 func (p *Providers) stays(obj *v1alpha1.Provider) bool {
 	return obj.Status.Checksum != "" && !upgradeRefused(obj) && (observed(obj) && !stalled(obj) || p.chosen(obj))
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestDeletedProvidersAreNotInstalledAgain has a provider whose generation a deletion, or an undelete, raised. There is no installer, so
-// that a look for another version of it fails.
+// TestDeletedProvidersAreNotInstalledAgain has a provider whose generation a deletion, or an undelete, raised. There is
+// no installer, so that a look for another version of it fails.
 func TestDeletedProvidersAreNotInstalledAgain(t *testing.T) {
 	for reason, deleted := range map[string]*metav1.Time{"deleted": new(metav1.Now()), "undeleted": nil} {
 		t.Run(reason, func(t *testing.T) {

@@ -153,8 +153,8 @@ func TestACancelledPlanNeedsNoSlot(t *testing.T) {
 	}
 }
 
-// TestANamespaceMakesAFewPlansAtOnce starts plans of a namespace that never end. Only a few of them run, and the applies of its approved plans
-// do not count among these.
+// TestANamespaceMakesAFewPlansAtOnce starts plans of a namespace that never end. Only a few of them run, and the
+// applies of its approved plans do not count among these.
 func TestANamespaceMakesAFewPlansAtOnce(t *testing.T) {
 	r := newPlanRuns(t)
 	r.NamespacePlans = 2
@@ -174,7 +174,8 @@ func TestANamespaceMakesAFewPlansAtOnce(t *testing.T) {
 	}
 }
 
-// TestAnApplyLeavesRoomForPlans approves plans as soon as they are made. Their applies, which never end, keep no slot of a plan that is made.
+// TestAnApplyLeavesRoomForPlans approves plans as soon as they are made. Their applies, which never end, keep no slot
+// of a plan that is made.
 func TestAnApplyLeavesRoomForPlans(t *testing.T) {
 	r := newPlanRuns(t)
 	for _, name := range []string{"a1", "a2", "a3"} {

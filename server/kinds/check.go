@@ -152,8 +152,8 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 	}
 }
 
-// warnProviderConfig warns if an object that names no ProviderConfig needs one, and neither the objects nor the namespace
-// have it. It does not warn a user who may not list the ProviderConfigs of the namespace.
+// warnProviderConfig warns if an object that names no ProviderConfig needs one, and neither the objects nor the
+// namespace have it. It does not warn a user who may not list the ProviderConfigs of the namespace.
 func (c *check) warnProviderConfig(ctx context.Context, s *served, u *unstructured.Unstructured) string {
 	if named, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig"); named != "" {
 		return "" // references checks the name

@@ -102,8 +102,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckReportsNoMore checks objects with more cycles than a Validation reports, and with more unknown types than get a
-// hint.
+// TestCheckReportsNoMore checks objects with more cycles than a Validation reports, and with more unknown types than
+// get a hint.
 func TestCheckReportsNoMore(t *testing.T) {
 	h := newFixture(t, sim())
 	object := func(name, spec string) *unstructured.Unstructured {

@@ -66,8 +66,8 @@ func largestMap(document []byte) int {
 	return most
 }
 
-// tooManyKeys returns an error for each map of more than maxKeys keys in a value. Patches can make such a map in several
-// requests.
+// tooManyKeys returns an error for each map of more than maxKeys keys in a value. Patches can make such a map in
+// several requests.
 func tooManyKeys(value any, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch v := value.(type) {

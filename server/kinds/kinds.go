@@ -391,8 +391,8 @@ func (k *Kinds) Stored(resource kschema.GroupResource) (Kind, bool) {
 	return Kind{}, false
 }
 
-// StoredAs returns the resource under which the objects of a resource are stored. It returns false for a provider's resource
-// that is not served.
+// StoredAs returns the resource under which the objects of a resource are stored. It returns false for a provider's
+// resource that is not served.
 func (k *Kinds) StoredAs(resource kschema.GroupResource) (kschema.GroupResource, bool) {
 	if _, provided := v1alpha1.ProviderOfGroup(resource.Group); !provided {
 		return resource, true

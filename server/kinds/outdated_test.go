@@ -7,7 +7,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestAWriteOutdatesTheWaitingPlan writes an object that a waiting plan is bound to. A dry run, a label and a status outdate nothing.
+// TestAWriteOutdatesTheWaitingPlan writes an object that a waiting plan is bound to. A dry run, a label and a status
+// outdate nothing.
 func TestAWriteOutdatesTheWaitingPlan(t *testing.T) {
 	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"a"}`))
@@ -37,8 +38,8 @@ func TestAWriteOutdatesTheWaitingPlan(t *testing.T) {
 	}
 }
 
-// TestADeletionOutdatesTheWaitingPlan deletes objects that a waiting plan is bound to: one alone, and all of a list. A dry
-// run outdates nothing.
+// TestADeletionOutdatesTheWaitingPlan deletes objects that a waiting plan is bound to: one alone, and all of a list. A
+// dry run outdates nothing.
 func TestADeletionOutdatesTheWaitingPlan(t *testing.T) {
 	h := newFixture(t, sim())
 	const merge = "Content-Type: application/merge-patch+json"

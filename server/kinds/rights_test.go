@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// TestAuthorsNeedTheRightsOfWhatTheyName writes objects as a user who may write networks alone, and use the ProviderConfig "mine" alone. The
-// references are to objects of the same namespace.
+// TestAuthorsNeedTheRightsOfWhatTheyName writes objects as a user who may write networks alone, and use the
+// ProviderConfig "mine" alone. The references are to objects of the same namespace.
 func TestAuthorsNeedTheRightsOfWhatTheyName(t *testing.T) {
 	p := sim()
 	p.Schema.Config = &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "region", Type: cty.String, Optional: true}}}}

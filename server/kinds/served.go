@@ -236,8 +236,8 @@ func (r readable) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 	return obj, err
 }
 
-// withoutPatched removes the patched object from an error about a patch. The handler puts the object, including secrets,
-// before the reason, and only in the text.
+// withoutPatched removes the patched object from an error about a patch. The handler puts the object, including
+// secrets, before the reason, and only in the text.
 func (s *served) withoutPatched(name string, err error) error {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.ErrStatus.Details == nil || status.ErrStatus.Details.Kind != "" {

@@ -54,8 +54,8 @@ func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*
 	return out, err
 }
 
-// readiness returns the condition Ready of an object. A condition about an earlier spec is replaced, because kstatus and
-// kubectl wait treat it in the same way.
+// readiness returns the condition Ready of an object. A condition about an earlier spec is replaced, because kstatus
+// and kubectl wait treat it in the same way.
 func readiness(u *unstructured.Unstructured, mode v1alpha1.Mode) map[string]any {
 	status, _ := u.Object["status"].(map[string]any)
 	ready := condition.Find(u, v1alpha1.ConditionReady)

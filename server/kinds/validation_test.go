@@ -73,8 +73,8 @@ func TestCreateRefusesWhatTheProviderWould(t *testing.T) {
 	}
 }
 
-// A type that no provider has is refused where its provider is installed. Another type may come with a provider, and a ProviderConfig may
-// be written later: whoever writes an object is warned.
+// A type that no provider has is refused where its provider is installed. Another type may come with a provider, and a
+// ProviderConfig may be written later: whoever writes an object is warned.
 func TestWriteLooksUpTypesAndProviderConfig(t *testing.T) {
 	h := newFixture(t, sim())
 	h.configs = map[string]string{"europe": "sim", "clock": "time"}
@@ -178,8 +178,8 @@ func TestFieldValidation(t *testing.T) {
 	}
 }
 
-// Changes of an object are validated as its creation is, but for server-side apply, which drops nothing: neither does it for
-// custom resources.
+// Changes of an object are validated as its creation is, but for server-side apply, which drops nothing: neither does
+// it for custom resources.
 func TestFieldValidationOfChanges(t *testing.T) {
 	h := newFixture(t, sim())
 	created := h.create(t, network("main", `{"name":"n","password":"hunter2"}`))

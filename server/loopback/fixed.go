@@ -150,7 +150,8 @@ type Configs struct {
 	Stored StoredObjects
 }
 
-// Get implements store.Configs. Each step of a plan asks for its ProviderConfig, so the storage answers without a request.
+// Get implements store.Configs. Each step of a plan asks for its ProviderConfig, so the storage answers without a
+// request.
 func (c *Configs) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
 	cfg := &v1alpha1.ProviderConfig{}
 	found, err := c.read(ctx, v1alpha1.Resource("providerconfigs"), namespace, name, cfg)

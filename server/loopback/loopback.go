@@ -1,6 +1,6 @@
 // Package loopback reads and writes the server's objects for its own workers, as system:apiserver. It reads and writes
-// objects of the dynamic kinds and Plans in this process, with all rules of their kinds. Requests to the API do the rest,
-// such as approvals and reads of Secrets, which the audit log records. The package implements the interfaces of
+// objects of the dynamic kinds and Plans in this process, with all rules of their kinds. Requests to the API do the
+// rest, such as approvals and reads of Secrets, which the audit log records. The package implements the interfaces of
 // internal/store.
 package loopback
 

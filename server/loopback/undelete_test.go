@@ -12,8 +12,8 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// TestUndelete takes deletions back, some of them while a step of an approved plan begins: either the step sees that the object is wanted
-// again, or the deletion is not taken back.
+// TestUndelete takes deletions back, some of them while a step of an approved plan begins: either the step sees that
+// the object is wanted again, or the deletion is not taken back.
 func TestUndelete(t *testing.T) {
 	living := func(rec *ledger.Instance) { rec.Attributes, rec.Object.Generation = json.RawMessage(`{"id":"1"}`), 3 }
 	begun := func(rec *ledger.Instance) {

@@ -64,8 +64,8 @@ func NewAdmission(client kubernetes.Interface, factory informers.SharedInformerF
 	return plugin, nil
 }
 
-// CountFunc returns the number of objects of a resource in a namespace. It returns false if it does not know the resource;
-// then the number in the status stays.
+// CountFunc returns the number of objects of a resource in a namespace. It returns false if it does not know the
+// resource; then the number in the status stays.
 type CountFunc func(ctx context.Context, resource schema.GroupResource, namespace string) (n int64, known bool, err error)
 
 // Counter keeps status.used of all ResourceQuotas. The admission charges a create before it is stored, so a failed

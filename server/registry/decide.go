@@ -152,7 +152,8 @@ func repeats(sent, made *v1alpha1.PlanApproval) bool {
 	return made != nil && made.Decision == sent.Decision && made.Partial == sent.Partial && (sent.Digest == "" || made.Digest == sent.Digest)
 }
 
-// mayDecide returns the error for a decision that the state of the plan does not permit, or that is about other changes.
+// mayDecide returns the error for a decision that the state of the plan does not permit, or that is about other
+// changes.
 func mayDecide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) error {
 	refuse := func(format string, args ...any) error {
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, fmt.Errorf(format, args...))

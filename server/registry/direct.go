@@ -65,8 +65,8 @@ func (p *StoredPlans) Cached(ctx context.Context, namespace, name string) (*v1al
 	return obj.(*v1alpha1.Plan), nil
 }
 
-// UpdateStatus changes the status of a plan. change returns direct.ErrUnchanged to write nothing. It may be called again
-// after a conflict.
+// UpdateStatus changes the status of a plan. change returns direct.ErrUnchanged to write nothing. It may be called
+// again after a conflict.
 func (p *StoredPlans) UpdateStatus(ctx context.Context, namespace, name string, change func(*v1alpha1.Plan) error) error {
 	return p.status.Update(ctx, namespace, name, func(obj runtime.Object) error { return change(obj.(*v1alpha1.Plan)) })
 }

@@ -47,9 +47,9 @@ type Config struct {
 	Codecs      Codecs
 	RESTOptions generic.RESTOptionsGetter
 	// UncachedOptions are storage options without a watch cache. They are for PlanRecords, of which there may be many,
-	// for policies, which each plan lists, and for Providers, whose watches continue after a restart. A watch cache would
-	// start empty and respond with 410 to a watch from an earlier revision. A current list from a watch cache waits for up
-	// to 100 ms.
+	// for policies, which each plan lists, and for Providers, whose watches continue after a restart. A watch cache
+	// would start empty and respond with 410 to a watch from an earlier revision. A current list from a watch cache
+	// waits for up to 100 ms.
 	UncachedOptions generic.RESTOptionsGetter
 	// Authorizer checks the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer

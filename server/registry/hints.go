@@ -21,9 +21,9 @@ import (
 	"github.com/hykube/hykube/internal/fieldnames"
 )
 
-// WithApplyHints rejects a server-side apply of a fixed kind with unknown fields or values of another type. Its error is
-// that of a create: the path of each unknown field, and the name of a similar field. Without it, the error of the merge of
-// managed fields has neither. It does not check a body of more than maxBytes bytes.
+// WithApplyHints rejects a server-side apply of a fixed kind with unknown fields or values of another type. Its error
+// is that of a create: the path of each unknown field, and the name of a similar field. Without it, the error of the
+// merge of managed fields has neither. It does not check a body of more than maxBytes bytes.
 func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())
@@ -58,8 +58,8 @@ func (f *failing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// decodingError returns an error if an object has fields that its Go type lacks, or values of another type. It returns nil
-// if the body is not such an object.
+// decodingError returns an error if an object has fields that its Go type lacks, or values of another type. It returns
+// nil if the body is not such an object.
 func decodingError(scheme *runtime.Scheme, body []byte) error {
 	var object map[string]any
 	raw, err := yaml.YAMLToJSON(body)

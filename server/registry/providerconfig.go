@@ -106,9 +106,9 @@ func providerNames(ctx context.Context, providers *genericregistry.Store) []stri
 	return out
 }
 
-// warnProviderConfig warns of arguments that cannot be checked yet, and of values that the provider does not accept. None
-// is an error, because another version of the provider may come later. block is nil if the schema of the provider is not
-// known.
+// warnProviderConfig warns of arguments that cannot be checked yet, and of values that the provider does not accept.
+// None is an error, because another version of the provider may come later. block is nil if the schema of the provider
+// is not known.
 func warnProviderConfig(ctx context.Context, pc *v1alpha1.ProviderConfig, block *schema.Block) []string {
 	if args, err := configArguments(pc.Spec.Config); err == nil && block == nil && len(args)+len(pc.Spec.SecretRefs) > 0 {
 		return []string{fmt.Sprintf("spec.config: the Provider %q is not ready, so the server checks the arguments later", pc.Spec.Provider)}

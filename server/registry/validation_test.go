@@ -205,8 +205,8 @@ func TestProviderOfAConfig(t *testing.T) {
 	}
 }
 
-// TestUnknownArguments separates the arguments that a provider does not have, which a write refuses, from values that it
-// does not accept.
+// TestUnknownArguments separates the arguments that a provider does not have, which a write refuses, from values that
+// it does not accept.
 func TestUnknownArguments(t *testing.T) {
 	block := &schema.Block{Attributes: []*schema.Attribute{
 		{Name: "region", Type: cty.String, Required: true}, {Name: "token", Type: cty.String, Optional: true}, {Name: "id", Type: cty.String, Computed: true},

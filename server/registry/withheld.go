@@ -27,8 +27,8 @@ const (
 	detailWithheld  = `You need the verb "get" on the object to read this diagnostic.`
 )
 
-// response converts the plans of a response to what the user of the request may read. It does not change the diagnostics
-// of a plan, which a cache may share.
+// response converts the plans of a response to what the user of the request may read. It does not change the
+// diagnostics of a plan, which a cache may share.
 func (mayRead ReaderFunc) response(ctx context.Context, obj runtime.Object, err error) (runtime.Object, error) {
 	if err != nil || byServer(ctx) {
 		return obj, err
@@ -101,7 +101,8 @@ func (mayRead ReaderFunc) watch(ctx context.Context, w watch.Interface) watch.In
 		}
 		return e, true
 	})
-	// A client that leaves reads no more events. Without a reader, the filter would wait forever to deliver its last one.
+	// A client that leaves reads no more events. Without a reader, the filter would wait forever to deliver its last
+	// one.
 	context.AfterFunc(ctx, func() {
 		for range filtered.ResultChan() { //nolint:revive // the events have no reader
 		}

@@ -30,9 +30,9 @@ const (
 	kubectlRepeats = 5
 )
 
-// measureKinds measures what a provider with many kinds costs: to install, in idle memory, and for the users of kubectl.
-// The provider serves the schemas of a file, the output of `terraform providers schema -json`; without one, those of a
-// generated file of the size of the largest providers.
+// measureKinds measures what a provider with many kinds costs: to install, in idle memory, and for the users of
+// kubectl. The provider serves the schemas of a file, the output of `terraform providers schema -json`; without one,
+// those of a generated file of the size of the largest providers.
 func measureKinds(ctx context.Context, o options) (err error) {
 	b, err := newBench(o)
 	if err != nil {
@@ -81,7 +81,8 @@ func measureKinds(ctx context.Context, o options) (err error) {
 	return measureKubectl(ctx, b, name, types)
 }
 
-// measureKubectl measures kubectl on a server with many kinds: with an empty cache, and with that of the command before.
+// measureKubectl measures kubectl on a server with many kinds: with an empty cache, and with that of the command
+// before.
 func measureKubectl(ctx context.Context, b *bench, provider string, types []*shape.Shape) error {
 	var free []string // kinds without required arguments
 	for _, s := range types {

@@ -15,9 +15,9 @@ import (
 )
 
 // measureOne applies n resources that all refer to one. Then it measures plans after a change of one of them: of one to
-// which none refers, and of the one that all others refer to, without a change of the value that they refer to. The time
-// of such a plan should not depend on n. At last it destroys all. It compares that with the provider calls alone, and with
-// Terraform or OpenTofu if one is on the machine.
+// which none refers, and of the one that all others refer to, without a change of the value that they refer to. The
+// time of such a plan should not depend on n. At last it destroys all. It compares that with the provider calls alone,
+// and with Terraform or OpenTofu if one is on the machine.
 func measureOne(ctx context.Context, b *bench, n, repeats int) error {
 	whole, worked, err := b.applyAll(ctx, n)
 	if err != nil {
@@ -84,8 +84,8 @@ func networksOf(hub string, n int) []byte {
 	return text.Bytes()
 }
 
-// run runs a command of the plugin in the namespace of the bench. It returns how long the command took, and the processor
-// time of the command alone.
+// run runs a command of the plugin in the namespace of the bench. It returns how long the command took, and the
+// processor time of the command alone.
 func (b *bench) run(ctx context.Context, input []byte, args ...string) (took, own time.Duration, err error) {
 	cmd := b.Command(ctx, "kubectl-hykube", append(args, "-n", namespace)...)
 	cmd.Stdin = bytes.NewReader(input)
@@ -96,8 +96,8 @@ func (b *bench) run(ctx context.Context, input []byte, args ...string) (took, ow
 	return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
-// applyAll applies n networks with one command, and reports how long the command and its phases took. It returns the time
-// of the command, and for how long the server planned and applied.
+// applyAll applies n networks with one command, and reports how long the command and its phases took. It returns the
+// time of the command, and for how long the server planned and applied.
 func (b *bench) applyAll(ctx context.Context, n int) (whole, worked time.Duration, err error) {
 	w, err := b.client.Resource(plans).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -124,8 +124,8 @@ func (b *bench) applyAll(ctx context.Context, n int) (whole, worked time.Duratio
 	return whole, planned + applied, nil
 }
 
-// milestones returns when a watch showed the first plan as created, planned, approved and finished. The times in an object
-// are in whole seconds.
+// milestones returns when a watch showed the first plan as created, planned, approved and finished. The times in an
+// object are in whole seconds.
 func milestones(w watch.Interface) (at []time.Time) {
 	paths := [][]string{{"metadata", "uid"}, {"status", "plannedAt"}, {"status", "approval"}, {"status", "finishedAt"}}
 	for e := range w.ResultChan() {

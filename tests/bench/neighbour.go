@@ -139,8 +139,8 @@ func (b *bench) series(ctx context.Context, name string, repeats int) (applies, 
 	return applies, lists, nil
 }
 
-// startAttack starts a process that attacks the server as the neighbour. stop ends it and returns the number of plans that
-// it made. It has a process of its own and reads no list that it gets, because real clients run on other machines.
+// startAttack starts a process that attacks the server as the neighbour. stop ends it and returns the number of plans
+// that it made. It has a process of its own and reads no list that it gets, because real clients run on other machines.
 func (b *bench) startAttack(ctx context.Context) (stop func() (int, error), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -165,8 +165,8 @@ func (b *bench) startAttack(ctx context.Context) (stop func() (int, error), err 
 	}, nil
 }
 
-// attackUntil attacks the server of a kubeconfig until input ends, and prints the number of plans that it made. It ignores
-// errors of the server, which may refuse requests.
+// attackUntil attacks the server of a kubeconfig until input ends, and prints the number of plans that it made. It
+// ignores errors of the server, which may refuse requests.
 func attackUntil(ctx context.Context, kubeconfig string, input io.Reader) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -65,8 +65,8 @@ func (t *terraform) run(ctx context.Context, args ...string) (took time.Duration
 	return took, memory, nil
 }
 
-// write writes a configuration of n networks that refer to the first one. renamed is the new name of the last one; "" keeps
-// its name.
+// write writes a configuration of n networks that refer to the first one. renamed is the new name of the last one; ""
+// keeps its name.
 func (t *terraform) write(n int, renamed string) error {
 	networks := map[string]any{}
 	for i := range n {

@@ -61,8 +61,9 @@ func TestArgoKeepsKinds(t *testing.T) {
 	}
 }
 
-// TestArgoKeepsKindsOfFailedProvider restarts the server under Argo CD's cache with a provider whose files were changed, so that the
-// server does not start it again. The server serves its kinds from their record. Without a record it says that they are stale.
+// TestArgoKeepsKindsOfFailedProvider restarts the server under Argo CD's cache with a provider whose files were
+// changed, so that the server does not start it again. The server serves its kinds from their record. Without a record
+// it says that they are stale.
 func TestArgoKeepsKindsOfFailedProvider(t *testing.T) {
 	s := serve(t)
 	install(t, s, "sim", "hykube/sim")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestFromTerraform applies the object that docs/from-terraform.md shows, and types each command of that page. A command of the page
-// that is not in the list below is an error.
+// TestFromTerraform applies the object that docs/from-terraform.md shows, and types each command of that page. A
+// command of the page that is not in the list below is an error.
 func TestFromTerraform(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/from-terraform.md")

@@ -38,8 +38,8 @@ func TestImportsRunDownhill(t *testing.T) {
 	}
 }
 
-// TestForbiddenImports checks the imports that the packages below a folder must not have. Imports of imported packages of
-// this module count, too.
+// TestForbiddenImports checks the imports that the packages below a folder must not have. Imports of imported packages
+// of this module count, too.
 func TestForbiddenImports(t *testing.T) {
 	t.Parallel()
 	outside := []string{"net", "net/http", "os", "os/exec", "io/fs", "database/sql", "syscall"}

@@ -45,8 +45,8 @@ func TestNothingOfOneMachine(t *testing.T) {
 	}
 }
 
-// TestPagesHaveTheirQuestion checks that the title of each page is the question under which docs/README.md lists it. There,
-// the question may name more of the page's contents.
+// TestPagesHaveTheirQuestion checks that the title of each page is the question under which docs/README.md lists it.
+// There, the question may name more of the page's contents.
 func TestPagesHaveTheirQuestion(t *testing.T) {
 	t.Parallel()
 	rows := regexp.MustCompile(`(?m)^\| (.+) \| \[.*\]\(([a-z-]+\.md)\) \|$`).FindAllStringSubmatch(read(t, "docs/README.md"), -1)

@@ -149,7 +149,8 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// TestUnpackBomb has a hundred megabytes in a hundred kilobytes, within the size that is accepted but not within the ratio.
+// TestUnpackBomb has a hundred megabytes in a hundred kilobytes, within the size that is accepted but not within the
+// ratio.
 func TestUnpackBomb(t *testing.T) {
 	z := zipOf(t, entry{name: "bomb", content: strings.Repeat("\x00", 100<<20)})
 	err := Unpack(t.Context(), z, t.TempDir(), "x", Limits{})

@@ -23,7 +23,8 @@ const (
 	// maxBytes is the maximum size of the requests in a batch. gRPC servers refuse more than 4 MiB by default.
 	maxBytes = 3 << 20
 	// The shortest and the longest time for which a call waits at most for the batch before it. So a slow call does not
-	// delay others much. In between, it is half of what the last batch took: the slower the provider's API, the larger its batches.
+	// delay others much. In between, it is half of what the last batch took: the slower the provider's API, the larger
+	// its batches.
 	minPatience, maxPatience = 20 * time.Millisecond, 250 * time.Millisecond
 )
 
@@ -96,8 +97,8 @@ func (c *call) answer(response []byte, err error) {
 	close(c.answered)
 }
 
-// Invoke makes a call, in a batch if there are several. A caller whose context ends gets its error; the call then leaves
-// the queue, or its answer is ignored.
+// Invoke makes a call, in a batch if there are several. A caller whose context ends gets its error; the call then
+// leaves the queue, or its answer is ignored.
 func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	typed, ok := args.(interface{ GetTypeName() string })
 	if !ok {
@@ -156,8 +157,8 @@ func (c *Conn) await(ctx context.Context, kind Kind, one *call) error {
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// dispatch starts batches of the waiting calls: at once if no batch of their kind is running, if they fill one, or if the
-// oldest has waited for long enough. The caller holds the mutex.
+// dispatch starts batches of the waiting calls: at once if no batch of their kind is running, if they fill one, or if
+// the oldest has waited for long enough. The caller holds the mutex.
 func (c *Conn) dispatch(kind Kind, q *queue) {
 	for len(q.waiting) > 0 {
 		wait := q.patience - time.Since(q.waiting[0].since)

@@ -217,8 +217,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestWrongAnswers makes batches of three calls whose provider does not answer as it should. No call waits forever, and no
-// call gets another one's answer.
+// TestWrongAnswers makes batches of three calls whose provider does not answer as it should. No call waits forever, and
+// no call gets another one's answer.
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -17,7 +17,8 @@ import (
 // trivial is a program that does nothing.
 const trivial = "/bin/true"
 
-// TestMain ends a process that the entry should have handled: it would run the tests, which start such processes without end.
+// TestMain ends a process that the entry should have handled: it would run the tests, which start such processes
+// without end.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == entry.Command {
 		os.Exit(1)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestCheckDiskLooksForDeletedFiles deletes a file that stays open. No space is lost since the last look, as when another
-// process frees as much meanwhile. The check finds the file when a look is due, and not before.
+// TestCheckDiskLooksForDeletedFiles deletes a file that stays open. No space is lost since the last look, as when
+// another process frees as much meanwhile. The check finds the file when a look is due, and not before.
 func TestCheckDiskLooksForDeletedFiles(t *testing.T) {
 	home := t.TempDir()
 	dir := filepath.Join(home, "provider")

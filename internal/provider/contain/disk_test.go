@@ -27,8 +27,8 @@ func TestDiskLimits(t *testing.T) {
 	}
 }
 
-// The check ends the process whose files exceed the limit of one process. If all together exceed theirs, it ends the one
-// with the largest files.
+// The check ends the process whose files exceed the limit of one process. If all together exceed theirs, it ends the
+// one with the largest files.
 func TestCheckDiskEndsTheLargest(t *testing.T) {
 	home := t.TempDir()
 	dir := func(name string, files, size int) string {

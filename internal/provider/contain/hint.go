@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// A permission error of a file, as Go and C libraries write it, with the path; and that of a connection. Errors of clouds do not have these
-// forms. The protocol has no field for the kind of an error, so the hint depends on its text. Nothing else does.
+// A permission error of a file, as Go and C libraries write it, with the path; and that of a connection. Errors of
+// clouds do not have these forms. The protocol has no field for the kind of an error, so the hint depends on its text.
+// Nothing else does.
 var (
 	fileRefused = regexp.MustCompile(`(/[^\s:"']*)["']?: (?:permission denied|operation not permitted)`)
 	portRefused = regexp.MustCompile(`connect: (?:permission denied|operation not permitted)`)
@@ -16,8 +17,8 @@ var (
 	variableNamed    = regexp.MustCompile(`\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b`)
 )
 
-// Hint returns the remedy for an error of a provider that its sandbox or its environment may have caused; "" for any other
-// error.
+// Hint returns the remedy for an error of a provider that its sandbox or its environment may have caused; "" for any
+// other error.
 func (p *Policy) Hint(source string, g Grants, text string) string {
 	if environmentNamed.MatchString(text) {
 		for _, name := range variableNamed.FindAllString(text, -1) {

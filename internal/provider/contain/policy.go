@@ -36,7 +36,8 @@ type Config struct {
 	// small file system.
 	MaxBytes int64
 	MaxFiles int
-	// MaxMemory limits the memory of a process in bytes. 0 means 4 GiB, or half of the machine's memory if that is less.
+	// MaxMemory limits the memory of a process in bytes. 0 means 4 GiB, or half of the machine's memory if that is
+	// less.
 	MaxMemory int64
 	// MaxProcesses limits the processes and threads in a cgroup. 0 means 4096.
 	MaxProcesses int

@@ -33,8 +33,8 @@ type UnavailableError struct {
 	Provider string
 	// Reason describes the failure, such as "signal: killed".
 	Reason string
-	// Stderr holds the plugin's last lines of output; a panic is complete. The lines can hold secrets of any call of the
-	// process, also of other users. So Error has only the stack trace.
+	// Stderr holds the plugin's last lines of output; a panic is complete. The lines can hold secrets of any call of
+	// the process, also of other users. So Error has only the stack trace.
 	Stderr []string
 }
 

@@ -1,5 +1,5 @@
-// Package signature verifies the OpenPGP signatures of publishers of providers. A trusted key is an ASCII-armored public
-// key, or the fingerprint of a key that the registry names.
+// Package signature verifies the OpenPGP signatures of publishers of providers. A trusted key is an ASCII-armored
+// public key, or the fingerprint of a key that the registry names.
 //
 // It imports an OpenPGP library and knows neither registries nor packages.
 package signature

@@ -50,8 +50,8 @@ type Rule struct {
 	Action Action `json:"action,omitempty"`
 	// SigningKeys are armored public keys or fingerprints. One of them must have signed the package's checksum.
 	SigningKeys []string `json:"signingKeys,omitempty"`
-	// RequireSignature requires a signature for packages from mirrors too, by any key that the registry names. SigningKeys
-	// imply it.
+	// RequireSignature requires a signature for packages from mirrors too, by any key that the registry names.
+	// SigningKeys imply it.
 	RequireSignature bool `json:"requireSignature,omitempty"`
 	// RequireChecksums requires spec.checksums of the Provider.
 	RequireChecksums bool `json:"requireChecksums,omitempty"`
@@ -212,8 +212,8 @@ func (a address) matches(other address) bool {
 	return true
 }
 
-// Rule returns the first rule that matches a source. It returns a *RefusedError if the policy does not allow the source.
-// A nil Policy returns a rule without requirements.
+// Rule returns the first rule that matches a source. It returns a *RefusedError if the policy does not allow the
+// source. A nil Policy returns a rule without requirements.
 func (p *Policy) Rule(host, namespace, typ string) (Rule, error) {
 	if p == nil {
 		return Rule{Action: Allow}, nil

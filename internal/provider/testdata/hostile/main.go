@@ -1,5 +1,5 @@
-// Command hostile is a provider that attacks the machine that it runs on. Its data source hostile_attempt makes one attempt, and
-// returns whether it succeeded. See ../../hostile_test.go.
+// Command hostile is a provider that attacks the machine that it runs on. Its data source hostile_attempt makes one
+// attempt, and returns whether it succeeded. See ../../hostile_test.go.
 package main
 
 import (

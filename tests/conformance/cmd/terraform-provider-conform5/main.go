@@ -1,4 +1,5 @@
-// Command terraform-provider-conform5 is the conformance suite's provider on protocol 5, see tests/conformance/conform5.
+// Command terraform-provider-conform5 is the conformance suite's provider on protocol 5, see
+// tests/conformance/conform5.
 package main
 
 import (

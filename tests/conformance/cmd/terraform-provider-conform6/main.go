@@ -1,4 +1,5 @@
-// Command terraform-provider-conform6 is the conformance suite's provider on protocol 6, see tests/conformance/conform6.
+// Command terraform-provider-conform6 is the conformance suite's provider on protocol 6, see
+// tests/conformance/conform6.
 package main
 
 import (
