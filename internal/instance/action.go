@@ -27,21 +27,19 @@ type Action struct {
 	Audit RecordFunc
 }
 
-func (a *Action) server() (tfprotov6.ActionServer, error) {
+// request returns the provider and the encoded configuration for a call.
+func (a *Action) request(config cty.Value) (tfprotov6.ActionServer, *tfprotov6.DynamicValue, error) {
 	s, ok := a.Provider.(tfprotov6.ActionServer)
 	if !ok {
-		return nil, fmt.Errorf("action %s: the provider has no actions: %w", a.Name, errors.ErrUnsupported)
+		return nil, nil, fmt.Errorf("action %s: the provider has no actions: %w", a.Name, errors.ErrUnsupported)
 	}
-	return s, nil
+	c, err := encodeFor(a.Name, a.Schema, config)
+	return s, c, err
 }
 
 // Validate makes the provider validate the configuration, which may hold unknown values.
 func (a *Action) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
-	s, err := a.server()
-	if err != nil {
-		return nil, err
-	}
-	c, err := encodeFor(a.Name, a.Schema, config)
+	s, c, err := a.request(config)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +56,7 @@ func (a *Action) Plan(ctx context.Context, config cty.Value) (diag.Diagnostics, 
 	if err != nil {
 		return diags, err
 	}
-	s, err := a.server()
-	if err != nil {
-		return diags, err
-	}
-	c, err := encodeFor(a.Name, a.Schema, config)
+	s, c, err := a.request(config)
 	if err != nil {
 		return diags, err
 	}
@@ -83,14 +77,10 @@ func (a *Action) Plan(ctx context.Context, config cty.Value) (diag.Diagnostics, 
 // Invoke runs the action. config must be wholly known. progress, which may be nil, receives the provider's progress
 // messages. The end of ctx does not interrupt the call, because the action's effect would then be unknown.
 func (a *Action) Invoke(ctx context.Context, config cty.Value, progress func(string)) (diag.Diagnostics, error) {
-	s, err := a.server()
-	if err != nil {
-		return nil, err
-	}
 	if !unmarked(config).IsWhollyKnown() {
 		return nil, fmt.Errorf("invoke action %s: its configuration is not known yet", a.Name)
 	}
-	c, err := encodeFor(a.Name, a.Schema, config)
+	s, c, err := a.request(config)
 	if err != nil {
 		return nil, err
 	}
