@@ -64,27 +64,27 @@ func TestCancelledPlanIsWaitedFor(t *testing.T) {
 		u, left := s.beginStep(po, workflows.Plan{UID: "u"}, step("test_thing.a"))
 		before, done := u.withCancel(t.Context())
 		defer done()
-		alone, shared := &process{}, &process{shared: true}
-		release := start(alone, po)
+		own, shared := &process{}, &process{shared: true}
+		release := start(own, po)
 		start(shared, nil)() // a query needs it
 
 		time.Sleep(3 * changes.CancelPollInterval)
 		synctest.Wait()
-		if u.isCancelled() || plans.Says() != "" || alone.wanted {
+		if u.isCancelled() || plans.Says() != "" || own.wanted {
 			t.Fatal("the plan counts as cancelled before the cancel")
 		}
 		plans.Cancel()
 		time.Sleep(changes.CancelPollInterval)
 		synctest.Wait()
-		if !u.isCancelled() || !errors.Is(context.Cause(before), changes.ErrCancelled) || alone.wanted {
-			t.Errorf("cancelled %t, %v, asked to stop %t", u.isCancelled(), context.Cause(before), alone.wanted)
+		if !u.isCancelled() || !errors.Is(context.Cause(before), changes.ErrCancelled) || own.wanted {
+			t.Errorf("cancelled %t, %v, asked to stop %t", u.isCancelled(), context.Cause(before), own.wanted)
 		}
 		if got := plans.Says(); !strings.HasPrefix(got, "Cancelling: Cancelling: waiting for 1 running call: test_thing.a (since ") || !strings.Contains(got, "the server asks their providers to stop.") {
 			t.Error(got)
 		}
 		time.Sleep(stopGracePeriod + changes.CancelPollInterval)
 		synctest.Wait()
-		if got := plans.Says(); !alone.wanted || !strings.Contains(got, "The server asked the provider to stop") {
+		if got := plans.Says(); !own.wanted || !strings.Contains(got, "The server asked the provider to stop") {
 			t.Error(got)
 		}
 

@@ -157,7 +157,7 @@ func (s *Slots) dequeue(r *Slot) {
 func (s *Slots) grant() {
 	for s.free > 0 {
 		next := s.next()
-		if next == nil || s.held[next.key] >= share*s.free && !s.alone(next.key) {
+		if next == nil || s.held[next.key] >= share*s.free && !s.isOnly(next.key) {
 			return // the other waiting keys hold at least as many
 		}
 		s.dequeue(next)
@@ -173,7 +173,7 @@ func (s *Slots) next() *Slot {
 	var next *Slot
 	for key, queue := range s.queues {
 		first := queue[0]
-		if s.most > 0 && s.held[key] >= s.most && !s.alone(key) {
+		if s.most > 0 && s.held[key] >= s.most && !s.isOnly(key) {
 			continue
 		}
 		if next == nil || s.held[key] < s.held[next.key] || s.held[key] == s.held[next.key] && first.number < next.number {
@@ -183,8 +183,8 @@ func (s *Slots) next() *Slot {
 	return next
 }
 
-// alone reports whether no other key has requested slots of late.
-func (s *Slots) alone(key string) bool {
+// isOnly reports whether no other key has requested slots of late.
+func (s *Slots) isOnly(key string) bool {
 	return s.quiet > 0 && key == s.latest && time.Since(s.mixed) >= s.quiet
 }
 

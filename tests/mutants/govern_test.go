@@ -20,7 +20,7 @@ var governMutants = []mutant{
 	{"A file cannot hold a ResourceQuota.", "server/objects.go",
 		"\t{kschema.GroupVersionKind{Version: \"v1\", Kind: \"ResourceQuota\"}, \"resourcequotas\", true},\n", "", "server:TestFilesMayHoldEveryKind"},
 	{"One namespace computes on all processors.", "internal/fair/fair.go",
-		"\t\tif s.most > 0 && s.held[key] >= s.most && !s.alone(key) {\n\t\t\tcontinue\n\t\t}\n", "", "TestOneProcessorIsForOthers"},
+		"\t\tif s.most > 0 && s.held[key] >= s.most && !s.isOnly(key) {\n\t\t\tcontinue\n\t\t}\n", "", "TestOneProcessorIsForOthers"},
 	{"A namespace gets all processors while others compute, too.", "internal/fair/fair.go",
 		" && key == s.latest && time.Since(s.mixed) >= s.quiet", "", "TestOneNamespaceAloneGetsAllProcessors"},
 	{"A namespace that computes alone leaves a processor idle.", "internal/fair/fair.go",

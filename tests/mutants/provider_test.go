@@ -56,7 +56,7 @@ var providerMutants = []mutant{
 	{"A start that hangs goes on although nobody waits for it.", "internal/provider/process.go",
 		"\tif proc.begun() {\n\t\tproc.stopStart()\n\t}\n", "", "TestPoolEndsAnUnwantedStart"},
 	{"One namespace takes every slot, and others wait for good.", "internal/fair/fair.go",
-		"s.held[next.key] >= share*s.free && !s.alone(next.key) {", "false {", "TestAHogLeavesSlotsForNewcomers"},
+		"s.held[next.key] >= share*s.free && !s.isOnly(next.key) {", "false {", "TestAHogLeavesSlotsForNewcomers"},
 	{"A free slot goes to the namespace that holds the most.", "internal/fair/fair.go",
 		"s.held[key] < s.held[next.key] ||", "s.held[key] > s.held[next.key] ||", "TestAWaitingRequestFollowsTheFewestSlots"},
 	{"A cancelled plan stays in the queue, and takes a slot for good.", "internal/fair/fair.go",

@@ -153,9 +153,9 @@ func (c *Client) giveUp(done <-chan struct{}) {
 	defer tick.Stop()
 	for {
 		c.mu.Lock()
-		alone := c.calls == c.cancelled
+		allCancelled := c.calls == c.cancelled
 		c.mu.Unlock()
-		if alone {
+		if allCancelled {
 			ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 			defer cancel()
 			// Ignore the error of the stop: the response of the apply has the result.
