@@ -5,7 +5,7 @@ SIM_VERSION := 0.1.0
 PORT ?= 6443
 comma := ,
 
-# SQLite is C; VERSION stands in for the stamp that `go build` would take from git.
+# SQLite is C, so cgo is on. VERSION replaces the stamp that `go build` would take from git.
 export CGO_ENABLED := 1
 # Without its version `kubectl version` fails.
 KUBERNETES := $(shell sed -n 's/^const kubernetesVersion = "\(.*\)"/\1/p' server/version.go)
