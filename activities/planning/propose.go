@@ -38,23 +38,43 @@ var errMoved = errors.New("the object changed while the plan was being made")
 // Propose plans each open change of a plan with its provider, and adds changes for the resources that refer to a value
 // which changes. It keeps the changes that an earlier attempt planned.
 func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result workflows.Proposed, err error) {
-	p := in.Plan
-	po, err := a.unpublished(ctx, p)
+	po, err := a.unpublished(ctx, in.Plan)
 	if err != nil {
 		return workflows.Proposed{}, err
 	}
 	if a, err = a.withOverlay(ctx, po); err != nil {
 		return workflows.Proposed{}, err
 	}
-	var all []*ledger.Change
+	pr, err := a.newProposal(ctx, po)
+	if err != nil {
+		return workflows.Proposed{}, err
+	}
+	defer func() {
+		closing := context.WithoutCancel(ctx)
+		if cerr := errors.Join(pr.past.Close(closing), pr.scope.Close(closing)); cerr != nil {
+			err = errors.Join(err, pr.warn(closing, scope.Unclosed(cerr)))
+		}
+	}()
+	ctx, done := a.Cancels.UntilCancelled(ctx, in.Plan)
+	defer done()
+	err = pr.planAll(ctx, in.Whole)
+	switch {
+	case errors.Is(context.Cause(ctx), changes.ErrCancelled):
+		return workflows.Proposed{}, nil // Publish reports the cancel
+	case errors.Is(err, errMoved):
+		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorMoved, err)
+	}
+	return workflows.Proposed{Errors: pr.errors}, err
+}
+
+// newProposal returns the proposal of a plan with the changes that the survey stored. The caller closes its scopes.
+func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal, error) {
+	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, imports: imports{}}
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
-			return workflows.Proposed{}, err
+			return nil, err
 		}
-		all = append(all, c)
-	}
-	pr := &proposal{Planner: a, plan: po, all: all, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, imports: imports{}}
-	for _, c := range all {
+		pr.all = append(pr.all, c)
 		pr.imports.add(c) // an earlier attempt may have planned it
 	}
 	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
@@ -67,27 +87,26 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 	pr.scope.Decoder = a.surveyed.take(po.UID, a.Catalog)
 	pr.past.Decoder = pr.scope.Decoder
 	pr.past.Secrets = pr.scope.Secrets // both scopes hide the same secrets, but have separate ephemeral resources
-	defer func() {
-		closing := context.WithoutCancel(ctx)
-		if cerr := errors.Join(pr.past.Close(closing), pr.scope.Close(closing)); cerr != nil {
-			err = errors.Join(err, pr.warn(closing, scope.Unclosed(cerr)))
-		}
-	}()
-	ctx, done := a.Cancels.UntilCancelled(ctx, p)
-	defer done()
-	slow := &waiting{Planner: a, plan: po}
+	return pr, nil
+}
+
+// planAll plans all changes, and checks the rights to make them. whole is true if the survey stored a change for each
+// dependant.
+func (pr *proposal) planAll(ctx context.Context, whole bool) error {
+	slow := &waiting{Planner: pr.Planner, plan: pr.plan}
 	slow.watch(ctx)
-	source, err := pr.changesOf(ctx, in.Whole)
-	if err == nil {
-		err = changes.Each(ctx, source, session.Width, func(ctx context.Context, i int) (bool, error) {
-			if i < 0 {
-				return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
-			}
-			c := pr.row(int32(i))
-			defer slow.begin(c)()
-			return pr.change(ctx, c)
-		})
+	source, err := pr.changesOf(ctx, whole)
+	if err != nil {
+		return err
 	}
+	err = changes.Each(ctx, source, session.Width, func(ctx context.Context, i int) (bool, error) {
+		if i < 0 {
+			return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
+		}
+		c := pr.row(int32(i))
+		defer slow.begin(c)()
+		return pr.change(ctx, c)
+	})
 	if err == nil {
 		err = pr.worklist.finish()
 	}
@@ -100,13 +119,7 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 	if err == nil && pr.errors == 0 {
 		err = pr.checkVerbs(ctx)
 	}
-	if errors.Is(context.Cause(ctx), changes.ErrCancelled) {
-		return workflows.Proposed{}, nil // Publish reports the cancel
-	}
-	if errors.Is(err, errMoved) {
-		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorMoved, err)
-	}
-	return workflows.Proposed{Errors: pr.errors}, err
+	return err
 }
 
 // proposal is the planning of one Plan.
