@@ -230,7 +230,7 @@ func TestDamagedAuthority(t *testing.T) {
 			damage(t, dir)
 			_, err := access.OpenCertificates(dir, []string{"localhost"}, time.Now())
 			if err == nil || !strings.Contains(err.Error(), "from a backup") {
-				t.Errorf("got %v; a lost authority must not be replaced silently, since nobody would be known any more", err)
+				t.Errorf("got %v; a lost authority must not be replaced silently, since no certificate would be valid any more", err)
 			}
 		})
 	}

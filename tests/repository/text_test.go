@@ -156,7 +156,7 @@ func TestEveryPageIsLinked(t *testing.T) {
 	}
 	for _, page := range list(t, ".md") {
 		if strings.HasPrefix(page, "docs/") && !linked[page] {
-			t.Errorf("nothing links to %s, so nobody will find it", page)
+			t.Errorf("no page links to %s, so readers cannot find it", page)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (c *cloud) do(ctx context.Context, method, path string, body, into any, saf
 			tflog.Debug(ctx, "cloud did not answer", fields)
 			if safe == onlyOnce || try >= c.maxRetries || ctx.Err() != nil {
 				if safe == onlyOnce && ctx.Err() == nil {
-					err = fmt.Errorf("%w; nobody knows whether it happened", err)
+					err = fmt.Errorf("%w; it is not known whether it happened", err)
 				}
 				return err
 			}
