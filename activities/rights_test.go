@@ -156,35 +156,35 @@ func TestAStepIsCheckedAfterItsWait(t *testing.T) {
 		change  func(*crashScenario)
 		want    string
 	}{
-		"the requester loses the right to update": {false, func(tn *crashScenario) { tn.Forbidden["ann!update:team/test-things/*"] = true }, "has no right to update test-things"},
-		"the requester loses the right to use":    {false, func(tn *crashScenario) { tn.Forbidden["ann!team/providerconfigs/default"] = true }, `has no right to use the ProviderConfig "default"`},
-		"the requester loses the right to delete": {true, func(tn *crashScenario) { tn.Forbidden["ann!delete:team/test-things/*"] = true }, "has no right to delete test-things"},
-		"the object is edited":                    {false, func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a", "size": "3"}, nil) }, "the object was deleted or changed after the plan was made"},
-		"the object to destroy is protected":      {true, func(tn *crashScenario) { tn.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": true}) }, "the object was changed after the plan was made"},
-		"the deletion is taken back":              {true, func(tn *crashScenario) { tn.Stored["team:test-thing/a"].SetDeletionTimestamp(nil) }, "the deletion of the object was taken back"},
+		"the requester loses the right to update": {false, func(sc *crashScenario) { sc.Forbidden["ann!update:team/test-things/*"] = true }, "has no right to update test-things"},
+		"the requester loses the right to use":    {false, func(sc *crashScenario) { sc.Forbidden["ann!team/providerconfigs/default"] = true }, `has no right to use the ProviderConfig "default"`},
+		"the requester loses the right to delete": {true, func(sc *crashScenario) { sc.Forbidden["ann!delete:team/test-things/*"] = true }, "has no right to delete test-things"},
+		"the object is edited":                    {false, func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "3"}, nil) }, "the object was deleted or changed after the plan was made"},
+		"the object to destroy is protected":      {true, func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": true}) }, "the object was changed after the plan was made"},
+		"the deletion is taken back":              {true, func(sc *crashScenario) { sc.Stored["team:test-thing/a"].SetDeletionTimestamp(nil) }, "the deletion of the object was taken back"},
 	} {
-		tn := newCrashScenario(t)
-		tn.Config(nil)
-		things("a")(tn)
-		tn.apply()
-		if tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil); test.destroy {
-			tn.delete("test-thing/a")
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		things("a")(sc)
+		sc.apply()
+		if sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil); test.destroy {
+			sc.delete("test-thing/a")
 		}
-		run := tn.newRun()
-		tn.until(run, stepping)
-		calls := slices.Clone(tn.cloud.log)
-		tn.provides = func(provider.Configuration) tfprotov6.ProviderServer {
+		run := sc.newRun()
+		sc.until(run, stepping)
+		calls := slices.Clone(sc.cloud.log)
+		sc.provides = func(provider.Configuration) tfprotov6.ProviderServer {
 			if test.change != nil {
-				test.change(tn)
+				test.change(sc)
 				test.change = nil
 			}
-			return tn.cloud
+			return sc.cloud
 		}
-		tn.resume(run)
-		if c := tn.changeOf(run, 0); c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, test.want) {
+		sc.resume(run)
+		if c := sc.changeOf(run, 0); c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, test.want) {
 			t.Errorf("%s: %s: %s", reason, c.State, c.Message)
 		}
-		if diff := cmp.Diff(calls, slices.Clone(tn.cloud.log)); diff != "" {
+		if diff := cmp.Diff(calls, slices.Clone(sc.cloud.log)); diff != "" {
 			t.Errorf("%s: the provider was called:\n%s", reason, diff)
 		}
 	}
