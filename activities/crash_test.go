@@ -313,7 +313,7 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			id := fmt.Sprintf("id-%d", sc.cloud.last)
 			told := func(when string) {
 				ready := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
-				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "If it exists, import it: kubectl hykube import test-thing/a ID -n team.") {
+				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "If it exists: kubectl hykube resolve test-thing/a -n team --adopt ID. If it does not: kubectl hykube resolve test-thing/a -n team --retry.") {
 					t.Errorf("%s: %s: %s, want it to say that the create is unknown", when, ready.Reason, ready.Message)
 				}
 			}

@@ -159,6 +159,9 @@ func completed(wire func(context.Context, *server.Components) (server.Wiring, er
 		if w.Taint == nil {
 			w.Taint = func(context.Context, metav1.Object, kinds.Kind, bool) (bool, error) { return false, unanswered }
 		}
+		if w.Resolve == nil {
+			w.Resolve = func(context.Context, metav1.Object, kinds.Kind) error { return unanswered }
+		}
 		if w.Undelete == nil {
 			w.Undelete = func(_ context.Context, _ metav1.Object, _ kinds.Kind, clear func(kinds.Undeleted) error, _ func() error) error {
 				return clear(kinds.UndeletedUnplanned)

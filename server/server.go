@@ -115,6 +115,7 @@ func (s *Server) makeAPIServer() (err error) {
 		AggregatedDiscovery: s.generic.AggregatedDiscoveryGroupManager,
 		State:               s.state,
 		Taint:               s.taint,
+		Resolve:             s.resolve,
 		Undelete:            s.undelete,
 		Deletion:            s.deletion,
 		ProviderConfigs:     providerConfigs(c.store.Objects()),

@@ -83,6 +83,8 @@ type Wiring struct {
 	// Taint marks the infrastructure of a provider's object for replacement by the next plan, or removes the mark.
 	// applied is true if the current generation is applied.
 	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) (applied bool, err error)
+	// Resolve drops the intent of a create whose outcome is unknown; see kinds.Config.
+	Resolve func(ctx context.Context, obj metav1.Object, kind kinds.Kind) error
 	// Undelete reverts the deletion of a provider's object; see kinds.Config.
 	Undelete func(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error
 	// Deletion returns the consequences of deleting a provider's object.
@@ -160,6 +162,10 @@ func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) 
 
 func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) (applied bool, err error) {
 	return s.wiring.Taint(ctx, obj, kind, tainted)
+}
+
+func (s *Server) resolve(ctx context.Context, obj metav1.Object, kind kinds.Kind) error {
+	return s.wiring.Resolve(ctx, obj, kind)
 }
 
 func (s *Server) deletion(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error) {

@@ -101,13 +101,16 @@ func outcomeOf(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obstacle
 
 // incompleteText counts the changes that were made and those that were not.
 func incompleteText(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obstacle) string {
-	counts := work.Progress()
-	notMade := fmt.Sprintf("%d failed", int(counts.Failed)-len(stale))
+	counts, unknown := work.Progress(), unknownOutcomes(work)
+	notMade := fmt.Sprintf("%d failed", int(counts.Failed)-len(stale)-len(unknown))
+	if len(unknown) > 0 { // the provider may have made them
+		notMade += fmt.Sprintf(", the outcome of %d is unknown", len(unknown))
+	}
 	if len(stale) > 0 {
 		notMade += fmt.Sprintf(", %d stale", len(stale))
 	}
-	return fmt.Sprintf("%d of %d changes were made, %s, %d were not tried.%s Make a new plan for the rest.",
-		counts.Done, counts.Total, notMade, counts.Skipped, unmade(po, work))
+	return fmt.Sprintf("%d of %d changes were made, %s, %d were not tried.%s %s",
+		counts.Done, counts.Total, notMade, counts.Skipped, unmade(po, work), afterIncomplete(po, unknown))
 }
 
 // skipPending marks the changes that are pending or running as skipped. It returns the stale changes.
@@ -167,10 +170,39 @@ func (a *Applier) keepRefreshed(ctx context.Context, planUID types.UID, c *ledge
 // unmade names the changes that were not made, and the command that shows why.
 func unmade(po *v1alpha1.Plan, w *changes.Stored) string {
 	text := halfReplaced(w) + failures(w)
+	if unknown := unknownOutcomes(w); len(unknown) > 0 {
+		var names []changes.Obstacle
+		for _, c := range unknown {
+			names = append(names, changes.Obstacle{Address: c.Address})
+		}
+		text += " Outcome unknown: " + changes.ListObstacles(names) + "."
+	}
 	if text == "" {
 		return ""
 	}
 	return fmt.Sprintf("%s To see why: kubectl hykube status %s -n %s.", text, po.Name, po.Namespace)
+}
+
+// unknownOutcomes returns the changes that were begun and whose outcome is unknown.
+func unknownOutcomes(w *changes.Stored) []*ledger.Change {
+	var unknown []*ledger.Change
+	for _, c := range w.Changes {
+		if c.State == v1alpha1.ChangeUnknown {
+			unknown = append(unknown, c)
+		}
+	}
+	return unknown
+}
+
+// afterIncomplete returns the next step after a plan that was not applied completely. Plans fail because of a create with
+// an unknown outcome, but not because of an action.
+func afterIncomplete(po *v1alpha1.Plan, unknown []*ledger.Change) string {
+	isCreate := func(c *ledger.Change) bool { return c.Action != v1alpha1.ActionInvoke }
+	if !slices.ContainsFunc(unknown, isCreate) {
+		return "Make a new plan for the rest."
+	}
+	return fmt.Sprintf("Check whether the resources with an unknown outcome exist. Then: kubectl hykube resolve KIND/NAME (--adopt ID | --retry | --forget) -n %s. "+
+		"Before that, a plan fails unless it leaves them out with --exclude.", po.Namespace)
 }
 
 // failures names the first few failed changes.
@@ -178,7 +210,7 @@ func failures(w *changes.Stored) string {
 	var text []changes.Obstacle
 	for _, c := range w.Changes {
 		switch c.State {
-		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale, v1alpha1.ChangeUnknown:
+		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale:
 			if !destroyedNotCreated(c) {
 				text = append(text, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 			}

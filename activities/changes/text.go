@@ -59,7 +59,8 @@ const maxNamed = 5
 
 // LostCreate returns the error for planning a resource whose create has an unknown outcome.
 func LostCreate(r *resource.Resource, intent *ledger.Intent) error {
-	return createUnknown("plan", r, lostCreate(r.Ref, r.Address.String(), intent))
+	addr := r.Address.String()
+	return createUnknown("plan", r, lostCreate(r.Ref, addr, intent)+withoutIt(r.Ref, addr))
 }
 
 // InterruptedCreate returns the error for applying a change whose create an earlier process of the server began.
@@ -76,14 +77,24 @@ func lostCreate(ref v1alpha1.ObjectReference, addr string, intent *ledger.Intent
 	return beganCreate(addr, intent) + ", and no answer of the provider was recorded. " + AfterLostCreate(ref)
 }
 
+// withoutIt tells users how to plan the other resources of the namespace.
+func withoutIt(ref v1alpha1.ObjectReference, addr string) string {
+	return fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", addr, ref.Namespace)
+}
+
 func beganCreate(addr string, intent *ledger.Intent) string {
 	return fmt.Sprintf("At %s a create of %s started", intent.At.Format(time.RFC3339), addr)
 }
 
 // AfterLostCreate tells users how to resolve a create with an unknown outcome.
 func AfterLostCreate(ref v1alpha1.ObjectReference) string {
-	return fmt.Sprintf("Check whether the resource exists. If it exists, import it: kubectl hykube import %s/%s ID -n %s. "+
-		"If it does not, or you removed it, delete the object, apply a plan that forgets the record, and write it again.", ref.Kind, ref.Name, ref.Namespace)
+	resolve := Resolve(ref)
+	return fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. To stop managing it: %s --forget.", resolve, resolve, resolve)
+}
+
+// Resolve returns the command that resolves a create with an unknown outcome, without the flag that says how.
+func Resolve(ref v1alpha1.ObjectReference) string {
+	return fmt.Sprintf("kubectl hykube resolve %s/%s -n %s", ref.Kind, ref.Name, ref.Namespace)
 }
 
 // WhyStalled returns the reason and message for an object that a plan could not change. If the outcome of the object's

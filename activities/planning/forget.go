@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
@@ -53,9 +54,9 @@ func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledg
 	d := lang.Problem(r.Address, "", "The resource may exist", fmt.Sprintf(
 		"At %s a create of %s started%s, and its outcome is unknown. This plan removes the record of it and destroys nothing. If the resource exists, "+
 			"nothing manages it afterwards. Search for it by name or tags, where %s creates resources. "+
-			"To remove it, delete it there. To keep it, discard this plan, run kubectl hykube undelete %s/%s -n %s, and name it in lifecycle.import.",
+			"To remove it, delete it there. To keep it, discard this plan, run kubectl hykube undelete %s/%s -n %s, and then %s --adopt ID.",
 		rec.Intent.At.Format(time.RFC3339), r.Address, byPlan(rec.Intent), madeWith(rec, r),
-		r.Ref.Kind, r.Ref.Name, r.Ref.Namespace))
+		r.Ref.Kind, r.Ref.Name, r.Ref.Namespace, changes.Resolve(r.Ref)))
 	d.Severity = v1alpha1.SeverityWarning
 	c.Diagnostics = append(c.Diagnostics, d)
 	return pr.forget(c, r, &rec.State, plan.ReasonCreateUnknown)

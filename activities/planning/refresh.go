@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
@@ -102,7 +103,7 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	}
 	found, diags, err := l.Import(ctx, by)
 	if err != nil {
-		refused, ok := importRefused(r.Address, err)
+		refused, ok := importRefused(r, rec.Intent != nil, err)
 		if ok && rec.Intent == nil && appliedBefore(r, shown) {
 			c.Diagnostics = append(c.Diagnostics, importedBefore(r.Address, refused))
 			return l.Null(), nil
@@ -118,11 +119,12 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 }
 
 // importRefused adds to a failed import the remedy for a user who wants no import. An applied lifecycle.import becomes
-// effective again when its resource is destroyed. ok is false if the provider did not refuse the import.
-func importRefused(addr lang.Address, err error) (_ error, ok bool) {
+// effective again when its resource is destroyed. lost is true if the outcome of a create is unknown, which then prevents
+// the next create. ok is false if the provider did not refuse the import.
+func importRefused(r *resource.Resource, lost bool, err error) (_ error, ok bool) {
 	f, is := errors.AsType[*diag.Failure](err)
 	if _, nothing := errors.AsType[*instance.NothingFoundError](err); nothing {
-		f, is = &diag.Failure{Kind: diag.Refused, Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(addr, "lifecycle.import", "There is nothing to import", err.Error())}}, true
+		f, is = &diag.Failure{Kind: diag.Refused, Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "There is nothing to import", err.Error())}}, true
 	}
 	if !is || f.Kind != diag.Refused || len(f.Diagnostics) == 0 {
 		return err, false
@@ -130,7 +132,11 @@ func importRefused(addr lang.Address, err error) (_ error, ok bool) {
 	refused := *f
 	refused.Diagnostics = slices.Clone(f.Diagnostics)
 	last := &refused.Diagnostics[len(refused.Diagnostics)-1]
-	last.Detail = strings.TrimSpace(last.Detail + "\nTo create the resource instead, remove lifecycle.import and plan again.")
+	remedy := "To create the resource instead, remove lifecycle.import and plan again."
+	if lost {
+		remedy = fmt.Sprintf("To create the resource instead, remove lifecycle.import, run %s --retry, and plan again.", changes.Resolve(r.Ref))
+	}
+	last.Detail = strings.TrimSpace(last.Detail + "\n" + remedy)
 	return &refused, true
 }
 

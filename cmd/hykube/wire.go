@@ -105,7 +105,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		Automatic: func(ctx context.Context, namespace string) (bool, error) {
 			return changes.AutomaticByPolicy(ctx, sources, namespace)
 		},
-		State: answers.State, Taint: answers.Taint, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(queries.Query),
+		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: providers.Pool.Close,
 	}, nil
 }

@@ -67,7 +67,13 @@ func (o *objects) eachTarget(do func(target) error) error {
 
 // post calls a subresource of an object that needs only the object's name.
 func (s *session) post(ctx context.Context, k kind, namespace, name, subresource string) error {
+	return s.postUID(ctx, k, namespace, name, "", subresource)
+}
+
+// postUID is post for the object with a UID.
+func (s *session) postUID(ctx context.Context, k kind, namespace, name string, uid types.UID, subresource string) error {
 	u := &unstructured.Unstructured{}
+	u.SetUID(uid)
 	u.SetGroupVersionKind(k.gvr.GroupVersion().WithKind(k.kind))
 	u.SetNamespace(namespace)
 	u.SetName(name)

@@ -271,9 +271,14 @@ func (o *stateRmOptions) Complete(args []string) error {
 func (o *stateRmOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *stateRmOptions) Run(ctx context.Context) error {
+	return o.forgetAll(ctx, "forgets the marked objects and keeps their infrastructure")
+}
+
+// forgetAll marks all targets to be forgotten, and prints how to continue. effect says what the next applied plan does.
+func (o *objects) forgetAll(ctx context.Context, effect string) error {
 	var wait []target
 	err := o.eachTarget(func(t target) error {
-		t, waits, err := o.one(ctx, t)
+		t, waits, err := o.forget(ctx, t)
 		if waits {
 			wait = append(wait, t)
 		}
@@ -286,12 +291,14 @@ func (o *stateRmOptions) Run(ctx context.Context) error {
 			line += " --target " + t.address()
 			back += " " + t.kind() + "/" + t.name
 		}
-		fmt.Fprintf(o.ErrOut, "The next applied plan forgets the marked objects and keeps their infrastructure:\n  %s -n %s\nUntil then you can take that back:\n  %s -n %s\n", line, ns, back, ns)
+		fmt.Fprintf(o.ErrOut, "The next applied plan %s:\n  %s -n %s\nUntil then you can take that back:\n  %s -n %s\n", effect, line, ns, back, ns)
 	}
 	return err
 }
 
-func (o *stateRmOptions) one(ctx context.Context, t target) (found target, waits bool, err error) {
+// forget sets lifecycle.destroy of an object to false and deletes the object. waits is true if a plan must remove its
+// record.
+func (o *objects) forget(ctx context.Context, t target) (found target, waits bool, err error) {
 	t, k, ns, err := o.find(ctx, t)
 	if err != nil {
 		return t, false, err

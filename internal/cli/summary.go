@@ -53,7 +53,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	}
 	s.printTogether(s.ErrOut, o.errors)
 	if progress := p.Status.Progress; total(p) > eachChange && progress != nil {
-		o.made, o.failed = int(progress.Done), int(progress.Failed)-len(o.stale)
+		o.made, o.failed = int(progress.Done), int(progress.Failed)-len(o.stale)-len(o.unknown)
 	}
 	if !ready(p) {
 		for _, d := range p.Status.Diagnostics {
@@ -164,7 +164,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 		n    int
 		what string
 	}{
-		{o.failed, "failed"}, {len(o.stale), "stale"}, {len(o.destroyed), "destroyed and not created again"},
+		{o.failed, "failed"}, {len(o.unknown), "with an unknown outcome"}, {len(o.stale), "stale"}, {len(o.destroyed), "destroyed and not created again"},
 		{len(o.created), "replaced, but the old instance still exists"}, {len(o.skipped), "not tried"},
 	} {
 		if part.n > 0 {
@@ -173,7 +173,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
 	// If changes failed, the plan's message only repeats the lines above.
-	if m := why(p); m != "" && o.failed+len(o.stale)+len(o.destroyed)+len(o.created) == 0 {
+	if m := why(p); m != "" && o.failed+len(o.unknown)+len(o.stale)+len(o.destroyed)+len(o.created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
 	fmt.Fprintf(s.ErrOut, "The changes that succeeded are recorded; %s.\n%s%s\n", next, afterFailedCreate(p, o.notCreated), s.style.Dim(where))
@@ -217,9 +217,11 @@ func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 
 // afterUnknown returns the next step after a create with an unknown outcome, which blocks plans.
 func afterUnknown(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("check whether the resources with an unknown outcome exist. Until you import or delete them, plans refuse them.\n"+
-		"If one exists, import it: kubectl hykube import KIND/NAME ID -n %[1]s\n"+
-		"If it does not exist, delete the object with kubectl, apply a plan that forgets its record, and write it again", p.Namespace)
+	return fmt.Sprintf("check whether the resources with an unknown outcome exist. Until you resolve them, plans of them fail.\n"+
+		"If one exists: kubectl hykube resolve KIND/NAME --adopt ID -n %[1]s\n"+
+		"If it does not exist: kubectl hykube resolve KIND/NAME --retry -n %[1]s\n"+
+		"If none of them exists: kubectl hykube resolve --all --retry -n %[1]s\n"+
+		"To plan the other resources before that: kubectl hykube plan --exclude TYPE.NAME -n %[1]s", p.Namespace)
 }
 
 // afterForget returns how to manage forgotten resources again, or "" if there are none.

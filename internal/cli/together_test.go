@@ -13,14 +13,14 @@ import (
 
 // Many creates whose outcome is unknown print their text once, in a plan and at the end of an apply.
 func TestTextThatManyResourcesShare(t *testing.T) {
-	const after = "; the resource may exist. If it exists, import it: kubectl hykube import"
+	const after = "; the resource may exist. If it exists: kubectl hykube resolve"
 	var targets []string
 	for i := range 16 {
 		targets = append(targets, "--target", fmt.Sprintf("sim_network.n%d", i))
 	}
 	lost := func(i int) v1alpha1.Diagnostic {
 		return v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Outcome of a create is unknown", Address: fmt.Sprintf("sim_network.n%d", i),
-			Detail: fmt.Sprintf("At 2026-11-23T09:00:%02dZ a create of sim_network.n%d started%s sim-network/n%d ID -n default.", i, i, after, i)}
+			Detail: fmt.Sprintf("At 2026-11-23T09:00:%02dZ a create of sim_network.n%d started%s sim-network/n%d -n default --adopt ID. Or: kubectl hykube plan --exclude sim_network.n%d -n default", i, i, after, i, i)}
 	}
 	for reason, prepare := range map[string]func(f *fakeServer){
 		"plan": func(f *fakeServer) {

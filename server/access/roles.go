@@ -105,7 +105,7 @@ func ProviderRoles(provider string, resources []string) []rbacv1.ClusterRole {
 		role(prefix+"edit", aggregateToEdit,
 			rule(group, resources, writeVerbs),
 			rule(group, []string{"*/taint"}, []string{"create", "delete"}),
-			rule(group, []string{"*/undelete"}, []string{"create"}),
+			rule(group, []string{"*/resolve", "*/undelete"}, []string{"create"}),
 		),
 		role(prefix+"admin", aggregateToAdmin, rule(group, []string{"*/state"}, []string{"get"})),
 	}

@@ -34,6 +34,7 @@ func TestRoles(t *testing.T) {
 		{"create", "sim.hykube.io", "data-sim-images", "", false, true, true},
 		{"create", "sim.hykube.io", "sim-networks", "taint", false, true, true},
 		{"delete", "sim.hykube.io", "sim-networks", "taint", false, true, true},
+		{"create", "sim.hykube.io", "sim-networks", "resolve", false, true, true},
 		{"get", "sim.hykube.io", "sim-networks", "state", false, false, true},
 		{"update", "sim.hykube.io", "sim-networks", "status", false, false, false},
 		{"create", "hykube.io", "queries", "", false, true, true},

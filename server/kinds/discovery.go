@@ -19,6 +19,8 @@ const (
 
 // Subresources of an object.
 const (
+	// resolveSubresource settles a create with an unknown outcome.
+	resolveSubresource = "resolve"
 	// stateSubresource returns the raw provider state.
 	stateSubresource  = "state"
 	statusSubresource = "status"
@@ -29,11 +31,11 @@ const (
 )
 
 // subresources returns the subresources of the kinds of a mode, sorted by name. Ephemeral resources and actions have no
-// state. Only managed resources can be replaced and undeleted.
+// state. Only managed resources can be created, replaced and undeleted.
 func subresources(mode v1alpha1.Mode) []string {
 	switch mode {
 	case v1alpha1.ModeManaged:
-		return []string{stateSubresource, statusSubresource, taintSubresource, undeleteSubresource}
+		return []string{resolveSubresource, stateSubresource, statusSubresource, taintSubresource, undeleteSubresource}
 	case v1alpha1.ModeData:
 		return []string{stateSubresource, statusSubresource}
 	default:
@@ -82,8 +84,8 @@ func verbs() []string {
 // subresourceVerbs returns the verbs of all subresources.
 func subresourceVerbs() map[string][]string {
 	return map[string][]string{
-		stateSubresource: {"get"}, statusSubresource: {"get", "patch", "update"}, taintSubresource: {"create", "delete"},
-		undeleteSubresource: {"create"},
+		resolveSubresource: {"create"}, stateSubresource: {"get"}, statusSubresource: {"get", "patch", "update"},
+		taintSubresource: {"create", "delete"}, undeleteSubresource: {"create"},
 	}
 }
 

@@ -36,14 +36,14 @@ func TestDiscovery(t *testing.T) {
 				found[l.GroupVersion+" "+r.Name] = r
 			}
 		}
-		for _, name := range []string{"sim-networks", "sim-networks/status", "sim-networks/state", "sim-networks/taint", "sim-subnets",
+		for _, name := range []string{"sim-networks", "sim-networks/status", "sim-networks/state", "sim-networks/resolve", "sim-networks/taint", "sim-subnets",
 			"data-sim-images", "data-sim-images/status", "data-sim-images/state", "ephemeral-sim-tokens", "ephemeral-sim-tokens/status",
 			"action-sim-reboots", "action-sim-reboots/status"} {
 			if _, ok := found["sim.hykube.io/v1 "+name]; !ok {
 				t.Errorf("%s is missing in %v", name, found)
 			}
 		}
-		for _, name := range []string{"data-sim-images/taint", "ephemeral-sim-tokens/state", "ephemeral-sim-tokens/taint", "action-sim-reboots/state", "action-sim-reboots/taint"} {
+		for _, name := range []string{"data-sim-images/taint", "data-sim-images/resolve", "ephemeral-sim-tokens/state", "ephemeral-sim-tokens/taint", "action-sim-reboots/state", "action-sim-reboots/taint"} {
 			if _, ok := found["sim.hykube.io/v1 "+name]; ok {
 				t.Errorf("%s is there", name)
 			}

@@ -153,7 +153,11 @@ func notFound(group, resource, message string) error {
 
 // handler returns the handler of a request, or nil if the verb is not supported.
 func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo, r *http.Request) (http.HandlerFunc, error) {
-	if info.Subresource == stateSubresource || info.Subresource == taintSubresource || !writes(info.Verb) {
+	switch info.Subresource {
+	case resolveSubresource, stateSubresource, taintSubresource:
+		return k.answer(s, use, info), nil
+	}
+	if !writes(info.Verb) {
 		return k.answer(s, use, info), nil
 	}
 	if info.Verb != "patch" {
@@ -184,11 +188,16 @@ func (k *Kinds) answer(s *served, use *serving, info *request.RequestInfo) http.
 			return nil
 		}
 		return k.serveState(s, use, info.Name)
+	case resolveSubresource:
+		if info.Verb != "create" {
+			return nil
+		}
+		return k.serveRecord(s, use, info, k.resolve)
 	case taintSubresource:
 		if info.Verb != "create" && info.Verb != "delete" {
 			return nil
 		}
-		return k.serveTaint(s, use, info)
+		return k.serveRecord(s, use, info, k.taint(info.Verb == "create"))
 	case undeleteSubresource:
 		if info.Verb != "create" {
 			return nil

@@ -62,6 +62,9 @@ type fixture struct {
 	// taints holds the requests of the subresource "taint"; taint is its response.
 	taints []string
 	taint  error
+	// resolves are the objects of the subresource "resolve"; resolve is what it answers with.
+	resolves []string
+	resolve  error
 	// applied is whether an object that is not tainted is as it was applied.
 	applied bool
 	// configs are the providers of the ProviderConfigs.
@@ -115,6 +118,10 @@ func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
 		Taint: func(_ context.Context, obj metav1.Object, k kinds.Kind, tainted bool) (bool, error) {
 			h.taints = append(h.taints, fmt.Sprintf("%s/%s %t", k.Type, obj.GetName(), tainted))
 			return h.applied && !tainted, h.taint
+		},
+		Resolve: func(_ context.Context, obj metav1.Object, k kinds.Kind) error {
+			h.resolves = append(h.resolves, k.Type+"/"+obj.GetName())
+			return h.resolve
 		},
 		ProviderConfigs: func(context.Context, string, string) (map[string]string, error) { return h.configs, nil },
 		ProviderConfig:  func(_ context.Context, _, name string) (string, error) { return h.configs[name], nil },

@@ -63,6 +63,9 @@ type Config struct {
 	// "taint". applied is true if the current generation is applied, so that no plan has to visit the object. An
 	// *apierrors.StatusError becomes the response.
 	Taint func(ctx context.Context, obj metav1.Object, kind Kind, tainted bool) (applied bool, err error)
+	// Resolve drops the intent of an object's create whose outcome is unknown, for the subresource "resolve". An
+	// *apierrors.StatusError becomes the response.
+	Resolve func(ctx context.Context, obj metav1.Object, kind Kind) error
 	// Undelete reverts the deletion of an object, for the subresource "undelete". clear removes the deletion mark, and
 	// mark sets it again. An *apierrors.StatusError becomes the response.
 	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error

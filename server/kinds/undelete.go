@@ -40,7 +40,7 @@ var undeletedReady = map[Undeleted]struct {
 }{
 	UndeletedUnplanned: {v1alpha1.ReasonUndeleted, "%s took the deletion back; make a Plan to see whether the resource needs changes"},
 	UndeletedApplied:   {v1alpha1.ReasonApplied, "%s took the deletion back; the infrastructure matches the spec, according to its recorded state"},
-	UndeletedUnknown:   {v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create started, and its outcome is unknown: check whether the resource exists, and if so, name it in lifecycle.import"},
+	UndeletedUnknown:   {v1alpha1.ReasonCreateUnknown, "%s took the deletion back; a create started, and its outcome is unknown: check whether the resource exists, and then run kubectl hykube resolve"},
 }
 
 // undeleted sets the condition of an object whose deletion is reverted, for its next generation.
@@ -59,7 +59,7 @@ func undeleted(u *unstructured.Unstructured, how Undeleted, who string) {
 // options.
 func (k *Kinds) serveUndelete(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		options, err := k.taintOptions(w, r, false)
+		options, err := k.recordOptions(w, r)
 		if err != nil {
 			k.fail(w, r, err)
 			return
@@ -111,11 +111,7 @@ func userOf(ctx context.Context) user.Info {
 }
 
 func (k *Kinds) takeBack(ctx context.Context, s *served, use *serving, obj *unstructured.Unstructured, dry bool) (runtime.Object, error) {
-	who := userOf(ctx)
-	name := "an unknown user"
-	if who != nil {
-		name = who.GetName()
-	}
+	name := nameOf(ctx)
 	var out runtime.Object
 	store := use.object.Store
 	clear := func(how Undeleted) (err error) {

@@ -48,6 +48,7 @@ var rightsTable = []rightsRow{
 	{"KIND/status", map[string]string{"view": "read"}},
 	{"KIND/state", map[string]string{"admin": "get"}},
 	{"KIND/taint", map[string]string{"edit": "create delete"}},
+	{"KIND/resolve", map[string]string{"edit": "create"}},
 	{"KIND/undelete", map[string]string{"edit": "create"}},
 	{"providers.hykube.io", map[string]string{"none": "read"}},
 	{"providers.hykube.io/status providers.hykube.io/undelete", nil},

@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// resolveOptions holds the options of resolve.
+type resolveOptions struct {
+	objects
+	// imports adopts a resource. Its question and its --auto-approve are also those of --retry.
+	imports       *importOptions
+	retry, forget bool
+	all           bool
+	selector      string
+}
+
+func newResolve(s *session) *cobra.Command {
+	o := &resolveOptions{objects: objects{session: s}, imports: &importOptions{planAndApply: newPlanAndApply(s, "Do you want to import this resource?")}}
+	cmd := &cobra.Command{
+		Use:   "resolve (KIND/NAME ... | -l SELECTOR | --all) (--adopt ID | --retry | --forget)",
+		Short: "Settle creates with an unknown outcome",
+		Long: `Settle creates with an unknown outcome. Their objects have the reason CreateUnknown.
+
+A create started, and no answer of the provider was recorded, for example because the server was killed. The resource may
+exist, so Hykube does not create it a second time, and plans of the resource fail. Check with the cloud whether the
+resource exists. Then use one of these flags:
+
+  --adopt ID   The resource exists: import it, as "kubectl hykube import KIND/NAME ID" does.
+  --retry      The resource does not exist: the next plan creates it. If it exists nevertheless, that plan makes a
+               second one.
+  --forget     Stop managing the resource, whether it exists or not: mark the object for deletion, as "kubectl hykube
+               state rm" does. The next applied plan removes the record and destroys nothing.
+
+--all and -l find the objects with the reason CreateUnknown in the namespace. To plan the other resources first, use
+"kubectl hykube plan --exclude TYPE.NAME".
+
+--retry needs the right to create the subresource "resolve" of the kind. The role "edit" has that right.`,
+		Example: `  kubectl hykube resolve sim-instance/web-1 --adopt ins-0000002a
+  kubectl hykube resolve sim_disk.data sim_disk.logs --retry
+  kubectl hykube resolve --all --retry -n prod
+  kubectl hykube resolve -l team=infra --forget`,
+		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
+		RunE:              run(o),
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.imports.id, "adopt", "", "Import the resource with this ID, in the provider's own format")
+	fs.BoolVar(&o.retry, "retry", false, "Let the next plan create the resources, because they do not exist")
+	fs.BoolVar(&o.forget, "forget", false, "Let the next plan remove the records, and destroy nothing")
+	fs.BoolVar(&o.all, "all", false, "All objects of the namespace whose create has an unknown outcome")
+	fs.StringVarP(&o.selector, "selector", "l", "", "Those of them with these labels, such as team=infra")
+	fs.StringVarP(&o.output, "output", "o", "", "Print only the names: name")
+	o.imports.addFlags(fs, "Apply the import, or retry, without asking")
+	return cmd
+}
+
+// Complete parses the names.
+func (o *resolveOptions) Complete(args []string) error {
+	return o.read("resolve", args, v1alpha1.ModeManaged)
+}
+
+// Validate checks the flags.
+func (o *resolveOptions) Validate() error {
+	if count(o.imports.id != "", o.retry, o.forget) != 1 {
+		return errors.New("use exactly one of --adopt ID if the resource exists, --retry if it does not, and --forget to stop managing it")
+	}
+	if count(len(o.targets) > 0, o.all, o.selector != "") != 1 {
+		return errors.New("use exactly one of KIND/NAME ..., -l SELECTOR, and --all for the whole namespace")
+	}
+	if o.selector != "" {
+		if _, err := labels.Parse(o.selector); err != nil {
+			return fmt.Errorf("--selector=%s: %w", o.selector, err)
+		}
+	}
+	if err := checkOutput(o.output, "name"); err != nil || o.forget {
+		return err
+	}
+	if o.retry {
+		if o.imports.autoApprove || !o.empty {
+			return nil
+		}
+		return errors.New("resolve asks before a retry, and standard input is empty: if you have checked that the resources do not exist, add --auto-approve")
+	}
+	if len(o.targets) != 1 {
+		return errors.New("--adopt is for one resource: name it, and give its ID")
+	}
+	if o.output != "" {
+		return errors.New("-o is for --retry and --forget")
+	}
+	o.imports.target = o.targets[0]
+	return o.imports.Validate()
+}
+
+// count returns how many of its arguments are true.
+func count(all ...bool) (n int) {
+	for _, one := range all {
+		if one {
+			n++
+		}
+	}
+	return n
+}
+
+// lostCreate is an object whose create has an unknown outcome.
+type lostCreate struct {
+	target
+	kind kind
+	uid  types.UID
+}
+
+// Run settles the creates.
+func (o *resolveOptions) Run(ctx context.Context) error {
+	lost, failed := o.lost(ctx)
+	if len(lost) == 0 {
+		return failed
+	}
+	var err error
+	switch {
+	case o.retry:
+		err = o.retryAll(ctx, lost)
+	case o.forget:
+		o.targets = nil
+		for _, l := range lost {
+			o.targets = append(o.targets, l.target)
+		}
+		err = o.forgetAll(ctx, "removes the records of the marked objects and destroys nothing")
+	default:
+		err = o.imports.Run(ctx)
+	}
+	return joinExit(slices.DeleteFunc([]error{failed, err}, func(err error) bool { return err == nil }))
+}
+
+// lost returns the named or selected objects whose create has an unknown outcome. The error is about the other named
+// ones.
+func (o *resolveOptions) lost(ctx context.Context) ([]lostCreate, error) {
+	if len(o.targets) == 0 {
+		return o.selected(ctx)
+	}
+	var out []lostCreate
+	err := o.eachTarget(func(t target) error {
+		t, k, ns, err := o.find(ctx, t)
+		if err != nil {
+			return err
+		}
+		u, err := o.get(ctx, k, ns, t.name)
+		if err != nil {
+			return err
+		}
+		t.namespace, t.group = ns, k.gvr.Group
+		if reason, _, _ := readiness(u); reason != v1alpha1.ReasonCreateUnknown {
+			return fmt.Errorf("%s has no create with an unknown outcome (its reason is %s), so there is nothing to resolve", k.long(t.name), reason)
+		}
+		out = append(out, lostCreate{t, k, u.GetUID()})
+		return nil
+	})
+	return out, err
+}
+
+// selected returns the objects with the labels, or all of the namespace. It omits those that are marked for deletion.
+func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
+	kinds, err := o.resourceKinds(ctx)
+	if err != nil {
+		return nil, explain(err, o.server())
+	}
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { m, _ := v1alpha1.ParseKind(k.kind); return m != v1alpha1.ModeManaged })
+	var out []lostCreate
+	marked := 0
+	denied, err := o.eachObject(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
+		reason, _, _ := readiness(u)
+		switch {
+		case reason != v1alpha1.ReasonCreateUnknown:
+		case u.GetDeletionTimestamp() != nil:
+			marked++
+		default:
+			m, typ := v1alpha1.ParseKind(k.kind)
+			out = append(out, lostCreate{target{namespace: o.namespace, mode: m, typ: typ, name: u.GetName(), group: k.gvr.Group}, k, u.GetUID()})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.printDenied(o.ErrOut, denied, "searched")
+	switch {
+	case marked > 0:
+		fmt.Fprintf(o.ErrOut, "The next applied plan forgets %s with an unknown outcome, because the objects are marked for deletion.\n", diff.Plural(marked, "create"))
+	case len(out) == 0:
+		fmt.Fprintf(o.ErrOut, "No create of the namespace %s has an unknown outcome.\n", o.namespace)
+	}
+	slices.SortFunc(out, func(a, b lostCreate) int {
+		return cmp.Or(strings.Compare(a.address(), b.address()), strings.Compare(a.group, b.group))
+	})
+	return out, nil
+}
+
+// retryAll asks, and lets the next plan create the resources.
+func (o *resolveOptions) retryAll(ctx context.Context, lost []lostCreate) error {
+	if !o.imports.autoApprove {
+		fmt.Fprintln(o.ErrOut, "The next plan creates these resources again:")
+		for _, l := range lost {
+			fmt.Fprintln(o.ErrOut, "  "+l.address())
+		}
+		fmt.Fprintln(o.ErrOut, "If one of them exists, that plan makes a second one, and nothing manages the first.")
+		o.imports.question = "Have you checked that none of them exists?"
+		yes, err := o.imports.confirm(ctx)
+		if err != nil {
+			return err
+		}
+		if !yes {
+			fmt.Fprintln(o.ErrOut, "Nothing was changed.")
+			return silent(ExitError)
+		}
+	}
+	var errs []error
+	for _, l := range lost {
+		if err := o.postUID(ctx, l.kind, l.namespace, l.name, l.uid, "resolve"); err != nil {
+			if !apierrors.IsNotFound(err) {
+				err = explain(err, o.server())
+			}
+			errs = append(errs, fmt.Errorf("retry %s: %w", l.address(), err))
+			continue
+		}
+		o.printResult(l.kind, l.name, "resolved")
+	}
+	if len(errs) < len(lost) && o.output == "" {
+		fmt.Fprintf(o.ErrOut, "The next plan creates the resolved resources: kubectl hykube plan -n %s\n", lost[0].namespace)
+	}
+	return joinExit(errs)
+}

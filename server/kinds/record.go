@@ -1,0 +1,105 @@
+package kinds
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/handlers/negotiation"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// This file serves the subresources that change the record of an object's infrastructure: "taint" and "resolve".
+
+// recordChange changes the record of an object's infrastructure. It returns the function that then writes the result to
+// the status of the object, for users: plans use the record.
+type recordChange func(ctx context.Context, s *served, obj *unstructured.Unstructured) (show func(*unstructured.Unstructured), err error)
+
+// serveRecord changes the record of an object and returns the object. Of the request body, it uses only the options.
+func (k *Kinds) serveRecord(s *served, use *serving, info *request.RequestInfo, change recordChange) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx := request.WithNamespace(r.Context(), info.Namespace)
+		options, err := k.recordOptions(w, r)
+		if err != nil {
+			k.fail(w, r, err)
+			return
+		}
+		obj, err := k.changeRecord(ctx, s, use, info.Name, change, options)
+		if err != nil {
+			k.fail(w, r, err)
+			return
+		}
+		responsewriters.WriteObjectNegotiated(negotiated{kind: s}, negotiation.DefaultEndpointRestrictions, s.GVK.GroupVersion(), w, r, http.StatusOK, obj, false)
+	}
+}
+
+// recordOptions returns the options in the query and in the body. A body is a DeleteOptions, or an object whose UID is a
+// precondition.
+func (k *Kinds) recordOptions(w http.ResponseWriter, r *http.Request) (metav1.DeleteOptions, error) {
+	options := metav1.DeleteOptions{DryRun: r.URL.Query()["dryRun"]}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBodyBytes))
+	if err != nil {
+		return options, apierrors.NewBadRequest(fmt.Sprintf("read options: %v", err))
+	}
+	var sent struct {
+		metav1.DeleteOptions
+		Metadata metav1.Preconditions `json:"metadata"`
+	}
+	if err := yaml.Unmarshal(body, &sent); err != nil {
+		return options, apierrors.NewBadRequest(fmt.Sprintf("decode options: %v", err))
+	}
+	options.DryRun, options.Preconditions = append(options.DryRun, sent.DryRun...), sent.Preconditions
+	if options.Preconditions == nil {
+		options.Preconditions = &sent.Metadata
+	}
+	for _, d := range options.DryRun {
+		if d != metav1.DryRunAll {
+			return options, apierrors.NewBadRequest(fmt.Sprintf("dryRun is %q, and can only be %q", d, metav1.DryRunAll))
+		}
+	}
+	return options, nil
+}
+
+func (k *Kinds) changeRecord(ctx context.Context, s *served, use *serving, name string, change recordChange, options metav1.DeleteOptions) (runtime.Object, error) {
+	found, err := use.object.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	obj := found.(*unstructured.Unstructured)
+	if uid := options.Preconditions.UID; uid != nil && *uid != "" && *uid != obj.GetUID() {
+		return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("the UID in the precondition is %s, but the object has %s", *uid, obj.GetUID()))
+	}
+	if len(options.DryRun) > 0 {
+		return obj, nil
+	}
+	show, err := change(ctx, s, obj)
+	if err != nil {
+		return nil, err
+	}
+	update := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
+		u := old.(*unstructured.Unstructured).DeepCopy()
+		if u.GetUID() != obj.GetUID() {
+			return nil, apierrors.NewConflict(s.GVR.GroupResource(), name, fmt.Errorf("it was deleted and created again meanwhile"))
+		}
+		show(u)
+		return u, nil
+	})
+	out, _, err := use.status.Update(context.WithValue(ctx, ownStatus{}, true), name, update, nil, nil, false, &metav1.UpdateOptions{})
+	return out, err
+}
+
+// nameOf returns the name of the user of a request, for a message.
+func nameOf(ctx context.Context) string {
+	if u := userOf(ctx); u != nil {
+		return u.GetName()
+	}
+	return "an unknown user"
+}

@@ -1,0 +1,78 @@
+package loopback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server/kinds"
+)
+
+// Resolve drops the intent of a create whose outcome is unknown, so that the next plan creates the resource. The caller
+// then writes the condition of the object.
+//
+// The write of the record fails if a plan has changed the record since, for example because it imports the resource. If
+// the server stops after that write, the object still says that the outcome is unknown, and the same request continues.
+func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) error {
+	refuse := func(format string, args ...any) error {
+		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf("resolve: %s", fmt.Sprintf(format, args...)))
+	}
+	rec, err := a.record(ctx, obj, k)
+	if err != nil {
+		return err
+	}
+	lost, err := a.lostCreate(ctx, rec)
+	switch {
+	case err != nil:
+		return err
+	case obj.GetDeletionTimestamp() != nil:
+		return refuse("it is marked for deletion, so the next applied plan forgets the create; to keep the object, run kubectl hykube undelete %s/%s -n %s first",
+			k.GVK.Kind, obj.GetName(), obj.GetNamespace())
+	case rec.Exists():
+		return refuse("it has infrastructure: kubectl hykube state show %s/%s -n %s. To replace that, use kubectl hykube taint",
+			k.GVK.Kind, obj.GetName(), obj.GetNamespace())
+	case rec.Intent == nil && saysCreateUnknown(obj):
+		return a.releaseUnlessLiving(ctx, rec)
+	case rec.Intent == nil:
+		return refuse("no create of it has an unknown outcome, so there is nothing to resolve")
+	case rec.Intent.Action != v1alpha1.ActionCreate:
+		return refuse("its interrupted change is no create, so the next plan reads the resource and continues; make a plan")
+	case !lost:
+		return refuse("a plan is creating it; try again when the plan has ended")
+	}
+	if err := a.dropCreate(ctx, rec); errors.Is(err, ledger.ErrConflict) {
+		return refuse("a plan is changing it; try again when the plan has ended")
+	} else if err != nil {
+		return err
+	}
+	return a.releaseUnlessLiving(ctx, rec)
+}
+
+// dropCreate removes the intent of a create, and with it the record of an object without infrastructure.
+func (a *Answers) dropCreate(ctx context.Context, rec *ledger.Instance) error {
+	rec.Intent, rec.Quarantine = nil, nil
+	if rec.Living() {
+		return a.Ledger.Save(ctx, rec)
+	}
+	return a.Ledger.Forget(ctx, rec)
+}
+
+func saysCreateUnknown(obj metav1.Object) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	return ok && condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonCreateUnknown
+}
+
+// releaseUnlessLiving removes the finalizer of an object without infrastructure.
+func (a *Answers) releaseUnlessLiving(ctx context.Context, rec *ledger.Instance) error {
+	if rec.Living() {
+		return nil
+	}
+	return (&Objects{Stored: a.Stored, Kinds: a.Kinds}).Release(ctx, rec.Object)
+}
