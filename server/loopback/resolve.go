@@ -39,7 +39,7 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 		return refuse("it has infrastructure: kubectl hykube state show %s/%s -n %s. To replace that, use kubectl hykube taint",
 			k.GVK.Kind, obj.GetName(), obj.GetNamespace())
 	case rec.Intent == nil && saysCreateUnknown(obj):
-		return a.releaseUnlessLiving(ctx, rec)
+		return nil // an earlier attempt changed the record and did not write the status
 	case rec.Intent == nil:
 		return refuse("no create of it has an unknown outcome, so there is nothing to resolve")
 	case rec.Intent.Action != v1alpha1.ActionCreate:
@@ -52,7 +52,8 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 	} else if err != nil {
 		return err
 	}
-	return a.releaseUnlessLiving(ctx, rec)
+	// The object keeps its finalizer: a waiting plan may begin to create the resource now, and needs it.
+	return nil
 }
 
 // dropCreate removes the intent of a create, and with it the record of an object without infrastructure.
@@ -67,12 +68,4 @@ func (a *Answers) dropCreate(ctx context.Context, rec *ledger.Instance) error {
 func saysCreateUnknown(obj metav1.Object) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	return ok && condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonCreateUnknown
-}
-
-// releaseUnlessLiving removes the finalizer of an object without infrastructure.
-func (a *Answers) releaseUnlessLiving(ctx context.Context, rec *ledger.Instance) error {
-	if rec.Living() {
-		return nil
-	}
-	return (&Objects{Stored: a.Stored, Kinds: a.Kinds}).Release(ctx, rec.Object)
 }
