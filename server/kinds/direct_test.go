@@ -119,6 +119,29 @@ func TestDirectWritesEqualRequests(t *testing.T) {
 	}
 }
 
+// TestDirectUpdatesOwnTheirFields changes an object by the rules of its kind, as the server does when it releases one.
+func TestDirectUpdatesOwnTheirFields(t *testing.T) {
+	h := newFixture(t, sim())
+	h.create(t, network("main", `{"name":"a"}`))
+	err := h.kinds.UpdateObject(t.Context(), networkKind(t, h), "default", "main", func(u *unstructured.Unstructured) error {
+		u.SetFinalizers([]string{v1alpha1.FinalizerState})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := h.client(t, admin, "sim-networks").Get(t.Context(), "main", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range u.GetManagedFields() {
+		if entry.Manager == "hykube" && strings.Contains(entry.FieldsV1.String(), "f:finalizers") {
+			return
+		}
+	}
+	t.Errorf("no entry of the server in %v", u.GetManagedFields())
+}
+
 func TestDirectWrites(t *testing.T) {
 	h := newFixture(t, sim())
 	kind, client := networkKind(t, h), h.client(t, admin, "sim-networks")

@@ -38,5 +38,5 @@ var governMutants = []mutant{
 	{"A cancel waits for the processor that its plan uses.", "server/processors.go",
 		`|| info.Subresource == "cancel")`, `|| info.Subresource == "cancelled")`, "server:TestProcessorKey"},
 	{"A direct write skips the field manager.", "server/direct/direct.go",
-		"\t\tobj = s.Scope.FieldManager.UpdateNoErrors(old, obj, fieldManager)\n", "", "server/kinds:TestDirectWritesEqualRequests"},
+		"\t\tobj = s.Scope.FieldManager.UpdateNoErrors(old, obj, fieldManager)\n", "", "server/kinds:TestDirectUpdatesOwnTheirFields"},
 }
