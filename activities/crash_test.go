@@ -312,14 +312,34 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			}
 			id := fmt.Sprintf("id-%d", sc.cloud.last)
 			told := func(when string) {
-				ready := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+				t.Helper()
+				status := resource.StatusOf(sc.Stored["team:test-thing/a"])
+				ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+				if stalled := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionStalled); status.Judged != status.Generation || stalled == nil || stalled.ObservedGeneration != status.Generation {
+					t.Errorf("%s: observed generation %d of %d, Stalled %+v; want Failed in kstatus", when, status.Judged, status.Generation, stalled)
+				}
 				if ready.Reason != v1alpha1.ReasonCreateUnknown || !strings.Contains(ready.Message, "If it exists: kubectl hykube resolve test-thing/a -n team --adopt ID. If it does not: kubectl hykube resolve test-thing/a -n team --retry.") {
 					t.Errorf("%s: %s: %s, want it to say that the create is unknown", when, ready.Reason, ready.Message)
 				}
 			}
+			said := func() string {
+				return meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady).Message
+			}
 			told("after the apply")
 			sc.apply()
 			told("after a plan that creates")
+			sc.put("test-thing/a", m{"name": "a", "uses": "b"}, cbd)
+			sc.apply()
+			told("after a plan that creates it with another spec")
+			if message := said(); strings.Contains(message, "The latest plan") {
+				t.Errorf("%s: a plan without an import has no reason of its own", message)
+			}
+			sc.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": "nothing"}})
+			sc.apply()
+			told("after an import of nothing")
+			if message := said(); !strings.Contains(message, "The latest plan did not resolve this: lifecycle.import: There is nothing to import") {
+				t.Errorf("%s: want it to say why the import failed", message)
+			}
 			sc.put("test-thing/a", m{"name": "a"}, m{"createBeforeDestroy": true, "import": m{"id": "${test_thing.nowhere.id}"}})
 			sc.apply()
 			told("after an import that refers to nothing")
@@ -333,6 +353,9 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 			discarded := sc.newRun()
 			sc.until(discarded, approving)
 			told("while the plan that imports it waits")
+			if message := said(); !strings.Contains(message, "waits for approval: kubectl hykube show "+discarded.Name) {
+				t.Errorf("%s: want it to name the plan that waits", message)
+			}
 			if err := changes.Settle(t.Context(), sc.Sources, discarded.Plan); err != nil {
 				t.Fatal(err)
 			}

@@ -101,14 +101,27 @@ func Resolve(ref v1alpha1.ObjectReference) string {
 // create is unknown, it returns that reason instead, because only the object tells users that the resource may exist.
 func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectReference, addr, reason, message string) (string, string, error) {
 	rec, err := l.Instance(ctx, ref)
-	if err != nil || rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
+	if err != nil {
 		return reason, message, err
+	}
+	lost, err := UnknownCreate(ctx, l, rec, addr)
+	if err != nil || lost == "" {
+		return reason, message, err
+	}
+	return v1alpha1.ReasonCreateUnknown, lost + " The latest plan did not resolve this: " + message, nil
+}
+
+// UnknownCreate returns the message for an object whose create has an unknown outcome; "" for other objects, and while
+// the create may still run.
+func UnknownCreate(ctx context.Context, l *ledger.Ledger, rec *ledger.Instance, addr string) (string, error) {
+	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
+		return "", nil
 	}
 	over, err := IntentAbandoned(ctx, l, rec.Intent)
 	if err != nil || !over {
-		return reason, message, err
+		return "", err
 	}
-	return v1alpha1.ReasonCreateUnknown, lostCreate(ref, addr, rec.Intent) + " The latest plan did not resolve this: " + message, nil
+	return lostCreate(rec.Object, addr, rec.Intent), nil
 }
 
 // PlanVerbs holds the phrase for each action.

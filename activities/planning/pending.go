@@ -30,6 +30,10 @@ func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan)
 		if err != nil {
 			return err
 		}
+		lost, err := changes.UnknownCreate(ctx, a.Ledger, rec, c.Address)
+		if err != nil {
+			return err
+		}
 		outside := changes.FoundOutsideChanged(c, rec)
 		return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 			if c.Deposed != "" {
@@ -39,6 +43,10 @@ func (a *Planner) reportAwaitingApproval(ctx context.Context, po *v1alpha1.Plan)
 				return
 			}
 			if s.CreateUnknown() {
+				if lost != "" {
+					s.Stall(c.Object.Generation, v1alpha1.ReasonCreateUnknown,
+						fmt.Sprintf("%s A plan that resolves this waits for approval: kubectl hykube show %s -n %s", lost, po.Name, po.Namespace))
+				}
 				s.Pending = po.Name
 				return
 			}

@@ -78,10 +78,15 @@ func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resour
 	if r.Deleting {
 		return c.Deposed == "" && !pr.plan.Spec.RefreshOnly, nil
 	}
-	if r.Lifecycle.Import != nil && !pr.plan.Spec.Destroy {
+	if importsLost(pr.plan, r) {
 		return false, nil // the import names the resource, so the user has found it
 	}
 	return false, changes.LostCreate(r, rec.Intent)
+}
+
+// importsLost reports whether a plan resolves a create with an unknown outcome by an import.
+func importsLost(po *v1alpha1.Plan, r *resource.Resource) bool {
+	return r.Lifecycle.Import != nil && !po.Spec.Destroy
 }
 
 // askManaged plans the current instance of a resource or a deposed one. state is the recorded state of that instance.

@@ -95,7 +95,7 @@ func (a *Planner) report(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chang
 	}
 	switch {
 	case c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeSkipped:
-		return a.invalid(ctx, c)
+		return a.invalid(ctx, po, c)
 	case c.Blocked != "":
 		return a.reportBlocked(ctx, po, c)
 	case c.Mode == v1alpha1.ModeData && c.Action == v1alpha1.ActionNoOp:
@@ -224,17 +224,46 @@ func publishedOf(po *v1alpha1.Plan) workflows.Published {
 }
 
 // invalid writes to an object why it could not be planned, or why the plan leaves it unchanged.
-func (a *Planner) invalid(ctx context.Context, c *ledger.Change) error {
-	if rec, err := a.Ledger.Instance(ctx, c.Object); err != nil || rec.Intent != nil {
-		return err // the plan that is changing it, or that lost the outcome, has written a more important reason
+func (a *Planner) invalid(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
+	reason, message := v1alpha1.ReasonInvalid, diag.Describe(c.Diagnostics)
+	if message == "" {
+		reason, message = v1alpha1.ReasonSkipped, "Not planned: "+c.Message+"."
 	}
-	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
-		if why := diag.Describe(c.Diagnostics); why != "" {
-			s.Stall(c.Object.Generation, v1alpha1.ReasonInvalid, why)
-			return
+	rec, err := a.Ledger.Instance(ctx, c.Object)
+	if err != nil {
+		return err
+	}
+	if rec.Intent != nil {
+		over, err := changes.IntentAbandoned(ctx, a.Ledger, rec.Intent)
+		if err != nil || !over || rec.Intent.Action == v1alpha1.ActionInvoke {
+			return err // the plan that is changing it, or that lost the outcome of a run, writes a more important reason
 		}
-		s.Stall(c.Object.Generation, v1alpha1.ReasonSkipped, "Not planned: "+c.Message+".")
-	})
+		if reason, message, err = a.unresolved(ctx, po, c, rec, reason, message); err != nil {
+			return store.IgnoreGone(err)
+		}
+	}
+	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) { s.Stall(c.Object.Generation, reason, message) })
+}
+
+// unresolved returns the reason and message for an object that a plan left unchanged, and whose create may have an unknown
+// outcome. The message has the plan's own only if the plan was to import the resource.
+func (a *Planner) unresolved(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, rec *ledger.Instance, reason, message string) (string, string, error) {
+	lost, err := changes.UnknownCreate(ctx, a.Ledger, rec, c.Address)
+	if err != nil || lost == "" {
+		return reason, message, err
+	}
+	obj, err := a.Objects.Get(ctx, c.Object)
+	if err != nil {
+		return "", "", err
+	}
+	r, err := resource.Of(obj, a.Catalog)
+	if err != nil {
+		return "", "", err
+	}
+	if importsLost(po, r) {
+		return changes.WhyStalled(ctx, a.Ledger, c.Object, c.Address, reason, message)
+	}
+	return v1alpha1.ReasonCreateUnknown, lost, nil
 }
 
 // keepData records the value of a data source that planning read.
