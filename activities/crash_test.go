@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 type m = map[string]any
@@ -366,5 +367,38 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 				t.Errorf("in the cloud: %v, calls: %v, records: %+v", got, sc.cloud.log, sc.recordOf("test-thing/a"))
 			}
 		})
+	}
+}
+
+// TestABlockedDestroyLeavesWhatMatches plans the destroy of a resource that matches its spec and on which an earlier plan failed. The
+// destroy is blocked, so the resource stays as it is.
+func TestABlockedDestroyLeavesWhatMatches(t *testing.T) {
+	tn := newCrashScenario(t)
+	tn.put("test-thing/main", m{"name": "main"}, m{"preventDestroy": true})
+	tn.put("test-thing/front", m{"name": "front", "uses": "${test_thing.main.id}"}, nil)
+	tn.put("test-thing/edited", m{"name": "edited", "uses": "${test_thing.main.id}"}, nil)
+	tn.put("test-thing/free", m{"name": "free"}, nil)
+	tn.apply()
+	ready := func(name string) string {
+		c := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/"+name]).Conditions, v1alpha1.ConditionReady)
+		return c.Reason
+	}
+	main := tn.Stored["team:test-thing/main"]
+	main.SetDeletionTimestamp(new(metav1.Now()))
+	tn.apply()
+	if got := ready("front"); got != v1alpha1.ReasonInvalid {
+		t.Fatalf("front: %s; want the plan to fail on it", got)
+	}
+	main.SetDeletionTimestamp(nil)
+	tn.put("test-thing/edited", m{"name": "edited", "size": "2", "uses": "${test_thing.main.id}"}, nil)
+	tn.spec, tn.partial = v1alpha1.PlanSpec{Destroy: true}, true
+	tn.apply()
+	// What the plan should not have destroyed has the state of main; what it leaves with an old spec says why.
+	for name, want := range map[string]string{
+		"main": v1alpha1.ReasonApplied, "front": v1alpha1.ReasonApplied, "edited": v1alpha1.ReasonBlocked, "free": v1alpha1.ReasonDestroyed,
+	} {
+		if got := ready(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
 	}
 }

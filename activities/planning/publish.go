@@ -161,16 +161,22 @@ func blockedText(po *v1alpha1.Plan, obstacles []changes.Obstacle, blocked, steps
 	return text
 }
 
-// reportBlocked writes to an object that does not match its spec why the plan cannot change it.
+// reportBlocked writes to an object that does not match its spec why the plan cannot change it. An object that matches its
+// spec may have the failure of an earlier plan; a blocked destroy leaves it as it is, so it is ready.
 func (a *Planner) reportBlocked(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change) error {
 	if po.Spec.Speculative {
 		return nil
 	}
-	if rec, err := a.Ledger.Instance(ctx, c.Object); err != nil || rec.Intent != nil {
+	rec, err := a.Ledger.Instance(ctx, c.Object)
+	if err != nil || rec.Intent != nil {
 		return err
 	}
 	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
-		if s.Good() {
+		switch {
+		case s.Good():
+			return
+		case po.Spec.Destroy && s.Matches(rec):
+			s.Ready(c.Object.Generation, v1alpha1.MessageApplied)
 			return
 		}
 		text := "Not applied: " + c.Blocked + "."

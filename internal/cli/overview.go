@@ -267,6 +267,7 @@ func reasonWords(reason string) string {
 		v1alpha1.ReasonApplyFailed:       "failed",
 		v1alpha1.ReasonInvalid:           "refused: the message says why",
 		v1alpha1.ReasonStale:             "not applied: they changed after the plan was made",
+		v1alpha1.ReasonBlocked:           "left unchanged, because a preventDestroy forbids the change: the message names it",
 		v1alpha1.ReasonSkipped:           "not tried, because of another that failed",
 		v1alpha1.ReasonCancelled:         "not tried, because the plan was cancelled",
 		v1alpha1.ReasonTainted:           "marked to be replaced by the next plan",

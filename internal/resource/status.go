@@ -282,10 +282,21 @@ func (s *Status) StallDrifted(generation int64) {
 	s.Stall(generation, d.Reason, d.Message+" The next plan shows how to change it back.")
 }
 
+// Matches reports whether a record has the infrastructure of the object's current generation, and nothing is known that
+// a plan would change.
+func (s *Status) Matches(rec *ledger.Instance) bool {
+	return s.records(rec) && rec.Exists() && len(rec.Deposed) == 0 && !rec.Tainted && !s.Drifted() && !s.deleting
+}
+
+// records reports whether a record is about the object's current generation.
+func (s *Status) records(rec *ledger.Instance) bool {
+	return rec.Plan != "" && rec.Object.Generation == s.Generation && rec.Intent == nil
+}
+
 // Settle sets the condition of an object that no plan changes.
 func (s *Status) Settle(rec *ledger.Instance) {
 	g, failure := s.Judged, s.Failure
-	switch applied := rec.Plan != "" && rec.Object.Generation == s.Generation && rec.Intent == nil; {
+	switch applied := s.records(rec); {
 	case s.deleting && s.forgets:
 		s.Wait(g, v1alpha1.ReasonForgetting, v1alpha1.MessageForgetting)
 	case s.deleting:
