@@ -15,6 +15,10 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
+// WarningWaits is the warning for an object that a delete only marks. It is for interactive users: other clients do not
+// wait.
+const WarningWaits = "kubectl delete waits until the object is removed. Ctrl-C ends only the waiting; with --wait=false it does not wait."
+
 // Undo clears the deletion mark of an object and applies change in the same write. Watchers receive a MODIFIED event
 // with a new generation, so that a plan of the marked object becomes stale. A non-empty UID must match. Undo returns a
 // conflict if the object is not marked.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server/deletion"
 )
 
 // Deletion describes the infrastructure of an object to the user who deletes the object.
@@ -39,9 +40,7 @@ const (
 		"Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	warningUnknown = "%s %q is marked for deletion. A create of it started, and its outcome is unknown, so the resource may exist. " +
 		"The next approved plan removes its record and destroys nothing: check first whether the resource exists. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
-	warningFailed = "A create of %s %q failed %s. It may have made the resource, which nothing manages any more. Search for it by name or tags."
-	// warningWaits is for interactive users: other clients do not wait.
-	warningWaits     = "kubectl delete waits until the object is removed. Ctrl-C ends only the waiting; with --wait=false it does not wait."
+	warningFailed    = "A create of %s %q failed %s. It may have made the resource, which nothing manages any more. Search for it by name or tags."
 	warningReferrers = "These refer to it: %s. Plans fail until each of them is deleted, too, or no longer refers to it."
 )
 
@@ -134,5 +133,5 @@ func warnMarked(ctx context.Context, u *unstructured.Unstructured, d Deletion) {
 		}
 		warning.AddWarning(ctx, "", fmt.Sprintf(warningReferrers, names))
 	}
-	warning.AddWarning(ctx, "", warningWaits)
+	warning.AddWarning(ctx, "", deletion.WarningWaits)
 }

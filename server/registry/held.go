@@ -30,7 +30,7 @@ type Held struct {
 	config HeldConfig
 }
 
-// HeldConfig configures a Held. Every field except Refused is required.
+// HeldConfig configures a Held. Every field except Refused and Needed is required.
 type HeldConfig struct {
 	// As converts an object to the type that InUse expects.
 	As func(runtime.Object) metav1.Object
@@ -42,9 +42,11 @@ type HeldConfig struct {
 	Note func(obj runtime.Object, message string)
 	// Clear removes the text of Note.
 	Clear func(obj runtime.Object)
-	// Refused is the format of a sentence, with the object's name, about requests that are rejected until the deletion
-	// is reverted; empty means none.
+	// Refused is a sentence about requests that are rejected until the deletion is reverted; empty means none.
 	Refused string
+	// Needed returns what a deleted object waits for; nil means until the infrastructure of the resources that need it
+	// is gone.
+	Needed func(count int, example string) string
 	// Deleting is called before and after an object of the store is marked. The callee must then check the object until
 	// it no longer exists.
 	Deleting func(resource, namespace, name string)
@@ -125,10 +127,7 @@ func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateOb
 		// The server may have checked before the object was marked.
 		h.config.Deleting(h.DefaultQualifiedResource.Resource, namespace, name)
 		if message != "" {
-			if h.config.Refused != "" {
-				message += " " + fmt.Sprintf(h.config.Refused, name)
-			}
-			warning.AddWarning(ctx, "", fmt.Sprintf("%s %q: %s", h.SingularQualifiedResource.Resource, name, message))
+			h.warn(ctx, namespace, name, message)
 		}
 		return waits, false, nil
 	}
@@ -137,6 +136,20 @@ func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateOb
 		details.UID = m.GetUID()
 	}
 	return &metav1.Status{Status: metav1.StatusSuccess, Details: details}, true, nil
+}
+
+// warn adds the warnings about an object that is marked and still needed.
+func (h *Held) warn(ctx context.Context, namespace, name, message string) {
+	kind := h.SingularQualifiedResource.Resource
+	back := fmt.Sprintf("Until then kubectl hykube undelete %s/%s", kind, name)
+	if namespace != "" {
+		back += " -n " + namespace
+	}
+	if h.config.Refused != "" {
+		message += " " + h.config.Refused
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf("%s %q: %s %s takes the deletion back.", kind, name, message, back))
+	warning.AddWarning(ctx, "", deletion.WarningWaits)
 }
 
 // DeleteCollection marks the objects of a list for deletion and removes those that nothing needs.
@@ -189,7 +202,11 @@ func (h *Held) settle(ctx context.Context, namespace, name string) (waits runtim
 		return nil, "", fmt.Errorf("find out what uses %s %q in namespace %q: %w", h.SingularQualifiedResource.Resource, name, namespace, err)
 	}
 	if count > 0 {
-		message = waitingFor(count, example)
+		needed := h.config.Needed
+		if needed == nil {
+			needed = neededByResources
+		}
+		message = "It is being deleted, but still works while " + needed(count, example)
 	}
 	out, err := h.write(ctx, m, func(obj runtime.Object, m metav1.Object) {
 		if message != "" {
@@ -210,13 +227,12 @@ func (h *Held) settle(ctx context.Context, namespace, name string) (waits runtim
 	return out, message, nil
 }
 
-// waitingFor returns the message of a deleted object that is still needed.
-func waitingFor(count int, example string) string {
-	needs := fmt.Sprintf("%d resources need it, such as %s", count, example)
+// neededByResources is the Needed of an object that works for the infrastructure of resources.
+func neededByResources(count int, example string) string {
 	if count == 1 {
-		needs = "a resource needs it: " + example
+		return "a resource needs it: " + example + ". The server removes it when the infrastructure of that resource is destroyed or forgotten."
 	}
-	return "It is being deleted, but still works while " + needs + ". The server removes it when their infrastructure is destroyed or forgotten."
+	return fmt.Sprintf("%d resources need it, such as %s. The server removes it when their infrastructure is destroyed or forgotten.", count, example)
 }
 
 // write changes a marked object as the server. It fails if the object was replaced or its deletion was reverted.

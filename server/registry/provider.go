@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,8 +45,17 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 		return nil, nil, err
 	}
 	hold := holdWith(c, strategy)
-	hold.Refused = "No new resources of it can be created until kubectl hykube undelete provider/%s takes the deletion back."
+	hold.Refused, hold.Needed = "No new objects of its kinds can be created.", neededByObjects
 	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold), mayWrite: trusted(c.Trust)}, statusREST, nil
+}
+
+// neededByObjects is the Needed of a Provider. Its objects would be inaccessible without it, also those without
+// infrastructure.
+func neededByObjects(count int, example string) string {
+	if count == 1 {
+		return "an object of its kinds exists: " + example + ". The server removes it with that object: delete the object, and destroy its infrastructure if it has any."
+	}
+	return fmt.Sprintf("%d objects of its kinds exist, such as %s. The server removes it with the last of them: delete the objects, and destroy the infrastructure that they have.", count, example)
 }
 
 // validateProvider validates a Provider. protected are directories of the server.
