@@ -8,6 +8,8 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/audit"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 
@@ -400,5 +402,57 @@ func TestABlockedDestroyLeavesWhatMatches(t *testing.T) {
 		if got := ready(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
+	}
+}
+
+// TestAnInterruptedCallIsAudited kills the server during a call. The next process records once that the outcome is unknown; a call whose
+// outcome this process recorded has no second one.
+func TestAnInterruptedCallIsAudited(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*crashScenario)
+		want   []string
+	}{
+		"create": {things("a"), []string{"create a", "create a since the intent: Lost"}},
+		"update": {func(tn *crashScenario) {
+			tn.put("test-thing/a", m{"name": "a"}, nil)
+			tn.apply()
+			tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+		}, []string{"update a", "update a since the intent: Lost", "update a", "update a: answered"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tn := newCrashScenario(t)
+			var log []string
+			tn.Sources.Record = func(c audit.Call) (func(error), error) {
+				text := fmt.Sprintf("%s %s", c.Operation, c.Object.Name)
+				if c.Began.IsZero() {
+					log = append(log, text)
+				} else {
+					text += " since the intent"
+				}
+				if c.Cause.Plan == "" || c.Provider != "test" || c.ProviderConfig != "test" || c.Plural == "" {
+					t.Errorf("the call is %+v", c)
+				}
+				return func(err error) {
+					if tn.injector.alive() != nil {
+						return // this process is dead
+					}
+					outcome := "answered"
+					if diag.IsFailure(err, diag.Lost) {
+						outcome = "Lost"
+					}
+					log = append(log, text+": "+outcome)
+				}, nil
+			}
+			tn.restart()
+			tc.change(tn)
+			log = nil
+			run := tn.newRun()
+			tn.until(run, stepping)
+			tn.cloud.while = func() { tn.injector.at = tn.injector.seen + 1 }
+			tn.resume(run)
+			if d := cmp.Diff(tc.want, log); d != "" {
+				t.Error(d)
+			}
+		})
 	}
 }

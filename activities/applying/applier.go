@@ -3,6 +3,7 @@
 package applying
 
 import (
+	"crypto/rand"
 	"log/slog"
 	"time"
 
@@ -23,11 +24,13 @@ type Applier struct {
 	cancels          *cancelWatcher
 	orders           stepOrders
 	imports          importClaims
+	// process identifies this process of the server in intents.
+	process string
 }
 
 // NewApplier returns an Applier.
 func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
-	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels, s.Sessions)}
+	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels, s.Sessions), process: rand.Text()}
 	a.progress = newProgress(a)
 	return a
 }

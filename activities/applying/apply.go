@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
@@ -45,6 +47,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return err
 	}
 	s.resource = r
+	s.recordInterrupted(ctx, rec)
 	if !s.Begun {
 		terminating := func() (bool, error) { return s.Configs.Terminating(ctx, c.Object.Namespace) }
 		if err := changes.CheckNamespace(c, terminating); err != nil {
@@ -93,6 +96,22 @@ func (s *stepRun) apply(ctx context.Context) error {
 		}
 	}
 	return s.change(ctx, obj, rec, resumed)
+}
+
+// recordInterrupted completes the audit log if the server ended during a call of this step. The process that made the call
+// has recorded its beginning.
+func (s *stepRun) recordInterrupted(ctx context.Context, rec *ledger.Instance) {
+	i := rec.Intent
+	if !i.Of(s.Plan.UID, s.Change.Index) || i.Process == s.process {
+		return
+	}
+	config := rec.ProviderConfig
+	if old := rec.FindDeposed(i.Deposed); old != nil {
+		config = old.ProviderConfig
+	}
+	if err := s.RecordInterrupted(s.Plan, s.resource, audit.Operation(strings.ToLower(string(i.Action))), config, i.At); err != nil {
+		s.Logger.WarnContext(ctx, "record an interrupted call", "plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address, "error", err)
+	}
 }
 
 // resume handles an intent that an earlier attempt or another plan left. It returns true if the step continues from
@@ -277,7 +296,7 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 			return err
 		}
 	}
-	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC()}
+	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC(), Process: s.process}
 	s.asked = action
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
 }

@@ -5,6 +5,7 @@ package audit
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -34,10 +35,13 @@ type Call struct {
 	Object v1alpha1.ObjectReference
 	Plural string
 	Cause  Cause
+	// Began is when an earlier process of the server began the call, which that process's end interrupted. It is zero for
+	// a call that is to be made.
+	Began time.Time
 }
 
 // RecordFunc records a call before it is made. The caller must not make the call after an error, and must call end with
-// the call's error after it.
+// the call's error after it. Of an interrupted call, only end writes a record.
 type RecordFunc func(Call) (end func(error), err error)
 
 // Prefix is the prefix of Hykube's annotations of audit events.

@@ -149,6 +149,8 @@ type Intent struct {
 	// Deposed is the key of the deposed instance that it concerns; empty for the current instance.
 	Deposed string    `json:"deposed,omitempty"`
 	At      time.Time `json:"at"`
+	// Process identifies the process of the server that makes the call; empty in records of older versions.
+	Process string `json:"process,omitempty"`
 }
 
 // Outcome identifies a step of a plan that has ended.

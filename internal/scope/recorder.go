@@ -2,8 +2,11 @@ package scope
 
 import (
 	"context"
+	"time"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/audit"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/resource"
 )
@@ -20,13 +23,35 @@ func (s *Scope) Recorder(r *resource.Resource, providerConfig string) instance.R
 		return nil
 	}
 	return func(operation audit.Operation) (func(error), error) {
-		plural, err := s.Objects.Plural(r.Ref)
+		call, err := s.call(r, operation, providerConfig, s.cause())
 		if err != nil {
 			return nil, err
 		}
-		return s.Record(audit.Call{
-			Operation: operation, Provider: r.Entry.Name, ProviderConfig: providerConfig, Type: r.Address.Type,
-			Object: r.Ref, Plural: plural, Cause: s.cause(),
-		})
+		return s.Record(call)
 	}
+}
+
+// RecordInterrupted records that the outcome of a plan's call is unknown, because the server ended during the call.
+func (s *Sources) RecordInterrupted(p *v1alpha1.Plan, r *resource.Resource, operation audit.Operation, providerConfig string, began time.Time) error {
+	if s.Record == nil {
+		return nil
+	}
+	call, err := s.call(r, operation, providerConfig, audit.Of(p, nil))
+	if err != nil {
+		return err
+	}
+	call.Began = began
+	end, err := s.Record(call)
+	if err == nil {
+		end(&diag.Failure{Kind: diag.Lost})
+	}
+	return err
+}
+
+func (s *Sources) call(r *resource.Resource, operation audit.Operation, providerConfig string, cause audit.Cause) (audit.Call, error) {
+	plural, err := s.Objects.Plural(r.Ref)
+	return audit.Call{
+		Operation: operation, Provider: r.Entry.Name, ProviderConfig: providerConfig, Type: r.Address.Type,
+		Object: r.Ref, Plural: plural, Cause: cause,
+	}, err
 }

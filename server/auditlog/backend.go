@@ -43,7 +43,10 @@ func (b withoutMessages) ProcessEvents(events ...*auditinternal.Event) bool {
 func Record(sink k8saudit.Sink) audit.RecordFunc {
 	return func(c audit.Call) (func(error), error) {
 		ev := callEvent(c)
-		if !sink.ProcessEvents(ev) {
+		interrupted := !c.Began.IsZero()
+		if interrupted {
+			ev.RequestReceivedTimestamp = metav1.NewMicroTime(c.Began)
+		} else if !sink.ProcessEvents(ev) {
 			return nil, errors.New("the audit log cannot be written, so the provider was not called; see the server's log, and make a new plan when the log can be written again")
 		}
 		return func(err error) {
@@ -51,7 +54,9 @@ func Record(sink k8saudit.Sink) audit.RecordFunc {
 			end.Stage, end.StageTimestamp = auditinternal.StageResponseComplete, metav1.NowMicro()
 			end.Annotations = maps.Clone(ev.Annotations)
 			end.Annotations[audit.Prefix+"outcome"], end.ResponseStatus = outcome(err)
-			end.Annotations["apiserver.latency.k8s.io/total"] = end.StageTimestamp.Sub(ev.StageTimestamp.Time).String()
+			if !interrupted { // the time until the server noticed says nothing about the call
+				end.Annotations["apiserver.latency.k8s.io/total"] = end.StageTimestamp.Sub(ev.StageTimestamp.Time).String()
+			}
 			sink.ProcessEvents(&end) // a failure is counted, logged, and makes the server not ready
 		}, nil
 	}
