@@ -15,8 +15,8 @@ type applyOptions struct {
 	files    fileFlags
 	pruning  pruneFlags
 	planning planFlags
+	lines    linesFlag
 	all      bool
-	output   string
 }
 
 func newApply(s *session) *cobra.Command {
@@ -68,17 +68,13 @@ ends only the command.`,
 	o.addFlags(fs, "Apply without asking")
 	partialFlag(fs, &o.partial)
 	fs.BoolVar(&o.all, "all", false, "Plan the whole namespace, not only the objects in the files")
-	fs.StringVarP(&o.output, "output", "o", "", "With --auto-approve, print lines of JSON, as terraform apply -json does: json")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
+	o.lines.add(cmd, linesHelp)
 	return cmd
 }
 
 func (o *applyOptions) Validate() error {
-	if err := checkOutput(o.output, "json"); err != nil {
+	if err := o.lines.validate(!o.autoApprove); err != nil {
 		return err
-	}
-	if o.output != "" && !o.autoApprove {
-		return errors.New("-o json does not ask: add --auto-approve")
 	}
 	if !o.files.given() && !o.all && o.planning.selectsNothing() {
 		return errors.New("no objects are named: use -f PATH for files, --target, -l or --invoke for some, or --all for all recorded objects of the namespace; --replace alone means --all")
@@ -96,10 +92,7 @@ func (o *applyOptions) Validate() error {
 }
 
 func (o *applyOptions) Run(ctx context.Context) error {
-	if o.output != "" {
-		return o.inJSONLines(ctx, o.apply)
-	}
-	return o.apply(ctx)
+	return o.lines.run(ctx, o.session, o.apply)
 }
 
 func (o *applyOptions) apply(ctx context.Context) error {

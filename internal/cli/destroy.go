@@ -15,6 +15,7 @@ type destroyOptions struct {
 	planAndApply
 	files    fileFlags
 	planning planFlags
+	lines    linesFlag
 	all      bool
 }
 
@@ -40,6 +41,7 @@ infrastructure, so the command ignores those of the files.`,
 	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
 	o.addFlags(fs, "Destroy without asking")
 	partialFlag(fs, &o.partial)
+	o.lines.add(cmd, linesHelp)
 	o.planning.addExclude(fs)
 	o.planning.complete(cmd, s)
 	return cmd
@@ -51,6 +53,9 @@ func (o *destroyOptions) Complete(args []string) error {
 }
 
 func (o *destroyOptions) Validate() error {
+	if err := o.lines.validate(!o.autoApprove); err != nil {
+		return err
+	}
 	ways := 0
 	for _, given := range []bool{o.files.given(), len(o.planning.targets) > 0, o.all, o.planning.selector != ""} {
 		if given {
@@ -73,6 +78,10 @@ func (o *destroyOptions) Validate() error {
 }
 
 func (o *destroyOptions) Run(ctx context.Context) error {
+	return o.lines.run(ctx, o.session, o.destroy)
+}
+
+func (o *destroyOptions) destroy(ctx context.Context) error {
 	want, err := o.want(ctx)
 	if err != nil {
 		return err

@@ -3,10 +3,13 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -160,6 +163,36 @@ func (l *jsonLines) failed(err error) {
 	if err != nil && !isSilent(err) {
 		l.diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: err.Error()})
 	}
+}
+
+// linesHelp is the help text of the flag -o of verbs that ask.
+const linesHelp = "With --auto-approve, print lines of JSON, as terraform apply -json does: json"
+
+// linesFlag is the flag -o of the verbs that can print lines of JSON.
+type linesFlag struct{ output string }
+
+func (l *linesFlag) add(cmd *cobra.Command, help string) {
+	cmd.Flags().StringVarP(&l.output, "output", "o", "", help)
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// validate checks the flag. asks is true if the verb will ask a question, which needs its output.
+func (l *linesFlag) validate(asks bool) error {
+	if err := checkOutput(l.output, "json"); err != nil {
+		return err
+	}
+	if l.output != "" && asks {
+		return errors.New("-o json does not ask: add --auto-approve")
+	}
+	return nil
+}
+
+// run runs a verb, with lines of JSON if the user wants them.
+func (l *linesFlag) run(ctx context.Context, s *session, do func(context.Context) error) error {
+	if l.output != "" {
+		return s.inJSONLines(ctx, do)
+	}
+	return do(ctx)
 }
 
 // inJSONLines runs a verb that prints lines of JSON. The verb's other output goes to standard error.

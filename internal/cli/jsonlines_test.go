@@ -51,6 +51,32 @@ func TestApplyInLinesOfJSON(t *testing.T) {
 	}
 }
 
+// The other verbs that apply a plan write the same lines.
+func TestOtherVerbsInLinesOfJSON(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = creates
+	if _, errOut, code := f.run("destroy", "--all", "-o", "json"); code != ExitError || !strings.Contains(errOut, "add --auto-approve") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	for _, tc := range []struct {
+		args []string
+		last string
+	}{
+		{[]string{"refresh", "--auto-approve"}, "change_summary plan"},
+		{[]string{"destroy", "--all", "--auto-approve"}, "change_summary destroy"},
+	} {
+		out, errOut, code := f.run(append(tc.args, "-o", "json")...)
+		if kinds := kindsOf(t, out); code != ExitDone || kinds[0] != "version" || !slices.Contains(kinds, tc.last) {
+			t.Errorf("%s: code %d, %q, %s", tc.args, code, kinds, errOut)
+		}
+	}
+	f.run("plan")
+	out, errOut, code := f.run("approve", "plan-x7k2d", "-o", "json")
+	if kinds := kindsOf(t, out); code != ExitDone || kinds[0] != "version" || kinds[len(kinds)-1] != "change_summary apply" || !strings.Contains(errOut, "approved") {
+		t.Errorf("code %d, %q, %s", code, kinds, errOut)
+	}
+}
+
 func TestLinesOfJSONOfFailures(t *testing.T) {
 	f := newFakeServer(t)
 	if _, errOut, code := f.run("apply", "-f", write(t, twoFiles), "-o", "json"); code != ExitError || !strings.Contains(errOut, "add --auto-approve") {

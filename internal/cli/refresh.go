@@ -11,6 +11,7 @@ import (
 type refreshOptions struct {
 	planAndApply
 	planning planFlags
+	lines    linesFlag
 }
 
 func newRefresh(s *session) *cobra.Command {
@@ -31,6 +32,7 @@ records it if you answer yes. It changes no infrastructure: the next plan shows 
 	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Only resources with these labels, such as team=infra")
 	o.addFlags(fs, "Record without asking")
 	o.planning.addExclude(fs)
+	o.lines.add(cmd, linesHelp)
 	o.planning.complete(cmd, s)
 	return cmd
 }
@@ -41,6 +43,9 @@ func (o *refreshOptions) Complete(args []string) error {
 }
 
 func (o *refreshOptions) Validate() error {
+	if err := o.lines.validate(!o.autoApprove); err != nil {
+		return err
+	}
 	if _, err := addresses("refresh", o.planning.targets, v1alpha1.ModeManaged, v1alpha1.ModeData); err != nil {
 		return err
 	}
@@ -51,6 +56,10 @@ func (o *refreshOptions) Validate() error {
 }
 
 func (o *refreshOptions) Run(ctx context.Context) error {
+	return o.lines.run(ctx, o.session, o.refresh)
+}
+
+func (o *refreshOptions) refresh(ctx context.Context) error {
 	spec := v1alpha1.PlanSpec{RefreshOnly: true, Refresh: v1alpha1.RefreshAll}
 	if err := o.planning.fill(&spec); err != nil {
 		return err
