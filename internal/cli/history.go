@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -122,7 +123,7 @@ func (o *historyOptions) records(ctx context.Context) ([]v1alpha1.PlanRecord, er
 			r.APIVersion, r.Kind, r.ManagedFields = v1alpha1.SchemeGroupVersion.String(), "PlanRecord", nil
 			records = append(records, r)
 		}
-		slices.SortStableFunc(records, func(a, b v1alpha1.PlanRecord) int { return decidedAt(&b).Compare(decidedAt(&a)) })
+		slices.SortStableFunc(records, newerRecord)
 		if o.limit > 0 {
 			records = records[:min(len(records), o.limit)]
 		}
@@ -130,6 +131,18 @@ func (o *historyOptions) records(ctx context.Context) ([]v1alpha1.PlanRecord, er
 			return records, nil
 		}
 	}
+}
+
+// newerRecord orders records, the newest first. Times have only seconds, so among the decisions of one second, the plan
+// whose record the server wrote last is the newest.
+func newerRecord(a, b v1alpha1.PlanRecord) int {
+	return cmp.Or(decidedAt(&b).Compare(decidedAt(&a)), cmp.Compare(revision(&b), revision(&a)))
+}
+
+// revision returns the number of the server's write of a record.
+func revision(r *v1alpha1.PlanRecord) uint64 {
+	n, _ := strconv.ParseUint(r.ResourceVersion, 10, 64) // without a number, the order is that of the server
+	return n
 }
 
 // deciders returns the names of the users who decided about the plan of a record, the last one at the end.
