@@ -53,6 +53,8 @@ type program struct {
 	context   EvaluationContext
 	request   *Budget
 	self      bool
+	// namespace is the object's own namespace; empty if it is not known.
+	namespace string
 }
 
 // node is a part of a spec. Exactly one of literal, expr, attrs and items is set.
@@ -182,7 +184,7 @@ type parser struct {
 }
 
 func newParser(o ConfigOptions) *parser {
-	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, request: o.Budget}}
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, request: o.Budget, namespace: o.Namespace}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {

@@ -48,6 +48,8 @@ type costBudget struct {
 	context EvaluationContext
 	field   string
 	drawn   map[string]int
+	// namespace is the object's own namespace, for messages; empty if it is not known.
+	namespace string
 	// refused is the refusal of an operation on a sensitive value by the expression under evaluation; nil without one.
 	refused *passOnlyError
 }

@@ -57,7 +57,7 @@ type evaluation struct {
 }
 
 func (ev *evaluation) prepare() {
-	ev.budget = &costBudget{left: maxWork, functions: ev.functions, request: ev.request}
+	ev.budget = &costBudget{left: maxWork, functions: ev.functions, request: ev.request, namespace: ev.namespace}
 	if !ev.static { // a dry run finds problems that do not depend on the time
 		ev.budget.context = ev.context
 	}

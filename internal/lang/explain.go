@@ -37,13 +37,13 @@ func traversalError(d *hcl.Diagnostic) string {
 		if !ok {
 			return noVariable(d.EvalContext, e.Traversal.RootName())
 		}
-		return walk(v, e.Traversal, e.Traversal[1:])
+		return walk(v, e.Traversal, e.Traversal[1:], costBudgetOf(d.EvalContext).namespace)
 	case *hclsyntax.RelativeTraversalExpr:
 		v, diags := e.Source.Value(d.EvalContext)
 		if diags.HasErrors() {
 			return ""
 		}
-		return walk(v, nil, e.Traversal)
+		return walk(v, nil, e.Traversal, "")
 	case *hclsyntax.IndexExpr:
 		v, diags := e.Collection.Value(d.EvalContext)
 		key, more := e.Key.Value(d.EvalContext)
@@ -85,8 +85,8 @@ func noVariable(ctx *hcl.EvalContext, name string) string {
 }
 
 // walk follows the steps to the one that fails, and returns the text for it. whole is the complete traversal that ends
-// with these steps; nil if the steps start at an expression.
-func walk(v cty.Value, whole, steps hcl.Traversal) string {
+// with these steps; nil if the steps start at an expression. namespace is the object's own one; empty if it is not known.
+func walk(v cty.Value, whole, steps hcl.Traversal, namespace string) string {
 	for i, s := range steps {
 		next, diags := s.TraversalStep(v)
 		if !diags.HasErrors() {
@@ -97,7 +97,7 @@ func walk(v cty.Value, whole, steps hcl.Traversal) string {
 		if whole != nil {
 			before := whole[:len(whole)-len(steps)+i]
 			what = written(before)
-			stored = storedAt(before)
+			stored = storedAt(before, namespace)
 		}
 		key, ok := stepKey(s)
 		if !ok {
@@ -110,15 +110,18 @@ func walk(v cty.Value, whole, steps hcl.Traversal) string {
 
 // storedAt returns kubectl's arguments for the ConfigMap or Secret that a traversal refers to. It returns "" if the
 // traversal refers to neither.
-func storedAt(t hcl.Traversal) string {
-	root, namespace := t.RootName(), ""
+func storedAt(t hcl.Traversal, namespace string) string {
+	root := t.RootName()
 	if root == rootNamespace && len(t) > 2 {
 		ns, _ := step(t, 1)
 		root, _ = step(t, 2)
-		t, namespace = t[2:], " -n "+ns
+		t, namespace = t[2:], ns
 	}
 	name, ok := step(t, 1)
 	if ok && len(t) == 2 && (root == TypeConfigMap || root == TypeSecret) {
+		if namespace != "" {
+			namespace = " -n " + namespace
+		}
 		return root + " " + name + namespace
 	}
 	return ""

@@ -35,7 +35,7 @@ func TestScopeOfNobody(t *testing.T) {
 // read evaluates an expression in a scope.
 func read(t *testing.T, s *scope.Scope, expression string) (cty.Value, error) {
 	t.Helper()
-	e, diags := lang.ParseExpression(expression, "spec.x", lang.ExpressionOptions{Functions: s.Functions()})
+	e, diags := lang.ParseExpression(expression, "spec.x", lang.ExpressionOptions{Functions: s.Functions(), Namespace: "team"})
 	if diag.HasErrors(diags) {
 		t.Fatalf("%s: %+v", expression, diags)
 	}
@@ -106,7 +106,7 @@ func TestScope(t *testing.T) {
 		"a ConfigMap with a near name":                 {"${upper(configmap.ap.region)}", cty.NilVal, `spec.x, column 9: configmap.ap: there is no ConfigMap "ap" in the namespace "team"; did you mean configmap.app?`},
 		"one of another namespace":                     {"${namespace.shared.configmap.ap.region}", cty.NilVal, `did you mean namespace.shared.configmap.app?`},
 		"one where not all may be read":                {"${namespace.private.configmap.ap.region}", cty.NilVal, `no ConfigMap "ap" in the namespace "private"; create it, or correct the reference` + "\n"},
-		"a key of a Secret that is not there":          {"${secret.db.pasword}", cty.NilVal, `spec.x, column 12: secret.db has no key "pasword". kubectl describe secret db lists the keys.` + "\n"},
+		"a key of a Secret that is not there":          {"${secret.db.pasword}", cty.NilVal, `spec.x, column 12: secret.db has no key "pasword". kubectl describe secret db -n team lists the keys.` + "\n"},
 		"a Secret with a near name":                    {"${secret.dbs.password}", cty.NilVal, `there is no Secret "dbs" in the namespace "team"; create it, or correct the reference` + "\n"},
 		"a Secret that is not there":                   {"${secret.other.password}", cty.NilVal, `there is no Secret "other"`},
 		"a function of a provider":                     {`${provider::test::upper("eu")}`, cty.StringVal("EU"), ""},
