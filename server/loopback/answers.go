@@ -60,7 +60,7 @@ func (a *Answers) Taint(ctx context.Context, obj metav1.Object, k kinds.Kind, ta
 		return refuse("a change of it is running, or its outcome is unknown; see the object's conditions, and try again when the change has ended")
 	case !rec.Exists():
 		err := apierrors.NewNotFound(k.GVR.GroupResource(), obj.GetName())
-		err.ErrStatus.Message = fmt.Sprintf("%s %s %q: it has no infrastructure yet, so there is nothing to replace; make a Plan and apply it", verb, k.GVK.Kind, obj.GetName())
+		err.ErrStatus.Message = fmt.Sprintf("%s %q has no infrastructure, so there is nothing to %s; a plan creates it", k.GVK.Kind, obj.GetName(), map[bool]string{true: "replace", false: "keep"}[tainted])
 		return false, err
 	case rec.Tainted == tainted:
 		return isApplied(obj, rec, obj.GetGeneration()), nil

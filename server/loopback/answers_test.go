@@ -86,7 +86,8 @@ func TestTaint(t *testing.T) {
 		{"untaint what a failed create left", "tainted", false, false, nil, ""},
 		{"a change is under way", "busy", true, false, apierrors.IsConflict, "is running"},
 		{"destroyed", "gone", true, false, apierrors.IsNotFound, "nothing to replace"},
-		{"never created", "new", true, false, apierrors.IsNotFound, "make a Plan"},
+		{"never created", "new", true, false, apierrors.IsNotFound, `sim-network "new" has no infrastructure, so there is nothing to replace`},
+		{"untaint what was never created", "new", false, false, apierrors.IsNotFound, `sim-network "new" has no infrastructure, so there is nothing to keep`},
 	} {
 		_, err := a.Taint(t.Context(), newObject(test.name), network, test.taint)
 		if (test.refused != nil) != (err != nil) || err != nil && (!test.refused(err) || !strings.Contains(err.Error(), test.says)) {
