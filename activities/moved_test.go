@@ -31,3 +31,15 @@ func TestAnAppliedMoveWarnsNoMore(t *testing.T) {
 		t.Errorf("after the address changed, the plan says %q", said)
 	}
 }
+
+// TestAMoveOfALivingObject names the old object of a move, which is not deleted. Both objects are recorded, so no plan destroys anything.
+func TestAMoveOfALivingObject(t *testing.T) {
+	tn := newCrashScenario(t)
+	things("a")(tn)
+	tn.apply()
+	tn.put("test-thing/b", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
+	said := tn.said(tn.apply())
+	if !strings.Contains(said, "(kubectl delete test-thing a -n team --wait=false)") || strings.Contains(said, "Until test_thing.b is recorded") {
+		t.Error(said)
+	}
+}

@@ -39,8 +39,13 @@ func (s *survey) findMoves() {
 		case n.record.Living() && n.record.MovedFrom != s.nodes[i].Ref.UID:
 			// The object has its own infrastructure, so that of the other object stays with it.
 		case !s.nodes[i].Deleting:
-			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource: delete the old one (kubectl delete %s %s --wait=false), then run this same command again. Until %s is recorded with lifecycle.moved, a plan destroys the infrastructure of the old one.",
-				n.Address, from, s.nodes[i].Ref.Kind, s.nodes[i].Ref.Name, n.Address)
+			old := s.nodes[i].Ref
+			unrecorded := ""
+			if s.spec.Speculative {
+				unrecorded = fmt.Sprintf(" Until %s is recorded with lifecycle.moved, a plan destroys the infrastructure of the old one.", n.Address)
+			}
+			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource: delete the old one (kubectl delete %s %s -n %s --wait=false), then run this same command again.%s",
+				n.Address, from, old.Kind, old.Name, old.Namespace, unrecorded)
 		case s.nodes[i].movedTo != nil:
 			fail("Ambiguous move", "Another object also names %s in lifecycle.moved. Remove lifecycle.moved from one of the two.", from)
 		default:
