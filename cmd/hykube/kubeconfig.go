@@ -95,6 +95,9 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("make kubeconfig: %w", err)
 	}
+	if host := access.UncertifiedHost(o.dataDir, o.user.ServerURL); host != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Warning: the server's certificate does not have the name %s, so clients refuse the server at that address. Start the server with --tls-san %s.\n", host, host)
+	}
 	if o.output == "-" {
 		_, err := cmd.OutOrStdout().Write(data)
 		return err

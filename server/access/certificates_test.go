@@ -67,6 +67,22 @@ func TestServingCertificate(t *testing.T) {
 	}
 }
 
+func TestHostsThatTheCertificateLacks(t *testing.T) {
+	dir := t.TempDir()
+	openCerts(t, filepath.Join(dir, "tls"), time.Now(), "hykube.example.com", "192.0.2.7")
+	for url, want := range map[string]string{
+		"https://hykube.example.com:6443": "", "https://192.0.2.7:6443": "", "": "",
+		"https://nothost:7443": "nothost", "https://192.0.2.8": "192.0.2.8",
+	} {
+		if got := access.UncertifiedHost(dir, url); got != want {
+			t.Errorf("%q: %q, want %q", url, got, want)
+		}
+	}
+	if got := access.UncertifiedHost(t.TempDir(), "https://nothost"); got != "" {
+		t.Errorf("%q, without a certificate", got)
+	}
+}
+
 func admin(path, url string) access.Admin {
 	return access.Admin{Path: path, ServerURL: url, Lifetime: access.AdminLifetime}
 }

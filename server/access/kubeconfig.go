@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
@@ -52,6 +53,21 @@ func (u User) Validate(now time.Time) error {
 		return errors.New("the certificate would already be expired: choose a later end")
 	}
 	return nil
+}
+
+// UncertifiedHost returns the host of a server's URL if the serving certificate in a data directory does not have it.
+// Otherwise, and without a URL or a certificate, it returns "".
+func UncertifiedHost(dataDir, serverURL string) string {
+	u, err := url.Parse(serverURL)
+	if err != nil || u.Hostname() == "" {
+		return ""
+	}
+	c := &Certificates{dir: filepath.Join(dataDir, "tls")}
+	pair, err := readPair(c.ServingCert(), c.ServingKey())
+	if err != nil || pair.cert.VerifyHostname(u.Hostname()) == nil {
+		return ""
+	}
+	return u.Hostname()
 }
 
 // UserKubeconfig creates a key and a client certificate for a user with the authorities in dataDir, and returns a
