@@ -38,7 +38,7 @@ Use kubectl to write, read and delete objects. Use these verbs to plan and apply
   apply   kubectl hykube approve PLAN
 
 Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for approval (with --detailed-exitcode);
-3 forbidden by a missing right or by preventDestroy; 4 stale: something changed after planning.`,
+3 forbidden by a missing right, a policy or preventDestroy; 4 stale: something changed after planning.`,
 		Example: `  # record, plan, ask, apply
   kubectl hykube apply -f examples/first
 

@@ -407,7 +407,7 @@ func (f *follower) redraw() {
 	if failed > 0 {
 		text += st.Red(fmt.Sprintf("  %s failed or skipped", diff.Count(failed)))
 	}
-	lines := []string{st.Fit(text + st.Dim("  "+elapsed(time.Since(f.began))))}
+	lines := []string{st.Fit(text + st.Dim("  "+elapsed(f.applying(time.Now()))))}
 	if cancelling(f.plan) {
 		lines = append(lines, st.Fit(st.Yellow("  "+waitsFor(f.plan, f.running))))
 	}
@@ -419,11 +419,25 @@ func (f *follower) redraw() {
 		}
 		since := ""
 		if c.StartedAt != nil {
-			since = elapsed(time.Since(c.StartedAt.Time))
+			since = elapsed(f.runningFor(time.Now(), c))
 		}
 		lines = append(lines, st.Fit(fmt.Sprintf("  %s %s %s", diff.Symbol(c), diff.Name(c), st.Dim(words(c)[2]+" "+since))))
 	}
 	f.block.draw(lines)
+}
+
+// applying returns the time since the approval, or since the command began to follow the plan right after that.
+func (f *follower) applying(now time.Time) time.Duration {
+	if a := f.plan.Status.Approval; a != nil && a.At != nil && f.began.Sub(a.At.Time) > time.Second {
+		return now.Sub(a.At.Time)
+	}
+	return now.Sub(f.began)
+}
+
+// runningFor returns the time for which a change has run. The server records its start without fractions of a second, so
+// the difference to now may be longer than the apply.
+func (f *follower) runningFor(now time.Time, c *v1alpha1.PlanChange) time.Duration {
+	return max(0, min(now.Sub(c.StartedAt.Time), f.applying(now)))
 }
 
 // end prints the last news after the plan has ended. It reads the changes of a large plan only if some failed.

@@ -426,11 +426,10 @@ func needsApprovals(p *v1alpha1.Plan) error {
 
 // isBlocked returns the error for a plan that is not applied because changes are blocked.
 func isBlocked(p *v1alpha1.Plan) error {
-	text := diff.Clean(why(p), true)
-	if speculative(p) { // a speculative plan has no condition about it
-		text = "its diagnostics name the changes that lifecycle.preventDestroy forbids"
+	if speculative(p) { // it has no condition about that, and the server removes it when the command ends
+		return &exitError{ExitRefused, &unchangedError{problem: "the plan is blocked: lifecycle.preventDestroy forbids the changes that the errors above name"}}
 	}
-	return &exitError{ExitRefused, &unchangedError{problem: fmt.Sprintf("plan %q is blocked: %s", p.Name, text)}}
+	return &exitError{ExitRefused, &unchangedError{problem: fmt.Sprintf("plan %q is blocked: %s", p.Name, diff.Clean(why(p), true))}}
 }
 
 // checkMayApprove returns an error if the user may not approve the plans, which then wait for another user.

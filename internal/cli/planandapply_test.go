@@ -458,3 +458,13 @@ func TestInterruptedWhileApplying(t *testing.T) {
 		t.Errorf("code %d: %s", code, errOut)
 	}
 }
+
+// The server removes a speculative plan when the command ends, so the error does not name it.
+func TestBlockedSpeculativePlanHasNoName(t *testing.T) {
+	p := &v1alpha1.Plan{Spec: v1alpha1.PlanSpec{Speculative: true}}
+	p.Name = "apply-fbrbn"
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSpeculative}}
+	if err := isBlocked(p); ExitCode(err) != ExitRefused || strings.Contains(err.Error(), p.Name) || !strings.Contains(err.Error(), "preventDestroy") {
+		t.Error(err)
+	}
+}
