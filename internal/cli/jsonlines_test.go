@@ -62,15 +62,15 @@ func TestOtherVerbsInLinesOfJSON(t *testing.T) {
 		args []string
 		last string
 	}{
-		{[]string{"refresh", "--auto-approve"}, "change_summary plan"},
-		{[]string{"destroy", "--all", "--auto-approve"}, "change_summary destroy"},
+		{[]string{"refresh", "sim_network.main", "--auto-approve"}, "change_summary plan"},
+		{[]string{"destroy", "sim_network.main", "--auto-approve"}, "change_summary destroy"},
 	} {
 		out, errOut, code := f.run(append(tc.args, "-o", "json")...)
 		if kinds := kindsOf(t, out); code != ExitDone || kinds[0] != "version" || !slices.Contains(kinds, tc.last) {
 			t.Errorf("%s: code %d, %q, %s", tc.args, code, kinds, errOut)
 		}
 	}
-	f.run("plan")
+	f.run("plan", "--target", "sim_network.main")
 	out, errOut, code := f.run("approve", "plan-x7k2d", "-o", "json")
 	if kinds := kindsOf(t, out); code != ExitDone || kinds[0] != "version" || kinds[len(kinds)-1] != "change_summary apply" || !strings.Contains(errOut, "approved") {
 		t.Errorf("code %d, %q, %s", code, kinds, errOut)
