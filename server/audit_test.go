@@ -251,6 +251,8 @@ func TestFullAuditLog(t *testing.T) {
 		result := client.CoreV1().RESTClient().Post().RequestURI(path).Body([]byte("{}")).SetHeader("Content-Type", "application/json").Do(t.Context())
 		if err := result.Error(); !apierrors.IsInternalError(err) {
 			t.Errorf("POST %s succeeds or fails for another reason than its record: %v", path, err)
+		} else if text := err.Error(); !strings.Contains(text, "the audit log cannot be written") || !strings.Contains(text, "must record first: ") {
+			t.Errorf("POST %s: %v; want the cause and what to do", path, err)
 		}
 	}
 	if _, err := client.CoreV1().ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); err != nil {

@@ -101,7 +101,9 @@ func (s *Server) makeAPIServer() (err error) {
 	c.generic.BuildHandlerChainFunc = func(inner http.Handler, g *genericapiserver.Config) http.Handler {
 		documents.Handler = inner
 		g.Authentication.Authenticator = auditlog.ReceiveCause(g.Authentication.Authenticator)
-		return endStalled(s.gate.wrap(read.wrap(withExpressionBudget(buildChain(sharingProcessors(documents, s.processors), g)))), writeLimit)
+		build := func(inner http.Handler) http.Handler { return buildChain(inner, g) }
+		chain := explainUnrecorded(sharingProcessors(documents, s.processors), build, c.unwritableLog)
+		return endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))), writeLimit)
 	}
 	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
 		return fmt.Errorf("make API server: %w", err)
