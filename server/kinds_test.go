@@ -197,7 +197,6 @@ func TestBeginnings(t *testing.T) {
 // and the deletion can be reverted.
 func TestDeletionOfWhatIsInUse(t *testing.T) {
 	ns := namespace(t, "in-use")
-	const message = "3 resources need it, such as sim-network/main in namespace prod"
 	for _, obj := range []*unstructured.Unstructured{
 		newObject("Provider", "used", map[string]any{"source": "a/b"}), newObject("ProviderConfig", "used", map[string]any{"provider": "used"}),
 		{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "used"}}},
@@ -205,8 +204,10 @@ func TestDeletionOfWhatIsInUse(t *testing.T) {
 	} {
 		t.Run(obj.GetKind(), func(t *testing.T) {
 			gvr := resourceOf(obj)
+			message := "3 resources need it, such as sim-network/main in namespace prod. The server removes it when their infrastructure is destroyed"
 			var client dynamic.ResourceInterface = objects(t, shared.admin()).Resource(gvr).Namespace(ns)
 			if obj.GetKind() == "Provider" {
+				message = "3 objects of its kinds exist, such as sim-network/main in namespace prod. The server removes it with the last of them"
 				client = objects(t, shared.admin()).Resource(gvr)
 			}
 			if _, err := client.Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
