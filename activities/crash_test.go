@@ -375,26 +375,26 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 // TestABlockedDestroyLeavesWhatMatches plans the destroy of a resource that matches its spec and on which an earlier plan failed. The
 // destroy is blocked, so the resource stays as it is.
 func TestABlockedDestroyLeavesWhatMatches(t *testing.T) {
-	tn := newCrashScenario(t)
-	tn.put("test-thing/main", m{"name": "main"}, m{"preventDestroy": true})
-	tn.put("test-thing/front", m{"name": "front", "uses": "${test_thing.main.id}"}, nil)
-	tn.put("test-thing/edited", m{"name": "edited", "uses": "${test_thing.main.id}"}, nil)
-	tn.put("test-thing/free", m{"name": "free"}, nil)
-	tn.apply()
+	sc := newCrashScenario(t)
+	sc.put("test-thing/main", m{"name": "main"}, m{"preventDestroy": true})
+	sc.put("test-thing/front", m{"name": "front", "uses": "${test_thing.main.id}"}, nil)
+	sc.put("test-thing/edited", m{"name": "edited", "uses": "${test_thing.main.id}"}, nil)
+	sc.put("test-thing/free", m{"name": "free"}, nil)
+	sc.apply()
 	ready := func(name string) string {
-		c := meta.FindStatusCondition(resource.StatusOf(tn.Stored["team:test-thing/"+name]).Conditions, v1alpha1.ConditionReady)
+		c := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/"+name]).Conditions, v1alpha1.ConditionReady)
 		return c.Reason
 	}
-	main := tn.Stored["team:test-thing/main"]
+	main := sc.Stored["team:test-thing/main"]
 	main.SetDeletionTimestamp(new(metav1.Now()))
-	tn.apply()
+	sc.apply()
 	if got := ready("front"); got != v1alpha1.ReasonInvalid {
 		t.Fatalf("front: %s; want the plan to fail on it", got)
 	}
 	main.SetDeletionTimestamp(nil)
-	tn.put("test-thing/edited", m{"name": "edited", "size": "2", "uses": "${test_thing.main.id}"}, nil)
-	tn.spec, tn.partial = v1alpha1.PlanSpec{Destroy: true}, true
-	tn.apply()
+	sc.put("test-thing/edited", m{"name": "edited", "size": "2", "uses": "${test_thing.main.id}"}, nil)
+	sc.spec, sc.partial = v1alpha1.PlanSpec{Destroy: true}, true
+	sc.apply()
 	// What the plan should not have destroyed has the state of main; what it leaves with an old spec says why.
 	for name, want := range map[string]string{
 		"main": v1alpha1.ReasonApplied, "front": v1alpha1.ReasonApplied, "edited": v1alpha1.ReasonBlocked, "free": v1alpha1.ReasonDestroyed,
@@ -413,16 +413,16 @@ func TestAnInterruptedCallIsAudited(t *testing.T) {
 		want   []string
 	}{
 		"create": {things("a"), []string{"create a", "create a since the intent: Lost"}},
-		"update": {func(tn *crashScenario) {
-			tn.put("test-thing/a", m{"name": "a"}, nil)
-			tn.apply()
-			tn.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
+		"update": {func(sc *crashScenario) {
+			sc.put("test-thing/a", m{"name": "a"}, nil)
+			sc.apply()
+			sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
 		}, []string{"update a", "update a since the intent: Lost", "update a", "update a: answered"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tn := newCrashScenario(t)
+			sc := newCrashScenario(t)
 			var log []string
-			tn.Sources.Record = func(c audit.Call) (func(error), error) {
+			sc.Sources.Record = func(c audit.Call) (func(error), error) {
 				text := fmt.Sprintf("%s %s", c.Operation, c.Object.Name)
 				if c.Began.IsZero() {
 					log = append(log, text)
@@ -433,7 +433,7 @@ func TestAnInterruptedCallIsAudited(t *testing.T) {
 					t.Errorf("the call is %+v", c)
 				}
 				return func(err error) {
-					if tn.injector.alive() != nil {
+					if sc.injector.alive() != nil {
 						return // this process is dead
 					}
 					outcome := "answered"
@@ -443,13 +443,13 @@ func TestAnInterruptedCallIsAudited(t *testing.T) {
 					log = append(log, text+": "+outcome)
 				}, nil
 			}
-			tn.restart()
-			tc.change(tn)
+			sc.restart()
+			tc.change(sc)
 			log = nil
-			run := tn.newRun()
-			tn.until(run, stepping)
-			tn.cloud.while = func() { tn.injector.at = tn.injector.seen + 1 }
-			tn.resume(run)
+			run := sc.newRun()
+			sc.until(run, stepping)
+			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 1 }
+			sc.resume(run)
 			if d := cmp.Diff(tc.want, log); d != "" {
 				t.Error(d)
 			}

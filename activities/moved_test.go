@@ -34,11 +34,11 @@ func TestAnAppliedMoveWarnsNoMore(t *testing.T) {
 
 // TestAMoveOfALivingObject names the old object of a move, which is not deleted. Both objects are recorded, so no plan destroys anything.
 func TestAMoveOfALivingObject(t *testing.T) {
-	tn := newCrashScenario(t)
-	things("a")(tn)
-	tn.apply()
-	tn.put("test-thing/b", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
-	said := tn.said(tn.apply())
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	sc.apply()
+	sc.put("test-thing/b", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
+	said := sc.said(sc.apply())
 	if !strings.Contains(said, "(kubectl delete test-thing a -n team --wait=false)") || strings.Contains(said, "Until test_thing.b is recorded") {
 		t.Error(said)
 	}
