@@ -53,31 +53,31 @@ func TestAPlanFollowsValues(t *testing.T) {
 		},
 		"an unknown value that turns out to be the same": {
 			before: func(g *scenario) {
-				g.put("test-plant/b", refers("b", `${test_plant.a.etag == null ? "0" : "1"}`), nil)
-				g.put("test-plant/c", refers("c", "${test_plant.b.size}"), nil)
-				g.put("test-plant/d", refers("d", "${test_plant.b.etag}"), nil)
-				g.put("test-plant/e", refers("e", "${length(jsonencode(test_plant.b))}"), nil)
-				g.put("test-plant/f", refers("f", "${test_plant.b.size}"), m{"ignoreChanges": []any{"size"}})
-				g.put("test-plant/g", refers("g", "${test_plant.b.id}"), nil)
+				g.put("test-server/b", refers("b", `${test_server.a.etag == null ? "0" : "1"}`), nil)
+				g.put("test-server/c", refers("c", "${test_server.b.size}"), nil)
+				g.put("test-server/d", refers("d", "${test_server.b.etag}"), nil)
+				g.put("test-server/e", refers("e", "${length(jsonencode(test_server.b))}"), nil)
+				g.put("test-server/f", refers("f", "${test_server.b.size}"), m{"ignoreChanges": []any{"size"}})
+				g.put("test-server/g", refers("g", "${test_server.b.id}"), nil)
 			},
-			visits: []string{"test_plant.a", "test_plant.b", "test_plant.c", "test_plant.d", "test_plant.e", "test_plant.f"},
-			does:   []string{"test_plant.a", "test_plant.b", "test_plant.c", "test_plant.d", "test_plant.e"},
+			visits: []string{"test_server.a", "test_server.b", "test_server.c", "test_server.d", "test_server.e", "test_server.f"},
+			does:   []string{"test_server.a", "test_server.b", "test_server.c", "test_server.d", "test_server.e"},
 		},
 		"an unknown value of a legacy provider that turns out to be the same": {
 			before: func(g *scenario) {
-				g.put("test-weed/b", refers("b", `${test_plant.a.etag == null ? "0" : "1"}`), nil)
-				g.put("test-plant/c", refers("c", "${test_weed.b.size}"), nil)
+				g.put("test-legacy/b", refers("b", `${test_server.a.etag == null ? "0" : "1"}`), nil)
+				g.put("test-server/c", refers("c", "${test_legacy.b.size}"), nil)
 			},
-			visits: []string{"test_plant.a", "test_plant.c", "test_weed.b"}, does: []string{"test_plant.a", "test_plant.c", "test_weed.b"},
+			visits: []string{"test_legacy.b", "test_server.a", "test_server.c"}, does: []string{"test_legacy.b", "test_server.a", "test_server.c"},
 		},
 		"an unknown value of a data source that turns out to be the same": {
 			before: func(g *scenario) {
-				g.put("data-test-image/d", m{"of": `${test_plant.a.etag == null ? "0" : "1"}`}, nil)
-				g.put("test-plant/b", refers("b", "${data.test_image.d.text}"), nil)
-				g.put("test-plant/c", refers("c", "${length(jsonencode(data.test_image.d))}"), nil)
+				g.put("data-test-image/d", m{"of": `${test_server.a.etag == null ? "0" : "1"}`}, nil)
+				g.put("test-server/b", refers("b", "${data.test_image.d.text}"), nil)
+				g.put("test-server/c", refers("c", "${length(jsonencode(data.test_image.d))}"), nil)
 			},
-			visits: []string{"data.test_image.d", "test_plant.a", "test_plant.b", "test_plant.c"},
-			does:   []string{"data.test_image.d", "test_plant.a", "test_plant.b", "test_plant.c"},
+			visits: []string{"data.test_image.d", "test_server.a", "test_server.b", "test_server.c"},
+			does:   []string{"data.test_image.d", "test_server.a", "test_server.b", "test_server.c"},
 		},
 		"a replacement": {
 			before: func(g *scenario) {
