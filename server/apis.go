@@ -115,6 +115,7 @@ func (s *Server) registryConfig() registry.Config {
 		Changed:             s.deletions.changed,
 		AuthorizeReferences: s.authorizeReferences,
 		Changes:             s.changes,
+		Instances:           s.instances,
 		Verify:              s.verify,
 		Judge:               s.judge,
 		Automatic:           s.automatic,

@@ -112,6 +112,15 @@ func (s *Server) markResources(ctx context.Context, namespace string) (left map[
 		}
 		left[kind.GVR.GroupResource()]++
 	}
+	// A set needs no mark: a plan that destroys everything releases it. So an undelete of the namespace keeps it.
+	for set, err := range objects.Sets(ctx, namespace) {
+		if err != nil {
+			return nil, err
+		}
+		if len(set.Finalizers) > 0 {
+			left[v1alpha1.Resource("resourcesets")]++
+		}
+	}
 	return left, nil
 }
 

@@ -119,6 +119,8 @@ func (s *Server) makeAPIServer() (err error) {
 		Taint:               s.taint,
 		Resolve:             s.resolve,
 		Undelete:            s.undelete,
+		Instance:            s.instance,
+		InstanceStatus:      s.instanceStatus,
 		Deletion:            s.deletion,
 		ProviderConfigs:     providerConfigs(c.store.Objects()),
 		ProviderConfig:      providerOf(c.store.Objects()),

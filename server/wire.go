@@ -89,6 +89,11 @@ type Wiring struct {
 	Undelete func(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error
 	// Deletion returns the consequences of deleting a provider's object.
 	Deletion func(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error)
+	// Instance returns an instance of a ResourceSet, or nil, and InstanceStatus changes its status; see kinds.Config.
+	Instance       func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
+	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
+	// Instances returns a page of the instances of a ResourceSet.
+	Instances registry.InstancesFunc
 	// Query makes a provider list existing resources.
 	Query registry.QueryFunc
 	// Evaluate evaluates an expression over the recorded values.
@@ -174,6 +179,18 @@ func (s *Server) deletion(ctx context.Context, obj metav1.Object, kind kinds.Kin
 
 func (s *Server) undelete(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error {
 	return s.wiring.Undelete(ctx, obj, kind, clear, mark)
+}
+
+func (s *Server) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	return s.wiring.Instance(ctx, ref)
+}
+
+func (s *Server) instances(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error) {
+	return s.wiring.Instances(ctx, set, limit, cont)
+}
+
+func (s *Server) instanceStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	return s.wiring.InstanceStatus(ctx, ref, change)
 }
 
 func (s *Server) query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {

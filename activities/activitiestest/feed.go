@@ -92,3 +92,8 @@ func (f *Feed) changes(after int64) []index.Change {
 	slices.SortFunc(out, func(a, b index.Change) int { return int(a.Revision - b.Revision) })
 	return out
 }
+
+// ConfigMap implements index.Objects. The fake has no ResourceSets, so nobody asks for one.
+func (f *Feed) ConfigMap(context.Context, string, string) (map[string][]byte, int64, error) {
+	return nil, 0, nil
+}

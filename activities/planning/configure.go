@@ -49,6 +49,12 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 	}
 	set.Checked = true
 	diags := lang.CheckReferences(set.References, c)
+	for _, ref := range set.References {
+		if s.setAt(ref.Address) != nil {
+			diags = append(diags, set.Problem(ref, "Unsupported reference", fmt.Sprintf(
+				"The ProviderConfig %q refers to all instances of the ResourceSet of %s, but a ProviderConfig can refer only to single ones.", set.Cfg.Name, ref.Address)))
+		}
+	}
 	for i := range diags {
 		diags[i].Address = cmp.Or(diags[i].Address, scope.ProviderConfigAddress+set.Cfg.Name)
 	}

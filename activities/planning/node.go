@@ -1,8 +1,10 @@
 package planning
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -37,6 +39,8 @@ type node struct {
 	externalVersions map[string]string
 	// createsFirst is true if a replace must create before it destroys.
 	createsFirst bool
+	// expanded is true if the references to sets are replaced by those to their instances.
+	expanded bool
 	// slot is the node's slot in the outline of the survey.
 	slot int
 	// movedFrom is the node whose record moves to this one. The other node's movedTo is this node.
@@ -79,8 +83,12 @@ func (a *Planner) loadAll(ctx context.Context, po *v1alpha1.Plan) (*survey, erro
 		records[rec.Object.UID] = rec
 	}
 	s, _ := a.newSurvey(ctx, po)
+	s.sets = setsIn(ctx, a.Sources, po.Namespace, &s.setsFailed)
 	configs := a.ProviderConfigs(ctx, po)
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
+		if s.noteProblem(err) {
+			return s, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +104,7 @@ func (a *Planner) loadAll(ctx context.Context, po *v1alpha1.Plan) (*survey, erro
 		delete(records, r.Ref.UID)
 		s.nodes = append(s.nodes, n)
 	}
-	return s, a.dropData(ctx, po.Namespace, records)
+	return s, cmp.Or(s.setsFailed, a.dropData(ctx, po.Namespace, records))
 }
 
 // loadSelected loads the objects that survey.selectNodes selects. It returns an errFull if the survey must load all
@@ -105,6 +113,15 @@ func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey,
 	s, err := a.outlined(ctx, po)
 	if err != nil {
 		return nil, err
+	}
+	s.noteProblems(s.outline.view.Problems)
+	if s.outline.view.TooManyWhole {
+		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Too many references to whole ResourceSets",
+			Detail: fmt.Sprintf("Each object that refers to a whole ResourceSet depends on all its instances, and a namespace has at most %d such dependencies. "+
+				"Refer to single instances, as in sim_network.net[count.index], or split the sets.", index.MaxWhole)})
+	}
+	if len(s.diags) > 0 {
+		return s, nil
 	}
 	selected, err := s.selectNodes()
 	if err != nil {
@@ -143,6 +160,7 @@ func (a *Planner) outlined(ctx context.Context, po *v1alpha1.Plan) (*survey, err
 			return nil, err
 		}
 	}
+	view.ExpandReferences()
 	s, lookup := a.newSurvey(ctx, po)
 	configs := a.ProviderConfigs(ctx, po)
 	broken := func(refs []lang.Reference) bool { return lookup.Broken(ctx, refs) }

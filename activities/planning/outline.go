@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unique"
@@ -310,6 +311,7 @@ func (o *outline) before(i, j int) int {
 	first, added := o.view.Added[i]
 	second, alsoAdded := o.view.Added[j]
 	switch {
+	case o.view.Nodes[i].Object.Instance != nil || o.view.Nodes[j].Object.Instance != nil:
 	case added && alsoAdded:
 		return first - second
 	case added:
@@ -318,6 +320,9 @@ func (o *outline) before(i, j int) int {
 		return -1
 	}
 	a, b := o.view.Nodes[i].Object, o.view.Nodes[j].Object
+	if a.Instance != nil || b.Instance != nil {
+		return compareInstances(a, b)
+	}
 	if c := strings.Compare(a.Provider, b.Provider); c != 0 {
 		return c
 	}
@@ -325,4 +330,20 @@ func (o *outline) before(i, j int) int {
 		return c
 	}
 	return strings.Compare(a.Name, b.Name)
+}
+
+// compareInstances compares the positions of two objects of which one or both are instances of ResourceSets. Instances
+// come last, by the names of their sets, and in each set those that leave it.
+func compareInstances(a, b *index.Object) int {
+	switch {
+	case a.Instance == nil:
+		return -1
+	case b.Instance == nil:
+		return 1
+	case a.Instance.Leaving != b.Instance.Leaving && a.Instance.Set == b.Instance.Set && a.Instance.Leaving:
+		return 1
+	case a.Instance.Leaving != b.Instance.Leaving && a.Instance.Set == b.Instance.Set:
+		return -1
+	}
+	return cmp.Or(strings.Compare(a.Instance.Set, b.Instance.Set), strings.Compare(a.Type, b.Type), v1alpha1.CompareNames(a.Name, b.Name))
 }

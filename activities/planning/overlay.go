@@ -13,6 +13,8 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // withOverlay returns the planner for a plan. For a speculative plan, the planner sees the plan's documents as if they
@@ -30,7 +33,7 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 	if !po.Spec.Speculative {
 		return a, nil
 	}
-	o := &overlay{objects: a.Objects, configs: a.Configs, documents: map[objectKey]*document{}}
+	o := &overlay{objects: a.Objects, configs: a.Configs, documents: map[objectKey]*document{}, sets: map[types.UID]*resourceset.Set{}, ledger: a.Ledger, recordedSets: a.Sets}
 	for d, err := range a.Ledger.Documents(ctx, po.UID) {
 		if err != nil {
 			return nil, err
@@ -51,9 +54,12 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 		o.documents[objectKeyOf(u)] = doc
 		o.order = append(o.order, doc)
 	}
+	if err := o.expandSets(ctx, a.Index, po.Namespace); err != nil {
+		return nil, err
+	}
 	view := *a
 	sources := *a.Sources
-	sources.Objects, sources.Configs, sources.Ledger = o, configsOverlay{o}, a.Ledger.Speculative(po.UID)
+	sources.Objects, sources.Sets, sources.Configs, sources.Ledger = o, o, configsOverlay{o}, a.Ledger.Speculative(po.UID)
 	view.Sources = &sources
 	return &view, nil
 }
@@ -66,6 +72,12 @@ type overlay struct {
 	order     []*document
 	// foreignResources is true if there are resources that the plan's creator has no right to record.
 	foreignResources bool
+	// sets holds the ResourceSets of the documents, and those whose keys the documents change, by UID; nil for one that
+	// would not exist.
+	sets   map[types.UID]*resourceset.Set
+	ledger *ledger.Ledger
+	// recordedSets finds the recorded ResourceSets; nil finds none.
+	recordedSets scope.Sets
 }
 
 // objectKey identifies an object.
@@ -92,7 +104,11 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		seen := map[objectKey]bool{}
 		for u, err := range o.objects.List(ctx, namespace) {
-			if err == nil {
+			if err == nil && v1alpha1.IsInstanceName(u.GetName()) {
+				if _, set, _, _ := resourceset.InstanceOf(u); set == "" || o.replaces(u) {
+					continue
+				}
+			} else if err == nil {
 				at := objectKeyOf(u)
 				if doc := o.documents[at]; doc != nil {
 					seen[at] = true
@@ -116,6 +132,11 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 				return
 			}
 		}
+		for u, err := range o.listInstances(ctx, namespace) {
+			if !yield(u, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 
@@ -132,11 +153,21 @@ func (o *overlay) onto(view *index.View, namespace string) error {
 			return errFull{"the provider of a document is not ready"}
 		}
 	}
+	for _, uid := range slices.Sorted(maps.Keys(o.sets)) {
+		if set := o.sets[uid]; set == nil {
+			view.RemoveSet(uid)
+		} else if set.Namespace == namespace {
+			view.OverlaySet(set)
+		}
+	}
 	return nil
 }
 
 // Get implements store.Objects.
 func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	if v1alpha1.IsInstanceName(ref.Name) {
+		return o.instance(ctx, ref)
+	}
 	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
 	switch {
 	case doc == nil:
@@ -155,6 +186,9 @@ func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
 		return false
 	}
 	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
+	if ref.Set != "" {
+		doc = o.find(v1alpha1.GroupName, kindSet, ref.Namespace, ref.Set)
+	}
 	return doc != nil && doc.left
 }
 

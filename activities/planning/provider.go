@@ -1,8 +1,10 @@
 package planning
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -12,6 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
 
@@ -123,7 +126,7 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 			prevent(c)
 		}
 		if p, diags, err = l.PlanDelete(ctx, prior, nil); err == nil && r.Deleting && c.Deposed == "" {
-			p.Reason = plan.ReasonNoConfig
+			p.Reason = cmp.Or(resourceset.LeavingReason(r.Object), plan.ReasonNoConfig)
 		}
 		if err == nil {
 			err = pr.warnOtherManagers(ctx, c, r, state, l)
@@ -211,6 +214,13 @@ func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, e
 	var diags diag.Diagnostics
 	for _, t := range triggers {
 		ref := t.References()[0]
+		instances, err := pr.instancesOf(v.Ctx, ref.Address)
+		if err != nil {
+			return false, err
+		}
+		if ref.Attribute == "" && slices.ContainsFunc(instances, pr.changesInPlace) {
+			return true, nil
+		}
 		pr.mu.Lock()
 		e, ok := pr.expected[ref.Address]
 		pr.mu.Unlock()

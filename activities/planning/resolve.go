@@ -22,18 +22,20 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 	if !n.wanted || n.Config == nil || s.outline != nil && !s.outline.checked[n.slot] {
 		return
 	}
-	catalog := lang.Catalog{
-		Block:  a.Block,
-		Exists: func(addr lang.Address) bool { return s.isExternal(addr) || s.exists(addr) },
-	}
+	catalog := s.catalogOf(a)
 	// the Plan lists no more diagnostics, and the search for similar names takes the longest
 	if len(s.diags) < diag.MaxDiagnostics {
 		catalog.Types, catalog.Names = a.Catalog.TypeNamesOf, s.names
 	}
 	s.resolveProviderConfig(n, catalog)
-	diags := append(lang.CheckReferences(n.References, catalog), n.Config.CheckTypes(catalog)...)
+	diags := append(lang.CheckReferences(n.Parse().References, catalog), n.Config.CheckTypes(catalog)...)
 	for _, e := range n.LifecycleExpressions {
 		diags = append(diags, e.CheckTypes(catalog)...)
+	}
+	for _, r := range n.TriggerReferences() {
+		if d, missing := lang.MissingInstance(r, catalog); missing {
+			diags = append(diags, d)
+		}
 	}
 	if s.missing != nil {
 		s.diags = append(s.diags, lang.WithAddress(s.missing(n), n.Address)...)
@@ -51,9 +53,11 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 		}
 		i, ok := s.byAddr[addr]
 		switch {
-		case !ok && declared[addr]:
+		case !catalog.Exists(addr) && declared[addr], !ok && declared[addr]:
 			s.diags = append(s.diags, lang.Problem(n.Address, "lifecycle.dependsOn", "Reference to undeclared resource",
 				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
+		case !catalog.Exists(addr):
+			// CheckReferences reports it. An expression may permit a missing instance, as with try().
 		case ok && s.nodes[i].movedTo != nil:
 			s.diags = append(s.diags, lang.Problem(n.Address, "", "Reference to a resource that was moved",
 				fmt.Sprintf("%s refers to %s, which moves to %s. Refer to %s instead.", n.Address, addr, s.nodes[i].movedTo.Address, s.nodes[i].movedTo.Address)))
@@ -133,7 +137,15 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Res
 	changing := map[string]bool{}
 	for _, j := range c.DependsOn {
 		d := pr.row(j)
-		changing[d.Address] = changing[d.Address] || !changes.HasNoSteps(d)
+		if changes.HasNoSteps(d) {
+			continue
+		}
+		changing[d.Address] = true
+		if addr, err := lang.ParseAddress(d.Address); err == nil {
+			if set, _, ok := addr.Set(); ok {
+				changing[set.String()] = true // the value of the whole set changes, too
+			}
+		}
 	}
 	for addr, refs := range changes.Referred(r.Parse().References, config) {
 		if changing[addr.String()] {

@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/workflows"
 
@@ -91,6 +92,11 @@ type survey struct {
 	prepared bool
 	// outline knows the objects that nodes lacks; nil if nodes has all objects of the namespace.
 	outline *outline
+	// sets finds the set with an address of the namespace if there is no outline; nil finds none. known caches it.
+	sets  func(lang.Address) *resourceset.Set
+	known map[lang.Address]*resourceset.Set
+	// setsFailed is the error of sets.
+	setsFailed error
 	// byType is created for the first error that needs it.
 	byType map[lang.Address][]string
 }
@@ -103,6 +109,11 @@ func (s *survey) index() {
 				"%s of the provider %q and of the provider %q have the same address. Rename one of the objects.", n.Address, s.nodes[other].Entry.Name, n.Entry.Name)))
 		}
 		s.byAddr[n.Address] = i
+		s.expandSets(n)
+		if s.setAt(n.Address) != nil && !n.Deleting {
+			s.diags = append(s.diags, lang.Problem(n.Address, "", "Ambiguous address", fmt.Sprintf(
+				"%s is an object, and the template of a ResourceSet, too. Rename one of them.", n.Address)))
+		}
 	}
 }
 

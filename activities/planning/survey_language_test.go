@@ -58,7 +58,7 @@ func TestReplaceIsTriggeredByKinds(t *testing.T) {
 	for text, want := range map[string]string{
 		"test-thing/a": "", "test_thing.a": "", "test_thing.a.id": "", `test_thing["a"]`: "",
 		"test-thing/a.id": `write test_thing.a.id for the attribute, or test_thing["a.id"] for the resource of that name: a name may have dots`,
-		"test-thing/a[0]": "write test_thing.a[0]: after KIND/NAME, an attribute would be a part of the name",
+		"test-thing/a[0]": "test_thing.a is no ResourceSet, so a reference to it must not have a key",
 		"test-thing/":     "not the address of a resource",
 		"test-thing/b":    `no test-thing named "b"`,
 	} {

@@ -27,7 +27,7 @@ func (s *survey) prepare() {
 		}
 	}
 	s.excluded = s.addresses("spec.exclude", s.spec.Exclude)
-	s.forced = setOf(append(s.addresses("spec.replace", s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
+	s.forced = setOf(append(s.addresses(fieldReplace, s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
 }
 
 // picked reports whether the spec names an object, or all objects. Other objects are in scope only as dependencies or
@@ -44,6 +44,9 @@ func (s *survey) checkSelector(picked int) {
 	}
 }
 
+// fieldReplace is the field of a Plan with the resources to replace.
+const fieldReplace = "spec.replace"
+
 // maxSuggested is the number of errors up to which addresses suggests similar names.
 const maxSuggested = 10
 
@@ -51,7 +54,16 @@ func (s *survey) addresses(field string, texts []string) []lang.Address {
 	var out []lang.Address
 	for i, text := range texts {
 		addr, err := lang.ParseAddress(text)
-		if err == nil {
+		if set := s.setAt(addr); err == nil && set != nil {
+			if field != fieldReplace {
+				out = append(out, s.withLeaving(addr)...)
+				continue
+			}
+			err = fmt.Errorf("%s is a ResourceSet; name the instances to replace", addr)
+			if set.Len() > 0 {
+				err = fmt.Errorf("%w, such as %s", err, addr.Instance(set.Key(0)))
+			}
+		} else if err == nil {
 			if !s.exists(addr) {
 				others := s.others(addr)
 				// The search for a similar name takes a while in a large namespace.

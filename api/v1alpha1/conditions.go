@@ -123,6 +123,10 @@ const (
 	ReasonCreateUnknown = "CreateUnknown"
 	// ReasonTainted: the next plan will replace the object's infrastructure.
 	ReasonTainted = "Tainted"
+	// ReasonKeysUnknown: the keys of a ResourceSet come from a ConfigMap that does not exist or has no keys.
+	ReasonKeysUnknown = "KeysUnknown"
+	// ReasonInstancesFailed: instances of a ResourceSet have failures.
+	ReasonInstancesFailed = "InstancesFailed"
 	// ReasonDeclared: the ephemeral resource is recorded. Plans that need it open it, and store nothing of it.
 	ReasonDeclared = "Declared"
 	// ReasonDeleting: the object waits for a plan that destroys its infrastructure.

@@ -32,6 +32,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&ProviderConfig{}, &ProviderConfigList{},
 		&Plan{}, &PlanList{}, &PlanChangeList{},
 		&PlanObjects{},
+		&ResourceSet{}, &ResourceSetList{}, &ResourceSetInstanceList{},
 		&PlanRecord{}, &PlanRecordList{},
 		&PlanPolicy{}, &PlanPolicyList{},
 		&ClusterPlanPolicy{}, &ClusterPlanPolicyList{},

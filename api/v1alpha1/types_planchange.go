@@ -206,4 +206,10 @@ type ObjectReference struct {
 	UID types.UID `json:"uid"`
 	// Generation.
 	Generation int64 `json:"generation"`
+	// Name of the ResourceSet, for an instance of one.
+	// +optional
+	Set string `json:"set,omitempty"`
+	// UID of the ResourceSet.
+	// +optional
+	SetUID types.UID `json:"setUID,omitempty"`
 }

@@ -46,8 +46,38 @@ func (in EvaluationStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ForEachConfigMap) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ForEachConfigMap"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ForEachSource) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ForEachSource"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Identity) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Identity"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in InstanceImport) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.InstanceImport"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in InstanceKey) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.InstanceKey"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in InstanceMove) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.InstanceMove"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in JSON) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.JSON"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
@@ -256,6 +286,31 @@ func (in RequiredApprovals) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSet) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSet"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSetInstanceList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSetInstanceList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSetList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSetList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSetSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSetSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSetStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSetStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ResourceSummary) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ResourceSummary"
 }
@@ -268,6 +323,16 @@ func (in ResourceSummaryList) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ResourceSummaryStatus) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ResourceSummaryStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceTemplate) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceTemplate"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceTemplateMetadata) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceTemplateMetadata"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -54,7 +54,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	}
 	plans := &loopback.Plans{Stored: h.Plans, Client: fixed}
 	secrets := &loopback.Configs{Core: core, Stored: h.Objects}
-	sources := newSources(h, fixed, core, secrets, providers.Catalog)
+	sources, objects := newSources(h, fixed, core, secrets, providers.Catalog)
 	registered := activities.New(sources, plans, h.Processors, h.Logger.With("component", "activities"))
 	configs := &controller.Configs{
 		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
@@ -89,6 +89,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		return controller.Run(ctx, providers, configs,
 			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Settle: settle, Logger: providers.Logger, Outdated: h.Kinds.Outdated(),
 				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans},
+			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.ReleaseSet, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
 			work,
 		)
 	}
@@ -105,7 +106,8 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		Automatic: func(ctx context.Context, namespace string) (bool, error) {
 			return changes.AutomaticByPolicy(ctx, sources, namespace)
 		},
-		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion, Query: loopback.Query(queries.Query),
+		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
+		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: providers.Pool.Close,
 	}, nil
 }
@@ -136,21 +138,24 @@ func newProviders(h *server.Components, fixed rest.Interface, core kubernetes.In
 	}, nil
 }
 
-// newSources returns the sources of values for plans.
-func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Interface, configs store.Configs, installed *catalog.Catalog) *scope.Sources {
+// newSources returns the sources of values for plans, and the objects among them.
+func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Interface, configs store.Configs, installed *catalog.Catalog) (*scope.Sources, *loopback.Objects) {
 	records := ledger.New(h.KV)
 	records.Limit = h.RecordLimit
+	idx := index.New(h.Objects, records, installed)
+	objects := &loopback.Objects{Stored: h.Objects, Kinds: h.Kinds, Index: idx, Ledger: records, Client: fixed}
 	return &scope.Sources{
-		Objects:  &loopback.Objects{Stored: h.Objects, Kinds: h.Kinds},
+		Objects:  objects,
+		Sets:     objects,
 		Configs:  configs,
 		Access:   rights.Access{Authorizer: h.Authorizer},
 		Policies: &loopback.Policies{Client: fixed, Core: core},
 		Catalog:  installed,
 		Ledger:   records,
-		Index:    index.New(h.Objects, records, installed),
+		Index:    idx,
 		Sessions: session.NewPool(installed),
 		Record:   h.Record,
-	}
+	}, objects
 }
 
 // newWorker returns a worker for all workflows and activities. The caller starts it.

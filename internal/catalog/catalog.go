@@ -44,10 +44,46 @@ type Catalog struct {
 
 	mu      sync.RWMutex
 	entries map[string]Entry
+	// changes counts the calls of Put and Remove.
+	changes int
 	// types maps each mode and Terraform type name to the names of the providers that have the type.
 	types map[v1alpha1.Mode]map[string][]string
 	// signatures caches the functions of all entries; nil if it must be rebuilt.
 	signatures lang.Functions
+
+	// remembering guards memory; see Remember.
+	remembering sync.Mutex
+	memory      map[Remembered]any
+}
+
+// Remembered is the key of a parsed template: what it was parsed from, and the schema that it was parsed with.
+type Remembered struct {
+	Template string
+	Schema   *schema.Schema
+	// Functions counts the changes of the providers, because templates call their functions.
+	functions int
+}
+
+// maxRemembered is the number of templates that the catalog remembers.
+const maxRemembered = 2000
+
+// Remember returns the value of a key. The first call creates it. So all instances of a ResourceSet share the parsed
+// template, wherever they are decoded. Beyond maxRemembered keys, the catalog forgets all values.
+func (c *Catalog) Remember(key Remembered, create func() any) any {
+	c.mu.RLock()
+	key.functions = c.changes
+	c.mu.RUnlock()
+	c.remembering.Lock()
+	defer c.remembering.Unlock()
+	if v, ok := c.memory[key]; ok {
+		return v
+	}
+	if c.memory == nil || len(c.memory) >= maxRemembered {
+		c.memory = map[Remembered]any{}
+	}
+	v := create()
+	c.memory[key] = v
+	return v
 }
 
 // New returns an empty catalog whose processes come from pool.
@@ -60,6 +96,7 @@ func (c *Catalog) Put(e Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(e.Name)
+	c.changes++
 	c.signatures = nil
 	c.entries[e.Name] = e
 	for mode, schemas := range e.schemas() {
@@ -86,6 +123,7 @@ func (c *Catalog) remove(name string) {
 		return
 	}
 	delete(c.entries, name)
+	c.changes++
 	c.signatures = nil
 	for mode, schemas := range e.schemas() {
 		for t := range schemas {

@@ -20,7 +20,8 @@ type target struct {
 }
 
 // parseTarget parses a Terraform address (sim_network.main, data.sim_image.base, namespace.shared.sim_network.main),
-// kubectl's KIND/NAME (sim-network/main, data-sim-image/base), or kubectl's long form sim-network.sim.hykube.io/main.
+// kubectl's KIND/NAME (sim-network/main, data-sim-image/base), or kubectl's long form sim-network.sim.hykube.io/main. The
+// name of an instance of a ResourceSet has its key, as in sim_instance.web[0] or sim-instance/web["a"].
 func parseTarget(s string) (target, error) {
 	bad := fmt.Errorf("%q is not the address of a resource: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", s)
 	t, rest := target{mode: v1alpha1.ModeManaged}, s
@@ -30,7 +31,8 @@ func parseTarget(s string) (target, error) {
 			return target{}, bad
 		}
 	}
-	if kind, name, ok := strings.Cut(rest, "/"); ok {
+	// A slash, a dot or a bracket may also be in the key of an instance.
+	if kind, name, ok := strings.Cut(rest, "/"); ok && !strings.Contains(kind, "[") {
 		kind, t.group, _ = strings.Cut(kind, ".")
 		t.mode, t.typ = v1alpha1.ParseKind(kind)
 		t.name = name
@@ -41,14 +43,29 @@ func parseTarget(s string) (target, error) {
 				break
 			}
 		}
-		if typ, name, ok := strings.Cut(rest, `["`); ok { // the expression syntax for a name with dots
-			t.typ, t.name = typ, strings.TrimSuffix(name, `"]`)
-		} else {
-			t.typ, t.name, _ = strings.Cut(rest, ".")
-			t.typ = v1alpha1.TypeOf(t.typ)
+		at := strings.IndexAny(rest, ".[")
+		switch {
+		case at < 0:
+			return target{}, bad
+		case rest[at] == '.':
+			t.typ, t.name = v1alpha1.TypeOf(rest[:at]), rest[at+1:]
+		default: // the expression syntax for a name with dots
+			name, key, ok := strings.Cut(strings.TrimPrefix(rest[at:], `["`), `"]`)
+			if !ok {
+				return target{}, bad
+			}
+			t.typ, t.name = rest[:at], name+key
 		}
 	}
-	if t.typ == "" || t.name == "" || strings.ContainsAny(t.typ, `. "[]`) || strings.ContainsAny(t.name, `/ "[]`) {
+	base := t.name
+	if v1alpha1.IsInstanceName(t.name) {
+		name, key, ok := v1alpha1.ParseInstanceName(t.name)
+		if !ok {
+			return target{}, bad
+		}
+		base, t.name = name, v1alpha1.InstanceName(name, key)
+	}
+	if t.typ == "" || base == "" || strings.ContainsAny(t.typ, `. "[]`) || strings.ContainsAny(base, `/ "[]`) {
 		return target{}, bad
 	}
 	return t, nil
@@ -56,7 +73,7 @@ func parseTarget(s string) (target, error) {
 
 // address returns the Terraform address without the namespace.
 func (t target) address() string {
-	a := t.typ + "." + t.name
+	a := t.typ + "." + v1alpha1.ShownName(t.name)
 	if t.mode != v1alpha1.ModeManaged {
 		a = string(t.mode) + "." + a
 	}

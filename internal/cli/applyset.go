@@ -88,7 +88,7 @@ func canBelong(gk schema.GroupKind) bool {
 	switch gk.Kind {
 	case "Secret", "ConfigMap":
 		return gk.Group == ""
-	case "ProviderConfig":
+	case "ProviderConfig", "ResourceSet":
 		return gk.Group == v1alpha1.GroupName
 	case "Role", "RoleBinding":
 		return gk.Group == "rbac.authorization.k8s.io"
@@ -324,9 +324,10 @@ func identity(u *unstructured.Unstructured) string {
 	return u.GroupVersionKind().GroupKind().String() + "/" + u.GetNamespace() + "/" + u.GetName()
 }
 
+// isResource reports whether plans change an object: an object of a provider's kind, or a ResourceSet.
 func isResource(u *unstructured.Unstructured) bool {
 	_, ok := v1alpha1.ProviderOfGroup(u.GroupVersionKind().Group)
-	return ok
+	return ok || isSet(u)
 }
 
 // versionOf returns the API version of the kinds that can be members.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
 )
 
@@ -83,7 +84,7 @@ func (o *getOptions) Run(ctx context.Context) error {
 		return explain(err, o.server())
 	}
 	var entries []listing
-	denied, err := o.eachObject(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
+	denied, err := o.eachResource(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
 		if o.output == "table" || o.output == "wide" || o.output == "name" {
 			u = shortened(u)
 		}
@@ -94,7 +95,7 @@ func (o *getOptions) Run(ctx context.Context) error {
 	}
 	o.printDenied(o.ErrOut, denied, "listed")
 	slices.SortFunc(entries, func(a, b listing) int {
-		return cmp.Or(strings.Compare(a.object.GetNamespace(), b.object.GetNamespace()), strings.Compare(a.kind.kind, b.kind.kind), strings.Compare(a.object.GetName(), b.object.GetName()))
+		return cmp.Or(strings.Compare(a.object.GetNamespace(), b.object.GetNamespace()), strings.Compare(a.kind.kind, b.kind.kind), v1alpha1.CompareNames(a.object.GetName(), b.object.GetName()))
 	})
 	return o.print(entries)
 }
@@ -156,6 +157,14 @@ func (o *getOptions) print(entries []listing) error {
 	return w.Flush()
 }
 
+// idOf returns the ID of an object's infrastructure, or "-".
+func idOf(u *unstructured.Unstructured) string {
+	if v, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "attributes", "id"); v != nil {
+		return diff.Clean(fmt.Sprint(v), false)
+	}
+	return "-"
+}
+
 func (o *getOptions) columns(e listing) []string {
 	reason, message, good := readiness(e.object)
 	reason = awaitedEnd(e.object, reason)
@@ -163,11 +172,7 @@ func (o *getOptions) columns(e listing) []string {
 	if good {
 		ready = "True"
 	}
-	id := "-"
-	if v, _, _ := unstructured.NestedFieldNoCopy(e.object.Object, "status", "attributes", "id"); v != nil {
-		id = diff.Clean(fmt.Sprint(v), false)
-	}
-	out := []string{e.kind.kind + "/" + e.object.GetName(), ready, reason, id, age(e.object.GetCreationTimestamp().Time)}
+	out := []string{e.kind.kind + "/" + v1alpha1.ShownName(e.object.GetName()), ready, reason, idOf(e.object), age(e.object.GetCreationTimestamp().Time)}
 	if o.output == "wide" {
 		out = append(out, diff.Clean(strings.Join(strings.Fields(message), " "), false))
 	}

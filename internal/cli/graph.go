@@ -127,7 +127,7 @@ func (o *graphOptions) read(ctx context.Context) (*drawing.Graph, error) {
 		return nil, explain(err, o.server())
 	}
 	var objects []*unstructured.Unstructured
-	denied, err := o.eachObject(ctx, kinds, o.namespace, "", func(_ kind, u *unstructured.Unstructured) { objects = append(objects, u) })
+	denied, err := o.eachResource(ctx, kinds, o.namespace, "", func(_ kind, u *unstructured.Unstructured) { objects = append(objects, u) })
 	if err != nil {
 		return nil, err
 	}

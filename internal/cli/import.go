@@ -128,6 +128,9 @@ func (o *importOptions) Run(ctx context.Context) error {
 		return err
 	}
 	o.target = t
+	if v1alpha1.IsInstanceName(t.name) {
+		return o.importInstance(ctx, k, ns)
+	}
 	old, err := o.resource(k.gvr, ns).Get(ctx, o.target.name, metav1.GetOptions{})
 	reason := ""
 	if err == nil {

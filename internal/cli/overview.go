@@ -71,7 +71,7 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 		}
 	}
 	c := &census{namespace: o.namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}}
-	if c.denied, err = o.eachObject(ctx, kinds, o.namespace, "", c.add); err != nil {
+	if c.denied, err = o.eachResource(ctx, kinds, o.namespace, "", c.add); err != nil {
 		return nil, err
 	}
 	if c.all+len(plans) == 0 {

@@ -179,10 +179,10 @@ func atoi(s string) int { n, _ := strconv.Atoi(s); return n }
 func (s *session) readFrom(ms []manifest) {
 	s.sources = map[string]manifest{}
 	for _, m := range ms {
-		if _, ours := v1alpha1.ProviderOfGroup(m.object.GroupVersionKind().Group); !ours {
+		if !isResource(m.object) {
 			continue
 		}
-		address := addressOfKind(m.object.GetKind(), m.object.GetName())
+		address := addressOf(templateOf(m.object))
 		if _, twice := s.sources[address]; twice {
 			m.file = "" // the address occurs in two namespaces, and a diagnostic does not have the namespace
 		}
@@ -192,12 +192,17 @@ func (s *session) readFrom(ms []manifest) {
 
 // diagnostic renders a diagnostic in full, with its position in a file if known.
 func (s *session) diagnostic(d v1alpha1.Diagnostic) string {
-	if m, ok := s.sources[d.Address]; ok && m.file != "" {
+	set, _, _ := v1alpha1.ParseInstanceName(d.Address) // the files have the set of an instance
+	if m, ok := s.sources[set]; ok && m.file != "" {
+		field := d.Attribute
+		if isSet(m.object) && field != "" {
+			field = "spec.template." + field
+		}
 		to := &d.Attribute
 		if *to == "" {
 			to = &d.Address
 		}
-		*to += " (" + m.at(d.Attribute) + ")"
+		*to += " (" + m.at(field) + ")"
 	}
 	return diff.Diagnostic(d, s.style)
 }

@@ -63,14 +63,16 @@ type recorded struct {
 	leftSet   bool   // its applyset label was removed
 }
 
-// target returns the object as a target of a plan. ok is false if its kind is not a provider's.
+// target returns the object as a target of a plan; for a ResourceSet, the address of all its instances. ok is false if its
+// kind is not a provider's.
 func (r recorded) target() (target, bool) {
-	gvk := r.object.GroupVersionKind()
+	u := templateOf(r.object)
+	gvk := u.GroupVersionKind()
 	if _, ok := v1alpha1.ProviderOfGroup(gvk.Group); !ok {
 		return target{}, false
 	}
 	m, typ := v1alpha1.ParseKind(gvk.Kind)
-	return target{namespace: r.namespace, mode: m, typ: typ, name: r.object.GetName(), group: gvk.Group}, true
+	return target{namespace: r.namespace, mode: m, typ: typ, name: u.GetName(), group: gvk.Group}, true
 }
 
 // tier returns the position of a kind in the order of recording: prerequisites of others come first.

@@ -26,6 +26,7 @@ func references(u *unstructured.Unstructured) []reference {
 			out = append(out, reference{a, sure})
 		}
 	}
+	u = templateOf(u)
 	lifecycle, _ := u.Object["lifecycle"].(map[string]any)
 	for _, v := range []any{u.Object["spec"], lifecycle} {
 		refs, _, _ := template.Evaluate(v)
@@ -54,7 +55,7 @@ func references(u *unstructured.Unstructured) []reference {
 	return out
 }
 
-// referred returns the provider's object of a reference. ok is false for a ConfigMap, a Secret and self.
+// referred returns the provider's object of a reference. ok is false for a ConfigMap, a Secret, self, count and each.
 func referred(r template.Reference) (t target, ok bool) {
 	names := r.Subject()
 	if len(names) > 2 && names[0] == "namespace" {
@@ -64,7 +65,7 @@ func referred(r template.Reference) (t target, ok bool) {
 	if len(names) == 3 {
 		t.mode, names = v1alpha1.Mode(names[0]), names[1:]
 	}
-	if len(names) != 2 || slices.Contains(names, "") || names[0] == "configmap" || names[0] == "secret" {
+	if len(names) != 2 || slices.Contains(names, "") || slices.Contains([]string{"configmap", "secret", "count", "each"}, names[0]) {
 		return target{}, false
 	}
 	t.typ, t.name = names[0], names[1]

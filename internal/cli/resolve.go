@@ -178,7 +178,7 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { m, _ := v1alpha1.ParseKind(k.kind); return m != v1alpha1.ModeManaged })
 	var out []lostCreate
 	marked := 0
-	denied, err := o.eachObject(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
+	denied, err := o.eachResource(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
 		reason, _, _ := readiness(u)
 		switch {
 		case reason != v1alpha1.ReasonCreateUnknown:
@@ -200,7 +200,7 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 		fmt.Fprintf(o.ErrOut, "No create of the namespace %s has an unknown outcome.\n", o.namespace)
 	}
 	slices.SortFunc(out, func(a, b lostCreate) int {
-		return cmp.Or(strings.Compare(a.address(), b.address()), strings.Compare(a.group, b.group))
+		return cmp.Or(v1alpha1.CompareNames(a.address(), b.address()), strings.Compare(a.group, b.group))
 	})
 	return out, nil
 }

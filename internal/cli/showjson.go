@@ -133,7 +133,7 @@ func (l *objectCache) read(ctx context.Context, want []wantedObject) error {
 	}
 	for at, ws := range shelves {
 		if len(ws) >= listFrom {
-			denied, err := l.eachObject(ctx, []kind{{gvr: at.gvr, kind: ws[0].kind}}, at.namespace, "", func(_ kind, u *unstructured.Unstructured) { put(u) })
+			denied, err := l.eachResource(ctx, []kind{{gvr: at.gvr, kind: ws[0].kind}}, at.namespace, "", func(_ kind, u *unstructured.Unstructured) { put(u) })
 			if err == nil && len(denied) == 0 {
 				continue
 			}

@@ -114,24 +114,19 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("no provider has resources of the type %s: `kubectl hykube provider schema PROVIDER` lists what there is", strings.Join(o.types, ", "))
 	}
 	var rows []row
-	denied, err := o.eachObject(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
+	denied, err := o.eachResource(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
 		if !hasRecord(u) {
 			return
 		}
-		id, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status", "attributes", "id")
-		text := "-"
-		if id != nil {
-			text = diff.Clean(fmt.Sprint(id), false)
-		}
 		reason, _, _ := readiness(u)
-		rows = append(rows, row{addressOf(u), k.long(u.GetName()), text, reason})
+		rows = append(rows, row{addressOf(u), k.long(u.GetName()), idOf(u), reason})
 	})
 	if err != nil {
 		return err
 	}
 	o.printDenied(o.ErrOut, denied, "listed")
 	slices.SortFunc(rows, func(a, b row) int {
-		return cmp.Or(strings.Compare(a.address, b.address), strings.Compare(a.name, b.name))
+		return cmp.Or(v1alpha1.CompareNames(a.address, b.address), strings.Compare(a.name, b.name))
 	})
 	switch o.output {
 	case "address":
@@ -302,6 +297,9 @@ func (o *objects) forget(ctx context.Context, t target) (found target, waits boo
 	t, k, ns, err := o.find(ctx, t)
 	if err != nil {
 		return t, false, err
+	}
+	if v1alpha1.IsInstanceName(t.name) {
+		return t, false, fmt.Errorf("state rm: %s is an instance of a ResourceSet. Set lifecycle.destroy of the template to false, and then remove the key of the instance, or lower the count: the next plan forgets it", t.address())
 	}
 	u, err := o.mergeAs(ctx, stateManager, k, ns, t.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})
 	if err != nil {

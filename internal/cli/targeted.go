@@ -27,7 +27,8 @@ func (s *session) targeted(ms []manifest, f *planFlags) ([]manifest, error) {
 			return nil, err
 		}
 		for _, address := range in {
-			named[address] = true
+			set, _, _ := v1alpha1.ParseInstanceName(address) // the files have the set of an instance
+			named[set] = true
 		}
 	}
 	t := &targeting{session: s, ms: ms, at: map[string]int{}, kept: make([]bool, len(ms))}
@@ -37,7 +38,7 @@ func (s *session) targeted(ms []manifest, f *planFlags) ([]manifest, error) {
 		}
 	}
 	for i, m := range ms {
-		if named[addressOfKind(m.object.GetKind(), m.object.GetName())] || f.selector != "" && selector.Matches(labels.Set(m.object.GetLabels())) {
+		if named[addressOf(templateOf(m.object))] || f.selector != "" && selector.Matches(labels.Set(m.object.GetLabels())) {
 			t.keep(i)
 		}
 	}
@@ -79,7 +80,7 @@ func (t *targeting) keep(i int) {
 			t.keep(to)
 		}
 	}
-	provider, ok := v1alpha1.ProviderOfGroup(m.object.GroupVersionKind().Group)
+	provider, ok := v1alpha1.ProviderOfGroup(templateOf(m.object).GroupVersionKind().Group)
 	if !ok {
 		return
 	}

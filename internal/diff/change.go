@@ -36,7 +36,7 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 		p.raw("") // a change that could not be planned has no values
 		return p.b.String()
 	}
-	p.raw(fmt.Sprintf("%s %s %q %q {", padSymbol(style, Symbol(c)), block(c.Mode), c.Type, c.Object.Name))
+	p.raw(fmt.Sprintf("%s %s %q %q {", padSymbol(style, Symbol(c)), block(c.Mode), c.Type, templateName(c.Object.Name)))
 	b, a := before(c), after(c)
 	switch {
 	case c.ValuesWithheld:
@@ -250,10 +250,39 @@ const LeftFiles = "delete_because_left_files"
 
 // reason returns why a change is made; "" if neither its action reason nor another change explains it.
 func reason(c *v1alpha1.PlanChange) string {
-	if why := reasonText(c.ActionReason); why != "" || c.DestroyedWith == "" || c.Action != v1alpha1.ActionDelete {
+	if why := cmp.Or(reasonOfInstance(c), reasonText(c.ActionReason)); why != "" || c.DestroyedWith == "" || c.Action != v1alpha1.ActionDelete {
 		return why
 	}
 	return "because it refers to " + Clean(c.DestroyedWith, false) + ", which is destroyed"
+}
+
+// reasonOfInstance returns why an instance that left its ResourceSet is destroyed, in Terraform's words; "" for others.
+func reasonOfInstance(c *v1alpha1.PlanChange) string {
+	_, key, ok := v1alpha1.ParseInstanceName(c.Object.Name)
+	if !ok {
+		return ""
+	}
+	text := Clean(key.String(), false)
+	switch c.ActionReason {
+	case "delete_because_count_index":
+		return "because index " + text + " is out of range for count"
+	case "delete_because_each_key":
+		return "because key " + text + " is not in for_each map"
+	case "delete_because_wrong_repetition":
+		if key.Named {
+			return "because its ResourceSet has no forEach any more"
+		}
+		return "because its ResourceSet has no count any more"
+	case "delete_because_no_resource_config":
+		return "because its ResourceSet was deleted, or has another template now"
+	}
+	return ""
+}
+
+// templateName returns the name of an object, or the name that an instance has in the template of its ResourceSet.
+func templateName(name string) string {
+	base, _, _ := v1alpha1.ParseInstanceName(name)
+	return base
 }
 
 // reasonText returns the phrase for a reason of Terraform's JSON plan, or "" if the heading already says it.
@@ -280,7 +309,7 @@ func reasonText(reason string) string {
 // Resource renders the attributes of one resource, as `terraform state show` does.
 func Resource(mode v1alpha1.Mode, typ, name string, attributes map[string]any, style Style) string {
 	p := &printer{style: style}
-	p.raw(fmt.Sprintf("%s %q %q {", block(mode), typ, name))
+	p.raw(fmt.Sprintf("%s %q %q {", block(mode), typ, templateName(name)))
 	v, _ := combine(attributes, nil, nil).(map[string]any)
 	p.attributes(2, "=", nil, v, "", true)
 	p.raw("}")

@@ -104,7 +104,7 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	}
 	g.count++
 	if len(g.names) < 4 {
-		g.names = append(g.names, Clean(c.Object.Name, false))
+		g.names = append(g.names, Clean(v1alpha1.ShownName(c.Object.Name), false))
 	}
 }
 

@@ -76,6 +76,8 @@ type Object struct {
 	References []Reference
 	// Outside lists the references to objects that no plan of the namespace changes; nil without one.
 	Outside *Outside
+	// Instance says which instance of a ResourceSet the object is; nil for a stored object.
+	Instance *Instance
 }
 
 // Reference is a reference to an attribute of the address with a slot. The attribute is empty for the whole object.
@@ -92,7 +94,11 @@ func (o *Object) Has(f Flags) bool { return o.Flags&f == f }
 
 // Ref returns the reference of the object.
 func (o *Object) Ref(namespace string) v1alpha1.ObjectReference {
-	return v1alpha1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind.Kind, Namespace: namespace, Name: o.Name, UID: o.UID, Generation: o.Generation}
+	ref := v1alpha1.ObjectReference{APIVersion: o.APIVersion, Kind: o.Kind.Kind, Namespace: namespace, Name: o.Name, UID: o.UID, Generation: o.Generation}
+	if o.Instance != nil {
+		ref.Set, ref.SetUID = o.Instance.Set, o.Instance.SetUID
+	}
+	return ref
 }
 
 // Address returns the object's address in its namespace.
@@ -115,10 +121,9 @@ func (x *Index) objectOf(ns slotter, kind *Kind, c Change, old *Object) *Object 
 			o.Labels = old.Labels
 		}
 	}
-	const parsed = Unready | Suspicious | Impure | CreatesFirst
 	if old != nil && old.UID == o.UID && old.Generation == o.Generation && old.Flags&Unready == 0 {
-		o.Name, o.UID, o.Flags = old.Name, old.UID, old.Flags&parsed
-		o.Config, o.Moved, o.DependsOn, o.References, o.Outside = old.Config, old.Moved, old.DependsOn, old.References, old.Outside
+		o.Name, o.UID = old.Name, old.UID
+		o.inherit(old)
 	} else {
 		x.parse(ns, o, u)
 	}
@@ -133,6 +138,12 @@ func (x *Index) objectOf(ns slotter, kind *Kind, c Change, old *Object) *Object 
 		o.Flags |= Drifted
 	}
 	return o
+}
+
+// inherit takes over the parts of an entry that come from the object's spec and lifecycle.
+func (o *Object) inherit(old *Object) {
+	o.Flags = old.Flags & (Unready | Suspicious | Impure | CreatesFirst)
+	o.Config, o.Moved, o.DependsOn, o.References, o.Outside = old.Config, old.Moved, old.DependsOn, old.References, old.Outside
 }
 
 // parse fills in the parts of an entry that come from the object's spec and lifecycle.
@@ -223,6 +234,8 @@ type Record struct {
 	Seen Sum
 	// owned holds the record's hashes in owners.
 	owned []uint64
+	// instance is the object, if it is an instance of a ResourceSet; else nil.
+	instance *v1alpha1.ObjectReference
 }
 
 // recordOf returns the entry of a record, or nil for nil.
@@ -235,6 +248,9 @@ func recordOf(ns slotter, i *ledger.Instance) *Record {
 		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Mode: v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
 		Provider: unique.Make(i.Provider).Value(), Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom,
 		Versions: ledger.Versions{Version: unique.Make(i.Version).Value(), Base: unique.Make(i.Base).Value()},
+	}
+	if i.Object.SetUID != "" {
+		r.instance = new(i.Object)
 	}
 	for name, version := range i.Since {
 		if r.Since == nil {

@@ -35,11 +35,15 @@ type Change struct {
 
 // Objects reads the stored objects of the providers.
 type Objects interface {
-	// All returns the objects of a provider in all namespaces, or of all providers if provider is empty.
+	// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers, and
+	// the ResourceSets.
 	All(ctx context.Context, provider string) iter.Seq2[Change, error]
-	// Since returns the last changes of the objects that changed after a revision, the revision for the next call, and
-	// whether there are more. It returns errors as ledger.KV's Since does.
+	// Since returns the last changes of the objects, of ResourceSets and of ConfigMaps that changed after a revision, the
+	// revision for the next call, and whether there are more. It returns errors as ledger.KV's Since does.
 	Since(ctx context.Context, revision int64, limit int) (changes []Change, current int64, more bool, err error)
+	// ConfigMap returns the content of a ConfigMap and the revision of its last write. The content is nil if there is no
+	// such ConfigMap.
+	ConfigMap(ctx context.Context, namespace, name string) (data map[string][]byte, revision int64, err error)
 }
 
 // Index is the index of all namespaces.
@@ -49,13 +53,16 @@ type Index struct {
 	catalog *catalog.Catalog
 
 	mu sync.Mutex
-	// objectsAt and recordsAt are the revisions that were read; 0 means none.
-	objectsAt, recordsAt int64
-	namespaces           map[string]*namespace
-	kinds                map[kindKey]*Kind
+	// objectsAt, recordsAt and statusesAt are the revisions that were read; 0 means none.
+	objectsAt, recordsAt, statusesAt int64
+	namespaces                       map[string]*namespace
+	kinds                            map[kindKey]*Kind
 	// packages holds, by provider, the version with whose schema its objects were parsed.
 	packages map[string]packageID
 	owners   owners
+	// touched holds the ResourceSets whose instances may have changed since the last call of Touched, with the UID of a
+	// removed set.
+	touched map[types.NamespacedName]types.UID
 
 	// sharing guards outside.
 	sharing sync.Mutex
@@ -65,7 +72,7 @@ type Index struct {
 // New returns an empty index. Its first refresh reads all objects and records.
 func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
 	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{}, kinds: map[kindKey]*Kind{},
-		packages: map[string]packageID{}, owners: newOwners(), outside: map[string]*Outside{}}
+		packages: map[string]packageID{}, owners: newOwners(), touched: map[types.NamespacedName]types.UID{}, outside: map[string]*Outside{}}
 }
 
 // View refreshes the index and returns the current entries of a namespace.
@@ -121,10 +128,14 @@ func (x *Index) refresh(ctx context.Context) error {
 	if err := x.refreshRecords(ctx); err != nil {
 		return fmt.Errorf("refresh index of records: %w", err)
 	}
+	if err := x.refreshStatuses(ctx); err != nil {
+		return fmt.Errorf("refresh index of statuses: %w", err)
+	}
 	if err := x.reparse(ctx); err != nil {
 		return fmt.Errorf("refresh index of objects: %w", err)
 	}
-	for _, ns := range x.namespaces {
+	for name, ns := range x.namespaces {
+		x.settleLeaving(name, ns)
 		ns.compact()
 	}
 	return nil
@@ -146,7 +157,9 @@ func (x *Index) refreshObjects(ctx context.Context) error {
 			return err
 		}
 		for _, c := range changes {
-			x.apply(c, false)
+			if err := x.apply(ctx, c, false); err != nil {
+				return err
+			}
 		}
 		if x.objectsAt = current; !more {
 			return nil
@@ -159,14 +172,46 @@ func (x *Index) readObjects(ctx context.Context) error {
 	x.objectsAt = 0 // if it fails, the next refresh begins anew
 	for _, ns := range x.namespaces {
 		ns.dropObjects()
+		clear(ns.sets)
 	}
 	for c, err := range x.objects.All(ctx, "") {
 		if err != nil {
 			return err
 		}
-		x.apply(c, false)
+		if err := x.apply(ctx, c, false); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// refreshStatuses reads the changed statuses of the instances of ResourceSets.
+func (x *Index) refreshStatuses(ctx context.Context) error {
+	for {
+		changes, current, more, err := x.ledger.StatusesSince(ctx, x.statusesAt, pageSize)
+		if errors.Is(err, ledger.ErrExpired) {
+			x.statusesAt = 0
+			for s, err := range x.ledger.Statuses(ctx) {
+				if err != nil {
+					return err
+				}
+				x.applyStatus(s)
+			}
+			if x.statusesAt = current; current == 0 {
+				return nil // nothing was ever written
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range changes {
+			x.applyStatus(c)
+		}
+		if x.statusesAt = current; !more {
+			return nil
+		}
+	}
 }
 
 func (x *Index) refreshRecords(ctx context.Context) error {
@@ -220,6 +265,12 @@ func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledge
 	if !ok {
 		return
 	}
+	ns.countRecords(old, r)
+	for _, changed := range []*Record{old, r} {
+		if changed != nil && changed.instance != nil {
+			x.touch(namespace, changed.instance.Set)
+		}
+	}
 	key := recordKey{namespace, uid}
 	if old != nil {
 		x.owners.remove(key, old.owned)
@@ -246,6 +297,13 @@ func (x *Index) packageOf(provider string) packageID {
 	return packageID{checksum: e.Package.Checksum, version: e.Package.Version}
 }
 
+// follow notes the version of a provider whose objects are parsed, so that reparse sees another version.
+func (x *Index) follow(provider string) {
+	if _, ok := x.packages[provider]; !ok {
+		x.packages[provider] = x.packageOf(provider)
+	}
+}
+
 // reparse parses the objects of each provider again whose schema is not the one they were parsed with.
 func (x *Index) reparse(ctx context.Context) error {
 	for provider, parsed := range x.packages {
@@ -257,7 +315,24 @@ func (x *Index) reparse(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x.apply(c, true)
+			if err := x.apply(ctx, c, true); err != nil {
+				return err
+			}
+		}
+		for _, ns := range x.namespaces {
+			for _, s := range ns.sets {
+				if s.kind.Provider != provider {
+					continue
+				}
+				if err := x.expand(ctx, ns, s.object, s.revision, true); err != nil {
+					return err
+				}
+			}
+			for uid := range ns.leaving {
+				if o := ns.objectOf(uid); o != nil && o.Provider == provider {
+					ns.clear(ns.uids[uid]) // settleLeaving adds it again
+				}
+			}
 		}
 		x.packages[provider] = now
 	}
@@ -265,24 +340,29 @@ func (x *Index) reparse(ctx context.Context) error {
 }
 
 // apply applies a change of an object. If reparse is true, it parses an object of the same revision again.
-func (x *Index) apply(c Change, reparse bool) {
+func (x *Index) apply(ctx context.Context, c Change, reparse bool) error {
+	switch {
+	case c.Provider == "" && c.Stored == StoredSets:
+		return x.applySet(ctx, c, reparse)
+	case c.Provider == "" && c.Stored == StoredConfigMaps:
+		return x.applyConfigMap(ctx, c)
+	}
 	kind := x.kind(c)
 	ns := x.namespace(c.Namespace)
 	if c.Object == nil {
 		ns.remove(kind, c.Name, c.Revision)
-		return
+		return nil
 	}
-	if _, ok := x.packages[c.Provider]; !ok {
-		x.packages[c.Provider] = x.packageOf(c.Provider)
-	}
+	x.follow(c.Provider)
 	old := ns.find(kind, c.Name)
 	if old != nil && (old.Revision > c.Revision || old.Revision == c.Revision && !reparse) {
-		return
+		return nil
 	}
 	if reparse {
 		old = nil // its parsed parts are outdated
 	}
 	ns.put(x.objectOf(ns, kind, c, old))
+	return nil
 }
 
 func (x *Index) namespace(name string) *namespace {

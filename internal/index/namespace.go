@@ -48,10 +48,34 @@ type namespace struct {
 	twins map[*Kind]map[string]*Object
 	// objects is the number of objects without twins.
 	objects int
+
+	// sets holds the ResourceSets by name, and statuses the statuses of their instances. records counts the records of a
+	// set's instances.
+	sets     map[string]*set
+	statuses map[types.UID]instanceStatus
+	records  map[types.UID]int
+	// leaving holds the instances that have an entry although their set does not ask for them. unsettled is true if lost may
+	// have records of further ones, and collisions counts those whose address another object has.
+	leaving    map[types.UID]bool
+	unsettled  bool
+	collisions int
 }
 
 func newNamespace() *namespace {
-	return &namespace{naming: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, twins: map[*Kind]map[string]*Object{}}
+	return &namespace{naming: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, twins: map[*Kind]map[string]*Object{},
+		sets: map[string]*set{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
+}
+
+// countRecords counts the records of the sets' instances. Both are nil if there is no record.
+func (ns *namespace) countRecords(old, next *Record) {
+	if old != nil && old.instance != nil {
+		if ns.records[old.instance.SetUID]--; ns.records[old.instance.SetUID] <= 0 {
+			delete(ns.records, old.instance.SetUID)
+		}
+	}
+	if next != nil && next.instance != nil {
+		ns.records[next.instance.SetUID]++
+	}
 }
 
 func (ns *namespace) slot(mode v1alpha1.Mode, terraformType, name string) int32 {
@@ -94,12 +118,20 @@ func (ns *namespace) put(o *Object) {
 		ns.twins[o.Kind][o.Name] = o
 		return
 	}
-	if old == nil || old.UID != o.UID {
+	ns.putAt(i, o)
+}
+
+// putAt puts an object into its slot.
+func (ns *namespace) putAt(i int32, o *Object) {
+	if old := ns.nodes[i].Object; old == nil || old.UID != o.UID {
 		ns.clear(i)
 		ns.objects++
 		ns.uids[o.UID] = i
 		ns.nodes[i].Record = ns.lost[o.UID]
 		delete(ns.lost, o.UID)
+	}
+	if o.Instance != nil && !o.Instance.Leaving {
+		delete(ns.leaving, o.UID)
 	}
 	ns.nodes[i].Object = o
 	ns.setVersion(i)
@@ -113,8 +145,10 @@ func (ns *namespace) clear(i int32) {
 	}
 	ns.objects--
 	delete(ns.uids, n.Object.UID)
+	delete(ns.leaving, n.Object.UID)
 	if n.Record != nil {
 		ns.lost[n.Object.UID] = n.Record
+		ns.unsettled = ns.unsettled || n.Record.instance != nil
 	}
 	ns.nodes[i] = Node{}
 }
@@ -157,6 +191,12 @@ func (ns *namespace) record(uid types.UID, revision int64, r *Record) (old *Reco
 	switch {
 	case old != nil && old.Revision > revision:
 		return old, false
+	case has && ns.leaving[uid] && (r == nil || !r.Living && !r.Intent):
+		ns.nodes[i].Record = nil
+		ns.clear(i)
+		if r != nil {
+			ns.lost[uid] = r
+		}
 	case has:
 		ns.nodes[i].Record = r
 		ns.setVersion(i)
@@ -164,6 +204,7 @@ func (ns *namespace) record(uid types.UID, revision int64, r *Record) (old *Reco
 		delete(ns.lost, uid)
 	default:
 		ns.lost[uid] = r
+		ns.unsettled = ns.unsettled || r.instance != nil
 	}
 	return old, true
 }
@@ -188,6 +229,10 @@ func (ns *namespace) dropRecords() {
 		ns.nodes[i].Record, ns.nodes[i].Version = nil, Sum{}
 	}
 	clear(ns.lost)
+	clear(ns.records)
+	for uid := range ns.leaving {
+		ns.clear(ns.uids[uid])
+	}
 }
 
 // minUnused is the number of slots without an object that compact never removes.
@@ -235,6 +280,9 @@ func (ns *namespace) compact() {
 		at := move(int32(i))
 		ns.nodes[at] = n
 		ns.uids[object.UID] = at
+	}
+	for _, s := range ns.sets {
+		s.slots = moveAll(s.slots)
 	}
 	for uid, r := range ns.lost {
 		record := *r

@@ -24,6 +24,13 @@ type View struct {
 	Added map[int]int
 	// Lost lists the UIDs of the records of data sources and actions without an object.
 	Lost []types.UID
+	// Problems says, by the name of a ResourceSet, why its instances are not known.
+	Problems map[string]string
+	// TooManyWhole is true if references to whole ResourceSets would add more dependencies than MaxWhole.
+	TooManyWhole bool
+
+	// sets holds the ResourceSets by the address of their template.
+	sets map[lang.Address]*ViewSet
 
 	index  *Index
 	naming *sync.RWMutex
@@ -39,13 +46,17 @@ func (x *Index) viewOf(name string) *View {
 	if ns == nil {
 		ns = newNamespace()
 	}
-	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.twins) > 0, index: x, naming: ns.naming, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{}}
+	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.twins) > 0 || ns.collisions > 0, index: x, naming: ns.naming, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{}}
 	for uid, r := range ns.lost {
 		if r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
 			v.Lost = append(v.Lost, uid)
 		}
 	}
 	slices.Sort(v.Lost)
+	v.Problems, v.sets = map[string]string{}, map[lang.Address]*ViewSet{}
+	for _, s := range ns.sets {
+		v.add(s)
+	}
 	return v
 }
 
@@ -174,17 +185,26 @@ func (v *View) Describe() []string {
 		}
 		text := fmt.Sprintf("%s %+v %s %d@%d flags %d labels %v config %q moved %q depends on %v refers to %v", names[i], *object.Kind, object.UID, object.Generation, object.Revision,
 			object.Flags, object.Labels, object.Config, object.Moved, named(object.DependsOn), refs)
+		if object.Instance != nil {
+			text += fmt.Sprintf(" instance %+v", *object.Instance)
+		}
 		if object.Outside != nil {
 			text += fmt.Sprint(" outside ", object.Outside.References)
 		}
 		if n.Record != nil {
 			record = *n.Record
 			requires := named(record.Requires)
-			record.Requires, record.owned = nil, nil // owned differs for each index
+			record.Requires, record.owned, record.instance = nil, nil, nil // owned differs for each index
+			if n.Record.instance != nil {
+				text += fmt.Sprintf(" of %+v", *n.Record.instance)
+			}
 			text += fmt.Sprintf(" record %+v version %v requires %v", record, n.Version, requires)
 		}
 		out = append(out, text)
 	}
+	for addr, s := range v.sets {
+		out = append(out, fmt.Sprintf("set %s %s of %s at %d: %d instances %v", s.Name, s.UID, addr, s.Revision, s.Len(), named(s.Slots)))
+	}
 	slices.Sort(out)
-	return append(out, fmt.Sprint("lost ", v.Lost))
+	return append(out, fmt.Sprint("lost ", v.Lost, " problems ", v.Problems))
 }

@@ -21,8 +21,25 @@ type Address struct {
 	Mode v1alpha1.Mode
 	// Type is the Terraform type, such as "sim_network", or TypeConfigMap or TypeSecret.
 	Type string
-	// Name is the object's name, such as "main". It may hold dots and dashes.
+	// Name is the object's name, such as "main". It may hold dots and dashes. An instance of a ResourceSet has its key in
+	// the name, as in web[0]; see v1alpha1.InstanceName.
 	Name string
+}
+
+// Set returns the address of the ResourceSet of an instance, and the instance's key. ok is false for the address of
+// another object.
+func (a Address) Set() (set Address, key v1alpha1.InstanceKey, ok bool) {
+	if !v1alpha1.IsInstanceName(a.Name) {
+		return a, key, false
+	}
+	a.Name, key, ok = v1alpha1.ParseInstanceName(a.Name)
+	return a, key, ok
+}
+
+// Instance returns the address of the instance with a key.
+func (a Address) Instance(key v1alpha1.InstanceKey) Address {
+	a.Name = v1alpha1.InstanceName(a.Name, key)
+	return a
 }
 
 // Types that denote the Kubernetes kinds ConfigMap and Secret in expressions, as in ${configmap.app.region} and
@@ -35,7 +52,7 @@ const (
 // String returns the Terraform address, such as "sim_network.main" or "data.sim_image.base". With a namespace, the
 // address begins with "namespace.NAME.".
 func (a Address) String() string {
-	s := a.Type + "." + a.Name
+	s := a.Type + "." + v1alpha1.ShownName(a.Name)
 	if a.Mode != "" {
 		s = string(a.Mode) + "." + s
 	}
@@ -48,7 +65,11 @@ func (a Address) String() string {
 // Expression returns the address in template syntax. It quotes a name that is not an HCL identifier, as in
 // sim_network["my.name"].
 func (a Address) Expression() string {
-	s := a.Type + nameStep(a.Name)
+	set, key, instance := a.Set()
+	s := a.Type + nameStep(set.Name)
+	if instance {
+		s += key.String()
+	}
 	if a.Mode != "" {
 		s = string(a.Mode) + "." + s
 	}
@@ -94,14 +115,21 @@ func (a Address) In(namespace string) Address {
 // Compare orders addresses by namespace, mode, type, then name.
 func (a Address) Compare(b Address) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(string(a.Mode), string(b.Mode)),
-		strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name))
+		strings.Compare(a.Type, b.Type), v1alpha1.CompareNames(a.Name, b.Name))
 }
 
-// ParseAddress reads TYPE.NAME, TYPE["NAME"] or KIND/NAME. The type may have the prefix "data.", "ephemeral." or
-// "action.". The whole may have the prefix "namespace.NS.".
+// ParseAddress reads TYPE.NAME, TYPE["NAME"] or KIND/NAME, and the key of an instance after it. The type may have the
+// prefix "data.", "ephemeral." or "action.". The whole may have the prefix "namespace.NS.".
 func ParseAddress(s string) (Address, error) {
 	a, ok := splitAddress(s)
-	if !ok || !validType(a.Type) || !validName(a.Name) || reservedRoots[a.Type] != "" && a.Mode == "" {
+	set := a
+	if v1alpha1.IsInstanceName(a.Name) {
+		var key v1alpha1.InstanceKey
+		var valid bool
+		set, key, valid = a.Set()
+		a, ok = set.Instance(key), ok && valid
+	}
+	if !ok || !validType(a.Type) || !validName(set.Name) || reservedRoots[a.Type] != "" && a.Mode == "" {
 		return Address{}, fmt.Errorf("parse address %q: not the address of a resource; write it as TYPE.NAME, such as sim_network.main or data.sim_image.base, or as KIND/NAME, such as sim-network/main; optionally after namespace.NAMESPACE", s)
 	}
 	return a, nil
@@ -114,6 +142,9 @@ func TriggerExpression(s string) (string, error) {
 	kind, name, ok := strings.Cut(s, "/")
 	if !ok || strings.ContainsAny(kind, "[(\" ") {
 		return s, nil
+	}
+	if a, err := ParseAddress(s); err == nil && v1alpha1.IsInstanceName(a.Name) {
+		return a.Expression(), nil
 	}
 	if at := strings.IndexAny(name, ".["); at >= 0 {
 		// A name may have dots, so it is ambiguous where a name ends and an attribute begins.
@@ -141,7 +172,8 @@ func splitAddress(s string) (Address, bool) {
 		}
 		a.Namespace, s = ns, after
 	}
-	if kind, name, ok := strings.Cut(s, "/"); ok {
+	// A slash may also be in the key of an instance.
+	if kind, name, ok := strings.Cut(s, "/"); ok && !strings.ContainsAny(kind, ".[") {
 		switch kind {
 		case "ConfigMap", "Secret": // kubectl prints these names
 			kind = strings.ToLower(kind)
@@ -171,6 +203,9 @@ func splitAddress(s string) (Address, bool) {
 	}
 	name, after, ok := cutName(s[end:])
 	a.Name = name
+	if strings.HasPrefix(after, "[") {
+		a.Name, after = name+after, ""
+	}
 	return a, ok && after == ""
 }
 

@@ -440,9 +440,9 @@ func (c *coercion) wrongType(field, want string, got cty.Type) {
 
 // metaArguments maps Terraform's meta-arguments to the hint about their equivalent in a Hykube object.
 var metaArguments = map[string]string{
-	"count":       "Hykube has no count and no for_each yet: write one object for each instance.",
+	"count":       "Write a ResourceSet with spec.count, and this object as its template.",
 	"depends_on":  "Use lifecycle.dependsOn of the object.",
-	"for_each":    "Hykube has no count and no for_each yet: write one object for each element.",
+	"for_each":    "Write a ResourceSet with spec.forEach, and this object as its template.",
 	"lifecycle":   "Put it beside spec, not into it.",
 	"provider":    "Use lifecycle.providerConfig of the object.",
 	"provisioner": "There are no provisioners.",

@@ -55,6 +55,8 @@ type program struct {
 	self      bool
 	// namespace is the object's own namespace; empty if it is not known.
 	namespace string
+	// repeats is true if an expression refers to count.index, each.key or each.value.
+	repeats bool
 }
 
 // node is a part of a spec. Exactly one of literal, expr, attrs and items is set.
@@ -97,6 +99,9 @@ type ConfigOptions struct {
 	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
 	Settled bool
 
+	// Repetition allows count.index, or each.key and each.value, in the template of a ResourceSet.
+	Repetition Repetition
+
 	// Budget bounds the evaluation, in addition to its own limit.
 	Budget *Budget
 
@@ -129,7 +134,7 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 	c.unknownFields = dry.unknownFields
 	diags := slices.Concat(p.diags, found)
 	c.broken = diag.HasErrors(diags)
-	if len(c.refs) == 0 && !c.broken && !c.Impure() && !c.callsProvider() {
+	if len(c.refs) == 0 && !c.repeats && !c.broken && !c.Impure() && !c.callsProvider() {
 		c.constant = v
 	}
 	return c, diags
@@ -297,10 +302,10 @@ func (p *parser) template(s, field string, how reveal) *node {
 	if expr == nil {
 		return &node{literal: cty.StringVal(s)}
 	}
-	vars, reveals := expr.Variables(), revealed{}
+	vars, reveals, keys := expr.Variables(), revealed{}, instanceKeys(expr)
 	reveals.expression(expr, how, nil)
 	for _, t := range vars {
-		p.reference(t, field, reveals[t.SourceRange()])
+		p.reference(t, field, reveals[t.SourceRange()], keys[t.SourceRange()])
 	}
 	if len(p.diags) > failed || p.referencesOnly {
 		return &node{literal: cty.DynamicVal}

@@ -106,16 +106,29 @@ func (ev *evaluation) variables() map[string]cty.Value {
 		if a.Mode != "" {
 			at = at.child(string(a.Mode))
 		}
-		at = at.child(a.Type).child(a.Name)
-		if at.value != cty.NilVal {
+		set, key, instance := a.Set()
+		if at = at.child(a.Type).child(set.Name); at.value != cty.NilVal {
 			continue
 		}
-		at.value = ev.value(r)
+		if !instance {
+			at.value = ev.value(r)
+			continue
+		}
+		// Of a set, only the referenced instances are in the value. HCL converts the index of an object to a string.
+		if at.below == nil {
+			at.below = make(map[string]*branch)
+		}
+		if at.below[key.Text()] == nil {
+			if v, ok := ev.instanceValue(r); ok {
+				at.below[key.Text()] = &branch{value: v}
+			}
+		}
 	}
-	vars := make(map[string]cty.Value, len(root.below)+2)
+	vars := make(map[string]cty.Value, len(root.below)+4)
 	for name, b := range root.below {
 		vars[name] = b.val()
 	}
+	ev.addRepetition(vars)
 	if ev.self {
 		vars[rootSelf] = ev.selfValue
 		if ev.selfValue == cty.NilVal {
@@ -152,7 +165,7 @@ func (ev *evaluation) guess(a Address) cty.Value {
 	if a.Stored() {
 		return cty.UnknownVal(cty.Map(cty.String))
 	}
-	if ev.catalog == nil {
+	if ev.catalog == nil || ev.catalog.repeats(a) != "" {
 		return cty.DynamicVal
 	}
 	block := ev.catalog.Block(a)

@@ -32,6 +32,8 @@ type ExpressionOptions struct {
 	Namespace string
 	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
 	Settled bool
+	// Repetition allows count.index, or each.key and each.value, in the template of a ResourceSet.
+	Repetition Repetition
 	// Bare reads a string as an expression even without "${" and "}" around it.
 	Bare bool
 	// Budget bounds the evaluation, in addition to its own limit.
@@ -68,7 +70,7 @@ func (o ExpressionOptions) References(v any, field string) (refs, own []Referenc
 }
 
 func (o ExpressionOptions) parser() *parser {
-	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
+	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, Repetition: o.Repetition, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
 	if o.Type == cty.Bool {
 		options.reveals = revealAll // the result of a condition is visible
 	}

@@ -32,6 +32,8 @@ type EvaluationContext struct {
 	Hashes map[string]string
 	// Budget bounds the evaluation, in addition to its own limit.
 	Budget *Budget
+	// Instance holds the values of count.index, each.key and each.value. Nil leaves them unknown.
+	Instance *Instance
 }
 
 // The impure functions: their results depend on the clock or on random values.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -28,6 +29,10 @@ type Reference struct {
 	steps hcl.Traversal
 	// reveals describes how the expression reveals the value.
 	reveals reveal
+	// key is the expression of the key of an instance, as in sim_network.n[count.index].id; nil if the reference has none,
+	// or if the key is written out and so a part of the address. after are the steps after the key.
+	key   hclsyntax.Expression
+	after hcl.Traversal
 }
 
 // NewReference returns the reference of a field that names an object without an expression, such as
@@ -40,15 +45,17 @@ func NewReference(a Address, field string) Reference {
 const (
 	rootNamespace = "namespace"
 	rootSelf      = "self"
+	rootCount     = "count"
+	rootEach      = "each"
 )
 
 // reservedRoots maps names that have a meaning in Terraform, but not as the root of a reference here, to an
 // explanation.
 var reservedRoots = map[string]string{
 	"action":      "an action has no result, so nothing can refer to it",
-	"count":       "Hykube has no count and no for_each yet; write one object for each instance",
+	rootCount:     "it is known only in the template of a ResourceSet with spec.count",
 	"data":        "it must be followed by a type and a name, as in ${data.sim_image.base.id}",
-	"each":        "Hykube has no count and no for_each yet; write one object for each instance",
+	rootEach:      "it is known only in the template of a ResourceSet with spec.forEach",
 	"ephemeral":   "it must be followed by a type and a name, as in ${ephemeral.sim_token.t.value}",
 	"local":       "there are no local values; write the value itself, or put it into a ConfigMap and write ${configmap.NAME.KEY}",
 	"module":      "there are no modules; refer to the resource itself",
@@ -61,8 +68,11 @@ var reservedRoots = map[string]string{
 }
 
 // reference records the reference at the beginning of a traversal.
-func (p *parser) reference(t hcl.Traversal, field string, reveals reveal) {
+func (p *parser) reference(t hcl.Traversal, field string, reveals reveal, key instanceKeyExpr) {
 	at := columnField(field, t.SourceRange())
+	if p.repetition(t, at) {
+		return
+	}
 	if t.RootName() == rootSelf && p.opts.self {
 		p.ownRefs = append(p.ownRefs, Reference{steps: t[1:], Field: at, reveals: reveals})
 		return
@@ -72,7 +82,11 @@ func (p *parser) reference(t hcl.Traversal, field string, reveals reveal) {
 		return
 	}
 	attr, _ := step(t, n)
-	p.refs = append(p.refs, Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, reveals: reveals})
+	r := Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, reveals: reveals}
+	if key.expr != nil && n == len(t) && a.hasInstances() && !v1alpha1.IsInstanceName(a.Name) {
+		r.key, r.after = key.expr, key.after
+	}
+	p.refs = append(p.refs, r)
 }
 
 // address reads [namespace.NS.][data.|ephemeral.]TYPE.NAME. n is the number of steps that the address takes.
@@ -91,7 +105,7 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 			p.fail(at, "Invalid reference", "%q cannot be used so: %s.", rootNamespace, reservedRoots[rootNamespace])
 			return Address{}, 0, false
 		}
-		if slices.Contains([]string{"count", "each", rootSelf, rootNamespace}, root) {
+		if slices.Contains([]string{rootCount, rootEach, rootSelf, rootNamespace}, root) {
 			p.fail(at, "Unsupported reference", "%q cannot be used after the name of a namespace.", root)
 			return Address{}, 0, false
 		}
@@ -127,6 +141,9 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 		return Address{}, 0, false
 	}
 	a.Type, a.Name = root, name
+	if key, ok := keyStep(t, n+2); ok && a.hasInstances() {
+		return a.Instance(key), n + 3, true
+	}
 	return a, n + 2, true
 }
 
@@ -190,8 +207,10 @@ type Catalog struct {
 	// Block returns the schema of the addressed object by its mode and type, or nil if no provider has the type. For a
 	// ConfigMap or Secret, the block has an attribute for each key; nil means that the keys are not known.
 	Block func(Address) *schema.Block
-	// Exists reports whether the object exists.
+	// Exists reports whether the object exists, or the ResourceSet whose template has the address.
 	Exists func(Address) bool
+	// Repeats returns how the ResourceSet repeats its template that has the address; "" for other objects. It may be nil.
+	Repeats func(Address) Repetition
 	// Types lists the known types of a mode; "" means managed. Names lists the objects of the address's mode and type
 	// in the referring object's namespace. Both may be nil; they only serve to suggest similar names.
 	Types func(v1alpha1.Mode) []string
@@ -224,9 +243,14 @@ func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
 			in = in.quiet()
 		}
 		block := in.Block(r.Address)
+		wrong, hasWrongKey := in.instanceProblem(r)
 		switch {
+		case hasWrongKey:
+			diags = append(diags, wrong)
 		case block == nil && !r.Stored():
 			diags = append(diags, MissingType(r, in.types))
+		case in.lacksInstance(r.Address):
+			// The expression may permit it, as with try(). The evaluation of CheckTypes reports it.
 		case !in.Exists(r.Address):
 			var names []string
 			// The user may lack the right to list the objects of another namespace.
@@ -234,7 +258,7 @@ func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
 				names = in.Names(r.Address)
 			}
 			diags = append(diags, missingObject(r, names))
-		case block != nil:
+		case block != nil && in.repeats(r.Address) == "":
 			if d, missing := missingAttribute(r, block); missing {
 				diags = append(diags, d)
 			}

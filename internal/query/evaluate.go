@@ -104,7 +104,7 @@ func (ev *consoleEvaluator) read(ctx context.Context, r lang.Reference) error {
 			err = forbidden
 		}
 	case ev.Block(full) != nil:
-		v, err = ev.resource(ctx, full)
+		v, err = ev.resourceOrSet(ctx, full)
 	}
 	if summary := problemOf(err); summary != "" {
 		ev.report(r, summary, err)
@@ -157,6 +157,33 @@ func (ev *consoleEvaluator) report(r lang.Reference, summary string, err error) 
 	}
 }
 
+// resourceOrSet returns the value of a resource, or of a ResourceSet with all its instances.
+func (ev *consoleEvaluator) resourceOrSet(ctx context.Context, addr lang.Address) (cty.Value, error) {
+	v, err := ev.resource(ctx, addr)
+	if err != nil || v != cty.NilVal {
+		return v, err
+	}
+	set, err := scope.SetAt(ctx, ev.Sources, addr.Namespace, addr)
+	if err != nil || set == nil {
+		return cty.NilVal, err
+	}
+	items, attrs := make([]cty.Value, set.Len()), make(map[string]cty.Value, set.Len())
+	for i := range items {
+		key := set.Key(i)
+		if items[i], err = ev.resource(ctx, addr.Instance(key)); err != nil {
+			return cty.NilVal, err
+		}
+		if items[i] == cty.NilVal {
+			items[i] = lang.Unknown(ev.Block(addr))
+		}
+		attrs[key.Text()] = items[i]
+	}
+	if set.Repeats == lang.RepeatCount {
+		return cty.TupleVal(items), nil
+	}
+	return cty.ObjectVal(attrs), nil
+}
+
 // resource returns the recorded value of a resource or data source. It returns an unknown value before the first apply,
 // and NilVal if the object does not exist. It withholds sensitive values from a user who may not read the state.
 func (ev *consoleEvaluator) resource(ctx context.Context, addr lang.Address) (cty.Value, error) {
@@ -201,7 +228,14 @@ func (ev *consoleEvaluator) check(ctx context.Context, r lang.Reference, exists 
 	ev.diags = append(ev.diags, lang.CheckReferences([]lang.Reference{r}, lang.Catalog{
 		Block:  ev.Block,
 		Exists: func(lang.Address) bool { return exists },
-		Types:  ev.Catalog.TypeNamesOf,
+		Repeats: func(addr lang.Address) lang.Repetition {
+			set, err := scope.SetAt(ctx, ev.Sources, ev.Home, addr)
+			if err != nil || set == nil {
+				return ""
+			}
+			return set.Repeats
+		},
+		Types: ev.Catalog.TypeNamesOf,
 		Names: func(a lang.Address) []string {
 			names, err := ev.names(ctx, a)
 			failed = err

@@ -7,8 +7,10 @@ import (
 	"sync"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resourceset"
 )
 
 // Expressions holds the parsed expressions of a resource's spec and lifecycle, and the addresses that they refer to.
@@ -58,20 +60,41 @@ type parseOnce struct {
 // Parse returns the expressions of the spec and the lifecycle, with their errors. The first call parses them.
 // Provider-defined functions have signatures only; Config.With supplies callable ones.
 func (r *Resource) Parse() *Expressions {
-	r.expressions.Do(func() { r.expressions.Expressions = r.parse() })
+	r.expressions.Do(func() {
+		if id := resourceset.TemplateOf(r.Object); r.Instance != nil && id != "" {
+			shared := r.catalog.Remember(catalog.Remembered{Template: id, Schema: r.Schema}, func() any { return new(parseOnce) }).(*parseOnce)
+			shared.Do(func() { shared.Expressions = r.parseTemplate() })
+			r.expressions.Expressions = shared.instance(r)
+			return
+		}
+		r.expressions.Expressions = r.parse()
+	})
 	return &r.expressions.Expressions
 }
 
 func (r *Resource) parse() Expressions {
+	n := r.parseTemplate()
+	n.list(r)
+	return n
+}
+
+// parseTemplate parses the expressions. It leaves out what differs between the instances of a ResourceSet, which list and
+// instance add.
+func (r *Resource) parseTemplate() Expressions {
 	var n Expressions
 	functions := r.catalog.Signatures()
-	options := lang.ExpressionOptions{Functions: functions, Namespace: r.Ref.Namespace}
+	options := lang.ExpressionOptions{Functions: functions, Namespace: r.Ref.Namespace, Repetition: r.repetition()}
 	n.Config, n.ConfigDiagnostics = lang.ConfigOptions{
-		Functions: functions, Namespace: r.Ref.Namespace, Ephemeral: r.Mode == v1alpha1.ModeEphemeral,
+		Functions: functions, Namespace: r.Ref.Namespace, Ephemeral: r.Mode == v1alpha1.ModeEphemeral, Repetition: r.repetition(),
 	}.Parse(r.Spec(), r.Schema.Block)
 	n.Impure = n.Config.Impure()
 	n.preconditions, n.postconditions = r.parseChecks(Preconditions, options), r.parseChecks(Postconditions, options)
 	n.triggers, n.imports = r.parseTriggers(), r.parseImport(options)
+	return n
+}
+
+// list lists the references and the errors of all expressions.
+func (n *Expressions) list(r *Resource) {
 	diags := slices.Concat(n.ConfigDiagnostics, n.preconditions.diags, n.postconditions.diags, n.triggers.diags, n.imports.diags)
 
 	n.References = slices.Clone(n.Config.References())
@@ -92,7 +115,50 @@ func (r *Resource) parse() Expressions {
 	}
 	n.Invalid = append(lang.WithAddress(diags, r.Address), n.resolveDependencies(r)...)
 	n.DependsOn = slices.Clip(n.DependsOn)
-	return n
+}
+
+// repetition returns how the ResourceSet of an instance repeats its template; "" for another object.
+func (r *Resource) repetition() lang.Repetition {
+	switch {
+	case r.Instance == nil:
+		return ""
+	case r.Instance.Key.Named:
+		return lang.RepeatForEach
+	default:
+		return lang.RepeatCount
+	}
+}
+
+// TriggerReferences lists the references of lifecycle.replaceTriggeredBy.
+func (n *Expressions) TriggerReferences() []lang.Reference {
+	var refs []lang.Reference
+	for _, t := range n.triggers.list {
+		refs = append(refs, t.References()...)
+	}
+	return refs
+}
+
+// instance returns the expressions of a template for one instance, with its references.
+func (n *Expressions) instance(r *Resource) Expressions {
+	at := lang.EvaluationContext{Instance: r.Instance}
+	own := *n
+	own.Config = n.Config.With(at)
+	bound := func(list []*check) []*check {
+		out := make([]*check, len(list))
+		for i, c := range list {
+			out[i] = &check{c.field, c.condition.With(at), c.message.With(at)}
+		}
+		return out
+	}
+	own.preconditions.list, own.postconditions.list = bound(n.preconditions.list), bound(n.postconditions.list)
+	own.triggers.list = make([]*lang.Expression, len(n.triggers.list))
+	for i, t := range n.triggers.list {
+		own.triggers.list[i] = t.With(at)
+	}
+	// An import is that of one instance, and no part of the template.
+	own.imports = r.parseImport(lang.ExpressionOptions{Namespace: r.Ref.Namespace})
+	own.list(r)
+	return own
 }
 
 // resolveDependencies sets the dependencies of the expressions and of lifecycle.dependsOn. It returns the diagnostics
@@ -100,6 +166,11 @@ func (r *Resource) parse() Expressions {
 func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 	var diags diag.Diagnostics
 	seen := map[lang.Address]bool{}
+	ownSet, _, instance := r.Address.Set()
+	ofOwnSet := func(addr lang.Address) bool {
+		set, _, _ := addr.Set()
+		return instance && set == ownSet
+	}
 	depend := func(addr lang.Address) {
 		switch {
 		case addr.Namespace != "" || addr.Type == lang.TypeConfigMap || addr.Type == lang.TypeSecret:
@@ -110,6 +181,12 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 					fmt.Sprintf("%s refers to itself, but its own values are not known before it is planned. Remove the reference. Only a postcondition can refer to self.", r.Address)))
 			}
 			seen[addr] = true
+		case ofOwnSet(addr):
+			if !seen[ownSet] {
+				diags = append(diags, lang.Problem(r.Address, "", "Self-referential block",
+					fmt.Sprintf("The template of %s refers to its own ResourceSet, whose values are not known before it is planned. Remove the reference.", ownSet)))
+			}
+			seen[ownSet] = true
 		case !seen[addr]:
 			seen[addr] = true
 			n.DependsOn = append(n.DependsOn, addr)

@@ -30,7 +30,7 @@ func (r *Resource) parseTriggers() parsed[*lang.Expression] {
 			out.diags = append(out.diags, diag.Errorf(field, "Invalid reference", "%s", err))
 			continue
 		}
-		e, more := lang.ParseExpression("${"+expression+"}", field, lang.ExpressionOptions{})
+		e, more := lang.ParseExpression("${"+expression+"}", field, lang.ExpressionOptions{Repetition: r.repetition()})
 		for k := range more {
 			more[k].Attribute = field // the column would count a "${" that the user did not write
 		}

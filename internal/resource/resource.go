@@ -14,6 +14,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -62,6 +63,8 @@ type Resource struct {
 	Schema    *schema.Schema
 	Lifecycle Lifecycle
 	Deleting  bool
+	// Instance has the values of count.index, each.key and each.value; nil if the object is no instance of a ResourceSet.
+	Instance *lang.Instance
 
 	catalog     *catalog.Catalog
 	expressions *parseOnce
@@ -78,6 +81,10 @@ func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 		},
 		Deleting: obj.GetDeletionTimestamp() != nil,
 		catalog:  c, expressions: new(parseOnce),
+	}
+	var instance bool
+	if r.Instance, r.Ref.Set, r.Ref.SetUID, instance = resourceset.InstanceOf(obj); !instance {
+		r.Instance = nil
 	}
 	name, ok := v1alpha1.ProviderOfGroup(gvk.Group)
 	if !ok {
@@ -151,7 +158,7 @@ func (d *Decoder) Decode(obj *unstructured.Unstructured) (*Resource, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if known := d.known[r.Ref.UID]; known.writtenAs(r) {
+	if known := d.known[r.Ref.UID]; r.Instance == nil && known.writtenAs(r) {
 		r.expressions = known.expressions
 	} else if r.Mode == v1alpha1.ModeEphemeral { // each expression that refers to it decodes it again
 		d.known[r.Ref.UID] = r

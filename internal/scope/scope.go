@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/internal/suggest"
 
@@ -53,6 +54,8 @@ type scopeCache struct {
 	mu sync.Mutex
 	// data caches the ConfigMaps and Secrets that the scope has read.
 	data map[lang.Address]cty.Value
+	// sets caches the ResourceSets by the addresses of their templates; nil for an address without one.
+	sets map[lang.Address]*resourceset.Set
 	// configs caches the ProviderConfigs; nil means that there is none of the name. readingConfig guards it.
 	configs       map[types.NamespacedName]*v1alpha1.ProviderConfig
 	readingConfig sync.Mutex
@@ -84,7 +87,7 @@ func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func
 	return &Scope{
 		Sources: a, requester: a.askerOf(who), who: who, namespace: namespace, planned: planned,
 		providerFunctions: sync.OnceValue(a.providerFunctions), Decoder: resource.NewDecoder(a.Catalog),
-		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, configs: map[types.NamespacedName]*v1alpha1.ProviderConfig{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
+		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, sets: map[lang.Address]*resourceset.Set{}, configs: map[types.NamespacedName]*v1alpha1.ProviderConfig{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
 	}
 }
 
@@ -94,7 +97,7 @@ func (s *Scope) Functions() lang.Functions { return s.providerFunctions() }
 // EvaluationContext returns the context in which the expressions of an object are evaluated. During planning, it leaves
 // values open that only the apply defines. The evaluation ends with ctx.
 func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) lang.EvaluationContext {
-	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx)}
+	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx), Instance: r.Instance}
 	if s.plan == nil {
 		return m
 	}
@@ -140,12 +143,14 @@ func (s *Scope) found(ctx context.Context, addr lang.Address) (v cty.Value, ok b
 		return s.ephemeral(ctx, addr)
 	case addr.Mode == v1alpha1.ModeAction:
 		return cty.NilVal, false, nil // an action has no value
-	default:
-		return s.recorded(ctx, addr)
 	}
+	if gone, err := s.leftSet(ctx, addr); err != nil || gone {
+		return cty.NilVal, false, err
+	}
+	return s.recorded(ctx, addr)
 }
 
-// recorded returns the recorded value of a resource or data source.
+// recorded returns the recorded value of a resource or data source, or the value of a ResourceSet.
 func (s *Scope) recorded(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
 	found := false
 	for r, err := range s.Resources(ctx, addr) {
@@ -165,7 +170,10 @@ func (s *Scope) recorded(ctx context.Context, addr lang.Address) (v cty.Value, o
 		}
 		return lang.MarkSensitive(r.Schema.Block, v), true, nil
 	}
-	if found && addr.Namespace != "" {
+	if !found {
+		return s.set(ctx, addr)
+	}
+	if addr.Namespace != "" {
 		return cty.NilVal, false, &AbsentError{fmt.Sprintf("%s has no values yet: apply a plan in the namespace %q first", addr, addr.Namespace)}
 	}
 	return cty.NilVal, false, nil

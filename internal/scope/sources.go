@@ -4,11 +4,15 @@
 package scope
 
 import (
+	"context"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
@@ -22,10 +26,18 @@ func (a *Sources) Block(addr lang.Address) *schema.Block {
 	return nil
 }
 
+// Sets finds ResourceSets.
+type Sets interface {
+	// Set returns the ResourceSet whose template has the kind and the name of the reference, or nil.
+	Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error)
+}
+
 // Sources holds the sources for the values of expressions and the configurations of providers. All fields but
-// Index and Record are required.
+// Sets, Index and Record are required.
 type Sources struct {
 	Objects store.Objects
+	// Sets finds ResourceSets; nil finds none.
+	Sets    Sets
 	Configs store.Configs
 	Access  store.Access
 	// Policies reads the policies for plans.

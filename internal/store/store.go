@@ -18,10 +18,11 @@ var ErrGone = errors.New("the object no longer exists")
 
 // Objects accesses the objects of the dynamic kinds.
 type Objects interface {
-	// List returns all resources of a namespace, of all kinds.
+	// List returns all resources of a namespace, of all kinds, and then the instances of its ResourceSets. It returns a
+	// *SetError if the instances of a set are not known.
 	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
-	// Get returns one object. It returns ErrGone if there is none with the reference's UID. An empty UID matches any
-	// object.
+	// Get returns one object, or an instance of a ResourceSet. It returns ErrGone if there is none with the reference's
+	// UID. An empty UID matches any object. The caller must not change spec and lifecycle of the result.
 	Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
 	// Plural returns the plural of the reference's kind for RBAC, such as "sim-networks".
 	Plural(ref v1alpha1.ObjectReference) (string, error)
@@ -30,7 +31,8 @@ type Objects interface {
 	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
 	// Hold adds the finalizer to an object, so that it outlives its infrastructure. It returns ErrGone as Get does.
 	Hold(ctx context.Context, obj *unstructured.Unstructured) error
-	// Release removes the finalizer of an object. It succeeds if the object no longer exists.
+	// Release removes the finalizer of an object. It succeeds if the object no longer exists. A ResourceSet is released with
+	// its last instance.
 	Release(ctx context.Context, ref v1alpha1.ObjectReference) error
 }
 
@@ -97,6 +99,13 @@ type Policies interface {
 type Access interface {
 	// May reports whether a user has a right.
 	May(ctx context.Context, who v1alpha1.Identity, right Right) (bool, error)
+}
+
+// SetError is the error for a ResourceSet whose instances are not known.
+type SetError struct{ Name, Problem string }
+
+func (e *SetError) Error() string {
+	return fmt.Sprintf("the instances of the ResourceSet %q are not known: %s", e.Name, e.Problem)
 }
 
 // IgnoreGone returns nil if err is ErrGone, else err.

@@ -3,6 +3,7 @@ package terraformjson
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	tfjson "github.com/hashicorp/terraform-json"
@@ -35,6 +36,9 @@ type configResource struct {
 	Expressions   map[string]any `json:"expressions,omitempty"`
 	SchemaVersion uint64         `json:"schema_version"`
 	DependsOn     []string       `json:"depends_on,omitempty"`
+	// CountExpression or ForEachExpression is set for the template of a ResourceSet.
+	CountExpression   map[string]any `json:"count_expression,omitempty"`
+	ForEachExpression map[string]any `json:"for_each_expression,omitempty"`
 
 	object v1alpha1.ObjectReference
 	// provider is the provider's source address, and config is the name of the ProviderConfig.
@@ -44,15 +48,45 @@ type configResource struct {
 
 // configure adds the resource of a change, and its provider, to the configuration.
 func (t *Plan) configure(c *v1alpha1.PlanChange) {
-	if c.Deposed != "" || c.Action == v1alpha1.ActionForget || c.ActionReason == string(tfjson.ActionReasonDeleteBecauseNoResourceConfig) {
+	if c.Deposed != "" || c.Action == v1alpha1.ActionForget || slices.Contains(withoutConfiguration, tfjson.ActionReason(c.ActionReason)) {
 		return
 	}
-	r := &configResource{Address: c.Address, Mode: tfMode(c), Type: c.Type, Name: c.Object.Name,
+	address := c.Address
+	if index := indexOf(c); index != nil {
+		// Terraform lists the resource once, with the expression that repeats it.
+		address = strings.TrimSuffix(address, keyOf(c))
+		if t.repeated[address] {
+			return
+		}
+		if t.repeated == nil {
+			t.repeated = map[string]bool{}
+		}
+		t.repeated[address] = true
+	}
+	r := &configResource{Address: address, Mode: tfMode(c), Type: c.Type, Name: nameOf(c),
 		object: c.Object, provider: c.Provider, config: c.ProviderConfig, marks: c.AfterSensitive, values: c.After}
+	switch indexOf(c).(type) {
+	case int:
+		r.CountExpression = map[string]any{"references": []string{}}
+	case string:
+		r.ForEachExpression = map[string]any{"references": []string{}}
+	}
 	if isNull(c.After) {
 		r.marks, r.values = c.BeforeSensitive, c.Before
 	}
 	t.config.RootModule.Resources = append(t.config.RootModule.Resources, r)
+}
+
+// withoutConfiguration are the reasons of deletes of what has no configuration any more.
+var withoutConfiguration = []tfjson.ActionReason{
+	tfjson.ActionReasonDeleteBecauseNoResourceConfig, tfjson.ActionReasonDeleteBecauseCountIndex, tfjson.ActionReasonDeleteBecauseEachKey,
+	tfjson.ActionReasonDeleteBecauseWrongRepetition,
+}
+
+// keyOf returns the key of an instance as its address has it.
+func keyOf(c *v1alpha1.PlanChange) string {
+	_, key, _ := v1alpha1.ParseInstanceName(c.Object.Name)
+	return key.String()
 }
 
 // describe adds data from the objects and the providers' schemas, which the changes lack.

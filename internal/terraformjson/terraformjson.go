@@ -65,8 +65,9 @@ type Plan struct {
 	entries        []entry
 	config         *configJSON
 	invocations    []*tfjson.ActionInvocation
-	effects        bool // the plan has changes to apply
-	unfinished     bool // a change could not be planned
+	repeated       map[string]bool // the addresses of ResourceSets in config
+	effects        bool            // the plan has changes to apply
+	unfinished     bool            // a change could not be planned
 	// withheld are the addresses of the changes whose values the reader may not read.
 	withheld []string
 }
@@ -211,14 +212,14 @@ func (t *Plan) document() planJSON {
 // before deposed ones.
 func sortChanges(changes []*tfjson.ResourceChange) []*tfjson.ResourceChange {
 	slices.SortStableFunc(changes, func(a, b *tfjson.ResourceChange) int {
-		return cmp.Or(strings.Compare(string(a.Mode), string(b.Mode)), strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), strings.Compare(a.DeposedKey, b.DeposedKey))
+		return cmp.Or(strings.Compare(string(a.Mode), string(b.Mode)), strings.Compare(a.Type, b.Type), strings.Compare(a.Name, b.Name), v1alpha1.CompareNames(a.Address, b.Address), strings.Compare(a.DeposedKey, b.DeposedKey))
 	})
 	return changes
 }
 
 func sortResources(m *tfjson.StateModule) {
 	slices.SortStableFunc(m.Resources, func(a, b *tfjson.StateResource) int {
-		return cmp.Or(strings.Compare(a.Address, b.Address), strings.Compare(a.DeposedKey, b.DeposedKey))
+		return cmp.Or(v1alpha1.CompareNames(a.Address, b.Address), strings.Compare(a.DeposedKey, b.DeposedKey))
 	})
 }
 
@@ -236,7 +237,7 @@ func (t *Plan) addPrior(c *v1alpha1.PlanChange, values, marks *runtime.RawExtens
 // driftChange returns the change from the recorded to the actual values.
 func driftChange(c *v1alpha1.PlanChange, recorded, recordedMarks, found, foundMarks *runtime.RawExtension) *tfjson.ResourceChange {
 	d := &tfjson.ResourceChange{
-		Address: c.Address, PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: c.Object.Name, ProviderName: c.Provider, DeposedKey: c.Deposed,
+		Address: c.Address, PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c), ProviderName: c.Provider, DeposedKey: c.Deposed,
 		Change: &tfjson.Change{
 			Actions: tfjson.Actions{tfjson.ActionUpdate}, Before: rawOr(recorded, "null"), BeforeSensitive: rawOr(recordedMarks, "false"),
 			After: rawOr(found, "null"), AfterSensitive: rawOr(foundMarks, "false"), AfterUnknown: json.RawMessage("{}"),
@@ -273,7 +274,7 @@ func (t *Plan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {
 		}
 	}
 	return &tfjson.ResourceChange{
-		Address: c.Address, PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: c.Object.Name,
+		Address: c.Address, PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c),
 		ProviderName: c.Provider, DeposedKey: c.Deposed, Change: change, ActionReason: t.actionReason(c),
 	}
 }
@@ -323,6 +324,24 @@ func previous(c *v1alpha1.PlanChange) string {
 	return c.PreviousAddress
 }
 
+// nameOf returns the name of a change's object, and indexOf the key of an instance of a ResourceSet; nil for others.
+func nameOf(c *v1alpha1.PlanChange) string {
+	name, _, _ := v1alpha1.ParseInstanceName(c.Object.Name)
+	return name
+}
+
+func indexOf(c *v1alpha1.PlanChange) any {
+	_, key, ok := v1alpha1.ParseInstanceName(c.Object.Name)
+	switch {
+	case !ok:
+		return nil
+	case key.Named:
+		return key.Name
+	default:
+		return key.Index
+	}
+}
+
 func tfMode(c *v1alpha1.PlanChange) tfjson.ResourceMode {
 	if c.Mode == v1alpha1.ModeData {
 		return tfjson.DataResourceMode
@@ -331,7 +350,7 @@ func tfMode(c *v1alpha1.PlanChange) tfjson.ResourceMode {
 }
 
 func stateResource(c *v1alpha1.PlanChange, values, marks *runtime.RawExtension) *tfjson.StateResource {
-	r := &tfjson.StateResource{Address: c.Address, Mode: tfMode(c), Type: c.Type, Name: c.Object.Name, ProviderName: c.Provider, SensitiveValues: rawOr(marks, "{}")}
+	r := &tfjson.StateResource{Address: c.Address, Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c), ProviderName: c.Provider, SensitiveValues: rawOr(marks, "{}")}
 	if isNull(values) {
 		r.SensitiveValues = json.RawMessage("false")
 		return r

@@ -128,7 +128,7 @@ func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
 
 // Run runs the controllers until ctx ends. Plans, and the worker that work starts, wait until every Provider was
 // reconciled once. So a restarted server does not plan without the kinds that it served before.
-func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, work func() error) error {
+func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, work func() error) error {
 	providers.Changed = configs.providerChanged
 	providers.start()
 	configs.start()
@@ -155,6 +155,7 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 		plans.Logger.Warn("find changes of deleted plans; the next start tries again", "error", err)
 	}
 	wg.Go(func() { plans.queue.run(ctx, workers) })
+	wg.Go(func() { sets.run(ctx) })
 	wg.Go(func() { plans.namespaces.run(ctx, namespaceWorkers) })
 	wg.Go(func() { plans.dropped.run(ctx, 1) })
 	wg.Go(func() { plans.outdated.run(ctx, 1) })

@@ -106,6 +106,10 @@ func (c *check) object(ctx context.Context, u *unstructured.Unstructured) {
 		c.configReferences(u)
 		return
 	}
+	if gvk.GroupKind() == v1alpha1.Kind("ResourceSet") {
+		c.set(ctx, u)
+		return
+	}
 	provider, ours := v1alpha1.ProviderOfGroup(gvk.Group)
 	if !ours {
 		return
@@ -173,7 +177,7 @@ func (c *check) warnProviderConfig(ctx context.Context, s *served, u *unstructur
 // if its name is similar to that of another object in the validation.
 func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstructured) {
 	spec, _ := u.Object["spec"].(map[string]any)
-	config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
+	config, _ := s.parseSpec(ctx, u, u.GetNamespace(), spec)
 	refs := slices.Clone(config.References())
 	ofLifecycle, _ := s.expressionReferences(u)
 	refs = append(refs, ofLifecycle...)

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/admission"
@@ -77,6 +78,11 @@ type Config struct {
 	// ProviderConfig returns the provider of one ProviderConfig; "" if the ProviderConfig does not exist. If
 	// ProviderConfig is nil, the server treats each ProviderConfig as missing.
 	ProviderConfig func(ctx context.Context, namespace, name string) (provider string, err error)
+	// Instance returns an instance of a ResourceSet by the name of its kind, or nil if there is none. If Instance is nil,
+	// there are no instances.
+	Instance func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
+	// InstanceStatus changes the status of an instance.
+	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
 	// Changed is called after an object was changed or removed, unless it is nil. It must not block.
 	Changed func()
 	// Logger receives the log; nil discards it.

@@ -71,7 +71,7 @@ func TestLifecycle(t *testing.T) {
 		"trigger that is a kind's name":        {networks, managed, `{"replaceTriggeredBy":["sim-network/x"]}`, "must not be the object itself"},
 		"trigger that is a kind's attribute":   {networks, managed, `{"replaceTriggeredBy":["sim-network/a.mtu"]}`, `write sim_network.a.mtu for the attribute, or sim_network["a.mtu"] for the resource of that name`},
 		"trigger that is a data source's kind": {networks, managed, `{"replaceTriggeredBy":["data-sim-image/a"]}`, "must be the address of a managed resource"},
-		"trigger of an element":                {networks, managed, `{"replaceTriggeredBy":["sim_network.a[0]"]}`, "lifecycle.replaceTriggeredBy[0]: Invalid value"},
+		"trigger of an instance":               {networks, managed, `{"replaceTriggeredBy":["sim_network.a[0]"]}`, ""},
 		"moved from itself":                    {networks, managed, `{"moved":{"from":"sim-network/x"}}`, "must not be the object itself"},
 		"moved from nowhere":                   {networks, managed, `{"moved":{}}`, "lifecycle.moved.from: Required value"},
 		"moved from a data source":             {networks, managed, `{"moved":{"from":"data.sim_image.a"}}`, "must be the address of a managed resource"},

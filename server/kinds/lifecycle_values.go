@@ -78,8 +78,8 @@ func checkTrigger(_ context.Context, s *served, u *unstructured.Unstructured, pa
 	if err != nil {
 		return invalid(path, v, "%s", err.Error())
 	}
-	t, diags := hclsyntax.ParseTraversalAbs([]byte(text), "", hcl.InitialPos)
-	if diags.HasErrors() || len(t) < 2 {
+	t, ok := triggerSteps(text, repetitionOf(u) != "")
+	if !ok {
 		return bad()
 	}
 	name, ok := traversalStep(t[1])
@@ -113,6 +113,36 @@ func checkTrigger(_ context.Context, s *served, u *unstructured.Unstructured, pa
 		}
 	}
 	return errs
+}
+
+// triggerSteps returns the steps of an entry of replaceTriggeredBy, without the key of an instance. In a template, the key
+// may be an expression, as in sim_network.n[count.index].id.
+func triggerSteps(text string, template bool) (hcl.Traversal, bool) {
+	if t, diags := hclsyntax.ParseTraversalAbs([]byte(text), "", hcl.InitialPos); !diags.HasErrors() {
+		if len(t) > 2 {
+			if _, keyed := t[2].(hcl.TraverseIndex); keyed {
+				t = slices.Delete(slices.Clone(t), 2, 3)
+			}
+		}
+		return t, len(t) >= 2
+	}
+	e, diags := hclsyntax.ParseExpression([]byte(text), "", hcl.InitialPos)
+	if diags.HasErrors() || !template {
+		return nil, false
+	}
+	var after hcl.Traversal
+	if r, ok := e.(*hclsyntax.RelativeTraversalExpr); ok {
+		e, after = r.Source, r.Traversal
+	}
+	index, ok := e.(*hclsyntax.IndexExpr)
+	if !ok {
+		return nil, false
+	}
+	of, ok := index.Collection.(*hclsyntax.ScopeTraversalExpr)
+	if !ok || len(of.Traversal) != 2 {
+		return nil, false
+	}
+	return slices.Concat(of.Traversal, after), true
 }
 
 // reservedWords returns the first words of addresses of other objects than managed resources.
@@ -208,7 +238,7 @@ func (s *served) expression(ctx context.Context, u *unstructured.Unstructured, p
 
 // expressionOptions returns the options of an expression in a lifecycle, without a budget.
 func (s *served) expressionOptions(u *unstructured.Unstructured, path *field.Path, self bool, want cty.Type) lang.ExpressionOptions {
-	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want}
+	options := lang.ExpressionOptions{Functions: s.functions(), Namespace: u.GetNamespace(), Type: want, Repetition: repetitionOf(u)}
 	if self {
 		options.Self = s.Schema.Block
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // This file serves the subresources that change the record of an object's infrastructure: "taint" and "resolve".
@@ -83,6 +85,16 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, use *serving, name 
 	show, err := change(ctx, s, obj)
 	if err != nil {
 		return nil, err
+	}
+	if v1alpha1.IsInstanceName(name) {
+		ref := s.reference(obj.GetNamespace(), name)
+		ref.UID = obj.GetUID()
+		err := k.config.InstanceStatus(ctx, ref, func(u *unstructured.Unstructured) map[string]any {
+			show(u)
+			obj.Object["status"] = u.Object["status"]
+			return u.Object["status"].(map[string]any)
+		})
+		return obj, err
 	}
 	update := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		u := old.(*unstructured.Unstructured).DeepCopy()

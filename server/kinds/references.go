@@ -26,7 +26,7 @@ import (
 // references returns the references of the expressions of a request's object. own are those to the object's own result.
 func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (refs, own []lang.Reference) {
 	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
-		config, _ := s.parseSpec(ctx, u.GetNamespace(), spec)
+		config, _ := s.parseSpec(ctx, u, u.GetNamespace(), spec)
 		refs = slices.Clone(config.References())
 	}
 	ofLifecycle, own := s.expressionReferences(u)
@@ -38,7 +38,7 @@ func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (
 func (s *served) storedReferences(u *unstructured.Unstructured) []lang.Reference {
 	var refs []lang.Reference
 	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
-		refs = s.specOptions(u.GetNamespace()).References(spec)
+		refs = s.specOptions(u, u.GetNamespace()).References(spec)
 	}
 	ofLifecycle, _ := s.expressionReferences(u)
 	return append(refs, ofLifecycle...)
@@ -144,7 +144,7 @@ func (s *served) lifecycleReferences(u *unstructured.Unstructured) []lang.Refere
 	for i, text := range triggers {
 		if text, err := lang.TriggerExpression(text); err == nil {
 			at := path.Child("replaceTriggeredBy").Index(i).String()
-			named, _ := lang.ExpressionOptions{Namespace: u.GetNamespace()}.References("${"+text+"}", at)
+			named, _ := lang.ExpressionOptions{Namespace: u.GetNamespace(), Repetition: repetitionOf(u)}.References("${"+text+"}", at)
 			for _, r := range named {
 				r.Field = at // without the column, which would count the braces
 				refs = append(refs, r)

@@ -18,12 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/waitgroup"
 	"k8s.io/apiserver/pkg/endpoints/handlers"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/server/speculation"
 )
 
@@ -221,6 +223,27 @@ func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate re
 func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	obj, created, err := r.Store.Update(ctx, name, readable{speculation.Adopt(ctx, info)}, r.kind.authorizingCreate(create), r.kind.authorizingUpdate(update), forceCreate, options)
 	return obj, created, r.kind.withoutPatched(name, err)
+}
+
+// Get returns an object, or an instance of a ResourceSet.
+func (r *objectREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
+	if !v1alpha1.IsInstanceName(name) || r.kind.kinds.config.Instance == nil {
+		return r.Store.Get(ctx, name, options)
+	}
+	u, err := r.kind.kinds.config.Instance(ctx, r.kind.reference(request.NamespaceValue(ctx), name))
+	switch {
+	case err != nil:
+		return nil, apierrors.NewInternalError(err)
+	case u == nil:
+		return nil, apierrors.NewNotFound(r.kind.GVR.GroupResource(), name)
+	}
+	return u, nil
+}
+
+// reference returns the reference of an object by its name.
+func (s *served) reference(namespace, name string) v1alpha1.ObjectReference {
+	version, kind := s.GVK.ToAPIVersionAndKind()
+	return v1alpha1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
 }
 
 // readable is an update whose errors from server-side apply become a BadRequest. Server-side apply returns an error

@@ -31,7 +31,7 @@ func (s *served) validateSpec(ctx context.Context, u *unstructured.Unstructured)
 	if raw := u.Object["spec"]; !ok && raw != nil {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), raw, "must be an object, got "+describe(raw))}
 	}
-	config, diags := s.parseSpec(ctx, u.GetNamespace(), spec)
+	config, diags := s.parseSpec(ctx, u, u.GetNamespace(), spec)
 	var errs field.ErrorList
 	for _, d := range diags {
 		if d.Severity != v1alpha1.SeverityError {
@@ -57,7 +57,7 @@ func (s *served) validateSpec(ctx context.Context, u *unstructured.Unstructured)
 // warnings returns warnings about deprecated arguments.
 func (s *served) warnings(ctx context.Context, u *unstructured.Unstructured) diag.Diagnostics {
 	spec, _ := u.Object["spec"].(map[string]any)
-	_, diags := s.parseSpec(ctx, u.GetNamespace(), spec)
+	_, diags := s.parseSpec(ctx, u, u.GetNamespace(), spec)
 	return diag.Warnings(diags)
 }
 
@@ -80,7 +80,7 @@ func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructu
 	if !ok {
 		return nil
 	}
-	config, diags := s.parseSpec(ctx, namespace, spec)
+	config, diags := s.parseSpec(ctx, u, namespace, spec)
 	var out []fieldnames.Unknown
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityError && d.Summary == diag.SummaryUnknownField {
@@ -225,6 +225,8 @@ type parsedSpec struct {
 	kind      *served
 	snapshot  *snapshot
 	namespace string
+	// repetition is that of the template of a ResourceSet.
+	repetition lang.Repetition
 	// spec is a copy, because decoding removes unknown fields from the original.
 	spec   map[string]any
 	config *lang.Config
@@ -240,13 +242,13 @@ func withParsedSpec(ctx context.Context) context.Context {
 
 // specOptions returns the options of a spec in a namespace, without a budget. They have the signatures of the
 // provider-defined functions. All arguments of an ephemeral resource accept ephemeral values.
-func (s *served) specOptions(namespace string) lang.ConfigOptions {
-	return lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace}
+func (s *served) specOptions(u *unstructured.Unstructured, namespace string) lang.ConfigOptions {
+	return lang.ConfigOptions{Functions: s.functions(), Ephemeral: s.Mode == v1alpha1.ModeEphemeral, Namespace: namespace, Repetition: repetitionOf(u)}
 }
 
 // parseSpec parses the arguments of a request's object. Callers must not change the result, which a request shares.
-func (s *served) parseSpec(ctx context.Context, namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
-	options := s.specOptions(namespace)
+func (s *served) parseSpec(ctx context.Context, u *unstructured.Unstructured, namespace string, spec map[string]any) (*lang.Config, diag.Diagnostics) {
+	options := s.specOptions(u, namespace)
 	options.Budget = lang.BudgetOf(ctx)
 	p, ok := ctx.Value(parsedSpecKey{}).(*parsedSpec)
 	if !ok {
@@ -255,8 +257,8 @@ func (s *served) parseSpec(ctx context.Context, namespace string, spec map[strin
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := s.kinds.snapshot.Load()
-	if p.config == nil || p.kind != s || p.snapshot != now || p.namespace != namespace || !reflect.DeepEqual(p.spec, spec) {
-		p.kind, p.snapshot, p.namespace, p.spec = s, now, namespace, runtime.DeepCopyJSON(spec)
+	if p.config == nil || p.kind != s || p.snapshot != now || p.namespace != namespace || p.repetition != options.Repetition || !reflect.DeepEqual(p.spec, spec) {
+		p.kind, p.snapshot, p.namespace, p.repetition, p.spec = s, now, namespace, options.Repetition, runtime.DeepCopyJSON(spec)
 		p.config, p.diags = options.Parse(spec, s.Schema.Block)
 	}
 	return p.config, p.diags

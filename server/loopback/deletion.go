@@ -82,5 +82,17 @@ func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind
 			found(u)
 		}
 	}
+	for set, err := range a.Stored.Sets(ctx, obj.GetNamespace()) {
+		if err != nil {
+			return err
+		}
+		if a.Kinds.RefersTo(kinds.TemplateOf(set).Object(), to) {
+			u := &unstructured.Unstructured{}
+			u.SetKind("ResourceSet")
+			u.SetName(set.Name)
+			u.SetDeletionTimestamp(set.DeletionTimestamp)
+			found(u)
+		}
+	}
 	return nil
 }

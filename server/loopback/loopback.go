@@ -14,8 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/direct"
 	"github.com/hykube/hykube/server/kinds"
@@ -26,6 +29,11 @@ import (
 type Objects struct {
 	Stored *storage.Objects
 	Kinds  *kinds.Kinds
+	// Index, Ledger and Client are for the instances of ResourceSets. Without an index there are none.
+	Index  *index.Index
+	Ledger *ledger.Ledger
+	// Client writes the finalizers of ResourceSets.
+	Client rest.Interface
 }
 
 // List implements store.Objects. It also returns objects of providers that are not ready, so that a plan fails because
@@ -39,11 +47,20 @@ func (o *Objects) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 				}
 			}
 		}
+		for obj, err := range o.listInstances(ctx, namespace) {
+			if !yield(obj, err) || err != nil {
+				return
+			}
+		}
 	}
 }
 
 // Get implements store.Objects.
 func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	if v1alpha1.IsInstanceName(ref.Name) {
+		u, _, err := o.instance(ctx, ref)
+		return u, err
+	}
 	kind, err := o.kind(ref)
 	if err != nil {
 		return nil, err
@@ -78,6 +95,9 @@ func (o *Objects) Plural(ref v1alpha1.ObjectReference) (string, error) {
 
 // UpdateStatus implements store.Objects.
 func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	if v1alpha1.IsInstanceName(ref.Name) {
+		return o.updateInstanceStatus(ctx, ref, change)
+	}
 	return o.write(ctx, o.Kinds.UpdateStored, ref, "status", func(obj *unstructured.Unstructured) error {
 		obj.Object["status"] = change(obj)
 		return nil
@@ -110,8 +130,10 @@ func (o *Objects) write(ctx context.Context, update update, ref v1alpha1.ObjectR
 
 // Hold implements store.Objects. The object must still have the generation that was read.
 func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) error {
-	ref := v1alpha1.ObjectReference{APIVersion: read.GetAPIVersion(), Kind: read.GetKind(), Namespace: read.GetNamespace(), Name: read.GetName(), UID: read.GetUID()}
-	return o.write(ctx, o.Kinds.UpdateStored, ref, "finalizers", func(obj *unstructured.Unstructured) error {
+	if v1alpha1.IsInstanceName(read.GetName()) {
+		return o.holdInstance(ctx, read)
+	}
+	return o.write(ctx, o.Kinds.UpdateStored, refOf(read), "finalizers", func(obj *unstructured.Unstructured) error {
 		if obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
 			return store.ErrGone
 		}
@@ -125,6 +147,9 @@ func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) err
 
 // Release implements store.Objects.
 func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) error {
+	if v1alpha1.IsInstanceName(ref.Name) {
+		return o.releaseInstance(ctx, ref)
+	}
 	err := o.write(ctx, o.Kinds.UpdateObject, ref, "finalizers", func(obj *unstructured.Unstructured) error {
 		if !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
 			return direct.ErrUnchanged

@@ -10,12 +10,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server/kinds"
 )
 
 // tally counts users of an object and keeps the name of the first.
@@ -45,6 +47,14 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 				return 0, "", err
 			}
 			t.add(o.GetKind(), o.GetNamespace(), o.GetName())
+		}
+		for set, err := range a.Stored.Sets(ctx, "") {
+			if err != nil {
+				return 0, "", err
+			}
+			if groupOf(set) == v1alpha1.ProviderGroup(name) {
+				t.add("ResourceSet", set.Namespace, set.Name)
+			}
 		}
 	case *v1alpha1.ProviderConfig:
 		err = a.made(ctx, t, namespace, func(rec *ledger.Instance) bool { return lives(rec, name) })
@@ -77,7 +87,17 @@ func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 	for _, err := range a.Stored.List(ctx, group, namespace) {
 		return err == nil, err
 	}
+	for set, err := range a.Stored.Sets(ctx, namespace) {
+		if err != nil || groupOf(set) == group {
+			return err == nil, err
+		}
+	}
 	return false, nil
+}
+
+// groupOf returns the API group of the template of a ResourceSet.
+func groupOf(set *v1alpha1.ResourceSet) string {
+	return kschema.FromAPIVersionAndKind(set.Spec.Template.APIVersion, set.Spec.Template.Kind).Group
 }
 
 // isRead reports whether a ProviderConfig, or an object in the same namespace, reads a Secret or ConfigMap.
@@ -154,7 +174,7 @@ func (a *Answers) read(ctx context.Context, t *tally, what lang.Address) error {
 	for namespace, names := range through {
 		err := a.made(ctx, t, namespace, func(rec *ledger.Instance) bool {
 			return slices.ContainsFunc(names, func(name string) bool { return lives(rec, name) }) ||
-				namespace == what.Namespace && direct[rec.Object.UID] && lives(rec, "")
+				namespace == what.Namespace && (direct[rec.Object.UID] || direct[rec.Object.SetUID]) && lives(rec, "")
 		})
 		if err != nil {
 			return err
@@ -184,7 +204,8 @@ func reads(cfg *v1alpha1.ProviderConfig, what lang.Address) bool {
 	return slices.ContainsFunc(catalog.References(cfg), func(ref lang.Reference) bool { return ref.Address == what.In(cfg.Namespace) })
 }
 
-// readers returns the UIDs of the objects in the namespace of a Secret or ConfigMap whose expressions read it.
+// readers returns the UIDs of the objects in the namespace of a Secret or ConfigMap whose expressions read it, and of the
+// ResourceSets whose template or keys do.
 func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID]bool, error) {
 	if a.Kinds == nil {
 		return nil, nil
@@ -199,6 +220,16 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 		}
 		if _, ok := a.Kinds.References(u)[what.In(what.Namespace)]; ok {
 			out[u.GetUID()] = true
+		}
+	}
+	for set, err := range a.Stored.Sets(ctx, what.Namespace) {
+		if err != nil {
+			return nil, err
+		}
+		from := set.Spec.ForEachFrom
+		keys := from != nil && what.Type == lang.TypeConfigMap && from.ConfigMap.Name == what.Name
+		if _, ok := a.Kinds.TemplateReferences(kinds.TemplateOf(set))[what.In(what.Namespace)]; ok || keys {
+			out[set.UID] = true
 		}
 	}
 	return out, nil

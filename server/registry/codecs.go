@@ -34,6 +34,7 @@ func NewCodecs() Codecs {
 		&v1alpha1.ProviderConfig{}, &v1alpha1.ProviderConfigList{},
 		&v1alpha1.Plan{}, &v1alpha1.PlanList{}, &v1alpha1.PlanChangeList{},
 		&v1alpha1.PlanObjects{},
+		&v1alpha1.ResourceSet{}, &v1alpha1.ResourceSetList{}, &v1alpha1.ResourceSetInstanceList{},
 		&v1alpha1.PlanRecord{}, &v1alpha1.PlanRecordList{},
 		&v1alpha1.PlanPolicy{}, &v1alpha1.PlanPolicyList{},
 		&v1alpha1.ClusterPlanPolicy{}, &v1alpha1.ClusterPlanPolicyList{},

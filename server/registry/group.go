@@ -62,6 +62,8 @@ type Config struct {
 	Changed             func()
 	AuthorizeReferences AuthorizeReferencesFunc
 	Changes             ChangesFunc
+	// Instances returns the instances of ResourceSets.
+	Instances InstancesFunc
 	// Objects accepts the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc
@@ -132,6 +134,10 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of cluster plan policies: %w", err)
 	}
+	sets, setStatus, err := newResourceSets(uncached)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make registry of resource sets: %w", err)
+	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
 	info.NegotiatedSerializer = negotiated{c.Codecs.Factory, c.Codecs.Scheme}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
@@ -151,6 +157,9 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"planpolicies":             policies,
 		"clusterplanpolicies":      clusterPolicies,
 		"resources":                newResources(c),
+		"resourcesets":             sets,
+		"resourcesets/status":      setStatus,
+		"resourcesets/instances":   newInstances(c, sets.Store),
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),
 		"evaluations":              newEvaluations(c.Evaluate),

@@ -33,6 +33,8 @@ type resourceREST struct {
 	mayWrite func(ctx context.Context, obj, old runtime.Object) error
 	// busy returns the reason why an object cannot be deleted now. A nil function permits all deletes.
 	busy func(runtime.Object) error
+	// mayDelete returns an error if the user may not delete the object. A nil function permits all deletes.
+	mayDelete func(ctx context.Context, obj runtime.Object) error
 }
 
 var (
@@ -96,11 +98,19 @@ func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.Valid
 	return r.Store.DeleteCollection(ctx, r.guard(validate), opts, list)
 }
 
-// guard adds the check of busy to the validation of a delete.
+// guard adds the checks of mayDelete and busy to the validation of a delete.
 func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if err := validate(ctx, obj); err != nil || r.busy == nil {
+		if err := validate(ctx, obj); err != nil {
 			return err
+		}
+		if r.mayDelete != nil {
+			if err := r.mayDelete(ctx, obj); err != nil {
+				return err
+			}
+		}
+		if r.busy == nil {
+			return nil
 		}
 		if err := r.busy(obj); err != nil {
 			return apierrors.NewConflict(r.DefaultQualifiedResource, obj.(object).GetName(), err)

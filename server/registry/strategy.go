@@ -44,6 +44,8 @@ type kindStrategy[T copied[T], S any] struct {
 	status     func(obj T) *S
 	conditions func(status *S) *[]metav1.Condition
 	validate   func(obj T) field.ErrorList
+	// prepareUpdate changes a new version before it is validated; nil does nothing.
+	prepareUpdate func(ctx context.Context, obj, old T)
 	// validateUpdate validates immutable fields.
 	validateUpdate func(obj, old T) field.ErrorList
 	// validateAgainst validates the parts of an object that depend on other objects. old is nil for a new object. A nil
@@ -66,9 +68,12 @@ func (s kindStrategy[T, S]) PrepareForCreate(ctx context.Context, obj runtime.Ob
 	o.SetGeneration(1)
 }
 
-func (s kindStrategy[T, S]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+func (s kindStrategy[T, S]) PrepareForUpdate(ctx context.Context, obj, old runtime.Object) {
 	o, before := obj.(T), old.(T)
 	*s.status(o) = *s.status(before)
+	if s.prepareUpdate != nil {
+		s.prepareUpdate(ctx, o, before)
+	}
 	if !sameSpec(s.spec(o), s.spec(before)) {
 		o.SetGeneration(before.GetGeneration() + 1)
 	}

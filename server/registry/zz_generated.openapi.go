@@ -15,117 +15,130 @@ import (
 
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
-		v1alpha1.AutomaticApproval{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref),
-		v1alpha1.ClusterPlanPolicy{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicy(ref),
-		v1alpha1.ClusterPlanPolicyList{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicyList(ref),
-		v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref),
-		v1alpha1.Diagnostic{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_Diagnostic(ref),
-		v1alpha1.Evaluation{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_Evaluation(ref),
-		v1alpha1.EvaluationSpec{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_EvaluationSpec(ref),
-		v1alpha1.EvaluationStatus{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref),
-		v1alpha1.Identity{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_Identity(ref),
-		v1alpha1.Limits{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_Limits(ref),
-		v1alpha1.ObjectReference{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ObjectReference(ref),
-		v1alpha1.Plan{}.OpenAPIModelName():                  schema_hykube_hykube_api_v1alpha1_Plan(ref),
-		v1alpha1.PlanApproval{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanApproval(ref),
-		v1alpha1.PlanCancel{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanCancel(ref),
-		v1alpha1.PlanChange{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanChange(ref),
-		v1alpha1.PlanChangeList{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref),
-		v1alpha1.PlanImport{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanImport(ref),
-		v1alpha1.PlanList{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanList(ref),
-		v1alpha1.PlanObjectResult{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref),
-		v1alpha1.PlanObjects{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanObjects(ref),
-		v1alpha1.PlanObjectsSpec{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref),
-		v1alpha1.PlanObjectsStatus{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref),
-		v1alpha1.PlanPolicy{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanPolicy(ref),
-		v1alpha1.PlanPolicyList{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanPolicyList(ref),
-		v1alpha1.PlanPolicyResult{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref),
-		v1alpha1.PlanPolicyRule{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref),
-		v1alpha1.PlanPolicySpec{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanPolicySpec(ref),
-		v1alpha1.PlanProgress{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanProgress(ref),
-		v1alpha1.PlanRecord{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanRecord(ref),
-		v1alpha1.PlanRecordChange{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref),
-		v1alpha1.PlanRecordList{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref),
-		v1alpha1.PlanReference{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
-		v1alpha1.PlanRuns{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
-		v1alpha1.PlanSpec{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
-		v1alpha1.PlanStatus{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanStatus(ref),
-		v1alpha1.PlanSummary{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanSummary(ref),
-		v1alpha1.Provider{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_Provider(ref),
-		v1alpha1.ProviderConfig{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ProviderConfig(ref),
-		v1alpha1.ProviderConfigList{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ProviderConfigList(ref),
-		v1alpha1.ProviderConfigSpec{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref),
-		v1alpha1.ProviderConfigStatus{}.OpenAPIModelName():  schema_hykube_hykube_api_v1alpha1_ProviderConfigStatus(ref),
-		v1alpha1.ProviderList{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ProviderList(ref),
-		v1alpha1.ProviderSandbox{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ProviderSandbox(ref),
-		v1alpha1.ProviderSpec{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref),
-		v1alpha1.ProviderStatus{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref),
-		v1alpha1.Query{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_Query(ref),
-		v1alpha1.QueryResult{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_QueryResult(ref),
-		v1alpha1.QuerySpec{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_QuerySpec(ref),
-		v1alpha1.QueryStatus{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_QueryStatus(ref),
-		v1alpha1.RequiredApprovals{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref),
-		v1alpha1.ResourceSummary{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref),
-		v1alpha1.ResourceSummaryList{}.OpenAPIModelName():   schema_hykube_hykube_api_v1alpha1_ResourceSummaryList(ref),
-		v1alpha1.ResourceSummaryStatus{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ResourceSummaryStatus(ref),
-		v1alpha1.SecretArgument{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
-		v1alpha1.Validation{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_Validation(ref),
-		v1alpha1.ValidationProblem{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
-		v1alpha1.ValidationSpec{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref),
-		v1alpha1.ValidationStatus{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_ValidationStatus(ref),
-		v1.APIGroup{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_APIGroup(ref),
-		v1.APIGroupList{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIGroupList(ref),
-		v1.APIResource{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIResource(ref),
-		v1.APIResourceList{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_APIResourceList(ref),
-		v1.APIVersions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_APIVersions(ref),
-		v1.ApplyOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_ApplyOptions(ref),
-		v1.Condition{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Condition(ref),
-		v1.CreateOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_CreateOptions(ref),
-		v1.DeleteOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_DeleteOptions(ref),
-		v1.Duration{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_Duration(ref),
-		v1.FieldSelectorRequirement{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
-		v1.FieldsV1{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_FieldsV1(ref),
-		v1.GetOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GetOptions(ref),
-		v1.GroupKind{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GroupKind(ref),
-		v1.GroupResource{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupResource(ref),
-		v1.GroupVersion{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_GroupVersion(ref),
-		v1.GroupVersionForDiscovery{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
-		v1.GroupVersionKind{}.OpenAPIModelName():            schema_pkg_apis_meta_v1_GroupVersionKind(ref),
-		v1.GroupVersionResource{}.OpenAPIModelName():        schema_pkg_apis_meta_v1_GroupVersionResource(ref),
-		v1.InternalEvent{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_InternalEvent(ref),
-		v1.LabelSelector{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_LabelSelector(ref),
-		v1.LabelSelectorRequirement{}.OpenAPIModelName():    schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
-		v1.List{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_List(ref),
-		v1.ListMeta{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ListMeta(ref),
-		v1.ListOptions{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_ListOptions(ref),
-		v1.ManagedFieldsEntry{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
-		v1.MicroTime{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_MicroTime(ref),
-		v1.ObjectMeta{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_ObjectMeta(ref),
-		v1.OwnerReference{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_OwnerReference(ref),
-		v1.PartialObjectMetadata{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
-		v1.PartialObjectMetadataList{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
-		v1.Patch{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Patch(ref),
-		v1.PatchOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_PatchOptions(ref),
-		v1.Preconditions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_Preconditions(ref),
-		v1.RootPaths{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_RootPaths(ref),
-		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():   schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
-		v1.ShardInfo{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ShardInfo(ref),
-		v1.Status{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Status(ref),
-		v1.StatusCause{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_StatusCause(ref),
-		v1.StatusDetails{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_StatusDetails(ref),
-		v1.Table{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Table(ref),
-		v1.TableColumnDefinition{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
-		v1.TableOptions{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_TableOptions(ref),
-		v1.TableRow{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_TableRow(ref),
-		v1.TableRowCondition{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_TableRowCondition(ref),
-		v1.Time{}.OpenAPIModelName():                        schema_pkg_apis_meta_v1_Time(ref),
-		v1.Timestamp{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_Timestamp(ref),
-		v1.TypeMeta{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_TypeMeta(ref),
-		v1.UpdateOptions{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_UpdateOptions(ref),
-		v1.WatchEvent{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_WatchEvent(ref),
-		runtime.RawExtension{}.OpenAPIModelName():           schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
-		runtime.TypeMeta{}.OpenAPIModelName():               schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
-		runtime.Unknown{}.OpenAPIModelName():                schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		v1alpha1.AutomaticApproval{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref),
+		v1alpha1.ClusterPlanPolicy{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicy(ref),
+		v1alpha1.ClusterPlanPolicyList{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicyList(ref),
+		v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref),
+		v1alpha1.Diagnostic{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Diagnostic(ref),
+		v1alpha1.Evaluation{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Evaluation(ref),
+		v1alpha1.EvaluationSpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_EvaluationSpec(ref),
+		v1alpha1.EvaluationStatus{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref),
+		v1alpha1.ForEachConfigMap{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ForEachConfigMap(ref),
+		v1alpha1.ForEachSource{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_ForEachSource(ref),
+		v1alpha1.Identity{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_Identity(ref),
+		v1alpha1.InstanceImport{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_InstanceImport(ref),
+		v1alpha1.InstanceKey{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_InstanceKey(ref),
+		v1alpha1.InstanceMove{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_InstanceMove(ref),
+		v1alpha1.JSON{}.OpenAPIModelName():                     schema_hykube_hykube_api_v1alpha1_JSON(ref),
+		v1alpha1.Limits{}.OpenAPIModelName():                   schema_hykube_hykube_api_v1alpha1_Limits(ref),
+		v1alpha1.ObjectReference{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ObjectReference(ref),
+		v1alpha1.Plan{}.OpenAPIModelName():                     schema_hykube_hykube_api_v1alpha1_Plan(ref),
+		v1alpha1.PlanApproval{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanApproval(ref),
+		v1alpha1.PlanCancel{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanCancel(ref),
+		v1alpha1.PlanChange{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanChange(ref),
+		v1alpha1.PlanChangeList{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref),
+		v1alpha1.PlanImport{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanImport(ref),
+		v1alpha1.PlanList{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanList(ref),
+		v1alpha1.PlanObjectResult{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref),
+		v1alpha1.PlanObjects{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanObjects(ref),
+		v1alpha1.PlanObjectsSpec{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_PlanObjectsSpec(ref),
+		v1alpha1.PlanObjectsStatus{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_PlanObjectsStatus(ref),
+		v1alpha1.PlanPolicy{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanPolicy(ref),
+		v1alpha1.PlanPolicyList{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanPolicyList(ref),
+		v1alpha1.PlanPolicyResult{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref),
+		v1alpha1.PlanPolicyRule{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref),
+		v1alpha1.PlanPolicySpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanPolicySpec(ref),
+		v1alpha1.PlanProgress{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanProgress(ref),
+		v1alpha1.PlanRecord{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanRecord(ref),
+		v1alpha1.PlanRecordChange{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref),
+		v1alpha1.PlanRecordList{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref),
+		v1alpha1.PlanReference{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
+		v1alpha1.PlanRuns{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
+		v1alpha1.PlanSpec{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
+		v1alpha1.PlanStatus{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanStatus(ref),
+		v1alpha1.PlanSummary{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanSummary(ref),
+		v1alpha1.Provider{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_Provider(ref),
+		v1alpha1.ProviderConfig{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_ProviderConfig(ref),
+		v1alpha1.ProviderConfigList{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ProviderConfigList(ref),
+		v1alpha1.ProviderConfigSpec{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ProviderConfigSpec(ref),
+		v1alpha1.ProviderConfigStatus{}.OpenAPIModelName():     schema_hykube_hykube_api_v1alpha1_ProviderConfigStatus(ref),
+		v1alpha1.ProviderList{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_ProviderList(ref),
+		v1alpha1.ProviderSandbox{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ProviderSandbox(ref),
+		v1alpha1.ProviderSpec{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref),
+		v1alpha1.ProviderStatus{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_ProviderStatus(ref),
+		v1alpha1.Query{}.OpenAPIModelName():                    schema_hykube_hykube_api_v1alpha1_Query(ref),
+		v1alpha1.QueryResult{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_QueryResult(ref),
+		v1alpha1.QuerySpec{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_QuerySpec(ref),
+		v1alpha1.QueryStatus{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_QueryStatus(ref),
+		v1alpha1.RequiredApprovals{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref),
+		v1alpha1.ResourceSet{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_ResourceSet(ref),
+		v1alpha1.ResourceSetInstanceList{}.OpenAPIModelName():  schema_hykube_hykube_api_v1alpha1_ResourceSetInstanceList(ref),
+		v1alpha1.ResourceSetList{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ResourceSetList(ref),
+		v1alpha1.ResourceSetSpec{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ResourceSetSpec(ref),
+		v1alpha1.ResourceSetStatus{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref),
+		v1alpha1.ResourceSummary{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref),
+		v1alpha1.ResourceSummaryList{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_ResourceSummaryList(ref),
+		v1alpha1.ResourceSummaryStatus{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ResourceSummaryStatus(ref),
+		v1alpha1.ResourceTemplate{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ResourceTemplate(ref),
+		v1alpha1.ResourceTemplateMetadata{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ResourceTemplateMetadata(ref),
+		v1alpha1.SecretArgument{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
+		v1alpha1.Validation{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Validation(ref),
+		v1alpha1.ValidationProblem{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
+		v1alpha1.ValidationSpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref),
+		v1alpha1.ValidationStatus{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ValidationStatus(ref),
+		v1.APIGroup{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIGroup(ref),
+		v1.APIGroupList{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroupList(ref),
+		v1.APIResource{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_APIResource(ref),
+		v1.APIResourceList{}.OpenAPIModelName():                schema_pkg_apis_meta_v1_APIResourceList(ref),
+		v1.APIVersions{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_APIVersions(ref),
+		v1.ApplyOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_ApplyOptions(ref),
+		v1.Condition{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Condition(ref),
+		v1.CreateOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_CreateOptions(ref),
+		v1.DeleteOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_DeleteOptions(ref),
+		v1.Duration{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_Duration(ref),
+		v1.FieldSelectorRequirement{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_FieldSelectorRequirement(ref),
+		v1.FieldsV1{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_FieldsV1(ref),
+		v1.GetOptions{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_GetOptions(ref),
+		v1.GroupKind{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_GroupKind(ref),
+		v1.GroupResource{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_GroupResource(ref),
+		v1.GroupVersion{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_GroupVersion(ref),
+		v1.GroupVersionForDiscovery{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_GroupVersionForDiscovery(ref),
+		v1.GroupVersionKind{}.OpenAPIModelName():               schema_pkg_apis_meta_v1_GroupVersionKind(ref),
+		v1.GroupVersionResource{}.OpenAPIModelName():           schema_pkg_apis_meta_v1_GroupVersionResource(ref),
+		v1.InternalEvent{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_InternalEvent(ref),
+		v1.LabelSelector{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_LabelSelector(ref),
+		v1.LabelSelectorRequirement{}.OpenAPIModelName():       schema_pkg_apis_meta_v1_LabelSelectorRequirement(ref),
+		v1.List{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_List(ref),
+		v1.ListMeta{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_ListMeta(ref),
+		v1.ListOptions{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_ListOptions(ref),
+		v1.ManagedFieldsEntry{}.OpenAPIModelName():             schema_pkg_apis_meta_v1_ManagedFieldsEntry(ref),
+		v1.MicroTime{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_MicroTime(ref),
+		v1.ObjectMeta{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_ObjectMeta(ref),
+		v1.OwnerReference{}.OpenAPIModelName():                 schema_pkg_apis_meta_v1_OwnerReference(ref),
+		v1.PartialObjectMetadata{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_PartialObjectMetadata(ref),
+		v1.PartialObjectMetadataList{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_PartialObjectMetadataList(ref),
+		v1.Patch{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_Patch(ref),
+		v1.PatchOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_PatchOptions(ref),
+		v1.Preconditions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_Preconditions(ref),
+		v1.RootPaths{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_RootPaths(ref),
+		v1.ServerAddressByClientCIDR{}.OpenAPIModelName():      schema_pkg_apis_meta_v1_ServerAddressByClientCIDR(ref),
+		v1.ShardInfo{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_ShardInfo(ref),
+		v1.Status{}.OpenAPIModelName():                         schema_pkg_apis_meta_v1_Status(ref),
+		v1.StatusCause{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_StatusCause(ref),
+		v1.StatusDetails{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_StatusDetails(ref),
+		v1.Table{}.OpenAPIModelName():                          schema_pkg_apis_meta_v1_Table(ref),
+		v1.TableColumnDefinition{}.OpenAPIModelName():          schema_pkg_apis_meta_v1_TableColumnDefinition(ref),
+		v1.TableOptions{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_TableOptions(ref),
+		v1.TableRow{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_TableRow(ref),
+		v1.TableRowCondition{}.OpenAPIModelName():              schema_pkg_apis_meta_v1_TableRowCondition(ref),
+		v1.Time{}.OpenAPIModelName():                           schema_pkg_apis_meta_v1_Time(ref),
+		v1.Timestamp{}.OpenAPIModelName():                      schema_pkg_apis_meta_v1_Timestamp(ref),
+		v1.TypeMeta{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_TypeMeta(ref),
+		v1.UpdateOptions{}.OpenAPIModelName():                  schema_pkg_apis_meta_v1_UpdateOptions(ref),
+		v1.WatchEvent{}.OpenAPIModelName():                     schema_pkg_apis_meta_v1_WatchEvent(ref),
+		runtime.RawExtension{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
+		runtime.TypeMeta{}.OpenAPIModelName():                  schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
+		runtime.Unknown{}.OpenAPIModelName():                   schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
 	}
 }
 
@@ -480,6 +493,58 @@ func schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref common.ReferenceCall
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_ForEachConfigMap(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ForEachConfigMap is a ConfigMap with the keys and values of a ResourceSet.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the ConfigMap.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Key of the ConfigMap. Its text is a map or a list of strings, as JSON or YAML. If it is empty, each key of the ConfigMap is a key of the set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ForEachSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ForEachSource is another object with the keys and values of a ResourceSet.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"configMap": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A ConfigMap in the same namespace.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ForEachConfigMap{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"configMap"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ForEachConfigMap{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_Identity(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -524,6 +589,121 @@ func schema_hykube_hykube_api_v1alpha1_Identity(ref common.ReferenceCallback) co
 					},
 				},
 				Required: []string{"username"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_InstanceImport(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InstanceImport is existing infrastructure to import as an instance.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Index or key of the instance, without brackets and quotes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the resource, in the provider's own format. Either this or the identity is set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"identity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Identity of the resource.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"key"},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_InstanceKey(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InstanceKey is the key of an instance of a ResourceSet: an index for spec.count, or a key of spec.forEach.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"Named": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Named is true for a key of spec.forEach.",
+							Default:     false,
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"Index": {
+						SchemaProps: spec.SchemaProps{
+							Default: 0,
+							Type:    []string{"integer"},
+							Format:  "int32",
+						},
+					},
+					"Name": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+				},
+				Required: []string{"Named", "Index", "Name"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_InstanceMove(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InstanceMove is the record of another object that an instance takes over.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Index or key of the instance, without brackets and quotes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"from": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address that the infrastructure is recorded under, such as \"sim_instance.web\". Its object must be marked for deletion.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"key", "from"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_JSON(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "JSON is any JSON value.",
+				Type:        v1alpha1.JSON{}.OpenAPISchemaType(),
+				Format:      v1alpha1.JSON{}.OpenAPISchemaFormat(),
 			},
 		},
 	}
@@ -609,6 +789,20 @@ func schema_hykube_hykube_api_v1alpha1_ObjectReference(ref common.ReferenceCallb
 							Default:     0,
 							Type:        []string{"integer"},
 							Format:      "int64",
+						},
+					},
+					"set": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the ResourceSet, for an instance of one.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"setUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID of the ResourceSet.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},
@@ -3405,6 +3599,324 @@ func schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref common.ReferenceCal
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_ResourceSet(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSet is a set of resources that are made of one template: the counterpart of Terraform's count and for_each.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The instances have its labels, too.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The template and its repetition.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ResourceSetSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number and state of the instances.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ResourceSetStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ResourceSetSpec{}.OpenAPIModelName(), v1alpha1.ResourceSetStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceSetInstanceList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSetInstanceList is a page of the instances of a ResourceSet, from its subresource \"instances\".",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "The instances as objects of their kind.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(runtime.RawExtension{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1.ListMeta{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceSetList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSetList is a list of ResourceSets.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.ResourceSet{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ResourceSet{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceSetSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSetSpec is a template and its repetition. Exactly one of count, forEach and forEachFrom is set.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"count": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances. Their addresses have an index, as in sim_instance.web[0], and count.index is the index.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"forEach": {
+						SchemaProps: spec.SchemaProps{
+							Description: "One instance for each key of a map, or for each string of a list. The addresses have the key, as in sim_instance.web[\"a\"]. each.key is the key, and each.value is the value of the map, or the string.",
+							Ref:         ref(v1alpha1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"forEachFrom": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The keys and values come from another object, as with forEach.",
+							Ref:         ref(v1alpha1.ForEachSource{}.OpenAPIModelName()),
+						},
+					},
+					"template": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The resource that each instance is.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ResourceTemplate{}.OpenAPIModelName()),
+						},
+					},
+					"imports": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"key",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Existing infrastructure to import as instances, as with lifecycle.import of a single object.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.InstanceImport{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"moved": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"key",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Records of other objects that instances take over, as with lifecycle.moved of a single object.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.InstanceMove{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"template"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ForEachSource{}.OpenAPIModelName(), v1alpha1.InstanceImport{}.OpenAPIModelName(), v1alpha1.InstanceMove{}.OpenAPIModelName(), v1alpha1.JSON{}.OpenAPIModelName(), v1alpha1.ResourceTemplate{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSetStatus is the state of the instances of a ResourceSet.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Last generation of the set for which the numbers below are true.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"instances": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances that the spec asks for.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these that are applied and ready.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these with a failure, such as a change that the provider refused, or drift.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"pending": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these that wait for a plan, or are being changed.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"leaving": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances that the spec no longer asks for, and that the next plan destroys.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Ready, Reconciling and Stalled.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3560,6 +4072,93 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSummaryStatus(ref common.Referenc
 							Description: "Generation of the object that was applied last.",
 							Type:        []string{"integer"},
 							Format:      "int64",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceTemplate(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceTemplate is the template of a ResourceSet: an object of a provider's kind.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Group and version, such as \"sim.hykube.io/v1\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind of a managed resource, such as \"sim-instance\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name and labels.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ResourceTemplateMetadata{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The provider's arguments, as in an object of the kind.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"lifecycle": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Terraform's meta-arguments, as in an object of the kind. import and moved are in the spec of the set.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"apiVersion", "kind"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ResourceTemplateMetadata{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ResourceTemplateMetadata(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceTemplateMetadata is the metadata of a template.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name in the addresses of the instances: \"web\" for sim_instance.web[0]. The name of the set if it is empty.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Labels of the instances, in addition to those of the set.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
 						},
 					},
 				},

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apiserver/pkg/storage"
@@ -104,6 +105,27 @@ func (o *Objects) OfProviders(ctx context.Context, namespace string) iter.Seq2[*
 				}
 			}
 		}
+	}
+}
+
+// Sets returns the ResourceSets of a namespace, or of all namespaces if namespace is empty.
+func (o *Objects) Sets(ctx context.Context, namespace string) iter.Seq2[*v1alpha1.ResourceSet, error] {
+	return func(yield func(*v1alpha1.ResourceSet, error) bool) {
+		prefix := groupPrefix(resourceSets.Group) + resourceSets.Resource + "/"
+		if namespace != "" {
+			prefix += namespace + "/"
+		}
+		o.scan(ctx, resourceSets.Group, prefix, prefix, func(key string, u *unstructured.Unstructured, err error) bool {
+			set := &v1alpha1.ResourceSet{}
+			if err == nil {
+				err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("read object %q: %w", key, err))
+				return false
+			}
+			return yield(set, nil)
+		})
 	}
 }
 

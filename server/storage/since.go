@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -100,7 +104,8 @@ func (t *table) rowsSince(ctx context.Context, prefix string, revision int64, li
 	return out, nil
 }
 
-// Since returns the changes of the objects of all providers after a revision. It implements index.Objects.
+// Since returns the changes of the objects of all providers, of ResourceSets and of ConfigMaps after a revision. It
+// implements index.Objects. The changes of ConfigMaps have no object.
 func (o *Objects) Since(ctx context.Context, revision int64, limit int) (changes []index.Change, current int64, more bool, err error) {
 	rows, current, err := o.table.since(ctx, objectPrefix+"/", revision, limit)
 	if err != nil {
@@ -116,7 +121,7 @@ func (o *Objects) Since(ctx context.Context, revision int64, limit int) (changes
 			continue // only the last state of an object matters
 		}
 		c.Revision = r.revision
-		if !r.deleted {
+		if !r.deleted && gr != configMaps {
 			if c.Object, err = o.decode(ctx, gr, r.name, r.value, r.revision); err != nil {
 				return nil, 0, false, err
 			}
@@ -126,23 +131,26 @@ func (o *Objects) Since(ctx context.Context, revision int64, limit int) (changes
 	return changes, current, len(rows) >= limit, nil
 }
 
-// All returns the objects of a provider in all namespaces, or of all providers if provider is empty. It implements
-// index.Objects.
+// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers, and the
+// ResourceSets. It implements index.Objects.
 func (o *Objects) All(ctx context.Context, provider string) iter.Seq2[index.Change, error] {
 	return func(yield func(index.Change, error) bool) {
-		groups := []string{v1alpha1.ProviderGroup(provider)}
+		prefixes := map[string]string{v1alpha1.ProviderGroup(provider): groupPrefix(v1alpha1.ProviderGroup(provider))}
 		if provider == "" {
-			var err error
-			if groups, err = o.groups(ctx); err != nil {
+			groups, err := o.groups(ctx)
+			if err != nil {
 				yield(index.Change{}, err)
 				return
 			}
-		}
-		for _, group := range groups {
-			if _, ok := v1alpha1.ProviderOfGroup(group); !ok {
-				continue
+			prefixes = map[string]string{v1alpha1.GroupName: groupPrefix(v1alpha1.GroupName) + index.StoredSets + "/"}
+			for _, group := range groups {
+				if _, ok := v1alpha1.ProviderOfGroup(group); ok {
+					prefixes[group] = groupPrefix(group)
+				}
 			}
-			prefix := groupPrefix(group)
+		}
+		for _, group := range slices.Sorted(maps.Keys(prefixes)) {
+			prefix := prefixes[group]
 			more := o.scan(ctx, group, prefix, prefix, func(key string, obj *unstructured.Unstructured, err error) bool {
 				if err != nil {
 					return yield(index.Change{}, err)
@@ -162,15 +170,46 @@ func (o *Objects) All(ctx context.Context, provider string) iter.Seq2[index.Chan
 	}
 }
 
-// changeOf returns the address and the resource of a provider's object by its key. ok is false for other keys.
+// ConfigMap returns the content of a ConfigMap and the revision of its last write. It implements index.Objects.
+func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (data map[string][]byte, revision int64, err error) {
+	u, err := o.Get(ctx, configMaps, namespace, name)
+	if err != nil || u == nil {
+		return nil, 0, err
+	}
+	cm := &corev1.ConfigMap{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, cm); err != nil {
+		return nil, 0, fmt.Errorf("read ConfigMap %q: %w", name, err)
+	}
+	data = make(map[string][]byte, len(cm.Data)+len(cm.BinaryData))
+	for key, value := range cm.Data {
+		data[key] = []byte(value)
+	}
+	maps.Copy(data, cm.BinaryData) // the API ensures that no key is in both
+	revision, err = strconv.ParseInt(u.GetResourceVersion(), 10, 64)
+	return data, revision, err
+}
+
+// Resources that index.Objects returns besides the objects of providers.
+var (
+	configMaps   = kschema.GroupResource{Resource: index.StoredConfigMaps}
+	resourceSets = v1alpha1.Resource(index.StoredSets)
+)
+
+// changeOf returns the address and the resource of an object by its key. ok is false for the keys of objects that
+// index.Objects does not return.
 func changeOf(key string) (c index.Change, gr kschema.GroupResource, ok bool) {
 	part := strings.Split(strings.TrimPrefix(key, objectPrefix+"/"), "/")
 	if len(part) != 4 {
 		return c, gr, false
 	}
-	if c.Provider, ok = v1alpha1.ProviderOfGroup(part[0]); !ok {
-		return c, gr, false
+	gr = kschema.GroupResource{Group: part[0], Resource: part[1]}
+	if gr.Group == "core" {
+		gr.Group = ""
+	}
+	if c.Provider, ok = v1alpha1.ProviderOfGroup(gr.Group); !ok {
+		c.Provider = "" // CutSuffix returns the group
+		ok = gr == configMaps || gr == resourceSets
 	}
 	c.Stored, c.Namespace, c.Name = part[1], part[2], part[3]
-	return c, kschema.GroupResource{Group: part[0], Resource: part[1]}, true
+	return c, gr, ok
 }

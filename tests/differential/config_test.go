@@ -15,6 +15,8 @@ type config struct {
 	// only templates that both languages have. On Terraform's side, ${configmap.NAME.KEY} and ${secret.NAME.KEY} become
 	// variables.
 	Resources map[string]map[string]any `json:"resources,omitempty"`
+	// Repeat holds the addresses that are repeated: a number is Terraform's count, a map or a list of strings its for_each.
+	Repeat map[string]any `json:"repeat,omitempty"`
 	// Lifecycle holds Hykube's meta-arguments by address. Terraform's are derived from them.
 	Lifecycle map[string]map[string]any `json:"lifecycle,omitempty"`
 	// ConfigMaps and Secrets hold keys and values by name.
@@ -94,6 +96,15 @@ func (c config) terraform(sources map[string]string, endpoint, directory string)
 		body := maps.Clone(c.Resources[at])
 		if body == nil {
 			body = map[string]any{}
+		}
+		switch keys := c.Repeat[at].(type) {
+		case nil:
+		case []any:
+			body["for_each"] = fmt.Sprintf("${toset(%s)}", text(keys))
+		case map[string]any:
+			body["for_each"] = keys
+		default:
+			body["count"] = keys
 		}
 		extra, err := terraformLifecycle(c.Lifecycle[at])
 		if err != nil {
@@ -256,7 +267,27 @@ func (c config) object(at string) (map[string]any, error) {
 	if l := c.Lifecycle[at]; len(l) > 0 {
 		out["lifecycle"] = l
 	}
-	return out, nil
+	switch keys := c.Repeat[at].(type) {
+	case nil:
+		return out, nil
+	case []any, map[string]any:
+		out = map[string]any{"forEach": keys, "template": out}
+	default:
+		out = map[string]any{"count": keys, "template": out}
+	}
+	return map[string]any{"apiVersion": "hykube.io/v1alpha1", "kind": "ResourceSet", "metadata": map[string]any{"name": setName(a)}, "spec": out}, nil
+}
+
+// setName is the name of the ResourceSet of an address, of which each type may have one.
+func setName(a address) string { return strings.ReplaceAll(a.typ, "_", "-") + "." + a.name }
+
+// text writes a value as JSON.
+func text(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // it was JSON before
+	}
+	return string(data)
 }
 
 // mapStrings copies JSON and replaces its strings.

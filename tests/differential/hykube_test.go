@@ -132,6 +132,9 @@ func (y *hykube) record(ctx context.Context, s *step, c config) (refused string,
 		if err != nil {
 			return "", err
 		}
+		if c.Repeat[at] != nil {
+			collection = y.sets()
+		}
 		object, err := c.object(at)
 		if err != nil {
 			return "", err
@@ -167,9 +170,7 @@ func (y *hykube) record(ctx context.Context, s *step, c config) (refused string,
 		}
 	}
 	for at := range y.known {
-		if _, wanted := c.Resources[at]; wanted {
-			continue
-		}
+		_, wanted := c.Resources[at]
 		a, err := parseAddress(at)
 		if err != nil {
 			return "", err
@@ -178,9 +179,15 @@ func (y *hykube) record(ctx context.Context, s *step, c config) (refused string,
 		if err != nil {
 			return "", err
 		}
-		if err := y.fixture.Client().Delete().AbsPath(collection, a.name).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
-			if err := refuse(at, err); err != nil {
-				return "", err
+		paths := map[string]bool{collection + "/" + a.name: wanted && c.Repeat[at] == nil, y.sets() + "/" + setName(a): wanted && c.Repeat[at] != nil}
+		for path, stays := range paths {
+			if stays {
+				continue
+			}
+			if err := y.fixture.Client().Delete().AbsPath(path).Do(ctx).Error(); err != nil && !apierrors.IsNotFound(err) {
+				if err := refuse(at, err); err != nil {
+					return "", err
+				}
 			}
 		}
 	}
@@ -417,10 +424,47 @@ func conditions(p *v1alpha1.Plan) string {
 	return strings.Join(out, "; ")
 }
 
+// sets is the path of the ResourceSets.
+func (y *hykube) sets() string {
+	return "/apis/hykube.io/v1alpha1/namespaces/" + y.namespace + "/resourcesets"
+}
+
+// instances are the addresses of the instances of an address; none when it is not repeated.
+func (y *hykube) instances(ctx context.Context, at string) (out []string, err error) {
+	a, err := parseAddress(at)
+	if err != nil {
+		return nil, err
+	}
+	data, err := y.fixture.Client().Get().AbsPath(y.sets(), setName(a), "instances").Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	var list v1alpha1.ResourceSetInstanceList
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	for _, item := range list.Items {
+		var o metav1.PartialObjectMetadata
+		if err := json.Unmarshal(item.Raw, &o); err != nil {
+			return nil, err
+		}
+		out = append(out, a.typ+"."+o.Name)
+	}
+	return out, err
+}
+
 // states reads the records of all addresses that the configuration has had.
 func (y *hykube) states(ctx context.Context) (map[string]*state, error) {
 	out := map[string]*state{}
+	var all []string
 	for at := range y.known {
+		instances, err := y.instances(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(all, at), instances...)
+	}
+	for _, at := range all {
 		a, err := parseAddress(at)
 		if err != nil {
 			return nil, err
@@ -452,14 +496,19 @@ func (y *hykube) states(ctx context.Context) (map[string]*state, error) {
 			return nil, fmt.Errorf("read state of %s: %w", at, err)
 		}
 		if read.Attributes != nil {
-			out[at] = &state{Attributes: read.Attributes, Tainted: read.Tainted, Dependencies: read.Dependencies}
+			out[v1alpha1.ShownName(at)] = &state{Attributes: read.Attributes, Tainted: read.Tainted, Dependencies: read.Dependencies}
 		}
 		for i, d := range read.Deposed {
 			out[fmt.Sprintf("%s deposed %d", at, i+1)] = &state{Attributes: d.Attributes, Tainted: d.Tainted, Dependencies: d.Dependencies}
 		}
 	}
 	for _, s := range out {
+		// Terraform's states name no keys: a reference to an instance depends on all of them.
+		for i, d := range s.Dependencies {
+			s.Dependencies[i], _, _ = strings.Cut(d, "[")
+		}
 		slices.Sort(s.Dependencies)
+		s.Dependencies = slices.Compact(s.Dependencies)
 	}
 	return out, nil
 }

@@ -46,10 +46,12 @@ type step struct {
 	What string `json:"what,omitempty"`
 
 	// These fields change the configuration. Resources, if there are any, replaces all resources; Set changes single
-	// arguments; Remove removes resources. ClearLifecycle removes all meta-arguments before it sets those of the step.
+	// arguments; Remove removes resources. Repeat repeats resources; null ends that. ClearLifecycle removes all
+	// meta-arguments before it sets those of the step.
 	Resources      map[string]map[string]any    `json:"resources,omitempty"`
 	Set            map[string]map[string]any    `json:"set,omitempty"`
 	Remove         []string                     `json:"remove,omitempty"`
+	Repeat         map[string]any               `json:"repeat,omitempty"`
 	Lifecycle      map[string]map[string]any    `json:"lifecycle,omitempty"`
 	ConfigMaps     map[string]map[string]string `json:"configMaps,omitempty"`
 	Secrets        map[string]map[string]string `json:"secrets,omitempty"`
@@ -123,9 +125,14 @@ func (s *step) next(c config) config {
 		c.Lifecycle = map[string]map[string]any{}
 	}
 	maps.Copy(c.Lifecycle, s.Lifecycle)
+	if c.Repeat == nil {
+		c.Repeat = map[string]any{}
+	}
+	maps.Copy(c.Repeat, s.Repeat)
 	for _, at := range slices.Concat(s.Remove, s.Forget) {
 		delete(c.Resources, at)
 		delete(c.Lifecycle, at)
+		delete(c.Repeat, at)
 	}
 	c.Forgotten = append(c.Forgotten, s.Forget...)
 	if s.ConfigMaps != nil {

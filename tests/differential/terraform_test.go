@@ -151,6 +151,7 @@ func (t *terraform) states() (map[string]*state, error) {
 		Resources []struct {
 			Mode, Type, Name string
 			Instances        []struct {
+				Index        any `json:"index_key"`
 				Status       string
 				Deposed      string
 				Attributes   map[string]any
@@ -170,6 +171,9 @@ func (t *terraform) states() (map[string]*state, error) {
 		deposed := 0
 		for _, i := range r.Instances {
 			key := at
+			if i.Index != nil {
+				key = fmt.Sprintf("%s[%s]", at, text(i.Index))
+			}
 			if i.Deposed != "" {
 				deposed++
 				key = fmt.Sprintf("%s deposed %d", at, deposed)

@@ -63,6 +63,8 @@ var rightsTable = []rightsRow{
 	{"planrecords.hykube.io", map[string]string{"view": "read", "approver": "read", "record-deleter": "read purge"}},
 	{"planpolicies.hykube.io", map[string]string{"view": "read", "approver": "read", "policy-editor": "read write"}},
 	{"resources.hykube.io", map[string]string{"view": "read"}},
+	{"resourcesets.hykube.io", map[string]string{"view": "read", "edit": "write"}},
+	{"resourcesets.hykube.io/status resourcesets.hykube.io/instances", map[string]string{"view": "read"}},
 	{"clusterplanpolicies.hykube.io", map[string]string{"none": "read", "policy-editor": "write"}},
 	{"queries.hykube.io", map[string]string{"edit": "create"}},
 	{"evaluations.hykube.io", map[string]string{"view": "create"}},

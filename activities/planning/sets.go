@@ -1,0 +1,175 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resourceset"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file handles references to ResourceSets, whose instances are nodes of their own.
+
+// setAt returns the set whose template has an address; nil if there is none.
+func (s *survey) setAt(addr lang.Address) *resourceset.Set {
+	if s.outline != nil {
+		if set := s.outline.view.SetOf(addr); set != nil {
+			return set.Set
+		}
+		return nil
+	}
+	if s.sets == nil || addr.Namespace != "" || addr.Mode != "" || addr.Stored() || v1alpha1.IsInstanceName(addr.Name) {
+		return nil
+	}
+	set, known := s.known[addr]
+	if !known {
+		if s.known == nil {
+			s.known = map[lang.Address]*resourceset.Set{}
+		}
+		set = s.sets(addr)
+		s.known[addr] = set
+	}
+	return set
+}
+
+// setsIn returns a function that finds the set with an address in a namespace. It returns nil after an error, and stores
+// the error.
+func setsIn(ctx context.Context, a *scope.Sources, namespace string, failed *error) func(lang.Address) *resourceset.Set {
+	return func(addr lang.Address) *resourceset.Set {
+		set, err := scope.SetAt(ctx, a, namespace, addr)
+		if err != nil {
+			*failed = errors.Join(*failed, err)
+		}
+		return set
+	}
+}
+
+// expandSets replaces the references of a node to whole sets by references to their instances.
+func (s *survey) expandSets(n *node) {
+	if n.expanded {
+		return
+	}
+	n.expanded = true
+	if !slices.ContainsFunc(n.DependsOn, func(a lang.Address) bool { return s.setAt(a) != nil }) {
+		return
+	}
+	var dependsOn []lang.Address
+	var refs []lang.Reference
+	seen := map[lang.Address]bool{}
+	for _, addr := range n.DependsOn {
+		for _, a := range s.instancesOf(addr) {
+			if !seen[a] {
+				seen[a] = true
+				dependsOn = append(dependsOn, a)
+			}
+		}
+	}
+	for _, r := range n.References {
+		if s.setAt(r.Address) == nil {
+			refs = append(refs, r)
+			continue
+		}
+		for _, a := range s.instancesOf(r.Address) {
+			refs = append(refs, lang.Reference{Address: a, Field: r.Field})
+		}
+	}
+	slices.SortFunc(dependsOn, lang.Address.Compare)
+	n.DependsOn, n.References = dependsOn, refs
+}
+
+// instancesOf returns the addresses of the instances of the set with an address; the address itself for another object.
+func (s *survey) instancesOf(addr lang.Address) []lang.Address {
+	set := s.setAt(addr)
+	if set == nil {
+		return []lang.Address{addr}
+	}
+	out := make([]lang.Address, set.Len())
+	for i := range out {
+		out[i] = addr.Instance(set.Key(i))
+	}
+	return out
+}
+
+// withLeaving returns the addresses of the instances of a set, and those of the instances that leave it.
+func (s *survey) withLeaving(set lang.Address) []lang.Address {
+	out := s.instancesOf(set)
+	add := func(addr lang.Address, leaving bool) {
+		if of, _, ok := addr.Set(); ok && of == set && leaving {
+			out = append(out, addr)
+		}
+	}
+	if s.outline != nil {
+		for _, n := range s.outline.view.Nodes {
+			if n.Object != nil && n.Object.Instance != nil {
+				add(n.Object.Address(), n.Object.Instance.Leaving)
+			}
+		}
+		return out
+	}
+	for _, n := range s.nodes {
+		add(n.Address, resourceset.IsLeaving(n.Object))
+	}
+	return out
+}
+
+// catalogOf returns the catalog for the checks of references.
+func (s *survey) catalogOf(a *scope.Sources) lang.Catalog {
+	return lang.Catalog{
+		Block: a.Block,
+		Exists: func(addr lang.Address) bool {
+			if set, key, ok := addr.Set(); ok && addr.Namespace == "" {
+				of := s.setAt(set)
+				return of != nil && of.Has(key)
+			}
+			return s.isExternal(addr) || s.exists(addr) || s.setAt(addr) != nil
+		},
+		Repeats: func(addr lang.Address) lang.Repetition {
+			if set := s.setAt(addr); set != nil {
+				return set.Repeats
+			}
+			return ""
+		},
+	}
+}
+
+// noteProblems adds an error for each set whose instances are not known. Without them, a plan would destroy what exists.
+func (s *survey) noteProblems(problems map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(problems)) {
+		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Instances of a ResourceSet are not known",
+			Detail: fmt.Sprintf("ResourceSet %q: %s. No plan of the namespace is possible without its keys.", name, problems[name])})
+	}
+}
+
+// noteProblem adds an error of the list of objects about a set, and reports whether it is one.
+func (s *survey) noteProblem(err error) bool {
+	problem, ok := errors.AsType[*store.SetError](err)
+	if ok {
+		s.noteProblems(map[string]string{problem.Name: problem.Problem})
+	}
+	return ok
+}
+
+// instancesOf returns the addresses of the instances of the set with an address; nil for another object.
+func (pr *proposal) instancesOf(ctx context.Context, addr lang.Address) ([]lang.Address, error) {
+	set, err := scope.SetAt(ctx, pr.Sources, pr.plan.Namespace, addr)
+	if err != nil || set == nil {
+		return nil, err
+	}
+	out := make([]lang.Address, set.Len())
+	for i := range out {
+		out[i] = addr.Instance(set.Key(i))
+	}
+	return out, nil
+}
+
+// changesInPlace reports whether the plan updates or replaces a resource.
+func (pr *proposal) changesInPlace(addr lang.Address) bool {
+	e := pr.expectedOf(addr)
+	return e != nil && (e.action == v1alpha1.ActionUpdate || e.action == v1alpha1.ActionReplace)
+}

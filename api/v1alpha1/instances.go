@@ -1,0 +1,201 @@
+package v1alpha1
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// InstanceKey is the key of an instance of a ResourceSet: an index for spec.count, or a key of spec.forEach.
+type InstanceKey struct {
+	// Named is true for a key of spec.forEach.
+	Named bool
+	Index int
+	Name  string
+}
+
+// maxIndex is the largest index that an address may have. The limit on the instances of a set is lower.
+const maxIndex = 1 << 30
+
+// String returns the key as in a Terraform address: [0] or ["a"].
+func (k InstanceKey) String() string {
+	if k.Named {
+		return `["` + quoteKey(k.Name, false) + `"]`
+	}
+	return "[" + strconv.Itoa(k.Index) + "]"
+}
+
+// Text returns the key without brackets and quotes, as in spec.imports.
+func (k InstanceKey) Text() string {
+	if k.Named {
+		return k.Name
+	}
+	return strconv.Itoa(k.Index)
+}
+
+// Compare orders indexes by number and names as strings.
+func (k InstanceKey) Compare(other InstanceKey) int {
+	switch {
+	case k.Named != other.Named && k.Named:
+		return 1
+	case k.Named != other.Named:
+		return -1
+	}
+	return cmp.Or(cmp.Compare(k.Index, other.Index), strings.Compare(k.Name, other.Name))
+}
+
+// InstanceName returns the name of the instance of a set's template: web[0] or web["a"]. A name must not have a slash or
+// a percent sign, since it is a part of URLs, so a key has them in escaped form.
+func InstanceName(name string, key InstanceKey) string {
+	if key.Named {
+		return name + `["` + quoteKey(key.Name, true) + `"]`
+	}
+	return name + key.String()
+}
+
+// IsInstanceName reports whether a name is that of an instance. No stored object has such a name, because Kubernetes
+// forbids brackets.
+func IsInstanceName(name string) bool { return strings.IndexByte(name, '[') > 0 }
+
+// ParseInstanceName splits the name of an instance into the name in the template and the key. It accepts all spellings
+// of the key. ok is false if the name is not that of an instance.
+func ParseInstanceName(s string) (name string, key InstanceKey, ok bool) {
+	at := strings.IndexByte(s, '[')
+	if at <= 0 {
+		return s, InstanceKey{}, false
+	}
+	key, ok = parseInstanceKey(s[at:])
+	return s[:at], key, ok
+}
+
+// ShownName returns a name as in a Terraform address: without the escapes of InstanceName.
+func ShownName(name string) string {
+	if !strings.Contains(name, `\u00`) {
+		return name
+	}
+	if base, key, ok := ParseInstanceName(name); ok {
+		return base + key.String()
+	}
+	return name
+}
+
+// CompareNames orders names, and instances of one name by their keys.
+func CompareNames(a, b string) int {
+	if !IsInstanceName(a) || !IsInstanceName(b) {
+		return strings.Compare(a, b)
+	}
+	nameA, keyA, okA := ParseInstanceName(a)
+	nameB, keyB, okB := ParseInstanceName(b)
+	if !okA || !okB {
+		return strings.Compare(a, b)
+	}
+	return cmp.Or(strings.Compare(nameA, nameB), keyA.Compare(keyB))
+}
+
+func parseInstanceKey(s string) (InstanceKey, bool) {
+	inner, ok := strings.CutSuffix(s[1:], "]")
+	if !ok || inner == "" {
+		return InstanceKey{}, false
+	}
+	if inner[0] != '"' {
+		i, err := strconv.Atoi(inner)
+		if err != nil || i < 0 || i > maxIndex || strconv.Itoa(i) != inner {
+			return InstanceKey{}, false
+		}
+		return InstanceKey{Index: i}, true
+	}
+	if len(inner) < 2 || !strings.HasSuffix(inner, `"`) {
+		return InstanceKey{}, false
+	}
+	name, ok := unquoteKey(inner[1 : len(inner)-1])
+	return InstanceKey{Named: true, Name: name}, ok
+}
+
+// quoteKey escapes a key as a string of HCL. With path, it also escapes what the path of a URL must not have.
+func quoteKey(s string, path bool) string {
+	if !strings.ContainsAny(s, "\"\\$%/") && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c == '\n':
+			b.WriteString(`\n`)
+		case c == '\r':
+			b.WriteString(`\r`)
+		case c == '\t':
+			b.WriteString(`\t`)
+		case c < ' ' || path && (c == '/' || c == '%'):
+			fmt.Fprintf(&b, `\u%04x`, c)
+		case (c == '$' || c == '%') && i+1 < len(s) && s[i+1] == '{':
+			b.WriteByte(c)
+			b.WriteByte(c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// unquoteKey is the inverse of quoteKey.
+func unquoteKey(s string) (string, bool) {
+	if !strings.ContainsAny(s, "\"\\$%") {
+		return s, utf8.ValidString(s)
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '"':
+			return "", false
+		case (c == '$' || c == '%') && strings.HasPrefix(s[i+1:], string(c)+"{"):
+			b.WriteByte(c)
+			b.WriteByte('{')
+			i += 2
+		case (c == '$' || c == '%') && strings.HasPrefix(s[i+1:], "{"):
+			return "", false // a template
+		case c != '\\':
+			b.WriteByte(c)
+		default:
+			i++
+			if i == len(s) {
+				return "", false
+			}
+			digits := 0
+			switch s[i] {
+			case 'n':
+				b.WriteByte('\n')
+			case 'r':
+				b.WriteByte('\r')
+			case 't':
+				b.WriteByte('\t')
+			case '"', '\\':
+				b.WriteByte(s[i])
+			case 'u':
+				digits = 4
+			case 'U':
+				digits = 8
+			default:
+				return "", false
+			}
+			if digits == 0 {
+				continue
+			}
+			if i+digits >= len(s) {
+				return "", false
+			}
+			r, err := strconv.ParseUint(s[i+1:i+1+digits], 16, 32)
+			if err != nil || !utf8.ValidRune(rune(r)) {
+				return "", false
+			}
+			b.WriteRune(rune(r))
+			i += digits
+		}
+	}
+	return b.String(), utf8.ValidString(b.String())
+}

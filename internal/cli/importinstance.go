@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/client-go/util/retry"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// importInstance imports an existing resource as an instance of a ResourceSet: it adds an entry to spec.imports of the
+// set.
+func (o *importOptions) importInstance(ctx context.Context, k kind, ns string) error {
+	if o.generate || o.out != "" || o.config != "" {
+		return fmt.Errorf("import: %s is an instance of a ResourceSet, whose template has the spec and the ProviderConfig: leave out --generate-only, --out and --provider-config", o.target.address())
+	}
+	u, err := o.get(ctx, k, ns, o.target.name)
+	if err != nil {
+		return err
+	}
+	reason, _, _ := readiness(u)
+	if managed(u) && reason != v1alpha1.ReasonCreateUnknown {
+		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show '%s' -n %s", o.target.address(), o.target.address(), ns)
+	}
+	instance, _ := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	set, _ := instance["set"].(string)
+	_, key, _ := v1alpha1.ParseInstanceName(o.target.name)
+	change := func(entries func([]v1alpha1.InstanceImport) []v1alpha1.InstanceImport) error {
+		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			s := &v1alpha1.ResourceSet{}
+			if err := o.hykube.Get().Namespace(ns).Resource(setsResource).Name(set).Do(ctx).Into(s); err != nil {
+				return err
+			}
+			s.Spec.Imports = entries(slices.DeleteFunc(s.Spec.Imports, func(i v1alpha1.InstanceImport) bool { return i.Key == key.Text() }))
+			return o.hykube.Put().Namespace(ns).Resource(setsResource).Name(set).Param("fieldManager", fieldManager).Body(s).Do(ctx).Error()
+		})
+	}
+	err = change(func(rest []v1alpha1.InstanceImport) []v1alpha1.InstanceImport {
+		return append(rest, v1alpha1.InstanceImport{Key: key.Text(), ID: o.by.ID, Identity: o.by.Identity})
+	})
+	if err != nil {
+		return fmt.Errorf("import: change ResourceSet %q: %w", set, explain(err, o.server()))
+	}
+	fmt.Fprintf(o.Out, "resourceset.hykube.io/%s configured\n", set)
+	undo := func(ctx context.Context) error {
+		o.takeBack = nil
+		err := change(func(rest []v1alpha1.InstanceImport) []v1alpha1.InstanceImport { return rest })
+		if err != nil {
+			return fmt.Errorf("take back the entry in spec.imports of ResourceSet %q: %w", set, explain(err, o.server()))
+		}
+		fmt.Fprintf(o.Out, "resourceset.hykube.io/%s reverted\n", set)
+		return nil
+	}
+	o.gap, o.refuse, o.takeBack = true, o.refuseReplacement, undo
+	err = o.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}})
+	if err == nil || o.takeBack == nil || len(o.made) > 0 && o.awaited(ctx) {
+		return err
+	}
+	return errors.Join(err, undo(ctx))
+}
+
+// awaited reports whether a plan of the command still waits or runs, so that it needs what the command recorded.
+func (o *importOptions) awaited(ctx context.Context) bool {
+	for _, p := range o.made {
+		if now, err := o.readPlan(ctx, p.Namespace, p.Name); err == nil && now.UID == p.UID && !now.Ended() {
+			return true
+		}
+	}
+	return false
+}

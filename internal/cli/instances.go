@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// setsResource is the resource of ResourceSets.
+const setsResource = "resourcesets"
+
+type instancesOptions struct {
+	*session
+	set     string
+	reasons []string
+	output  string
+}
+
+func newInstances(s *session) *cobra.Command {
+	o := &instancesOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "instances SET",
+		Short: "List the instances of a ResourceSet",
+		Long: `List the instances of a ResourceSet, in the order of their keys. Instances that left the set, and that the next plan
+destroys, come last.
+
+The command reads the instances in pages and prints each page at once. It needs the right to get "resourcesets/instances"
+and to list the kind of the template.`,
+		Example: `  kubectl hykube instances fleet
+  kubectl hykube instances fleet --reason ApplyFailed,CreateUnknown
+  kubectl hykube instances fleet -o address`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(o),
+	}
+	cmd.Flags().StringSliceVar(&o.reasons, "reason", nil, "Only instances whose condition Ready has one of these reasons, such as ApplyFailed")
+	outputFlag(cmd, &o.output, "Print", "table", "wide", "address", "name", "json", "yaml")
+	return cmd
+}
+
+func (o *instancesOptions) Complete(args []string) error {
+	o.set = strings.TrimPrefix(args[0], "resourceset/")
+	o.output = cmp.Or(o.output, "table")
+	return o.connect()
+}
+
+func (o *instancesOptions) Validate() error {
+	return checkOutput(o.output, "table", "wide", "address", "name", "json", "yaml")
+}
+
+// instanceFormat formats the columns of the table, whose widths later pages do not know.
+const instanceFormat = "%-40s %-6s %-16s %-20s %s"
+
+func (o *instancesOptions) Run(ctx context.Context) error {
+	if o.output == "table" || o.output == "wide" {
+		fmt.Fprintln(o.Out, strings.TrimRight(fmt.Sprintf(instanceFormat, "ADDRESS", "READY", "REASON", "ID", "AGE"), " "))
+	}
+	var items []any
+	for u, err := range o.instancesOf(ctx, o.namespace, o.set) {
+		if err != nil {
+			return explain(err, o.server())
+		}
+		reason, message, good := readiness(u)
+		if len(o.reasons) > 0 && !slices.Contains(o.reasons, reason) {
+			continue
+		}
+		switch o.output {
+		case "json", "yaml":
+			items = append(items, u.Object)
+		case "address":
+			fmt.Fprintln(o.Out, addressOf(u))
+		case "name":
+			k := kind{gvr: u.GroupVersionKind().GroupVersion().WithResource(""), kind: u.GetKind()}
+			fmt.Fprintln(o.Out, k.long(u.GetName()))
+		default:
+			line := fmt.Sprintf(instanceFormat, addressOf(u), strings.ToUpper(strconv.FormatBool(good)[:1])+strconv.FormatBool(good)[1:], reason, idOf(u), sinceReady(u))
+			if o.output == "wide" {
+				line += " " + strings.Join(strings.Fields(message), " ")
+			}
+			fmt.Fprintln(o.Out, strings.TrimRight(line, " "))
+		}
+	}
+	if o.output == "json" || o.output == "yaml" {
+		return printJSON(o.terminal, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, o.output)
+	}
+	return nil
+}
+
+// isSet reports whether an object is a ResourceSet.
+func isSet(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().GroupKind() == v1alpha1.Kind("ResourceSet")
+}
+
+// templateOf returns the template of a ResourceSet as an object of its kind, and other objects unchanged.
+func templateOf(u *unstructured.Unstructured) *unstructured.Unstructured {
+	if !isSet(u) {
+		return u
+	}
+	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+	if template == nil {
+		template = map[string]any{}
+	}
+	out := &unstructured.Unstructured{Object: template}
+	if out.GetName() == "" {
+		out.SetName(u.GetName())
+	}
+	out.SetNamespace(u.GetNamespace())
+	return out
+}
+
+// sinceReady returns the time since the condition Ready last changed.
+func sinceReady(u *unstructured.Unstructured) string {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range list {
+		c, _ := c.(map[string]any)
+		if c["type"] != v1alpha1.ConditionReady {
+			continue
+		}
+		var at metav1.Time
+		text, _ := c["lastTransitionTime"].(string)
+		if at.UnmarshalQueryParameter(text) == nil && !at.IsZero() {
+			return age(at.Time)
+		}
+	}
+	return "-"
+}
+
+// instancesOf returns the instances of a ResourceSet. It reads them in pages.
+func (s *session) instancesOf(ctx context.Context, namespace, set string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		for cont := ""; ; {
+			page := &v1alpha1.ResourceSetInstanceList{}
+			err := s.hykube.Get().Namespace(namespace).Resource(setsResource).Name(set).SubResource("instances").
+				Param("limit", strconv.Itoa(listPage)).Param("continue", cont).Do(ctx).Into(page)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Items {
+				u := &unstructured.Unstructured{}
+				if err := u.UnmarshalJSON(page.Items[i].Raw); !yield(u, err) || err != nil {
+					return
+				}
+			}
+			if cont = page.Continue; cont == "" {
+				return
+			}
+		}
+	}
+}
+
+// eachResource visits the objects of some kinds, as eachObject does, and then the instances of ResourceSets of these
+// kinds.
+func (s *session) eachResource(ctx context.Context, kinds []kind, namespace, selector string, visit func(kind, *unstructured.Unstructured)) (denied []kind, err error) {
+	denied, err = s.eachObject(ctx, kinds, namespace, selector, visit)
+	if err != nil {
+		return denied, err
+	}
+	wanted, err := labels.Parse(selector)
+	if err != nil {
+		return denied, err
+	}
+	list := &v1alpha1.ResourceSetList{}
+	err = s.hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(setsResource).Do(ctx).Into(list)
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		return denied, nil // an older server has none
+	}
+	if err != nil {
+		return denied, fmt.Errorf("list %s: %w", setsResource, explain(err, s.server()))
+	}
+	for i := range list.Items {
+		set := &list.Items[i]
+		at := slices.IndexFunc(kinds, func(k kind) bool {
+			return k.kind == set.Spec.Template.Kind && k.gvr.GroupVersion().String() == set.Spec.Template.APIVersion
+		})
+		if at < 0 {
+			continue
+		}
+		for u, err := range s.instancesOf(ctx, set.Namespace, set.Name) {
+			if apierrors.IsForbidden(err) {
+				break // the kind is among the denied ones, too
+			}
+			if err != nil {
+				return denied, fmt.Errorf("list instances of ResourceSet %q: %w", set.Name, explain(err, s.server()))
+			}
+			if wanted.Matches(labels.Set(u.GetLabels())) {
+				visit(kinds[at], u)
+			}
+		}
+	}
+	return denied, nil
+}

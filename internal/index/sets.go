@@ -1,0 +1,449 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
+)
+
+// This file expands ResourceSets: each instance has an entry like that of an object.
+
+// Stored names of what is not an object of a provider.
+const (
+	StoredSets       = "resourcesets"
+	StoredConfigMaps = "configmaps"
+)
+
+// Instance says which instance of a ResourceSet an object is.
+type Instance struct {
+	Key    v1alpha1.InstanceKey
+	Set    string
+	SetUID types.UID
+	// Leaving is true if the set does not ask for the instance any more. The entry remains while its record does.
+	Leaving bool
+	// Stalled is true if the status of the instance has a failure, and Applying if a plan changes it.
+	Stalled, Applying bool
+}
+
+// set is a ResourceSet of a namespace.
+type set struct {
+	*resourceset.Set
+	object   *v1alpha1.ResourceSet
+	revision int64 // of the object itself
+	kind     *Kind
+	// slots are those of the instances, in the order of the keys. It is replaced and never changed.
+	slots []int32
+}
+
+// instanceStatus is what the index needs to know of the status of an instance.
+type instanceStatus struct {
+	revision, applied                 int64
+	ready, drifted, stalled, applying bool
+}
+
+// applySet applies a change of a ResourceSet. If reparse is true, it expands a set of the same revision again.
+func (x *Index) applySet(ctx context.Context, c Change, reparse bool) error {
+	ns := x.namespace(c.Namespace)
+	old := ns.sets[c.Name]
+	x.touch(c.Namespace, c.Name)
+	if c.Object == nil {
+		if old != nil && old.revision <= c.Revision {
+			delete(ns.sets, c.Name)
+			ns.dropInstances(old, nil)
+			x.touched[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = old.UID
+			return x.expandOthers(ctx, ns, old)
+		}
+		return nil
+	}
+	if old != nil && (old.revision > c.Revision || old.revision == c.Revision && !reparse) {
+		return nil
+	}
+	obj := &v1alpha1.ResourceSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c.Object.Object, obj); err != nil {
+		return fmt.Errorf("decode ResourceSet %q: %w", c.Name, err)
+	}
+	return x.expand(ctx, ns, obj, c.Revision, reparse)
+}
+
+// expandOthers expands the sets again that have the address of a removed set, whose instances hid theirs.
+func (x *Index) expandOthers(ctx context.Context, ns *namespace, removed *set) error {
+	for _, s := range ns.sets {
+		if s.Address() != removed.Address() {
+			continue
+		}
+		if err := x.expand(ctx, ns, s.object, s.revision, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyConfigMap expands the sets again whose keys come from a ConfigMap.
+func (x *Index) applyConfigMap(ctx context.Context, c Change) error {
+	ns := x.namespaces[c.Namespace]
+	if ns == nil {
+		return nil
+	}
+	for _, s := range ns.sets {
+		if s.Source != c.Name {
+			continue
+		}
+		x.touch(c.Namespace, s.Name)
+		if err := x.expand(ctx, ns, s.object, s.revision, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expand puts the instances of a set into their slots, and removes the others that it had.
+func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.ResourceSet, revision int64, reparse bool) error {
+	data, at, err := map[string][]byte(nil), int64(0), error(nil)
+	if from := obj.Spec.ForEachFrom; from != nil {
+		if data, at, err = x.objects.ConfigMap(ctx, obj.Namespace, from.ConfigMap.Name); err != nil {
+			return err
+		}
+	}
+	expanded, err := resourceset.New(obj, revision+at, data)
+	if err != nil {
+		return fmt.Errorf("expand ResourceSet %q: %w", obj.Name, err)
+	}
+	next := &set{Set: expanded, object: obj, revision: revision}
+	old := ns.sets[obj.Name]
+	x.fill(ns, next, ns.statuses, func(i int32) *Object {
+		if reparse {
+			return nil
+		}
+		return ns.nodes[i].Object
+	}, func(i int32, o *Object) { ns.putAt(i, o) })
+	ns.sets[obj.Name] = next
+	if old != nil {
+		ns.dropInstances(old, next)
+	}
+	for uid := range ns.leaving {
+		if o := ns.objectOf(uid); o != nil && o.Instance.SetUID == next.UID {
+			ns.clear(ns.uids[uid]) // the lifecycle of the template may differ now
+		}
+	}
+	return nil
+}
+
+// fill makes the entries of a set's instances. was returns the previous entry of a slot, or nil.
+func (x *Index) fill(ns slotter, s *set, statuses map[types.UID]instanceStatus, was func(int32) *Object, put func(int32, *Object)) {
+	group := kschema.FromAPIVersionAndKind(s.APIVersion, s.Kind).Group
+	provider, _ := v1alpha1.ProviderOfGroup(group)
+	x.follow(provider)
+	address := s.Address()
+	sample := &unstructured.Unstructured{Object: map[string]any{"apiVersion": s.APIVersion, "kind": s.Kind}}
+	s.kind = x.kind(Change{Provider: provider, Stored: address.Type, Object: sample})
+	s.slots = make([]int32, s.Len())
+	for k := range s.slots {
+		key := s.Key(k)
+		name := v1alpha1.InstanceName(s.Template, key)
+		i := ns.slot(s.kind.Mode, s.kind.Type, name)
+		s.slots[k] = i
+		put(i, x.instanceOf(ns, s, key, name, statuses, was(i)))
+	}
+}
+
+// instanceOf returns the entry of an instance. It parses the template's expressions for it, unless old has the same.
+func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name string, statuses map[types.UID]instanceStatus, old *Object) *Object {
+	uid, generation := s.UIDOf(key), s.GenerationOf(key)
+	o := &Object{Kind: s.kind, Name: name, UID: uid, Generation: generation, Revision: s.Revision, Instance: &Instance{Key: key, Set: s.Name, SetUID: s.UID}}
+	if old != nil && old.UID == uid && old.Generation == generation && old.Flags&Unready == 0 && old.Instance != nil && !old.Instance.Leaving {
+		o.Name, o.UID, o.Labels = old.Name, old.UID, old.Labels
+		o.inherit(old)
+	} else {
+		x.parse(ns, o, s.Object(key))
+	}
+	if set := s.Labels(); !maps.Equal(o.Labels, set) {
+		o.Labels = set
+	}
+	if s.Deleting != nil {
+		o.Flags |= Deleting
+	}
+	o.judge(statuses[uid])
+	return o
+}
+
+// judge sets what comes from the status of an instance.
+func (o *Object) judge(s instanceStatus) {
+	o.Revision += s.revision
+	if s.ready && s.applied == o.Generation {
+		o.Flags |= Good
+	}
+	if s.drifted {
+		o.Flags |= Drifted
+	}
+	o.Instance.Stalled, o.Instance.Applying = s.stalled, s.applying
+}
+
+// applyStatus applies a change of the status of an instance.
+func (x *Index) applyStatus(c ledger.Status) {
+	ns := x.namespace(c.Namespace)
+	before, next := ns.statuses[c.UID], instanceStatus{}
+	if c.Value != nil {
+		next = statusOf(c)
+	}
+	if before.revision > c.Revision {
+		return
+	}
+	if next == (instanceStatus{}) {
+		delete(ns.statuses, c.UID)
+	} else {
+		ns.statuses[c.UID] = next
+	}
+	o := ns.objectOf(c.UID)
+	if o == nil || o.Instance == nil {
+		return
+	}
+	x.touch(c.Namespace, o.Instance.Set)
+	changed, instance := *o, *o.Instance
+	changed.Instance = &instance
+	changed.Flags &^= Good | Drifted
+	changed.Revision -= before.revision
+	changed.judge(next)
+	ns.putAt(ns.uids[c.UID], &changed)
+}
+
+func statusOf(c ledger.Status) instanceStatus {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	var status map[string]any
+	if err := utiljson.Unmarshal(c.Value, &status); err != nil {
+		return instanceStatus{revision: c.Revision}
+	}
+	u.Object["status"] = status
+	applied, _, _ := unstructured.NestedInt64(status, "appliedGeneration")
+	u.SetGeneration(applied)
+	ready, drifted := resource.Judge(u)
+	return instanceStatus{c.Revision, applied, ready, drifted, condition.IsTrue(u, v1alpha1.ConditionStalled), condition.IsTrue(u, v1alpha1.ConditionReconciling)}
+}
+
+// objectOf returns the entry with a UID, or nil.
+func (ns *namespace) objectOf(uid types.UID) *Object {
+	i, ok := ns.uids[uid]
+	if !ok {
+		return nil
+	}
+	return ns.nodes[i].Object
+}
+
+// dropInstances removes the instances of a set that another version of the set, which may be nil, does not have. Those
+// with infrastructure come back as leaving ones; see settleLeaving.
+func (ns *namespace) dropInstances(old, next *set) {
+	kept := map[int32]bool{}
+	if next != nil && next.UID == old.UID {
+		for _, i := range next.slots {
+			kept[i] = true
+		}
+	}
+	for _, i := range old.slots {
+		if o := ns.nodes[i].Object; !kept[i] && o != nil && o.Instance != nil && o.Instance.SetUID == old.UID {
+			ns.clear(i)
+		}
+	}
+}
+
+// settleLeaving adds an entry for each record of an instance that its set does not ask for. If another object has the
+// address meanwhile, the view is ambiguous.
+func (x *Index) settleLeaving(name string, ns *namespace) {
+	if !ns.unsettled {
+		return
+	}
+	ns.unsettled, ns.collisions = false, 0
+	for uid, r := range ns.lost {
+		ref := r.instance
+		if ref == nil || !r.Living && !r.Intent {
+			continue
+		}
+		gvk := kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+		provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
+		x.follow(provider)
+		sample := &unstructured.Unstructured{Object: map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind}}
+		kind := x.kind(Change{Provider: provider, Stored: v1alpha1.TypeOf(ref.Kind), Object: sample})
+		i := ns.slot(kind.Mode, kind.Type, ref.Name)
+		if ns.nodes[i].Object != nil {
+			ns.collisions++
+			ns.unsettled = true
+			continue
+		}
+		_, key, _ := v1alpha1.ParseInstanceName(ref.Name)
+		o := &Object{Kind: kind, Name: ref.Name, UID: uid, Generation: ref.Generation, Flags: Deleting,
+			Instance: &Instance{Key: key, Set: ref.Set, SetUID: ref.SetUID, Leaving: true}}
+		s := ns.setOf(ref.SetUID)
+		if s != nil {
+			o.Revision = s.Revision
+		}
+		x.parse(ns, o, resourceset.Leaving(s, *ref))
+		o.judge(ns.statuses[uid])
+		ns.put(o)
+		ns.leaving[uid] = true
+		x.touch(name, ref.Set)
+	}
+}
+
+// setOf returns the set with a UID, or nil.
+func (ns *namespace) setOf(uid types.UID) *resourceset.Set {
+	for _, s := range ns.sets {
+		if s.UID == uid {
+			return s.Set
+		}
+	}
+	return nil
+}
+
+// touch notes that the state of a set may have changed.
+func (x *Index) touch(namespace, set string) {
+	name := types.NamespacedName{Namespace: namespace, Name: set}
+	x.touched[name] = x.touched[name] // the UID of a removed set stays
+}
+
+// Touched names a set whose instances may have changed. Removed is the UID of a set of the name that was removed; empty
+// without one.
+type Touched struct {
+	types.NamespacedName
+	Removed types.UID
+}
+
+// Touched returns the sets whose instances may have changed since the last call.
+func (x *Index) Touched() []Touched {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := make([]Touched, 0, len(x.touched))
+	for name, removed := range x.touched {
+		out = append(out, Touched{name, removed})
+	}
+	clear(x.touched)
+	return out
+}
+
+// Found is an instance with its set. The set is nil if it was removed, and the instance is leaving.
+type Found struct {
+	*Object
+	// Record is nil if the instance has none.
+	Record *Record
+	In     *resourceset.Set
+}
+
+// Unstructured returns the object of the instance, without its status.
+func (f Found) Unstructured(namespace string) *unstructured.Unstructured {
+	var u *unstructured.Unstructured
+	if f.Instance.Leaving {
+		u = resourceset.Leaving(f.In, f.Ref(namespace))
+	} else {
+		u = f.In.Object(f.Instance.Key)
+	}
+	u.SetResourceVersion(fmt.Sprint(f.Revision))
+	if f.Record != nil && (f.Record.Living || f.Record.Intent) {
+		u.SetFinalizers([]string{v1alpha1.FinalizerState}) // as on a single object: the set has it
+	}
+	return u
+}
+
+// Find refreshes the index and returns an instance by its kind and name. ok is false if there is none.
+func (x *Index) Find(ctx context.Context, ref v1alpha1.ObjectReference) (f Found, ok bool, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.refresh(ctx); err != nil {
+		return f, false, err
+	}
+	ns := x.namespaces[ref.Namespace]
+	if ns == nil {
+		return f, false, nil
+	}
+	provider, _ := v1alpha1.ProviderOfGroup(kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group)
+	i, ok := ns.slots[keyOf("", v1alpha1.TypeOf(ref.Kind))][ref.Name]
+	if !ok || ns.nodes[i].Object == nil || ns.nodes[i].Object.Instance == nil || ns.nodes[i].Object.Provider != provider {
+		return f, false, nil
+	}
+	n := ns.nodes[i]
+	return Found{n.Object, n.Record, ns.setOf(n.Object.Instance.SetUID)}, true, nil
+}
+
+// SetAt refreshes the index and returns the set whose template has the kind and the name of the reference, or nil.
+func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.refresh(ctx); err != nil {
+		return nil, err
+	}
+	ns := x.namespaces[ref.Namespace]
+	if ns == nil {
+		return nil, nil
+	}
+	for _, s := range ns.sets {
+		if s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name {
+			return s.Set, nil
+		}
+	}
+	return nil, nil
+}
+
+// SetInstances is a ResourceSet with its instances.
+type SetInstances struct {
+	*resourceset.Set
+	// Instances are those that the set asks for, in the order of the keys. Leaving are the others with infrastructure.
+	Instances, Leaving []Node
+}
+
+// Sets refreshes the index and returns the sets of a namespace, or the one with a name, sorted.
+func (x *Index) Sets(ctx context.Context, namespace, name string) ([]SetInstances, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.refresh(ctx); err != nil {
+		return nil, err
+	}
+	ns := x.namespaces[namespace]
+	if ns == nil {
+		return nil, nil
+	}
+	leaving := map[types.UID][]Node{}
+	for uid := range ns.leaving {
+		if i, ok := ns.uids[uid]; ok {
+			n := ns.nodes[i]
+			leaving[n.Object.Instance.SetUID] = append(leaving[n.Object.Instance.SetUID], n)
+		}
+	}
+	var out []SetInstances
+	for _, setName := range slices.Sorted(maps.Keys(ns.sets)) {
+		if name != "" && setName != name {
+			continue
+		}
+		s := ns.sets[setName]
+		found := SetInstances{Set: s.Set, Leaving: leaving[s.UID]}
+		slices.SortFunc(found.Leaving, func(a, b Node) int { return v1alpha1.CompareNames(a.Object.Name, b.Object.Name) })
+		for _, i := range s.slots {
+			if n := ns.nodes[i]; n.Object != nil && n.Object.Instance != nil && n.Object.Instance.SetUID == s.UID {
+				found.Instances = append(found.Instances, n)
+			}
+		}
+		out = append(out, found)
+	}
+	return out, nil
+}
+
+// Records returns the number of the records of a set, after a refresh.
+func (x *Index) Records(ctx context.Context, namespace string, uid types.UID) (n int, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.refresh(ctx); err != nil {
+		return 0, err
+	}
+	if ns := x.namespaces[namespace]; ns != nil {
+		n = ns.records[uid]
+	}
+	return n, nil
+}

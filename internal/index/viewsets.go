@@ -1,0 +1,142 @@
+package index
+
+import (
+	"slices"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resourceset"
+)
+
+// This file has the ResourceSets of a view.
+
+// SetOf returns the set with the address of its template, and how many instances it has; nil if there is none.
+func (v *View) SetOf(a lang.Address) *ViewSet {
+	if a.Namespace != "" {
+		return nil
+	}
+	return v.sets[a]
+}
+
+// ViewSet is a ResourceSet in a view.
+type ViewSet struct {
+	*resourceset.Set
+	// Slots are those of the instances.
+	Slots []int32
+}
+
+// add adds a set. Two sets with the same address make the view ambiguous.
+func (v *View) add(s *set) {
+	if s.Problem != "" {
+		v.Problems[s.Name] = s.Problem
+	}
+	if v.sets[s.Address()] != nil {
+		v.Ambiguous = true
+	}
+	v.sets[s.Address()] = &ViewSet{s.Set, s.slots}
+}
+
+// MaxWhole is the maximum number of dependencies that ExpandReferences adds.
+const MaxWhole = 200_000
+
+// ExpandReferences replaces each reference to a whole set by references to its instances. It must be called once, after
+// all overlays. It stops after MaxWhole dependencies, and sets TooManyWhole.
+func (v *View) ExpandReferences() {
+	members := map[int32][]int32{}
+	for addr, s := range v.sets {
+		if i, ok := v.find(addr); ok && v.Nodes[i].Object == nil {
+			members[i] = s.Slots
+		}
+	}
+	if len(members) == 0 {
+		return
+	}
+	whole, added := unique.Make(""), 0
+	for i, n := range v.Nodes {
+		if n.Object == nil || !slices.ContainsFunc(n.Object.DependsOn, func(d int32) bool { _, is := members[d]; return is }) {
+			continue
+		}
+		object := *n.Object
+		object.DependsOn, object.References = nil, nil
+		for _, d := range n.Object.DependsOn {
+			if slots, is := members[d]; is {
+				if added += len(slots); added > MaxWhole {
+					v.TooManyWhole = true
+					return
+				}
+				object.DependsOn = append(object.DependsOn, slots...)
+			} else {
+				object.DependsOn = append(object.DependsOn, d)
+			}
+		}
+		for _, r := range n.Object.References {
+			slots, is := members[r.Slot]
+			if !is {
+				object.References = append(object.References, r)
+			}
+			for _, slot := range slots {
+				object.References = append(object.References, Reference{slot, whole})
+			}
+		}
+		slices.Sort(object.DependsOn)
+		object.DependsOn = slices.Compact(object.DependsOn)
+		v.Nodes[i].Object = &object
+	}
+}
+
+// OverlaySet puts a ResourceSet of a speculative plan in the place of the stored one, or adds it.
+func (v *View) OverlaySet(s *resourceset.Set) {
+	v.index.mu.Lock()
+	defer v.index.mu.Unlock()
+	var statuses map[types.UID]instanceStatus
+	if ns := v.index.namespaces[s.Namespace]; ns != nil {
+		statuses = ns.statuses
+	}
+	next := &set{Set: s}
+	v.index.fill(v, next, statuses, func(int32) *Object { return nil }, func(i int32, o *Object) {
+		o.Flags |= Overlaid
+		n := &v.Nodes[i]
+		if n.Object == nil || n.Object.UID != o.UID {
+			n.Record, n.Version = nil, Sum{}
+		}
+		if n.Object == nil {
+			v.Added[int(i)] = len(v.Added)
+		}
+		n.Object = o
+	})
+	v.removeSet(s.UID, next.slots)
+	v.add(next)
+}
+
+// RemoveSet removes a set and its instances. Those with infrastructure leave: they are marked for deletion.
+func (v *View) RemoveSet(uid types.UID) { v.removeSet(uid, nil) }
+
+// removeSet removes a set, and its instances except those with some slots.
+func (v *View) removeSet(uid types.UID, except []int32) {
+	kept := make(map[int32]bool, len(except))
+	for _, i := range except {
+		kept[i] = true
+	}
+	for addr, s := range v.sets {
+		if s.UID == uid {
+			delete(v.sets, addr)
+			delete(v.Problems, s.Name)
+		}
+	}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		if n.Object == nil || n.Object.Instance == nil || n.Object.Instance.SetUID != uid || kept[int32(i)] {
+			continue
+		}
+		if n.Record == nil || !n.Record.Living && !n.Record.Intent {
+			*n = Node{}
+			continue
+		}
+		object, instance := *n.Object, *n.Object.Instance
+		instance.Leaving, object.Instance = true, &instance
+		object.Flags |= Deleting | Overlaid
+		n.Object = &object
+	}
+}

@@ -1,0 +1,154 @@
+package resourceset
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+)
+
+// This file reads the keys of a set.
+
+// maxKeyBytes is the maximum length of a key.
+const maxKeyBytes = 253
+
+// keysOf returns the keys of forEach or forEachFrom, sorted, and their values. data is the content of the ConfigMap; nil
+// if it does not exist.
+func keysOf(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) ([]string, map[string]any, error) {
+	from := spec.ForEachFrom
+	switch {
+	case from == nil && spec.ForEach == nil:
+		return nil, nil, fmt.Errorf("it has none of spec.count, spec.forEach and spec.forEachFrom")
+	case from == nil:
+		keys, values, err := parseForEach(spec.ForEach.Raw)
+		for _, key := range keys {
+			if hasTemplate(key) || hasTemplate(values[key]) {
+				return nil, nil, fmt.Errorf("the key %q or its value has an expression, but keys and values are constants: write the expression in the template", key)
+			}
+		}
+		return keys, values, err
+	case data == nil:
+		return nil, nil, fmt.Errorf("there is no ConfigMap %q in its namespace, which spec.forEachFrom names", from.ConfigMap.Name)
+	case from.ConfigMap.Key == "":
+		values := make(map[string]any, len(data))
+		for key, value := range data {
+			if !utf8.Valid(value) {
+				return nil, nil, fmt.Errorf("the key %q of the ConfigMap %q is not text", key, from.ConfigMap.Name)
+			}
+			values[key] = string(value)
+		}
+		return keysOfMap(values)
+	}
+	text, ok := data[from.ConfigMap.Key]
+	if !ok {
+		return nil, nil, fmt.Errorf("the ConfigMap %q has no key %q, which spec.forEachFrom names", from.ConfigMap.Name, from.ConfigMap.Key)
+	}
+	raw, err := yaml.YAMLToJSONStrict(text)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the key %q of the ConfigMap %q is neither YAML nor JSON: %w", from.ConfigMap.Key, from.ConfigMap.Name, err)
+	}
+	keys, values, err := parseForEach(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the key %q of the ConfigMap %q: %w", from.ConfigMap.Key, from.ConfigMap.Name, err)
+	}
+	return keys, values, nil
+}
+
+// parseForEach returns the keys in a map or a list of unique strings, sorted, and their values.
+func parseForEach(raw []byte) ([]string, map[string]any, error) {
+	switch trimmed := bytes.TrimSpace(raw); {
+	case bytes.HasPrefix(trimmed, []byte("[")):
+		var list []any
+		if err := utiljson.Unmarshal(trimmed, &list); err != nil {
+			return nil, nil, err
+		}
+		values := make(map[string]any, len(list))
+		for i, v := range list {
+			key, ok := v.(string)
+			if !ok {
+				return nil, nil, fmt.Errorf("the element %d is not a string; write a map for other values", i)
+			}
+			if _, twice := values[key]; twice {
+				return nil, nil, fmt.Errorf("the key %q is there twice, and each instance needs its own", key)
+			}
+			values[key] = key
+		}
+		return keysOfMap(values)
+	case bytes.HasPrefix(trimmed, []byte("{")):
+		var values map[string]any
+		if err := utiljson.Unmarshal(trimmed, &values); err != nil {
+			return nil, nil, err
+		}
+		return keysOfMap(values)
+	}
+	return nil, nil, fmt.Errorf("must be a map, or a list of unique strings")
+}
+
+func keysOfMap(values map[string]any) ([]string, map[string]any, error) {
+	if len(values) > MaxInstances {
+		return nil, nil, fmt.Errorf("has %d keys, and a ResourceSet has at most %d instances; use several sets", len(values), MaxInstances)
+	}
+	keys := slices.Sorted(maps.Keys(values))
+	for _, key := range keys {
+		switch {
+		case len(key) > maxKeyBytes:
+			return nil, nil, fmt.Errorf("the key %.40q... has %d bytes, and the limit is %d", key, len(key), maxKeyBytes)
+		case !utf8.ValidString(key):
+			return nil, nil, fmt.Errorf("the key %q is not valid text", key)
+		}
+		if _, err := lang.Literal(values[key]); err != nil {
+			return nil, nil, fmt.Errorf("the value of the key %q: %w", key, err)
+		}
+	}
+	return keys, values, nil
+}
+
+// hasTemplate reports whether a text in a value looks like a template.
+func hasTemplate(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "${") || strings.Contains(v, "%{")
+	case []any:
+		return slices.ContainsFunc(v, hasTemplate)
+	case map[string]any:
+		for name, member := range v {
+			if hasTemplate(name) || hasTemplate(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// decoded returns the content of a part of a template; nil for none.
+func decoded(field string, raw *runtime.RawExtension) (map[string]any, error) {
+	if raw == nil || len(raw.Raw) == 0 || string(raw.Raw) == "null" {
+		return nil, nil
+	}
+	var out map[string]any
+	if err := utiljson.Unmarshal(raw.Raw, &out); err != nil {
+		return nil, fmt.Errorf("%s must be an object", field)
+	}
+	return out, nil
+}
+
+// importOf returns lifecycle.import of an instance. Its values are constants.
+func importOf(by v1alpha1.InstanceImport) map[string]any {
+	if by.Identity == nil {
+		return map[string]any{"id": lang.EscapeTemplate(by.ID)}
+	}
+	var identity map[string]any
+	if utiljson.Unmarshal(by.Identity.Raw, &identity) != nil {
+		return map[string]any{"identity": map[string]any{}}
+	}
+	return map[string]any{"identity": identity}
+}

@@ -1,0 +1,336 @@
+// Package resourceset expands ResourceSets: it finds the keys of a set, and makes the object of each instance from the
+// set's template. It is pure: it reads no store and knows no record. It may import api, internal/lang and
+// internal/fieldnames.
+package resourceset
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+)
+
+// MaxInstances is the maximum number of instances of a set.
+const MaxInstances = 20_000
+
+// Set is a ResourceSet with its keys. It is immutable, and its instances share its template.
+type Set struct {
+	Namespace, Name string
+	UID             types.UID
+	Generation      int64
+	// Revision increases with each write of the set, or of the ConfigMap with its keys.
+	Revision int64
+	// Deleting is the time of the deletion mark; nil without one.
+	Deleting *metav1.Time
+	Created  metav1.Time
+	// APIVersion, Kind and Template name the resource type and the name of the instances.
+	APIVersion, Kind, Template string
+	Repeats                    lang.Repetition
+	// Source is the name of the ConfigMap with the keys; empty without one.
+	Source string
+	// Held is true if the set has the finalizer for its infrastructure.
+	Held bool
+	// Problem is the reason why the keys are not known; empty if they are.
+	Problem string
+
+	from   *v1alpha1.ForEachSource
+	labels map[string]string
+	// spec and lifecycle are those of the template. All instances share them, so nobody may change them.
+	spec, lifecycle map[string]any
+	// digest is a hash of what all instances share.
+	digest [sha256.Size]byte
+	count  int
+	// keys are the keys of forEach, sorted, and values their values.
+	keys    []string
+	values  map[string]any
+	imports map[string]v1alpha1.InstanceImport
+	moved   map[string]string
+}
+
+// New returns the set of an object. data is the content of the ConfigMap that it names, and revision that of its last
+// write; data is nil if the set names none, or if there is no such ConfigMap.
+func New(obj *v1alpha1.ResourceSet, revision int64, data map[string][]byte) (*Set, error) {
+	template := &obj.Spec.Template
+	s := &Set{
+		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Revision: revision, Deleting: obj.DeletionTimestamp,
+		Created: obj.CreationTimestamp, APIVersion: template.APIVersion, Kind: template.Kind, Template: NameOf(obj),
+		Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: map[string]string{},
+		imports: map[string]v1alpha1.InstanceImport{}, moved: map[string]string{},
+	}
+	for _, labels := range []map[string]string{obj.Labels, template.Metadata.Labels} {
+		maps.Copy(s.labels, labels)
+	}
+	var err error
+	if s.spec, err = decoded("spec.template.spec", template.Spec); err != nil {
+		return nil, err
+	}
+	if s.lifecycle, err = decoded("spec.template.lifecycle", template.Lifecycle); err != nil {
+		return nil, err
+	}
+	shared, err := json.Marshal([]any{s.APIVersion, s.Kind, s.spec, s.lifecycle})
+	if err != nil {
+		return nil, fmt.Errorf("encode template: %w", err)
+	}
+	s.digest = sha256.Sum256(shared)
+	for _, i := range obj.Spec.Imports {
+		s.imports[i.Key] = i
+	}
+	for _, m := range obj.Spec.Moved {
+		s.moved[m.Key] = m.From
+	}
+	if obj.Spec.Count != nil {
+		s.Repeats, s.count = lang.RepeatCount, int(*obj.Spec.Count)
+		return s, nil
+	}
+	s.Repeats = lang.RepeatForEach
+	if from := obj.Spec.ForEachFrom; from != nil {
+		s.Source, s.from = from.ConfigMap.Name, from
+	}
+	if s.keys, s.values, err = keysOf(&obj.Spec, data); err != nil {
+		s.Problem = err.Error()
+	}
+	return s, nil
+}
+
+// NameOf returns the name of the template of a set.
+func NameOf(obj *v1alpha1.ResourceSet) string {
+	if name := obj.Spec.Template.Metadata.Name; name != "" {
+		return name
+	}
+	return obj.Name
+}
+
+// WithKeys returns the set with other content of the ConfigMap that has its keys; nil content if there is none.
+func (s *Set) WithKeys(data map[string][]byte) *Set {
+	next := *s
+	var err error
+	next.Problem = ""
+	if next.keys, next.values, err = keysOf(&v1alpha1.ResourceSetSpec{ForEachFrom: s.from}, data); err != nil {
+		next.Problem = err.Error()
+	}
+	return &next
+}
+
+// Address returns the address of the set's template, such as sim_instance.web.
+func (s *Set) Address() lang.Address {
+	return lang.Address{Type: v1alpha1.TypeOf(s.Kind), Name: s.Template}
+}
+
+// Labels returns the labels of the instances, which the caller must not change.
+func (s *Set) Labels() map[string]string { return s.labels }
+
+// Len returns the number of instances.
+func (s *Set) Len() int { return s.count + len(s.keys) }
+
+// Key returns the i-th key, in the order of the keys.
+func (s *Set) Key(i int) v1alpha1.InstanceKey {
+	if s.Repeats == lang.RepeatCount {
+		return v1alpha1.InstanceKey{Index: i}
+	}
+	return v1alpha1.InstanceKey{Named: true, Name: s.keys[i]}
+}
+
+// Has reports whether the set has an instance with a key.
+func (s *Set) Has(key v1alpha1.InstanceKey) bool {
+	if !key.Named {
+		return key.Index < s.count // with spec.forEach the count is 0
+	}
+	_, ok := slices.BinarySearch(s.keys, key.Name)
+	return ok
+}
+
+// UIDOf returns the UID of the instance with a key. Instances of another type or name in the template have other UIDs.
+func (s *Set) UIDOf(key v1alpha1.InstanceKey) types.UID {
+	name := s.APIVersion + "/" + s.Kind + "/" + v1alpha1.InstanceName(s.Template, key)
+	space, err := uuid.Parse(string(s.UID))
+	if err != nil { // in tests
+		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(s.UID))
+	}
+	return types.UID(uuid.NewSHA1(space, []byte(name)).String())
+}
+
+// maxGeneration keeps generations within what a float64 represents, because clients may decode them so.
+const maxGeneration = 1<<53 - 1
+
+// GenerationOf returns a hash of what the instance with a key is made of. So it changes only for the instances whose
+// content changes. It is at least 1.
+func (s *Set) GenerationOf(key v1alpha1.InstanceKey) int64 {
+	own, err := json.Marshal([]any{s.values[key.Name], s.imports[key.Text()], s.moved[key.Text()]})
+	if err != nil {
+		own = nil // the values come from JSON
+	}
+	h := sha256.New()
+	h.Write(s.digest[:])
+	h.Write(own)
+	return int64(binary.BigEndian.Uint64(h.Sum(nil))&maxGeneration) | 1
+}
+
+// Object returns the object of the instance with a key. It shares the spec and the lifecycle with all other instances,
+// so the caller must not change these.
+func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
+	u := s.object(v1alpha1.InstanceName(s.Template, key), s.UIDOf(key), s.GenerationOf(key))
+	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	if key.Named {
+		instance["key"], instance["value"] = key.Name, s.values[key.Name]
+	} else {
+		instance["index"] = int64(key.Index)
+	}
+	lifecycle := s.lifecycle
+	if by, ok := s.imports[key.Text()]; ok {
+		lifecycle = with(lifecycle, "import", importOf(by))
+	}
+	if from, ok := s.moved[key.Text()]; ok {
+		lifecycle = with(lifecycle, "moved", map[string]any{"from": from})
+	}
+	if lifecycle != nil {
+		u.Object["lifecycle"] = lifecycle
+	}
+	if s.spec != nil {
+		u.Object["spec"] = s.spec
+	}
+	return u
+}
+
+func (s *Set) object(name string, uid types.UID, generation int64) *unstructured.Unstructured {
+	metadata := map[string]any{
+		"name": name, "namespace": s.Namespace, "uid": string(uid), "generation": generation, "resourceVersion": fmt.Sprint(s.Revision),
+	}
+	if !s.Created.IsZero() {
+		metadata["creationTimestamp"] = s.Created.UTC().Format(timeFormat)
+	}
+	if len(s.labels) > 0 {
+		labels := make(map[string]any, len(s.labels))
+		for k, v := range s.labels {
+			labels[k] = v
+		}
+		metadata["labels"] = labels
+	}
+	if s.Deleting != nil {
+		metadata["deletionTimestamp"] = s.Deleting.UTC().Format(timeFormat)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": s.APIVersion, "kind": s.Kind, "metadata": metadata,
+		v1alpha1.FieldInstance: map[string]any{"set": s.Name, "setUID": string(s.UID), "template": fmt.Sprintf("%x", s.digest[:8])},
+	}}
+}
+
+// timeFormat is that of metav1.Time.
+const timeFormat = "2006-01-02T15:04:05Z"
+
+// Leaving returns the object of an instance whose infrastructure exists, although its set does not ask for it any more.
+// It is marked for deletion. s is nil if the set does not exist. The lifecycle of the template still protects the
+// instance if the template has its type and name.
+func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
+	if s == nil {
+		s = &Set{Namespace: ref.Namespace, Name: ref.Set, UID: ref.SetUID}
+	}
+	gone := *s
+	if gone.Deleting == nil {
+		gone.Deleting = &leavingSince
+	}
+	gone.APIVersion, gone.Kind = ref.APIVersion, ref.Kind
+	u := gone.object(ref.Name, ref.UID, ref.Generation)
+	if name, _, _ := v1alpha1.ParseInstanceName(ref.Name); name == s.Template && s.APIVersion == ref.APIVersion && s.Kind == ref.Kind {
+		kept := map[string]any{}
+		for _, field := range []string{"preventDestroy", "destroy", "providerConfig"} {
+			if v, ok := s.lifecycle[field]; ok {
+				kept[field] = v
+			}
+		}
+		u.Object["lifecycle"] = kept
+	}
+	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	instance["leaving"], instance["reason"] = true, s.whyLeaving(ref)
+	return u
+}
+
+// Reasons for the destroy of an instance that left its set, in the terms of Terraform's JSON plan.
+const (
+	ReasonCountIndex      = "delete_because_count_index"
+	ReasonEachKey         = "delete_because_each_key"
+	ReasonWrongRepetition = "delete_because_wrong_repetition"
+)
+
+// whyLeaving returns why an instance left the set; "" if the set no longer has its type and name.
+func (s *Set) whyLeaving(ref v1alpha1.ObjectReference) string {
+	name, key, _ := v1alpha1.ParseInstanceName(ref.Name)
+	switch {
+	case s.Repeats == "" || s.Deleting != nil || name != s.Template || s.APIVersion != ref.APIVersion || s.Kind != ref.Kind:
+		return ""
+	case key.Named != (s.Repeats == lang.RepeatForEach):
+		return ReasonWrongRepetition
+	case key.Named:
+		return ReasonEachKey
+	default:
+		return ReasonCountIndex
+	}
+}
+
+// LeavingReason returns the reason for the destroy of an object that left its set; "" for other objects.
+func LeavingReason(u *unstructured.Unstructured) string {
+	reason, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, "reason")
+	return reason
+}
+
+// IsLeaving reports whether an object is an instance that its set does not ask for any more.
+func IsLeaving(u *unstructured.Unstructured) bool {
+	leaving, _, _ := unstructured.NestedBool(u.Object, v1alpha1.FieldInstance, "leaving")
+	return leaving
+}
+
+// leavingSince is the deletion mark of instances that left their set. Nothing depends on the time itself.
+var leavingSince = metav1.Unix(1, 0)
+
+func with(m map[string]any, name string, v any) map[string]any {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[string]any{}
+	}
+	m[name] = v
+	return m
+}
+
+// InstanceOf returns the data of the instance that an object is, for its expressions, and the name and UID of its set.
+// ok is false if the object is no instance.
+func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, setUID types.UID, ok bool) {
+	m, ok := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	if !ok {
+		return nil, "", "", false
+	}
+	set, _ = m["set"].(string)
+	uid, _ := m["setUID"].(string)
+	i = &lang.Instance{}
+	if _, i.Key, ok = v1alpha1.ParseInstanceName(u.GetName()); !ok {
+		return nil, "", "", false
+	}
+	if i.Key.Named {
+		v, err := lang.Literal(m["value"])
+		if err != nil {
+			return nil, "", "", false // New checks the values
+		}
+		i.Value = v
+	}
+	return i, set, types.UID(uid), true
+}
+
+// TemplateOf identifies the template of the instance that an object is; "" if it is none. Instances with the same
+// identifier have the same expressions.
+func TemplateOf(u *unstructured.Unstructured) string {
+	m, _ := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	uid, _ := m["setUID"].(string)
+	digest, _ := m["template"].(string)
+	if digest == "" || IsLeaving(u) {
+		return ""
+	}
+	return uid + "/" + digest
+}

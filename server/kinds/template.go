@@ -1,0 +1,207 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resourceset"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file checks the template of a ResourceSet like an object of its kind.
+
+// fieldRepeats is the member of v1alpha1.FieldInstance in which a template has its repetition.
+const fieldRepeats = "repeats"
+
+// Template is the template of a ResourceSet.
+type Template struct {
+	Namespace, APIVersion, Kind, Name string
+	Repeats                           lang.Repetition
+	Spec, Lifecycle                   map[string]any
+}
+
+// TemplateOf returns the template of a set. A part that cannot be decoded is empty; the validation of the set reports it.
+func TemplateOf(s *v1alpha1.ResourceSet) Template {
+	t := Template{
+		Namespace: s.Namespace, APIVersion: s.Spec.Template.APIVersion, Kind: s.Spec.Template.Kind, Name: resourceset.NameOf(s), Repeats: lang.RepeatForEach,
+	}
+	if s.Spec.Count != nil {
+		t.Repeats = lang.RepeatCount
+	}
+	t.Spec, _ = ObjectIn(s.Spec.Template.Spec)
+	t.Lifecycle, _ = ObjectIn(s.Spec.Template.Lifecycle)
+	return t
+}
+
+// ObjectIn decodes an object; it returns nil for none.
+func ObjectIn(raw *runtime.RawExtension) (map[string]any, error) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil, nil
+	}
+	var out map[string]any
+	if err := utiljson.Unmarshal(raw.Raw, &out); err != nil {
+		return nil, errors.New("must be an object")
+	}
+	return out, nil
+}
+
+// Object returns the template as an object of its kind.
+func (t Template) Object() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": t.APIVersion, "kind": t.Kind, "metadata": map[string]any{"name": t.Name, "namespace": t.Namespace},
+		v1alpha1.FieldInstance: map[string]any{fieldRepeats: string(t.Repeats)},
+	}}
+	if t.Spec != nil {
+		u.Object["spec"] = t.Spec
+	}
+	if t.Lifecycle != nil {
+		u.Object["lifecycle"] = t.Lifecycle
+	}
+	return u
+}
+
+// repetitionOf returns how a template is repeated; "" for an object of no ResourceSet.
+func repetitionOf(u *unstructured.Unstructured) lang.Repetition {
+	text, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldRepeats)
+	return lang.Repetition(text)
+}
+
+// templateKind returns the kind of a template. The error says why a ResourceSet cannot have it.
+func (k *Kinds) templateKind(t Template) (*served, error) {
+	gvk := kschema.FromAPIVersionAndKind(t.APIVersion, t.Kind)
+	if _, ok := v1alpha1.ProviderOfGroup(gvk.Group); !ok {
+		return nil, fmt.Errorf("%s is not the API group of a provider, such as sim.hykube.io/v1", gvk.GroupVersion())
+	}
+	if _, err := k.Served(gvk); err != nil {
+		return nil, err
+	}
+	s := k.snapshot.Load().groups[gvk.Group].byKind[gvk.Kind]
+	if s == nil || s.Mode != v1alpha1.ModeManaged {
+		return nil, fmt.Errorf("%s is not a managed resource, and a ResourceSet repeats only these: write one object for each instance", gvk.Kind)
+	}
+	return s, nil
+}
+
+// TemplateKind returns the kind of a template. The error says why a ResourceSet cannot have it.
+func (k *Kinds) TemplateKind(t Template) (Kind, error) {
+	s, err := k.templateKind(t)
+	if err != nil {
+		return Kind{}, err
+	}
+	return s.Kind, nil
+}
+
+// ValidateTemplate validates a template as an object of its kind. old is the template before the change; nil for a new
+// set. The fields of the errors are those of the set.
+func (k *Kinds) ValidateTemplate(ctx context.Context, t Template, old *Template) field.ErrorList {
+	path := field.NewPath("spec", "template")
+	s, err := k.templateKind(t)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("kind"), t.Kind, err.Error())}
+	}
+	u := t.Object()
+	errs := tooManyKeys(u.Object["spec"], field.NewPath("spec"))
+	errs = append(errs, s.validateSpec(ctx, u)...)
+	errs = append(errs, s.validateLifecycle(ctx, u)...)
+	for _, name := range []string{fieldImport, fieldMoved} {
+		if _, ok := t.Lifecycle[name]; ok {
+			instead := map[string]string{fieldImport: "spec.imports", fieldMoved: "spec.moved"}[name]
+			errs = append(errs, field.Forbidden(field.NewPath("lifecycle", name), fmt.Sprintf("it is for one instance: write %s of the ResourceSet, with the key of the instance", instead)))
+		}
+	}
+	var before *unstructured.Unstructured
+	if old != nil && old.APIVersion == t.APIVersion && old.Kind == t.Kind {
+		before = old.Object()
+	}
+	errs = append(errs, s.refuseUnknownTypes(ctx, u, before)...)
+	for _, e := range errs {
+		if strings.HasPrefix(e.Field, "spec") || strings.HasPrefix(e.Field, "lifecycle") {
+			e.Field = path.String() + "." + e.Field
+		}
+	}
+	return errs
+}
+
+// set checks the template of a ResourceSet like an object of its kind.
+func (c *check) set(ctx context.Context, u *unstructured.Unstructured) {
+	set := &v1alpha1.ResourceSet{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set); err != nil {
+		c.add(v1alpha1.SeverityError, "spec", err.Error())
+		return
+	}
+	before := len(c.problems)
+	c.object(ctx, TemplateOf(set).Object())
+	of := slices.DeleteFunc(c.problems[before:], func(p v1alpha1.ValidationProblem) bool {
+		return strings.HasPrefix(p.Field, v1alpha1.FieldInstance) // which the template got above
+	})
+	for i := range of {
+		if of[i].Field != "" {
+			of[i].Field = "spec.template." + of[i].Field
+		}
+	}
+	c.problems = c.problems[:before+len(of)]
+}
+
+// TemplateWarnings returns the warnings about a template.
+func (k *Kinds) TemplateWarnings(ctx context.Context, t Template) (out []string) {
+	s, err := k.templateKind(t)
+	if err != nil {
+		return nil
+	}
+	u := t.Object()
+	for _, w := range (strategy{kind: s, warns: isDeprecated(s.Schema.Block)}).WarningsOnCreate(ctx, u) {
+		out = append(out, "spec.template."+w)
+	}
+	return out
+}
+
+// TemplateReferences returns the references of a template that ForeignReferences selects.
+func (k *Kinds) TemplateReferences(t Template) map[lang.Address]string {
+	return k.References(t.Object())
+}
+
+// AuthorizeTemplate returns a Forbidden error if the author of a ResourceSet lacks a right that the author of single
+// objects would need: the verbs on the template's kind, and the rights to what the template refers to. changed is false if
+// the template itself stays.
+func (k *Kinds) AuthorizeTemplate(ctx context.Context, t Template, changed bool, verbs ...string) error {
+	s, err := k.templateKind(t)
+	if err != nil {
+		return apierrors.NewForbidden(v1alpha1.Resource("resourcesets"), t.Name, err)
+	}
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(errors.New("authorize template: the request has no user"))
+	}
+	if byServer(ctx) {
+		return nil
+	}
+	asker := k.access.Asker(who)
+	for _, verb := range verbs {
+		right := store.Right{Verb: verb, Namespace: t.Namespace, Group: s.GVR.Group, Resource: s.GVR.Resource}
+		may, err := asker.May(ctx, right)
+		if err != nil {
+			return apierrors.NewInternalError(err)
+		}
+		if !may {
+			return apierrors.NewForbidden(v1alpha1.Resource("resourcesets"), t.Name, fmt.Errorf(
+				"this change of the ResourceSet needs the right of its author to %s in the namespace %q, as for single objects, and user %q lacks it", right, t.Namespace, who.GetName()))
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return s.authorizeReferences(ctx, t.Object(), nil)
+}

@@ -1,0 +1,275 @@
+package loopback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file accesses the instances of ResourceSets. An instance is no stored object: the index expands its set, and the
+// ledger has its status.
+
+// statusAttempts is the number of attempts to write a status when other writers conflict.
+const statusAttempts = 10
+
+// Set implements scope.Sets.
+func (o *Objects) Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
+	if o.Index == nil {
+		return nil, nil
+	}
+	return o.Index.SetAt(ctx, ref)
+}
+
+// Instance returns an instance of a ResourceSet with its status, or nil if there is none.
+func (o *Objects) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	u, _, err := o.instance(ctx, ref)
+	if errors.Is(err, store.ErrGone) {
+		return nil, nil
+	}
+	return u, err
+}
+
+// instance returns an instance, and its status as the ledger has it. It returns store.ErrGone if there is none.
+func (o *Objects) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, ledger.Status, error) {
+	if o.Index == nil {
+		return nil, ledger.Status{}, store.ErrGone
+	}
+	found, ok, err := o.Index.Find(ctx, ref)
+	if err != nil {
+		return nil, ledger.Status{}, err
+	}
+	if !ok || ref.UID != "" && ref.UID != found.UID {
+		return nil, ledger.Status{}, store.ErrGone
+	}
+	status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: ref.Namespace, Set: found.Instance.SetUID, UID: found.UID})
+	if err != nil {
+		return nil, ledger.Status{}, err
+	}
+	u := found.Unstructured(ref.Namespace)
+	return u, status, setStatus(u, status.Value)
+}
+
+// setStatus sets the status of an instance: the stored one, or that of an instance that no plan has visited.
+func setStatus(u *unstructured.Unstructured, stored json.RawMessage) error {
+	status := map[string]any{"observedGeneration": int64(0)}
+	if stored != nil {
+		if err := utiljson.Unmarshal(stored, &status); err != nil {
+			return fmt.Errorf("decode status of %s %q: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	u.Object["status"] = status
+	deleting := u.GetDeletionTimestamp() != nil
+	switch {
+	case deleting && (stored == nil || condition.IsTrue(u, v1alpha1.ConditionReady)):
+		condition.Edit(u, func(c *[]metav1.Condition) {
+			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
+		})
+	case stored == nil:
+		condition.Edit(u, func(c *[]metav1.Condition) {
+			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
+		})
+	}
+	return nil
+}
+
+// listInstances returns the instances of all sets of a namespace.
+func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		if o.Index == nil {
+			return
+		}
+		sets, err := o.Index.Sets(ctx, namespace, "")
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, s := range sets {
+			if s.Problem != "" {
+				yield(nil, &store.SetError{Name: s.Name, Problem: s.Problem})
+				return
+			}
+			for u, err := range o.InstancesOf(ctx, s, 0, 0) {
+				if !yield(u, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// InstancesOf returns the instances of a set from a position on, those that leave it last. A limit of 0 means all.
+func (o *Objects) InstancesOf(ctx context.Context, s index.SetInstances, from, limit int) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		all := slices.Concat(s.Instances, s.Leaving)
+		end := len(all)
+		if limit > 0 {
+			end = min(end, from+limit)
+		}
+		for _, n := range all[min(from, end):end] {
+			status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: s.Namespace, Set: s.UID, UID: n.Object.UID})
+			u := index.Found{Object: n.Object, Record: n.Record, In: s.Set}.Unstructured(s.Namespace)
+			if err == nil {
+				err = setStatus(u, status.Value)
+			}
+			if !yield(u, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Instances returns a page of the instances of a set, those that leave it last. The token is the position of the next one.
+func (o *Objects) Instances(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error) {
+	from := 0
+	if cont != "" {
+		var err error
+		if from, err = strconv.Atoi(cont); err != nil || from < 0 {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the continue token %q is not that of an earlier page", cont))
+		}
+	}
+	list := &v1alpha1.ResourceSetInstanceList{Items: []runtime.RawExtension{}}
+	sets, err := o.Index.Sets(ctx, set.Namespace, set.Name)
+	if err != nil || len(sets) == 0 {
+		return list, err
+	}
+	for u, err := range o.InstancesOf(ctx, sets[0], from, limit) {
+		if err != nil {
+			return nil, err
+		}
+		raw, err := u.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("encode instance: %w", err)
+		}
+		list.Items = append(list.Items, runtime.RawExtension{Raw: raw})
+	}
+	if next := from + len(list.Items); next < len(sets[0].Instances)+len(sets[0].Leaving) {
+		list.Continue = strconv.Itoa(next)
+	}
+	return list, nil
+}
+
+// updateInstanceStatus is UpdateStatus for an instance.
+func (o *Objects) updateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	for attempt := 1; ; attempt++ {
+		u, stored, err := o.instance(ctx, ref)
+		if err != nil {
+			return err
+		}
+		status, err := json.Marshal(change(u))
+		if err != nil {
+			return fmt.Errorf("encode status of %s %q: %w", ref.Kind, ref.Name, err)
+		}
+		if bytes.Equal(status, stored.Value) {
+			return nil
+		}
+		stored.Value = status
+		err = o.Ledger.SaveStatus(ctx, stored)
+		if !errors.Is(err, ledger.ErrConflict) || attempt == statusAttempts {
+			return err
+		}
+	}
+}
+
+// holdInstance is Hold for an instance: it adds the finalizer to the set.
+func (o *Objects) holdInstance(ctx context.Context, read *unstructured.Unstructured) error {
+	ref := refOf(read)
+	found, ok, err := o.Index.Find(ctx, ref)
+	switch {
+	case err != nil:
+		return err
+	case !ok || found.UID != read.GetUID() || found.Generation != read.GetGeneration() || found.Has(index.Deleting):
+		return store.ErrGone
+	case found.In.Held:
+		return nil
+	}
+	return o.writeSet(ctx, ref.Namespace, found.In.Name, found.In.UID, func(s *v1alpha1.ResourceSet) error {
+		if s.DeletionTimestamp != nil {
+			return store.ErrGone
+		}
+		if !slices.Contains(s.Finalizers, v1alpha1.FinalizerState) {
+			s.Finalizers = append(s.Finalizers, v1alpha1.FinalizerState)
+		}
+		return nil
+	})
+}
+
+// releaseInstance is Release for an instance: with the last record of a set, it removes the finalizer of the set. ref has
+// the set.
+func (o *Objects) releaseInstance(ctx context.Context, ref v1alpha1.ObjectReference) error {
+	found, ok, err := o.Index.Find(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if !ok || found.UID != ref.UID || found.Has(index.Deleting) {
+		if err := o.Ledger.ForgetStatus(ctx, ledger.StatusKey{Namespace: ref.Namespace, Set: ref.SetUID, UID: ref.UID}); err != nil && !errors.Is(err, ledger.ErrConflict) {
+			return err
+		}
+	}
+	return o.ReleaseSet(ctx, ref.Namespace, ref.Set, ref.SetUID)
+}
+
+// ReleaseSet removes the finalizer of a set without records of instances. It does nothing if there are records, or if the
+// set does not exist.
+func (o *Objects) ReleaseSet(ctx context.Context, namespace, name string, uid types.UID) error {
+	n, err := o.Index.Records(ctx, namespace, uid)
+	if err != nil || n > 0 {
+		return err
+	}
+	err = o.writeSet(ctx, namespace, name, uid, func(s *v1alpha1.ResourceSet) error {
+		s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
+		return nil
+	})
+	return store.IgnoreGone(err)
+}
+
+// UpdateSetStatus changes the status of a set. It does nothing if there is none with the UID.
+func (o *Objects) UpdateSetStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ResourceSetStatus)) error {
+	err := Update(ctx, o.Client, index.StoredSets, namespace, name, "status", func(s *v1alpha1.ResourceSet) error {
+		if s.UID != uid {
+			return store.ErrGone
+		}
+		change(&s.Status)
+		return nil
+	})
+	return store.IgnoreGone(gone(err))
+}
+
+// writeSet changes a set. It returns store.ErrGone if there is none with the UID.
+func (o *Objects) writeSet(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ResourceSet) error) error {
+	err := Update(ctx, o.Client, index.StoredSets, namespace, name, "", func(s *v1alpha1.ResourceSet) error {
+		if s.UID != uid {
+			return store.ErrGone
+		}
+		return change(s)
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return store.ErrGone
+	case err != nil && !errors.Is(err, store.ErrGone):
+		return fmt.Errorf("write ResourceSet %q: %w", name, err)
+	}
+	return err
+}
+
+func refOf(u *unstructured.Unstructured) v1alpha1.ObjectReference {
+	return v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}
+}

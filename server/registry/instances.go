@@ -1,0 +1,83 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/rights"
+)
+
+// InstancesFunc returns a page of at most limit instances of a ResourceSet. cont is the token of the previous page.
+type InstancesFunc func(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error)
+
+// instancesREST serves the subresource "instances": the instances of a ResourceSet, in pages.
+type instancesREST struct {
+	subresource
+	sets      *genericregistry.Store
+	instances InstancesFunc
+	kinds     *kinds.Kinds
+	access    rights.Access
+}
+
+var _ rest.GetterWithOptions = (*instancesREST)(nil)
+
+func newInstances(c Config, sets *genericregistry.Store) rest.Storage {
+	return &instancesREST{subresource{func() runtime.Object { return new(v1alpha1.ResourceSetInstanceList) }}, sets, c.Instances, c.Kinds, rights.Access{Authorizer: c.Authorizer}}
+}
+
+// NewGetOptions returns the options limit and continue, as for a list.
+func (r *instancesREST) NewGetOptions() (runtime.Object, bool, string) {
+	return new(metav1.ListOptions), false, ""
+}
+
+// Get returns a page of instances. It needs the right to list the kind of the template, as for single objects.
+func (r *instancesREST) Get(ctx context.Context, name string, options runtime.Object) (runtime.Object, error) {
+	opts, ok := options.(*metav1.ListOptions)
+	if !ok {
+		return nil, apierrors.NewInternalError(fmt.Errorf("list instances of ResourceSet %q: unexpected options %T", name, options))
+	}
+	limit := int(opts.Limit)
+	switch {
+	case limit < 0:
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("list instances of ResourceSet %q: limit %d is negative", name, limit))
+	case limit == 0:
+		limit = defaultPage
+	}
+	obj, err := r.sets.Get(ctx, name, &metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	set := obj.(*v1alpha1.ResourceSet)
+	kind, err := r.kinds.TemplateKind(kinds.TemplateOf(set))
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	who := requester(ctx)
+	if who == nil {
+		return nil, apierrors.NewInternalError(errors.New("list instances: the request has no user"))
+	}
+	right := store.Right{Verb: "list", Namespace: set.Namespace, Group: kind.GVR.Group, Resource: kind.GVR.Resource}
+	if may, err := r.access.May(ctx, *who, right); err != nil {
+		return nil, apierrors.NewInternalError(err)
+	} else if !may {
+		return nil, apierrors.NewForbidden(v1alpha1.Resource("resourcesets/instances"), name, fmt.Errorf("user %q has no right to %s in the namespace %q", who.Username, right, set.Namespace))
+	}
+	list, err := r.instances(ctx, set, min(limit, maxPage), opts.Continue)
+	if err != nil {
+		if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
+			return nil, err
+		}
+		return nil, apierrors.NewInternalError(err)
+	}
+	return list, nil
+}

@@ -1,0 +1,287 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resourceset"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/kinds"
+)
+
+func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
+	strategy := kindStrategy[*v1alpha1.ResourceSet, v1alpha1.ResourceSetStatus]{
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		namespaced:    true,
+		begin: func(_ context.Context, s *v1alpha1.ResourceSet) {
+			s.Status = v1alpha1.ResourceSetStatus{}
+			condition.Set(&s.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
+			// A new set has no infrastructure, as in a manifest from a backup.
+			s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
+		},
+		prepareUpdate: func(ctx context.Context, s, old *v1alpha1.ResourceSet) {
+			info, ok := request.RequestInfoFrom(ctx)
+			if ok && info.Verb == "update" && !byServer(ctx) && s.Finalizers == nil && slices.Contains(old.Finalizers, v1alpha1.FinalizerState) {
+				s.Finalizers = []string{v1alpha1.FinalizerState} // a manifest for `kubectl replace` has none
+			}
+		},
+		spec:       func(s *v1alpha1.ResourceSet) any { return s.Spec },
+		status:     func(s *v1alpha1.ResourceSet) *v1alpha1.ResourceSetStatus { return &s.Status },
+		conditions: func(s *v1alpha1.ResourceSetStatus) *[]metav1.Condition { return &s.Conditions },
+		validate:   validateResourceSet,
+		validateUpdate: func(_, _ *v1alpha1.ResourceSet) field.ErrorList {
+			return nil
+		},
+		validateAgainst: func(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
+			if old == nil {
+				return append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), sameAddress(ctx, c, s)...)
+			}
+			errs := keepsFinalizer(ctx, s, old)
+			before := kinds.TemplateOf(old)
+			if changed := kinds.TemplateOf(s); !sameSpec(changed, before) {
+				errs = append(errs, c.Kinds.ValidateTemplate(ctx, changed, &before)...)
+				if changed.APIVersion != before.APIVersion || changed.Kind != before.Kind || changed.Name != before.Name {
+					errs = append(errs, sameAddress(ctx, c, s)...)
+				}
+			}
+			return errs
+		},
+		warn: func(ctx context.Context, s *v1alpha1.ResourceSet) []string {
+			return c.Kinds.TemplateWarnings(ctx, kinds.TemplateOf(s))
+		},
+		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.ResourceSet) field.ErrorList {
+			return statusByServer(ctx, "a ResourceSet")
+		},
+	}
+	store, statusREST, err := newStore(c, "resourceset", new(v1alpha1.ResourceSet), new(v1alpha1.ResourceSetList), strategy, resourceSetTable)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &resourceREST{
+		Store: store, short: "rset",
+		mayWrite: func(ctx context.Context, obj, old runtime.Object) error {
+			before, _ := old.(*v1alpha1.ResourceSet)
+			return mayWriteSet(ctx, c.Kinds, obj.(*v1alpha1.ResourceSet), before)
+		},
+		mayDelete: func(ctx context.Context, obj runtime.Object) error {
+			return authorizeDelete(ctx, c.Kinds, kinds.TemplateOf(obj.(*v1alpha1.ResourceSet)))
+		},
+	}, statusREST, nil
+}
+
+func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {
+	errs := validateObjectName(s.Name)
+	spec := field.NewPath("spec")
+	given := 0
+	for _, is := range []bool{s.Spec.Count != nil, s.Spec.ForEach != nil, s.Spec.ForEachFrom != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		errs = append(errs, field.Required(spec, "one of spec.count, spec.forEach and spec.forEachFrom"))
+	case given > 1:
+		errs = append(errs, field.Invalid(spec, field.OmitValueType{}, "spec.count, spec.forEach and spec.forEachFrom exclude each other: remove all but one"))
+	}
+	if n := s.Spec.Count; n != nil && (*n < 0 || *n > resourceset.MaxInstances) {
+		errs = append(errs, field.Invalid(spec.Child("count"), *n, fmt.Sprintf("must be between 0 and %d; use several sets for more", resourceset.MaxInstances)))
+	}
+	if from := s.Spec.ForEachFrom; from != nil {
+		for _, msg := range validation.IsDNS1123Subdomain(from.ConfigMap.Name) {
+			errs = append(errs, field.Invalid(spec.Child("forEachFrom", "configMap", "name"), shorten(from.ConfigMap.Name), msg))
+		}
+	}
+	template := spec.Child("template")
+	if name := s.Spec.Template.Metadata.Name; name != "" {
+		for _, msg := range validation.IsDNS1123Subdomain(name) {
+			errs = append(errs, field.Invalid(template.Child("metadata", "name"), shorten(name), msg))
+		}
+	}
+	errs = append(errs, metav1validation.ValidateLabels(s.Spec.Template.Metadata.Labels, template.Child("metadata", "labels"))...)
+	for name, raw := range map[string]*runtime.RawExtension{"spec": s.Spec.Template.Spec, "lifecycle": s.Spec.Template.Lifecycle} {
+		if _, err := kinds.ObjectIn(raw); err != nil {
+			errs = append(errs, field.Invalid(template.Child(name), field.OmitValueType{}, err.Error()))
+		}
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	expanded, err := resourceset.New(s, 0, nil)
+	if err != nil {
+		return append(errs, field.Invalid(template, field.OmitValueType{}, err.Error()))
+	}
+	if expanded.Problem != "" && expanded.Source == "" {
+		errs = append(errs, field.Invalid(spec.Child("forEach"), field.OmitValueType{}, expanded.Problem))
+	}
+	return append(errs, validateInstances(s, expanded)...)
+}
+
+// validateInstances validates the parts of a set that name single instances.
+func validateInstances(s *v1alpha1.ResourceSet, expanded *resourceset.Set) field.ErrorList {
+	var errs field.ErrorList
+	imports, moved := field.NewPath("spec", "imports"), field.NewPath("spec", "moved")
+	for i, by := range s.Spec.Imports {
+		at := imports.Index(i)
+		errs = append(errs, validateKey(expanded, by.Key, at.Child("key"))...)
+		switch {
+		case by.ID == "" && by.Identity == nil:
+			errs = append(errs, field.Required(at, "id or identity of the existing resource"))
+		case by.ID != "" && by.Identity != nil:
+			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "id and identity exclude each other; remove one of the two"))
+		}
+		if _, err := kinds.ObjectIn(by.Identity); err != nil {
+			errs = append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, err.Error()))
+		}
+	}
+	for i, m := range s.Spec.Moved {
+		at := moved.Index(i)
+		errs = append(errs, validateKey(expanded, m.Key, at.Child("key"))...)
+		if a, err := lang.ParseAddress(m.From); err != nil || a.Namespace != "" || a.Mode != "" {
+			errs = append(errs, field.Invalid(at.Child("from"), shorten(m.From), `must be the address of a managed resource in the same namespace, such as "sim_instance.web"`))
+		}
+	}
+	return errs
+}
+
+// validateKey validates the form of the key of an instance. The set need not have the instance: its entry has done its work
+// once the instance exists, and may stay when the instance leaves the set.
+func validateKey(s *resourceset.Set, text string, path *field.Path) field.ErrorList {
+	if s.Repeats != lang.RepeatCount {
+		return nil
+	}
+	if i, err := strconv.Atoi(text); err != nil || i < 0 || strconv.Itoa(i) != text {
+		return field.ErrorList{field.Invalid(path, shorten(text), "must be the index of an instance, because the set has spec.count")}
+	}
+	return nil
+}
+
+// keepsFinalizer lets only the server remove the finalizer of a set with infrastructure.
+func keepsFinalizer(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
+	if byServer(ctx) || !slices.Contains(old.Finalizers, v1alpha1.FinalizerState) || slices.Contains(s.Finalizers, v1alpha1.FinalizerState) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
+		v1alpha1.FinalizerState+" stays until the infrastructure of all instances is destroyed: delete the set and apply a Plan, and the server removes the finalizer")}
+}
+
+// sameAddress refuses a template with the address of an object or of another set.
+func sameAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) field.ErrorList {
+	t := kinds.TemplateOf(s)
+	path, address := field.NewPath("spec", "template", "metadata", "name"), lang.Address{Type: v1alpha1.TypeOf(t.Kind), Name: t.Name}
+	kind, err := c.Kinds.TemplateKind(t)
+	if err != nil {
+		return nil // ValidateTemplate reports it
+	}
+	single, err := c.StoredObjects.Get(ctx, kind.Stored(), s.Namespace, t.Name)
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	if single != nil && single.GetDeletionTimestamp() == nil && !slices.ContainsFunc(s.Spec.Moved, func(m v1alpha1.InstanceMove) bool { return m.From == address.String() }) {
+		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("the object %s/%s has the address %s already: choose another name, or name the object in spec.moved and delete it", t.Kind, t.Name, address))}
+	}
+	for set, err := range c.StoredObjects.Sets(ctx, s.Namespace) {
+		if err != nil {
+			return field.ErrorList{field.InternalError(path, err)}
+		}
+		if set.Name == s.Name {
+			continue
+		}
+		if set.Spec.Template.Kind == t.Kind && set.Spec.Template.APIVersion == t.APIVersion && resourceset.NameOf(set) == t.Name {
+			return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("the ResourceSet %q has instances with the address %s already: choose another name", set.Name, address))}
+		}
+	}
+	return nil
+}
+
+// mayWriteSet checks the rights of a set's author on the kind of the template. old is nil for a new set.
+func mayWriteSet(ctx context.Context, k *kinds.Kinds, s, old *v1alpha1.ResourceSet) error {
+	t := kinds.TemplateOf(s)
+	if old == nil {
+		return k.AuthorizeTemplate(ctx, t, true, store.VerbCreate)
+	}
+	if sameSpec(s.Spec, old.Spec) {
+		return nil
+	}
+	before := kinds.TemplateOf(old)
+	verbs := changeVerbs(s, old)
+	if before.APIVersion != t.APIVersion || before.Kind != t.Kind || before.Name != t.Name {
+		if err := authorizeDelete(ctx, k, before); err != nil {
+			return err
+		}
+		verbs = append(verbs, store.VerbCreate)
+	}
+	return k.AuthorizeTemplate(ctx, t, true, verbs...)
+}
+
+// authorizeDelete checks the right to delete the instances of a template. Without its provider nothing is deleted.
+func authorizeDelete(ctx context.Context, k *kinds.Kinds, t kinds.Template) error {
+	if _, err := k.TemplateKind(t); err != nil {
+		return nil
+	}
+	return k.AuthorizeTemplate(ctx, t, false, store.VerbDelete)
+}
+
+// changeVerbs returns the verbs that the author of a change needs: to create instances, to update the others, and to
+// delete those that leave the set. Of keys in a ConfigMap it knows nothing, so a change needs all verbs.
+func changeVerbs(s, old *v1alpha1.ResourceSet) []string {
+	verbs := []string{store.VerbUpdate}
+	now, err := resourceset.New(s, 0, nil)
+	before, oldErr := resourceset.New(old, 0, nil)
+	if err != nil || oldErr != nil || now.Source != "" || before.Source != "" {
+		return append(verbs, store.VerbCreate, store.VerbDelete)
+	}
+	if grows(before, now) {
+		verbs = append(verbs, store.VerbCreate)
+	}
+	if grows(now, before) {
+		verbs = append(verbs, store.VerbDelete)
+	}
+	return verbs
+}
+
+// grows reports whether b has an instance that a lacks.
+func grows(a, b *resourceset.Set) bool {
+	for i := range b.Len() {
+		if !a.Has(b.Key(i)) {
+			return true
+		}
+	}
+	return false
+}
+
+var resourceSetTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		nameColumn,
+		column("Kind", "string", "Kind of the template.", 0),
+		column("Desired", "integer", "Number of instances that the spec asks for.", 0),
+		column("Ready", "integer", "Number of instances that are applied and ready.", 0),
+		{Name: "Reason", Type: "string", Description: "Reason of the condition Ready."},
+		ageColumn,
+		column("Failed", "integer", "Number of instances with a failure.", 1),
+		column("Pending", "integer", "Number of instances that wait for a plan.", 1),
+		column("Leaving", "integer", "Number of instances that the next plan destroys.", 1),
+		whyColumn,
+	},
+	cells: func(obj runtime.Object) []any {
+		s := obj.(*v1alpha1.ResourceSet)
+		_, reason, message := readinessCells(s, s.Status.Conditions)
+		return []any{s.Name, strings.TrimSpace(s.Spec.Template.Kind), int64(s.Status.Instances), int64(s.Status.Ready), reason, age(s.CreationTimestamp),
+			int64(s.Status.Failed), int64(s.Status.Pending), int64(s.Status.Leaving), message}
+	},
+}

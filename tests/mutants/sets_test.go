@@ -1,0 +1,26 @@
+package mutants
+
+var setMutants = []mutant{
+	{"An instance that left its set runs on, and no plan destroys it.", "internal/index/sets.go",
+		"if !ns.unsettled {\n", "if true {\n", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
+	{"A plan destroys nothing of a set that went away.", "internal/index/sets.go",
+		"if ref == nil || !r.Living && !r.Intent {", "if ref == nil || ns.setOf(ref.SetUID) == nil || !r.Living && !r.Intent {", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
+	{"A create with an unknown outcome is lost when its instance leaves the set.", "internal/index/sets.go",
+		"!r.Living && !r.Intent {", "!r.Living {", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
+	{"Instances of another kind of template take over the records of the old ones.", "internal/resourceset/resourceset.go",
+		"name := s.APIVersion + \"/\" + s.Kind + \"/\" + v1alpha1.InstanceName", "name := v1alpha1.InstanceName", "TestOnlyWhatChangesHasAnotherGeneration|TestObjectOfAnInstance"},
+	{"An instance keeps its old value, since no plan visits it.", "internal/resourceset/resourceset.go",
+		"\th.Write(own)\n", "\t_ = own\n", "TestOnlyWhatChangesHasAnotherGeneration"},
+	{"An instance keeps what the old template said, since no plan visits it.", "internal/resourceset/resourceset.go",
+		"\th.Write(s.digest[:])\n", "", "TestOnlyWhatChangesHasAnotherGeneration"},
+	{"A lower count destroys what preventDestroy protects.", "internal/resourceset/resourceset.go",
+		"\"preventDestroy\", \"destroy\", \"providerConfig\"} {", "\"destroy\", \"providerConfig\"} {", "TestLeavingInstances"},
+	{"An instance that left its set is updated, and not destroyed.", "internal/resourceset/resourceset.go",
+		"\tif gone.Deleting == nil {\n", "\tif false {\n", "TestLeavingInstances"},
+	{"Whoever updates objects, and may not delete them, destroys instances with a lower count.", "server/registry/resourceset.go",
+		"\tif grows(now, before) {\n", "\tif false {\n", "TestChangesOfASetNeedTheVerbsOfTheirInstances"},
+	{"Whoever updates objects, and may not create them, creates instances with a higher count.", "server/registry/resourceset.go",
+		"\tif grows(before, now) {\n", "\tif false {\n", "TestChangesOfASetNeedTheVerbsOfTheirInstances"},
+	{"A set goes away with a request, and its infrastructure runs on.", "server/registry/resourceset.go",
+		"\tif byServer(ctx) || !slices.Contains(old.Finalizers,", "\tif true || !slices.Contains(old.Finalizers,", "TestOnlyTheServerRemovesTheFinalizerOfASet"},
+}
