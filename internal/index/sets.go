@@ -308,7 +308,9 @@ func (ns *namespace) setOf(uid types.UID) *resourceset.Set {
 // touch notes that the state of a set may have changed.
 func (x *Index) touch(namespace, set string) {
 	name := types.NamespacedName{Namespace: namespace, Name: set}
-	x.touched[name] = x.touched[name] // the UID of a removed set stays
+	if _, ok := x.touched[name]; !ok {
+		x.touched[name] = ""
+	}
 }
 
 // Touched names a set whose instances may have changed. Removed is the UID of a set of the name that was removed; empty
