@@ -47,13 +47,11 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 	case !lost:
 		return refuse("a plan is creating it; try again when the plan has ended")
 	}
-	if err := a.dropCreate(ctx, rec); errors.Is(err, ledger.ErrConflict) {
-		return refuse("a plan is changing it; try again when the plan has ended")
-	} else if err != nil {
-		return err
-	}
 	// The object keeps its finalizer: a waiting plan may begin to create the resource now, and needs it.
-	return nil
+	if err = a.dropCreate(ctx, rec); errors.Is(err, ledger.ErrConflict) {
+		return refuse("a plan is changing it; try again when the plan has ended")
+	}
+	return err
 }
 
 // dropCreate removes the intent of a create, and with it the record of an object without infrastructure.
