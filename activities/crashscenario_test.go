@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +51,10 @@ type crashScenario struct {
 	// partial is true if plans are approved without blocked and stale changes.
 	partial bool
 	spec    v1alpha1.PlanSpec
+	// statusWrites counts the writes of objects' statuses.
+	statusWrites atomic.Int64
+	// stepping is the number of plans whose steps run.
+	stepping int
 	// compares is true if each survey is made twice: with the index and without it.
 	compares bool
 	// provides returns the provider for a configuration; nil means the cloud.
@@ -248,6 +255,13 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 	ctx := sc.T.Context()
 	po := sc.plans[run.Name]
 	next := run.phase + 1
+	switch {
+	case run.phase == stepping:
+		sc.stepping++
+		defer func() { sc.stepping-- }()
+	case run.phase < approving && sc.stepping == 0: // otherwise the steps of another plan write, too
+		defer sc.onlyItsPlan(run)()
+	}
 	switch run.phase {
 	case surveying:
 		if run.surveyed, err = sc.survey(run.Plan); run.surveyed.Invalid {
@@ -285,6 +299,24 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 		run.phase = next
 	}
 	return err
+}
+
+// onlyItsPlan returns a function that fails the test if a phase of planning wrote a status or a record. A plan that ended
+// without changes needs no approval, so it may record that.
+func (sc *crashScenario) onlyItsPlan(run *planRun) func() {
+	phase, writes, records := run.phase, sc.statusWrites.Load(), sc.revisions()
+	return func() {
+		sc.T.Helper()
+		ended := phase == publishing && sc.plans[run.Name].Status.FinishedAt != nil && !sc.plans[run.Name].PlanFailed()
+		if ended || sc.injector.alive() != nil {
+			return
+		}
+		now := sc.revisions()
+		maps.DeleteFunc(now, func(uid types.UID, revision int64) bool { return records[uid] == revision })
+		if n := sc.statusWrites.Load() - writes; n > 0 || len(now) > 0 {
+			sc.T.Errorf("phase %d of plan %s wrote %d statuses and the records of %v", phase, run.Name, n, slices.Collect(maps.Keys(now)))
+		}
+	}
 }
 
 // steps runs the steps that have not ended, in order, each with the retries of the workflow.

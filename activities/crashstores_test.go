@@ -42,7 +42,10 @@ func (o crashObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*u
 }
 
 func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
-	return o.scenario.injector.does(func() error { return o.FakeObjects.UpdateStatus(ctx, ref, change) })
+	return o.scenario.injector.does(func() error {
+		o.scenario.statusWrites.Add(1)
+		return o.FakeObjects.UpdateStatus(ctx, ref, change)
+	})
 }
 
 func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {

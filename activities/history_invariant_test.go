@@ -278,15 +278,17 @@ func (g *history) compare() {
 	}
 }
 
-// rest makes two default plans, one after the other, and an applied plan. Each must visit what it has to, and the later
-// ones nothing that an earlier one found unchanged.
+// rest makes two default plans after an applied one. Each must visit what it has to, and nothing that an earlier one found
+// unchanged. The apply of the first begins, which records that.
 func (g *history) rest() {
 	before := g.save()
 	defer g.restore(before)
-	g.backend.echo = true
-	defer func() { g.backend.echo = false }()
+	partial := g.partial
+	g.backend.echo, g.partial = true, true
+	defer func() { g.backend.echo, g.partial = false, partial }()
 	for _, which := range []string{"second", "third"} {
 		v := g.planWith(v1alpha1.RefreshChanged)
+		g.until(v.run, stepping)
 		if v.failed || which == "second" && !g.whole {
 			continue
 		}

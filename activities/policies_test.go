@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/resource"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,9 +47,5 @@ func TestAnAutomaticPlanOfAUserWithoutTheRightWaits(t *testing.T) {
 	}
 	if ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != v1alpha1.ReasonAwaitingApproval {
 		t.Errorf("the plan is %+v", ready)
-	}
-	obj := resource.StatusOf(sc.Stored["team:test-thing/a"])
-	if ready := meta.FindStatusCondition(obj.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != v1alpha1.ReasonAwaitingApproval {
-		t.Errorf("the object is %+v", ready)
 	}
 }

@@ -240,6 +240,7 @@ func TestNotFoundWithOtherArguments(t *testing.T) {
 			t.Errorf("failed %t, said %q", po.PlanFailed(), said)
 		}
 		sc.zone("mine")
+		sc.spec = v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}
 		if po := sc.apply(); po.PlanFailed() || sc.cloud.made["a"] != 2 {
 			t.Errorf("with the earlier arguments: %s, made %v", sc.said(po), sc.cloud.made)
 		}

@@ -140,6 +140,7 @@ type plannedChange struct {
 
 // viewed is a plan that was made and not applied.
 type viewed struct {
+	run    *planRun
 	failed bool
 	does   map[string]plannedChange
 	// visited has all visited objects, and rests those without a change.
@@ -154,9 +155,10 @@ func (g *scenario) planWith(refresh v1alpha1.RefreshMode) viewed {
 	g.T.Helper()
 	was := g.spec
 	g.spec = v1alpha1.PlanSpec{Refresh: refresh}
-	po := g.until(g.newRun(), approving)
+	run := g.newRun()
+	po := g.until(run, approving)
 	g.spec = was
-	v := viewed{failed: po.PlanFailed(), does: map[string]plannedChange{}, visited: map[string]bool{}, rests: map[string]bool{}, deps: map[string][]string{}, diags: po.Status.Diagnostics}
+	v := viewed{run: run, failed: po.PlanFailed(), does: map[string]plannedChange{}, visited: map[string]bool{}, rests: map[string]bool{}, deps: map[string][]string{}, diags: po.Status.Diagnostics}
 	var names []string
 	dependsOn := map[string][]int32{}
 	for c, err := range g.Ledger.Changes(g.T.Context(), po.UID, 0) {

@@ -47,7 +47,7 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		if err := a.refuseApply(ctx, p, why); err != nil {
 			return workflows.Begun{}, err
 		}
-		return workflows.Begun{Refused: why}, changes.Settle(ctx, a.Sources, p)
+		return workflows.Begun{Refused: why}, nil
 	}
 	if po.Status.Progress == nil { // otherwise an earlier run has begun and checked this
 		if po.Status.Cancel != nil {
@@ -55,7 +55,7 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		}
 		if why, err := a.refusedByPolicy(ctx, po); err != nil || why != "" {
 			if err == nil {
-				err = errors.Join(a.refuseApply(ctx, p, why), changes.Settle(ctx, a.Sources, p))
+				err = a.refuseApply(ctx, p, why)
 			}
 			return workflows.Begun{Refused: why}, err
 		}
@@ -69,10 +69,8 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		if work, err = changes.Load(ctx, a.Ledger, po.UID); err != nil {
 			return workflows.Begun{}, err
 		}
-		for _, c := range work.Changes {
-			if err := a.keepRefreshed(ctx, po.UID, c); err != nil {
-				return workflows.Begun{}, err
-			}
+		if err := changes.RecordUnchanged(ctx, a.Sources, po, work.All()); err != nil {
+			return workflows.Begun{}, err
 		}
 	}
 	a.progress.begin(p, work.Progress())
@@ -144,8 +142,7 @@ func (a *Applier) reportHeld(ctx context.Context, c *ledger.Change) error {
 	reason := v1alpha1.ReasonSkipped
 	switch {
 	case c.Blocked != "":
-		// the object has the reason since planning
-		return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) { s.Pending = "" })
+		reason = v1alpha1.ReasonBlocked
 	case c.Deposed != "":
 		return nil
 	case c.State == v1alpha1.ChangeStale:

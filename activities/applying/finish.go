@@ -2,7 +2,6 @@ package applying
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,15 +9,8 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
-	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/plan"
-	"github.com/hykube/hykube/internal/resource"
-	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Finish records the outcome of a plan's apply, on the plan and on the changes that were not attempted.
@@ -130,41 +122,6 @@ func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *chan
 		}
 	}
 	return stale, nil
-}
-
-// keepRefreshed records the state that planning read of an unchanged resource, as the apply of a Terraform plan does.
-// Its dependants were planned with this state, and otherwise every refresh would find the same drift.
-func (a *Applier) keepRefreshed(ctx context.Context, planUID types.UID, c *ledger.Change) error {
-	if !changes.RecordsRefresh(c) {
-		return nil
-	}
-	rec, err := a.Ledger.Instance(ctx, c.Object)
-	if err != nil || rec.Intent != nil || rec.Digest() != c.Preconditions.State {
-		return err // the record is newer than this plan
-	}
-	rec.State, rec.Plan = *c.Refreshed, planUID
-	if err := a.Ledger.Save(ctx, rec); err != nil {
-		if errors.Is(err, ledger.ErrConflict) {
-			return nil
-		}
-		return err
-	}
-	obj, err := a.Objects.Get(ctx, c.Object)
-	if err != nil {
-		return store.IgnoreGone(err)
-	}
-	r, err := resource.Of(obj, a.Catalog)
-	if err != nil {
-		return err
-	}
-	v, err := instance.Recorded(&rec.State, r.Schema)
-	if err != nil {
-		return err
-	}
-	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
-		s.Attributes = plan.Attributes(r.Schema.Block, v)
-		meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)
-	})
 }
 
 // unmade names the changes that were not made, and the command that shows why.

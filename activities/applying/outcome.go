@@ -15,7 +15,6 @@ import (
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
-	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // This file writes the outcome of a step to its object.
@@ -122,7 +121,6 @@ func (s *stepRun) releaseObject(ctx context.Context) (removed bool, err error) {
 // succeed sets the status for a change that succeeded.
 func (s *stepRun) succeed(st *resource.Status) {
 	c, g, gone := s.Change, s.Change.Object.Generation, changes.Removes(s.Change)
-	meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionDrifted)
 	switch {
 	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonNotFound:
 		st.Remove(g, v1alpha1.ReasonForgotten, "The provider does not find the infrastructure with the new arguments of its ProviderConfig, and a plan removed its record. It may still exist where the earlier arguments lead. "+s.next())
@@ -132,11 +130,11 @@ func (s *stepRun) succeed(st *resource.Status) {
 		st.Remove(g, v1alpha1.ReasonForgotten, "Hykube no longer manages the infrastructure, which still exists. The next plan creates it again, unless lifecycle.import names it. To prevent both, delete the object.")
 	case c.Action == v1alpha1.ActionRead && gone:
 		st.Attributes, st.Applied = nil, 0
-		st.Stall(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.nextIfGone(st))
+		st.Drift(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.nextIfGone(st))
 	case gone:
 		st.Remove(g, v1alpha1.ReasonDestroyed, "A plan destroyed the infrastructure. "+s.next())
 	case c.Action == v1alpha1.ActionRead && c.Mode == "":
-		st.Stall(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", strings.Join(c.Drift, ", ")))
+		st.Drift(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", pathsText(c.Drift)))
 	case c.Action == v1alpha1.ActionInvoke:
 		st.Ready(g, "The action was run.")
 	case c.Mode == v1alpha1.ModeData:
@@ -144,6 +142,16 @@ func (s *stepRun) succeed(st *resource.Status) {
 	default:
 		st.Ready(g, v1alpha1.MessageApplied)
 	}
+}
+
+// maxPaths is the maximum number of attributes in a condition.
+const maxPaths = 20
+
+func pathsText(paths []string) string {
+	if len(paths) > maxPaths {
+		return strings.Join(paths[:maxPaths], ", ") + ", and more"
+	}
+	return strings.Join(paths, ", ")
 }
 
 // next returns what the next plan does with an object that has no infrastructure any more.

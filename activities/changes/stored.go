@@ -6,6 +6,7 @@ package changes
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -98,6 +99,17 @@ func HasNoSteps(c *ledger.Change) bool {
 	return c.Action == v1alpha1.ActionNoOp && !needsRecording(c)
 }
 
+// All iterates over the changes of the plan in order.
+func (w *Stored) All() iter.Seq2[*ledger.Change, error] {
+	return func(yield func(*ledger.Change, error) bool) {
+		for _, c := range w.Changes {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
 // Progress counts the changes with steps. It counts blocked changes separately, because the approval left them out.
 func (w *Stored) Progress() v1alpha1.PlanProgress {
 	var p v1alpha1.PlanProgress
@@ -135,6 +147,10 @@ func (w *Stored) Providers() []string {
 	slices.Sort(names)
 	return names
 }
+
+// VersionOutside is the key in DependencyVersions for the ConfigMaps, Secrets and objects of other namespaces that an
+// object's expressions refer to.
+const VersionOutside = "outside"
 
 // RecordsRefresh reports whether the apply only records the state that planning read.
 func RecordsRefresh(c *ledger.Change) bool {

@@ -155,10 +155,10 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 	return v, why, err
 }
 
-// refreshed returns the address and the value that the apply will record for an unchanged resource that planning read.
-// ok is false if nothing remains to be recorded, or if the record has changed.
+// refreshed returns the address and the value that the apply will record for a data source, or for an unchanged resource,
+// that planning read. ok is false if nothing remains to be recorded, or if the record has changed.
 func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
-	if !HasNoSteps(c) || c.Mode != "" || !c.Refreshed.Exists() {
+	if !HasNoSteps(c) || c.Mode != v1alpha1.ModeData && (c.Mode != "" || !c.Refreshed.Exists()) {
 		return addr, v, false, nil
 	}
 	rec, err := src.Ledger.Instance(ctx, c.Object)
@@ -387,4 +387,18 @@ func Referred(all []lang.Reference, config *scope.ProviderConfigRef) map[lang.Ad
 		}
 	}
 	return refs
+}
+
+// Each calls work for the changes that a tracker returns, at most width concurrently; see graph.Run. Each call needs a
+// slot of the processors, as the caller does.
+func Each(ctx context.Context, tracker graph.Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
+	defer fair.Pause(ctx)()
+	return graph.Run(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
+		ctx, done, err := fair.TakeToo(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer done()
+		return work(ctx, i)
+	})
 }

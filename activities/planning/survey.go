@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/graph"
@@ -40,7 +39,7 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 		return workflows.Surveyed{}, err
 	}
 	if diag.HasErrors(s.diags) { // without these objects, further errors about addresses and types would be false
-		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, s.nodes, s.diags)
+		return workflows.Surveyed{Invalid: true}, a.failPlan(ctx, p, diag.Summarize(s.diags), s.diags)
 	}
 	visited := s.visit(a.Sources)
 	if !diag.HasErrors(s.diags) {
@@ -51,7 +50,7 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 		s.diags = append(s.diags, lacks...)
 	}
 	if diag.HasErrors(s.diags) {
-		return workflows.Surveyed{Invalid: true}, a.refuse(ctx, p, s.nodes, s.diags)
+		return workflows.Surveyed{Invalid: true}, a.failPlan(ctx, p, diag.Summarize(s.diags), s.diags)
 	}
 	a.surveyed.keep(po.UID, a.Catalog, s.nodes, visited)
 	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded, Whole: s.outline == nil}
@@ -421,32 +420,4 @@ func (s *survey) transitiveDependencies(addrs []lang.Address, modes ...v1alpha1.
 		out = append(out, addr)
 	}
 	return out
-}
-
-// refuse fails a plan with errors in its survey, on the Plan and on the affected objects.
-func (a *Planner) refuse(ctx context.Context, p workflows.Plan, nodes []*node, diags diag.Diagnostics) error {
-	if err := a.failPlan(ctx, p, diag.Summarize(diags), diags); err != nil {
-		return err
-	}
-	byAddress := map[string]diag.Diagnostics{}
-	for _, d := range diags {
-		if d.Severity == v1alpha1.SeverityError {
-			byAddress[d.Address] = append(byAddress[d.Address], d)
-		}
-	}
-	for _, n := range nodes {
-		own := byAddress[n.Address.String()]
-		if len(own) == 0 {
-			continue
-		}
-		reason, message, err := changes.WhyStalled(ctx, a.Ledger, n.Ref, n.Address.String(), v1alpha1.ReasonInvalid, diag.Describe(own))
-		if err != nil {
-			return err
-		}
-		err = resource.WriteStatus(ctx, a.Objects, n.Ref, func(s *resource.Status) { s.Stall(n.Ref.Generation, reason, message) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -15,9 +15,9 @@ const (
 	// ConditionStalled is True if nothing will happen until a user acts. Its message says what to do.
 	ConditionStalled = "Stalled"
 
-	// ConditionDrifted is True on a resource whose infrastructure was changed or removed outside of Hykube, as a plan
-	// found. Its message names the attributes. A later read without drift, or the apply of a plan that records or
-	// corrects the drift, removes the condition.
+	// ConditionDrifted is True on a resource whose infrastructure was changed or removed outside of Hykube, as an
+	// approved refresh-only plan recorded. Its message names the attributes. A plan that finds or makes the
+	// infrastructure as the spec says removes the condition.
 	ConditionDrifted = "Drifted"
 
 	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and verified.
@@ -54,10 +54,9 @@ const (
 
 // Reasons of conditions. They are part of the API: scripts may match them.
 const (
-	// ReasonAwaitingPlan: no plan has visited this generation of the object.
+	// ReasonAwaitingPlan: no plan has applied this generation of the object.
 	ReasonAwaitingPlan = "AwaitingPlan"
-	// ReasonAwaitingApproval: a plan waits for a user's approval. On a resource, this is the plan in
-	// status.pendingPlan.
+	// ReasonAwaitingApproval: a plan waits for a user's approval.
 	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonPlanning: planning is in progress.
 	ReasonPlanning = "Planning"
@@ -109,8 +108,6 @@ const (
 	ReasonPolicyDenied = "PolicyDenied"
 	// ReasonReplaceIncomplete: a replacement stopped between its destroy and its create, in either order.
 	ReasonReplaceIncomplete = "ReplaceIncomplete"
-	// ReasonInvalid: the spec is invalid for the provider, or an expression fails.
-	ReasonInvalid = "Invalid"
 	// ReasonDestroyed: a plan destroyed the infrastructure and kept the object.
 	ReasonDestroyed = "Destroyed"
 	// ReasonForgotten: a plan stopped managing the infrastructure, which still exists, and kept the object.
@@ -244,7 +241,7 @@ const DefaultProviderConfig = "default"
 // about the infrastructure, such as CreateUnknown, or about the edit, such as Stale, stays valid.
 func OutdatedByEdit(reason string, ready bool) bool {
 	switch reason {
-	case ReasonAwaitingApproval, ReasonBlocked, ReasonInvalid:
+	case ReasonBlocked:
 		return true
 	}
 	return ready

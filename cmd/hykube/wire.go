@@ -85,9 +85,8 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 			started = true
 			return nil
 		}
-		settle := func(ctx context.Context, p workflows.Plan) error { return changes.Settle(ctx, sources, p) }
 		return controller.Run(ctx, providers, configs,
-			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Settle: settle, Logger: providers.Logger, Outdated: h.Kinds.Outdated(),
+			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
 				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans},
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.ReleaseSet, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
 			work,

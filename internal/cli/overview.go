@@ -253,8 +253,7 @@ func byMode(n map[v1alpha1.Mode]int) string {
 // reasonWords returns the explanation of a reason of the condition Ready.
 func reasonWords(reason string) string {
 	words := map[string]string{
-		v1alpha1.ReasonAwaitingPlan:      "written, and not planned yet: kubectl hykube plan",
-		v1alpha1.ReasonAwaitingApproval:  "a plan that changes them waits for approval",
+		v1alpha1.ReasonAwaitingPlan:      "written, and not applied yet: kubectl hykube plan",
 		v1alpha1.ReasonDeleting:          "deleted, and not destroyed yet: kubectl hykube plan",
 		v1alpha1.ReasonForgetting:        "deleted, and not forgotten yet: kubectl hykube plan",
 		v1alpha1.ReasonMoving:            "deleted, and not moved to another object yet: kubectl hykube plan",
@@ -265,7 +264,6 @@ func reasonWords(reason string) string {
 		v1alpha1.ReasonGone:              "removed outside of Hykube",
 		v1alpha1.ReasonApplying:          "being applied",
 		v1alpha1.ReasonApplyFailed:       "failed",
-		v1alpha1.ReasonInvalid:           "refused: the message says why",
 		v1alpha1.ReasonStale:             "not applied: they changed after the plan was made",
 		v1alpha1.ReasonBlocked:           "left unchanged, because a preventDestroy forbids the change: the message names it",
 		v1alpha1.ReasonSkipped:           "not tried, because of another that failed",

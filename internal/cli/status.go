@@ -434,7 +434,7 @@ func heldUp(p *v1alpha1.Plan) string {
 
 // waits holds the reasons of the condition Ready that need no attention.
 var waits = map[string]bool{
-	v1alpha1.ReasonAwaitingPlan: true, v1alpha1.ReasonAwaitingApproval: true, v1alpha1.ReasonApplying: true,
+	v1alpha1.ReasonAwaitingPlan: true, v1alpha1.ReasonApplying: true,
 	v1alpha1.ReasonDeleting: true, v1alpha1.ReasonForgetting: true, v1alpha1.ReasonMoving: true, v1alpha1.ReasonDestroyed: true, v1alpha1.ReasonForgotten: true,
 }
 

@@ -32,13 +32,9 @@ func HasRun(r *Resource, rec *ledger.Instance) bool {
 // Status is the status of an object of a dynamic kind.
 type Status struct {
 	Attributes map[string]any
-	// Judged is the last generation that a plan planned, refused, failed or applied. Applied is the last applied
+	// Judged is the last generation that an apply, or a plan without changes, processed. Applied is the last applied
 	// generation; 0 before the first apply and after a destroy.
 	Judged, Applied int64
-	// Pending is the name of the plan that changes the object and waits for approval; empty without one.
-	Pending string
-	// Failure is the message of the failed apply of this generation, while a later plan waits for approval.
-	Failure string
 	// Imported is the import that a plan applied, as JSON, and MovedFrom the address in lifecycle.moved that a plan
 	// applied. They remain when the infrastructure is gone. A destroy or forget removes Imported.
 	Imported, MovedFrom string
@@ -59,8 +55,6 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	old, _ := obj.Object["status"].(map[string]any)
 	s.Attributes, _ = old["attributes"].(map[string]any)
 	s.Judged, _, _ = unstructured.NestedInt64(old, "observedGeneration")
-	s.Pending, _, _ = unstructured.NestedString(old, "pendingPlan")
-	s.Failure, _, _ = unstructured.NestedString(old, "failure")
 	s.Imported, _, _ = unstructured.NestedString(old, "imported")
 	s.MovedFrom, _, _ = unstructured.NestedString(old, "movedFrom")
 	s.FailedCreate, _, _ = unstructured.NestedString(old, "failedCreate")
@@ -108,49 +102,29 @@ func (s *Status) Drifted() bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDrifted)
 }
 
-// recordJudged records that a plan judged a generation. It clears Pending and Failure; the caller may set them again.
-func (s *Status) recordJudged(generation int64) {
-	s.Judged, s.Pending, s.Failure = max(s.Judged, generation), "", ""
-}
-
-// AwaitApproval records that a plan would change the current generation and waits for approval. It keeps the message of
-// a failed apply, for Settle.
-func (s *Status) AwaitApproval(plan, message string) {
-	failure := ""
-	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case ready == nil:
-	case ready.Reason == v1alpha1.ReasonApplyFailed && ready.ObservedGeneration == s.Generation:
-		failure = ready.Message
-	case ready.Reason == v1alpha1.ReasonAwaitingApproval && s.Judged == s.Generation:
-		failure = s.Failure
-	}
-	s.Wait(s.Generation, v1alpha1.ReasonAwaitingApproval, message)
-	s.Pending, s.Failure = plan, failure
-}
-
-// Ready records that a generation is applied.
+// Ready records that a generation is applied, so that the infrastructure no longer differs from the spec.
 func (s *Status) Ready(generation int64, message string) {
-	s.recordJudged(generation)
+	s.Judged = max(s.Judged, generation)
 	s.Applied = generation
+	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)
 	condition.Ready(&s.Conditions, generation, v1alpha1.ReasonApplied, message)
 }
 
 // Stall records that nothing will happen until the user acts.
 func (s *Status) Stall(generation int64, reason, message string) {
-	s.recordJudged(generation)
+	s.Judged = max(s.Judged, generation)
 	condition.Stalled(&s.Conditions, generation, reason, message)
 }
 
 // Wait records that the object waits for a plan or a user, without an error.
 func (s *Status) Wait(generation int64, reason, message string) {
-	s.recordJudged(generation)
+	s.Judged = max(s.Judged, generation)
 	condition.Waiting(&s.Conditions, generation, reason, message)
 }
 
 // Reconcile records that a change is in progress.
 func (s *Status) Reconcile(generation int64, message string) {
-	s.recordJudged(generation)
+	s.Judged = max(s.Judged, generation)
 	condition.Reconciling(&s.Conditions, generation, v1alpha1.ReasonApplying, message)
 }
 
@@ -175,17 +149,11 @@ func (s *Status) notReady(reason string) bool {
 	return ready != nil && ready.Reason == reason
 }
 
-// AwaitMove records, for an object that is marked for deletion, that its infrastructure moves to another object.
-func (s *Status) AwaitMove(generation int64, to string) {
-	if s.deleting {
-		s.Wait(generation, v1alpha1.ReasonMoving, v1alpha1.MessageMoving(to))
-	}
-}
-
 // Remove records that nothing of the applied infrastructure remains.
 func (s *Status) Remove(generation int64, reason, message string) {
 	s.Wait(generation, reason, message)
 	s.Applied, s.Attributes, s.Imported = 0, nil, ""
+	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)
 }
 
 // ToMap returns the status in its stored form.
@@ -197,12 +165,6 @@ func (s *Status) ToMap() map[string]any {
 		}
 	}
 	m := map[string]any{"observedGeneration": s.Judged, "appliedGeneration": s.Applied, "conditions": list}
-	if s.Pending != "" {
-		m["pendingPlan"] = s.Pending
-	}
-	if s.Failure != "" {
-		m["failure"] = s.Failure
-	}
 	if s.Imported != "" {
 		m["imported"] = s.Imported
 	}
@@ -276,41 +238,29 @@ func fitting(attributes map[string]any) map[string]any {
 	return out
 }
 
-// StallDrifted records that the infrastructure differs from the spec because of a change outside of Hykube.
-func (s *Status) StallDrifted(generation int64) {
-	d := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDrifted)
-	s.Stall(generation, d.Reason, d.Message+" The next plan shows how to change it back.")
+// Drift records that the infrastructure differs from the spec because of a change outside of Hykube.
+func (s *Status) Drift(generation int64, reason, message string) {
+	condition.Set(&s.Conditions, generation, v1alpha1.ConditionDrifted, true, reason, message)
+	s.Stall(generation, reason, message)
 }
 
-// Matches reports whether a record has the infrastructure of the object's current generation, and nothing is known that
-// a plan would change.
-func (s *Status) Matches(rec *ledger.Instance) bool {
-	return s.records(rec) && rec.Exists() && len(rec.Deposed) == 0 && !rec.Tainted && !s.Drifted() && !s.deleting
-}
-
-// records reports whether a record is about the object's current generation.
-func (s *Status) records(rec *ledger.Instance) bool {
-	return rec.Plan != "" && rec.Object.Generation == s.Generation && rec.Intent == nil
-}
-
-// Settle sets the condition of an object that no plan changes.
+// Settle sets the condition of an object whose deposed instances were destroyed.
 func (s *Status) Settle(rec *ledger.Instance) {
-	g, failure := s.Judged, s.Failure
-	switch applied := s.records(rec); {
+	applied := rec.Plan != "" && rec.Object.Generation == s.Generation && rec.Intent == nil
+	switch g := s.Judged; {
 	case s.deleting && s.forgets:
 		s.Wait(g, v1alpha1.ReasonForgetting, v1alpha1.MessageForgetting)
 	case s.deleting:
 		s.Wait(g, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
 	case s.Drifted():
-		s.StallDrifted(g)
+		d := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionDrifted)
+		s.Stall(g, d.Reason, d.Message)
 	case rec.Tainted:
 		s.Wait(g, v1alpha1.ReasonTainted, "tainted: the next plan replaces it")
-	case applied && rec.Exists() && len(rec.Deposed) > 0:
+	case applied && len(rec.Deposed) > 0:
 		s.StallDeposed(g, rec)
-	case applied && (rec.Exists() || rec.Mode == v1alpha1.ModeAction):
+	case applied && rec.Exists():
 		s.Ready(g, v1alpha1.MessageApplied)
-	case failure != "" && g == s.Generation:
-		s.Stall(g, v1alpha1.ReasonApplyFailed, failure)
 	default:
 		s.Wait(g, v1alpha1.ReasonAwaitingPlan, "recorded, but no plan of it was approved; make a Plan to apply it")
 	}

@@ -158,8 +158,7 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	wg.Go(func() { sets.run(ctx) })
 	wg.Go(func() { plans.namespaces.run(ctx, namespaceWorkers) })
 	wg.Go(func() { plans.dropped.run(ctx, 1) })
-	wg.Go(func() { plans.outdated.run(ctx, 1) })
-	wg.Go(func() { plans.receiveOutdated(ctx) })
+	wg.Go(func() { plans.receiveWritten(ctx) })
 	<-ctx.Done()
 	return nil
 }

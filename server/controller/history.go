@@ -15,7 +15,6 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/workflows"
 )
 
 // History configures how many finished plans are kept.
@@ -124,29 +123,20 @@ func (p *Plans) dropOrphans(ctx context.Context) error {
 			return err
 		}
 		if !known[uid] {
-			p.dropped.work.Add(deletedPlan{uid: uid})
+			p.dropped.work.Add(deletedPlan(uid))
 		}
 	}
 	return nil
 }
 
-// deletedPlan identifies a Plan that no longer exists. The name is empty if the plan was deleted while the server was
-// down.
-type deletedPlan struct {
-	uid  types.UID
-	name string
-}
+// deletedPlan is the UID of a Plan that no longer exists.
+type deletedPlan types.UID
 
-func (d deletedPlan) String() string { return string(d.uid) + " " + d.name }
+func (d deletedPlan) String() string { return string(d) }
 
 // drop removes the changes and the uploaded objects of a deleted plan.
 func (p *Plans) drop(ctx context.Context, plan deletedPlan) error {
-	if plan.name != "" {
-		if err := p.Settle(ctx, workflows.Plan{Name: plan.name, UID: string(plan.uid)}); err != nil {
-			p.Logger.WarnContext(ctx, "update the status of a deleted plan's objects", "plan", plan.name, "error", err)
-		}
-	}
-	return errors.Join(p.Ledger.DropPlan(ctx, plan.uid), p.Ledger.DropDocuments(ctx, plan.uid))
+	return errors.Join(p.Ledger.DropPlan(ctx, types.UID(plan)), p.Ledger.DropDocuments(ctx, types.UID(plan)))
 }
 
 // recordedChanges returns the changes of a plan for its record, and the number of the others. Changes that were not

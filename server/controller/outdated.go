@@ -4,38 +4,114 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// receiveOutdated queues the plans that writes and deletions of objects made stale, until ctx ends.
-func (p *Plans) receiveOutdated(ctx context.Context) {
+// This file marks waiting plans as stale when a user writes or deletes one of their objects. The approval checks each
+// change again, and can leave out the stale ones.
+
+// maxWritten is the maximum number of written objects of a namespace that wait for the plans being made.
+const maxWritten = 1024
+
+// receiveWritten queues the namespaces of written objects in which a plan awaits approval or is being made, until ctx
+// ends.
+func (p *Plans) receiveWritten(ctx context.Context) {
 	for {
 		select {
-		case o := <-p.Outdated:
-			p.outdated.work.Add(o)
+		case w := <-p.Written:
+			p.noteWritten(w)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// reconcileOutdated sets the condition Ready of a waiting plan to stale. The approval still checks each change, and can
-// leave out the stale ones.
-func (p *Plans) reconcileOutdated(ctx context.Context, o kinds.Outdated) error {
-	plan, ok, err := lookup[*v1alpha1.Plan](p.informer, cache.NewObjectName(o.Namespace, o.Plan))
-	if err != nil || !ok || !awaitsApproval(plan) {
-		return err
+func (p *Plans) noteWritten(w kinds.Written) {
+	plans, err := p.informer.GetIndexer().ByIndex(cache.NamespaceIndex, w.Namespace)
+	if err != nil || !slices.ContainsFunc(plans, func(obj any) bool { return awaitsApproval(obj.(*v1alpha1.Plan)) || isBeingMade(obj.(*v1alpha1.Plan)) }) {
+		return
 	}
-	err = p.Status.UpdateStatus(ctx, plan.Namespace, plan.Name, plan.UID, func(s *v1alpha1.PlanStatus) {
-		noteStale(&v1alpha1.Plan{ObjectMeta: plan.ObjectMeta, Spec: plan.Spec, Status: *s}, o.Object, &s.Conditions)
+	p.mu.Lock()
+	if p.written[w.Namespace] == nil {
+		p.written[w.Namespace] = map[types.UID]kinds.Written{}
+	}
+	if len(p.written[w.Namespace]) < maxWritten {
+		p.written[w.Namespace][w.UID] = w
+	}
+	p.mu.Unlock()
+	p.namespaces.work.Add(cache.ObjectName{Name: w.Namespace})
+}
+
+// markStale marks the plans of a namespace that await approval and are bound to an object that was written since they
+// were made.
+func (p *Plans) markStale(ctx context.Context, b *bindings, namespace string, plans []*v1alpha1.Plan) error {
+	p.mu.Lock()
+	written := maps.Clone(p.written[namespace])
+	if !slices.ContainsFunc(plans, isBeingMade) {
+		delete(p.written, namespace)
+	}
+	p.mu.Unlock()
+	if len(written) == 0 {
+		return nil
+	}
+	awaiting := map[types.UID]*v1alpha1.Plan{}
+	for _, plan := range plans {
+		if !awaitsApproval(plan) {
+			continue
+		}
+		if err := b.add(ctx, p.Ledger, plan.UID); err != nil {
+			return err
+		}
+		awaiting[plan.UID] = plan
+	}
+	for _, w := range written {
+		for _, plan := range b.outdated(ctx, p.Ledger, w) {
+			if awaiting[plan] == nil {
+				continue
+			}
+			if err := p.reportStale(ctx, awaiting[plan], w.Object); err != nil {
+				return err
+			}
+			delete(awaiting, plan) // it is marked once
+		}
+	}
+	return nil
+}
+
+// outdated returns the waiting plans with a change of an older generation of a written object.
+func (b *bindings) outdated(ctx context.Context, l *ledger.Ledger, w kinds.Written) []types.UID {
+	var out []types.UID
+	for _, x := range b.byObject[b.hash(w.UID)] {
+		if x.plan.gone {
+			continue
+		}
+		c, err := l.Change(ctx, x.plan.uid, x.change)
+		if err != nil || c.Object.UID != w.UID { // the plan is being removed, or moves the record of the object
+			continue
+		}
+		if c.Object.Generation < w.Generation || w.Generation == 0 && !c.Preconditions.Deleting {
+			out = append(out, x.plan.uid)
+		}
+	}
+	return out
+}
+
+// reportStale sets the condition Ready of a plan that awaits approval to Stale.
+func (p *Plans) reportStale(ctx context.Context, plan *v1alpha1.Plan, object string) error {
+	err := p.Status.UpdateStatus(ctx, plan.Namespace, plan.Name, plan.UID, func(s *v1alpha1.PlanStatus) {
+		noteStale(&v1alpha1.Plan{ObjectMeta: plan.ObjectMeta, Spec: plan.Spec, Status: *s}, object, &s.Conditions)
 	})
 	if errors.Is(err, store.ErrGone) {
 		return nil
@@ -55,4 +131,9 @@ func noteStale(plan *v1alpha1.Plan, object string, conditions *[]metav1.Conditio
 func awaitsApproval(p *v1alpha1.Plan) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return waits(p) && ready != nil && ready.Reason == v1alpha1.ReasonAwaitingApproval
+}
+
+// isBeingMade reports whether a plan will await approval when it is made.
+func isBeingMade(p *v1alpha1.Plan) bool {
+	return !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !p.Ended() && p.Status.Cancel == nil && !p.Spec.Speculative
 }

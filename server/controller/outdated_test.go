@@ -1,11 +1,15 @@
 package controller
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server/kinds"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestAWaitingPlanSaysThatItIsStale marks a plan whose object was written. A plan that does not wait stays as it is.
@@ -25,6 +29,36 @@ func TestAWaitingPlanSaysThatItIsStale(t *testing.T) {
 		}
 		if tc.change == nil && (!waits(p) || awaitsApproval(p)) {
 			t.Errorf("%s: it can still be approved, and is marked once", reason)
+		}
+	}
+}
+
+// TestAWrittenObjectOutdatesWaitingPlans writes and deletes an object after plans of it were made. A plan of the written
+// generation, a plan of the deletion and a plan of another object stay as they are.
+func TestAWrittenObjectOutdatesWaitingPlans(t *testing.T) {
+	e, b := newEstate(t), newBindings()
+	for plan, change := range map[string]func(*ledger.Change){
+		"older": nil, "newer": func(c *ledger.Change) { c.Object.Generation = 5 }, "destroys": func(c *ledger.Change) { c.Preconditions.Deleting = true },
+	} {
+		e.change(plan, 0, "main", change)
+	}
+	e.change("elsewhere", 0, "other", nil)
+	for _, plan := range []types.UID{"older", "newer", "destroys", "elsewhere"} {
+		if err := b.add(t.Context(), e.Ledger, plan); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uid := e.ref("main").UID
+	for what, tc := range map[string]struct {
+		written kinds.Written
+		want    []types.UID
+	}{
+		"written": {kinds.Written{UID: uid, Generation: 5}, []types.UID{"destroys", "older"}},
+		"deleted": {kinds.Written{UID: uid}, []types.UID{"newer", "older"}},
+		"unknown": {kinds.Written{UID: "no such object", Generation: 5}, nil},
+	} {
+		if got := slices.Sorted(slices.Values(b.outdated(t.Context(), e.Ledger, tc.written))); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", what, got, tc.want)
 		}
 	}
 }

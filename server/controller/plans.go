@@ -36,12 +36,10 @@ type Plans struct {
 	Status   store.Plans
 	Temporal client.Client
 	Ledger   *ledger.Ledger
-	// Settle removes a plan's pending approval from the status of its objects.
-	Settle  func(context.Context, workflows.Plan) error
-	Logger  *slog.Logger
-	History History
-	// Outdated delivers the plans that writes of objects made stale. It may be nil.
-	Outdated <-chan kinds.Outdated
+	Logger   *slog.Logger
+	History  History
+	// Written delivers the objects that were written or deleted. It may be nil.
+	Written <-chan kinds.Written
 	// MaxRunning is the maximum number of plans that are made at once, and of those that are applied at once; 0 means
 	// 64.
 	MaxRunning int
@@ -54,7 +52,6 @@ type Plans struct {
 	// namespaces queues the namespaces in which a plan was created or ended.
 	namespaces *queue[cache.ObjectName]
 	dropped    *queue[deletedPlan]
-	outdated   *queue[kinds.Outdated]
 
 	started time.Time
 	// making and applying limit the plans that are made or applied at once.
@@ -65,6 +62,8 @@ type Plans struct {
 	slots map[types.UID]phaseSlot
 	// bindings holds the objects of waiting plans, by namespace.
 	bindings map[string]*bindings
+	// written holds the objects that were written while a plan awaits approval, by namespace and UID.
+	written map[string]map[types.UID]kinds.Written
 	// stages holds the last known stage of each plan.
 	stages map[types.UID]stage
 	// begun holds the workflow IDs that this process has started, and the keys of its other requests.
@@ -79,11 +78,10 @@ func (p *Plans) start() {
 	p.making, p.applying = fair.NewLimited(p.MaxRunning, p.NamespacePlans), fair.New(p.MaxRunning)
 	p.slots = map[types.UID]phaseSlot{}
 	p.begun, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
-	p.bindings, p.stages = map[string]*bindings{}, map[types.UID]stage{}
+	p.bindings, p.stages, p.written = map[string]*bindings{}, map[types.UID]stage{}, map[string]map[types.UID]kinds.Written{}
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
 	p.namespaces = newQueue("plans of namespace", p.Logger, p.reconcileNamespace)
 	p.dropped = newQueue("changes of deleted plan", p.Logger, p.drop)
-	p.outdated = newQueue("stale plan", p.Logger, p.reconcileOutdated)
 	p.informer = informer(p.Client, "plans", &v1alpha1.Plan{}, p.queue)
 }
 
@@ -273,12 +271,8 @@ func (p *Plans) signal(ctx context.Context, id string) error {
 	return nil
 }
 
-// end settles the objects of a plan that ended without an apply: it was discarded, or was cancelled or superseded
-// before its approval.
+// end records when a plan ended without an apply: it was discarded, or was cancelled or superseded before its approval.
 func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
-	if err := p.Settle(ctx, ref); err != nil {
-		return fmt.Errorf("update the status of the objects of plan %q: %w", ref.Name, err)
-	}
 	err := p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) {
 		if s.FinishedAt == nil {
 			s.FinishedAt = new(metav1.Now())
@@ -302,8 +296,8 @@ func (p *Plans) noteStage(obj *v1alpha1.Plan) {
 	}
 }
 
-// reconcileNamespace ends the superseded waiting plans of a namespace and removes finished plans that exceed the
-// history limits.
+// reconcileNamespace ends the superseded waiting plans of a namespace, marks the stale ones, and removes finished plans
+// that exceed the history limits.
 func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) error {
 	found, err := p.informer.GetIndexer().ByIndex(cache.NamespaceIndex, name.Name)
 	if err != nil {
@@ -327,12 +321,15 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 	if err := p.endOvertaken(ctx, b, plans); err != nil {
 		return err
 	}
+	if err := p.markStale(ctx, b, name.Name, plans); err != nil {
+		return err
+	}
 	return p.prune(ctx, b, name.Name, plans)
 }
 
 // forget queues the removal of a deleted plan's data.
 func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
-	p.dropped.work.Add(deletedPlan{types.UID(ref.UID), ref.Name})
+	p.dropped.work.Add(deletedPlan(ref.UID))
 	p.namespaces.work.Add(cache.ObjectName{Name: ref.Namespace})
 	p.leave(uid(ref))
 	p.mu.Lock()

@@ -60,7 +60,7 @@ func (k *Kinds) UpdateStored(ctx context.Context, kind Kind, namespace, name str
 		return storeerr.InterpretUpdateError(err, kind.GVR.GroupResource(), name)
 	}
 	k.config.Changed()
-	k.noteOutdated(written)
+	k.noteWritten(written)
 	return nil
 }
 

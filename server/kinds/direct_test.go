@@ -148,7 +148,7 @@ func TestDirectWrites(t *testing.T) {
 	h.create(t, network("main", `{"name":"a"}`))
 	ctx := t.Context()
 	setPending := func(u *unstructured.Unstructured) error {
-		return unstructured.SetNestedField(u.Object, "p", "status", "pendingPlan")
+		return unstructured.SetNestedField(u.Object, "p", "status", "movedFrom")
 	}
 	get := func() *unstructured.Unstructured {
 		t.Helper()
@@ -169,7 +169,7 @@ func TestDirectWrites(t *testing.T) {
 		}
 		return setPending(u)
 	})
-	if u := get(); err != nil || calls != 2 || u.GetLabels()["x"] != "y" || u.Object["status"].(map[string]any)["pendingPlan"] != "p" {
+	if u := get(); err != nil || calls != 2 || u.GetLabels()["x"] != "y" || u.Object["status"].(map[string]any)["movedFrom"] != "p" {
 		t.Errorf("after a conflict: %d calls, %v, %v", calls, err, u.Object)
 	}
 

@@ -226,11 +226,9 @@ func statusFields() iter.Seq2[string, map[string]any] {
 	return func(yield func(string, map[string]any) bool) {
 		_ = yield("appliedGeneration", generation("Generation of spec and lifecycle that was applied last.")) &&
 			yield("failedCreate", map[string]any{"type": "string", "description": "Time and plan of a create that failed and may nevertheless have made the resource. It remains until a plan creates or imports the resource."}) &&
-			yield("failure", map[string]any{"type": "string", "description": "Message of the failed apply of this generation, while a later plan waits for approval."}) &&
 			yield("imported", map[string]any{"type": "string", "description": "Import that a plan applied, as JSON. It remains when the infrastructure is gone, until a plan destroys or forgets the resource."}) &&
 			yield("movedFrom", map[string]any{"type": "string", "description": "Address in lifecycle.moved that a plan applied."}) &&
-			yield("observedGeneration", generation("Generation of spec and lifecycle that a plan processed last: it was planned, refused, failed or applied. The conditions are about it.")) &&
-			yield("pendingPlan", map[string]any{"type": "string", "description": "Plan that waits for approval and changes the object."})
+			yield("observedGeneration", generation("Generation of spec and lifecycle that an apply, or a plan without changes, processed last. The conditions are about it."))
 	}
 }
 

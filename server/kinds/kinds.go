@@ -145,8 +145,8 @@ type Kinds struct {
 	// mu serializes changes of the providers. Readers use snapshot without it.
 	mu       sync.Mutex
 	snapshot atomic.Pointer[snapshot]
-	// outdated holds plans that writes made stale; see Outdated.
-	outdated chan Outdated
+	// written holds objects that were written; see Written.
+	written chan Written
 }
 
 // snapshot is an immutable set of installed providers.
@@ -199,7 +199,7 @@ func New(c Config) (*Kinds, error) {
 		})
 	}
 	k := &Kinds{config: c, access: rights.Access{Authorizer: c.Authorizer}, log: c.Logger, codecs: newCodecs(), merge: typeConverter{newParseableType()},
-		outdated: make(chan Outdated, maxOutdated)}
+		written: make(chan Written, maxWritten)}
 	k.snapshot.Store(&snapshot{})
 	return k, nil
 }

@@ -123,7 +123,7 @@ func (s *served) newServing() (*serving, error) {
 		AfterUpdate: func(obj runtime.Object, opts *metav1.UpdateOptions) {
 			s.kinds.config.Changed()
 			if len(opts.DryRun) == 0 {
-				s.kinds.noteOutdated(obj)
+				s.kinds.noteWritten(obj)
 			}
 		},
 		AfterDelete: func(runtime.Object, *metav1.DeleteOptions) { s.kinds.config.Changed() },

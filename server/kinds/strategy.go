@@ -335,8 +335,6 @@ func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 	var status struct {
 		ObservedGeneration int64              `json:"observedGeneration,omitempty"`
 		AppliedGeneration  int64              `json:"appliedGeneration,omitempty"`
-		PendingPlan        string             `json:"pendingPlan,omitempty"`
-		Failure            string             `json:"failure,omitempty"`
 		FailedCreate       string             `json:"failedCreate,omitempty"`
 		Imported           string             `json:"imported,omitempty"`
 		MovedFrom          string             `json:"movedFrom,omitempty"`

@@ -13,7 +13,7 @@ import (
 // of the infrastructure stays.
 func TestTableOfAnEditedObject(t *testing.T) {
 	for reason, want := range map[string]string{
-		v1alpha1.ReasonApplied: v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonBlocked: v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonInvalid: v1alpha1.ReasonAwaitingPlan,
+		v1alpha1.ReasonApplied: v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonBlocked: v1alpha1.ReasonAwaitingPlan,
 		v1alpha1.ReasonCreateUnknown: v1alpha1.ReasonCreateUnknown, v1alpha1.ReasonTainted: v1alpha1.ReasonTainted,
 	} {
 		status := "False"

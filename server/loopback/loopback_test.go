@@ -71,9 +71,9 @@ func TestObjects(t *testing.T) {
 		}
 		return obj
 	}
-	pending := func(obj *unstructured.Unstructured) map[string]any {
+	judged := func(obj *unstructured.Unstructured) map[string]any {
 		status, _ := obj.Object["status"].(map[string]any)
-		status["pendingPlan"], status["observedGeneration"] = "p", int64(1)
+		status["observedGeneration"] = int64(1)
 		return status
 	}
 	for _, test := range []struct {
@@ -81,7 +81,7 @@ func TestObjects(t *testing.T) {
 		written bool
 	}{{"a change", true}, {"no change", false}} {
 		before := get().GetResourceVersion()
-		if err := o.UpdateStatus(t.Context(), ref, pending); err != nil {
+		if err := o.UpdateStatus(t.Context(), ref, judged); err != nil {
 			t.Fatal(err)
 		}
 		after := get()
@@ -118,7 +118,7 @@ func TestObjects(t *testing.T) {
 	absent := ref
 	absent.Name = "absent"
 	for reason, ref := range map[string]v1alpha1.ObjectReference{"another object of that name": other, "no object": absent} {
-		if err := o.UpdateStatus(t.Context(), ref, pending); !errors.Is(err, store.ErrGone) {
+		if err := o.UpdateStatus(t.Context(), ref, judged); !errors.Is(err, store.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", reason, err)
 		}
 		if err := o.Release(t.Context(), ref); err != nil {

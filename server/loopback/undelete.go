@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -57,32 +55,12 @@ func (a *Answers) Undelete(ctx context.Context, obj metav1.Object, k kinds.Kind,
 		return err
 	}
 	if err := a.Ledger.Save(ctx, rec); !errors.Is(err, ledger.ErrConflict) {
-		if err == nil {
-			a.warnRefused(ctx, obj, k)
-		}
 		return err
 	}
 	if err := mark(); err != nil {
 		return err
 	}
 	return refuse("a plan that was approved at the same time destroys it; its deletion cannot be taken back any more")
-}
-
-// warnRefused adds a warning with the objects that a plan rejected because they refer to the deleted object.
-func (a *Answers) warnRefused(ctx context.Context, obj metav1.Object, k kinds.Kind) {
-	var names []string
-	ctx, cancel := context.WithTimeout(ctx, referrersLimit)
-	defer cancel()
-	// the deletion is reverted even if this search fails
-	_ = a.referrers(ctx, obj, k, func(u *unstructured.Unstructured) {
-		if condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonInvalid && len(names) < namedReferrers {
-			names = append(names, u.GetKind()+"/"+u.GetName())
-		}
-	})
-	if len(names) > 0 {
-		warning.AddWarning(ctx, "", fmt.Sprintf("A plan refused objects that refer to it, such as %s. The next plan checks them again: kubectl hykube plan -n %s",
-			strings.Join(names, ", "), obj.GetNamespace()))
-	}
 }
 
 // unchangedSinceApply reports whether an object was unchanged between its last apply and its deletion, which increments

@@ -1,0 +1,158 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// This file records what a plan found about the objects that it leaves unchanged. Planning itself writes only its Plan.
+
+// RecordUnchanged records, for the changes without steps, that the objects match their specs, what planning read of
+// their resources, and the values of data sources. It ignores all other changes, and records that are newer than the
+// plan. Call it when the apply begins, before its steps, or when planning ends without steps and so without an approval.
+func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all iter.Seq2[*ledger.Change, error]) error {
+	defer fair.Pause(ctx)()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(session.Width)
+	for c, err := range all {
+		if err != nil {
+			return errors.Join(err, group.Wait())
+		}
+		if c.State != v1alpha1.ChangePending || !HasNoSteps(c) {
+			continue
+		}
+		group.Go(func() error {
+			ctx, done, err := fair.TakeToo(ctx)
+			if err != nil {
+				return err
+			}
+			defer done()
+			switch c.Mode {
+			case v1alpha1.ModeData:
+				err = recordRead(ctx, src, po, c)
+			case "":
+				err = recordUnchanged(ctx, src, po, c)
+			}
+			return store.IgnoreGone(err)
+		})
+	}
+	return group.Wait()
+}
+
+// recordRead records the value of a data source that planning read.
+func recordRead(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) error {
+	rec, err := src.Ledger.Instance(ctx, c.Object)
+	if err != nil || rec.Digest() != c.Preconditions.State {
+		return err // a later plan read it, too
+	}
+	r, err := resourceOf(ctx, src, c)
+	if err != nil {
+		return err
+	}
+	v, err := PlannedValue(c, r.Schema.Block)
+	if err != nil {
+		return err
+	}
+	return RecordData(ctx, src, po.UID, c, r, v)
+}
+
+// recordUnchanged records that the generation of an object needs no change. If the plan has an approval, it also
+// records the state that planning read, as the apply of a Terraform plan does: the other resources were planned with
+// this state, and otherwise every refresh would find the same drift.
+func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) error {
+	rec, err := src.Ledger.Instance(ctx, c.Object)
+	if err != nil || !rec.Exists() || rec.Intent != nil {
+		return err
+	}
+	repeated := rec.Plan == po.UID && c.Refreshed.Exists() && rec.Digest() == c.Refreshed.Digest() // an earlier attempt wrote it
+	if rec.Digest() != c.Preconditions.State && !repeated {
+		return nil // the record is newer than this plan
+	}
+	before := *rec
+	refreshed := Approved(po) && RecordsRefresh(c)
+	if refreshed {
+		rec.State = *c.Refreshed
+	}
+	// An unrecorded difference remains for the next plan, which must visit the resource.
+	recorded := refreshed || c.Refreshed == nil || c.Refreshed.Digest() == before.Digest()
+	matches := !po.Spec.RefreshOnly && !po.Spec.Destroy
+	if matches && recorded {
+		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions
+		if c.Read && c.Configuration.Arguments != "" { // the ID is that of the same resource with the new arguments
+			rec.Configuration = c.Configuration
+		}
+	}
+	if refreshed || !sameRecord(&before, rec) {
+		rec.Plan = po.UID
+		if err := src.Ledger.Save(ctx, rec); err != nil {
+			if errors.Is(err, ledger.ErrConflict) {
+				return nil // another plan has applied a newer change
+			}
+			return err
+		}
+	} else if obj, err := src.Objects.Get(ctx, c.Object); err != nil || !matches || resource.StatusOf(obj).Good() {
+		return err
+	}
+	return reportUnchanged(ctx, src, c, rec, refreshed, matches)
+}
+
+// sameRecord reports whether two records of one object have the same values in the fields that recordUnchanged writes.
+func sameRecord(a, b *ledger.Instance) bool {
+	return a.Object.Generation == b.Object.Generation && a.CreateBeforeDestroy == b.CreateBeforeDestroy && a.Configuration == b.Configuration &&
+		slices.Equal(a.Dependencies, b.Dependencies) && maps.Equal(a.DependencyVersions, b.DependencyVersions)
+}
+
+// reportUnchanged writes the status of an object. refreshed is true if its record has the state that planning read;
+// matches is true if the plan found that the object needs no change.
+func reportUnchanged(ctx context.Context, src *scope.Sources, c *ledger.Change, rec *ledger.Instance, refreshed, matches bool) error {
+	var attributes map[string]any
+	if refreshed {
+		r, err := resourceOf(ctx, src, c)
+		if err != nil {
+			return err
+		}
+		v, err := instance.Recorded(&rec.State, r.Schema)
+		if err != nil {
+			return err
+		}
+		attributes = plan.Attributes(r.Schema.Block, v)
+	}
+	return resource.WriteStatus(ctx, src.Objects, c.Object, func(s *resource.Status) {
+		if refreshed {
+			s.Attributes = attributes
+			meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)
+		}
+		switch {
+		case !matches:
+		case len(rec.Deposed) == 0:
+			s.Ready(c.Object.Generation, v1alpha1.MessageApplied)
+		case !s.ReplaceIncomplete() || s.Judged != c.Object.Generation:
+			s.StallDeposed(c.Object.Generation, rec)
+		}
+	})
+}
+
+// resourceOf decodes the object of a change.
+func resourceOf(ctx context.Context, src *scope.Sources, c *ledger.Change) (*resource.Resource, error) {
+	obj, err := src.Objects.Get(ctx, c.Object)
+	if err != nil {
+		return nil, err
+	}
+	return resource.Of(obj, src.Catalog)
+}
