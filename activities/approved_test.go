@@ -8,8 +8,10 @@ import (
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/workflows"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"github.com/zclconf/go-cty/cty"
@@ -174,6 +176,49 @@ func TestAPlanOfAnObjectThatMoves(t *testing.T) {
 	_, err := sc.planner.Propose(t.Context(), workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
 	if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != workflows.ErrorMoved {
 		t.Errorf("got %v, want a new survey", err)
+	}
+}
+
+// TestAnEditLeavesOutItsOwnChange edits objects after the survey, one that the survey selected and one that the plan
+// reaches through its dependency. A plan that is not made again leaves out these and what refers to them, and has the rest.
+func TestAnEditLeavesOutItsOwnChange(t *testing.T) {
+	g := newScenario(t)
+	g.put("test-server/a", m{"name": "a", "size": "1"}, nil)
+	g.put("test-server/reached", m{"name": "reached", "size": "${test_server.a.size}"}, nil)
+	g.put("test-server/beside", m{"name": "beside", "size": "${test_server.a.size}"}, nil)
+	g.resume(g.newRun())
+	g.put("test-server/a", m{"name": "a", "size": "2"}, nil)
+	g.put("test-server/new", m{"name": "new", "size": "1"}, nil)
+	g.put("test-server/edited", m{"name": "edited", "size": "1"}, nil)
+	g.put("test-server/refers", m{"name": "refers", "size": "${test_server.edited.size}"}, nil)
+	run := g.newRun()
+	g.until(run, proposing)
+	g.put("test-server/edited", m{"name": "edited", "size": "5"}, nil)
+	g.put("test-server/reached", m{"name": "renamed", "size": "${test_server.a.size}"}, nil)
+	if _, err := g.planner.Propose(t.Context(), workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole, Last: true}); err != nil {
+		t.Fatal(err)
+	}
+	run.phase = publishing
+	po := g.until(run, approving)
+	if po.PlanFailed() || po.Status.Summary.Create != 1 || po.Status.Summary.Update != 2 {
+		t.Errorf("%s: %s", po.Status.Summary.Text, diag.Describe(po.Status.Diagnostics))
+	}
+	got := map[string]v1alpha1.ChangeState{}
+	for c, err := range g.Ledger.Changes(t.Context(), po.UID, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[c.Address] = c.State
+	}
+	want := map[string]v1alpha1.ChangeState{
+		"test_server.a": v1alpha1.ChangePending, "test_server.beside": v1alpha1.ChangePending, "test_server.new": v1alpha1.ChangePending,
+		"test_server.edited": v1alpha1.ChangeSkipped, "test_server.refers": v1alpha1.ChangeSkipped, "test_server.reached": v1alpha1.ChangeSkipped,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("states (-want +got):\n%s", diff)
+	}
+	if po := g.resume(run); po.Status.Progress == nil || po.Status.Progress.Done != 3 {
+		t.Error(describePlan(po))
 	}
 }
 

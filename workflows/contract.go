@@ -94,6 +94,8 @@ type Propose struct {
 	Plan
 	// Whole has the value of Surveyed.
 	Whole bool `json:"whole,omitempty"`
+	// Last is true if no further survey follows, so that an object that changed since the survey is left out.
+	Last bool `json:"last,omitempty"`
 }
 
 // PlanRef returns the plan.

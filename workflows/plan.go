@@ -68,7 +68,7 @@ func makePlan(ctx workflow.Context, p Plan) (Published, error) {
 			break
 		}
 		title := fmt.Sprintf("ask providers about %d of %d resources", surveyed.Visited, surveyed.Resources)
-		err := workflow.ExecuteActivity(titled(ctx, title), ActivityPropose, Propose{Plan: p, Whole: surveyed.Whole}).Get(ctx, nil)
+		err := workflow.ExecuteActivity(titled(ctx, title), ActivityPropose, Propose{Plan: p, Whole: surveyed.Whole, Last: attempt == surveys}).Get(ctx, nil)
 		if err == nil {
 			break
 		}

@@ -41,6 +41,8 @@ type node struct {
 	createsFirst bool
 	// expanded is true if the references to sets are replaced by those to their instances.
 	expanded bool
+	// edited is true if the object or its record changed after the outline of the survey was made.
+	edited bool
 	// slot is the node's slot in the outline of the survey.
 	slot int
 	// movedFrom is the node whose record moves to this one. The other node's movedTo is this node.
@@ -127,7 +129,7 @@ func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey,
 	if err != nil {
 		return nil, err
 	}
-	if s.nodes, err = a.loadNodes(ctx, po, s.outline.view, selected); err != nil {
+	if s.nodes, err = a.loadNodes(ctx, po, s.outline.view, selected, false); err != nil {
 		return nil, err
 	}
 	for _, n := range s.nodes {
@@ -168,12 +170,12 @@ func (a *Planner) outlined(ctx context.Context, po *v1alpha1.Plan) (*survey, err
 	return s, err
 }
 
-// loadNodes loads the objects with some slots and their records, several at once.
-func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.View, slots []int) ([]*node, error) {
+// loadNodes loads the objects with some slots and their records, several at once; see load.
+func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.View, slots []int, anyRevision bool) ([]*node, error) {
 	nodes := make([]*node, len(slots))
 	tracker := graph.NewTracker(len(slots), func(int) []int { return nil })
 	err := graph.Run(ctx, tracker, loadWidth, func(ctx context.Context, k int) (bool, error) {
-		n, err := a.load(ctx, po, view, slots[k])
+		n, err := a.load(ctx, po, view, slots[k], anyRevision)
 		nodes[k] = n
 		return err == nil, err
 	})
@@ -183,8 +185,9 @@ func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.
 // loadWidth is the number of objects that a survey loads at once.
 const loadWidth = 8
 
-// load loads the object with a slot and its record.
-func (a *Planner) load(ctx context.Context, po *v1alpha1.Plan, view *index.View, slot int) (*node, error) {
+// load loads the object with a slot and its record. If these are newer than in the view, it returns errOutdated or, with
+// anyRevision, a node that says whether the object was edited.
+func (a *Planner) load(ctx context.Context, po *v1alpha1.Plan, view *index.View, slot int, anyRevision bool) (*node, error) {
 	known := view.Nodes[slot]
 	ref := known.Object.Ref(po.Namespace)
 	obj, err := a.Objects.Get(ctx, ref)
@@ -207,11 +210,13 @@ func (a *Planner) load(ctx context.Context, po *v1alpha1.Plan, view *index.View,
 		recorded = known.Record.Revision
 	}
 	read := strconv.FormatInt(known.Object.Revision, 10)
-	if !known.Object.Has(index.Overlaid) && obj.GetResourceVersion() != read || rec.Revision() != recorded {
+	outdated := !known.Object.Has(index.Overlaid) && obj.GetResourceVersion() != read || rec.Revision() != recorded
+	if outdated && !anyRevision {
 		return nil, errOutdated
 	}
 	n := nodeOf(po, r, rec)
 	n.slot = slot
+	n.edited = r.Ref.Generation != known.Object.Generation || rec.Revision() != recorded
 	return n, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -35,6 +36,10 @@ const gone = "(removed)"
 // errMoved is the error for an object that changed after the survey.
 var errMoved = errors.New("the object changed while the plan was being made")
 
+// restartWithin is the time after the start of Propose during which an object that changed since the survey causes
+// another survey. Later, that would repeat too much work, and the plan leaves out the object.
+const restartWithin = 5 * time.Second
+
 // Propose plans each open change of a plan with its provider, and adds changes for the resources that refer to a value
 // which changes. It keeps the changes that an earlier attempt planned.
 func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result workflows.Proposed, err error) {
@@ -48,6 +53,9 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 	pr, err := a.newProposal(ctx, po)
 	if err != nil {
 		return workflows.Proposed{}, err
+	}
+	if !in.Last {
+		pr.restartUntil = time.Now().Add(restartWithin)
 	}
 	defer func() {
 		closing := context.WithoutCancel(ctx)
@@ -130,6 +138,8 @@ type proposal struct {
 	// it. worklist adds further ones; it is nil if the survey stored all.
 	all      []*ledger.Change
 	worklist *worklist
+	// restartUntil is the time until which an object that changed since the survey causes another survey.
+	restartUntil time.Time
 	// forced holds the addresses to replace or invoke regardless of their state.
 	forced map[string]bool
 	// scope provides planned values. past provides recorded values, for reads and destroys.
@@ -179,7 +189,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	}
 	r, err := pr.resource(ctx, c)
 	if err != nil {
-		return false, err
+		return false, pr.leaveOut(ctx, c, addr, err)
 	}
 	if c.State == v1alpha1.ChangeSkipped {
 		return false, nil
@@ -196,12 +206,8 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	if why, d, ok := blocking(addr, err); ok {
-		block(c, why, d)
-		if be, ok := errors.AsType[*busyError](err); ok {
-			c.WaitsFor = &v1alpha1.PlanReference{Name: be.intent.PlanName, UID: be.intent.Plan}
-		}
-		return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+	if _, _, ok := blocking(addr, err); ok {
+		return false, pr.leaveOut(ctx, c, addr, err)
 	}
 	if err != nil {
 		pr.fail(c, addr, err)
@@ -216,6 +222,23 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 		return false, err
 	}
 	return pr.save(ctx, c, addr)
+}
+
+// restarts reports whether an object that changed since the survey causes another survey.
+func (pr *proposal) restarts() bool { return time.Now().Before(pr.restartUntil) }
+
+// leaveOut takes a change out of the plan for an error that blocking accepts, and returns other errors. It returns
+// errMoved while that causes another survey.
+func (pr *proposal) leaveOut(ctx context.Context, c *ledger.Change, addr lang.Address, err error) error {
+	why, d, ok := blocking(addr, err)
+	if !ok || errors.Is(err, errMoved) && pr.restarts() {
+		return err
+	}
+	block(c, why, d)
+	if be, ok := errors.AsType[*busyError](err); ok {
+		c.WaitsFor = &v1alpha1.PlanReference{Name: be.intent.PlanName, UID: be.intent.Plan}
+	}
+	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
 // save stores a planned change. If the change is too large, it fails, and its values are dropped. A removal holds only
@@ -313,7 +336,7 @@ func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource.R
 	if err != nil {
 		return nil, err
 	}
-	if r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting || pr.plan.Spec.Destroy != c.Preconditions.Destroys {
+	if pr.worklist.isEdited(c) || r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting || pr.plan.Spec.Destroy != c.Preconditions.Destroys {
 		return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
 	}
 	return r, nil

@@ -45,6 +45,8 @@ type worklist struct {
 	add       []int
 	batches   [][]int
 	unsettled int
+	// edited[i] is true if the object changed after the survey, so that its dependencies may be others.
+	edited []bool
 	// before caches the results of changesBefore.
 	before map[int][]int32
 	// lacks lists the rights that the requester lacks for added objects.
@@ -63,7 +65,7 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	o := s.outline
 	o.linkMembers()
 	n := len(o.view.Nodes)
-	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), before: map[int][]int32{}}
+	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), edited: make([]bool, n), before: map[int][]int32{}}
 	for i := range w.row {
 		w.row[i] = -1
 	}
@@ -307,7 +309,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 	fair.Lock(ctx, &w.mu)
 	for _, i := range batch {
 		load[i] = true
-		if !w.unedited(i) {
+		if w.edited[i] = !w.unedited(i); w.edited[i] && pr.restarts() {
 			w.mu.Unlock()
 			return false, fmt.Errorf("%s: %w", o.view.Nodes[i].Object.Address(), errMoved)
 		}
@@ -321,7 +323,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 		}
 	}
 	s := *w.survey
-	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots); err != nil {
+	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots, !pr.restarts()); err != nil {
 		return false, movedIfOutdated(err)
 	}
 	fair.Lock(ctx, &w.mu)
@@ -332,6 +334,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 		if err := n.configure(o.configs); err != nil {
 			return false, err
 		}
+		w.edited[n.slot] = w.edited[n.slot] || n.edited
 		n.createsFirst = o.createsFirst[n.slot] && n.Mode == v1alpha1.ModeManaged
 		if s.member[k] = o.member[n.slot]; slices.Contains(batch, n.slot) {
 			visited = append(visited, k)
@@ -357,6 +360,17 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 	}
 	pr.append(added)
 	return true, nil
+}
+
+// isEdited reports whether the object of a change that the worklist added changed after the survey.
+func (w *worklist) isEdited(c *ledger.Change) bool {
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := w.slots[c.Index]
+	return i >= 0 && w.edited[i]
 }
 
 // unedited reports whether an object is as it was when the survey left it out: applied, and not edited since.

@@ -10,6 +10,8 @@ var activityMutants = []mutant{
 		"\ts.recordInterrupted(ctx, rec)\n", "", "activities:TestAnInterruptedCallIsAudited"},
 	{"A plan that waits for approval records what it read, and makes objects Ready.", "activities/planning/publish.go",
 		"if t.steps == 0 && !po.Spec.Speculative {", "if !po.Spec.Speculative {", "activities:TestAPlanAloneChangesNoObject"},
+	{"A plan has a change of an object that was edited meanwhile, in the order of its old references.", "activities/planning/propose.go",
+		"if pr.worklist.isEdited(c) || r.Ref", "if r.Ref", "activities:TestAnEditLeavesOutItsOwnChange"},
 	{"A plan overwrites a newer record of a resource that it left unchanged.", "activities/changes/unchanged.go",
 		"if rec.Digest() != c.Preconditions.State && !repeated {", "if false && !repeated {", "activities:TestAPlanDoesNotRecordOverANewerOne"},
 	{"A plan overwrites a newer read of a data source.", "activities/changes/unchanged.go",
