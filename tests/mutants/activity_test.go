@@ -145,7 +145,7 @@ var activityMutants = []mutant{
 
 	// The selection of a plan's changes.
 	{"A plan of an object that was edited meanwhile mixes two generations.", "activities/planning/propose.go",
-		"if r.Ref.Generation != c.Object.Generation || r.Deleting", "if r.Deleting", "activities:TestAPlanOfAnObjectThatMoves"},
+		"|| r.Ref.Generation != c.Object.Generation || r.Deleting", "|| r.Deleting", "activities:TestAPlanOfAnObjectThatMoves"},
 	{"A plan that began in a deleted namespace mixes destroys and changes.", "activities/planning/propose.go",
 		" || pr.plan.Spec.Destroy != c.Preconditions.Destroys {", " {", "activities:TestANamespaceIsDeletedWhileAPlanIsMade"},
 	{"Two objects of a plan import one resource, and fight over it.", "activities/planning/owners.go",
