@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,10 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
 )
+
+// headWait is the time that show waits for the answer whether a plan can still be approved. The server checks each change
+// for that. If it takes longer, the answer follows the changes.
+const headWait = 300 * time.Millisecond
 
 type showOptions struct {
 	*session
@@ -91,12 +96,24 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if len(o.addresses) > 0 {
 		return o.some(ctx, p)
 	}
-	text := o.whyNotApprovable(ctx, p)
+	answer := make(chan string, 1)
+	go func() { answer <- o.whyNotApprovable(ctx, p) }()
+	text, early := "", true
+	select {
+	case text = <-answer:
+	case <-time.After(headWait):
+		early = false
+	}
 	if text != "" {
 		fmt.Fprintf(o.Out, "%s\n\n", o.style.Bold(text))
 	}
 	if err := o.showPlan(ctx, p, nil, nil); err != nil {
 		return err
+	}
+	if !early {
+		if text = <-answer; text != "" {
+			fmt.Fprintf(o.Out, "\n%s\n", o.style.Bold(text))
+		}
 	}
 	if speculative(p) {
 		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(cannotBeApproved(p)))
