@@ -39,13 +39,17 @@ func (o *Objects) Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	return o.Index.SetAt(ctx, ref)
 }
 
-// Instance returns an instance of a ResourceSet with its status, or nil if there is none.
+// Instance returns an instance of a ResourceSet with its status for a reader of its kind, or nil if there is none.
 func (o *Objects) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	u, _, err := o.instance(ctx, ref)
 	if errors.Is(err, store.ErrGone) {
 		return nil, nil
 	}
-	return u, err
+	if err != nil {
+		return nil, err
+	}
+	resourceset.HideValue(u)
+	return u, nil
 }
 
 // instance returns an instance, and its status as the ledger has it. It returns store.ErrGone if there is none.
@@ -155,6 +159,7 @@ func (o *Objects) Instances(ctx context.Context, set *v1alpha1.ResourceSet, limi
 		if err != nil {
 			return nil, err
 		}
+		resourceset.HideValue(u)
 		raw, err := u.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("encode instance: %w", err)
