@@ -40,6 +40,45 @@ func TestVerbsOfChanges(t *testing.T) {
 	}
 }
 
+// TestAPlanOfASetTakesTheRightToItsKeys makes plans of an instance whose values come from a ConfigMap. A plan that destroys
+// the instance shows none of them.
+func TestAPlanOfASetTakesTheRightToItsKeys(t *testing.T) {
+	const name = `test-thing/web["a"]`
+	for reason, test := range map[string]struct {
+		source  string
+		destroy bool
+		want    string
+	}{
+		"a ConfigMap that she may not get": {source: "keys", want: `user "ann", who made the plan, has no right to get configmaps in the namespace "team".`},
+		"another ConfigMap":                {source: "others"},
+		"values of the set":                {},
+		"a destroy":                        {source: "keys", destroy: true},
+	} {
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		sc.put(name, m{"name": "${each.value}"}, nil)
+		of := m{"set": "web", "setUID": "s", "key": "a", "value": "v"}
+		if test.source != "" {
+			of["source"] = test.source
+		}
+		sc.Stored["team:"+name].Object[v1alpha1.FieldInstance] = map[string]any(of)
+		if test.destroy {
+			sc.apply()
+			sc.spec.Destroy = true
+		}
+		sc.Forbidden["team/configmaps/keys"] = true
+		po := sc.until(sc.newRun(), approving)
+		var texts []string
+		for _, d := range po.Status.Diagnostics {
+			texts = append(texts, d.Detail)
+		}
+		failed := meta.IsStatusConditionFalse(po.Status.Conditions, v1alpha1.ConditionPlanned)
+		if failed != (test.want != "") || failed && (len(texts) != 1 || !strings.Contains(texts[0], test.want)) {
+			t.Errorf("%s: failed %t: %q, want %q", reason, failed, texts, test.want)
+		}
+	}
+}
+
 // TestAPlanTakesTheRightsOfItsRequester makes plans of a user who lacks a right.
 func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 	for reason, test := range map[string]struct {
