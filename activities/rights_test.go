@@ -79,6 +79,28 @@ func TestAPlanOfASetTakesTheRightToItsKeys(t *testing.T) {
 	}
 }
 
+// TestAPlanFindsInfrastructureWhoseAddressIsTaken makes a plan beside the record of an instance that no object shows, because
+// another set has its address. If that instance leaves, too, the plan destroys it first.
+func TestAPlanFindsInfrastructureWhoseAddressIsTaken(t *testing.T) {
+	const name = "test-thing/web[0]"
+	for _, leaving := range []bool{false, true} {
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		sc.put(name, m{"name": "a"}, nil)
+		sc.Stored["team:"+name].Object[v1alpha1.FieldInstance] = map[string]any{"set": "other", "setUID": "o", "index": int64(0), "leaving": leaving}
+		rec := &ledger.Instance{Provider: "test", State: ledger.State{Type: "test_thing", Attributes: []byte(`{"id":"i"}`)}, Object: v1alpha1.ObjectReference{
+			APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "team", Name: "web[0]", UID: "hidden", Set: "fleet", SetUID: "s"}}
+		if err := sc.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		po := sc.until(sc.newRun(), approving)
+		d := po.Status.Diagnostics
+		if failed := len(d) == 1 && d[0].Summary == "Ambiguous address" && d[0].Address == "test_thing.web[0]" && strings.Contains(d[0].Detail, `left the ResourceSet "fleet" and still has infrastructure`); failed == leaving || len(d) > 1 {
+			t.Errorf("the other one leaves, too: %t: %+v", leaving, d)
+		}
+	}
+}
+
 // TestAPlanTakesTheRightsOfItsRequester makes plans of a user who lacks a right.
 func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 	for reason, test := range map[string]struct {

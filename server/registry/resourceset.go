@@ -198,6 +198,13 @@ func sameAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) field.E
 	if single != nil && single.GetDeletionTimestamp() == nil && !slices.ContainsFunc(s.Spec.Moved, func(m v1alpha1.InstanceMove) bool { return m.From == address.String() }) {
 		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("the object %s/%s has the address %s already: choose another name, or name the object in spec.moved and delete it", t.Kind, t.Name, address))}
 	}
+	left, err := c.Left(ctx, v1alpha1.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: s.Namespace, Name: t.Name}, s.UID)
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	if left != "" {
+		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("instances with the address %s left the ResourceSet %q and still have infrastructure: apply a Plan that destroys it first, or choose another name", address, left))}
+	}
 	for set, err := range c.StoredObjects.Sets(ctx, s.Namespace) {
 		if err != nil {
 			return field.ErrorList{field.InternalError(path, err)}
