@@ -124,11 +124,11 @@ func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2
 func (o *Objects) InstancesOf(ctx context.Context, s index.SetInstances, from, limit int) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		all := slices.Concat(s.Instances, s.Leaving)
-		end := len(all)
+		all = all[min(from, len(all)):] // from comes from a client, so from+limit may overflow
 		if limit > 0 {
-			end = min(end, from+limit)
+			all = all[:min(limit, len(all))]
 		}
-		for _, n := range all[min(from, end):end] {
+		for _, n := range all {
 			status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: s.Namespace, Set: s.UID, UID: n.Object.UID})
 			u := index.Found{Object: n.Object, Record: n.Record, In: s.Set}.Unstructured(s.Namespace)
 			if err == nil {
