@@ -40,6 +40,67 @@ func TestVerbsOfChanges(t *testing.T) {
 	}
 }
 
+// TestAPlanOfASetTakesTheRightToItsKeys makes plans of an instance whose values come from a ConfigMap. A plan that destroys
+// the instance shows none of them.
+func TestAPlanOfASetTakesTheRightToItsKeys(t *testing.T) {
+	const name = `test-thing/web["a"]`
+	for reason, test := range map[string]struct {
+		source  string
+		destroy bool
+		want    string
+	}{
+		"a ConfigMap that she may not get": {source: "keys", want: `user "ann", who made the plan, has no right to get configmaps in the namespace "team".`},
+		"another ConfigMap":                {source: "others"},
+		"values of the set":                {},
+		"a destroy":                        {source: "keys", destroy: true},
+	} {
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		sc.put(name, m{"name": "${each.value}"}, nil)
+		of := m{"set": "web", "setUID": "s", "key": "a", "value": "v"}
+		if test.source != "" {
+			of["source"] = test.source
+		}
+		sc.Stored["team:"+name].Object[v1alpha1.FieldInstance] = map[string]any(of)
+		if test.destroy {
+			sc.apply()
+			sc.spec.Destroy = true
+		}
+		sc.Forbidden["team/configmaps/keys"] = true
+		po := sc.until(sc.newRun(), approving)
+		var texts []string
+		for _, d := range po.Status.Diagnostics {
+			texts = append(texts, d.Detail)
+		}
+		failed := meta.IsStatusConditionFalse(po.Status.Conditions, v1alpha1.ConditionPlanned)
+		if failed != (test.want != "") || failed && (len(texts) != 1 || !strings.Contains(texts[0], test.want)) {
+			t.Errorf("%s: failed %t: %q, want %q", reason, failed, texts, test.want)
+		}
+	}
+}
+
+// TestAPlanFindsInfrastructureWhoseAddressIsTaken makes a plan beside the record of an instance that no object shows, because
+// another set has its address. If that instance leaves, too, the plan destroys it first.
+func TestAPlanFindsInfrastructureWhoseAddressIsTaken(t *testing.T) {
+	const name = "test-thing/web[0]"
+	for _, leaving := range []bool{false, true} {
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		sc.put(name, m{"name": "a"}, nil)
+		sc.Stored["team:"+name].Object[v1alpha1.FieldInstance] = map[string]any{"set": "other", "setUID": "o", "index": int64(0), "leaving": leaving}
+		rec := &ledger.Instance{Provider: "test", State: ledger.State{Type: "test_thing", Attributes: []byte(`{"id":"i"}`)}, Object: v1alpha1.ObjectReference{
+			APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "team", Name: "web[0]", UID: "hidden", Set: "fleet", SetUID: "s"}}
+		if err := sc.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		po := sc.until(sc.newRun(), approving)
+		d := po.Status.Diagnostics
+		if failed := len(d) == 1 && d[0].Summary == "Ambiguous address" && d[0].Address == "test_thing.web[0]" && strings.Contains(d[0].Detail, `left the ResourceSet "fleet" and still has infrastructure`); failed == leaving || len(d) > 1 {
+			t.Errorf("the other one leaves, too: %t: %+v", leaving, d)
+		}
+	}
+}
+
 // TestAPlanTakesTheRightsOfItsRequester makes plans of a user who lacks a right.
 func TestAPlanTakesTheRightsOfItsRequester(t *testing.T) {
 	for reason, test := range map[string]struct {

@@ -94,6 +94,8 @@ type Wiring struct {
 	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
 	// Instances returns a page of the instances of a ResourceSet.
 	Instances registry.InstancesFunc
+	// Left finds the ResourceSet of an instance that left it and still has infrastructure.
+	Left registry.LeftFunc
 	// Query makes a provider list existing resources.
 	Query registry.QueryFunc
 	// Evaluate evaluates an expression over the recorded values.
@@ -187,6 +189,13 @@ func (s *Server) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*u
 
 func (s *Server) instances(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error) {
 	return s.wiring.Instances(ctx, set, limit, cont)
+}
+
+func (s *Server) left(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {
+	if s.wiring.Left == nil { // in tests
+		return "", nil
+	}
+	return s.wiring.Left(ctx, ref, except)
 }
 
 func (s *Server) instanceStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {

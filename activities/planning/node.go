@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -14,6 +16,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 
@@ -106,7 +109,38 @@ func (a *Planner) loadAll(ctx context.Context, po *v1alpha1.Plan) (*survey, erro
 		delete(records, r.Ref.UID)
 		s.nodes = append(s.nodes, n)
 	}
+	if err := a.noteHidden(ctx, s, records); err != nil {
+		return nil, err
+	}
 	return s, cmp.Or(s.setsFailed, a.dropData(ctx, po.Namespace, records))
+}
+
+// noteHidden adds an error for each record of an instance that left its set, and whose address an instance of another set
+// has. No plan would destroy what such a record describes. records are those without an object. If the other instance left
+// its set, too, the plan destroys that one, and the next plan finds the record.
+func (a *Planner) noteHidden(ctx context.Context, s *survey, records map[types.UID]*ledger.Instance) error {
+	leaving := map[lang.Address]bool{}
+	for _, n := range s.nodes {
+		if resourceset.IsLeaving(n.Object) {
+			leaving[n.Address] = true
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(records)) {
+		addr := resource.AddressOf(records[uid].Object.Kind, records[uid].Object.Name)
+		if records[uid].Object.Set == "" || leaving[addr] {
+			continue
+		}
+		rec, err := a.Ledger.Instance(ctx, records[uid].Object) // another plan may have ended meanwhile
+		if err != nil {
+			return err
+		}
+		if rec.Living() || rec.Intent != nil {
+			s.diags = append(s.diags, lang.Problem(addr, "", "Ambiguous address", fmt.Sprintf(
+				"%s left the ResourceSet %q and still has infrastructure, and another ResourceSet has an instance with this address. Rename the template of the other one, apply a plan that destroys the infrastructure, and take the name then.",
+				addr, rec.Object.Set)))
+		}
+	}
+	return nil
 }
 
 // loadSelected loads the objects that survey.selectNodes selects. It returns an errFull if the survey must load all

@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -20,11 +21,12 @@ import (
 const summaryRights = "Missing rights"
 
 // checkReads returns an error if the requester may not get an object that the plan visits, or a dependency of such an
-// object. The same holds for the object of lifecycle.moved, which need not exist: the plan shows whether it has a record.
+// object. The same holds for the ConfigMap with the keys of a ResourceSet, and for the object of lifecycle.moved, which need
+// not exist: the plan shows whether it has a record.
 // The planner calls checkReads before its first provider call.
 func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (diag.Diagnostics, error) {
 	var rights []store.Right
-	seen := map[lang.Address]bool{}
+	seen, keysSeen := map[lang.Address]bool{}, map[string]bool{}
 	add := func(addrs ...lang.Address) error {
 		for _, i := range s.indexes(addrs) {
 			n := s.nodes[i]
@@ -48,6 +50,10 @@ func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *s
 		}
 		if err != nil {
 			return nil, err
+		}
+		if keys := resourceset.SourceOf(n.Object); n.wanted && keys != "" && !keysSeen[keys] {
+			keysSeen[keys] = true
+			rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: po.Namespace, Resource: "configmaps", Name: keys})
 		}
 		if from, err := lang.ParseAddress(n.movesFrom()); err == nil {
 			taken, err := src.RightsTo(po.Namespace, from)

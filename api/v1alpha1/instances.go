@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -113,30 +114,34 @@ func parseInstanceKey(s string) (InstanceKey, bool) {
 	return InstanceKey{Named: true, Name: name}, ok
 }
 
-// quoteKey escapes a key as a string of HCL. With path, it also escapes what the path of a URL must not have.
+// quoteKey escapes a key as a string of HCL. As Terraform does, it escapes what is not printable, such as control
+// characters and marks that change the direction of the text: a reader would take such a key for another one. With path, it
+// also escapes what the path of a URL must not have.
 func quoteKey(s string, path bool) string {
-	if !strings.ContainsAny(s, "\"\\$%/") && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
+	if !strings.ContainsAny(s, "\"\\$%/") && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s
 	}
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
+	for i, c := range s {
+		switch {
 		case c == '"' || c == '\\':
 			b.WriteByte('\\')
-			b.WriteByte(c)
+			b.WriteRune(c)
 		case c == '\n':
 			b.WriteString(`\n`)
 		case c == '\r':
 			b.WriteString(`\r`)
 		case c == '\t':
 			b.WriteString(`\t`)
-		case c < ' ' || path && (c == '/' || c == '%'):
+		case c > 0xffff && !unicode.IsPrint(c):
+			fmt.Fprintf(&b, `\U%08x`, c)
+		case !unicode.IsPrint(c) || path && (c == '/' || c == '%'):
 			fmt.Fprintf(&b, `\u%04x`, c)
 		case (c == '$' || c == '%') && i+1 < len(s) && s[i+1] == '{':
-			b.WriteByte(c)
-			b.WriteByte(c)
+			b.WriteRune(c)
+			b.WriteRune(c)
 		default:
-			b.WriteByte(c)
+			b.WriteRune(c)
 		}
 	}
 	return b.String()

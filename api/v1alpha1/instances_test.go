@@ -21,6 +21,9 @@ func TestInstanceNames(t *testing.T) {
 		"the text of an escape":              {InstanceKey{Named: true, Name: `\u002f`}, `web["\\u002f"]`, `web["\\u002f"]`},
 		"text like a template":               {InstanceKey{Named: true, Name: "${a}"}, `web["$${a}"]`, `web["$${a}"]`},
 		"a line break":                       {InstanceKey{Named: true, Name: "a\nb"}, `web["a\nb"]`, `web["a\nb"]`},
+		"a control character":                {InstanceKey{Named: true, Name: "\u009b1m\u007f"}, `web["\u009b1m\u007f"]`, `web["\u009b1m\u007f"]`},
+		"a mark for the other direction":     {InstanceKey{Named: true, Name: "a\u202eb/"}, `web["a\u202eb\u002f"]`, `web["a\u202eb/"]`},
+		"a mark beyond 16 bits":              {InstanceKey{Named: true, Name: "a\U000e0001"}, `web["a\U000e0001"]`, `web["a\U000e0001"]`},
 		"brackets":                           {InstanceKey{Named: true, Name: "a]b[0"}, `web["a]b[0"]`, `web["a]b[0"]`},
 		"other letters":                      {InstanceKey{Named: true, Name: "äß"}, `web["äß"]`, `web["äß"]`},
 	} {

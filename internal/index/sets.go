@@ -394,6 +394,30 @@ func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	return nil, nil
 }
 
+// LeftAt refreshes the index and returns the name of the set of an instance that left it and still has a record, and whose
+// name is that of the template and a key; "" if there is none. It ignores the instances of the set with a UID.
+func (x *Index) LeftAt(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err := x.refresh(ctx); err != nil {
+		return "", err
+	}
+	ns := x.namespaces[ref.Namespace]
+	if ns == nil {
+		return "", nil
+	}
+	for uid := range ns.leaving {
+		o := ns.objectOf(uid)
+		if o == nil || o.Instance.SetUID == except || o.Mode != v1alpha1.ModeManaged || o.Type != v1alpha1.TypeOf(ref.Kind) {
+			continue
+		}
+		if name, _, _ := v1alpha1.ParseInstanceName(o.Name); name == ref.Name {
+			return o.Instance.Set, nil
+		}
+	}
+	return "", nil
+}
+
 // SetInstances is a ResourceSet with its instances.
 type SetInstances struct {
 	*resourceset.Set

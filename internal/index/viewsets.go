@@ -98,6 +98,9 @@ func (v *View) OverlaySet(s *resourceset.Set) {
 	v.index.fill(v, next, statuses, func(int32) *Object { return nil }, func(i int32, o *Object) {
 		o.Flags |= Overlaid
 		n := &v.Nodes[i]
+		if n.Record != nil && n.Object != nil && n.Object.UID != o.UID && n.Object.Instance != nil {
+			v.Ambiguous = true // an instance left another set, and still has infrastructure
+		}
 		if n.Object == nil || n.Object.UID != o.UID {
 			n.Record, n.Version = nil, Sum{}
 		}

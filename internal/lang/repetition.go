@@ -260,6 +260,9 @@ func (in Catalog) instanceProblem(r Reference) (v1alpha1.Diagnostic, bool) {
 	return v1alpha1.Diagnostic{}, false
 }
 
+// Normalized returns a text as expressions see it: in Unicode's normalization form NFC.
+func Normalized(text string) string { return cty.NormalizeString(text) }
+
 // Literal returns a JSON value as a value for each.value. A list becomes a tuple, and an object an object.
 func Literal(v any) (cty.Value, error) {
 	p := newParser(ConfigOptions{})

@@ -104,12 +104,20 @@ func keysOfMap(values map[string]any) ([]string, map[string]any, error) {
 			return nil, nil, fmt.Errorf("the key %.40q... has %d bytes, and the limit is %d", key, len(key), maxKeyBytes)
 		case !utf8.ValidString(key):
 			return nil, nil, fmt.Errorf("the key %q is not valid text", key)
+		case lang.Normalized(key) != key:
+			return nil, nil, fmt.Errorf("the key %+q has characters that expressions compose (Unicode NFC), so another key may look the same and have the same each.key: write %+q", key, lang.Normalized(key))
 		}
 		if _, err := lang.Literal(values[key]); err != nil {
 			return nil, nil, fmt.Errorf("the value of the key %q: %w", key, err)
 		}
 	}
 	return keys, values, nil
+}
+
+// HasTemplate reports whether a part of a set that must be constant has text that looks like a template.
+func HasTemplate(raw *runtime.RawExtension) bool {
+	var v any
+	return raw != nil && utiljson.Unmarshal(raw.Raw, &v) == nil && hasTemplate(v)
 }
 
 // hasTemplate reports whether a text in a value looks like a template.
@@ -141,7 +149,8 @@ func decoded(field string, raw *runtime.RawExtension) (map[string]any, error) {
 	return out, nil
 }
 
-// importOf returns lifecycle.import of an instance. Its values are constants.
+// importOf returns lifecycle.import of an instance. Its values are constants: nobody checks the rights of the author to what
+// an expression in them would read.
 func importOf(by v1alpha1.InstanceImport) map[string]any {
 	if by.Identity == nil {
 		return map[string]any{"id": lang.EscapeTemplate(by.ID)}
@@ -150,5 +159,26 @@ func importOf(by v1alpha1.InstanceImport) map[string]any {
 	if utiljson.Unmarshal(by.Identity.Raw, &identity) != nil {
 		return map[string]any{"identity": map[string]any{}}
 	}
-	return map[string]any{"identity": identity}
+	return map[string]any{"identity": escaped(identity)}
+}
+
+// escaped returns a value whose strings evaluate to themselves.
+func escaped(v any) any {
+	switch v := v.(type) {
+	case string:
+		return lang.EscapeTemplate(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = escaped(item)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, member := range v {
+			out[name] = escaped(member)
+		}
+		return out
+	}
+	return v
 }

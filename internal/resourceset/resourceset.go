@@ -180,8 +180,11 @@ func (s *Set) GenerationOf(key v1alpha1.InstanceKey) int64 {
 func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
 	u := s.object(v1alpha1.InstanceName(s.Template, key), s.UIDOf(key), s.GenerationOf(key))
 	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	if s.Source != "" {
+		instance[fieldSource] = s.Source
+	}
 	if key.Named {
-		instance["key"], instance["value"] = key.Name, s.values[key.Name]
+		instance["key"], instance[fieldValue] = key.Name, s.values[key.Name]
 	} else {
 		instance["index"] = int64(key.Index)
 	}
@@ -314,13 +317,34 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 		return nil, "", "", false
 	}
 	if i.Key.Named {
-		v, err := lang.Literal(m["value"])
+		v, err := lang.Literal(m[fieldValue])
 		if err != nil {
 			return nil, "", "", false // New checks the values
 		}
 		i.Value = v
 	}
 	return i, set, types.UID(uid), true
+}
+
+// Members of v1alpha1.FieldInstance: each.value, and the name of the ConfigMap that it comes from.
+const (
+	fieldValue  = "value"
+	fieldSource = "source"
+)
+
+// SourceOf returns the name of the ConfigMap that each.key and each.value of an instance come from; "" if there is none.
+// Who reads the values needs the right to the ConfigMap.
+func SourceOf(u *unstructured.Unstructured) string {
+	source, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldSource)
+	return source
+}
+
+// HideValue removes the value that an instance has from a ConfigMap. A user who may read the instance need not have the
+// right to the ConfigMap.
+func HideValue(u *unstructured.Unstructured) {
+	if SourceOf(u) != "" {
+		unstructured.RemoveNestedField(u.Object, v1alpha1.FieldInstance, fieldValue)
+	}
 }
 
 // TemplateOf identifies the template of the instance that an object is; "" if it is none. Instances with the same

@@ -86,6 +86,9 @@ func TestKeys(t *testing.T) {
 		"no such key of it":              {from("other"), data("k", ""), nil, `has no key "other"`},
 		"an empty key of it":             {from("k"), data("k", ""), nil, "must be a map, or a list"},
 		"bytes that are no text":         {from(""), data("k", "\xff"), nil, "is not text"},
+		"a key that is not composed":     {forEach(`["e\u0301"]`), nil, nil, `the key "e\u0301" has characters that expressions compose (Unicode NFC), so another key may look the same and have the same each.key: write "\u00e9"`},
+		"a composed key":                 {forEach(`["\u00e9"]`), nil, []string{`web["é"]`}, ""},
+		"keys that are not printable":    {forEach(`["a\u009b1m","b\u202e","c\u007f"]`), nil, []string{`web["a\u009b1m"]`, `web["b\u202e"]`, `web["c\u007f"]`}, ""},
 		"the same key twice in the YAML": {from("k"), data("k", "a: 1\na: 2\n"), nil, "neither YAML nor JSON"},
 	} {
 		s := expand(t, object(tc.spec), tc.data)
@@ -122,6 +125,50 @@ func TestObjectOfAnInstance(t *testing.T) {
 	i, set, uid, ok := InstanceOf(u)
 	if !ok || set != "fleet" || uid != s.UID || i.Key != key || i.Value.GetAttr("size").AsBigFloat().String() != "3" {
 		t.Errorf("InstanceOf: %+v of %s %s, %t", i, set, uid, ok)
+	}
+}
+
+// TestTheIdentityOfAnImportIsConstant expands a set whose object was written without validation: nobody checks the right of
+// its author to what the expression names.
+func TestTheIdentityOfAnImportIsConstant(t *testing.T) {
+	identity := &runtime.RawExtension{Raw: []byte(`{"id":"${secret.db.password}","tags":["%{if true}x%{endif}"],"size":3}`)}
+	if !HasTemplate(identity) || HasTemplate(&runtime.RawExtension{Raw: []byte(`{"id":"net-1"}`)}) || HasTemplate(nil) {
+		t.Error("HasTemplate")
+	}
+	s := expand(t, object(func(spec *v1alpha1.ResourceSetSpec) {
+		count(1)(spec)
+		spec.Imports = []v1alpha1.InstanceImport{{Key: "0", Identity: identity}}
+	}), nil)
+	want := map[string]any{"import": map[string]any{"identity": map[string]any{"id": "$${secret.db.password}", "tags": []any{"%%{if true}x%%{endif}"}, "size": int64(3)}}}
+	if diff := cmp.Diff(want, s.Object(s.Key(0)).Object["lifecycle"]); diff != "" {
+		t.Errorf("lifecycle (-want +got):\n%s", diff)
+	}
+}
+
+// TestValuesOfAConfigMapAreHidden serves instances: their readers need not have the right to the ConfigMap.
+func TestValuesOfAConfigMapAreHidden(t *testing.T) {
+	for why, tc := range map[string]struct {
+		spec   func(*v1alpha1.ResourceSetSpec)
+		source string
+		want   any
+	}{
+		"a value of the set": {forEach(`{"a":"v"}`), "", "v"},
+		"a value of a ConfigMap": {func(s *v1alpha1.ResourceSetSpec) {
+			s.ForEachFrom = &v1alpha1.ForEachSource{ConfigMap: v1alpha1.ForEachConfigMap{Name: "keys"}}
+		}, "keys", nil},
+	} {
+		s := expand(t, object(tc.spec), map[string][]byte{"a": []byte("v")})
+		u := s.Object(s.Key(0))
+		if i, _, _, ok := InstanceOf(u); !ok || i.Value.AsString() != "v" || SourceOf(u) != tc.source {
+			t.Errorf("%s: %v, from %q", why, i, SourceOf(u))
+		}
+		HideValue(u)
+		if got := u.Object[v1alpha1.FieldInstance].(map[string]any)["value"]; got != tc.want {
+			t.Errorf("%s: served with the value %v", why, got)
+		}
+	}
+	if source := SourceOf(Leaving(expand(t, object(forEach(`["a"]`)), nil), v1alpha1.ObjectReference{Name: `web["b"]`})); source != "" {
+		t.Errorf("an instance that left has values of %q", source)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
+	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -91,6 +93,9 @@ func Known(v cty.Value) bool {
 
 // Holds evaluates conditions of a resource; see resource.Holds.
 func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (open bool, err error) {
+	if err := l.mayReadKeys(r); err != nil {
+		return false, err
+	}
 	own := r.Address
 	own.Namespace = r.Ref.Namespace
 	if self, err = l.Scope.guarded(l.Ctx, own.In(l.Scope.namespace), self); err != nil {
@@ -113,6 +118,9 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 	if diag.HasErrors(parsed.ConfigDiagnostics) {
 		return cty.NilVal, &diag.Failure{Operation: "read spec", Diagnostics: slices.Clone(parsed.ConfigDiagnostics)}
 	}
+	if err := l.mayReadKeys(r); err != nil {
+		return cty.NilVal, err
+	}
 	at := l.Scope.EvaluationContext(l.Ctx, r)
 	v, diags := parsed.Config.With(at).Evaluate(l.Resolve)
 	l.Scope.NoteSecretAttributes(r.Schema.Block, v)
@@ -126,6 +134,22 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 		return cty.NilVal, &diag.Failure{Operation: "evaluate spec", Diagnostics: diags}
 	}
 	return v, nil
+}
+
+// mayReadKeys returns an error if each.key and each.value come from a ConfigMap that the plan's requester may not get.
+func (l *Evaluator) mayReadKeys(r *resource.Resource) error {
+	keys := resourceset.SourceOf(r.Object)
+	if keys == "" {
+		return nil
+	}
+	err := l.Scope.MayRead(l.Ctx, store.Right{Namespace: r.Ref.Namespace, Resource: "configmaps", Name: keys})
+	if !IsForbidden(err) {
+		return err
+	}
+	return &diag.Failure{Operation: "evaluate expressions", Diagnostics: diag.Diagnostics{{
+		Severity: v1alpha1.SeverityError, Summary: "Reference without the right to read",
+		Detail: fmt.Sprintf("The keys of the ResourceSet come from the ConfigMap %q, and %s.", keys, err),
+	}}}
 }
 
 // Config evaluates a resource's configuration. It is unknown where the scope's values are.

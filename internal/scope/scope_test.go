@@ -10,8 +10,10 @@ import (
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
@@ -53,6 +55,43 @@ func read(t *testing.T, s *scope.Scope, expression string) (cty.Value, error) {
 		return v, errors.New(text.String())
 	}
 	return v, err
+}
+
+// TestValuesOfASetTakeTheRightToTheirConfigMap evaluates an instance of a ResourceSet whose keys come from a ConfigMap.
+func TestValuesOfASetTakeTheRightToTheirConfigMap(t *testing.T) {
+	for reason, test := range map[string]struct {
+		source string
+		lost   bool
+		want   string
+	}{
+		"the right to it":        {source: "keys"},
+		"without the right":      {source: "keys", lost: true, want: `The keys of the ResourceSet come from the ConfigMap "keys", and the user "ann" may not read "keys" of configmaps`},
+		"inline keys take none":  {lost: true},
+		"a right to another one": {source: "others", lost: true},
+	} {
+		w := activitiestest.NewWorld(t)
+		w.Forbidden["team/configmaps/keys"] = test.lost
+		r := w.Put(`test-thing/web["a"]`, map[string]any{"password": "${each.value}"}, map[string]any{
+			"preconditions": []any{map[string]any{"condition": `${each.value == "v"}`, "errorMessage": "e"}},
+		})
+		of := map[string]any{"set": "web", "setUID": "s", "key": "a", "value": "v"}
+		if test.source != "" {
+			of["source"] = test.source
+		}
+		r.Object.Object[v1alpha1.FieldInstance] = of
+		r, err := w.NewScope(w.Plan(), "team", nil).Decoder.Decode(r.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &scope.Evaluator{Ctx: t.Context(), Scope: w.NewScope(w.Plan(), "team", nil)}
+		_, specErr := l.Config(r, instance.State{})
+		_, conditionErr := l.Holds(r, resource.Preconditions, cty.NilVal)
+		for of, err := range map[string]error{"spec": specErr, "condition": conditionErr} {
+			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%s, %s: %v, want %q", reason, of, err, test.want)
+			}
+		}
+	}
 }
 
 func TestScope(t *testing.T) {

@@ -75,8 +75,8 @@ func (k *Kinds) References(u *unstructured.Unstructured) map[lang.Address]string
 // authorizeReferences rejects an object whose references its author may not read, or whose ProviderConfig its author
 // may not use. The user who plans it may have that right, and would reveal the values. A change of spec or lifecycle
 // requires the right for all references, including old ones, because it may change the destination of their values. old
-// is nil for a new object.
-func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.Unstructured) error {
+// is nil for a new object. named are further references of the author.
+func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.Unstructured, named ...lang.Reference) error {
 	if old != nil && !changed(u, old, "spec") && !changed(u, old, "lifecycle") {
 		return nil
 	}
@@ -90,6 +90,7 @@ func (s *served) authorizeReferences(ctx context.Context, u, old *unstructured.U
 	asker := s.kinds.access.Asker(who)
 	refs, own := s.references(ctx, u)
 	refs = slices.Concat(refs, s.lifecycleReferences(u), movedFrom(u))
+	refs = append(refs, named...)
 	for _, r := range own {
 		r.Address = s.address(u)
 		refs = append(refs, r)

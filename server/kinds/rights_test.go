@@ -3,16 +3,21 @@ package kinds_test
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/zclconf/go-cty/cty"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
 )
 
@@ -67,6 +72,61 @@ func TestAuthorsNeedTheRightsOfWhatTheyName(t *testing.T) {
 	for body, want := range map[string]int{`{"spec":{"mtu":1}}`: http.StatusForbidden, `{"lifecycle":{"preventDestroy":true}}`: http.StatusForbidden, `{"metadata":{"labels":{"a":"b"}}}`: http.StatusOK} {
 		if a := h.do(t, carol, http.MethodPatch, networks+"/theirs", body, "Content-Type: application/merge-patch+json"); a.code != want {
 			t.Errorf("%s: %d %s", body, a.code, a.message())
+		}
+	}
+}
+
+// TestAuthorsOfSetsNeedTheRightsOfWhatTheyName asks for the rights of carol as the author of ResourceSets. What a set names
+// outside of its template counts like a reference of a single object.
+func TestAuthorsOfSetsNeedTheRightsOfWhatTheyName(t *testing.T) {
+	h := newFixture(t, sim())
+	keys := func(s *v1alpha1.ResourceSet) {
+		s.Spec.Count, s.Spec.ForEachFrom = nil, &v1alpha1.ForEachSource{ConfigMap: v1alpha1.ForEachConfigMap{Name: "keys"}}
+	}
+	for reason, test := range map[string]struct {
+		user   string
+		change func(*v1alpha1.ResourceSet)
+		want   string
+	}{
+		"nothing":              {carol, func(*v1alpha1.ResourceSet) {}, ""},
+		"keys of a ConfigMap":  {carol, keys, `spec.forEachFrom.configMap.name refers to configmap.keys, and user "carol" cannot get configmaps "keys"`},
+		"with the right to it": {alice, keys, ""},
+		"the record of a kind she reads": {carol, func(s *v1alpha1.ResourceSet) {
+			s.Spec.Moved = []v1alpha1.InstanceMove{{Key: "0", From: "sim_network.old"}}
+		}, ""},
+		"the record of another kind": {carol, func(s *v1alpha1.ResourceSet) {
+			s.Spec.Moved = []v1alpha1.InstanceMove{{Key: "0", From: "sim_subnet.a"}}
+		},
+			`spec.moved[0].from refers to sim_subnet.a, and user "carol" cannot get sim-subnets.sim.hykube.io "a"`},
+		"a reference of the template": {carol, func(s *v1alpha1.ResourceSet) { s.Spec.Template.Spec.Raw = []byte(`{"name":"${configmap.app.name}"}`) }, `cannot get configmaps "app"`},
+		"another kind":                {carol, func(s *v1alpha1.ResourceSet) { s.Spec.Template.Kind = "sim-subnet" }, "needs the right of its author to create sim-subnets.sim.hykube.io"},
+	} {
+		s := &v1alpha1.ResourceSet{ObjectMeta: metav1.ObjectMeta{Name: "fleet", Namespace: "default"}}
+		s.Spec.Count = new(int32(1))
+		s.Spec.Template = v1alpha1.ResourceTemplate{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Spec: &runtime.RawExtension{Raw: []byte(`{"name":"n"}`)}}
+		test.change(s)
+		err := h.kinds.AuthorizeTemplate(request.WithUser(t.Context(), &user.DefaultInfo{Name: test.user}), kinds.TemplateOf(s), true, store.VerbCreate)
+		if (err == nil) != (test.want == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v, want %q", reason, err, test.want)
+		}
+	}
+}
+
+// TestWhoMayDeleteASet asks for the right to delete sets, also those whose kind is not served now. Such a set still has
+// infrastructure, which a plan destroys once its kind is served again.
+func TestWhoMayDeleteASet(t *testing.T) {
+	h := newFixture(t, sim())
+	for kind, allowed := range map[string][]string{
+		"sim.hykube.io/v1/sim-network": {admin, carol, user.APIServerUser}, "sim.hykube.io/v1/sim-subnet": {admin, user.APIServerUser},
+		"sim.hykube.io/v1/sim-gone": {admin, user.APIServerUser}, "gone.hykube.io/v1/gone-network": {admin, user.APIServerUser},
+	} {
+		at := strings.LastIndex(kind, "/")
+		template := kinds.Template{Namespace: "default", Name: "web", APIVersion: kind[:at], Kind: kind[at+1:]}
+		for _, who := range []string{admin, carol, user.APIServerUser} {
+			err := h.kinds.AuthorizeDelete(request.WithUser(t.Context(), &user.DefaultInfo{Name: who}), template)
+			if (err == nil) != slices.Contains(allowed, who) || err != nil && !apierrors.IsForbidden(err) {
+				t.Errorf("%s deletes a set of %s: %v", who, kind, err)
+			}
 		}
 	}
 }

@@ -31,6 +31,10 @@ type Template struct {
 	Namespace, APIVersion, Kind, Name string
 	Repeats                           lang.Repetition
 	Spec, Lifecycle                   map[string]any
+	// Named has the objects that the set names outside of the template, each with a field that does: the ConfigMap with
+	// its keys, and those whose records its instances take over. Its author needs the right to them, as to what the
+	// template refers to.
+	Named map[lang.Address]string
 }
 
 // TemplateOf returns the template of a set. A part that cannot be decoded is empty; the validation of the set reports it.
@@ -43,6 +47,15 @@ func TemplateOf(s *v1alpha1.ResourceSet) Template {
 	}
 	t.Spec, _ = ObjectIn(s.Spec.Template.Spec)
 	t.Lifecycle, _ = ObjectIn(s.Spec.Template.Lifecycle)
+	t.Named = map[lang.Address]string{}
+	if from := s.Spec.ForEachFrom; from != nil {
+		t.Named[lang.Address{Type: lang.TypeConfigMap, Name: from.ConfigMap.Name}] = "spec.forEachFrom.configMap.name"
+	}
+	for i, m := range s.Spec.Moved {
+		if a, err := lang.ParseAddress(m.From); err == nil {
+			t.Named[a] = fmt.Sprintf("spec.moved[%d].from", i)
+		}
+	}
 	return t
 }
 
@@ -173,6 +186,36 @@ func (k *Kinds) TemplateReferences(t Template) map[lang.Address]string {
 	return k.References(t.Object())
 }
 
+// AuthorizeDelete returns a Forbidden error if the author of a ResourceSet may not delete the instances of a template. The
+// resource of a kind that is not served is unknown, so its deletion needs the right to all kinds of the provider.
+func (k *Kinds) AuthorizeDelete(ctx context.Context, t Template) error {
+	if _, err := k.templateKind(t); err == nil {
+		return k.AuthorizeTemplate(ctx, t, false, store.VerbDelete)
+	}
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(errors.New("authorize deletion: the request has no user"))
+	}
+	if byServer(ctx) {
+		return nil
+	}
+	group := kschema.FromAPIVersionAndKind(t.APIVersion, t.Kind).Group
+	return authorizeSet(ctx, k.access.Asker(who), t, store.Right{Verb: store.VerbDelete, Namespace: t.Namespace, Group: group, Resource: "*"})
+}
+
+// authorizeSet returns a Forbidden error if the author of a ResourceSet lacks a right.
+func authorizeSet(ctx context.Context, asker *store.Asker, t Template, right store.Right) error {
+	may, err := asker.May(ctx, right)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	if !may {
+		return apierrors.NewForbidden(v1alpha1.Resource("resourcesets"), t.Name, fmt.Errorf(
+			"this change of the ResourceSet needs the right of its author to %s in the namespace %q, as for single objects, and user %q lacks it", right, t.Namespace, asker.Who.Username))
+	}
+	return nil
+}
+
 // AuthorizeTemplate returns a Forbidden error if the author of a ResourceSet lacks a right that the author of single
 // objects would need: the verbs on the template's kind, and the rights to what the template refers to. changed is false if
 // the template itself stays.
@@ -191,17 +234,16 @@ func (k *Kinds) AuthorizeTemplate(ctx context.Context, t Template, changed bool,
 	asker := k.access.Asker(who)
 	for _, verb := range verbs {
 		right := store.Right{Verb: verb, Namespace: t.Namespace, Group: s.GVR.Group, Resource: s.GVR.Resource}
-		may, err := asker.May(ctx, right)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
-		if !may {
-			return apierrors.NewForbidden(v1alpha1.Resource("resourcesets"), t.Name, fmt.Errorf(
-				"this change of the ResourceSet needs the right of its author to %s in the namespace %q, as for single objects, and user %q lacks it", right, t.Namespace, who.GetName()))
+		if err := authorizeSet(ctx, asker, t, right); err != nil {
+			return err
 		}
 	}
 	if !changed {
 		return nil
 	}
-	return s.authorizeReferences(ctx, t.Object(), nil)
+	var named []lang.Reference
+	for a, at := range t.Named {
+		named = append(named, lang.NewReference(a, at))
+	}
+	return s.authorizeReferences(ctx, t.Object(), nil, named...)
 }

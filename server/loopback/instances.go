@@ -39,13 +39,17 @@ func (o *Objects) Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	return o.Index.SetAt(ctx, ref)
 }
 
-// Instance returns an instance of a ResourceSet with its status, or nil if there is none.
+// Instance returns an instance of a ResourceSet with its status for a reader of its kind, or nil if there is none.
 func (o *Objects) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	u, _, err := o.instance(ctx, ref)
 	if errors.Is(err, store.ErrGone) {
 		return nil, nil
 	}
-	return u, err
+	if err != nil {
+		return nil, err
+	}
+	resourceset.HideValue(u)
+	return u, nil
 }
 
 // instance returns an instance, and its status as the ledger has it. It returns store.ErrGone if there is none.
@@ -120,11 +124,11 @@ func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2
 func (o *Objects) InstancesOf(ctx context.Context, s index.SetInstances, from, limit int) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		all := slices.Concat(s.Instances, s.Leaving)
-		end := len(all)
+		all = all[min(from, len(all)):] // from comes from a client, so from+limit may overflow
 		if limit > 0 {
-			end = min(end, from+limit)
+			all = all[:min(limit, len(all))]
 		}
-		for _, n := range all[min(from, end):end] {
+		for _, n := range all {
 			status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: s.Namespace, Set: s.UID, UID: n.Object.UID})
 			u := index.Found{Object: n.Object, Record: n.Record, In: s.Set}.Unstructured(s.Namespace)
 			if err == nil {
@@ -155,6 +159,7 @@ func (o *Objects) Instances(ctx context.Context, set *v1alpha1.ResourceSet, limi
 		if err != nil {
 			return nil, err
 		}
+		resourceset.HideValue(u)
 		raw, err := u.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("encode instance: %w", err)

@@ -64,6 +64,9 @@ type Config struct {
 	Changes             ChangesFunc
 	// Instances returns the instances of ResourceSets.
 	Instances InstancesFunc
+	// Left returns the name of the ResourceSet of an instance that left it and still has infrastructure, and whose name
+	// begins with that of the reference; "" if there is none. It ignores the set with the UID.
+	Left LeftFunc
 	// Objects accepts the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc

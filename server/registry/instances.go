@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -19,6 +20,9 @@ import (
 
 // InstancesFunc returns a page of at most limit instances of a ResourceSet. cont is the token of the previous page.
 type InstancesFunc func(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error)
+
+// LeftFunc finds the ResourceSet of an instance that left it; see Config.Left.
+type LeftFunc func(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (set string, err error)
 
 // instancesREST serves the subresource "instances": the instances of a ResourceSet, in pages.
 type instancesREST struct {

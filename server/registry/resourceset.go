@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +80,7 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 			return mayWriteSet(ctx, c.Kinds, obj.(*v1alpha1.ResourceSet), before)
 		},
 		mayDelete: func(ctx context.Context, obj runtime.Object) error {
-			return authorizeDelete(ctx, c.Kinds, kinds.TemplateOf(obj.(*v1alpha1.ResourceSet)))
+			return c.Kinds.AuthorizeDelete(ctx, kinds.TemplateOf(obj.(*v1alpha1.ResourceSet)))
 		},
 	}, statusREST, nil
 }
@@ -147,6 +148,8 @@ func validateInstances(s *v1alpha1.ResourceSet, expanded *resourceset.Set) field
 		}
 		if _, err := kinds.ObjectIn(by.Identity); err != nil {
 			errs = append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, err.Error()))
+		} else if resourceset.HasTemplate(by.Identity) {
+			errs = append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, "must not have an expression, because an import of an instance names a constant: write the values of the identity"))
 		}
 	}
 	for i, m := range s.Spec.Moved {
@@ -195,6 +198,13 @@ func sameAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) field.E
 	if single != nil && single.GetDeletionTimestamp() == nil && !slices.ContainsFunc(s.Spec.Moved, func(m v1alpha1.InstanceMove) bool { return m.From == address.String() }) {
 		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("the object %s/%s has the address %s already: choose another name, or name the object in spec.moved and delete it", t.Kind, t.Name, address))}
 	}
+	left, err := c.Left(ctx, v1alpha1.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: s.Namespace, Name: t.Name}, s.UID)
+	if err != nil {
+		return field.ErrorList{field.InternalError(path, err)}
+	}
+	if left != "" {
+		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("instances with the address %s left the ResourceSet %q and still have infrastructure: apply a Plan that destroys it first, or choose another name", address, left))}
+	}
 	for set, err := range c.StoredObjects.Sets(ctx, s.Namespace) {
 		if err != nil {
 			return field.ErrorList{field.InternalError(path, err)}
@@ -216,25 +226,20 @@ func mayWriteSet(ctx context.Context, k *kinds.Kinds, s, old *v1alpha1.ResourceS
 		return k.AuthorizeTemplate(ctx, t, true, store.VerbCreate)
 	}
 	if sameSpec(s.Spec, old.Spec) {
-		return nil
+		if maps.Equal(s.Labels, old.Labels) {
+			return nil
+		}
+		return k.AuthorizeTemplate(ctx, t, false, store.VerbUpdate) // the instances have the labels of the set
 	}
 	before := kinds.TemplateOf(old)
 	verbs := changeVerbs(s, old)
 	if before.APIVersion != t.APIVersion || before.Kind != t.Kind || before.Name != t.Name {
-		if err := authorizeDelete(ctx, k, before); err != nil {
+		if err := k.AuthorizeDelete(ctx, before); err != nil {
 			return err
 		}
 		verbs = append(verbs, store.VerbCreate)
 	}
 	return k.AuthorizeTemplate(ctx, t, true, verbs...)
-}
-
-// authorizeDelete checks the right to delete the instances of a template. Without its provider nothing is deleted.
-func authorizeDelete(ctx context.Context, k *kinds.Kinds, t kinds.Template) error {
-	if _, err := k.TemplateKind(t); err != nil {
-		return nil
-	}
-	return k.AuthorizeTemplate(ctx, t, false, store.VerbDelete)
 }
 
 // changeVerbs returns the verbs that the author of a change needs: to create instances, to update the others, and to

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -97,6 +98,12 @@ func TestResourceSetsAreValidated(t *testing.T) {
 		"an import of nothing": {setOf(one, func(s *v1alpha1.ResourceSetSpec) {
 			s.Imports = []v1alpha1.InstanceImport{{Key: "0"}}
 		}), "id or identity"},
+		"an expression in an import": {setOf(one, func(s *v1alpha1.ResourceSetSpec) {
+			s.Imports = []v1alpha1.InstanceImport{{Key: "0", Identity: &runtime.RawExtension{Raw: []byte(`{"id":"${secret.db.password}"}`)}}}
+		}), "spec.imports[0].identity: Invalid value: must not have an expression"},
+		"an identity": {setOf(one, func(s *v1alpha1.ResourceSetSpec) {
+			s.Imports = []v1alpha1.InstanceImport{{Key: "0", Identity: &runtime.RawExtension{Raw: []byte(`{"id":"net-1"}`)}}}
+		}), ""},
 		"a move from a data source": {setOf(one, func(s *v1alpha1.ResourceSetSpec) {
 			s.Moved = []v1alpha1.InstanceMove{{Key: "0", From: "data.sim_image.base"}}
 		}), "spec.moved[0].from"},

@@ -240,6 +240,65 @@ func TestInstancesThatLeftStayWhileTheyHaveARecord(t *testing.T) {
 	x.check(followed, "in the end")
 }
 
+// TestAnAddressOfAnInstanceThatLeft renames a template, and gives the name to another set. A view that did not say so would
+// hide the infrastructure of the first set from all plans.
+func TestAnAddressOfAnInstanceThatLeft(t *testing.T) {
+	x := newIndexed(t)
+	followed, l := x.newIndex(), ledger.New(x.s.KV())
+	named := func(name string, uid types.UID, template string) {
+		s := set("team", name, uid)
+		s.Spec.Count, s.Spec.Template.Metadata.Name = new(int32(1)), template
+		x.write(resourceSets, "team", name, s)
+	}
+	ambiguous := func(when string, want bool) *index.View {
+		t.Helper()
+		v, err := followed.View(t.Context(), "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Ambiguous != want {
+			t.Errorf("%s: ambiguous %t", when, v.Ambiguous)
+		}
+		return v
+	}
+	const first, second = types.UID("6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10"), types.UID("6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a11")
+	named("first", first, "web")
+	v := ambiguous("one set", false)
+	slot, _ := v.Slot(lang.Address{Type: "sim_a", Name: "web[0]"})
+	rec, err := l.Instance(t.Context(), v.Nodes[slot].Object.Ref("team"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Object, rec.Attributes = v.Nodes[slot].Object.Ref("team"), []byte(`{"id":"x"}`)
+	if err := l.Save(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	named("first", first, "app")
+	v = ambiguous("an instance left", false)
+	for name, want := range map[string]string{"web": "first", "app": "", "we": ""} {
+		ref := v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "team", Name: name}
+		if got, err := followed.LeftAt(t.Context(), ref, second); got != want || err != nil {
+			t.Errorf("an instance of %s left %q: %v", name, got, err)
+		}
+		if got, err := followed.LeftAt(t.Context(), ref, first); got != "" || err != nil {
+			t.Errorf("the set itself: %q, %v", got, err)
+		}
+	}
+	other := set("team", "second", second)
+	other.Spec.Count, other.Spec.Template.Metadata.Name = new(int32(1)), "web"
+	expanded, err := resourceset.New(other, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.OverlaySet(expanded); !v.Ambiguous {
+		t.Error("another set of a speculative plan took the address, and the view is not ambiguous")
+	}
+	named("second", second, "web")
+	ambiguous("another set took the address", true)
+	named("second", second, "db")
+	ambiguous("the other set has another name", false)
+}
+
 // TestReferencesToWholeSets wants a dependant of a whole set to depend on each instance, and one of a single instance on
 // that alone.
 func TestReferencesToWholeSets(t *testing.T) {

@@ -43,6 +43,11 @@ func simNetwork(lifecycle, name string) string {
 	return fmt.Sprintf("apiVersion: sim.hykube.io/v1\nkind: sim-network\nlifecycle: {%s}\nspec: {name: '%s', cidr: 10.0.0.0/16}\n", lifecycle, name)
 }
 
+// simNetworks is a ResourceSet of networks with a name.
+func simNetworks(spec, name string) string {
+	return fmt.Sprintf("apiVersion: hykube.io/v1alpha1\nkind: ResourceSet\nspec:\n  %s\n  template: {apiVersion: sim.hykube.io/v1, kind: sim-network, spec: {name: '%s', cidr: 10.0.0.0/16}}\n", spec, name)
+}
+
 var referenceForms = []referenceForm{
 	{name: "spec", right: "images", object: simNetwork("", "x-${data.sim_image.base.id}")},
 	{name: "condition", right: "images", object: simNetwork(`preconditions: [{condition: '${data.sim_image.base.id != ""}', errorMessage: e}]`, "x")},
@@ -60,6 +65,10 @@ var referenceForms = []referenceForm{
 	{name: "ephemeral", right: "configmaps", object: "apiVersion: sim.hykube.io/v1\nkind: ephemeral-sim-token\nspec: {name: '${configmap.settings.key}'}\n", planned: simNetwork("providerConfig: ephemeral", "x")},
 	{name: "config-argument", right: "configmaps", planned: simNetwork("providerConfig: form-config-argument", "x"), object: "apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nspec: {provider: sim, config: {token: '${configmap.settings.key}'}}\n"},
 	{name: "secret-ref", right: "secrets", unasked: true, planned: simNetwork("providerConfig: form-secret-ref", "x"), object: "apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nspec: {provider: sim, secretRefs: [{argument: token, name: settings, key: key}]}\n"},
+	{name: "set-template", right: "images", object: simNetworks("count: 1", "x-${data.sim_image.base.id}")},
+	{name: "set-keys", right: "configmaps", object: simNetworks("forEachFrom: {configMap: {name: settings}}", "x-${each.key}")},
+	{name: "set-moved", right: "disks", object: simNetworks("count: 1\n  moved: [{key: '0', from: sim_disk.target}]", "x")},
+	{name: "set-default-config", right: "default", approver: true, object: simNetworks("count: 1", "x")},
 	{name: "query", right: "other", authorOnly: true, object: "apiVersion: hykube.io/v1alpha1\nkind: Query\nspec: {type: sim_network, providerConfig: other}\n"},
 }
 
@@ -101,7 +110,7 @@ var lackingRoles = map[string]string{
 const alwaysRole = `
 - {apiGroups: [sim.hykube.io], resources: [sim-networks, data-sim-networks, ephemeral-sim-tokens, ephemeral-sim-tokens/state], verbs: ['*']}
 - {apiGroups: [hykube.io], resources: [plans], verbs: ['*']}
-- {apiGroups: [hykube.io], resources: [plans/approval, plans/changes, queries], verbs: ['*']}
+- {apiGroups: [hykube.io], resources: [plans/approval, plans/changes, queries, resourcesets], verbs: ['*']}
 - {apiGroups: [hykube.io], resources: [providerconfigs], verbs: [get, create, update, patch]}
 - {apiGroups: [hykube.io], resources: [providerconfigs], resourceNames: [ephemeral, form-config-argument, form-secret-ref], verbs: [use]}
 `
@@ -165,7 +174,7 @@ func testReferences(t *testing.T, config *rest.Config) (cells int) {
 			return err
 		}
 		u.SetName("form-" + form.name)
-		plural := map[string]string{"ProviderConfig": "providerconfigs", "Query": "queries"}[u.GetKind()]
+		plural := map[string]string{"ProviderConfig": "providerconfigs", "Query": "queries", "ResourceSet": "resourcesets"}[u.GetKind()]
 		if plural == "" {
 			plural = u.GetKind() + "s"
 		}
