@@ -120,6 +120,7 @@ func (s *Server) makeAPIServer() (err error) {
 		Resolve:             s.resolve,
 		Undelete:            s.undelete,
 		Instance:            s.instance,
+		SetAt:               s.setAt,
 		InstanceStatus:      s.instanceStatus,
 		Deletion:            s.deletion,
 		ProviderConfigs:     providerConfigs(c.store.Objects()),

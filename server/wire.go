@@ -92,6 +92,8 @@ type Wiring struct {
 	// Instance returns an instance of a ResourceSet, or nil, and InstanceStatus changes its status; see kinds.Config.
 	Instance       func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
 	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
+	// SetAt returns the name of the ResourceSet whose instances have the name of a reference, or ""; see kinds.Config.
+	SetAt func(ref v1alpha1.ObjectReference) string
 	// Instances returns a page of the instances of a ResourceSet.
 	Instances registry.InstancesFunc
 	// Left finds the ResourceSet of an instance that left it and still has infrastructure.
@@ -185,6 +187,13 @@ func (s *Server) undelete(ctx context.Context, obj metav1.Object, kind kinds.Kin
 
 func (s *Server) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	return s.wiring.Instance(ctx, ref)
+}
+
+func (s *Server) setAt(ref v1alpha1.ObjectReference) string {
+	if s.wiring.SetAt == nil { // in tests
+		return ""
+	}
+	return s.wiring.SetAt(ref)
 }
 
 func (s *Server) instances(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error) {

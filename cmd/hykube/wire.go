@@ -106,7 +106,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 			return changes.AutomaticByPolicy(ctx, sources, namespace)
 		},
 		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
-		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, Left: objects.Index.LeftAt, Query: loopback.Query(queries.Query),
+		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, Left: objects.Index.LeftAt, SetAt: objects.Index.KnownSetAt, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: providers.Pool.Close,
 	}, nil
 }

@@ -394,6 +394,26 @@ func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	return nil, nil
 }
 
+// KnownSetAt returns the name of the set whose template has the kind and the name of the reference, and that is not being
+// deleted; "" if the index knows of none. It neither refreshes the index nor waits for it, so that a bulk of creates stays
+// fast. A plan finds what it misses.
+func (x *Index) KnownSetAt(ref v1alpha1.ObjectReference) string {
+	if !x.mu.TryLock() {
+		return ""
+	}
+	defer x.mu.Unlock()
+	ns := x.namespaces[ref.Namespace]
+	if ns == nil {
+		return ""
+	}
+	for _, s := range ns.sets {
+		if s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name && s.Deleting == nil {
+			return s.Name
+		}
+	}
+	return ""
+}
+
 // LeftAt refreshes the index and returns the name of the set of an instance that left it and still has a record, and whose
 // name is that of the template and a key; "" if there is none. It ignores the instances of the set with a UID.
 func (x *Index) LeftAt(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {

@@ -102,9 +102,17 @@ func (s *Status) Drifted() bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDrifted)
 }
 
+// judge records that a generation was processed. The current generation stays recorded. Others have no order, because the
+// generation of an instance of a ResourceSet is a hash.
+func (s *Status) judge(generation int64) {
+	if s.Judged != s.Generation {
+		s.Judged = generation
+	}
+}
+
 // Ready records that a generation is applied, so that the infrastructure no longer differs from the spec.
 func (s *Status) Ready(generation int64, message string) {
-	s.Judged = max(s.Judged, generation)
+	s.judge(generation)
 	s.Applied = generation
 	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)
 	condition.Ready(&s.Conditions, generation, v1alpha1.ReasonApplied, message)
@@ -112,19 +120,19 @@ func (s *Status) Ready(generation int64, message string) {
 
 // Stall records that nothing will happen until the user acts.
 func (s *Status) Stall(generation int64, reason, message string) {
-	s.Judged = max(s.Judged, generation)
+	s.judge(generation)
 	condition.Stalled(&s.Conditions, generation, reason, message)
 }
 
 // Wait records that the object waits for a plan or a user, without an error.
 func (s *Status) Wait(generation int64, reason, message string) {
-	s.Judged = max(s.Judged, generation)
+	s.judge(generation)
 	condition.Waiting(&s.Conditions, generation, reason, message)
 }
 
 // Reconcile records that a change is in progress.
 func (s *Status) Reconcile(generation int64, message string) {
-	s.Judged = max(s.Judged, generation)
+	s.judge(generation)
 	condition.Reconciling(&s.Conditions, generation, v1alpha1.ReasonApplying, message)
 }
 

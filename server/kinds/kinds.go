@@ -81,6 +81,9 @@ type Config struct {
 	// Instance returns an instance of a ResourceSet by the name of its kind, or nil if there is none. If Instance is nil,
 	// there are no instances.
 	Instance func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
+	// SetAt returns the name of the ResourceSet whose instances have the name of a reference; "" if it knows of none. If
+	// SetAt is nil, there are no ResourceSets.
+	SetAt func(ref v1alpha1.ObjectReference) string
 	// InstanceStatus changes the status of an instance.
 	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
 	// Changed is called after an object was changed or removed, unless it is nil. It must not block.

@@ -177,7 +177,21 @@ func changed(n, o *unstructured.Unstructured, top string) bool {
 
 func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	u := obj.(*unstructured.Unstructured)
-	return append(s.validate(ctx, u), s.kind.refuseUnknownTypes(ctx, u, nil)...)
+	return append(append(s.validate(ctx, u), s.kind.refuseUnknownTypes(ctx, u, nil)...), s.kind.refuseAddressOfSet(u)...)
+}
+
+// refuseAddressOfSet refuses a new object with the address of the instances of a ResourceSet.
+func (k *served) refuseAddressOfSet(u *unstructured.Unstructured) field.ErrorList {
+	if k.kinds.config.SetAt == nil || k.Mode != v1alpha1.ModeManaged {
+		return nil
+	}
+	ref := v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+	set := k.kinds.config.SetAt(ref)
+	if set == "" {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), u.GetName(),
+		fmt.Sprintf("the ResourceSet %q has instances with the address %s.%s already: choose another name, or delete the set first", set, k.Type, u.GetName()))}
 }
 
 // validate validates a new object except for its references.
