@@ -9,6 +9,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 
@@ -149,5 +150,5 @@ func (s *stepRun) checkAfterWait(ctx context.Context, rec *ledger.Instance) erro
 	case err != nil:
 		return err
 	}
-	return s.CheckObject(obj.GetDeletionTimestamp() != nil, obj.GetGeneration())
+	return s.CheckObject(obj.GetDeletionTimestamp() != nil, obj.GetGeneration(), resourceset.Content(obj))
 }

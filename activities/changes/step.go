@@ -8,6 +8,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 )
 
 // StaleError is the error for a change whose preconditions no longer hold.
@@ -41,7 +42,7 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 	default:
 		state = rec.Digest()
 	}
-	if err := s.CheckObject(r.Deleting, r.Ref.Generation); err != nil {
+	if err := s.CheckObject(r.Deleting, r.Ref.Generation, resourceset.Content(r.Object)); err != nil {
 		return err
 	}
 	switch {
@@ -55,8 +56,8 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 }
 
 // CheckObject returns a *StaleError if the object of the change was changed, or marked for deletion, after the plan was
-// made. deleting and generation are those of the object now.
-func (s Step) CheckObject(deleting bool, generation int64) error {
+// made. The arguments are those of the object now; see resourceset.Content.
+func (s Step) CheckObject(deleting bool, generation int64, content string) error {
 	c := s.Change
 	switch {
 	// Report a deletion before the generation, which a deletion increments.
@@ -66,6 +67,8 @@ func (s Step) CheckObject(deleting bool, generation int64) error {
 		return Stale("the object was marked for deletion after the plan was made")
 	case generation != c.Object.Generation:
 		return Stale("the object was changed after the plan was made (generation %d, planned %d)", generation, c.Object.Generation)
+	case content != c.Preconditions.Content:
+		return Stale("the ResourceSet of the object was changed after the plan was made")
 	}
 	return nil
 }

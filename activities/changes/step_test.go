@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -18,8 +19,12 @@ func TestCheckStale(t *testing.T) {
 		move  func(r *resource.Resource, c *ledger.Change)
 		stale bool
 	}{
-		"nothing moved":               {func(*resource.Resource, *ledger.Change) {}, false},
-		"another generation":          {func(r *resource.Resource, _ *ledger.Change) { r.Ref.Generation++ }, true},
+		"nothing moved":      {func(*resource.Resource, *ledger.Change) {}, false},
+		"another generation": {func(r *resource.Resource, _ *ledger.Change) { r.Ref.Generation++ }, true},
+		"another content": {func(r *resource.Resource, c *ledger.Change) {
+			c.Preconditions.Content = "planned"
+			r.Object = &unstructured.Unstructured{Object: map[string]any{v1alpha1.FieldInstance: map[string]any{"content": "other"}}}
+		}, true},
 		"marked for deletion":         {func(r *resource.Resource, _ *ledger.Change) { r.Deleting = true }, true},
 		"the deletion was taken back": {func(_ *resource.Resource, c *ledger.Change) { c.Preconditions.Deleting = true }, true},
 		"another provider version":    {func(r *resource.Resource, _ *ledger.Change) { r.Entry.Package.Version = "2.0.0" }, true},

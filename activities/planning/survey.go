@@ -309,7 +309,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	referrers, renamed := s.referrers(position), s.renamed(nodes)
 	var out []*ledger.Change
 	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
-		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Deleting: n.Deleting, Destroys: s.spec.Destroy}, Requires: requires}
+		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Content: resourceset.Content(n.Object), Deleting: n.Deleting, Destroys: s.spec.Destroy}, Requires: requires}
 		c.Index, c.Address, c.Type, c.Object = int32(len(out)), n.Address.String(), n.Address.Type, n.Ref
 		if n.Mode != v1alpha1.ModeManaged {
 			c.Mode = n.Mode

@@ -368,6 +368,8 @@ func (c *Change) Revision() int64 { return max(c.revision, c.progressRevision) }
 type Preconditions struct {
 	// State is the digest of the recorded state.
 	State string `json:"state"`
+	// Content is the digest of the content of an instance of a ResourceSet; empty for other objects.
+	Content string `json:"content,omitempty"`
 	// Deleting is true if the object was marked for deletion.
 	Deleting bool `json:"deleting,omitempty"`
 	// Destroys is true if the plan destroys everything that it visits, because of its spec or the deletion of the

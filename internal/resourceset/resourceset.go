@@ -6,6 +6,7 @@ package resourceset
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -163,8 +164,14 @@ func (s *Set) UIDOf(key v1alpha1.InstanceKey) types.UID {
 const maxGeneration = 1<<53 - 1
 
 // GenerationOf returns a hash of what the instance with a key is made of. So it changes only for the instances whose
-// content changes. It is at least 1.
+// content changes. It is at least 1. An author can make two contents with one generation; see Content.
 func (s *Set) GenerationOf(key v1alpha1.InstanceKey) int64 {
+	sum := s.contentOf(key)
+	return int64(binary.BigEndian.Uint64(sum[:])&maxGeneration) | 1
+}
+
+// contentOf returns the hash of what the instance with a key is made of.
+func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 	own, err := json.Marshal([]any{s.values[key.Name], s.imports[key.Text()], s.moved[key.Text()]})
 	if err != nil {
 		own = nil // the values come from JSON
@@ -172,7 +179,17 @@ func (s *Set) GenerationOf(key v1alpha1.InstanceKey) int64 {
 	h := sha256.New()
 	h.Write(s.digest[:])
 	h.Write(own)
-	return int64(binary.BigEndian.Uint64(h.Sum(nil))&maxGeneration) | 1
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// Content returns the digest of what an instance is made of, to which an approval is bound besides the generation; "" for
+// other objects. What remains of a set that is gone has none either.
+func Content(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	content, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldContent)
+	return content
 }
 
 // Object returns the object of the instance with a key. It shares the spec and the lifecycle with all other instances,
@@ -180,6 +197,8 @@ func (s *Set) GenerationOf(key v1alpha1.InstanceKey) int64 {
 func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
 	u := s.object(v1alpha1.InstanceName(s.Template, key), s.UIDOf(key), s.GenerationOf(key))
 	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	content := s.contentOf(key)
+	instance[fieldContent] = hex.EncodeToString(content[:])
 	if s.Source != "" {
 		instance[fieldSource] = s.Source
 	}
@@ -253,6 +272,9 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 		u.Object["lifecycle"] = kept
 	}
 	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	if s.Repeats != "" {
+		instance[fieldContent] = hex.EncodeToString(s.digest[:])
+	}
 	instance["leaving"], instance["reason"] = true, s.whyLeaving(ref)
 	return u
 }
@@ -326,10 +348,12 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 	return i, set, types.UID(uid), true
 }
 
-// Members of v1alpha1.FieldInstance: each.value, and the name of the ConfigMap that it comes from.
+// Members of v1alpha1.FieldInstance: each.value, the name of the ConfigMap that it comes from, and the digest that Content
+// returns.
 const (
-	fieldValue  = "value"
-	fieldSource = "source"
+	fieldValue   = "value"
+	fieldSource  = "source"
+	fieldContent = "content"
 )
 
 // SourceOf returns the name of the ConfigMap that each.key and each.value of an instance come from; "" if there is none.

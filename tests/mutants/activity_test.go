@@ -45,7 +45,7 @@ var activityMutants = []mutant{
 	{"A right that is taken away while a step waits still counts.", "activities/applying/authorize.go",
 		"if err := s.checkRights(ctx, rec); err != nil || s.oldKey() != \"\" {\n\t\treturn err", "if s.oldKey() != \"\" {\n\t\treturn nil", "activities:TestAStepIsCheckedAfterItsWait"},
 	{"A step that waited destroys what preventDestroy protects meanwhile.", "activities/applying/authorize.go",
-		"return s.CheckObject(obj.GetDeletionTimestamp() != nil, obj.GetGeneration())", "return nil", "activities:TestAStepIsCheckedAfterItsWait"},
+		"return s.CheckObject(obj.GetDeletionTimestamp() != nil, obj.GetGeneration(), resourceset.Content(obj))", "return nil", "activities:TestAStepIsCheckedAfterItsWait"},
 	{"A change is made with another ProviderConfig than the one that was approved.", "activities/applying/approved.go",
 		"if p.ConfigName() != c.ProviderConfig {", "if false {", "activities:TestAStepKeepsToItsProviderConfig"},
 	{"A change is made with a ProviderConfig that says something else by now.", "activities/applying/approved.go",

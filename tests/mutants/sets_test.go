@@ -45,4 +45,6 @@ var setMutants = []mutant{
 		"\t\tcase !unicode.IsPrint(c) || path &&", "\t\tcase c < ' ' || path &&", "TestInstanceNames"},
 	{"Two keys of a set look the same and have the same each.key.", "internal/resourceset/keys.go",
 		"\t\tcase lang.Normalized(key) != key:\n", "\t\tcase lang.Normalized(key) == \" \":\n", "TestKeys"},
+	{"An approved change is made with another template that has the same generation.", "activities/changes/step.go",
+		"case content != c.Preconditions.Content:", "case false:", "activities/changes:TestCheckStale"},
 }
