@@ -27,11 +27,11 @@ func TestCancelledWhileItWaits(t *testing.T) {
 			// Another plan uses the only concurrent call that the ProviderConfig permits.
 			limits := &v1alpha1.Limits{Concurrency: 1}
 			sc.Config(limits)
-			release, err := sc.Sessions.Wait(t.Context(), "team/test/default", limits, false, session.SlotAndRate)
+			admitted, err := sc.Sessions.Wait(t.Context(), "team/test/default", limits, false, session.SlotAndRate)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer release()
+			defer admitted.Release()
 			time.AfterFunc(20*time.Millisecond, plans.Cancel)
 			sc.until(run, finishing)
 			po.Status.Cancel = &v1alpha1.PlanCancel{}

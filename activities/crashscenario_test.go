@@ -131,7 +131,7 @@ func (sc *crashScenario) restart() {
 		return sc.cloud, func() {}, nil
 	}
 	s := *sc.Sources
-	s.Sessions = session.NewPool(s.Catalog)
+	s.Sessions = session.NewPool(s.Catalog, slog.New(slog.DiscardHandler))
 	s.Sessions.Source, s.Sessions.Unconfigured = start, start
 	sc.Sources = &s
 	sc.Follow()

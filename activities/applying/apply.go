@@ -182,7 +182,7 @@ func (s *stepRun) creating() bool {
 // configuration.
 func (s *stepRun) lease(ctx context.Context, rec *ledger.Instance) (*scope.Lease, error) {
 	c := s.Change
-	l, err := s.scope.Lease(ctx, s.resource, &rec.State, !s.Destroy, session.SlotAndRate)
+	l, err := s.scope.Lease(ctx, s.resource, &rec.State, !s.Destroy, session.ApplySlotAndRate)
 	if err != nil {
 		return nil, s.retryable(err, true)
 	}

@@ -45,7 +45,7 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if err := s.checkApproved(r, config); err != nil {
 		return err
 	}
-	configured, err := s.scope.Acquire(ctx, r, session.SlotAndRate)
+	configured, err := s.scope.Acquire(ctx, r, session.ApplySlotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}

@@ -27,7 +27,7 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if err := s.checkApproved(r, (&instance.DataSource{Schema: r.Schema}).Unread(config)); err != nil {
 		return err
 	}
-	configured, err := s.scope.Acquire(ctx, r, session.SlotAndRate)
+	configured, err := s.scope.Acquire(ctx, r, session.ApplySlotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}

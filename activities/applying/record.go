@@ -160,7 +160,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 	ctx, done := s.active.withCancel(ctx)
 	defer done()
 	defer s.openScope(ctx, r)()
-	l, err := s.scope.Lease(ctx, r, &old.State, false, session.SlotAndRate)
+	l, err := s.scope.Lease(ctx, r, &old.State, false, session.ApplySlotAndRate)
 	if err != nil {
 		return s.retryable(err, true)
 	}

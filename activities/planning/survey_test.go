@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -42,7 +43,7 @@ func newEstate(t *testing.T, things ...string) *estate {
 	}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: &schema.Provider{Resources: map[string]*schema.Schema{"test_thing": {Block: block}}}})
-	e := &estate{t: t, hands: &scope.Sources{Catalog: c, Sessions: session.NewPool(c)}}
+	e := &estate{t: t, hands: &scope.Sources{Catalog: c, Sessions: session.NewPool(c, slog.New(slog.DiscardHandler))}}
 	for _, thing := range things {
 		e.add(thing)
 	}

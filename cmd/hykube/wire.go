@@ -152,7 +152,7 @@ func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Inte
 		Catalog:  installed,
 		Ledger:   records,
 		Index:    idx,
-		Sessions: session.NewPool(installed),
+		Sessions: session.NewPool(installed, h.Logger.With("component", "session")),
 		Record:   h.Record,
 	}, objects
 }

@@ -85,6 +85,15 @@ func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
 	return diags, f
 }
 
+// IsThrottling reports whether the diagnostics of an answer say that the provider's API rejected the call before doing
+// anything, and that the same call may succeed later; see Throttled.
+func IsThrottling(ds []*tfprotov6.Diagnostic) bool {
+	if !slices.ContainsFunc(ds, func(d *tfprotov6.Diagnostic) bool { return d != nil && d.Severity == tfprotov6.DiagnosticSeverityError }) {
+		return false
+	}
+	return eachError(FromProto(ds), throttling)
+}
+
 // eachError reports whether the text of every error in an answer matches. The protocol has no field for the reason of
 // an error, so this is the only place that matches a provider's text.
 func eachError(diags Diagnostics, text *regexp.Regexp) bool {

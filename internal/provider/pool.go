@@ -169,6 +169,8 @@ type Lease struct {
 	once    sync.Once
 	// Stop sets unwanted, and Release sets released. The pool's mutex guards them.
 	unwanted, released bool
+	// answered is called with the diagnostics of each answer; nil before Observe.
+	answered func([]*tfprotov6.Diagnostic)
 }
 
 // Release releases the process. Further calls do nothing.

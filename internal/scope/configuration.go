@@ -38,24 +38,24 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		return nil, s.unconfigured(ctx, r)
 	}
 	// Wait first: the right to use the ProviderConfig, and the Secrets that it refers to, may change meanwhile.
-	done, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, takesBatches(r), as)
+	admitted, err := s.Sessions.Wait(ctx, r.Ref.Namespace+"/"+r.Entry.Name+"/"+l.ConfigName(), limits, takesBatches(r), as)
 	if err != nil {
 		return nil, err
 	}
 	conf, err := s.usable(ctx, r, cfg)
 	if err != nil {
-		done()
+		admitted.Release()
 		return nil, err
 	}
 	l.Known, l.Digest = conf.Config.IsWhollyKnown(), conf.Digest
 	var back func()
-	if l.ProviderServer, back, err = s.Sessions.Start(ctx, r.Entry, conf, s.plan); err != nil {
-		done()
+	if l.ProviderServer, back, err = s.Sessions.Start(ctx, r.Entry, conf, s.plan, admitted); err != nil {
+		admitted.Release()
 		return nil, configurationError(r.Entry, cfg, err)
 	}
 	l.Release = func() {
 		back()
-		done()
+		admitted.Release()
 	}
 	return l, nil
 }

@@ -2,34 +2,42 @@ package session
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
+func quiet() *limits { return newLimits(slog.New(slog.DiscardHandler)) }
+
 func TestLimitsAreSharedByConfiguration(t *testing.T) {
-	l := newLimits()
+	l := quiet()
 	one := &v1alpha1.Limits{Concurrency: 1}
-	release, err := l.acquire(t.Context(), "prod/sim/default", one, false)
+	admitted, err := l.bucket("prod/sim/default", one).admit(t.Context(), false, SlotAndRate)
 	if err != nil {
 		t.Fatal(err)
 	}
-	impatient, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := l.acquire(impatient, "prod/sim/default", one, false); err == nil {
+	impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := l.bucket("prod/sim/default", one).admit(impatient, false, SlotAndRate); err == nil {
 		t.Error("a second call of a configuration that allows one")
 	}
-	if other, err := l.acquire(t.Context(), "prod/sim/other", one, false); err != nil {
+	if other, err := l.bucket("prod/sim/other", one).admit(t.Context(), false, SlotAndRate); err != nil {
 		t.Errorf("another configuration has to wait: %v", err)
 	} else {
-		other()
+		other.Release()
 	}
-	release()
-	again, err := l.acquire(t.Context(), "prod/sim/default", one, false)
-	if err != nil {
-		t.Fatal(err)
+	admitted.Release()
+	admitted.Release() // does nothing
+	for range 2 {
+		again, err := l.bucket("prod/sim/default", one).admit(t.Context(), false, SlotAndRate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Release()
 	}
-	again()
 }
 
 // TestBatchesHaveSlotsOfTheirOwn holds all slots of calls one by one. Batched calls have others, unless the user set a
@@ -39,17 +47,86 @@ func TestBatchesHaveSlotsOfTheirOwn(t *testing.T) {
 		limits *v1alpha1.Limits
 		want   int // batched calls
 	}{{nil, batchConcurrency}, {&v1alpha1.Limits{Concurrency: defaultConcurrency}, 0}} {
-		l := newLimits()
+		b := quiet().bucket("prod/sim/default", tt.limits)
 		for range defaultConcurrency {
-			if _, err := l.acquire(t.Context(), "prod/sim/default", tt.limits, false); err != nil {
+			if _, err := b.admit(t.Context(), false, SlotAndRate); err != nil {
 				t.Fatal(err)
 			}
 		}
-		n := 0
-		for b := l.bucket("prod/sim/default", tt.limits); n <= batchConcurrency && b.batched.TryAcquire(1); n++ {
+		if got := b.batched.free; got != tt.want {
+			t.Errorf("limits %v: %d batched calls at once beside %d others, want %d", tt.limits, got, defaultConcurrency, tt.want)
 		}
-		if n != tt.want {
-			t.Errorf("limits %v: %d batched calls at once beside %d others, want %d", tt.limits, n, defaultConcurrency, tt.want)
+	}
+}
+
+// TestAppliesGetMostSlots has applies and plans wait for one slot. Each fourth slot goes to a plan, and within both kinds
+// the longest waiting is first.
+func TestAppliesGetMostSlots(t *testing.T) {
+	s := newSlots(1)
+	if err := s.acquire(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string, 8)
+	wait := func(name string, apply bool) {
+		before := s.applies.Len() + s.others.Len()
+		go func() {
+			if s.acquire(t.Context(), apply) == nil {
+				got <- name
+			}
+		}()
+		for waiting := before; waiting == before; time.Sleep(time.Millisecond) {
+			s.mu.Lock()
+			waiting = s.applies.Len() + s.others.Len()
+			s.mu.Unlock()
 		}
+	}
+	for _, name := range []string{"plan 1", "plan 2"} {
+		wait(name, false)
+	}
+	for _, name := range []string{"apply 1", "apply 2", "apply 3", "apply 4"} {
+		wait(name, true)
+	}
+	left, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.acquire(left, true); err == nil {
+		t.Error("a caller that left got a slot")
+	}
+	var order []string
+	for range 6 {
+		s.release()
+		order = append(order, <-got)
+	}
+	if want := []string{"apply 1", "apply 2", "apply 3", "plan 1", "apply 4", "plan 2"}; !slices.Equal(order, want) {
+		t.Errorf("%v, want %v", order, want)
+	}
+	if s.release(); s.free != 1 {
+		t.Errorf("%d slots are free, want 1", s.free)
+	}
+}
+
+// TestACallerThatLeavesPassesItsSlotOn has a caller leave at the moment when it gets its slot. The slot is not lost.
+func TestACallerThatLeavesPassesItsSlotOn(t *testing.T) {
+	s := newSlots(1)
+	if err := s.acquire(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { left <- s.acquire(ctx, true) }()
+	for waits := false; !waits; time.Sleep(time.Millisecond) {
+		s.mu.Lock()
+		waits = s.applies.Len() == 1
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	leave()
+	time.Sleep(20 * time.Millisecond) // it notices that it was told to leave, and waits for the mutex
+	s.pass()
+	s.mu.Unlock()
+	if err := <-left; err == nil {
+		s.release() // it got the slot after all
+	}
+	if s.free != 1 {
+		t.Errorf("%d slots are free, want 1", s.free)
 	}
 }

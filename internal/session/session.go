@@ -4,13 +4,12 @@ package session
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
-	"golang.org/x/sync/semaphore"
-	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -24,6 +23,11 @@ import (
 type Stoppable interface {
 	Stop()
 	Stopped() bool
+}
+
+// observable is the lease of a provider process that reports the diagnostics of its answers; see provider.Lease.
+type observable interface {
+	Observe(answered func([]*tfprotov6.Diagnostic))
 }
 
 // Session is a configured provider that may be called within its limits.
@@ -69,76 +73,6 @@ const (
 // Attempts is the maximum number of attempts of a call that may succeed later.
 const Attempts = 5
 
-// defaultConcurrency and batchConcurrency are the defaults that v1alpha1.Limits documents.
-const (
-	defaultConcurrency = 16
-	batchConcurrency   = 256
-)
-
-// limits holds the limits of each provider configuration. They apply to all plans of this server together.
-type limits struct {
-	mu      sync.Mutex
-	buckets map[string]*bucket
-}
-
-type bucket struct {
-	spec v1alpha1.Limits
-	// slots are for calls one by one, and batched for those of types of which the provider takes many at once. They are
-	// the same if the spec has a limit.
-	slots, batched *semaphore.Weighted
-	rate           *rate.Limiter
-}
-
-func newLimits() *limits { return &limits{buckets: map[string]*bucket{}} }
-
-// acquire waits for a concurrency slot and for the rate limit. The caller calls release after its provider call.
-// batched is true for a type of which the provider takes many calls at once.
-func (l *limits) acquire(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool) (release func(), err error) {
-	b := l.bucket(key, spec)
-	slots := b.slots
-	if batched {
-		slots = b.batched
-	}
-	if err := slots.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	if err := b.rate.Wait(ctx); err != nil {
-		slots.Release(1)
-		return nil, err
-	}
-	return func() { slots.Release(1) }, nil
-}
-
-// waitForRate waits only for the rate limit, for a call that must not wait for running calls.
-func (l *limits) waitForRate(ctx context.Context, key string, spec *v1alpha1.Limits) error {
-	return l.bucket(key, spec).rate.Wait(ctx)
-}
-
-func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
-	var s v1alpha1.Limits
-	if spec != nil {
-		s = *spec
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	b := l.buckets[key]
-	if b == nil || b.spec != s {
-		b = &bucket{
-			spec: s, slots: semaphore.NewWeighted(defaultConcurrency), batched: semaphore.NewWeighted(batchConcurrency),
-			rate: rate.NewLimiter(rate.Inf, 1),
-		}
-		if s.Concurrency > 0 {
-			b.slots = semaphore.NewWeighted(int64(s.Concurrency))
-			b.batched = b.slots
-		}
-		if s.RatePerSecond > 0 {
-			b.rate = rate.NewLimiter(rate.Limit(s.RatePerSecond), int(s.RatePerSecond))
-		}
-		l.buckets[key] = b
-	}
-	return b
-}
-
 // providerSource acquires a provider process with a configuration. The caller must call release.
 type providerSource func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (p tfprotov6.ProviderServer, release func(), err error)
 
@@ -153,10 +87,10 @@ type Pool struct {
 	working map[types.UID]map[Stoppable]struct{}
 }
 
-// NewPool returns a pool over the installed providers.
-func NewPool(c *catalog.Catalog) *Pool {
+// NewPool returns a pool over the installed providers. It logs when the API of a provider throttles.
+func NewPool(c *catalog.Catalog, logger *slog.Logger) *Pool {
 	return &Pool{
-		limits:  newLimits(),
+		limits:  newLimits(logger),
 		working: map[types.UID]map[Stoppable]struct{}{},
 		Source: func(ctx context.Context, e catalog.Entry, conf provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 			p, err := c.Acquire(ctx, e, conf)
@@ -176,20 +110,20 @@ func NewPool(c *catalog.Catalog) *Pool {
 }
 
 // Wait waits for the limits of the ProviderConfig that key identifies. batched is true for a type of which the provider
-// takes many calls at once. The caller must call done after its provider call.
-func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool, mode LimitMode) (done func(), err error) {
+// takes many calls at once. The caller must call the admission's Release after its provider call.
+func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool, mode LimitMode) (*Admission, error) {
 	defer fair.Pause(ctx)()
-	if mode == RateOnly {
-		return func() {}, p.limits.waitForRate(ctx, key, spec)
-	}
-	return p.limits.acquire(ctx, key, spec, batched)
+	return p.limits.bucket(key, spec).admit(ctx, batched, mode)
 }
 
-// Start acquires a configured process for a plan. plan is nil for a query. The caller must call the returned release
-// function.
-func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configuration, plan *v1alpha1.Plan) (tfprotov6.ProviderServer, func(), error) {
+// Start acquires a configured process for a plan, after Wait admitted its call. plan is nil for a query. The caller must
+// call the returned release function.
+func (p *Pool) Start(ctx context.Context, e catalog.Entry, conf provider.Configuration, plan *v1alpha1.Plan, admitted *Admission) (tfprotov6.ProviderServer, func(), error) {
 	defer fair.Pause(ctx)()
 	server, release, err := p.Source(ctx, e, conf)
+	if o, ok := server.(observable); ok && err == nil {
+		o.Observe(admitted.answered)
+	}
 	lease, ok := server.(Stoppable)
 	if err != nil || plan == nil || !ok {
 		return server, release, err
@@ -216,14 +150,3 @@ func (p *Pool) Working(plan types.UID) []Stoppable {
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Keys(p.working[plan]))
 }
-
-// LimitMode selects the limits of a ProviderConfig for which a caller waits.
-type LimitMode bool
-
-const (
-	// SlotAndRate waits for a concurrency slot and for the rate limit.
-	SlotAndRate LimitMode = true
-	// RateOnly waits only for the rate limit. A caller uses it if its resource already holds a slot, since waiting for
-	// a second one could block forever.
-	RateOnly LimitMode = false
-)

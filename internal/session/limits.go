@@ -1,0 +1,124 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"golang.org/x/time/rate"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+)
+
+// LimitMode selects the limits of a ProviderConfig for which a caller waits.
+type LimitMode int
+
+const (
+	// RateOnly waits only for the rate limits. A caller uses it if its resource already holds a slot, since waiting for a
+	// second one could block forever.
+	RateOnly LimitMode = iota
+	// SlotAndRate waits for a concurrency slot and for the rate limits.
+	SlotAndRate
+	// ApplySlotAndRate is SlotAndRate for the step of an apply. Most slots go to these first.
+	ApplySlotAndRate
+)
+
+// defaultConcurrency and batchConcurrency are the defaults that v1alpha1.Limits documents.
+const (
+	defaultConcurrency = 16
+	batchConcurrency   = 256
+)
+
+// limits holds the limits of each provider configuration. They apply to all plans of this server together.
+type limits struct {
+	logger  *slog.Logger
+	mu      sync.Mutex
+	buckets map[string]*bucket
+}
+
+type bucket struct {
+	spec v1alpha1.Limits
+	// slots are for calls one by one, and batched for those of types of which the provider takes many at once. They are
+	// the same if the spec has a limit.
+	slots, batched *slots
+	// rate is the limit of the spec, and governor has the one that the provider's API makes known by throttling.
+	rate     *rate.Limiter
+	governor *governor
+}
+
+func newLimits(logger *slog.Logger) *limits {
+	return &limits{logger: logger, buckets: map[string]*bucket{}}
+}
+
+func (l *limits) bucket(key string, spec *v1alpha1.Limits) *bucket {
+	var s v1alpha1.Limits
+	if spec != nil {
+		s = *spec
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[key]
+	if b == nil || b.spec != s {
+		b = &bucket{
+			spec: s, slots: newSlots(defaultConcurrency), batched: newSlots(batchConcurrency), rate: rate.NewLimiter(rate.Inf, 1), governor: newGovernor(l.logger.With("config", key)),
+		}
+		if s.Concurrency > 0 {
+			b.slots = newSlots(int(s.Concurrency))
+			b.batched = b.slots
+		}
+		if s.RatePerSecond > 0 {
+			b.rate = rate.NewLimiter(rate.Limit(s.RatePerSecond), int(s.RatePerSecond))
+		}
+		l.buckets[key] = b
+	}
+	return b
+}
+
+// Admission is the permission for the call of a provider.
+type Admission struct {
+	bucket *bucket
+	slots  *slots // nil without a slot
+	call   governed
+	once   sync.Once
+}
+
+// admit waits for a slot, if the mode has one, and for both rates. batched is true for a type of which the provider takes
+// many calls at once.
+func (b *bucket) admit(ctx context.Context, batched bool, mode LimitMode) (*Admission, error) {
+	a := &Admission{bucket: b}
+	if mode != RateOnly {
+		a.slots = b.slots
+		if batched {
+			a.slots = b.batched
+		}
+		if err := a.slots.acquire(ctx, mode == ApplySlotAndRate); err != nil {
+			return nil, err
+		}
+	}
+	err := b.rate.Wait(ctx)
+	if err == nil {
+		a.call, err = b.governor.wait(ctx)
+	}
+	if err != nil {
+		a.Release()
+		return nil, err
+	}
+	return a, nil
+}
+
+// Release ends the call. Further calls do nothing.
+func (a *Admission) Release() {
+	a.once.Do(func() {
+		if a.slots != nil {
+			a.slots.release()
+		}
+	})
+}
+
+// answered tells the governor whether the provider's API throttled the call.
+func (a *Admission) answered(ds []*tfprotov6.Diagnostic) {
+	a.bucket.governor.answered(a.call, diag.IsThrottling(ds))
+}

@@ -1,0 +1,83 @@
+package session
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// othersEvery is the share of the slots that calls other than those of applies get while both wait: one of so many. So a
+// plan goes on beside a long apply.
+const othersEvery = 4
+
+// slots limits the number of concurrent calls. A free slot goes to the apply that waits longest, and each fourth one to the
+// longest waiting other call.
+type slots struct {
+	mu   sync.Mutex
+	free int
+	// applies and others hold a chan struct{} for each waiting call. It is closed when the call gets its slot.
+	applies, others *list.List
+	// given counts the slots that went to applies while others waited.
+	given int
+}
+
+func newSlots(n int) *slots { return &slots{free: n, applies: list.New(), others: list.New()} }
+
+// acquire waits for a slot. The caller calls release after its call.
+func (s *slots) acquire(ctx context.Context, apply bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.free > 0 {
+		s.free--
+		s.mu.Unlock()
+		return nil
+	}
+	queue := s.others
+	if apply {
+		queue = s.applies
+	}
+	ready := make(chan struct{})
+	waiting := queue.PushBack(ready)
+	s.mu.Unlock()
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-ready: // it got its slot in the meantime
+		s.pass()
+	default:
+		queue.Remove(waiting)
+	}
+	return ctx.Err()
+}
+
+func (s *slots) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pass()
+}
+
+// pass gives a slot to the next waiting call, or frees it.
+func (s *slots) pass() {
+	queue := s.applies
+	switch {
+	case s.applies.Len() > 0 && s.others.Len() > 0:
+		if s.given++; s.given%othersEvery == 0 {
+			queue = s.others
+		}
+	case s.applies.Len() == 0:
+		queue = s.others
+	}
+	next := queue.Front()
+	if next == nil {
+		s.free++
+		return
+	}
+	close(queue.Remove(next).(chan struct{}))
+}
