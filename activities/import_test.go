@@ -32,19 +32,25 @@ func TestTwoObjectsOfAPlanImportTheSame(t *testing.T) {
 	}
 }
 
+// plansOfOneImport makes a plan for each of two objects that import one resource. The second plan is in a phase.
+func (sc *crashScenario) plansOfOneImport(phase int) (one, other *planRun) {
+	sc.cloud.put("x", map[string]string{"name": "x"})
+	sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+	one = sc.newRun()
+	sc.until(one, approving)
+	sc.put("test-thing/b", m{"name": "x"}, imports("x"))
+	sc.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
+	other = sc.newRun()
+	sc.until(other, phase)
+	return one, other
+}
+
 // TestTwoPlansImportTheSame plans an import in each of two plans. The second plan to be applied is stale, and planned
 // again it is refused.
 func TestTwoPlansImportTheSame(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.ProviderConfigs["team/test"].Spec.Config = providerConfig("team", "a").Spec.Config
-	sc.cloud.put("x", map[string]string{"name": "x"})
-	sc.put("test-thing/a", m{"name": "x"}, imports("x"))
-	one := sc.newRun()
-	sc.until(one, approving)
-	sc.put("test-thing/b", m{"name": "x"}, imports("x"))
-	sc.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
-	other := sc.newRun()
-	sc.until(other, approving)
+	one, other := sc.plansOfOneImport(approving)
 	// The same ID with other arguments of the ProviderConfig, of an object of another namespace, is another resource.
 	sc.ProviderConfigs["other/c"] = providerConfig("other", "b")
 	sc.owns("other", "x", "c")
@@ -71,14 +77,7 @@ func TestTwoPlansThatBeganImportTheSame(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		sc := newCrashScenario(t)
 		configure(sc.World, "ops")
-		sc.cloud.put("x", map[string]string{"name": "x"})
-		sc.put("test-thing/a", m{"name": "x"}, imports("x"))
-		one := sc.newRun()
-		sc.until(one, approving)
-		sc.put("test-thing/b", m{"name": "x"}, imports("x"))
-		sc.spec = v1alpha1.PlanSpec{Targets: []string{"test-thing/b"}}
-		other := sc.newRun()
-		sc.until(other, stepping)
+		one, other := sc.plansOfOneImport(stepping)
 		want := "test_thing.a imported the same resource"
 		if elsewhere {
 			sc.owns("ops", "hidden", "test")

@@ -45,7 +45,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		"the object is gone":                         {func(sc *crashScenario) { delete(sc.Stored, "team:test-thing/a") }, "the object was deleted"},
 		"the object is another one of the same name": {func(sc *crashScenario) { sc.Stored["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
 		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state changed"},
-		"another plan is at it":                      {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan left the outcome of its create unknown"},
+		"another plan is changing it":                {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan left the outcome of its create unknown"},
 		"the ProviderConfig says something else": {func(sc *crashScenario) {
 			sc.ProviderConfigs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}}
 		}, "was changed after the plan was made"},
@@ -187,11 +187,7 @@ func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 	for name, at := range map[string]int{"before it is approved": approving, "before it is begun": beginning, "before its step": stepping} {
 		t.Run(name, func(t *testing.T) {
 			sc := newCrashScenario(t)
-			things("a")(sc)
-			sc.apply()
-			sc.delete("test-thing/a")
-			sc.put("test-thing/n", m{"name": "a", "size": "1"}, m{"moved": m{"from": "test_thing.a"}})
-			run := sc.newRun()
+			run := sc.planOfAMove()
 			sc.until(run, at)
 			sc.Stored["team:test-thing/a"].SetDeletionTimestamp(nil)
 			if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) == 0 || !strings.Contains(found.Stale[0].Why, "was taken back") {

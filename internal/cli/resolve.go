@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -80,10 +79,8 @@ func (o *resolveOptions) Validate() error {
 	if count(len(o.targets) > 0, o.all, o.selector != "") != 1 {
 		return errors.New("use exactly one of KIND/NAME ..., -l SELECTOR, and --all for the whole namespace")
 	}
-	if o.selector != "" {
-		if _, err := labels.Parse(o.selector); err != nil {
-			return fmt.Errorf("--selector=%s: %w", o.selector, err)
-		}
+	if _, err := parseSelector(o.selector); err != nil {
+		return err
 	}
 	if err := checkOutput(o.output, "name"); err != nil || o.forget {
 		return err
@@ -136,7 +133,7 @@ func (o *resolveOptions) Run(ctx context.Context) error {
 		for _, l := range lost {
 			o.targets = append(o.targets, l.target)
 		}
-		err = o.forgetAll(ctx, "removes the records of the marked objects and destroys nothing")
+		err = o.forgetAll(ctx, "The next applied plan removes the records of the marked objects and destroys nothing")
 	default:
 		err = o.imports.Run(ctx)
 	}

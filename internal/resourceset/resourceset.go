@@ -45,7 +45,7 @@ type Set struct {
 
 	from   *v1alpha1.ForEachSource
 	labels map[string]string
-	// spec and lifecycle are those of the template. All instances share them, so nobody may change them.
+	// spec and lifecycle are those of the template. All instances share them, so no caller may change them.
 	spec, lifecycle map[string]any
 	// digest is a hash of what all instances share.
 	digest [sha256.Size]byte
@@ -71,11 +71,11 @@ func New(obj *v1alpha1.ResourceSet, revision int64, data map[string][]byte) (*Se
 		maps.Copy(s.labels, labels)
 	}
 	var err error
-	if s.spec, err = decoded("spec.template.spec", template.Spec); err != nil {
-		return nil, err
+	if s.spec, err = DecodeObject(template.Spec); err != nil {
+		return nil, fmt.Errorf("spec.template.spec %w", err)
 	}
-	if s.lifecycle, err = decoded("spec.template.lifecycle", template.Lifecycle); err != nil {
-		return nil, err
+	if s.lifecycle, err = DecodeObject(template.Lifecycle); err != nil {
+		return nil, fmt.Errorf("spec.template.lifecycle %w", err)
 	}
 	shared, err := json.Marshal([]any{s.APIVersion, s.Kind, s.spec, s.lifecycle})
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Set) Has(key v1alpha1.InstanceKey) bool {
 func (s *Set) UIDOf(key v1alpha1.InstanceKey) types.UID {
 	name := s.APIVersion + "/" + s.Kind + "/" + v1alpha1.InstanceName(s.Template, key)
 	space, err := uuid.Parse(string(s.UID))
-	if err != nil { // in tests
+	if err != nil { // only tests use UIDs of another form
 		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(s.UID))
 	}
 	return types.UID(uuid.NewSHA1(space, []byte(name)).String())
