@@ -99,8 +99,8 @@ func TestARenameWithoutMoved(t *testing.T) {
 	}
 }
 
-// TestAllThatIsMissingIsToldAtOnce refers to objects, ConfigMaps, Secrets, keys and ProviderConfigs that are not there.
-func TestAllThatIsMissingIsToldAtOnce(t *testing.T) {
+// TestAPlanReportsAllMissingObjects refers to objects, ConfigMaps, Secrets, keys and ProviderConfigs that are not there.
+func TestAPlanReportsAllMissingObjects(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.Data["configmaps/team/app"] = map[string][]byte{"region": []byte("eu")}
 	sc.put("test-thing/object", m{"name": "${test_thing.gone.name}"}, nil)

@@ -43,16 +43,16 @@ func TestAskAction(t *testing.T) {
 			},
 			want: v1alpha1.ActionInvoke,
 		},
-		"asked for": {reason: "somebody wants it again", prepare: (*activitiestest.World).Done, forced: true, want: v1alpha1.ActionInvoke, why: "invoke_because_requested"},
+		"asked for": {reason: "a user requests it again", prepare: (*activitiestest.World).Done, forced: true, want: v1alpha1.ActionInvoke, why: "invoke_because_requested"},
 		"lost": {
 			reason: "it may have run", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, true) },
 			want: v1alpha1.ActionNoOp, warning: "Outcome of an action is unknown",
 		},
 		"lost, and asked for": {
-			reason: "somebody looked", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, true) }, forced: true,
+			reason: "a user has checked the outcome", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, true) }, forced: true,
 			want: v1alpha1.ActionInvoke, why: "invoke_because_requested",
 		},
-		"running":       {reason: "another plan is at it", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, false) }, want: v1alpha1.ActionNoOp},
+		"running":       {reason: "another plan is running it", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, false) }, want: v1alpha1.ActionNoOp},
 		"destroy":       {reason: "a destroy runs nothing", spec: v1alpha1.PlanSpec{Destroy: true}, want: v1alpha1.ActionNoOp},
 		"refresh alone": {reason: "nor does a refresh", spec: v1alpha1.PlanSpec{RefreshOnly: true}, want: v1alpha1.ActionNoOp},
 	} {

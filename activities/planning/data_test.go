@@ -163,7 +163,7 @@ func TestAskDataWaitsForWhatItDependsOn(t *testing.T) {
 	}
 }
 
-func TestAskDataReadsNothingWhenToldSo(t *testing.T) {
+func TestAskDataWithoutRefreshReadsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		recorded string
 		then     int64

@@ -207,7 +207,7 @@ func TestImportOfARecordedObject(t *testing.T) {
 		{"no way", nil, nil, "use exactly one of"},
 		{"it has infrastructure", []string{"net-1", "--auto-approve"}, nil, "already has infrastructure"},
 		{"no object is made of one that is there", []string{"net-1", "--generate-only"}, nil, "generates no object"},
-		{"nobody can be asked", []string{"net-1"}, nil, "add --auto-approve"},
+		{"no terminal for the question", []string{"net-1"}, nil, "add --auto-approve"},
 	} {
 		network(f, "main", tc.change)
 		before := len(f.plans)
@@ -263,7 +263,7 @@ func TestImportOfAnUnknownObject(t *testing.T) {
 		want   string
 	}{
 		{"nothing there", v1alpha1.QueryStatus{}, `provider "sim" finds no sim_network with this ID or identity`},
-		{"somebody has it", v1alpha1.QueryStatus{Results: []v1alpha1.QueryResult{{ManagedBy: "sim_network.x", Manifest: &runtime.RawExtension{Raw: []byte("{}")}}}}, "sim_network.x already manages the resource"},
+		{"another object manages it", v1alpha1.QueryStatus{Results: []v1alpha1.QueryResult{{ManagedBy: "sim_network.x", Manifest: &runtime.RawExtension{Raw: []byte("{}")}}}}, "sim_network.x already manages the resource"},
 		{"the provider refuses", v1alpha1.QueryStatus{Diagnostics: []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Summary: "Bad ID"}}}, "could not read the resource"},
 	} {
 		f.querying = func(q *v1alpha1.Query) { q.Status = tc.status }

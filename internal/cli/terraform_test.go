@@ -133,7 +133,7 @@ func TestTerraformJSON(t *testing.T) {
 				Before: js(`{"id":"n","size":2}`), After: js(`{"id":"n","size":1}`), BeforeSensitive: js(`{"tags":{}}`)},
 			"resource_drift", `[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim",
 			"change":{"actions":["update"],"before":{"id":"n","size":1,"tags":{"a":null}},"after":{"id":"n","size":2},"after_unknown":{},"before_sensitive":{"tags":{"a":true}},"after_sensitive":{"tags":{}}}}]`},
-		{"drift is told after the plan was applied, too", v1alpha1.PlanSpec{},
+		{"drift after the plan was applied", v1alpha1.PlanSpec{},
 			v1alpha1.PlanChange{Action: v1alpha1.ActionNoOp, State: v1alpha1.ChangeDone, Drift: []string{"size"}, Recorded: js(`{"size":1}`), RecordedSensitive: js(`{}`), Before: js(`{"size":2}`), After: js(`{"size":2}`), BeforeSensitive: js(`{}`)},
 			"resource_drift", `[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim",
 			"change":{"actions":["update"],"before":{"size":1},"after":{"size":2},"after_unknown":{},"before_sensitive":{},"after_sensitive":{}}}]`},

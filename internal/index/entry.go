@@ -230,8 +230,8 @@ type Record struct {
 	ledger.Versions
 	// Requires lists the slots of the recorded dependencies.
 	Requires []int32
-	// Seen is the sum of the recorded versions of the dependencies.
-	Seen Sum
+	// DependencyVersions is the sum of the recorded versions of the dependencies.
+	DependencyVersions Sum
 	// owned holds the record's hashes in owners.
 	owned []uint64
 	// instance is the object, if it is an instance of a ResourceSet; else nil.
@@ -264,7 +264,7 @@ func recordOf(ns slotter, i *ledger.Instance) *Record {
 		}
 	}
 	for key, version := range i.DependencyVersions {
-		r.Seen.Add(SumOf(key, version))
+		r.DependencyVersions.Add(SumOf(key, version))
 	}
 	return r
 }

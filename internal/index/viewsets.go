@@ -12,7 +12,7 @@ import (
 
 // This file has the ResourceSets of a view.
 
-// SetOf returns the set with the address of its template, and how many instances it has; nil if there is none.
+// SetOf returns the set whose template has an address; nil if there is none.
 func (v *View) SetOf(a lang.Address) *ViewSet {
 	if a.Namespace != "" {
 		return nil

@@ -22,13 +22,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestScopeOfNobody(t *testing.T) {
+func TestScopeWithoutAUser(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	po := w.Plan()
 	po.Status.RequestedBy = nil
 	s := w.NewScope(po, "team", nil)
 	if err := s.MayRead(t.Context(), store.Right{Namespace: "team", Resource: "secrets", Name: "db"}); err == nil {
-		t.Error("a plan that nobody asked for may read a Secret")
+		t.Error("a plan without a requester may read a Secret")
 	}
 }
 

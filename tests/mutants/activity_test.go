@@ -251,7 +251,7 @@ var activityMutants = []mutant{
 	{"A plan reads a Secret that its author may not read.", "internal/scope/rights.go",
 		"\tif !ok {\n\t\treturn &ForbiddenError{", "\tif !ok && false {\n\t\treturn &ForbiddenError{", "TestScope|TestScopeAsksForRightsOnce"},
 	{"A plan that nobody asked for reads everything.", "internal/scope/rights.go",
-		"\t\treturn errNoRequester\n\t}\n\twhat.Verb", "\t\treturn nil\n\t}\n\twhat.Verb", "TestScopeOfNobody"},
+		"\t\treturn errNoRequester\n\t}\n\twhat.Verb", "\t\treturn nil\n\t}\n\twhat.Verb", "TestScopeWithoutAUser"},
 	{"A sensitive attribute of another resource is shown in a plan.", "internal/scope/scope.go",
 		"return lang.MarkSensitive(r.Schema.Block, v), true, nil", "return v, true, nil", "TestScope|TestScopeLetsSecretsBePassedOn"},
 	{"Whoever may plan sees every secret of the state.", "internal/scope/passonly.go",
