@@ -112,14 +112,7 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 		return workflows.StepResult{}, err
 	}
 	if ended(c, in.Destroy) {
-		if attempt > 1 {
-			// The attempt that ran the step may have stopped before it wrote the object.
-			s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy}}
-			if err := s.publishAgain(ctx); err != nil {
-				return workflows.StepResult{}, err
-			}
-		}
-		return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+		return a.stepEnded(ctx, po, c, in.Destroy, attempt)
 	}
 	begun := c.State == v1alpha1.ChangeRunning
 	if !begun {
@@ -158,6 +151,18 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 		return workflows.StepResult{}, re
 	}
 	return s.record(ctx, in, err)
+}
+
+// stepEnded returns the result of a step that has run or was skipped.
+func (a *Applier) stepEnded(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, destroy bool, attempt int) (workflows.StepResult, error) {
+	if attempt > 1 {
+		// The attempt that ran the step may have stopped before it wrote the object.
+		s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: destroy}}
+		if err := s.publishAgain(ctx); err != nil {
+			return workflows.StepResult{}, err
+		}
+	}
+	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
 }
 
 // ended reports whether a step has run or was skipped.
