@@ -256,9 +256,9 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 
 // Reasons for the destroy of an instance that left its set, in the terms of Terraform's JSON plan.
 const (
-	ReasonCountIndex      = "delete_because_count_index"
-	ReasonEachKey         = "delete_because_each_key"
-	ReasonWrongRepetition = "delete_because_wrong_repetition"
+	reasonCountIndex      = "delete_because_count_index"
+	reasonEachKey         = "delete_because_each_key"
+	reasonWrongRepetition = "delete_because_wrong_repetition"
 )
 
 // whyLeaving returns why an instance left the set; "" if the set no longer has its type and name.
@@ -268,11 +268,11 @@ func (s *Set) whyLeaving(ref v1alpha1.ObjectReference) string {
 	case s.Repeats == "" || s.Deleting != nil || name != s.Template || s.APIVersion != ref.APIVersion || s.Kind != ref.Kind:
 		return ""
 	case key.Named != (s.Repeats == lang.RepeatForEach):
-		return ReasonWrongRepetition
+		return reasonWrongRepetition
 	case key.Named:
-		return ReasonEachKey
+		return reasonEachKey
 	default:
-		return ReasonCountIndex
+		return reasonCountIndex
 	}
 }
 
