@@ -177,14 +177,9 @@ func ended(c *ledger.Change, destroy bool) bool {
 	}
 }
 
-// hasTwoSteps reports whether a change has two steps.
-func hasTwoSteps(c *ledger.Change) bool {
-	return c.Action == v1alpha1.ActionReplace && !c.Forget && !changes.LeavesDeposed(c)
-}
-
 // firstHalf reports whether a step is the first of the two steps of a replace.
 func firstHalf(c *ledger.Change, destroy bool) bool {
-	return hasTwoSteps(c) && destroy != c.CreateBeforeDestroy
+	return c.Action == v1alpha1.ActionReplace && !c.Forget && !changes.LeavesDeposed(c) && destroy != c.CreateBeforeDestroy
 }
 
 // stepRun is the run of one step.

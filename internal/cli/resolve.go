@@ -17,7 +17,6 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// resolveOptions holds the options of resolve.
 type resolveOptions struct {
 	objects
 	// imports adopts a resource. Its question and its --auto-approve are also those of --retry.
@@ -66,12 +65,10 @@ resource exists. Then use one of these flags:
 	return cmd
 }
 
-// Complete parses the names.
 func (o *resolveOptions) Complete(args []string) error {
 	return o.read("resolve", args, v1alpha1.ModeManaged)
 }
 
-// Validate checks the flags.
 func (o *resolveOptions) Validate() error {
 	if count(o.imports.id != "", o.retry, o.forget) != 1 {
 		return errors.New("use exactly one of --adopt ID if the resource exists, --retry if it does not, and --forget to stop managing it")
@@ -118,7 +115,6 @@ type lostCreate struct {
 	uid  types.UID
 }
 
-// Run settles the creates.
 func (o *resolveOptions) Run(ctx context.Context) error {
 	lost, failed := o.lost(ctx)
 	if len(lost) == 0 {

@@ -141,14 +141,16 @@ func (x *Index) refresh(ctx context.Context) error {
 	return nil
 }
 
-func (x *Index) refreshObjects(ctx context.Context) error {
+// follow applies the changes after the revision at, in pages. If these changes have expired, read replaces everything.
+func follow[C any](at *int64, since func(after int64, limit int) ([]C, int64, bool, error), read func() error, apply func(C) error) error {
 	for {
-		changes, current, more, err := x.objects.Since(ctx, x.objectsAt, pageSize)
+		changes, current, more, err := since(*at, pageSize)
 		if errors.Is(err, ledger.ErrExpired) {
-			if err := x.readObjects(ctx); err != nil {
+			*at = 0 // if the read fails, the next refresh begins anew
+			if err := read(); err != nil {
 				return err
 			}
-			if x.objectsAt = current; current == 0 {
+			if *at = current; current == 0 {
 				return nil // nothing was ever written
 			}
 			continue
@@ -157,19 +159,23 @@ func (x *Index) refreshObjects(ctx context.Context) error {
 			return err
 		}
 		for _, c := range changes {
-			if err := x.apply(ctx, c, false); err != nil {
+			if err := apply(c); err != nil {
 				return err
 			}
 		}
-		if x.objectsAt = current; !more {
+		if *at = current; !more {
 			return nil
 		}
 	}
 }
 
+func (x *Index) refreshObjects(ctx context.Context) error {
+	since := func(after int64, limit int) ([]Change, int64, bool, error) { return x.objects.Since(ctx, after, limit) }
+	return follow(&x.objectsAt, since, func() error { return x.readObjects(ctx) }, func(c Change) error { return x.apply(ctx, c, false) })
+}
+
 // readObjects replaces all objects.
 func (x *Index) readObjects(ctx context.Context) error {
-	x.objectsAt = 0 // if it fails, the next refresh begins anew
 	for _, ns := range x.namespaces {
 		ns.dropObjects()
 		clear(ns.sets)
@@ -187,60 +193,32 @@ func (x *Index) readObjects(ctx context.Context) error {
 
 // refreshStatuses reads the changed statuses of the instances of ResourceSets.
 func (x *Index) refreshStatuses(ctx context.Context) error {
-	for {
-		changes, current, more, err := x.ledger.StatusesSince(ctx, x.statusesAt, pageSize)
-		if errors.Is(err, ledger.ErrExpired) {
-			x.statusesAt = 0
-			for s, err := range x.ledger.Statuses(ctx) {
-				if err != nil {
-					return err
-				}
-				x.applyStatus(s)
+	apply := func(s ledger.Status) error { x.applyStatus(s); return nil }
+	read := func() error {
+		for s, err := range x.ledger.Statuses(ctx) {
+			if err != nil {
+				return err
 			}
-			if x.statusesAt = current; current == 0 {
-				return nil // nothing was ever written
-			}
-			continue
+			x.applyStatus(s)
 		}
-		if err != nil {
-			return err
-		}
-		for _, c := range changes {
-			x.applyStatus(c)
-		}
-		if x.statusesAt = current; !more {
-			return nil
-		}
+		return nil
 	}
+	since := func(after int64, limit int) ([]ledger.Status, int64, bool, error) {
+		return x.ledger.StatusesSince(ctx, after, limit)
+	}
+	return follow(&x.statusesAt, since, read, apply)
 }
 
 func (x *Index) refreshRecords(ctx context.Context) error {
-	for {
-		changes, current, more, err := x.ledger.InstancesSince(ctx, x.recordsAt, pageSize)
-		if errors.Is(err, ledger.ErrExpired) {
-			if err := x.readRecords(ctx); err != nil {
-				return err
-			}
-			if x.recordsAt = current; current == 0 {
-				return nil // nothing was ever written
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, c := range changes {
-			x.record(c.Namespace, c.UID, c.Revision, c.Instance)
-		}
-		if x.recordsAt = current; !more {
-			return nil
-		}
+	apply := func(c ledger.ChangedInstance) error { x.record(c.Namespace, c.UID, c.Revision, c.Instance); return nil }
+	since := func(after int64, limit int) ([]ledger.ChangedInstance, int64, bool, error) {
+		return x.ledger.InstancesSince(ctx, after, limit)
 	}
+	return follow(&x.recordsAt, since, func() error { return x.readRecords(ctx) }, apply)
 }
 
 // readRecords replaces all records.
 func (x *Index) readRecords(ctx context.Context) error {
-	x.recordsAt = 0
 	for _, ns := range x.namespaces {
 		ns.dropRecords()
 	}

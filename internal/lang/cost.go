@@ -245,7 +245,7 @@ func (m *costBudget) charge(name string, args []cty.Value) error {
 			return function.NewArgErrorf(i, "the number is out of range")
 		}
 	}
-	cost := costOf(name)
+	cost := costs[strings.TrimPrefix(name, corePrefix)]
 	if cost == nil || hasUnknown(args) {
 		return nil
 	}

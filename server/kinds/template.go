@@ -155,11 +155,6 @@ func (k *Kinds) TemplateWarnings(ctx context.Context, t Template) (out []string)
 	return out
 }
 
-// TemplateReferences returns the references of a template that ForeignReferences selects.
-func (k *Kinds) TemplateReferences(t Template) map[lang.Address]string {
-	return k.References(t.Object())
-}
-
 // AuthorizeTemplate returns a Forbidden error if the author of a ResourceSet lacks a right that the author of single
 // objects would need: the verbs on the template's kind, and the rights to what the template refers to. changed is false if
 // the template itself stays.

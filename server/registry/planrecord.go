@@ -44,7 +44,6 @@ func newPlanRecords(c Config) (*recordREST, error) {
 		spec:           func(*v1alpha1.PlanRecord) any { return nil },
 		status:         func(*v1alpha1.PlanRecord) *struct{} { return new(struct{}) },
 		validate:       func(r *v1alpha1.PlanRecord) field.ErrorList { return validateObjectName(r.Name) },
-		validateUpdate: func(_, _ *v1alpha1.PlanRecord) field.ErrorList { return nil },
 	}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return new(v1alpha1.PlanRecord) },

@@ -44,9 +44,6 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		status:     func(s *v1alpha1.ResourceSet) *v1alpha1.ResourceSetStatus { return &s.Status },
 		conditions: func(s *v1alpha1.ResourceSetStatus) *[]metav1.Condition { return &s.Conditions },
 		validate:   validateResourceSet,
-		validateUpdate: func(_, _ *v1alpha1.ResourceSet) field.ErrorList {
-			return nil
-		},
 		validateAgainst: func(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
 			if old == nil {
 				return append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), sameAddress(ctx, c, s)...)

@@ -120,7 +120,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, fmt.Errorf("start provider %q: %w", spec.Name, cause)
 	}
-	crash := &CrashError{Provider: spec.Name, Reason: timeoutReason(spec.StartTimeout), Stderr: p.child.lastLines()}
+	crash := &CrashError{Provider: spec.Name, Reason: fmt.Sprintf("it was not ready after %v", spec.StartTimeout), Stderr: p.child.lastLines()}
 	if startCtx.Err() == nil {
 		crash.Reason = p.startFailure(err)
 	}
