@@ -70,6 +70,11 @@ func (s story) start(t *testing.T) *crashScenario {
 	return sc
 }
 
+// changesNothing reports whether a plan was made and has no changes.
+func changesNothing(po *v1alpha1.Plan) bool {
+	return v1alpha1.TrueReason(po.Status.Conditions, v1alpha1.ConditionReady) == v1alpha1.ReasonNoChanges
+}
+
 // tell runs the story and kills the server at a point of it. reached is false if the story has no such point.
 func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 	sc := s.start(t)
@@ -83,7 +88,7 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 		if sc.lost() {
 			break
 		}
-		if po := sc.apply(); po.Status.Summary != nil && po.Status.Summary.Text == "no changes" {
+		if po := sc.apply(); changesNothing(po) {
 			break
 		}
 		sc.accounted(s.foreign)

@@ -175,7 +175,7 @@ func TestARightToAnotherObjectIsKept(t *testing.T) {
 			run, po := sc.needsRightTo("other", phase)
 			sc.Forbidden["ann!update:ops/test-things/other"] = true
 			if phase == approving {
-				if found, err := changes.Verify(t.Context(), sc.Sources, po); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "has no right to update") {
+				if found, err := changes.Verify(t.Context(), sc.Sources, po); err != nil || len(found.Stale) != 1 || found.Stale[0].Address != "test_thing.a" {
 					t.Errorf("deposed %t: verified: %+v, %v", deposed, found, err)
 				}
 				continue

@@ -85,7 +85,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 				if diff := cmp.Diff(want, slices.Clone(sc.cloud.log[calls:]), cmp.Transformer("", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
 					t.Errorf("calls, partial %t (-want +got)\n%s", partial, diff)
 				}
-				if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStale) || !strings.Contains(po.Status.Conditions[len(po.Status.Conditions)-1].Message, "ake a new plan") {
+				if !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionStale) {
 					t.Errorf("conditions: %+v", po.Status.Conditions)
 				}
 				for i := range int32(4) {
@@ -190,7 +190,7 @@ func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 			run := sc.planOfAMove()
 			sc.until(run, at)
 			sc.Stored["team:test-thing/a"].SetDeletionTimestamp(nil)
-			if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) == 0 || !strings.Contains(found.Stale[0].Why, "was taken back") {
+			if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) == 0 || found.Stale[0].Address != "test_thing.n" {
 				t.Errorf("verified: %+v, %v", found, err)
 			}
 			sc.resume(run)
@@ -216,7 +216,7 @@ func TestDestroyOfANamespaceThatStays(t *testing.T) {
 					t.Fatalf("the plan has the summary %+v, want one change", po.Status.Summary)
 				}
 				sc.Terminating = false
-				if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "namespace was taken back") {
+				if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) != 1 || found.Stale[0].Address != "test_thing.a" {
 					t.Errorf("verified: %+v, %v", found, err)
 				}
 				sc.resume(run)
