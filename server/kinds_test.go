@@ -286,7 +286,7 @@ func TestDeletionOfWhatNothingNeeds(t *testing.T) {
 
 func TestObjectsNeedTheirNamespace(t *testing.T) {
 	_, err := objects(t, shared.admin()).Resource(plans).Namespace("missing").Create(t.Context(), newPlan("p", nil), metav1.CreateOptions{})
-	if !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), `namespaces "missing" not found`) {
+	if !apierrors.IsNotFound(err) || kindOf(err) != "namespaces" {
 		t.Errorf("got %v, want NotFound of the namespace", err)
 	}
 }
