@@ -111,7 +111,7 @@ func TestAPlanReportsAllMissingObjects(t *testing.T) {
 	said := sc.said(sc.until(sc.newRun(), approving))
 	for _, want := range []string{`named "gone"`, `has no key "reigon"`, `no Secret "none"`, `no ConfigMap "none"`, `no ProviderConfig "none"`} {
 		if strings.Count(said, want) != 1 {
-			t.Errorf("%s is not told once: %s", want, said)
+			t.Errorf("the plan does not say %s once: %s", want, said)
 		}
 	}
 	if strings.Contains(said, "other") {

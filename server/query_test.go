@@ -171,7 +171,7 @@ func TestQueryNeedsTheRightToUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	allow(t, ns, "asker", "writers", "queries", "create")
-	eventually(t, "the editor may query, and is told what is missing", func() bool {
+	eventually(t, "the editor may query, and lacks the right to the ProviderConfig", func() bool {
 		_, err := ask(t, shared.as("editor"), ns, newQuery(map[string]any{"type": "sim_network"}))
 		return apierrors.IsForbidden(err) && kindOf(err) == "providerconfigs"
 	})

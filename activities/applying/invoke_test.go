@@ -118,7 +118,7 @@ func TestInvoke(t *testing.T) {
 				t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.failed)
 			}
 			if len(tc.calls) > 0 && told != "half way" {
-				t.Errorf("told %q while it ran, want the first progress, and not the second within a second", told)
+				t.Errorf("reported %q while it ran, want the first progress, and not the second within a second", told)
 			}
 			rec := w.Instance(r)
 			if resource.HasRun(r, rec) != tc.ran || (rec.Intent != nil) != tc.begun {

@@ -91,7 +91,7 @@ func TestReadData(t *testing.T) {
 				t.Fatal(err)
 			}
 			if second := w.Instance(r); second.Plan != "plan-2" {
-				t.Errorf("an object that does not know yet is not told: %+v", second)
+				t.Errorf("an object without the failure does not get it: %+v", second)
 			}
 			obj := w.Stored["team:data-test-image/i"]
 			again.Object = obj

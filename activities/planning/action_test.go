@@ -26,7 +26,7 @@ func TestAskAction(t *testing.T) {
 		"new": {reason: "it was never run", want: v1alpha1.ActionInvoke},
 		"run": {reason: "once is enough", prepare: (*activitiestest.World).Done, want: v1alpha1.ActionNoOp},
 		"run, and recorded alone": {
-			reason: "the object could not be told",
+			reason: "the status was not written",
 			prepare: func(w *activitiestest.World, r *resource.Resource) {
 				if err := w.Ledger.Save(w.T.Context(), &ledger.Instance{Object: r.Ref, Mode: v1alpha1.ModeAction, Plan: "older"}); err != nil {
 					w.T.Fatal(err)

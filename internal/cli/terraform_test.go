@@ -141,7 +141,7 @@ func TestTerraformJSON(t *testing.T) {
 			v1alpha1.PlanChange{Action: v1alpha1.ActionCreate, Drift: []string{"(removed)"}, Recorded: js(`{"id":"n"}`), RecordedSensitive: js(`{}`), Before: js(`null`), After: js(`{"size":1}`), AfterUnknown: js(`{"id":true}`)},
 			"resource_drift", `[{"address":"sim_network.main","mode":"managed","type":"sim_network","name":"main","provider_name":"registry.terraform.io/hykube/sim",
 			"change":{"actions":["delete"],"before":{"id":"n"},"after":null,"after_unknown":{},"before_sensitive":{},"after_sensitive":false}}]`},
-		{"a plan to destroy tells of no drift", v1alpha1.PlanSpec{Destroy: true},
+		{"a plan to destroy has no drift", v1alpha1.PlanSpec{Destroy: true},
 			v1alpha1.PlanChange{Action: v1alpha1.ActionRead, Drift: []string{"(removed)"}, Before: js(`{"id":"n"}`), After: js(`null`)},
 			"resource_drift", `null`},
 		{"a refresh is drift", v1alpha1.PlanSpec{RefreshOnly: true},

@@ -141,10 +141,10 @@ func (x *Index) refresh(ctx context.Context) error {
 	return nil
 }
 
-// follow applies the changes after the revision at, in pages. If these changes have expired, read replaces everything.
-func follow[C any](at *int64, since func(after int64, limit int) ([]C, int64, bool, error), read func() error, apply func(C) error) error {
+// readChanges applies the changes after the revision at, in pages. If these changes have expired, read replaces everything.
+func readChanges[C any](ctx context.Context, at *int64, since func(context.Context, int64, int) ([]C, int64, bool, error), read func() error, apply func(C) error) error {
 	for {
-		changes, current, more, err := since(*at, pageSize)
+		changes, current, more, err := since(ctx, *at, pageSize)
 		if errors.Is(err, ledger.ErrExpired) {
 			*at = 0 // if the read fails, the next refresh begins anew
 			if err := read(); err != nil {
@@ -170,8 +170,7 @@ func follow[C any](at *int64, since func(after int64, limit int) ([]C, int64, bo
 }
 
 func (x *Index) refreshObjects(ctx context.Context) error {
-	since := func(after int64, limit int) ([]Change, int64, bool, error) { return x.objects.Since(ctx, after, limit) }
-	return follow(&x.objectsAt, since, func() error { return x.readObjects(ctx) }, func(c Change) error { return x.apply(ctx, c, false) })
+	return readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { return x.readObjects(ctx) }, func(c Change) error { return x.apply(ctx, c, false) })
 }
 
 // readObjects replaces all objects.
@@ -203,18 +202,12 @@ func (x *Index) refreshStatuses(ctx context.Context) error {
 		}
 		return nil
 	}
-	since := func(after int64, limit int) ([]ledger.Status, int64, bool, error) {
-		return x.ledger.StatusesSince(ctx, after, limit)
-	}
-	return follow(&x.statusesAt, since, read, apply)
+	return readChanges(ctx, &x.statusesAt, x.ledger.StatusesSince, read, apply)
 }
 
 func (x *Index) refreshRecords(ctx context.Context) error {
 	apply := func(c ledger.ChangedInstance) error { x.record(c.Namespace, c.UID, c.Revision, c.Instance); return nil }
-	since := func(after int64, limit int) ([]ledger.ChangedInstance, int64, bool, error) {
-		return x.ledger.InstancesSince(ctx, after, limit)
-	}
-	return follow(&x.recordsAt, since, func() error { return x.readRecords(ctx) }, apply)
+	return readChanges(ctx, &x.recordsAt, x.ledger.InstancesSince, func() error { return x.readRecords(ctx) }, apply)
 }
 
 // readRecords replaces all records.

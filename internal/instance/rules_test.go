@@ -108,7 +108,7 @@ func TestDeferral(t *testing.T) {
 			}
 		}
 		if got := s.plans[len(s.plans)-1].ClientCapabilities.DeferralAllowed; got != allowed {
-			t.Errorf("the provider was told %t", got)
+			t.Errorf("the provider got %t", got)
 		}
 	}
 }

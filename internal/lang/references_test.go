@@ -300,7 +300,7 @@ func TestEphemeralValuesEndInWriteOnlyArguments(t *testing.T) {
 		}
 		for _, d := range diags {
 			if strings.Contains(d.Detail, "t0ken") {
-				t.Errorf("%s tells the value: %+v", js, d)
+				t.Errorf("%s: a diagnostic has the value: %+v", js, d)
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		}
 		for _, d := range diags {
 			if strings.Contains(d.Attribute+d.Summary+d.Detail, "s3cret") {
-				t.Errorf("%s tells the secret: %+v", js, d)
+				t.Errorf("%s: a diagnostic has the secret: %+v", js, d)
 			}
 		}
 	}

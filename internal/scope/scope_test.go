@@ -149,7 +149,7 @@ func TestScopeAsksForRightsOnce(t *testing.T) {
 	}
 	s = w.ScopeOf(nil, "team", nil)
 	if _, err := read(t, s, "${secret.db.password}"); err == nil {
-		t.Error("a Secret was read for nobody")
+		t.Error("a Secret was read without a user")
 	}
 	if _, _, err := s.Value(t.Context(), lang.Address{Mode: v1alpha1.ModeAction, Type: "test_reboot", Name: "now"}); err != nil {
 		t.Errorf("the value of an action: %v, want none", err)

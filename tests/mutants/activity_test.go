@@ -32,7 +32,7 @@ var activityMutants = []mutant{
 		"if err != nil || rec.Living() || rec.Intent != nil {", "if err != nil || rec.Intent != nil {", "TestAnObjectIsReleasedLast"},
 	{"What a provider made by mistake is never looked at again.", "activities/applying/apply.go",
 		"\t\trec.Object.Generation = 0 // the state may differ from the spec, so the next plan must visit the object\n", "\t\t_ = rec\n", "activities:TestAPlanThatIsMadeMeanwhile"},
-	{"The answer of a provider that nobody can read clears the intent, so the instance is made twice.", "activities/applying/apply.go",
+	{"An unreadable answer of a provider clears the intent, so the instance is made twice.", "activities/applying/apply.go",
 		"if len(o.Quarantine) > 0 && creating {", "if false {", "activities:TestAnUnreadableAnswerKeepsTheIntent"},
 	{"A right that is taken away while a step waits still counts.", "activities/applying/authorize.go",
 		"if err := s.checkRights(ctx, rec); err != nil || s.oldKey() != \"\" {\n\t\treturn err", "if s.oldKey() != \"\" {\n\t\treturn nil", "activities:TestAStepIsCheckedAfterItsWait"},
@@ -52,7 +52,7 @@ var activityMutants = []mutant{
 		"leave, err := a.locks.lock(ctx, po.UID, c.Object.UID)", "leave, err := newObjectLocks().lock(ctx, po.UID, c.Object.UID)", "activities:TestTwoAttemptsMakeOneStep"},
 	{"A resource is made with a ProviderConfig that is being deleted.", "activities/applying/apply.go",
 		"\treturn s.checkConfigStays(ctx, l, rec)\n", "\treturn nil\n", "activities:TestAConfigIsDeletedBeforeTheIntent"},
-	{"The answer of a provider is lost when somebody else wrote the record.", "activities/applying/record.go",
+	{"The answer of a provider is lost when another writer wrote the record.", "activities/applying/record.go",
 		"if s.answered && errors.Is(err, ledger.ErrConflict) {", "if false {", "activities:TestWhatTheProviderSaidIsKept"},
 
 	{"A create that failed with a timeout is tried again, and the instance is made twice.", "internal/diag/failure.go",
