@@ -37,9 +37,9 @@ func TestBeginRefuses(t *testing.T) {
 		"other changes are stored": {change: func(_ *crashScenario, s *v1alpha1.PlanStatus) {
 			s.Digest, s.Approval.Digest = "sha256:other", "sha256:other"
 		}},
-		"a blocked change":                 {prevent: true, change: func(*crashScenario, *v1alpha1.PlanStatus) {}},
-		"no right to the ProviderConfig":   {change: func(sc *crashScenario, _ *v1alpha1.PlanStatus) { sc.Forbidden["team/providerconfigs/default"] = true }},
-		"nobody is known to have asked it": {change: func(_ *crashScenario, s *v1alpha1.PlanStatus) { s.RequestedBy = nil }},
+		"a blocked change":               {prevent: true, change: func(*crashScenario, *v1alpha1.PlanStatus) {}},
+		"no right to the ProviderConfig": {change: func(sc *crashScenario, _ *v1alpha1.PlanStatus) { sc.Forbidden["team/providerconfigs/default"] = true }},
+		"the plan has no requester":      {change: func(_ *crashScenario, s *v1alpha1.PlanStatus) { s.RequestedBy = nil }},
 	} {
 		sc := newCrashScenario(t)
 		sc.Config(nil)
@@ -123,14 +123,19 @@ func TestAStepKeepsToItsProviderConfig(t *testing.T) {
 	}
 }
 
-// TestAMoveIsBoundToItsSource changes the source of a move after the plan was begun.
-func TestAMoveIsBoundToItsSource(t *testing.T) {
-	sc := newCrashScenario(t)
+// planOfAMove applies the object a, and begins a plan that moves its record to the object n.
+func (sc *crashScenario) planOfAMove() *planRun {
 	things("a")(sc)
 	sc.apply()
 	sc.delete("test-thing/a")
 	sc.put("test-thing/n", m{"name": "a", "size": "1"}, m{"moved": m{"from": "test_thing.a"}})
-	run := sc.newRun()
+	return sc.newRun()
+}
+
+// TestAMoveIsBoundToItsSource changes the source of a move after the plan was begun.
+func TestAMoveIsBoundToItsSource(t *testing.T) {
+	sc := newCrashScenario(t)
+	run := sc.planOfAMove()
 	sc.until(run, stepping)
 	from := sc.changeOf(run, 0).Preconditions.From
 	if from == nil {

@@ -54,10 +54,9 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// tell runs the story and kills the server at a point of it. reached is false if the story has no such point.
-func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
+// start applies the state before the story, and makes the user's edit.
+func (s story) start(t *testing.T) *crashScenario {
 	sc := newCrashScenario(t)
-	sc.lane = lane
 	if s.before != nil {
 		s.before(sc)
 		if len(sc.Stored) > 0 {
@@ -67,6 +66,18 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 	if s.change != nil {
 		s.change(sc)
 	}
+	return sc
+}
+
+// changesNothing reports whether a plan was made and has no changes.
+func changesNothing(po *v1alpha1.Plan) bool {
+	return v1alpha1.TrueReason(po.Status.Conditions, v1alpha1.ConditionReady) == v1alpha1.ReasonNoChanges
+}
+
+// tell runs the story and kills the server at a point of it. reached is false if the story has no such point.
+func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
+	sc := s.start(t)
+	sc.lane = lane
 	sc.injector.seen, sc.injector.at = 0, at
 	sc.apply()
 	reached = sc.injector.seen >= at
@@ -76,7 +87,7 @@ func (s story) tell(t *testing.T, at int, lane bool) (reached bool) {
 		if sc.lost() {
 			break
 		}
-		if po := sc.apply(); po.Status.Summary != nil && po.Status.Summary.Text == "no changes" {
+		if po := sc.apply(); changesNothing(po) {
 			break
 		}
 		sc.accounted(s.foreign)
@@ -120,6 +131,17 @@ func (sc *crashScenario) lost() bool {
 	return slices.ContainsFunc(sc.records(), func(rec *ledger.Instance) bool {
 		return rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate
 	})
+}
+
+// loseTheCreate applies a plan with a create, and kills the server before it receives the answer to the create.
+func (sc *crashScenario) loseTheCreate() {
+	run := sc.newRun()
+	sc.until(run, stepping)
+	sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 } // after the create, and before its answer
+	sc.resume(run)
+	if !sc.lost() {
+		sc.T.Fatal("no create is reported as unknown")
+	}
 }
 
 // accounted checks that each object in the cloud is recorded once, except for those of lost creates.
@@ -168,16 +190,7 @@ func TestPlansAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, late := range []bool{false, true} {
-				sc := newCrashScenario(t)
-				if s.before != nil {
-					s.before(sc)
-					if len(sc.Stored) > 0 {
-						sc.apply()
-					}
-				}
-				if s.change != nil {
-					s.change(sc)
-				}
+				sc := s.start(t)
 				one, other := sc.newRun(), sc.newRun()
 				sc.until(one, beginning)
 				sc.until(other, beginning)
@@ -227,7 +240,7 @@ func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
 	sc.cloud.while = func() {
 		sc.apply()
 		if resource.StatusOf(sc.Stored["team:test-thing/a"]).Good() {
-			t.Error("it is told to be ready while it is being changed")
+			t.Error("it is Ready while it is being changed")
 		}
 	}
 	po := sc.resume(run)
@@ -305,13 +318,7 @@ func TestALostCreateIsFoundAgain(t *testing.T) {
 				sc.apply()
 			}
 			sc.put("test-thing/a", m{"name": "a"}, cbd)
-			run := sc.newRun()
-			sc.until(run, stepping)
-			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 } // created, and the answer is lost
-			sc.resume(run)
-			if !sc.lost() {
-				t.Fatal("nothing is told to be unknown")
-			}
+			sc.loseTheCreate()
 			id := fmt.Sprintf("id-%d", sc.cloud.last)
 			told := func(when string) {
 				t.Helper()

@@ -99,8 +99,8 @@ func TestARenameWithoutMoved(t *testing.T) {
 	}
 }
 
-// TestAllThatIsMissingIsToldAtOnce refers to objects, ConfigMaps, Secrets, keys and ProviderConfigs that are not there.
-func TestAllThatIsMissingIsToldAtOnce(t *testing.T) {
+// TestAPlanReportsAllMissingObjects refers to objects, ConfigMaps, Secrets, keys and ProviderConfigs that are not there.
+func TestAPlanReportsAllMissingObjects(t *testing.T) {
 	sc := newCrashScenario(t)
 	sc.Data["configmaps/team/app"] = map[string][]byte{"region": []byte("eu")}
 	sc.put("test-thing/object", m{"name": "${test_thing.gone.name}"}, nil)
@@ -111,7 +111,7 @@ func TestAllThatIsMissingIsToldAtOnce(t *testing.T) {
 	said := sc.said(sc.until(sc.newRun(), approving))
 	for _, want := range []string{`named "gone"`, `has no key "reigon"`, `no Secret "none"`, `no ConfigMap "none"`, `no ProviderConfig "none"`} {
 		if strings.Count(said, want) != 1 {
-			t.Errorf("%s is not told once: %s", want, said)
+			t.Errorf("the plan does not say %s once: %s", want, said)
 		}
 	}
 	if strings.Contains(said, "other") {

@@ -139,6 +139,24 @@ func TestAnImportUnderAnotherIdentity(t *testing.T) {
 	}
 }
 
+// needsRightTo makes a plan whose approver needs the right to update an object of the namespace "ops", and brings it to a
+// phase with bob as its approver.
+func (sc *crashScenario) needsRightTo(name string, phase int) (*planRun, *v1alpha1.Plan) {
+	sc.T.Helper()
+	run := sc.newRun()
+	po := sc.until(run, approving)
+	found, err := changes.Verify(sc.T.Context(), sc.Sources, po)
+	if err != nil || len(found.Stale) > 0 || !slices.Contains(found.Rights, store.Right{Verb: "update", Namespace: "ops", Group: "test.hykube.io", Resource: "test-things", Name: name, Unnamed: true}) {
+		sc.T.Fatalf("verified: %+v, %v; want the approver to need the right to the other object", found, err)
+	}
+	if phase != approving {
+		sc.until(run, beginning)
+		sc.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+		sc.until(run, phase)
+	}
+	return run, po
+}
+
 // TestAnImportBesideAnotherObjectTakesTheRightToIt plans an import of an ID that an object of another namespace has,
 // with other arguments of its ProviderConfig. A user who lost the right to update that object makes the plan stale,
 // before the approval and at the step. The message does not name the object.
@@ -152,17 +170,7 @@ func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
 			sc.owns("ops", "hidden", "c")
 			sc.cloud.put("x", map[string]string{"name": "x"})
 			sc.put("test-thing/a", m{"name": "x"}, imports("x"))
-			run := sc.newRun()
-			po := sc.until(run, approving)
-			found, err := changes.Verify(t.Context(), sc.Sources, po)
-			if err != nil || len(found.Stale) > 0 || !slices.Contains(found.Rights, store.Right{Verb: "update", Namespace: "ops", Group: "test.hykube.io", Resource: "test-things", Name: "hidden", Unnamed: true}) {
-				t.Fatalf("verified: %+v, %v; want the approver to need the right to the other object", found, err)
-			}
-			if phase != approving {
-				sc.until(run, beginning)
-				sc.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
-				sc.until(run, phase)
-			}
+			run, po := sc.needsRightTo("hidden", phase)
 			sc.Forbidden[who+"!update:ops/test-things/hidden"] = true
 			message, want := "", right
 			if phase == approving {
@@ -224,7 +232,7 @@ func TestADestroyUnderAnotherObject(t *testing.T) {
 	sc.apply()
 	sc.spec = v1alpha1.PlanSpec{Destroy: true}
 	if said := sc.said(sc.until(sc.newRun(), approving)); strings.Contains(said, "Another object") {
-		t.Errorf("nobody else has it: %s", said)
+		t.Errorf("no other object manages it: %s", said)
 	}
 	rec := sc.recordOf("test-thing/a")
 	rec2 := &ledger.Instance{Object: rec.Object, Provider: rec.Provider, State: rec.State}

@@ -24,7 +24,7 @@ func TestAPlanFollowsValues(t *testing.T) {
 		// after lists the changes for which a change must wait, by its address.
 		after map[string][]string
 	}{
-		"a value that nobody refers to": {
+		"a value without references": {
 			before: func(g *scenario) {
 				g.put("test-server/b", refers("b", "${test_server.a.id}"), nil)
 				g.put("test-server/c", refers("c", "${test_server.b.size}"), nil)

@@ -34,17 +34,7 @@ func TestCompactedVersionsAreExpired(t *testing.T) {
 			}
 			first, l := c.list(c.label() + "&limit=1")
 			rest := c.all() + "?" + c.label() + "&limit=10&continue=" + url.QueryEscape(l.GetContinue())
-			gone, writes := reply{}, 0
-			eventually(t, "the version is compacted", func() bool {
-				writes++
-				c.want(http.StatusOK, http.MethodPatch, c.one("c"), labelled(strconv.Itoa(writes)), mergePatch)
-				gone = c.send(http.MethodGet, rest, "")
-				return gone.code != http.StatusOK
-			})
-			c.is(gone, http.StatusGone, "the rest of the list")
-			if reason := gone.status().Reason; reason != metav1.StatusReasonExpired {
-				t.Errorf("reason %q", reason)
-			}
+			gone := c.expired(rest)
 			// The next page continues the list with the current objects.
 			names, _ := c.list(c.label() + "&limit=10&continue=" + url.QueryEscape(gone.status().Continue))
 			if all := slices.Concat(first, names); gone.status().Continue == "" || strings.Join(all, " ") != "a b c" {
@@ -92,22 +82,30 @@ func TestCompactedVersionsOfBuiltInKindsAreExpired(t *testing.T) {
 			c := newConformance(t, s, p.kind, metav1.NamespaceDefault)
 			c.prefix = p.prefix
 			rest := c.all() + "?" + c.label() + "&limit=10&continue=" + url.QueryEscape(p.rest)
-			gone, writes := reply{}, 0
-			eventually(t, "the version is compacted", func() bool {
-				writes++
-				c.want(http.StatusOK, http.MethodPatch, c.one("c"), labelled(strconv.Itoa(writes)), mergePatch)
-				gone = c.send(http.MethodGet, rest, "")
-				return gone.code != http.StatusOK
-			})
-			c.is(gone, http.StatusGone, "the rest of the list")
-			if reason := gone.status().Reason; reason != metav1.StatusReasonExpired {
-				t.Errorf("reason %q", reason)
-			}
+			c.expired(rest)
 			if !c.forgotten(p.version) {
 				t.Errorf("a watch from version %s begins", p.version)
 			}
 		})
 	}
+}
+
+// expired changes the object c until the server answers a request for the rest of a list with Expired, and returns that
+// answer.
+func (c *conformance) expired(rest string) (answer reply) {
+	c.Helper()
+	writes := 0
+	eventually(c.T, "the version is compacted", func() bool {
+		writes++
+		c.want(http.StatusOK, http.MethodPatch, c.one("c"), labelled(strconv.Itoa(writes)), mergePatch)
+		answer = c.send(http.MethodGet, rest, "")
+		return answer.code != http.StatusOK
+	})
+	c.is(answer, http.StatusGone, "the rest of the list")
+	if reason := answer.status().Reason; reason != metav1.StatusReasonExpired {
+		c.Errorf("reason %q", reason)
+	}
+	return answer
 }
 
 // forgotten reports whether a watch is rejected because the database no longer has the events after a version.

@@ -31,6 +31,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/healthz"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 	"k8s.io/client-go/informers"
@@ -191,7 +192,7 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	g := genericapiserver.NewConfig(legacyscheme.Codecs)
 	c.generic = g
-	g.EffectiveVersion = newEffectiveVersion()
+	g.EffectiveVersion = effectiveVersion{compatibility.DefaultBuildEffectiveVersion()}
 	g.MaxRequestBodyBytes = kinds.MaxRequestBodyBytes
 	g.RequestInfoResolver = undeleteResolver{genericapiserver.NewRequestInfoResolver(g)}
 	g.ExternalAddress = c.listener.Addr().String()

@@ -48,7 +48,7 @@ func TestRestart(t *testing.T) {
 	}
 	for _, text := range []string{"correct horse battery staple", "Y29ycmVjdCBob3JzZSBiYXR0ZXJ5IHN0YXBsZQ", "hunter2-in-a-config"} {
 		if where := find(t, dir, text); where != "" {
-			t.Errorf("%q stands readable in %s", text, where)
+			t.Errorf("%q is readable in %s", text, where)
 		}
 	}
 

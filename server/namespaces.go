@@ -202,7 +202,6 @@ type lifecycleAdmission struct {
 	deletions *deletions
 }
 
-// Admit implements admission.MutationInterface.
 func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	if provider, ok := v1alpha1.ProviderOfGroup(a.GetResource().Group); ok && a.GetOperation() == admission.Create && a.GetSubresource() == "" && l.deletions.has("providers", "", provider) {
 		return admission.NewForbidden(a, fmt.Errorf("the provider %q is being deleted, so no object of its kinds can be created; kubectl hykube undelete provider/%s takes the deletion back", provider, provider))

@@ -303,7 +303,7 @@ func TestWhoUploads(t *testing.T) {
 	admin, viewer := shared.admin(), shared.as("viewer")
 	p := speculate(t, viewer, ns)
 	if _, err := upload(t, admin, p, v1alpha1.PlanObjectsSpec{}); !apierrors.IsForbidden(err) {
-		t.Errorf("somebody else's upload: %v", err)
+		t.Errorf("the upload of another user: %v", err)
 	}
 	ordinary, err := objects(t, admin).Resource(plans).Namespace(ns).Create(t.Context(), newPlan("ordinary", nil), metav1.CreateOptions{})
 	if err != nil {

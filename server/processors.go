@@ -58,7 +58,6 @@ var _ responsewriter.UserProvidedDecorator = (*pausingWriter)(nil)
 // Unwrap implements responsewriter.UserProvidedDecorator.
 func (w *pausingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Write implements http.ResponseWriter.
 func (w *pausingWriter) Write(data []byte) (int, error) {
 	defer fair.Pause(w.request.Context())()
 	return w.ResponseWriter.Write(data)
@@ -67,7 +66,6 @@ func (w *pausingWriter) Write(data []byte) (int, error) {
 // pausingTransport gives the slot of a caller back while the server answers its own request.
 type pausingTransport struct{ http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (t pausingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer fair.Pause(r.Context())()
 	return t.RoundTripper.RoundTrip(r)

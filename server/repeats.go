@@ -32,7 +32,6 @@ type repeating struct {
 	repeats *repeats
 }
 
-// Handle implements slog.Handler.
 func (h repeating) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn || h.repeats.add(r, h.Handler) {
 		return h.Handler.Handle(ctx, r)
@@ -40,12 +39,10 @@ func (h repeating) Handle(ctx context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs implements slog.Handler.
 func (h repeating) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return repeating{h.Handler.WithAttrs(attrs), h.repeats}
 }
 
-// WithGroup implements slog.Handler.
 func (h repeating) WithGroup(name string) slog.Handler {
 	return repeating{h.Handler.WithGroup(name), h.repeats}
 }

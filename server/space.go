@@ -22,12 +22,10 @@ const reasonInsufficientStorage metav1.StatusReason = "InsufficientStorage"
 // and cancels, which make room, and the writes of the server itself.
 type spaceAdmission struct{ store *storage.Store }
 
-// Handles implements admission.Interface.
 func (spaceAdmission) Handles(op admission.Operation) bool {
 	return op == admission.Create || op == admission.Update
 }
 
-// Validate implements admission.ValidationInterface.
 func (s spaceAdmission) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	if a.IsDryRun() || a.GetSubresource() == "cancel" || a.GetUserInfo().GetName() == user.APIServerUser {
 		return nil

@@ -19,7 +19,6 @@ type impatient struct {
 	limit time.Duration
 }
 
-// Accept implements net.Listener.
 func (l impatient) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -64,13 +63,11 @@ var _ responsewriter.UserProvidedDecorator = (*stalling)(nil)
 // Unwrap implements responsewriter.UserProvidedDecorator.
 func (s *stalling) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-// Write implements http.ResponseWriter.
 func (s *stalling) Write(p []byte) (int, error) {
 	defer s.within()()
 	return s.ResponseWriter.Write(p)
 }
 
-// Flush implements http.Flusher.
 func (s *stalling) Flush() {
 	defer s.within()()
 	_ = s.control.Flush() // the handler notices the closed connection from the request's context

@@ -64,7 +64,6 @@ var _ responsewriter.UserProvidedDecorator = (*unrecorded)(nil)
 // Unwrap implements responsewriter.UserProvidedDecorator.
 func (u *unrecorded) Unwrap() http.ResponseWriter { return u.ResponseWriter }
 
-// WriteHeader implements http.ResponseWriter.
 func (u *unrecorded) WriteHeader(code int) {
 	if code != http.StatusInternalServerError || u.recorded.Load() {
 		u.ResponseWriter.WriteHeader(code)
@@ -84,7 +83,6 @@ func (u *unrecorded) WriteHeader(code int) {
 	})
 }
 
-// Write implements http.ResponseWriter.
 func (u *unrecorded) Write(p []byte) (int, error) {
 	if u.explained {
 		return len(p), nil

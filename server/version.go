@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
-	"k8s.io/apiserver/pkg/util/compatibility"
 	basecompatibility "k8s.io/component-base/compatibility"
 )
 
@@ -19,10 +18,6 @@ var Version = "0.1.0-dev"
 // effectiveVersion uses Kubernetes' version for behaviour and Hykube's version for /version.
 type effectiveVersion struct {
 	basecompatibility.EffectiveVersion
-}
-
-func newEffectiveVersion() basecompatibility.EffectiveVersion {
-	return effectiveVersion{compatibility.DefaultBuildEffectiveVersion()}
 }
 
 func (v effectiveVersion) Info() *apimachineryversion.Info {

@@ -93,7 +93,7 @@ func (f *Feed) changes(after int64) []index.Change {
 	return out
 }
 
-// ConfigMap implements index.Objects. The fake has no ResourceSets, so nobody asks for one.
+// ConfigMap implements index.Objects. The fake has no ResourceSets, so the index does not call it.
 func (f *Feed) ConfigMap(context.Context, string, string) (map[string][]byte, int64, error) {
 	return nil, 0, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
 )
 
 // Applier applies plans.
@@ -28,9 +29,8 @@ type Applier struct {
 	process string
 }
 
-// NewApplier returns an Applier.
 func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
 	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels, s.Sessions), process: rand.Text()}
-	a.progress = newProgress(a)
+	a.progress = &progress{Applier: a, counts: map[workflows.Plan]*tally{}}
 	return a
 }

@@ -56,21 +56,10 @@ func (s *stepRun) apply(ctx context.Context) error {
 	}
 	switch key := s.oldKey(); {
 	case r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction:
-		if err := cmp.Or(s.CheckStale(r, nil), s.checkRights(ctx, nil)); err != nil {
-			return err
-		}
-		if r.Mode == v1alpha1.ModeData {
-			return s.readData(ctx)
-		}
-		return s.invoke(ctx)
+		return s.readOrInvoke(ctx, r)
 	case key != "":
 		return s.destroyOld(ctx, r, rec, key)
 	case c.Preconditions.From != nil:
-		if !s.Begun {
-			if err := s.checkRights(ctx, rec); err != nil {
-				return err
-			}
-		}
 		if err := s.takeOver(ctx, obj, rec); err != nil {
 			return err
 		}
@@ -96,6 +85,17 @@ func (s *stepRun) apply(ctx context.Context) error {
 		}
 	}
 	return s.change(ctx, obj, rec, resumed)
+}
+
+// readOrInvoke checks the step of a data source or an action, and runs it.
+func (s *stepRun) readOrInvoke(ctx context.Context, r *resource.Resource) error {
+	if err := cmp.Or(s.CheckStale(r, nil), s.checkRights(ctx, nil)); err != nil {
+		return err
+	}
+	if r.Mode == v1alpha1.ModeData {
+		return s.readData(ctx)
+	}
+	return s.invoke(ctx)
 }
 
 // recordInterrupted completes the audit log if the server ended during a call of this step. The process that made the call

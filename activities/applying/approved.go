@@ -21,6 +21,25 @@ import (
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 )
 
+// This file checks that a step is the approved one.
+
+// acquire returns a session for a call with an approved configuration. It checks the rights and the session after the
+// wait for it. The caller releases the session.
+func (s *stepRun) acquire(ctx context.Context, r *resource.Resource, config cty.Value) (*session.Session, error) {
+	if err := s.checkApproved(r, config); err != nil {
+		return nil, err
+	}
+	configured, err := s.scope.Acquire(ctx, r, session.ApplySlotAndRate)
+	if err != nil {
+		return nil, s.retryable(err, true)
+	}
+	if err := cmp.Or(s.checkAfterWait(ctx, nil), s.checkSession(ctx, configured)); err != nil {
+		configured.Release()
+		return nil, err
+	}
+	return configured, nil
+}
+
 // checkApproved returns a *StaleError if the configuration contradicts the known values of the approved plan.
 func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	promised, err := ctymsgpack.Unmarshal(s.Change.Planned, r.Schema.Block.ImpliedType())
@@ -36,8 +55,6 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	}
 	return nil
 }
-
-// This file checks that a step is the approved one.
 
 // prior returns the state before the step: the recorded state or the one that planning read. After an attempt with an
 // unknown outcome, and with arguments of the provider that no read had, it reads the current state.

@@ -1,7 +1,6 @@
 package applying
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,17 +41,11 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	if err := s.checkApproved(r, config); err != nil {
-		return err
-	}
-	configured, err := s.scope.Acquire(ctx, r, session.ApplySlotAndRate)
+	configured, err := s.acquire(ctx, r, config)
 	if err != nil {
-		return s.retryable(err, true)
+		return err
 	}
 	defer configured.Release()
-	if err := cmp.Or(s.checkAfterWait(ctx, nil), s.checkSession(ctx, configured)); err != nil {
-		return err
-	}
 	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer, Audit: s.scope.Recorder(r, configured.ConfigName())}
 	if _, err := action.Plan(ctx, config); err != nil {
 		return s.retryable(err, true)

@@ -36,7 +36,7 @@ func TestInvoke(t *testing.T) {
 			calls: run, failed: "no power",
 		},
 		"lost": {
-			reason:  "nobody knows whether it ran",
+			reason:  "the outcome is unknown",
 			prepare: func(w *activitiestest.World, _ *stepRun) { w.Provider.Lost = true },
 			calls:   run, unknown: true, begun: true,
 		},
@@ -65,7 +65,7 @@ func TestInvoke(t *testing.T) {
 			},
 			ran: true,
 		},
-		"another plan is at it": {
+		"another plan is changing it": {
 			reason: "never two at once", prepare: func(w *activitiestest.World, s *stepRun) { w.Began(s.resource, false) }, stale: true, begun: true,
 		},
 		"another plan gave up on it": {
@@ -118,7 +118,7 @@ func TestInvoke(t *testing.T) {
 				t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.failed)
 			}
 			if len(tc.calls) > 0 && told != "half way" {
-				t.Errorf("told %q while it ran, want the first progress, and not the second within a second", told)
+				t.Errorf("reported %q while it ran, want the first progress, and not the second within a second", told)
 			}
 			rec := w.Instance(r)
 			if resource.HasRun(r, rec) != tc.ran || (rec.Intent != nil) != tc.begun {

@@ -36,10 +36,6 @@ type tally struct {
 	pause time.Duration
 }
 
-func newProgress(a *Applier) *progress {
-	return &progress{Applier: a, counts: map[workflows.Plan]*tally{}}
-}
-
 // begin starts counting a plan.
 func (p *progress) begin(plan workflows.Plan, counts v1alpha1.PlanProgress) {
 	p.mu.Lock()

@@ -1,7 +1,6 @@
 package applying
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -10,7 +9,6 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/session"
 )
 
 // readData reads a data source that planning could not read.
@@ -24,17 +22,11 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	if err := s.checkApproved(r, (&instance.DataSource{Schema: r.Schema}).Unread(config)); err != nil {
-		return err
-	}
-	configured, err := s.scope.Acquire(ctx, r, session.ApplySlotAndRate)
+	configured, err := s.acquire(ctx, r, (&instance.DataSource{Schema: r.Schema}).Unread(config))
 	if err != nil {
-		return s.retryable(err, true)
+		return err
 	}
 	defer configured.Release()
-	if err := cmp.Or(s.checkAfterWait(ctx, nil), s.checkSession(ctx, configured)); err != nil {
-		return err
-	}
 	source, err := s.scope.DataSource(ctx, configured, r)
 	if err != nil {
 		return err

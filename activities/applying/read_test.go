@@ -29,9 +29,9 @@ func TestReadData(t *testing.T) {
 		"read":                 {reason: "now all is known", then: "net-1"},
 		"another argument":     {reason: "it was approved for another name", then: "", stale: true},
 		"another config":       {reason: "it was approved with none", then: "net-1", config: true, stale: true},
-		"a failed condition":   {reason: "nobody may build on it", then: "bad", failed: "not that one"},
+		"a failed condition":   {reason: "its dependants need the condition", then: "bad", failed: "not that one"},
 		"too large":            {reason: "it cannot be stored", then: strings.Repeat("x", 4<<10), failed: "limit on a stored record is 4096 bytes"},
-		"what the provider is": {reason: "a refusal is told", then: "refused", failed: "no such image"},
+		"what the provider is": {reason: "a refusal has its reason", then: "refused", failed: "no such image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := activitiestest.NewWorld(t)
@@ -91,7 +91,7 @@ func TestReadData(t *testing.T) {
 				t.Fatal(err)
 			}
 			if second := w.Instance(r); second.Plan != "plan-2" {
-				t.Errorf("an object that does not know yet is not told: %+v", second)
+				t.Errorf("an object without the failure does not get it: %+v", second)
 			}
 			obj := w.Stored["team:data-test-image/i"]
 			again.Object = obj

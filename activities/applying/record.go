@@ -9,8 +9,10 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 
@@ -19,11 +21,16 @@ import (
 
 // This file has the steps that change records: moves, imports, deposed instances and forgets.
 
-// takeOver moves the record of another object to this one. An earlier attempt or plan may have begun the move. It
+// takeOver checks the rights of a move, and moves the record of another object to this one. An earlier attempt or plan may have begun the move. It
 // writes the new record first. Until the old record is removed, both describe the same infrastructure, and
 // rec.MovedFrom shows which one is valid.
 func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
 	c := s.Change
+	if !s.Begun {
+		if err := s.checkRights(ctx, rec); err != nil {
+			return err
+		}
+	}
 	from, err := s.Ledger.Instance(ctx, *c.Preconditions.From)
 	if err != nil {
 		return err
@@ -168,6 +175,19 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 	if err := cmp.Or(s.checkAfterWait(ctx, rec), s.checkReconfigured(ctx, l, &old.State)); err != nil {
 		return err
 	}
+	prior, err := s.priorOld(ctx, r, l, old, resumed)
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	if !prior.Exists() {
+		return s.saveOld(ctx, rec, key)
+	}
+	return s.destroyRead(ctx, l, rec, key, prior)
+}
+
+// priorOld returns the state of a deposed instance before its destroy.
+func (s *stepRun) priorOld(ctx context.Context, r *resource.Resource, l *scope.Lease, old *ledger.Deposed, resumed bool) (instance.State, error) {
+	c := s.Change
 	from := &old.State
 	if c.Deposed != "" && c.Refreshed != nil && !s.Begun {
 		from = c.Refreshed
@@ -177,12 +197,12 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 	if unread := s.unread(l, &old.State); err == nil && (resumed || unread) {
 		prior, err = s.read(ctx, l, prior, unread)
 	}
-	if err != nil {
-		return s.retryable(err, true)
-	}
-	if !prior.Exists() {
-		return s.saveOld(ctx, rec, key)
-	}
+	return prior, err
+}
+
+// destroyRead destroys a deposed instance with a known state, and records the outcome.
+func (s *stepRun) destroyRead(ctx context.Context, l *scope.Lease, rec *ledger.Instance, key string, prior instance.State) error {
+	c := s.Change
 	var approved []byte
 	if c.Action == v1alpha1.ActionDelete { // otherwise the plan's private data belong to the new instance
 		approved = c.PlannedPrivate
@@ -200,7 +220,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 	if o.Err != nil && (l.Stopped() || diag.IsFailure(o.Err, diag.Lost)) {
 		return &RetryError{o.Err}
 	}
-	old = rec.FindDeposed(key)
+	old := rec.FindDeposed(key)
 	if err := record(l, &old.State, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
 	}

@@ -112,14 +112,7 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 		return workflows.StepResult{}, err
 	}
 	if ended(c, in.Destroy) {
-		if attempt > 1 {
-			// The attempt that ran the step may have stopped before it wrote the object.
-			s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy}}
-			if err := s.publishAgain(ctx); err != nil {
-				return workflows.StepResult{}, err
-			}
-		}
-		return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+		return a.stepEnded(ctx, po, c, in.Destroy, attempt)
 	}
 	begun := c.State == v1alpha1.ChangeRunning
 	if !begun {
@@ -160,6 +153,18 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	return s.record(ctx, in, err)
 }
 
+// stepEnded returns the result of a step that has run or was skipped.
+func (a *Applier) stepEnded(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, destroy bool, attempt int) (workflows.StepResult, error) {
+	if attempt > 1 {
+		// The attempt that ran the step may have stopped before it wrote the object.
+		s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: destroy}}
+		if err := s.publishAgain(ctx); err != nil {
+			return workflows.StepResult{}, err
+		}
+	}
+	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
+}
+
 // ended reports whether a step has run or was skipped.
 func ended(c *ledger.Change, destroy bool) bool {
 	switch c.State {
@@ -172,14 +177,9 @@ func ended(c *ledger.Change, destroy bool) bool {
 	}
 }
 
-// hasTwoSteps reports whether a change has two steps.
-func hasTwoSteps(c *ledger.Change) bool {
-	return c.Action == v1alpha1.ActionReplace && !c.Forget && !changes.LeavesDeposed(c)
-}
-
 // firstHalf reports whether a step is the first of the two steps of a replace.
 func firstHalf(c *ledger.Change, destroy bool) bool {
-	return hasTwoSteps(c) && destroy != c.CreateBeforeDestroy
+	return c.Action == v1alpha1.ActionReplace && !c.Forget && !changes.LeavesDeposed(c) && destroy != c.CreateBeforeDestroy
 }
 
 // stepRun is the run of one step.

@@ -97,7 +97,7 @@ func TestTakingUpAStep(t *testing.T) {
 		"an update was made":                                   {v1alpha1.ActionUpdate, false, true, made(record(after, "this", 2), false), true, true},
 		"an update was made that shows nowhere":                {v1alpha1.ActionUpdate, false, true, made(record(before, "this", 2), false), true, false},
 		"an update was made, and a postcondition doesn't hold": {v1alpha1.ActionUpdate, false, true, made(record(after, "this", 0), false), true, false},
-		"an update was made, and somebody tainted it":          {v1alpha1.ActionUpdate, false, true, marked, true, true},
+		"an update was made, and a user tainted it":            {v1alpha1.ActionUpdate, false, true, marked, true, true},
 		"an update failed and left half of it":                 {v1alpha1.ActionUpdate, false, true, record(after, "this", 0), false, false},
 		"an update failed and left nothing":                    {v1alpha1.ActionUpdate, false, true, record(before, "this", 0), false, false},
 		"a create left something broken":                       {v1alpha1.ActionReplace, false, true, tainted, false, false},

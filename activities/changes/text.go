@@ -60,7 +60,8 @@ const maxNamed = 5
 // LostCreate returns the error for planning a resource whose create has an unknown outcome.
 func LostCreate(r *resource.Resource, intent *ledger.Intent) error {
 	addr := r.Address.String()
-	return createUnknown("plan", r, lostCreate(r.Ref, addr, intent)+withoutIt(r.Ref, addr))
+	others := fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", addr, r.Ref.Namespace)
+	return createUnknown("plan", r, lostCreate(r.Ref, addr, intent)+others)
 }
 
 // InterruptedCreate returns the error for applying a change whose create an earlier process of the server began.
@@ -75,11 +76,6 @@ func createUnknown(operation string, r *resource.Resource, detail string) error 
 // lostCreate does not say why no answer was recorded, because a later plan does not know that.
 func lostCreate(ref v1alpha1.ObjectReference, addr string, intent *ledger.Intent) string {
 	return beganCreate(addr, intent) + ", and no answer of the provider was recorded. " + AfterLostCreate(ref)
-}
-
-// withoutIt tells users how to plan the other resources of the namespace.
-func withoutIt(ref v1alpha1.ObjectReference, addr string) string {
-	return fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", addr, ref.Namespace)
 }
 
 func beganCreate(addr string, intent *ledger.Intent) string {

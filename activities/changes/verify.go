@@ -158,7 +158,7 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 // refreshed returns the address and the value that the apply will record for a data source, or for an unchanged resource,
 // that planning read. ok is false if nothing remains to be recorded, or if the record has changed.
 func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
-	if !HasNoSteps(c) || c.Mode != v1alpha1.ModeData && (c.Mode != "" || !c.Refreshed.Exists()) {
+	if !HasNoSteps(c) || c.State != v1alpha1.ChangePending || c.Mode != v1alpha1.ModeData && (c.Mode != "" || !c.Refreshed.Exists()) {
 		return addr, v, false, nil
 	}
 	rec, err := src.Ledger.Instance(ctx, c.Object)

@@ -26,7 +26,7 @@ func TestAskAction(t *testing.T) {
 		"new": {reason: "it was never run", want: v1alpha1.ActionInvoke},
 		"run": {reason: "once is enough", prepare: (*activitiestest.World).Done, want: v1alpha1.ActionNoOp},
 		"run, and recorded alone": {
-			reason: "the object could not be told",
+			reason: "the status was not written",
 			prepare: func(w *activitiestest.World, r *resource.Resource) {
 				if err := w.Ledger.Save(w.T.Context(), &ledger.Instance{Object: r.Ref, Mode: v1alpha1.ModeAction, Plan: "older"}); err != nil {
 					w.T.Fatal(err)
@@ -43,16 +43,16 @@ func TestAskAction(t *testing.T) {
 			},
 			want: v1alpha1.ActionInvoke,
 		},
-		"asked for": {reason: "somebody wants it again", prepare: (*activitiestest.World).Done, forced: true, want: v1alpha1.ActionInvoke, why: "invoke_because_requested"},
+		"asked for": {reason: "a user requests it again", prepare: (*activitiestest.World).Done, forced: true, want: v1alpha1.ActionInvoke, why: "invoke_because_requested"},
 		"lost": {
 			reason: "it may have run", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, true) },
 			want: v1alpha1.ActionNoOp, warning: "Outcome of an action is unknown",
 		},
 		"lost, and asked for": {
-			reason: "somebody looked", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, true) }, forced: true,
+			reason: "a user has checked the outcome", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, true) }, forced: true,
 			want: v1alpha1.ActionInvoke, why: "invoke_because_requested",
 		},
-		"running":       {reason: "another plan is at it", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, false) }, want: v1alpha1.ActionNoOp},
+		"running":       {reason: "another plan is running it", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, false) }, want: v1alpha1.ActionNoOp},
 		"destroy":       {reason: "a destroy runs nothing", spec: v1alpha1.PlanSpec{Destroy: true}, want: v1alpha1.ActionNoOp},
 		"refresh alone": {reason: "nor does a refresh", spec: v1alpha1.PlanSpec{RefreshOnly: true}, want: v1alpha1.ActionNoOp},
 	} {

@@ -68,7 +68,7 @@ func TestAskData(t *testing.T) {
 			reason: "it is not even read", spec: map[string]any{"name": "base"},
 			lifecycle: map[string]any{"preconditions": fails("${1 > 2}")}, failed: "that is why",
 		},
-		"precondition that cannot be told": {
+		"precondition that is not known": {
 			reason: "it must not be read before that holds", spec: map[string]any{"name": "base"}, dependency: v1alpha1.ActionCreate,
 			lifecycle: map[string]any{"preconditions": fails(`${test_thing.net.id == "x"}`)},
 			action:    v1alpha1.ActionRead, why: "read_because_dependency_pending", id: cty.UnknownVal(cty.String),
@@ -163,7 +163,7 @@ func TestAskDataWaitsForWhatItDependsOn(t *testing.T) {
 	}
 }
 
-func TestAskDataReadsNothingWhenToldSo(t *testing.T) {
+func TestAskDataWithoutRefreshReadsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		recorded string
 		then     int64

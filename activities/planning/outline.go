@@ -303,7 +303,7 @@ func (o *outline) changed(i int) bool {
 		return true
 	}
 	return !rec.Exists || rec.Generation != object.Generation || rec.Tainted || rec.Intent || rec.Deposed || object.Has(index.Impure) || o.takes[i] ||
-		!object.Has(index.Good) || object.Has(index.Drifted) || o.external(i) || o.dependencyVersions(i) != rec.Seen
+		!object.Has(index.Good) || object.Has(index.Drifted) || o.external(i) || o.dependencyVersions(i) != rec.DependencyVersions
 }
 
 // before compares the positions of two objects in a list of all objects.

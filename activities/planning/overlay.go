@@ -155,7 +155,7 @@ func (o *overlay) onto(view *index.View, namespace string) error {
 	}
 	for _, uid := range slices.Sorted(maps.Keys(o.sets)) {
 		if set := o.sets[uid]; set == nil {
-			view.RemoveSet(uid)
+			view.RemoveSet(uid, nil)
 		} else if set.Namespace == namespace {
 			view.OverlaySet(set)
 		}

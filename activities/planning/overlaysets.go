@@ -144,37 +144,45 @@ func (o *overlay) leaving(recorded *unstructured.Unstructured) *unstructured.Uns
 	return u
 }
 
+// recordedInstances reads the recorded instances of the overlay's sets. It returns the statuses of those that stay, and by
+// the UID of the set those with infrastructure that leave it.
+func (o *overlay) recordedInstances(ctx context.Context, namespace string) (status map[types.UID]any, left map[types.UID][]*unstructured.Unstructured, err error) {
+	status, left = map[types.UID]any{}, map[types.UID][]*unstructured.Unstructured{}
+	for u, err := range o.objects.List(ctx, namespace) {
+		if err != nil {
+			return nil, nil, err
+		}
+		_, _, setUID, ok := resourceset.InstanceOf(u)
+		set, replaced := o.sets[setUID]
+		if !ok || !replaced {
+			continue
+		}
+		addr := lang.Address{Type: v1alpha1.TypeOf(u.GetKind()), Name: u.GetName()}
+		if of, key, _ := addr.Set(); set != nil && of == set.Address() && set.Has(key) {
+			status[u.GetUID()] = u.Object["status"]
+			continue
+		}
+		rec, err := o.ledger.Instance(ctx, v1alpha1.ObjectReference{Namespace: namespace, UID: u.GetUID(), Kind: u.GetKind(), Name: u.GetName()})
+		if err != nil {
+			return nil, nil, err
+		}
+		if rec.Living() || rec.Intent != nil {
+			left[setUID] = append(left[setUID], o.leaving(u))
+		}
+	}
+	return status, left, nil
+}
+
 // listInstances returns the instances of the overlay's sets, and then those with infrastructure that leave them.
 func (o *overlay) listInstances(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		if len(o.sets) == 0 {
 			return
 		}
-		left := map[types.UID][]*unstructured.Unstructured{}
-		status := map[types.UID]any{}
-		for u, err := range o.objects.List(ctx, namespace) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			_, _, setUID, ok := resourceset.InstanceOf(u)
-			set, replaced := o.sets[setUID]
-			if !ok || !replaced {
-				continue
-			}
-			addr := lang.Address{Type: v1alpha1.TypeOf(u.GetKind()), Name: u.GetName()}
-			if of, key, _ := addr.Set(); set != nil && of == set.Address() && set.Has(key) {
-				status[u.GetUID()] = u.Object["status"]
-				continue
-			}
-			rec, err := o.ledger.Instance(ctx, v1alpha1.ObjectReference{Namespace: namespace, UID: u.GetUID(), Kind: u.GetKind(), Name: u.GetName()})
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			if rec.Living() || rec.Intent != nil {
-				left[setUID] = append(left[setUID], o.leaving(u))
-			}
+		status, left, err := o.recordedInstances(ctx, namespace)
+		if err != nil {
+			yield(nil, err)
+			return
 		}
 		sets := slices.SortedFunc(maps.Values(o.sets), func(a, b *resourceset.Set) int {
 			if a == nil || b == nil {

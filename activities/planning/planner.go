@@ -27,7 +27,6 @@ type Planner struct {
 	surveyed *surveyed
 }
 
-// New returns a planner.
 func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Planner {
 	return &Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger, surveyed: new(surveyed)}
 }

@@ -122,33 +122,19 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 		// only deposed instances remain, which have their own changes
 		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value}
 	case !wanted:
-		if r.Lifecycle.PreventDestroy && c.Deposed == "" {
-			prevent(c)
-		}
-		if p, diags, err = l.PlanDelete(ctx, prior, nil); err == nil && r.Deleting && c.Deposed == "" {
-			p.Reason = cmp.Or(resourceset.LeavingReason(r.Object), plan.ReasonNoConfig)
-		}
-		if err == nil {
-			err = pr.warnOtherManagers(ctx, c, r, state, l)
-		}
+		p, diags, err = pr.askDestroy(ctx, c, r, l, state, prior)
 	default:
 		if !prior.Exists() && !rec.Exists() && r.Lifecycle.Import != nil {
 			if prior, err = pr.adopt(ctx, c, r, l, rec); err != nil {
 				return nil, err
 			}
 		}
-		p, diags, err = pr.askWanted(ctx, c, r, l, prior)
-		if err == nil && p.Action == v1alpha1.ActionCreate && r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !movedBefore(r) {
-			diags = append(diags, nothingMoved(r))
+		if p, diags, err = pr.askWanted(ctx, c, r, l, prior); err != nil {
+			break
 		}
-		if err == nil && p.Action == v1alpha1.ActionReplace && !c.Forget && c.Importing == nil {
+		diags = append(diags, createWarnings(c, r, p.Action, prior.Exists())...)
+		if p.Action == v1alpha1.ActionReplace && !c.Forget && c.Importing == nil {
 			err = pr.warnOtherManagers(ctx, c, r, state, l)
-		}
-		if err == nil && p.Action == v1alpha1.ActionCreate && c.LooksLike != "" {
-			diags = append(diags, renameWarning(r, c.LooksLike))
-		}
-		if err == nil && (p.Action == v1alpha1.ActionCreate || p.Action == v1alpha1.ActionReplace) {
-			diags = append(diags, afterFailedCreate(r, prior.Exists())...)
 		}
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
@@ -161,6 +147,37 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	pr.scope.NoteSecretAttributes(block, p.Value)
 	e := &expected{recorded: lang.MarkSensitive(block, recorded.Value), prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}
 	return e, describeChange(c, block, prior, p)
+}
+
+// askDestroy plans the destroy of an instance that exists.
+func (pr *proposal) askDestroy(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
+	if r.Lifecycle.PreventDestroy && c.Deposed == "" {
+		prevent(c)
+	}
+	p, diags, err := l.PlanDelete(ctx, prior, nil)
+	if err != nil {
+		return nil, diags, err
+	}
+	if r.Deleting && c.Deposed == "" {
+		p.Reason = cmp.Or(resourceset.LeavingReason(r.Object), plan.ReasonNoConfig)
+	}
+	return p, diags, pr.warnOtherManagers(ctx, c, r, state, l)
+}
+
+// createWarnings returns the warnings about a planned create or replace.
+func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Action, exists bool) (diags diag.Diagnostics) {
+	if action == v1alpha1.ActionCreate {
+		if r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !movedBefore(r) {
+			diags = append(diags, nothingMoved(r))
+		}
+		if c.LooksLike != "" {
+			diags = append(diags, renameWarning(r, c.LooksLike))
+		}
+	}
+	if action == v1alpha1.ActionCreate || action == v1alpha1.ActionReplace {
+		diags = append(diags, afterFailedCreate(r, exists)...)
+	}
+	return diags
 }
 
 // askWanted plans a resource that should exist.

@@ -89,6 +89,11 @@ func (s *survey) instancesOf(addr lang.Address) []lang.Address {
 	if set == nil {
 		return []lang.Address{addr}
 	}
+	return instanceAddresses(addr, set)
+}
+
+// instanceAddresses returns the addresses of the instances of a set with an address.
+func instanceAddresses(addr lang.Address, set *resourceset.Set) []lang.Address {
 	out := make([]lang.Address, set.Len())
 	for i := range out {
 		out[i] = addr.Instance(set.Key(i))
@@ -161,11 +166,7 @@ func (pr *proposal) instancesOf(ctx context.Context, addr lang.Address) ([]lang.
 	if err != nil || set == nil {
 		return nil, err
 	}
-	out := make([]lang.Address, set.Len())
-	for i := range out {
-		out[i] = addr.Instance(set.Key(i))
-	}
-	return out, nil
+	return instanceAddresses(addr, set), nil
 }
 
 // changesInPlace reports whether the plan updates or replaces a resource.

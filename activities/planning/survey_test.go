@@ -142,7 +142,7 @@ func TestSurveyVisitsWhatThePlanIsAbout(t *testing.T) {
 			things: []string{"a!", "b<a!", "c<b!", "d!"}, spec: v1alpha1.PlanSpec{Exclude: []string{"test_thing.b"}}, want: []string{"a", "d"},
 		},
 		"exclude from a destroy": {
-			reason: "what it stands on stays, too",
+			reason: "its dependencies stay, too",
 			things: []string{"a", "b<a", "c<b", "d"}, spec: v1alpha1.PlanSpec{Exclude: []string{"test_thing.b"}, Destroy: true}, want: []string{"c", "d"},
 		},
 		"selector": {

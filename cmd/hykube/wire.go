@@ -60,16 +60,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
 	}
 	run := func(ctx context.Context) error {
-		indexing, stopIndexing := context.WithCancel(ctx)
-		indexed := make(chan struct{})
-		go func() {
-			defer close(indexed)
-			sources.Index.Run(indexing, providers.Ready, providers.Logger)
-		}()
-		defer func() {
-			stopIndexing()
-			<-indexed
-		}()
+		defer runIndex(ctx, sources.Index, providers)()
 		temporal := h.Engine.Client()
 		w := newWorker(temporal, registered)
 		started := false
@@ -109,6 +100,20 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, Left: objects.Index.LeftAt, SetAt: objects.Index.KnownSetAt, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: providers.Pool.Close,
 	}, nil
+}
+
+// runIndex keeps the index up to date in the background. stop ends that.
+func runIndex(ctx context.Context, x *index.Index, providers *controller.Providers) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		x.Run(ctx, providers.Ready, providers.Logger)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // newProviders returns the controller of Providers, with an empty pool and an empty catalog.

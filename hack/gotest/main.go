@@ -36,7 +36,7 @@ func run(args []string, out, errOut io.Writer) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return 1, err
 	}
-	r := newReport(out)
+	r := &report{out: out, packages: map[string]*pkg{}, reasons: map[string]int{}}
 	read := r.readAll(pipe)
 	// If readAll failed, the tests must not block on a full pipe.
 	_, drained := io.Copy(io.Discard, pipe)

@@ -34,10 +34,6 @@ type pkg struct {
 	order []string
 }
 
-func newReport(out io.Writer) *report {
-	return &report{out: out, packages: map[string]*pkg{}, reasons: map[string]int{}}
-}
-
 func (r *report) print(text string) {
 	if _, err := io.WriteString(r.out, text); r.err == nil {
 		r.err = err

@@ -51,38 +51,38 @@ type Catalog struct {
 	// signatures caches the functions of all entries; nil if it must be rebuilt.
 	signatures lang.Functions
 
-	// remembering guards memory; see Remember.
-	remembering sync.Mutex
-	memory      map[Remembered]any
+	// templates caches parsed templates; see ParsedTemplate. templatesMu guards it.
+	templatesMu sync.Mutex
+	templates   map[TemplateKey]any
 }
 
-// Remembered is the key of a parsed template: what it was parsed from, and the schema that it was parsed with.
-type Remembered struct {
+// TemplateKey identifies a parsed template: the template, and the schema with which it was parsed.
+type TemplateKey struct {
 	Template string
 	Schema   *schema.Schema
-	// Functions counts the changes of the providers, because templates call their functions.
+	// functions counts the changes of the providers, because templates call their functions.
 	functions int
 }
 
-// maxRemembered is the number of templates that the catalog remembers.
-const maxRemembered = 2000
+// maxTemplates is the maximum number of templates in the cache.
+const maxTemplates = 2000
 
-// Remember returns the value of a key. The first call creates it. So all instances of a ResourceSet share the parsed
-// template, wherever they are decoded. Beyond maxRemembered keys, the catalog forgets all values.
-func (c *Catalog) Remember(key Remembered, create func() any) any {
+// ParsedTemplate returns the template with a key from the cache. The first call creates it. So all instances of a
+// ResourceSet share the parsed template. A full cache loses all templates.
+func (c *Catalog) ParsedTemplate(key TemplateKey, create func() any) any {
 	c.mu.RLock()
 	key.functions = c.changes
 	c.mu.RUnlock()
-	c.remembering.Lock()
-	defer c.remembering.Unlock()
-	if v, ok := c.memory[key]; ok {
+	c.templatesMu.Lock()
+	defer c.templatesMu.Unlock()
+	if v, ok := c.templates[key]; ok {
 		return v
 	}
-	if c.memory == nil || len(c.memory) >= maxRemembered {
-		c.memory = map[Remembered]any{}
+	if c.templates == nil || len(c.templates) >= maxTemplates {
+		c.templates = map[TemplateKey]any{}
 	}
 	v := create()
-	c.memory[key] = v
+	c.templates[key] = v
 	return v
 }
 

@@ -43,28 +43,8 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 			err = errors.Join(err, a.sp.discard(ctx))
 		}
 	}()
-	if err := a.speculate(ctx); err != nil {
-		return a.withPrerequisites(err)
-	}
-	if err := a.sp.overwrites(moved); err != nil {
-		return a.withPrerequisites(err)
-	}
-	if len(moved) > 0 {
-		fmt.Fprintf(a.ErrOut, "%schanged after the plan was shown. Planning again.\n", line(moved[0].object, ""))
-	}
-	if a.set != nil {
-		err = a.set.warnReferrers(ctx)
-	} else {
-		a.sp.warnLeavingSets(ctx)
-	}
+	todo, err := a.planFiles(ctx, moved)
 	if err != nil {
-		return a.withPrerequisites(err)
-	}
-	todo, err := a.present(ctx)
-	if err != nil {
-		return a.withPrerequisites(err)
-	}
-	if err := a.sp.refuseConflicts(); err != nil {
 		return a.withPrerequisites(err)
 	}
 	if todo == 0 && a.sp.changed() == 0 {
@@ -102,6 +82,28 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 		return a.withMarkedHint(err)
 	}
 	return a.set.finish(ctx, a.sp.ms[:len(a.ms)])
+}
+
+// planFiles plans the files, and shows the plans. It returns the number of plans with changes.
+func (a *fileApply) planFiles(ctx context.Context, moved []*movedError) (todo int, err error) {
+	if err := a.speculate(ctx); err != nil {
+		return 0, err
+	}
+	if err := a.sp.overwrites(moved); err != nil {
+		return 0, err
+	}
+	if len(moved) > 0 {
+		fmt.Fprintf(a.ErrOut, "%schanged after the plan was shown. Planning again.\n", line(moved[0].object, ""))
+	}
+	if a.set == nil {
+		a.sp.warnLeavingSets(ctx)
+	} else if err := a.set.warnReferrers(ctx); err != nil {
+		return 0, err
+	}
+	if todo, err = a.present(ctx); err != nil {
+		return 0, err
+	}
+	return todo, a.sp.refuseConflicts()
 }
 
 // recordQuestion returns the question if no infrastructure changes.

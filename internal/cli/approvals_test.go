@@ -34,7 +34,7 @@ func TestSeveralApprovers(t *testing.T) {
 		want     []string
 		unwanted string
 	}{
-		{"nobody approved", func(f *fakeServer, _ *v1alpha1.PlanStatus, p *v1alpha1.Plan) {
+		{"no user approved", func(f *fakeServer, _ *v1alpha1.PlanStatus, p *v1alpha1.Plan) {
 			f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingApproval, missing)
 		}, nil, []string{"status"}, []string{missing}, "Decision:"},
 		{"one approved", func(f *fakeServer, s *v1alpha1.PlanStatus, p *v1alpha1.Plan) {

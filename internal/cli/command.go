@@ -58,7 +58,7 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	cmd.SetOut(s.Out)
 	cmd.SetErr(s.ErrOut)
 	s.flags.add(cmd.PersistentFlags())
-	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "Existing resources:"}, &cobra.Group{ID: "look", Title: "Inspect:"}, &cobra.Group{ID: "other", Title: "Other:"})
+	cmd.AddGroup(&cobra.Group{ID: "plan", Title: "Plan and apply:"}, &cobra.Group{ID: "existing", Title: "Existing resources:"}, &cobra.Group{ID: "inspect", Title: "Inspect:"}, &cobra.Group{ID: "other", Title: "Other:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group
@@ -70,7 +70,7 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
 	add("plan", newValidate(s), newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
 	add("existing", newImport(s), newQuery(s), newState(s), newResolve(s), newTaint(s), newUntaint(s), newUndelete(s))
-	add("look", newStatus(s), newGet(s), newInstances(s), newProvider(s), newGraph(s), newConsole(s), newHistory(s), newPolicy(s), newUI(s))
+	add("inspect", newStatus(s), newGet(s), newInstances(s), newProvider(s), newGraph(s), newConsole(s), newHistory(s), newPolicy(s), newUI(s))
 	add("other", newVersion(s), newCompletion(s))
 	cmd.SetHelpCommandGroupID("other")
 	cmd.CompletionOptions.DisableDefaultCmd = true

@@ -73,7 +73,7 @@ func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alp
 	}()
 	err := s.watch(ctx, plan, watching{
 		block: b,
-		seen: func(p *v1alpha1.Plan) (bool, error) {
+		changed: func(p *v1alpha1.Plan) (bool, error) {
 			plan = p
 			return planned(p), nil
 		},
@@ -103,7 +103,7 @@ func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Pl
 	var end *ending
 	err := s.watch(ctx, plan, watching{
 		block: f.block,
-		seen: func(p *v1alpha1.Plan) (ended bool, err error) {
+		changed: func(p *v1alpha1.Plan) (ended bool, err error) {
 			if f.plan = p; p.Ended() {
 				end, err = f.end(ctx)
 				return true, err

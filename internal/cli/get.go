@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -60,8 +59,8 @@ func (o *getOptions) Complete([]string) error {
 }
 
 func (o *getOptions) Validate() error {
-	if _, err := labels.Parse(o.selector); err != nil {
-		return fmt.Errorf("--selector=%s: %w", o.selector, err)
+	if _, err := parseSelector(o.selector); err != nil {
+		return err
 	}
 	if o.all && o.enforce {
 		return fmt.Errorf("-A and -n %s exclude each other", o.namespace)

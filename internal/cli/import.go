@@ -138,20 +138,8 @@ func (o *importOptions) Run(ctx context.Context) error {
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		made, err := o.generated(ctx, k, ns)
-		if err != nil || o.generate {
+		if err := o.recordGenerated(ctx, k, ns); err != nil || o.generate {
 			return err
-		}
-		rec := &recorder{session: o.session}
-		done, err := rec.record(ctx, []manifest{*made})
-		if err != nil {
-			if o.out != "" {
-				err = fmt.Errorf("%w\nThe file %s stays", err, o.out)
-			}
-			return err
-		}
-		if len(done) == 1 && done[0].verb == "created" {
-			o.written = &importWritten{kind: k, object: done[0].object}
 		}
 	case err != nil:
 		return fmt.Errorf("get %s %q: %w", k.kind, o.target.name, explain(err, o.server()))
@@ -163,29 +151,57 @@ func (o *importOptions) Run(ctx context.Context) error {
 	case old.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("import: %s is marked for deletion", k.long(o.target.name))
 	default:
-		// A merge patch must remove the other field of lifecycle.import.
-		by := map[string]any{"id": nil, "identity": nil}
-		for key, v := range o.block() {
-			by[key] = v
-		}
-		lifecycle := map[string]any{"import": by}
-		if o.config != "" {
-			lifecycle["providerConfig"] = o.config
-		}
-		now, err := o.merge(ctx, k, ns, o.target.name, map[string]any{"lifecycle": lifecycle})
-		if err != nil {
+		if err := o.configure(ctx, k, ns, old); err != nil {
 			return err
 		}
-		if o.written, err = importPatched(k, old, now); err != nil {
-			return err
-		}
-		fmt.Fprintln(o.Out, k.long(o.target.name)+" configured")
 	}
 	o.gap, o.refuse = true, o.refuseReplacement
 	if o.written != nil {
 		o.takeBack = o.undo
 	}
 	return o.settle(ctx, o.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}}))
+}
+
+// configure writes lifecycle.import of an existing object.
+func (o *importOptions) configure(ctx context.Context, k kind, ns string, old *unstructured.Unstructured) error {
+	// A merge patch must remove the other field of lifecycle.import.
+	by := map[string]any{"id": nil, "identity": nil}
+	for key, v := range o.block() {
+		by[key] = v
+	}
+	lifecycle := map[string]any{"import": by}
+	if o.config != "" {
+		lifecycle["providerConfig"] = o.config
+	}
+	now, err := o.merge(ctx, k, ns, o.target.name, map[string]any{"lifecycle": lifecycle})
+	if err != nil {
+		return err
+	}
+	if o.written, err = importPatched(k, old, now); err != nil {
+		return err
+	}
+	fmt.Fprintln(o.Out, k.long(o.target.name)+" configured")
+	return nil
+}
+
+// recordGenerated generates an object, and records it unless --generate-only is set.
+func (o *importOptions) recordGenerated(ctx context.Context, k kind, ns string) error {
+	made, err := o.generated(ctx, k, ns)
+	if err != nil || o.generate {
+		return err
+	}
+	rec := &recorder{session: o.session}
+	done, err := rec.record(ctx, []manifest{*made})
+	if err != nil {
+		if o.out != "" {
+			err = fmt.Errorf("%w\nThe file %s stays", err, o.out)
+		}
+		return err
+	}
+	if len(done) == 1 && done[0].verb == "created" {
+		o.written = &importWritten{kind: k, object: done[0].object}
+	}
+	return nil
 }
 
 // generated queries the resource from the provider, and prints an object that imports it.
@@ -229,6 +245,11 @@ func (o *importOptions) generated(ctx context.Context, k kind, ns string) (*mani
 		lifecycle["providerConfig"] = o.config
 	}
 	u.Object["lifecycle"] = lifecycle
+	return o.writeManifest(u, k)
+}
+
+// writeManifest writes an object to the file of --out, or to standard output.
+func (o *importOptions) writeManifest(u *unstructured.Unstructured, k kind) (*manifest, error) {
 	text, err := yaml.Marshal(u.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encode YAML: %w", err)

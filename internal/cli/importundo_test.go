@@ -229,7 +229,7 @@ func TestFailedImport(t *testing.T) {
 				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
 			}
 		}, false, []string{before, "Apply incomplete"}},
-		{"somebody else approves", func(f *fakeServer) { f.denied = []string{"approve plans"} }, true,
+		{"another user approves", func(f *fakeServer) { f.denied = []string{"approve plans"} }, true,
 			[]string{"keeps its lifecycle.import, because plan \"import-x7k2d\" needs it", "\n  kubectl hykube discard import-x7k2d -n default" + undo}},
 		{"a policy refuses the plan", func(f *fakeServer) {
 			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {

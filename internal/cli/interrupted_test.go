@@ -27,7 +27,7 @@ func TestQuestionAtInterrupt(t *testing.T) {
 		{reason: "go on", answers: "\n", asked: 1},
 		{reason: "leave", answers: "D\n", asked: 1, err: errDetached},
 		{reason: "unknown answers, then stop", answers: "stop\nn\nc\n", asked: 3, cancelled: true},
-		{reason: "unknown answer, and nobody there any more", answers: "stop\n", asked: 2},
+		{reason: "unknown answer, and then no more input", answers: "stop\n", asked: 2},
 		{reason: "stop, after the end", answers: "c\n", asked: 1, refused: true, ended: true},
 	} {
 		f := newFakeServer(t)

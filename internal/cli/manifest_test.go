@@ -23,7 +23,7 @@ func TestBadFiles(t *testing.T) {
 		{"a kind of a provider that isn't there", "apiVersion: aws.hykube.io/v1\nkind: aws-vpc\nmetadata: {name: a}\n", `no provider is named "aws" (installed are sim)`},
 		{"a kind that the provider hasn't", "apiVersion: sim.hykube.io/v1\nkind: sim-netwrk\nmetadata: {name: a}\n", `did you mean "sim-network"?`},
 		{"a wrong version", "apiVersion: sim.hykube.io/v2\nkind: sim-network\nmetadata: {name: a}\n", "write apiVersion: sim.hykube.io/v1"},
-		{"a kind that nobody serves", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", "this server serves no such kind"},
+		{"a kind that the server lacks", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", "this server serves no such kind"},
 		{"a row of the table of resources", "apiVersion: hykube.io/v1alpha1\nkind: Resource\nmetadata: {name: sim-network.a}\n", `first.yaml:2:1: Resource "sim-network.a": Resources are a read-only table`},
 		{"another namespace than -n", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: a, namespace: b}\n", `has namespace "b", and -n is "default"`},
 	} {

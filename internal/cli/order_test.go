@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestWhatEndsAtOnceIsToldInOrder ends all changes of a destroy between two reads of the plan.
-func TestWhatEndsAtOnceIsToldInOrder(t *testing.T) {
+// TestChangesThatEndAtOnceAreInOrder ends all changes of a destroy between two reads of the plan.
+func TestChangesThatEndAtOnceAreInOrder(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
 		cs := creates(p)

@@ -263,7 +263,7 @@ func (j *planAndApply) awaitEnd(ctx context.Context, namespace, name string, ref
 	waiting, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	err = j.watch(waiting, p, watching{
-		seen:        func(p *v1alpha1.Plan) (bool, error) { return p.Ended(), nil },
+		changed:     func(p *v1alpha1.Plan) (bool, error) { return p.Ended(), nil },
 		interrupted: func(<-chan struct{}) error { return errors.New("interrupted; nothing was applied") },
 	})
 	if waiting.Err() != nil && errors.Is(err, waiting.Err()) {

@@ -381,25 +381,18 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 	}
 	for _, p := range approved {
 		j.heading(p, len(approved))
-		end, how, err := j.follow(ctx, p)
+		o, failed, err := j.followToEnd(ctx, p)
 		if errors.Is(err, errDetached) {
 			return nil, j.detached(approved)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if stale(end) && !j.partial && j.waitTimeout > 0 {
-			o, err := j.overtaken(ctx, end, nil)
-			if err != nil {
-				return nil, err
-			}
-			if o != nil {
-				lost = append(lost, *o)
-				continue
-			}
+		if o != nil {
+			lost = append(lost, *o)
 		}
-		if err := j.printSummary(ctx, end, how, time.Since(j.began), "to continue, run the same command again"); err != nil {
-			ends = append(ends, err)
+		if failed != nil {
+			ends = append(ends, failed)
 		}
 	}
 	if len(ends) > 0 {
@@ -409,6 +402,21 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 		return nil, joinExit(ends)
 	}
 	return lost, nil
+}
+
+// followToEnd follows an approved plan and prints its result. lost is not nil if another plan overtook the plan, and failed
+// if a change failed.
+func (j *planAndApply) followToEnd(ctx context.Context, p *v1alpha1.Plan) (lost *overtaken, failed, err error) {
+	end, how, err := j.follow(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	if stale(end) && !j.partial && j.waitTimeout > 0 {
+		if lost, err = j.overtaken(ctx, end, nil); err != nil || lost != nil {
+			return lost, nil, err
+		}
+	}
+	return nil, j.printSummary(ctx, end, how, time.Since(j.began), "to continue, run the same command again"), nil
 }
 
 // missingApprovals returns the server's message about the approvals that a plan still needs.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -109,4 +110,13 @@ func (f *planFlags) fill(spec *v1alpha1.PlanSpec) error {
 		}
 	}
 	return nil
+}
+
+// parseSelector parses the value of the flag --selector. An empty one selects everything.
+func parseSelector(text string) (labels.Selector, error) {
+	selector, err := labels.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("--selector=%s: %w", text, err)
+	}
+	return selector, nil
 }

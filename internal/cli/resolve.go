@@ -11,14 +11,12 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// resolveOptions holds the options of resolve.
 type resolveOptions struct {
 	objects
 	// imports adopts a resource. Its question and its --auto-approve are also those of --retry.
@@ -67,12 +65,10 @@ resource exists. Then use one of these flags:
 	return cmd
 }
 
-// Complete parses the names.
 func (o *resolveOptions) Complete(args []string) error {
 	return o.read("resolve", args, v1alpha1.ModeManaged)
 }
 
-// Validate checks the flags.
 func (o *resolveOptions) Validate() error {
 	if count(o.imports.id != "", o.retry, o.forget) != 1 {
 		return errors.New("use exactly one of --adopt ID if the resource exists, --retry if it does not, and --forget to stop managing it")
@@ -80,10 +76,8 @@ func (o *resolveOptions) Validate() error {
 	if count(len(o.targets) > 0, o.all, o.selector != "") != 1 {
 		return errors.New("use exactly one of KIND/NAME ..., -l SELECTOR, and --all for the whole namespace")
 	}
-	if o.selector != "" {
-		if _, err := labels.Parse(o.selector); err != nil {
-			return fmt.Errorf("--selector=%s: %w", o.selector, err)
-		}
+	if _, err := parseSelector(o.selector); err != nil {
+		return err
 	}
 	if err := checkOutput(o.output, "name"); err != nil || o.forget {
 		return err
@@ -121,7 +115,6 @@ type lostCreate struct {
 	uid  types.UID
 }
 
-// Run settles the creates.
 func (o *resolveOptions) Run(ctx context.Context) error {
 	lost, failed := o.lost(ctx)
 	if len(lost) == 0 {
@@ -136,7 +129,7 @@ func (o *resolveOptions) Run(ctx context.Context) error {
 		for _, l := range lost {
 			o.targets = append(o.targets, l.target)
 		}
-		err = o.forgetAll(ctx, "removes the records of the marked objects and destroys nothing")
+		err = o.forgetAll(ctx, "The next applied plan removes the records of the marked objects and destroys nothing")
 	default:
 		err = o.imports.Run(ctx)
 	}

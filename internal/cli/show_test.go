@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// The first line of a plan that can not be approved any more says so, and why.
-func TestShowSaysHowAPlanStands(t *testing.T) {
+// The first line of a plan that cannot be approved any more says why.
+func TestShowOfPlansInEachState(t *testing.T) {
 	approved := &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, By: &v1alpha1.Identity{Username: "bob"}}
 	for _, tc := range []struct {
 		reason string
@@ -21,7 +21,7 @@ func TestShowSaysHowAPlanStands(t *testing.T) {
 		{"superseded", func(f *fakeServer, p *v1alpha1.Plan) {
 			f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan plan-new, a later plan of the same resources.")
 		}, "Plan plan-x7k2d can no longer be approved. Superseded by plan plan-new, a later plan of the same resources."},
-		{"what it looked at moved", func(f *fakeServer, _ *v1alpha1.Plan) {
+		{"a dependency changed", func(f *fakeServer, _ *v1alpha1.Plan) {
 			f.movedSince = status(409, metav1.StatusReasonConflict, "1 of its changes is stale (sim_network.main: the object was changed)")
 			f.movedSince.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: v1alpha1.CauseStale, Field: "sim_network.main"}}}
 		}, "Plan plan-x7k2d is stale: something that it depends on changed after planning."},

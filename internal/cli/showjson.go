@@ -17,7 +17,7 @@ import (
 
 // terraformJSON prints a plan in the format of `terraform show -json`.
 func (o *showOptions) terraformJSON(ctx context.Context, p *v1alpha1.Plan) error {
-	t := terraformjson.New(p, p.PlanFailed(), planSource{newObjectCache(o.session)})
+	t := terraformjson.New(p, p.PlanFailed(), planSource{&objectCache{session: o.session, known: map[objectKey]*unstructured.Unstructured{}}})
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return err
@@ -97,10 +97,6 @@ type objectCache struct {
 	*session
 	known map[objectKey]*unstructured.Unstructured
 	kinds []kind
-}
-
-func newObjectCache(s *session) *objectCache {
-	return &objectCache{session: s, known: map[objectKey]*unstructured.Unstructured{}}
 }
 
 // listFrom is the number of wanted objects of a kind from which a list replaces single reads.

@@ -125,7 +125,7 @@ func TestApplyWhatWasShown(t *testing.T) {
 		{"other, and yes again", "yes\nyes\n", nil, moving, ExitDone, "Something changed after the plan was shown", "", true},
 		{"other, and which attribute", "", []string{"--auto-approve"}, moving, ExitStale, "sim_network.main: name\nEither another user changed something, or the provider plans other values each time.", "Apply complete!", false},
 		{"other, and no", "yes\nno\n", nil, moving, ExitError, "the objects stay recorded", "Apply complete!", false},
-		{"other, and nobody to ask", "", []string{"--auto-approve"}, moving, ExitStale, "kubectl hykube approve apply-x7k2d", "Apply complete!", false},
+		{"other, without a terminal", "", []string{"--auto-approve"}, moving, ExitStale, "kubectl hykube approve apply-x7k2d", "Apply complete!", false},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			f := newFakeServer(t)

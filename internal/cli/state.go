@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -78,10 +77,8 @@ func (o *stateListOptions) Complete(args []string) error {
 }
 
 func (o *stateListOptions) Validate() error {
-	if o.selector != "" {
-		if _, err := labels.Parse(o.selector); err != nil {
-			return fmt.Errorf("--selector=%s: %w", o.selector, err)
-		}
+	if _, err := parseSelector(o.selector); err != nil {
+		return err
 	}
 	return checkOutput(o.output, "table", "address", "name", "json", "yaml")
 }
@@ -266,11 +263,12 @@ func (o *stateRmOptions) Complete(args []string) error {
 func (o *stateRmOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *stateRmOptions) Run(ctx context.Context) error {
-	return o.forgetAll(ctx, "forgets the marked objects and keeps their infrastructure")
+	return o.forgetAll(ctx, "The next applied plan forgets the marked objects and keeps their infrastructure")
 }
 
-// forgetAll marks all targets to be forgotten, and prints how to continue. effect says what the next applied plan does.
-func (o *objects) forgetAll(ctx context.Context, effect string) error {
+// forgetAll marks all targets for deletion without a destroy. It then prints a sentence about the next applied plan, and
+// the commands to apply it or to revert the deletion.
+func (o *objects) forgetAll(ctx context.Context, nextPlan string) error {
 	var wait []target
 	err := o.eachTarget(func(t target) error {
 		t, waits, err := o.forget(ctx, t)
@@ -286,7 +284,7 @@ func (o *objects) forgetAll(ctx context.Context, effect string) error {
 			line += " --target " + t.address()
 			back += " " + t.kind() + "/" + t.name
 		}
-		fmt.Fprintf(o.ErrOut, "The next applied plan %s:\n  %s -n %s\nUntil then you can take that back:\n  %s -n %s\n", effect, line, ns, back, ns)
+		fmt.Fprintf(o.ErrOut, "%s:\n  %s -n %s\nUntil then you can take that back:\n  %s -n %s\n", nextPlan, line, ns, back, ns)
 	}
 	return err
 }

@@ -27,8 +27,8 @@ const (
 	watchedKinds = 100
 )
 
-// seen is an event of an object in the namespace.
-type seen struct{ name, state string }
+// objectEvent is an event of an object in the namespace.
+type objectEvent struct{ name, state string }
 
 // watchNamespace shows a namespace until Ctrl-C: redrawn on a terminal, with a line per change in a pipe. It sends
 // requests only after events of its watches.
@@ -41,7 +41,7 @@ func (o *statusOptions) watchNamespace(ctx context.Context) error {
 	if err != nil {
 		return explain(err, o.server())
 	}
-	events := make(chan seen, 256)
+	events := make(chan objectEvent, 256)
 	for _, k := range append(o.populated(ctx, kinds), kind{gvr: v1alpha1.SchemeGroupVersion.WithResource("plans"), kind: "plan"}) {
 		go o.watchKind(ctx, k, events)
 	}
@@ -128,7 +128,7 @@ func (o *statusOptions) populated(ctx context.Context, kinds []kind) []kind {
 }
 
 // watchKind sends the events of a kind's objects until ctx ends. It skips a kind that the user may not watch.
-func (o *statusOptions) watchKind(ctx context.Context, k kind, to chan<- seen) {
+func (o *statusOptions) watchKind(ctx context.Context, k kind, to chan<- objectEvent) {
 	client := o.resource(k.gvr, o.namespace)
 	for ctx.Err() == nil {
 		version := ""
@@ -145,7 +145,7 @@ func (o *statusOptions) watchKind(ctx context.Context, k kind, to chan<- seen) {
 	}
 }
 
-func passOn(ctx context.Context, k kind, w watch.Interface, to chan<- seen) {
+func passOn(ctx context.Context, k kind, w watch.Interface, to chan<- objectEvent) {
 	defer w.Stop()
 	for {
 		select {
@@ -164,7 +164,7 @@ func passOn(ctx context.Context, k kind, w watch.Interface, to chan<- seen) {
 				state = "removed"
 			}
 			select {
-			case to <- seen{k.kind + "/" + u.GetName(), state}:
+			case to <- objectEvent{k.kind + "/" + u.GetName(), state}:
 			case <-ctx.Done():
 				return
 			}
@@ -197,7 +197,7 @@ func stateOf(k kind, u *unstructured.Unstructured) string {
 func (o *statusOptions) awaitDecision(ctx context.Context, p *v1alpha1.Plan) (*v1alpha1.Plan, error) {
 	fmt.Fprintf(o.ErrOut, "Plan %s waits in namespace %s for approval; Ctrl-C stops watching it.\n", p.Name, p.Namespace)
 	err := o.session.watch(ctx, p, watching{
-		seen: func(now *v1alpha1.Plan) (bool, error) {
+		changed: func(now *v1alpha1.Plan) (bool, error) {
 			p = now
 			return !waiting(p), nil
 		},

@@ -16,9 +16,9 @@ func (s *session) targeted(ms []manifest, f *planFlags) ([]manifest, error) {
 	if f.empty() {
 		return ms, nil
 	}
-	selector, err := labels.Parse(f.selector)
+	selector, err := parseSelector(f.selector)
 	if err != nil {
-		return nil, fmt.Errorf("--selector=%s: %w", f.selector, err)
+		return nil, err
 	}
 	named := map[string]bool{}
 	for _, list := range [][]string{f.targets, f.invoke} {

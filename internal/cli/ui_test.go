@@ -100,9 +100,9 @@ func TestUIOpensTheRunOfAPlan(t *testing.T) {
 		runs       *v1alpha1.PlanRuns
 		want, fail string
 	}{
-		"an applied plan":            {&v1alpha1.PlanRuns{Plan: "plan.prod.p.u", Apply: "apply.prod.p.u"}, "/temporal/namespaces/hykube/workflows/apply.prod.p.u", ""},
-		"a plan that was only made":  {&v1alpha1.PlanRuns{Plan: "plan.prod.p.u"}, "/temporal/namespaces/hykube/workflows/plan.prod.p.u", ""},
-		"a plan that nobody took up": {nil, "", `plan "p" has no run yet`},
+		"an applied plan":           {&v1alpha1.PlanRuns{Plan: "plan.prod.p.u", Apply: "apply.prod.p.u"}, "/temporal/namespaces/hykube/workflows/apply.prod.p.u", ""},
+		"a plan that was only made": {&v1alpha1.PlanRuns{Plan: "plan.prod.p.u"}, "/temporal/namespaces/hykube/workflows/plan.prod.p.u", ""},
+		"a plan without a workflow": {nil, "", `plan "p" has no run yet`},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Status: v1alpha1.PlanStatus{Runs: tc.runs}}

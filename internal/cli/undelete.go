@@ -64,7 +64,6 @@ and namespaces.`,
 	return cmd
 }
 
-// Complete parses the names.
 func (o *undeleteOptions) Complete(args []string) error {
 	if len(args) == 0 {
 		return fmt.Errorf("no objects are named: write KIND/NAME such as sim-network/main or secret/credentials")
@@ -93,10 +92,8 @@ func slashed(args []string) []string {
 	return out
 }
 
-// Validate checks the flags.
 func (o *undeleteOptions) Validate() error { return checkOutput(o.output, "name") }
 
-// Run reverts each deletion.
 func (o *undeleteOptions) Run(ctx context.Context) error {
 	var errs []error
 	for _, f := range o.fixed {

@@ -10,8 +10,8 @@ import (
 
 // watching holds the callbacks of a watch. A nil callback does nothing.
 type watching struct {
-	// seen is called with the plan at first and after each change. The watch ends if it returns true.
-	seen func(*v1alpha1.Plan) (end bool, err error)
+	// changed is called with the plan at first and after each change. The watch ends if it returns true.
+	changed func(*v1alpha1.Plan) (end bool, err error)
 	// tick is called ten times per second.
 	tick func() error
 	// interrupted is called after a Ctrl-C; again receives further ones. The watch ends if it returns an error.
@@ -44,7 +44,7 @@ func (s *session) watch(ctx context.Context, plan *v1alpha1.Plan, w watching) er
 			if e.err != nil {
 				return e.err
 			}
-			if end, err := w.seen(e.plan); end || err != nil {
+			if end, err := w.changed(e.plan); end || err != nil {
 				return err
 			}
 		case <-tick.C:

@@ -43,9 +43,7 @@ func set(conditions *[]metav1.Condition, generation int64, conditionType string,
 
 // Ready sets the conditions of an object whose desired state is reached.
 func Ready(conditions *[]metav1.Condition, generation int64, reason, message string) {
-	Set(conditions, generation, v1alpha1.ConditionReady, true, reason, message)
-	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionReconciling)
-	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
+	idle(conditions, generation, true, reason, message)
 }
 
 // Reconciling sets the conditions of an object on which work is in progress.
@@ -57,7 +55,12 @@ func Reconciling(conditions *[]metav1.Condition, generation int64, reason, messa
 
 // Waiting sets the conditions of an object that waits for a user's decision, without an error.
 func Waiting(conditions *[]metav1.Condition, generation int64, reason, message string) {
-	Set(conditions, generation, v1alpha1.ConditionReady, false, reason, message)
+	idle(conditions, generation, false, reason, message)
+}
+
+// idle sets the conditions of an object without work in progress and without an error.
+func idle(conditions *[]metav1.Condition, generation int64, ready bool, reason, message string) {
+	Set(conditions, generation, v1alpha1.ConditionReady, ready, reason, message)
 	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionReconciling)
 	meta.RemoveStatusCondition(conditions, v1alpha1.ConditionStalled)
 }

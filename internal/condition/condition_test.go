@@ -22,7 +22,7 @@ func TestOneStateAtATime(t *testing.T) {
 	}{
 		{"work begins", Reconciling, map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "False", v1alpha1.ConditionReconciling: "True"}},
 		{"it gets stuck", Stalled, map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "False", v1alpha1.ConditionStalled: "True"}},
-		{"somebody acts", Reconciling, map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "False", v1alpha1.ConditionReconciling: "True"}},
+		{"an apply runs", Reconciling, map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "False", v1alpha1.ConditionReconciling: "True"}},
 		{"a person is to decide", Waiting, map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "False"}},
 		{"it gets stuck again", Stalled, map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "False", v1alpha1.ConditionStalled: "True"}},
 		{"it is done", Ready, map[string]metav1.ConditionStatus{v1alpha1.ConditionReady: "True"}},

@@ -18,16 +18,6 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// Summaries that identify the problems of a spec. Callers compare these constants, and no other text.
-const (
-	SummaryUnknownField    = "Unknown field"
-	SummaryMissingArgument = "Missing required argument"
-	SummaryMissingBlock    = "Missing required block"
-	SummaryReadOnly        = "Value for a read-only attribute"
-	SummaryWrongType       = "Incorrect value type"
-	SummaryEphemeral       = "Invalid use of ephemeral value"
-)
-
 // Diagnostics is a list of errors and warnings for users: the problem, the field and the remedy.
 type Diagnostics = []v1alpha1.Diagnostic
 

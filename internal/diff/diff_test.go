@@ -141,7 +141,7 @@ func TestScreenOfAnySize(t *testing.T) {
 			}
 			return c
 		}, []string{"sim_network.main  (because its object was deleted)", "2,999 to update in-place"}},
-		{"drift that forces a replacement stands beside it", 60, func(i int) v1alpha1.PlanChange {
+		{"drift that forces a replacement is beside it", 60, func(i int) v1alpha1.PlanChange {
 			c := v1alpha1.PlanChange{Action: v1alpha1.ActionReplace, Type: "sim_disk", Address: fmt.Sprintf("sim_disk.d%d", i), Object: v1alpha1.ObjectReference{Name: fmt.Sprintf("d%d", i)},
 				ReplacePaths: raw([]any{[]any{"a"}, []any{"b"}, []any{"c"}, []any{"zone"}}), Before: raw(map[string]any{"a": 1, "b": 1, "c": 1, "zone": "b"}), After: raw(map[string]any{"a": 2, "b": 2, "c": 2, "zone": "a"})}
 			if i == 7 {

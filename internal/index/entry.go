@@ -224,14 +224,14 @@ type Record struct {
 	// Exists, Living, Tainted and CreatesFirst are those of the ledger's record. Planned is true if a plan wrote it.
 	Exists, Living, Tainted, Intent, Deposed, Planned bool
 	Mode                                              v1alpha1.Mode
-	// Provider is the name of the provider, and Config that of the ProviderConfig.
-	Provider, Config string
-	MovedFrom        types.UID
+	// Config is the name of the ProviderConfig.
+	Config    string
+	MovedFrom types.UID
 	ledger.Versions
 	// Requires lists the slots of the recorded dependencies.
 	Requires []int32
-	// Seen is the sum of the recorded versions of the dependencies.
-	Seen Sum
+	// DependencyVersions is the sum of the recorded versions of the dependencies.
+	DependencyVersions Sum
 	// owned holds the record's hashes in owners.
 	owned []uint64
 	// instance is the object, if it is an instance of a ResourceSet; else nil.
@@ -246,7 +246,7 @@ func recordOf(ns slotter, i *ledger.Instance) *Record {
 	r := &Record{
 		Revision: i.Revision(), Generation: i.Object.Generation, Exists: i.Exists(), Living: i.Living(), Tainted: i.Tainted, Intent: i.Intent != nil,
 		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Mode: v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
-		Provider: unique.Make(i.Provider).Value(), Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom,
+		Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom,
 		Versions: ledger.Versions{Version: unique.Make(i.Version).Value(), Base: unique.Make(i.Base).Value()},
 	}
 	if i.Object.SetUID != "" {
@@ -264,7 +264,7 @@ func recordOf(ns slotter, i *ledger.Instance) *Record {
 		}
 	}
 	for key, version := range i.DependencyVersions {
-		r.Seen.Add(SumOf(key, version))
+		r.DependencyVersions.Add(SumOf(key, version))
 	}
 	return r
 }

@@ -141,14 +141,16 @@ func (x *Index) refresh(ctx context.Context) error {
 	return nil
 }
 
-func (x *Index) refreshObjects(ctx context.Context) error {
+// readChanges applies the changes after the revision at, in pages. If these changes have expired, read replaces everything.
+func readChanges[C any](ctx context.Context, at *int64, since func(context.Context, int64, int) ([]C, int64, bool, error), read func() error, apply func(C) error) error {
 	for {
-		changes, current, more, err := x.objects.Since(ctx, x.objectsAt, pageSize)
+		changes, current, more, err := since(ctx, *at, pageSize)
 		if errors.Is(err, ledger.ErrExpired) {
-			if err := x.readObjects(ctx); err != nil {
+			*at = 0 // if the read fails, the next refresh begins anew
+			if err := read(); err != nil {
 				return err
 			}
-			if x.objectsAt = current; current == 0 {
+			if *at = current; current == 0 {
 				return nil // nothing was ever written
 			}
 			continue
@@ -157,19 +159,22 @@ func (x *Index) refreshObjects(ctx context.Context) error {
 			return err
 		}
 		for _, c := range changes {
-			if err := x.apply(ctx, c, false); err != nil {
+			if err := apply(c); err != nil {
 				return err
 			}
 		}
-		if x.objectsAt = current; !more {
+		if *at = current; !more {
 			return nil
 		}
 	}
 }
 
+func (x *Index) refreshObjects(ctx context.Context) error {
+	return readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { return x.readObjects(ctx) }, func(c Change) error { return x.apply(ctx, c, false) })
+}
+
 // readObjects replaces all objects.
 func (x *Index) readObjects(ctx context.Context) error {
-	x.objectsAt = 0 // if it fails, the next refresh begins anew
 	for _, ns := range x.namespaces {
 		ns.dropObjects()
 		clear(ns.sets)
@@ -187,60 +192,26 @@ func (x *Index) readObjects(ctx context.Context) error {
 
 // refreshStatuses reads the changed statuses of the instances of ResourceSets.
 func (x *Index) refreshStatuses(ctx context.Context) error {
-	for {
-		changes, current, more, err := x.ledger.StatusesSince(ctx, x.statusesAt, pageSize)
-		if errors.Is(err, ledger.ErrExpired) {
-			x.statusesAt = 0
-			for s, err := range x.ledger.Statuses(ctx) {
-				if err != nil {
-					return err
-				}
-				x.applyStatus(s)
+	apply := func(s ledger.Status) error { x.applyStatus(s); return nil }
+	read := func() error {
+		for s, err := range x.ledger.Statuses(ctx) {
+			if err != nil {
+				return err
 			}
-			if x.statusesAt = current; current == 0 {
-				return nil // nothing was ever written
-			}
-			continue
+			x.applyStatus(s)
 		}
-		if err != nil {
-			return err
-		}
-		for _, c := range changes {
-			x.applyStatus(c)
-		}
-		if x.statusesAt = current; !more {
-			return nil
-		}
+		return nil
 	}
+	return readChanges(ctx, &x.statusesAt, x.ledger.StatusesSince, read, apply)
 }
 
 func (x *Index) refreshRecords(ctx context.Context) error {
-	for {
-		changes, current, more, err := x.ledger.InstancesSince(ctx, x.recordsAt, pageSize)
-		if errors.Is(err, ledger.ErrExpired) {
-			if err := x.readRecords(ctx); err != nil {
-				return err
-			}
-			if x.recordsAt = current; current == 0 {
-				return nil // nothing was ever written
-			}
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		for _, c := range changes {
-			x.record(c.Namespace, c.UID, c.Revision, c.Instance)
-		}
-		if x.recordsAt = current; !more {
-			return nil
-		}
-	}
+	apply := func(c ledger.ChangedInstance) error { x.record(c.Namespace, c.UID, c.Revision, c.Instance); return nil }
+	return readChanges(ctx, &x.recordsAt, x.ledger.InstancesSince, func() error { return x.readRecords(ctx) }, apply)
 }
 
 // readRecords replaces all records.
 func (x *Index) readRecords(ctx context.Context) error {
-	x.recordsAt = 0
 	for _, ns := range x.namespaces {
 		ns.dropRecords()
 	}

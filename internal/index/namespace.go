@@ -262,16 +262,19 @@ func (ns *namespace) compact() {
 		}
 		return out
 	}
+	moveObject := func(o *Object) *Object {
+		moved := *o
+		moved.DependsOn, moved.References = moveAll(o.DependsOn), append([]Reference(nil), o.References...)
+		for k := range moved.References {
+			moved.References[k].Slot = move(moved.References[k].Slot)
+		}
+		return &moved
+	}
 	for i, n := range old {
 		if n.Object == nil {
 			continue
 		}
-		object := *n.Object
-		object.DependsOn, object.References = moveAll(object.DependsOn), append([]Reference(nil), object.References...)
-		for k := range object.References {
-			object.References[k].Slot = move(object.References[k].Slot)
-		}
-		n.Object = &object
+		n.Object = moveObject(n.Object)
 		if n.Record != nil {
 			record := *n.Record
 			record.Requires = moveAll(record.Requires)
@@ -279,7 +282,7 @@ func (ns *namespace) compact() {
 		}
 		at := move(int32(i))
 		ns.nodes[at] = n
-		ns.uids[object.UID] = at
+		ns.uids[n.Object.UID] = at
 	}
 	for _, s := range ns.sets {
 		s.slots = moveAll(s.slots)
@@ -291,12 +294,7 @@ func (ns *namespace) compact() {
 	}
 	for _, names := range ns.twins {
 		for name, o := range names {
-			twin := *o
-			twin.DependsOn, twin.References = moveAll(o.DependsOn), append([]Reference(nil), o.References...)
-			for k := range twin.References {
-				twin.References[k].Slot = move(twin.References[k].Slot)
-			}
-			names[name] = &twin
+			names[name] = moveObject(o)
 		}
 	}
 }

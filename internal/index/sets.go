@@ -21,7 +21,7 @@ import (
 
 // This file expands ResourceSets: each instance has an entry like that of an object.
 
-// Stored names of what is not an object of a provider.
+// Stored names of the objects that determine the instances of ResourceSets, and that no provider has.
 const (
 	StoredSets       = "resourcesets"
 	StoredConfigMaps = "configmaps"
@@ -48,7 +48,7 @@ type set struct {
 	slots []int32
 }
 
-// instanceStatus is what the index needs to know of the status of an instance.
+// instanceStatus has the facts from the status of an instance on which its entry depends.
 type instanceStatus struct {
 	revision, applied                 int64
 	ready, drifted, stalled, applying bool
@@ -78,7 +78,7 @@ func (x *Index) applySet(ctx context.Context, c Change, reparse bool) error {
 	return x.expand(ctx, ns, obj, c.Revision, reparse)
 }
 
-// expandOthers expands the sets again that have the address of a removed set, whose instances hid theirs.
+// expandOthers expands the sets with the address of a removed set again, because its instances had their slots.
 func (x *Index) expandOthers(ctx context.Context, ns *namespace, removed *set) error {
 	for _, s := range ns.sets {
 		if s.Address() != removed.Address() {
@@ -179,7 +179,7 @@ func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name st
 	return o
 }
 
-// judge sets what comes from the status of an instance.
+// judge sets the flags that depend on the status of an instance.
 func (o *Object) judge(s instanceStatus) {
 	o.Revision += s.revision
 	if s.ready && s.applied == o.Generation {

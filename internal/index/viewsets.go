@@ -12,7 +12,7 @@ import (
 
 // This file has the ResourceSets of a view.
 
-// SetOf returns the set with the address of its template, and how many instances it has; nil if there is none.
+// SetOf returns the set whose template has an address; nil if there is none.
 func (v *View) SetOf(a lang.Address) *ViewSet {
 	if a.Namespace != "" {
 		return nil
@@ -109,15 +109,13 @@ func (v *View) OverlaySet(s *resourceset.Set) {
 		}
 		n.Object = o
 	})
-	v.removeSet(s.UID, next.slots)
+	v.RemoveSet(s.UID, next.slots)
 	v.add(next)
 }
 
-// RemoveSet removes a set and its instances. Those with infrastructure leave: they are marked for deletion.
-func (v *View) RemoveSet(uid types.UID) { v.removeSet(uid, nil) }
-
-// removeSet removes a set, and its instances except those with some slots.
-func (v *View) removeSet(uid types.UID, except []int32) {
+// RemoveSet removes a set, and its instances except those with some slots. Those with infrastructure leave: they are marked
+// for deletion.
+func (v *View) RemoveSet(uid types.UID, except []int32) {
 	kept := make(map[int32]bool, len(except))
 	for _, i := range except {
 		kept[i] = true

@@ -255,7 +255,7 @@ func TestActionInvoke(t *testing.T) {
 	}{
 		"done":      {"progress is heard", thing(null, str("a")), []tfprotov6.InvokeActionEvent{progress("1"), progress("2"), done()}, "1 2", ""},
 		"failed":    {"the provider says why", thing(null, str("a")), []tfprotov6.InvokeActionEvent{done(failure("no power")...)}, "", "no power"},
-		"no end":    {"nobody knows what it did", thing(null, str("a")), []tfprotov6.InvokeActionEvent{progress("1")}, "1", "0 times"},
+		"no end":    {"the effect is unknown", thing(null, str("a")), []tfprotov6.InvokeActionEvent{progress("1")}, "1", "0 times"},
 		"two ends":  {"exactly one", thing(null, str("a")), []tfprotov6.InvokeActionEvent{done(), done()}, "", "2 times"},
 		"not known": {"it needs a known configuration", thing(null, cty.UnknownVal(cty.String)), nil, "", "not known yet"},
 	} {

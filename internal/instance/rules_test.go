@@ -108,7 +108,7 @@ func TestDeferral(t *testing.T) {
 			}
 		}
 		if got := s.plans[len(s.plans)-1].ClientCapabilities.DeferralAllowed; got != allowed {
-			t.Errorf("the provider was told %t", got)
+			t.Errorf("the provider got %t", got)
 		}
 	}
 }
@@ -303,7 +303,7 @@ func TestApplyQuarantinesWhatItCannotTake(t *testing.T) {
 	}{
 		"garbage after a create":      {"it is all that is known of what was made", nothing, planned, &tfprotov6.DynamicValue{MsgPack: []byte("\x93abc")}, nil, nothing, "\x93abc", "does not fit"},
 		"garbage as JSON":             {"both forms are kept", old, account(str("2"), null), &tfprotov6.DynamicValue{JSON: []byte(`{"x":1}`)}, nil, old, `{"x":1}`, "does not fit"},
-		"garbage with an error":       {"both are told", old, account(str("2"), null), &tfprotov6.DynamicValue{MsgPack: []byte("\x93abc")}, failure("quota"), old, "\x93abc", "quota"},
+		"garbage with an error":       {"the error has both", old, account(str("2"), null), &tfprotov6.DynamicValue{MsgPack: []byte("\x93abc")}, failure("quota"), old, "\x93abc", "quota"},
 		"a write-only value":          {"the secret itself is never stored", old, account(str("2"), null), encoded(t, ty, account(str("2"), str("hunter2"))), nil, old, string(encoded(t, ty, account(str("2"), null)).MsgPack), "write-only"},
 		"all unknown after a create":  {"there is something, and nothing is known of it", nothing, planned, open, nil, nothing, string(open.MsgPack), "unknown"},
 		"no state of an update":       {"what was there still is", old, account(str("2"), null), nil, nil, old, "", "returns no state"},

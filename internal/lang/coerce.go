@@ -31,22 +31,15 @@ type coercion struct {
 	refused bool
 	// siblings are all attributes of the block or object that holds the current attribute.
 	siblings []*schema.Attribute
-	// unknownFields maps the path of each field that the schema lacks to a hint.
-	unknownFields map[string]string
-	diags         diag.Diagnostics
+	diags    diag.Diagnostics
+	// mismatches has the kinds of the errors in diags.
+	mismatches map[v1alpha1.Diagnostic]Mismatch
 }
 
-// unknown reports a field that the schema does not have.
-func (c *coercion) unknown(field, name, hint string) {
-	path := diag.KeyField(field, name)
-	c.fail(path, diag.SummaryUnknownField, "There is no field %q here.%s", name, hint)
-	if !c.refused && c.hidden == "" {
-		if c.unknownFields == nil {
-			c.unknownFields = map[string]string{}
-		}
-		c.unknownFields[path] = strings.TrimSuffix(strings.TrimSpace(hint), ".")
-	}
-}
+const (
+	summaryWrongType = "Incorrect value type"
+	summaryEphemeral = "Invalid use of ephemeral value"
+)
 
 func (c *coercion) fail(field, summary, format string, args ...any) {
 	if c.refused {
@@ -67,7 +60,7 @@ func (c *coercion) fail(field, summary, format string, args ...any) {
 func (c *coercion) enter(marks cty.ValueMarks, field string) (leave func()) {
 	outer, refused := c.hidden, c.refused
 	if _, ephemeral := marks[Ephemeral]; ephemeral && !c.ephemeral {
-		c.fail(field, diag.SummaryEphemeral, "An ephemeral value is not stored, so only write-only arguments may use it. Refer to it in one of those, or use ephemeralasnull.")
+		c.fail(field, summaryEphemeral, "An ephemeral value is not stored, so only write-only arguments may use it. Refer to it in one of those, or use ephemeralasnull.")
 	}
 	if missing, held := missingIn(marks); held {
 		c.fail(field, SummaryPassOnly, "%s", PassOnlyText("A value that is used for blocks or nested attributes", missing))
@@ -120,12 +113,12 @@ func (c *coercion) attributes(attrs []*schema.Attribute, vals, out map[string]ct
 // attribute converts the value of an attribute. NilVal means that the attribute is not set.
 func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty.Value {
 	if v != cty.NilVal && a.Configurable() && !a.WriteOnly && !c.ephemeral && holdsEphemeral(a, v) {
-		c.fail(field, diag.SummaryEphemeral, "%q is stored, but Hykube does not store ephemeral values. Only write-only arguments may use one.%s", a.Name, c.writeOnly(a))
+		c.fail(field, summaryEphemeral, "%q is stored, but Hykube does not store ephemeral values. Only write-only arguments may use one.%s", a.Name, c.writeOnly(a))
 		return cty.UnknownVal(a.Type)
 	}
 	if v == cty.NilVal || v.IsNull() {
 		if a.Required {
-			c.fail(field, diag.SummaryMissingArgument, "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
+			c.mismatch(Mismatch{Kind: MissingArgument}, field, "Missing required argument", "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
 		}
 		if v == cty.NilVal {
 			return cty.NullVal(a.Type)
@@ -134,7 +127,7 @@ func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty
 		return cty.NullVal(a.Type).WithMarks(marks)
 	}
 	if !a.Configurable() {
-		c.fail(field, diag.SummaryReadOnly,
+		c.mismatch(Mismatch{Kind: ReadOnlyArgument}, field, "Value for a read-only attribute",
 			"Only the provider sets %q. Remove it from the spec; its value appears in the status.", a.Name)
 		return cty.NullVal(a.Type)
 	}
@@ -177,7 +170,7 @@ func (c *coercion) convert(a *schema.Attribute, v cty.Value, field string) cty.V
 		if pe, ok := errors.AsType[cty.PathError](err); ok && (c.dry || !v.ContainsMarked()) {
 			field = diag.PathField(field, pe.Path)
 		}
-		c.fail(field, diag.SummaryWrongType, "%s.", conversionText(fmt.Sprintf("%q", a.Name), err, v, a.Type, c.dry))
+		c.fail(field, summaryWrongType, "%s.", conversionText(fmt.Sprintf("%q", a.Name), err, v, a.Type, c.dry))
 		return cty.UnknownVal(a.Type)
 	}
 	if at, huge := findOutOfRange(out); huge {
@@ -299,7 +292,7 @@ func (c *coercion) nestedAttribute(a *schema.Attribute, v cty.Value, field strin
 func (c *coercion) nestedBlock(nb *schema.NestedBlock, v cty.Value, field string) cty.Value {
 	if v == cty.NilVal || v.IsNull() {
 		if nb.MinItems > 0 {
-			c.fail(field, diag.SummaryMissingBlock, "At least %d block %q is required. Add it to the spec.", nb.MinItems, nb.TypeName)
+			c.mismatch(Mismatch{Kind: MissingBlock}, field, "Missing required block", "At least %d block %q is required. Add it to the spec.", nb.MinItems, nb.TypeName)
 		}
 		return schema.EmptyNested(nb)
 	}
@@ -381,7 +374,7 @@ func (c *coercion) nested(nesting schema.Nesting, elem, ty cty.Type, v cty.Value
 	}
 	out, ok := schema.SetVal(vals, elem)
 	if !ok {
-		c.fail(field, diag.SummaryWrongType, "All elements of the set must have the same type.")
+		c.fail(field, summaryWrongType, "All elements of the set must have the same type.")
 		return cty.UnknownVal(ty).WithMarks(marks)
 	}
 	return out.WithMarks(marks)
@@ -435,7 +428,7 @@ func mayBeObject(ty cty.Type) bool {
 }
 
 func (c *coercion) wrongType(field, want string, got cty.Type) {
-	c.fail(field, diag.SummaryWrongType, "%s is needed here, not %s.", sentenceStart(want), article(got.FriendlyName()))
+	c.fail(field, summaryWrongType, "%s is needed here, not %s.", sentenceStart(want), article(got.FriendlyName()))
 }
 
 // metaArguments maps Terraform's meta-arguments to the hint about their equivalent in a Hykube object.

@@ -33,13 +33,12 @@ type Config struct {
 	// constant is the configuration's value if it has no references, no impure functions, no calls of provider-defined
 	// functions and no errors. Otherwise it is NilVal.
 	constant cty.Value
-	// unknownFields maps the path of each field that the block lacks to a hint.
-	unknownFields map[string]string
+	// mismatches has the kinds of Parse's errors.
+	mismatches map[v1alpha1.Diagnostic]Mismatch
 }
 
-// UnknownFields maps the path of each field of the spec that the block lacks to a hint for the user. A hint ends
-// without a period: "Did you mean \"name\"?". Parse also reports each of these fields as an error.
-func (c *Config) UnknownFields() map[string]string { return c.unknownFields }
+// MismatchOf returns the mismatch with the schema that an error of Parse is about; the zero value for any other error.
+func (c *Config) MismatchOf(d v1alpha1.Diagnostic) Mismatch { return c.mismatches[d] }
 
 // program is the data that all expressions of one parsed text share for their evaluation.
 type program struct {
@@ -131,7 +130,7 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 	// A dry run with all references unknown finds the errors that do not depend on their values.
 	dry := &evaluation{program: &c.program, static: true, warn: true}
 	v, found := c.run(dry)
-	c.unknownFields = dry.unknownFields
+	c.mismatches = dry.mismatches
 	diags := slices.Concat(p.diags, found)
 	c.broken = diag.HasErrors(diags)
 	if len(c.refs) == 0 && !c.repeats && !c.broken && !c.Impure() && !c.callsProvider() {

@@ -149,7 +149,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		"a string where an object is needed":         {`{"name":"x","disk":"a"}`, []string{`spec.disk: Incorrect value type: An object is needed here, not a string`}},
 		"an object type wants all its fields":        {`{"name":"x","strict":{"a":"1"}}`, []string{`spec.strict: Incorrect value type: "b" is required`}},
 		"a null block":                               {`{"name":"x","rule":[null]}`, []string{`spec.rule[0]: Missing block: null`}},
-		"several mistakes are told at once":          {`{"size":"big","id":"a"}`, []string{`spec.id: Value for a read-only attribute: `, `spec.name: Missing required argument: `, `spec.size: Incorrect value type: `}},
+		"several mistakes":                           {`{"size":"big","id":"a"}`, []string{`spec.id: Value for a read-only attribute: `, `spec.name: Missing required argument: `, `spec.size: Incorrect value type: `}},
 		"a broken template":                          {`{"name":"a${sim_network."}`, []string{`spec.name, column 16: Invalid attribute name: $${`}},
 		"a broken template on its second line":       {`{"name":"a\nb ${1 +}"}`, []string{`spec.name, line 2, column 8: Invalid expression: $${`}},
 		"an unknown function, with a near name":      {`{"name":"${uper(\"a\")}"}`, []string{`spec.name, column 3: Call to unknown function: upper`}},
@@ -299,7 +299,7 @@ func TestDeprecationWarnings(t *testing.T) {
 		t.Errorf("got %+v", diags)
 	}
 	if _, diags := c.Evaluate(nil); len(diags) > 0 {
-		t.Errorf("the warning is told twice: %+v", diags)
+		t.Errorf("the warning occurs twice: %+v", diags)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestWithhold(t *testing.T) {
 	// An error is an answer, too.
 	e, _ := ParseExpression("regex(\"^x\", a_b.c.password)", "", ExpressionOptions{Bare: true})
 	if _, diags := e.Evaluate(func(Address) (cty.Value, bool) { return withheld, true }, cty.NilVal); len(diags) > 0 {
-		t.Errorf("an error tells of the value: %v", diags)
+		t.Errorf("an error has the value: %v", diags)
 	}
 }
 

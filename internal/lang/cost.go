@@ -245,7 +245,7 @@ func (m *costBudget) charge(name string, args []cty.Value) error {
 			return function.NewArgErrorf(i, "the number is out of range")
 		}
 	}
-	cost := costOf(name)
+	cost := costs[strings.TrimPrefix(name, corePrefix)]
 	if cost == nil || hasUnknown(args) {
 		return nil
 	}
@@ -379,25 +379,35 @@ func (e *budgetedExpr) overBudget(err error) hcl.Diagnostics {
 	return hcl.Diagnostics{{Severity: hcl.DiagError, Summary: "Expression too large", Detail: diag.Sentence(err.Error()), Subject: e.Range().Ptr()}}
 }
 
+// chargeValue charges the value of an expression.
+func chargeValue(e hclsyntax.Expression) hclsyntax.Expression { return &budgetedExpr{Expression: e} }
+
+// chargeStep charges one step for each evaluation of a part of a for expression, which may be absent.
+func chargeStep(e hclsyntax.Expression) hclsyntax.Expression {
+	if e == nil {
+		return nil
+	}
+	return &budgetedExpr{Expression: inParentheses(e), step: true}
+}
+
+// chargeOperand charges the value of an operand.
+func chargeOperand(e hclsyntax.Expression) hclsyntax.Expression {
+	if _, literal := e.(*hclsyntax.LiteralValueExpr); literal {
+		return e
+	}
+	return chargeValue(inParentheses(e))
+}
+
+// inParentheses rewrites an expression with withBudget. HCL finds traversals within parentheses, but not within a
+// budgetedExpr.
+func inParentheses(e hclsyntax.Expression) hclsyntax.Expression {
+	return &hclsyntax.ParenthesesExpr{Expression: withBudget(e), SrcRange: e.Range()}
+}
+
 // withBudget rewrites an expression so that each step that can multiply values is charged to the cost budget.
 func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 	if e == nil {
 		return nil
-	}
-	whole := func(e hclsyntax.Expression) hclsyntax.Expression { return &budgetedExpr{Expression: e} }
-	step := func(e hclsyntax.Expression) hclsyntax.Expression {
-		if e == nil {
-			return nil
-		}
-		// HCL finds traversals within parentheses, but not within a budgetedExpr.
-		return &budgetedExpr{Expression: &hclsyntax.ParenthesesExpr{Expression: withBudget(e), SrcRange: e.Range()}, step: true}
-	}
-	operand := func(e hclsyntax.Expression) hclsyntax.Expression {
-		switch e.(type) {
-		case *hclsyntax.LiteralValueExpr:
-			return e
-		}
-		return whole(&hclsyntax.ParenthesesExpr{Expression: withBudget(e), SrcRange: e.Range()})
 	}
 	switch e := e.(type) {
 	case *hclsyntax.FunctionCallExpr: // the function charges the budget itself
@@ -408,8 +418,8 @@ func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 			e.Args[n-1] = revealedOperand(e.Args[n-1], "The number of arguments", false)
 		}
 	case *hclsyntax.ConditionalExpr:
-		e.Condition, e.TrueResult, e.FalseResult = revealedOperand(withBudget(e.Condition), "A condition", true), operand(e.TrueResult), operand(e.FalseResult)
-		return whole(e)
+		e.Condition, e.TrueResult, e.FalseResult = revealedOperand(withBudget(e.Condition), "A condition", true), chargeOperand(e.TrueResult), chargeOperand(e.FalseResult)
+		return chargeValue(e)
 	case *hclsyntax.IndexExpr:
 		e.Collection, e.Key = withBudget(e.Collection), revealedOperand(withBudget(e.Key), "An index", true)
 		return &explainedExpr{e}
@@ -417,41 +427,41 @@ func withBudget(e hclsyntax.Expression) hclsyntax.Expression {
 		for i := range e.Exprs {
 			e.Exprs[i] = withBudget(e.Exprs[i])
 		}
-		return whole(e)
+		return chargeValue(e)
 	case *hclsyntax.ObjectConsExpr:
 		for i := range e.Items {
 			e.Items[i].KeyExpr, e.Items[i].ValueExpr = withBudget(e.Items[i].KeyExpr), withBudget(e.Items[i].ValueExpr)
 		}
-		return whole(e)
+		return chargeValue(e)
 	case *hclsyntax.ObjectConsKeyExpr:
 		e.Wrapped = keyOf(e)
 	case *hclsyntax.ForExpr:
-		e.CollExpr, e.KeyExpr = revealedOperand(withBudget(e.CollExpr), "A for expression", false), revealedOperand(step(e.KeyExpr), "A key", true)
-		e.ValExpr, e.CondExpr = step(e.ValExpr), revealedOperand(step(e.CondExpr), "A condition", true)
-		return whole(e)
+		e.CollExpr, e.KeyExpr = revealedOperand(withBudget(e.CollExpr), "A for expression", false), revealedOperand(chargeStep(e.KeyExpr), "A key", true)
+		e.ValExpr, e.CondExpr = chargeStep(e.ValExpr), revealedOperand(chargeStep(e.CondExpr), "A condition", true)
+		return chargeValue(e)
 	case *hclsyntax.SplatExpr:
-		e.Source, e.Each = revealedOperand(operand(e.Source), "A splat", false), withBudget(e.Each)
-		return whole(e)
+		e.Source, e.Each = revealedOperand(chargeOperand(e.Source), "A splat", false), withBudget(e.Each)
+		return chargeValue(e)
 	case *hclsyntax.BinaryOpExpr:
-		e.LHS, e.RHS = revealedOperand(operand(e.LHS), "An operator", true), revealedOperand(operand(e.RHS), "An operator", true)
-		return whole(e)
+		e.LHS, e.RHS = revealedOperand(chargeOperand(e.LHS), "An operator", true), revealedOperand(chargeOperand(e.RHS), "An operator", true)
+		return chargeValue(e)
 	case *hclsyntax.UnaryOpExpr:
 		e.Val = revealedOperand(withBudget(e.Val), "An operator", true)
 	case *hclsyntax.ParenthesesExpr:
 		e.Expression = withBudget(e.Expression)
 	case *hclsyntax.TemplateExpr:
 		for i := range e.Parts {
-			e.Parts[i] = operand(e.Parts[i])
+			e.Parts[i] = chargeOperand(e.Parts[i])
 			if m, ok := e.Parts[i].(*budgetedExpr); ok {
 				m.part = true
 			}
 		}
-		return whole(e)
+		return chargeValue(e)
 	case *hclsyntax.TemplateWrapExpr:
 		e.Wrapped = withBudget(e.Wrapped)
 	case *hclsyntax.TemplateJoinExpr:
 		e.Tuple = withBudget(e.Tuple)
-		return whole(e)
+		return chargeValue(e)
 	case *hclsyntax.RelativeTraversalExpr:
 		e.Source = withBudget(e.Source)
 		return &explainedExpr{e}

@@ -33,7 +33,7 @@ func (c *Config) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 	}
 	co := &coercion{static: ev.warn, dry: ev.static, ephemeral: c.ephemeral}
 	v := co.block(c.block, raw, "spec")
-	ev.unknownFields = co.unknownFields
+	ev.mismatches = co.mismatches
 	return v, append(ev.diags, co.diags...)
 }
 
@@ -46,8 +46,8 @@ type evaluation struct {
 	// static is true for a dry run, in which every reference is unknown. warn is true for the dry run that also reports
 	// warnings.
 	static, warn bool
-	// unknownFields maps the path of each field that the schema lacks to a hint.
-	unknownFields map[string]string
+	// mismatches has the kinds of the coercion's errors.
+	mismatches map[v1alpha1.Diagnostic]Mismatch
 	// catalog gives a dry run the types of the references; nil if they are not known.
 	catalog *Catalog
 

@@ -133,10 +133,10 @@ func (e *Expression) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 	}
 	out, err := convert.Convert(v, e.want)
 	if err != nil && e.want == cty.Bool {
-		return cty.UnknownVal(e.want), append(ev.diags, diag.Errorf(e.field, diag.SummaryWrongType, "The result must be a bool, so true or false, but it is %s.", article(v.Type().FriendlyName())))
+		return cty.UnknownVal(e.want), append(ev.diags, diag.Errorf(e.field, summaryWrongType, "The result must be a bool, so true or false, but it is %s.", article(v.Type().FriendlyName())))
 	}
 	if err != nil {
-		return cty.UnknownVal(e.want), append(ev.diags, diag.Errorf(e.field, diag.SummaryWrongType, "%s.", conversionText("The expression", err, v, e.want, ev.static)))
+		return cty.UnknownVal(e.want), append(ev.diags, diag.Errorf(e.field, summaryWrongType, "%s.", conversionText("The expression", err, v, e.want, ev.static)))
 	}
 	return out, ev.diags
 }

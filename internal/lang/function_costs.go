@@ -35,10 +35,6 @@ var costs = map[string]func(args []cty.Value, left int) (int, error){
 	"yamlencode": yamlEncodeCost,
 }
 
-func costOf(name string) func(args []cty.Value, left int) (int, error) {
-	return costs[strings.TrimPrefix(name, corePrefix)]
-}
-
 // text returns a value as a string, or "" if it is not a known string.
 func text(v cty.Value) string {
 	s, err := convert.Convert(v, cty.String)

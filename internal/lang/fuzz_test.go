@@ -70,7 +70,7 @@ func complete(t *testing.T, diags diag.Diagnostics, field, input string) {
 			t.Fatalf("incomplete: %+v", d)
 		}
 		if strings.Contains(d.Summary+d.Detail+d.Attribute, "s3cret") && !strings.Contains(input, "s3cret") {
-			t.Fatalf("a secret is told: %+v", d)
+			t.Fatalf("a diagnostic has a secret: %+v", d)
 		}
 		if len(d.Detail) > 4000 {
 			t.Fatalf("a diagnostic of %d bytes", len(d.Detail))

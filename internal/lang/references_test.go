@@ -284,7 +284,7 @@ func TestEphemeralValuesEndInWriteOnlyArguments(t *testing.T) {
 		at, what, _ := strings.Cut(want, ": ")
 		switch {
 		case want == "" && len(diags) == 0:
-		case want == "" || len(diags) == 0 || diags[0].Attribute != at || !strings.Contains(diags[0].Detail, what) || diags[0].Summary != diag.SummaryEphemeral:
+		case want == "" || len(diags) == 0 || diags[0].Attribute != at || !strings.Contains(diags[0].Detail, what) || diags[0].Summary != summaryEphemeral:
 			t.Errorf("%s\ngot  %+v\nwant %s", js, diags, want)
 		}
 		if _, diags := (ConfigOptions{Ephemeral: true}).Parse(spec(t, js), b); len(diags) > 0 {
@@ -300,7 +300,7 @@ func TestEphemeralValuesEndInWriteOnlyArguments(t *testing.T) {
 		}
 		for _, d := range diags {
 			if strings.Contains(d.Detail, "t0ken") {
-				t.Errorf("%s tells the value: %+v", js, d)
+				t.Errorf("%s: a diagnostic has the value: %+v", js, d)
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func TestErrorsKeepSecrets(t *testing.T) {
 		}
 		for _, d := range diags {
 			if strings.Contains(d.Attribute+d.Summary+d.Detail, "s3cret") {
-				t.Errorf("%s tells the secret: %+v", js, d)
+				t.Errorf("%s: a diagnostic has the secret: %+v", js, d)
 			}
 		}
 	}
@@ -414,7 +414,7 @@ func TestExpressions(t *testing.T) {
 		t.Errorf("got %+v", diags)
 	}
 	e, diags := ParseExpression(`${sim_network.main.tags}`, "c", condition)
-	if more := e.CheckTypes(catalogOf(nested())); len(diags) != 0 || len(more) != 1 || more[0].Summary != diag.SummaryWrongType {
+	if more := e.CheckTypes(catalogOf(nested())); len(diags) != 0 || len(more) != 1 || more[0].Summary != summaryWrongType {
 		t.Errorf("got %+v, %+v", diags, more)
 	}
 }

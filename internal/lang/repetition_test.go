@@ -24,6 +24,20 @@ func texts(addrs []Address) (out []string) {
 	return out
 }
 
+// expressionOf returns an expression of a template for one instance.
+func expressionOf(t *testing.T, of *Instance, text string) *Expression {
+	t.Helper()
+	repetition := RepeatCount
+	if of.Key.Named {
+		repetition = RepeatForEach
+	}
+	e, diags := ParseExpression("${"+text+"}", "v", ExpressionOptions{Repetition: repetition})
+	if len(diags) > 0 {
+		t.Fatalf("%s: %v", text, diags)
+	}
+	return e.With(EvaluationContext{Instance: of})
+}
+
 // TestReferencesOfInstances wants each instance to refer to no more than it needs. Sets that refer to each other by index
 // would otherwise have a dependency for each pair of instances.
 func TestReferencesOfInstances(t *testing.T) {
@@ -52,16 +66,7 @@ func TestReferencesOfInstances(t *testing.T) {
 		`configmap.app[each.key]`:                                     {named("a", value), "configmap.app"},
 		`"${sim_network.n[count.index].id}-${sim_network.n[0].name}"`: {index(2), "sim_network.n[0] sim_network.n[2]"},
 	} {
-		repetition := RepeatCount
-		if tc.of.Key.Named {
-			repetition = RepeatForEach
-		}
-		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Repetition: repetition})
-		if len(diags) > 0 {
-			t.Errorf("%s: %v", expr, diags)
-			continue
-		}
-		if got := strings.Join(texts(e.With(EvaluationContext{Instance: tc.of}).Addresses()), " "); got != tc.want {
+		if got := strings.Join(texts(expressionOf(t, tc.of, expr).Addresses()), " "); got != tc.want {
 			t.Errorf("%s of %s: refers to %s, want %s", expr, tc.of.Key, got, tc.want)
 		}
 	}
@@ -102,16 +107,7 @@ func TestValuesOfInstances(t *testing.T) {
 		`[sim_network.n[count.index].name, sim_network.n[0].name]`: {index(1), "[\n  \"1\",\n  \"0\",\n]", 2},
 	} {
 		clear(asked)
-		repetition := RepeatCount
-		if tc.of.Key.Named {
-			repetition = RepeatForEach
-		}
-		e, diags := ParseExpression("${"+expr+"}", "v", ExpressionOptions{Repetition: repetition})
-		if len(diags) > 0 {
-			t.Errorf("%s: %v", expr, diags)
-			continue
-		}
-		v, diags := e.With(EvaluationContext{Instance: tc.of}).Evaluate(scope, cty.NilVal)
+		v, diags := expressionOf(t, tc.of, expr).Evaluate(scope, cty.NilVal)
 		if len(diags) > 0 {
 			t.Errorf("%s: %v", expr, diags)
 			continue

@@ -20,18 +20,14 @@ type ChangedInstance struct {
 // revision for the next call, and whether there are more changes. It returns errors as KV's Since does.
 func (l *Ledger) InstancesSince(ctx context.Context, revision int64, limit int) (changes []ChangedInstance, current int64, more bool, err error) {
 	const prefix = "instances/"
-	entries, current, err := l.kv.Since(ctx, prefix, revision, limit)
+	page, current, err := l.kv.Since(ctx, prefix, revision, limit)
 	if err != nil {
 		return nil, current, false, fmt.Errorf("list changed states: %w", err)
 	}
-	last := make(map[string]int64, len(entries))
-	for _, e := range entries {
-		last[e.Key] = e.Revision
-	}
-	for _, e := range entries {
+	for _, e := range lastChanges(page) {
 		namespace, uid, ok := strings.Cut(strings.TrimPrefix(e.Key, prefix), "/")
-		if !ok || last[e.Key] != e.Revision {
-			continue // only the last state of a record matters
+		if !ok {
+			continue
 		}
 		c := ChangedInstance{Namespace: namespace, UID: types.UID(uid), Revision: e.Revision}
 		if !e.Deleted {
@@ -41,5 +37,19 @@ func (l *Ledger) InstancesSince(ctx context.Context, revision int64, limit int) 
 		}
 		changes = append(changes, c)
 	}
-	return changes, current, len(entries) >= limit, nil
+	return changes, current, len(page) >= limit, nil
+}
+
+// lastChanges returns the last change of each key.
+func lastChanges(page []ChangedEntry) (out []ChangedEntry) {
+	last := make(map[string]int64, len(page))
+	for _, e := range page {
+		last[e.Key] = e.Revision
+	}
+	for _, e := range page {
+		if last[e.Key] == e.Revision {
+			out = append(out, e)
+		}
+	}
+	return out
 }

@@ -26,7 +26,7 @@ const keepAttempts = 10
 // Ledger reads and writes records through a KV.
 type Ledger struct {
 	kv KV
-	// Limit is the maximum size of a planned change or a state in bytes; see CheckState. 0 means DefaultLimit.
+	// Limit is the maximum size of a planned change or a state in bytes; see CheckState. 0 means defaultLimit.
 	Limit int
 }
 

@@ -2,107 +2,18 @@ package ledger
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hykube/hykube/api/v1alpha1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
-
-// memory is a KV that follows the interface to the letter; the real one has its own tests.
-type memory struct {
-	mu      sync.Mutex
-	entries map[string]Entry
-	clock   int64
-	batches int
-}
-
-func (m *memory) Get(_ context.Context, key string) ([]byte, int64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, ok := m.entries[key]
-	if !ok {
-		return nil, 0, ErrNotFound
-	}
-	return e.Value, e.Revision, nil
-}
-
-func (m *memory) Put(_ context.Context, key string, value []byte, revision int64) (int64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.entries[key].Revision != revision {
-		return 0, ErrConflict
-	}
-	m.clock++
-	m.entries[key] = Entry{key, value, m.clock}
-	return m.clock, nil
-}
-
-func (m *memory) Delete(_ context.Context, key string, revision int64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e, ok := m.entries[key]; ok && e.Revision != revision {
-		return ErrConflict
-	}
-	delete(m.entries, key)
-	return nil
-}
-
-func (m *memory) List(_ context.Context, prefix, after string, limit int) ([]Entry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []Entry
-	for _, key := range slices.Sorted(maps.Keys(m.entries)) {
-		if strings.HasPrefix(key, prefix) && key > after && len(out) < limit {
-			out = append(out, m.entries[key])
-		}
-	}
-	return out, nil
-}
-
-func (m *memory) Batch(ctx context.Context, writes []Write) ([]int64, error) {
-	m.mu.Lock()
-	for _, w := range writes {
-		if now := m.entries[w.Key].Revision; now != w.Revision && (w.Op != OpDelete || now != 0) {
-			m.mu.Unlock()
-			return nil, ErrConflict
-		}
-	}
-	m.batches++
-	m.mu.Unlock()
-	revisions := make([]int64, len(writes))
-	for i, w := range writes {
-		switch w.Op {
-		case OpPut:
-			revisions[i], _ = m.Put(ctx, w.Key, w.Value, w.Revision)
-		case OpDelete:
-			_ = m.Delete(ctx, w.Key, w.Revision)
-		}
-	}
-	return revisions, nil
-}
-
-func (m *memory) DeletePrefix(_ context.Context, prefix string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.entries, func(key string, _ Entry) bool { return strings.HasPrefix(key, prefix) })
-	return nil
-}
-
-func newLedger() *Ledger { return New(&memory{entries: map[string]Entry{}}) }
-
-func ref(name string) v1alpha1.ObjectReference {
-	return v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "prod", Name: name, UID: types.UID(name), Generation: 1}
-}
 
 func TestTwoPlansCannotBothChangeAnInstance(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
@@ -375,85 +286,6 @@ func TestForgottenInstanceIsEmpty(t *testing.T) {
 	}
 }
 
-// TestVersionTellsDependants expects a new version exactly when dependants of an instance must be visited again.
-func TestVersionTellsDependants(t *testing.T) {
-	ctx, l := t.Context(), newLedger()
-	i, err := l.Instance(ctx, ref("main"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
-		reason string
-		change func()
-		want   string
-	}{
-		{"it was made", func() { i.Plan, i.Attributes = "p1", []byte(`{"size":1}`) }, "p1"},
-		{"nothing of it was changed", func() { i.Plan = "p2" }, "p1"},
-		{"it was changed", func() { i.Attributes = []byte(`{"size":2}`) }, "p2"},
-		{"something of it is secret", func() { i.Plan, i.Sensitive = "p3", []byte(`[["size"]]`) }, "p3"},
-		{"a call failed", func() { i.Plan, i.Unplanned = "p4", true }, "p4~"},
-		{"it failed again, with something else", func() { i.Unplanned, i.Attributes = true, []byte(`{"size":3}`) }, "p4~~"},
-		{"it was made at last", func() { i.Attributes = []byte(`{"size":4}`) }, "p4"},
-	} {
-		step.change()
-		if err := l.Save(ctx, i); err != nil {
-			t.Fatal(err)
-		}
-		if i.Version != step.want {
-			t.Errorf("%s: version %q, want %q", step.reason, i.Version, step.want)
-		}
-	}
-}
-
-// TestVersionsOfAttributes expects an attribute to keep its version for as long as it keeps its value, unless Renewed lists it.
-func TestVersionsOfAttributes(t *testing.T) {
-	ctx, l := t.Context(), newLedger()
-	i, err := l.Instance(ctx, ref("main"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, step := range []struct {
-		plan, attributes, sensitive string
-		unplanned                   bool
-		renewed                     []string
-		name, tags, size, all       string
-	}{
-		{plan: "p1", attributes: `{"name":"a","tags":["x"]}`, name: "p1", tags: "p1", size: "p1", all: "p1"},
-		{plan: "p2", attributes: `{"name":"a","tags":["y"]}`, name: "p1", tags: "p2", size: "p1", all: "p2"},
-		{plan: "p3", attributes: `{"name":"a","tags":["y"],"size":1}`, name: "p1", tags: "p2", size: "p3", all: "p3"},
-		{plan: "p4", attributes: `{"name":"b","tags":["y"]}`, name: "p4", tags: "p2", size: "p4", all: "p4"},
-		{plan: "p5", attributes: `{"name":"b","tags":["y"]}`, name: "p4", tags: "p2", size: "p4", all: "p4"},
-		{plan: "p6", attributes: `{"name":"b","tags":["y"]}`, sensitive: `[["name"]]`, name: "p6", tags: "p6", size: "p6", all: "p6"},
-		{plan: "p7", attributes: `{"name":"c","tags":["y"]}`, sensitive: `[["name"]]`, unplanned: true, name: "p7~", tags: "p7~", size: "p7~", all: "p7~"},
-		{plan: "p8", name: "p8", tags: "p8", size: "p8", all: "p8"},
-		{plan: "p9", attributes: `{"name":"c"}`, name: "p9", tags: "p9", size: "p9", all: "p9"},
-		{plan: "p10", attributes: `{"name":"c"}`, renewed: []string{""}, name: "p9", tags: "p9", size: "p9", all: "p10"},
-		{plan: "p11", attributes: `{"name":"c"}`, renewed: []string{"", "name"}, name: "p11", tags: "p9", size: "p9", all: "p11"},
-		{plan: "p12", attributes: `{"name":"d"}`, renewed: []string{"", "tags"}, name: "p12", tags: "p12", size: "p9", all: "p12"},
-		{plan: "p13", attributes: `{"name":"d"}`, renewed: []string{"", "name"}, unplanned: true, name: "p13~", tags: "p13~", size: "p13~", all: "p13~"},
-		{plan: "p14", attributes: `{"name":"d"}`, name: "p13~", tags: "p13~", size: "p13~", all: "p13~"},
-	} {
-		i.Plan, i.Attributes, i.Sensitive, i.Unplanned = types.UID(step.plan), []byte(step.attributes), []byte(step.sensitive), step.unplanned
-		i.Renewed = step.renewed
-		if len(i.Sensitive) == 0 {
-			i.Sensitive = nil
-		}
-		if len(i.Attributes) == 0 {
-			i.Attributes = nil
-		}
-		if err := l.Save(ctx, i); err != nil {
-			t.Fatal(err)
-		}
-		if i, err = l.Instance(ctx, ref("main")); err != nil {
-			t.Fatal(err)
-		}
-		got := []string{i.VersionOf("name"), i.VersionOf("tags"), i.VersionOf("size"), i.VersionOf("")}
-		if diff := cmp.Diff([]string{step.name, step.tags, step.size, step.all}, got); diff != "" {
-			t.Errorf("%s of name, tags, size, all (-want +got):\n%s", step.plan, diff)
-		}
-	}
-}
-
 func TestPlansWithChanges(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
 	for _, uid := range []types.UID{"a", "ab", "b"} {
@@ -531,10 +363,4 @@ func TestKeepWritesOverOthers(t *testing.T) {
 			t.Errorf("%s: the answer is lost: %+v, %v", reason, kept, err)
 		}
 	}
-}
-
-func (m *memory) HasSpace() error { return nil }
-
-func (m *memory) Since(context.Context, string, int64, int) ([]ChangedEntry, int64, error) {
-	return nil, 0, ErrExpired
 }

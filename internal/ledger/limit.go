@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DefaultLimit is the default of Ledger.Limit. A row of MySQL has at most 16 MiB.
-const DefaultLimit = 8 << 20
+// defaultLimit is the default of Ledger.Limit. A row of MySQL has at most 16 MiB.
+const defaultLimit = 8 << 20
 
 // TooLargeError is the error of a record that exceeds Ledger.Limit.
 type TooLargeError struct {
@@ -26,7 +26,7 @@ func (e *TooLargeError) Error() string {
 
 func (l *Ledger) limit() int {
 	if l.Limit == 0 {
-		return DefaultLimit
+		return defaultLimit
 	}
 	return l.Limit
 }

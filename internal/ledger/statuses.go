@@ -97,18 +97,14 @@ func (l *Ledger) Statuses(ctx context.Context) iter.Seq2[Status, error] {
 
 // StatusesSince returns the last changes of the statuses that changed after a revision; see InstancesSince.
 func (l *Ledger) StatusesSince(ctx context.Context, revision int64, limit int) (changes []Status, current int64, more bool, err error) {
-	entries, current, err := l.kv.Since(ctx, statusesPrefix, revision, limit)
+	page, current, err := l.kv.Since(ctx, statusesPrefix, revision, limit)
 	if err != nil {
 		return nil, current, false, fmt.Errorf("list changed statuses of instances: %w", err)
 	}
-	last := make(map[string]int64, len(entries))
-	for _, e := range entries {
-		last[e.Key] = e.Revision
-	}
-	for _, e := range entries {
+	for _, e := range lastChanges(page) {
 		k, ok := parseStatusKey(e.Key)
-		if !ok || last[e.Key] != e.Revision {
-			continue // only the last state of a status matters
+		if !ok {
+			continue
 		}
 		s := Status{StatusKey: k, Revision: e.Revision}
 		if !e.Deleted {
@@ -116,5 +112,5 @@ func (l *Ledger) StatusesSince(ctx context.Context, revision int64, limit int) (
 		}
 		changes = append(changes, s)
 	}
-	return changes, current, len(entries) >= limit, nil
+	return changes, current, len(page) >= limit, nil
 }

@@ -15,7 +15,6 @@ type Schema struct {
 	AnyOf       []*Schema          `json:"anyOf"`
 	OneOf       []*Schema          `json:"oneOf"`
 	Type        string             `json:"type"`
-	Format      string             `json:"format"`
 	Description string             `json:"description"`
 	Required    []string           `json:"required"`
 	Properties  map[string]*Schema `json:"properties"`
@@ -28,9 +27,8 @@ type Schema struct {
 	Block         bool   `json:"x-hykube-block"`
 	Sensitive     bool   `json:"x-hykube-sensitive"`
 	GVK           []struct {
-		Group   string `json:"group"`
-		Version string `json:"version"`
-		Kind    string `json:"kind"`
+		Group string `json:"group"`
+		Kind  string `json:"kind"`
 	} `json:"x-kubernetes-group-version-kind"`
 }
 

@@ -17,28 +17,28 @@ func TestHeld(t *testing.T) {
 		stopped []int
 		want    []int // besides those that are stopped
 	}{
-		"what has nothing to do with it goes on": {[]Planned{{Action: update}, {Action: update}, {Action: remove}}, []int{0}, nil},
-		"what refers to its new values is left out, directly or not": {
+		"an independent change is made": {[]Planned{{Action: update}, {Action: update}, {Action: remove}}, []int{0}, nil},
+		"direct and indirect references to its new values are left out": {
 			[]Planned{{Action: update}, {Action: create, DependsOn: []int{0}}, {Action: invoke, DependsOn: []int{1}}}, []int{0}, []int{1, 2}},
 		"also when only unchanged instances are between": {
 			[]Planned{{Action: replace}, {Action: noop, DependsOn: []int{0}}, {Action: noop, DependsOn: []int{1}}, {Action: update, DependsOn: []int{2}}, {Action: update, DependsOn: []int{2}}},
 			[]int{0}, []int{3, 4}},
 		"a replaced dependent keeps its old instance": {
 			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}}, []int{0}, []int{1}},
-		"what a stopped replace stands on is not replaced, nor what refers to that": {
+		"a dependency of a stopped replace is not replaced, nor its dependants": {
 			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}, {Action: update, DependsOn: []int{0}}}, []int{1}, []int{0, 2}},
-		"what a stopped change stands on is updated": {
+		"a dependency of a stopped change is updated": {
 			[]Planned{{Action: update}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}}, []int{1}, nil},
 		"what a stopped update used to refer to is not destroyed": {
 			[]Planned{{Action: remove, Requested: true}, {Action: update, Requires: []int{0}}}, []int{1}, []int{0}},
-		"the old instance that a stopped update stands on is not destroyed": {
+		"the old instance on which a stopped update depends is not destroyed": {
 			[]Planned{{Action: noop}, {Action: remove, Deposed: true, Of: 0}, {Action: update, DependsOn: []int{0}, Requires: []int{0, 1}}}, []int{2}, []int{1}},
-		"of a stopped delete, what stands on it stays, asked for or not, and what it stands on": {
+		"the dependants and dependencies of a stopped delete stay, requested or not": {
 			[]Planned{{Action: remove, Requested: true}, {Action: remove, Requires: []int{0}}, {Action: remove, Requested: true, Requires: []int{1}}, {Action: remove, Requires: []int{2}}},
 			[]int{1}, []int{0, 2, 3}},
-		"what stands on something that only has to stay is destroyed when it was asked for": {
+		"a requested destroy of a dependant of a dependency is made": {
 			[]Planned{{Action: remove, Requested: true}, {Action: remove, Requested: true, Requires: []int{0}}, {Action: remove, Requested: true, Requires: []int{0}}}, []int{1}, []int{0}},
-		"and stays when it was not": {
+		"and is not made if it was not requested": {
 			[]Planned{{Action: remove, Requested: true}, {Action: remove, Requires: []int{0}}, {Action: remove, Requires: []int{0}}}, []int{1}, []int{0, 2}},
 		"what is deleted may leave a stopped replace behind": {
 			[]Planned{{Action: replace}, {Action: remove, Requested: true, Requires: []int{0}}}, []int{0}, nil},
@@ -78,7 +78,7 @@ func TestHeldNamesAll(t *testing.T) {
 		"two that stay on it": {[]Planned{{Action: remove}, stays, stays, {Action: remove, Requested: true, Requires: []int{0}}}, []int{1, 2}, 0, Hold{HeldUnder, 1, []int{2}, 0}},
 		"more than are named": {[]Planned{{Action: remove}, stays, stays, stays, stays, stays, stays}, []int{1, 2, 3, 4, 5, 6}, 0, Hold{HeldUnder, 1, []int{2, 3, 4}, 2}},
 		"what it refers to":   {[]Planned{{Action: update}, {Action: update}, {Action: update, DependsOn: []int{0, 1}}}, []int{0, 1}, 2, Hold{HeldByReference, 0, []int{1}, 0}},
-		"what it stands on":   {[]Planned{{Action: remove}, {Action: remove}, {Action: remove, Requires: []int{0, 1}}}, []int{0, 1}, 2, Hold{HeldWith, 0, []int{1}, 0}},
+		"a dependency":        {[]Planned{{Action: remove}, {Action: remove}, {Action: remove, Requires: []int{0, 1}}}, []int{0, 1}, 2, Hold{HeldWith, 0, []int{1}, 0}},
 		"one":                 {[]Planned{{Action: update}, {Action: update}, {Action: update, DependsOn: []int{0, 1}}}, []int{0}, 2, Hold{HeldByReference, 0, nil, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestWhatIsNotHeldNeedsNothingThatIs(t *testing.T) {
 			}
 			for _, d := range c.Requires {
 				if d != i && held[i].Reason != NotHeld && held[d].Reason == NotHeld && changes[d].destroys() {
-					rt.Fatalf("%d stays, and %d, which it stands on, goes", i, d)
+					rt.Fatalf("%d stays, and its dependency %d is destroyed", i, d)
 				}
 			}
 		}

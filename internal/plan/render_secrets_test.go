@@ -85,9 +85,9 @@ func TestRenderSecretsChanged(t *testing.T) {
 	}
 }
 
-// TestEverySecretThatChangesIsTold expects the paths of secrets that differ although both sides look the same, no other
+// TestEveryChangedSecretIsListed expects the paths of secrets that differ although both sides look the same, no other
 // paths, and no secret.
-func TestEverySecretThatChangesIsTold(t *testing.T) {
+func TestEveryChangedSecretIsListed(t *testing.T) {
 	b := secretive() // every string of it is a secret
 	rapid.Check(t, func(rt *rapid.T) {
 		texts := func(v cty.Value, change func(string) string) cty.Value {
@@ -110,15 +110,15 @@ func TestEverySecretThatChangesIsTold(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		told := ""
+		listed := ""
 		if r.SecretsChanged != nil {
-			told = string(r.SecretsChanged.Raw)
+			listed = string(r.SecretsChanged.Raw)
 		}
-		if strings.Contains(told, "s3cret") {
-			rt.Fatalf("a secret is told: %s", told)
+		if strings.Contains(listed, "s3cret") {
+			rt.Fatalf("the paths have a secret: %s", listed)
 		}
-		if differs := !before.RawEquals(after); differs != (told != "") {
-			rt.Fatalf("differs: %v, told: %q, for %#v and %#v", differs, told, before, after)
+		if differs := !before.RawEquals(after); differs != (listed != "") {
+			rt.Fatalf("differs: %v, listed: %q, for %#v and %#v", differs, listed, before, after)
 		}
 	})
 }

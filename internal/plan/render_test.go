@@ -168,10 +168,10 @@ func TestNoSecretIsRendered(t *testing.T) {
 		}
 		all := string(r.Before.Raw) + string(r.After.Raw) + string(r.AfterUnknown.Raw) + string(r.AfterSensitive.Raw)
 		if strings.Contains(all, "s3cret") {
-			rt.Fatalf("a secret is told: %s", all)
+			rt.Fatalf("the text has a secret: %s", all)
 		}
 		if js := strings.Join(schematest.Texts(append(CheckCompatible(b, v, resolve(schematest.DrawBlock(rt, b, false))), CheckPlanned(b, cty.NullVal(v.Type()), v, resolve(v))...)), "\n"); strings.Contains(js, "s3cret") {
-			rt.Fatalf("a secret is told: %s", js)
+			rt.Fatalf("the text has a secret: %s", js)
 		}
 		runtime.DeepCopyJSON(Attributes(b, v))
 	})

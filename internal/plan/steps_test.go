@@ -28,8 +28,8 @@ func TestSteps(t *testing.T) {
 		"what is deleted goes before what used to refer to it is updated": {[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}}, []string{"+1 after -0"}},
 		"made with createBeforeDestroy, it goes after that": {
 			[]Planned{{Action: remove, CreateBeforeDestroy: true}, {Action: update, Requires: []int{0}}}, []string{"-0 after +1"}},
-		"what stands on it goes before it is changed": {[]Planned{{Action: update}, {Action: remove, Requires: []int{0}}}, []string{"+0 after -1"}},
-		"nothing waits for a no-op":                   {[]Planned{{Action: noop}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}}, nil},
+		"a dependant is destroyed before the change": {[]Planned{{Action: update}, {Action: remove, Requires: []int{0}}}, []string{"+0 after -1"}},
+		"nothing waits for a no-op":                  {[]Planned{{Action: noop}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}}, nil},
 		"what is behind unchanged instances comes first": {
 			[]Planned{{Action: update}, {Action: update}, {Action: noop, DependsOn: []int{0, 1}}, {Action: noop, DependsOn: []int{2, 1}}, {Action: update, DependsOn: []int{3}}},
 			[]string{"+4 after +0", "+4 after +1"}},
@@ -69,12 +69,12 @@ func TestSteps(t *testing.T) {
 		"an update below what is created first does not wait for its end": {
 			[]Planned{{Action: update}, {Action: replace, CreateBeforeDestroy: true, DependsOn: []int{0}, Requires: []int{0}}},
 			[]string{"+1 after +0", "-1 after +1"}},
-		"what is deposed goes after the current instance, and before what it stands on": {
+		"a deposed instance is destroyed after the current one, and before its dependencies": {
 			[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
 			[]string{"+1 after -0", "-0 after -2"}},
 		"what is deposed is forgotten with the current instance": {
 			[]Planned{{Action: v1alpha1.ActionForget}, {Action: v1alpha1.ActionForget, Deposed: true, Of: 0}}, nil},
-		"what is deposed goes before the current instance when that waits for what it stands on": {
+		"a deposed instance is destroyed before a current one that waits for the same dependency": {
 			[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}}, {Action: remove, Deposed: true, Of: 1, Requires: []int{0}}},
 			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-0 after -2", "-1 after +0"}},
 		"a replace that forgets the old one creates alone": {[]Planned{{Action: replace, Forget: true, CreateBeforeDestroy: true}}, nil},
@@ -279,7 +279,7 @@ func TestStepsKeepTheirPromises(t *testing.T) {
 			for _, d := range c.Requires {
 				want("destroys run in reverse", destroy, i, destroy, d)
 				if changes[d].CreateBeforeDestroy && c.Action != forget && !moves && !slices.ContainsFunc(c.DependsOn, func(x int) bool { return x != d }) {
-					want("who stands on the old one moves to the new one", apply, i, destroy, d)
+					want("a dependant of the old instance moves to the new one", apply, i, destroy, d)
 				}
 				if changes[d].Action != remove || c.Action != update || moves || len(c.DependsOn) > 0 {
 					continue

@@ -250,9 +250,9 @@ func TestInstallFromRegistryRefuses(t *testing.T) {
 	}{
 		{"a package that is not the one on the signed list", func(_ *testing.T, r *fakeRegistry) { r.sums["2.0.0"] = strings.Repeat("ab", 32) }, "",
 			is(new(*ChecksumError)), "checksum mismatch"},
-		{"a list that somebody else has signed", func(t *testing.T, r *fakeRegistry) { r.signedBy = newKey(t) }, "",
+		{"a list that another key signed", func(t *testing.T, r *fakeRegistry) { r.signedBy = newKey(t) }, "",
 			is(new(*SignatureError)), "signed by none of the trusted keys"},
-		{"a package that nobody has signed", func(_ *testing.T, r *fakeRegistry) { r.unsigned = true }, "",
+		{"an unsigned package", func(_ *testing.T, r *fakeRegistry) { r.unsigned = true }, "",
 			is(new(*SignatureError)), "cannot verify it"},
 		{"a download that is not over TLS", func(_ *testing.T, r *fakeRegistry) { r.insecure = true }, "",
 			nil, "not https"},

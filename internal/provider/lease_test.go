@@ -197,7 +197,7 @@ func shouts(t *testing.T, l *Lease) {
 	if v, err := shout.Call([]cty.Value{cty.StringVal("a"), cty.StringVal("b"), noString}); err != nil || v.AsString() != "A B " {
 		t.Errorf("got %#v, %v", v, err)
 	}
-	if _, err := shout.Call([]cty.Value{cty.StringVal("a"), cty.StringVal("please")}); err == nil || !strings.Contains(err.Error(), "nobody shouts") {
+	if _, err := shout.Call([]cty.Value{cty.StringVal("a"), cty.StringVal("please")}); err == nil || !strings.Contains(err.Error(), "no shouting") {
 		t.Errorf("a bad argument: %v", err)
 	}
 	if v, err := shout.Call([]cty.Value{cty.UnknownVal(cty.String)}); err != nil || v.IsKnown() {

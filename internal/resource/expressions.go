@@ -62,7 +62,7 @@ type parseOnce struct {
 func (r *Resource) Parse() *Expressions {
 	r.expressions.Do(func() {
 		if id := resourceset.TemplateOf(r.Object); r.Instance != nil && id != "" {
-			shared := r.catalog.Remember(catalog.Remembered{Template: id, Schema: r.Schema}, func() any { return new(parseOnce) }).(*parseOnce)
+			shared := r.catalog.ParsedTemplate(catalog.TemplateKey{Template: id, Schema: r.Schema}, func() any { return new(parseOnce) }).(*parseOnce)
 			shared.Do(func() { shared.Expressions = r.parseTemplate() })
 			r.expressions.Expressions = shared.instance(r)
 			return

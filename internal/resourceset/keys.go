@@ -2,6 +2,7 @@ package resourceset
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -137,14 +138,14 @@ func hasTemplate(v any) bool {
 	return false
 }
 
-// decoded returns the content of a part of a template; nil for none.
-func decoded(field string, raw *runtime.RawExtension) (map[string]any, error) {
-	if raw == nil || len(raw.Raw) == 0 || string(raw.Raw) == "null" {
+// DecodeObject decodes a JSON object, such as the spec of a template; nil for none.
+func DecodeObject(raw *runtime.RawExtension) (map[string]any, error) {
+	if raw == nil || len(raw.Raw) == 0 {
 		return nil, nil
 	}
 	var out map[string]any
 	if err := utiljson.Unmarshal(raw.Raw, &out); err != nil {
-		return nil, fmt.Errorf("%s must be an object", field)
+		return nil, errors.New("must be an object")
 	}
 	return out, nil
 }

@@ -46,7 +46,7 @@ type Set struct {
 
 	from   *v1alpha1.ForEachSource
 	labels map[string]string
-	// spec and lifecycle are those of the template. All instances share them, so nobody may change them.
+	// spec and lifecycle are those of the template. All instances share them, so no caller may change them.
 	spec, lifecycle map[string]any
 	// digest is a hash of what all instances share.
 	digest [sha256.Size]byte
@@ -72,11 +72,11 @@ func New(obj *v1alpha1.ResourceSet, revision int64, data map[string][]byte) (*Se
 		maps.Copy(s.labels, labels)
 	}
 	var err error
-	if s.spec, err = decoded("spec.template.spec", template.Spec); err != nil {
-		return nil, err
+	if s.spec, err = DecodeObject(template.Spec); err != nil {
+		return nil, fmt.Errorf("spec.template.spec %w", err)
 	}
-	if s.lifecycle, err = decoded("spec.template.lifecycle", template.Lifecycle); err != nil {
-		return nil, err
+	if s.lifecycle, err = DecodeObject(template.Lifecycle); err != nil {
+		return nil, fmt.Errorf("spec.template.lifecycle %w", err)
 	}
 	shared, err := json.Marshal([]any{s.APIVersion, s.Kind, s.spec, s.lifecycle})
 	if err != nil {
@@ -154,7 +154,7 @@ func (s *Set) Has(key v1alpha1.InstanceKey) bool {
 func (s *Set) UIDOf(key v1alpha1.InstanceKey) types.UID {
 	name := s.APIVersion + "/" + s.Kind + "/" + v1alpha1.InstanceName(s.Template, key)
 	space, err := uuid.Parse(string(s.UID))
-	if err != nil { // in tests
+	if err != nil { // only tests use UIDs of another form
 		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(s.UID))
 	}
 	return types.UID(uuid.NewSHA1(space, []byte(name)).String())
@@ -281,9 +281,9 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 
 // Reasons for the destroy of an instance that left its set, in the terms of Terraform's JSON plan.
 const (
-	ReasonCountIndex      = "delete_because_count_index"
-	ReasonEachKey         = "delete_because_each_key"
-	ReasonWrongRepetition = "delete_because_wrong_repetition"
+	reasonCountIndex      = "delete_because_count_index"
+	reasonEachKey         = "delete_because_each_key"
+	reasonWrongRepetition = "delete_because_wrong_repetition"
 )
 
 // whyLeaving returns why an instance left the set; "" if the set no longer has its type and name.
@@ -293,11 +293,11 @@ func (s *Set) whyLeaving(ref v1alpha1.ObjectReference) string {
 	case s.Repeats == "" || s.Deleting != nil || name != s.Template || s.APIVersion != ref.APIVersion || s.Kind != ref.Kind:
 		return ""
 	case key.Named != (s.Repeats == lang.RepeatForEach):
-		return ReasonWrongRepetition
+		return reasonWrongRepetition
 	case key.Named:
-		return ReasonEachKey
+		return reasonEachKey
 	default:
-		return ReasonCountIndex
+		return reasonCountIndex
 	}
 }
 

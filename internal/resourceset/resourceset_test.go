@@ -249,9 +249,9 @@ func TestLeavingInstances(t *testing.T) {
 		reason string
 		kept   bool
 	}{
-		"an index beyond the count":     {expand(t, object(protected(count(1))), nil), "web[4]", ReasonCountIndex, true},
-		"a key that was removed":        {expand(t, object(protected(forEach(`["a"]`))), nil), `web["b"]`, ReasonEachKey, true},
-		"a set that has keys now":       {expand(t, object(protected(forEach(`["a"]`))), nil), "web[0]", ReasonWrongRepetition, true},
+		"an index beyond the count":     {expand(t, object(protected(count(1))), nil), "web[4]", reasonCountIndex, true},
+		"a key that was removed":        {expand(t, object(protected(forEach(`["a"]`))), nil), `web["b"]`, reasonEachKey, true},
+		"a set that has keys now":       {expand(t, object(protected(forEach(`["a"]`))), nil), "web[0]", reasonWrongRepetition, true},
 		"a set with another template":   {expand(t, object(protected(other)), nil), "web[0]", "", false},
 		"a set that is there no longer": {nil, "web[0]", "", false},
 	} {

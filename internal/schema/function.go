@@ -14,10 +14,8 @@ type Function struct {
 	// Variadic is the parameter for all arguments after Parameters; nil if there are none.
 	Variadic *Parameter
 	// Return is the type of the result.
-	Return               cty.Type
-	Summary, Description string
-	// Deprecation names the replacement of a deprecated function; empty for others.
-	Deprecation string
+	Return  cty.Type
+	Summary string
 }
 
 // Parameter is one parameter of a function.
@@ -46,7 +44,7 @@ func fromFunction(f *tfprotov6.Function) (*Function, error) {
 	if f == nil || f.Return == nil {
 		return nil, fmt.Errorf("it returns nothing")
 	}
-	out := &Function{Summary: f.Summary, Description: f.Description, Deprecation: f.DeprecationMessage}
+	out := &Function{Summary: f.Summary}
 	var err error
 	if out.Return, err = fromType(f.Return.Type); err != nil {
 		return nil, fmt.Errorf("result: %w", err)

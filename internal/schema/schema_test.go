@@ -137,7 +137,7 @@ func TestEverythingAProviderHasIsConverted(t *testing.T) {
 		Functions: map[string]*tfprotov6.Function{"f": {
 			Parameters:        []*tfprotov6.FunctionParameter{{Name: "p", Type: tftypes.List{ElementType: tftypes.Number}, AllowNullValue: true}},
 			VariadicParameter: &tfprotov6.FunctionParameter{Name: "v", Type: tftypes.Bool, AllowUnknownValues: true},
-			Return:            &tfprotov6.FunctionReturn{Type: tftypes.String}, DeprecationMessage: "use g",
+			Return:            &tfprotov6.FunctionReturn{Type: tftypes.String},
 		}},
 	})
 	if err != nil {
@@ -153,7 +153,7 @@ func TestEverythingAProviderHasIsConverted(t *testing.T) {
 	}
 	f := p.Functions["f"]
 	if !f.Return.Equals(cty.String) || !f.Parameters[0].Type.Equals(cty.List(cty.Number)) || !f.Parameters[0].AllowNull || f.Parameters[0].AllowUnknown ||
-		f.Variadic.Type != cty.Bool || !f.Variadic.AllowUnknown || f.Deprecation != "use g" {
+		f.Variadic.Type != cty.Bool || !f.Variadic.AllowUnknown {
 		t.Errorf("function: %+v", f)
 	}
 	err = p.AddIdentities(&tfprotov6.GetResourceIdentitySchemasResponse{IdentitySchemas: map[string]*tfprotov6.ResourceIdentitySchema{

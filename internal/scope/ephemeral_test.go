@@ -182,7 +182,7 @@ func TestEphemeralResourceThatCannotBeClosed(t *testing.T) {
 	w.Forbidden["team/providerconfigs/default"] = true
 	s = w.NewScope(w.Plan(), "team", nil)
 	if _, _, err := s.Value(t.Context(), token("a")); err == nil {
-		t.Error("a ProviderConfig was used by somebody who may not")
+		t.Error("a user without the right used a ProviderConfig")
 	} else if _, ok := errors.AsType[*scope.ForbiddenError](err); !ok {
 		t.Errorf("got %v, want a *ForbiddenError", err)
 	}

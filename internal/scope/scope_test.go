@@ -24,13 +24,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestScopeOfNobody(t *testing.T) {
+func TestScopeWithoutAUser(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	po := w.Plan()
 	po.Status.RequestedBy = nil
 	s := w.NewScope(po, "team", nil)
 	if err := s.MayRead(t.Context(), store.Right{Namespace: "team", Resource: "secrets", Name: "db"}); err == nil {
-		t.Error("a plan that nobody asked for may read a Secret")
+		t.Error("a plan without a requester may read a Secret")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestScopeAsksForRightsOnce(t *testing.T) {
 	}
 	s = w.ScopeOf(nil, "team", nil)
 	if _, err := read(t, s, "${secret.db.password}"); err == nil {
-		t.Error("a Secret was read for nobody")
+		t.Error("a Secret was read without a user")
 	}
 	if _, _, err := s.Value(t.Context(), lang.Address{Mode: v1alpha1.ModeAction, Type: "test_reboot", Name: "now"}); err != nil {
 		t.Errorf("the value of an action: %v, want none", err)

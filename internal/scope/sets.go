@@ -79,7 +79,7 @@ func (s *Scope) leftSet(ctx context.Context, addr lang.Address) (bool, error) {
 	return err == nil && (set == nil || !set.Has(key)), err
 }
 
-// setAt is SetAt, and remembers the result.
+// setAt is SetAt with a cache.
 func (s *Scope) setAt(ctx context.Context, addr lang.Address) (*resourceset.Set, error) {
 	s.mu.Lock()
 	set, known := s.sets[addr]

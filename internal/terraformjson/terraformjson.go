@@ -129,11 +129,7 @@ func (t *Plan) Add(c *v1alpha1.PlanChange) {
 		return
 	case c.Action == v1alpha1.ActionInvoke:
 		t.effects = true
-		t.invocations = append(t.invocations, &tfjson.ActionInvocation{
-			Address: c.Address, Type: c.Type, Name: c.Object.Name, ProviderName: c.Provider,
-			ConfigValues: rawOr(c.After, "null"), ConfigSensitive: rawOr(c.AfterSensitive, "{}"), ConfigUnknown: rawOr(c.AfterUnknown, "{}"),
-			InvokeActionTrigger: &tfjson.InvokeActionTrigger{},
-		})
+		t.invocations = append(t.invocations, invocation(c))
 		return
 	}
 	if c.Mode == v1alpha1.ModeAction {
@@ -177,6 +173,14 @@ func (t *Plan) Add(c *v1alpha1.PlanChange) {
 		r := stateResource(c, c.After, c.AfterSensitive)
 		t.planned.Resources = append(t.planned.Resources, r)
 		t.entries = append(t.entries, entry{state: r, object: c.Object})
+	}
+}
+
+func invocation(c *v1alpha1.PlanChange) *tfjson.ActionInvocation {
+	return &tfjson.ActionInvocation{
+		Address: c.Address, Type: c.Type, Name: c.Object.Name, ProviderName: c.Provider,
+		ConfigValues: rawOr(c.After, "null"), ConfigSensitive: rawOr(c.AfterSensitive, "{}"), ConfigUnknown: rawOr(c.AfterUnknown, "{}"),
+		InvokeActionTrigger: &tfjson.InvokeActionTrigger{},
 	}
 }
 

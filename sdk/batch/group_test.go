@@ -149,9 +149,9 @@ func TestACallWithTooFewResultsFailsForAll(t *testing.T) {
 	run(fails, fails)
 }
 
-// TestTheEndOfABatchIsToldByTheCall ends the context of a batch during a call. The members return what the call says,
-// and not the end of their contexts. A member whose call has not started returns the cause.
-func TestTheEndOfABatchIsToldByTheCall(t *testing.T) {
+// TestStoppedBatchReturnsTheResultsOfItsCall ends the context of a batch during a call. The members return the results of
+// the call, and not the end of their contexts. A member whose call has not started returns the cause.
+func TestStoppedBatchReturnsTheResultsOfItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		over, stop := context.WithCancelCause(t.Context())
 		b := &batch{over: over, active: 3, waiting: map[any]*waiting{}}

@@ -63,7 +63,7 @@ func TestUsersThatGetNoCertificate(t *testing.T) {
 		"Kubernetes' administrators":      {access.User{Name: "a", Groups: []string{"system:masters"}, Expires: later}, dir, `group "system:masters": names that begin with "system:"`},
 		"Kubernetes' own users":           {access.User{Name: "system:apiserver", Expires: later}, dir, `user "system:apiserver"`},
 		"the server's own users":          {access.User{Name: "hykube:admin", Expires: later}, dir, `begin with "hykube:"`},
-		"nobody":                          {access.User{Expires: later}, dir, "a name must not be empty"},
+		"no name":                         {access.User{Expires: later}, dir, "a name must not be empty"},
 		"a name that ends in a space":     {access.User{Name: "a ", Expires: later}, dir, "begin or end with a space"},
 		"a name with a line break":        {access.User{Name: "a\nb", Expires: later}, dir, "must not contain control characters"},
 		"an end that is over":             {access.User{Name: "a", Expires: now.Add(-time.Second)}, dir, "already be expired"},

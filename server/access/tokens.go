@@ -27,8 +27,8 @@ const (
 	// tokensSettle is the time for which a token file must be unchanged before it is read, because writing it in place
 	// takes time.
 	tokensSettle = 100 * time.Millisecond
-	// tokensLook is the interval for checking the file where there are no events, as on a network file system.
-	tokensLook = 30 * time.Second
+	// tokensInterval is the interval for checking the file where there are no events, as on a network file system.
+	tokensInterval = 30 * time.Second
 )
 
 // tokens authenticates users by the tokens in a file, which it reads again when the file changes. If the file is
@@ -36,10 +36,10 @@ const (
 type tokens struct {
 	path    string
 	current atomic.Pointer[tokenUsers]
-	// seen is the version of the file that was last read, valid or not.
-	seen   fileVersion
-	broken prometheus.Gauge
-	logger *slog.Logger
+	// version is the version of the file that was last read, valid or not.
+	version fileVersion
+	broken  prometheus.Gauge
+	logger  *slog.Logger
 }
 
 // tokenUsers is the content of a valid token file.
@@ -118,7 +118,7 @@ func openTokens(ctx context.Context, path string, metrics prometheus.Registerer,
 			return nil, fmt.Errorf("register metric of the token file: %w", err)
 		}
 	}
-	t.seen = versionOf(path)
+	t.version = versionOf(path)
 	first, err := readTokens(path)
 	if err != nil {
 		return nil, fmt.Errorf("read token file: %w", err)
@@ -133,7 +133,7 @@ func openTokens(ctx context.Context, path string, metrics prometheus.Registerer,
 		}
 	}
 	if err != nil {
-		logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", path, "interval", tokensLook, "error", err)
+		logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", path, "interval", tokensInterval, "error", err)
 		watcher = &fsnotify.Watcher{}
 	}
 	go t.follow(ctx, watcher, err == nil)
@@ -167,8 +167,8 @@ func (t *tokens) follow(ctx context.Context, watcher *fsnotify.Watcher, watching
 	if watching {
 		defer watcher.Close()
 	}
-	look := time.NewTicker(tokensLook)
-	defer look.Stop()
+	poll := time.NewTicker(tokensInterval)
+	defer poll.Stop()
 	var settled <-chan time.Time
 	for {
 		select {
@@ -177,8 +177,8 @@ func (t *tokens) follow(ctx context.Context, watcher *fsnotify.Watcher, watching
 		case <-watcher.Events:
 			settled = time.After(tokensSettle)
 		case err := <-watcher.Errors:
-			t.logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", t.path, "interval", tokensLook, "error", err)
-		case <-look.C:
+			t.logger.Warn("the server cannot watch the token file, and reads it again only after an interval", "file", t.path, "interval", tokensInterval, "error", err)
+		case <-poll.C:
 			t.reload()
 		case <-settled:
 			settled = nil
@@ -190,10 +190,10 @@ func (t *tokens) follow(ctx context.Context, watcher *fsnotify.Watcher, watching
 // reload reads the file if it has changed.
 func (t *tokens) reload() {
 	now := versionOf(t.path)
-	if now.same(t.seen) {
+	if now.same(t.version) {
 		return
 	}
-	t.seen = now
+	t.version = now
 	next, err := readTokens(t.path)
 	if err != nil {
 		t.broken.Set(1)

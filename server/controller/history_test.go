@@ -134,7 +134,7 @@ func TestPlansOfLostOutcomesAreKept(t *testing.T) {
 	}
 	intend(nil)
 	if uncertain() {
-		t.Error("somebody resolved it, and the plan is kept")
+		t.Error("a user resolved the create, and the plan is kept")
 	}
 }
 

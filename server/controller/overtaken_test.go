@@ -73,7 +73,7 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 			map[string]string{"a": "Superseded by plan b, which was approved."}},
 		{"an approved plan is never superseded", []*v1alpha1.Plan{planAt("a", 0, approve), planAt("b", 1, nil)}, nil},
 		{"an ended plan is not, either", []*v1alpha1.Plan{planAt("a", 0, finish), planAt("b", 1, nil)}, nil},
-		{"a plan that approves itself waits for nobody", []*v1alpha1.Plan{planAt("a", 0, func(p *v1alpha1.Plan) {
+		{"a plan that approves itself does not wait", []*v1alpha1.Plan{planAt("a", 0, func(p *v1alpha1.Plan) {
 			p.Spec.Approval, p.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
 		}), planAt("b", 1, nil)}, nil},
 		{"blocked changes wait for a person", []*v1alpha1.Plan{planAt("a", 0, blocked), planAt("b", 1, blocked)},

@@ -19,14 +19,14 @@ type ResourceSets struct {
 	Index *index.Index
 	// Update changes the status of a set. It does nothing if there is no set with the UID.
 	Update func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ResourceSetStatus)) error
-	// Release removes the finalizer of a set that is being deleted and has no records, in case that the step of the last
-	// instance could not. Forget removes the statuses of the instances of a removed set.
+	// Release removes the finalizer of a set that is being deleted and has no records, because the step of the last
+	// instance may have failed to do it. Forget removes the statuses of the instances of a removed set.
 	Release func(ctx context.Context, namespace, name string, uid types.UID) error
 	Forget  func(ctx context.Context, namespace string, uid types.UID) error
 	Logger  *slog.Logger
 }
 
-// setInterval is the time between two looks at the changed sets.
+// setInterval is the time between two updates of the changed sets.
 const setInterval = 500 * time.Millisecond
 
 // run updates the changed sets until ctx ends.
@@ -72,7 +72,7 @@ func (c *ResourceSets) update(ctx context.Context, t index.Touched) error {
 	}
 	err = c.Update(ctx, set.Namespace, set.Name, set.UID, func(s *v1alpha1.ResourceSetStatus) { summarize(s, &set) })
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // the next change of the set comes
+		return nil // another write changed or removed the set, so the index will name it again
 	}
 	return err
 }

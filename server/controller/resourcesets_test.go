@@ -27,24 +27,24 @@ func TestStatusOfASet(t *testing.T) {
 	}{
 		"all are applied": {
 			set: index.SetInstances{Set: &resourceset.Set{}, Instances: []index.Node{ready, ready}}, ready: 2,
-			reason: v1alpha1.ReasonApplied, message: "2 of 2 instances are ready.",
+			reason: v1alpha1.ReasonApplied,
 		},
-		"none": {set: index.SetInstances{Set: &resourceset.Set{}}, reason: v1alpha1.ReasonApplied, message: "0 of 0"},
+		"none": {set: index.SetInstances{Set: &resourceset.Set{}}, reason: v1alpha1.ReasonApplied},
 		"one waits for a plan": {
 			set: index.SetInstances{Set: &resourceset.Set{}, Instances: []index.Node{ready, pending}}, ready: 1, pending: 1,
-			reason: v1alpha1.ReasonAwaitingPlan, message: "1 of 2 instances are ready; make a Plan",
+			reason: v1alpha1.ReasonAwaitingPlan,
 		},
 		"one left the set": {
 			set: index.SetInstances{Set: &resourceset.Set{}, Instances: []index.Node{ready}, Leaving: []index.Node{leaving}}, ready: 1, leaving: 1,
-			reason: v1alpha1.ReasonAwaitingPlan, message: "the next plan destroys 1 that left the set",
+			reason: v1alpha1.ReasonAwaitingPlan,
 		},
 		"one failed": {
 			set: index.SetInstances{Set: &resourceset.Set{Name: "fleet"}, Instances: []index.Node{ready, failed, pending}}, ready: 1, failed: 1, pending: 1,
-			reason: v1alpha1.ReasonInstancesFailed, stalled: "True", message: "such as sim_instance.web[0]. kubectl hykube instances fleet",
+			reason: v1alpha1.ReasonInstancesFailed, stalled: "True", message: "sim_instance.web[0]",
 		},
 		"one failed and another is applied": {
 			set: index.SetInstances{Set: &resourceset.Set{}, Instances: []index.Node{failed, applying}}, failed: 1, pending: 1,
-			reason: v1alpha1.ReasonApplying, message: "an apply is in progress",
+			reason: v1alpha1.ReasonApplying,
 		},
 		"it is marked for deletion": {
 			set: index.SetInstances{Set: &resourceset.Set{Deleting: &now}, Instances: []index.Node{pending}}, pending: 1,

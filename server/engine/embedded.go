@@ -93,7 +93,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 }
 
 func startOn(ports []int, main, visibility database, keys *mutualTLS, logger *slog.Logger) (*embedded, error) {
-	b := newBridge(logger)
+	b := &bridge{slog: logger.With("component", "temporal"), state: new(bridgeState)}
 	cfg := serverConfig(ports, main, visibility)
 	e := &embedded{logger: b, main: sqlConfig(main), frontend: cfg.PublicClient.HostPort, keys: keys}
 

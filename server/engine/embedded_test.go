@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-version"
 )
 
-func TestATakenPortIsToldAndNoMore(t *testing.T) {
+func TestErrorOfATakenPort(t *testing.T) {
 	dir := t.TempDir()
 	main, visibility := databases(dir)
 	for _, d := range []database{main, visibility} {

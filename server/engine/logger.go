@@ -30,10 +30,6 @@ type bridgeState struct {
 	fatal error
 }
 
-func newBridge(logger *slog.Logger) *bridge {
-	return &bridge{slog: logger.With("component", "temporal"), state: new(bridgeState)}
-}
-
 func (b *bridge) Debug(msg string, tags ...tag.Tag) { b.log(slog.LevelDebug-4, msg, tags) }
 func (b *bridge) Info(msg string, tags ...tag.Tag)  { b.log(slog.LevelDebug, msg, tags) }
 func (b *bridge) Warn(msg string, tags ...tag.Tag) {

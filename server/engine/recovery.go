@@ -79,7 +79,7 @@ func (e *Engine) recover(ctx context.Context, previous []string) {
 	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
 	defer cancel()
 	begin := time.Now()
-	var failed, looked int
+	var failed, examined int
 	for _, pause := range []time.Duration{0, time.Second} {
 		select {
 		case <-ctx.Done():
@@ -87,7 +87,7 @@ func (e *Engine) recover(ctx context.Context, previous []string) {
 		case <-time.After(pause):
 		}
 		f, l, err := e.failAbandoned(ctx, previous)
-		failed, looked = failed+f, l
+		failed, examined = failed+f, l
 		if err != nil {
 			if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				e.logger.Warn("activities of an earlier run may wait for their heartbeat to expire", "failed", failed, "error", err)
@@ -97,7 +97,7 @@ func (e *Engine) recover(ctx context.Context, previous []string) {
 	}
 	if failed > 0 {
 		e.logger.Info("activities of an earlier run were failed, to be retried", "activities", failed,
-			"workflows", looked, "took", time.Since(begin).Round(time.Millisecond))
+			"workflows", examined, "took", time.Since(begin).Round(time.Millisecond))
 	}
 	// Only now may the earlier identities be removed.
 	if err := writeIdentities(e.dir, []string{e.identity}); err != nil {
@@ -106,7 +106,7 @@ func (e *Engine) recover(ctx context.Context, previous []string) {
 }
 
 // failAbandoned examines the running workflows once.
-func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, looked int, err error) {
+func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, examined int, err error) {
 	var (
 		wg     sync.WaitGroup
 		mu     sync.Mutex
@@ -115,15 +115,15 @@ func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, 
 		page   []byte
 	)
 	defer wg.Wait()
-	for looked < recoveryWorkflows {
+	for examined < recoveryWorkflows {
 		list, err := e.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 			Namespace: e.config.Namespace, Query: `ExecutionStatus = "Running"`, PageSize: 500, NextPageToken: page,
 		})
 		if err != nil {
-			return failed, looked, fmt.Errorf("list running workflows: %w", err)
+			return failed, examined, fmt.Errorf("list running workflows: %w", err)
 		}
 		for _, execution := range list.GetExecutions() {
-			looked++
+			examined++
 			tokens <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-tokens }()
@@ -141,7 +141,7 @@ func (e *Engine) failAbandoned(ctx context.Context, previous []string) (failed, 
 		}
 	}
 	wg.Wait()
-	return failed, looked, errors.Join(errs...)
+	return failed, examined, errors.Join(errs...)
 }
 
 func (e *Engine) failActivities(ctx context.Context, execution *commonpb.WorkflowExecution, previous []string) (int, error) {

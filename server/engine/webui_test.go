@@ -56,7 +56,7 @@ func TestUIHandler(t *testing.T) {
 		{"a missing asset is not the page", http.MethodGet, "/temporal/_app/immutable/none.js", http.StatusNotFound, ""},
 		{"namespaces come from Temporal", http.MethodGet, "/temporal/api/v1/namespaces", http.StatusOK, `"name": "hykube"`},
 		{"settings say read-only", http.MethodGet, "/temporal/api/v1/settings", http.StatusOK, `"DisableWriteActions":true`},
-		{"nobody asks for the latest release", http.MethodGet, "/temporal/api/v1/releases", http.StatusOK, `"Releases":{}`},
+		{"no request for the latest release", http.MethodGet, "/temporal/api/v1/releases", http.StatusOK, `"Releases":{}`},
 		{"nothing is terminated from there", http.MethodPost, "/temporal/api/v1/namespaces/hykube/workflows/x/terminate", http.StatusMethodNotAllowed, ""},
 		{"no workflow is started from there", http.MethodPost, "/temporal/api/v1/namespaces/hykube/workflows/x", http.StatusMethodNotAllowed, ""},
 		{"no namespace is changed from there", http.MethodPut, "/temporal/api/v1/namespaces/hykube", http.StatusMethodNotAllowed, ""},

@@ -52,7 +52,7 @@ func TestServerSideApply(t *testing.T) {
 		t.Fatalf("status: %d %s", a.code, a.body)
 	}
 	if a = apply("four", "", "status: {attributes: {id: j}}"); a.code != http.StatusOK {
-		t.Errorf("status beside the object is ignored and owned by nobody: %d %s", a.code, a.message())
+		t.Errorf("a status in an apply is ignored and has no owner: %d %s", a.code, a.message())
 	}
 	for _, m := range a.object(t).GetManagedFields() {
 		if m.Manager == "four" && strings.Contains(m.FieldsV1.String(), "status") {

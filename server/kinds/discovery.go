@@ -43,15 +43,13 @@ func subresources(mode v1alpha1.Mode) []string {
 	}
 }
 
-// addToDiscovery adds the group to discovery.
-func (k *Kinds) addToDiscovery(g *group) { k.list(g.version, g.aggregated()) }
-
 // announceStale adds a group whose kinds are not served now to discovery. Kubernetes marks the group of an unavailable
 // aggregated server in the same way, so that clients keep their cached data.
 func (k *Kinds) announceStale(gv kschema.GroupVersion) {
 	k.list(gv, apidiscoveryv2.APIVersionDiscovery{Version: gv.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessStale})
 }
 
+// list adds a version of a group to discovery.
 func (k *Kinds) list(gv kschema.GroupVersion, version apidiscoveryv2.APIVersionDiscovery) {
 	if d := k.config.Discovery; d != nil {
 		d.AddGroup(apiGroup(gv))

@@ -227,7 +227,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("routes: %+v", routes)
 	}
 	if !strings.Contains(spec.Properties["password"].Description, "sensitive") {
-		t.Error("a secret is not told")
+		t.Error("the schema does not mark the secret")
 	}
 	attributes := model.Properties["status"].Properties["attributes"]
 	if attributes.Properties["id"].Description == "" || attributes.Properties["rule"].Items.Schema.Properties["hits"].Type == nil {

@@ -229,7 +229,7 @@ func (k *Kinds) Set(p Provider) error {
 	}
 	k.replace(name, g)
 	k.expected.Delete(p.Name)
-	k.addToDiscovery(g)
+	k.list(g.version, g.aggregated())
 	if old != nil {
 		old.end()
 	}

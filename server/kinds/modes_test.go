@@ -125,7 +125,7 @@ func TestReferencesNeedTheRightToRead(t *testing.T) {
 		"data source elsewhere":      {alice, network("x", `{"name":"${namespace.closed.data.sim_image.a.id}"}`), []string{`cannot get data-sim-images.sim.hykube.io "a"`}},
 		"ConfigMap elsewhere":        {alice, network("x", `{"name":"${namespace.closed.configmap.a.b}"}`), []string{`cannot get configmaps "a" in the namespace "closed"`}},
 		"two at once":                {alice, network("x", `{"name":"${secret.a.b}","cidr":"${secret.c.d}"}`), []string{`secrets "a"`, `secrets "c"`}},
-		"type that nobody has":       {alice, network("x", `{"name":"${namespace.closed.other_thing.a.id}"}`), []string{`no installed provider has the type "other_thing"`}},
+		"type without a provider":    {alice, network("x", `{"name":"${namespace.closed.other_thing.a.id}"}`), []string{`no installed provider has the type "other_thing"`}},
 		"in a condition": {alice, strings.Replace(network("x", `{"name":"n"}`), `"spec"`, `"lifecycle":{"preconditions":[{"condition":"${secret.db.ok == \"1\"}","errorMessage":"e"}]},"spec"`, 1),
 			[]string{"lifecycle.preconditions[0].condition", `secrets "db"`}},
 		"condition that is a secret": {alice, strings.Replace(network("x", `{"name":"n"}`), `"spec"`, `"lifecycle":{"preconditions":[{"condition":"${sim_network.a.password}","errorMessage":"e"}]},"spec"`, 1),

@@ -38,12 +38,12 @@ func (s *served) validateSpec(ctx context.Context, u *unstructured.Unstructured)
 			continue
 		}
 		detail := diagnosticText(d)
-		switch d.Summary {
-		case diag.SummaryUnknownField:
-			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d.Attribute, config).Error()})
-		case diag.SummaryMissingArgument, diag.SummaryMissingBlock:
+		switch mismatch := config.MismatchOf(d); mismatch.Kind {
+		case lang.UnknownField:
+			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: unknownSpecField(d.Attribute, mismatch.Hint).Error()})
+		case lang.MissingArgument, lang.MissingBlock:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeRequired, Field: d.Attribute, Detail: detail})
-		case diag.SummaryReadOnly:
+		case lang.ReadOnlyArgument:
 			errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: d.Attribute, Detail: detail})
 		default:
 			errs = append(errs, &field.Error{
@@ -83,8 +83,8 @@ func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructu
 	config, diags := s.parseSpec(ctx, u, namespace, spec)
 	var out []fieldnames.Unknown
 	for _, d := range diags {
-		if d.Severity == v1alpha1.SeverityError && d.Summary == diag.SummaryUnknownField {
-			out = append(out, unknownSpecField(d.Attribute, config))
+		if mismatch := config.MismatchOf(d); mismatch.Kind == lang.UnknownField {
+			out = append(out, unknownSpecField(d.Attribute, mismatch.Hint))
 		}
 	}
 	return out
@@ -92,8 +92,7 @@ func (s *served) unknownSpec(ctx context.Context, namespace string, u *unstructu
 
 // unknownSpecField returns an error such as `unknown field "spec.nmae" (did you mean "name"?)`: Kubernetes' message
 // with the parser's hint.
-func unknownSpecField(path string, config *lang.Config) fieldnames.Unknown {
-	hint := config.UnknownFields()[path]
+func unknownSpecField(path, hint string) fieldnames.Unknown {
 	if hint != "" {
 		hint = strings.ToLower(hint[:1]) + hint[1:]
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -45,8 +44,8 @@ func TemplateOf(s *v1alpha1.ResourceSet) Template {
 	if s.Spec.Count != nil {
 		t.Repeats = lang.RepeatCount
 	}
-	t.Spec, _ = ObjectIn(s.Spec.Template.Spec)
-	t.Lifecycle, _ = ObjectIn(s.Spec.Template.Lifecycle)
+	t.Spec, _ = resourceset.DecodeObject(s.Spec.Template.Spec)
+	t.Lifecycle, _ = resourceset.DecodeObject(s.Spec.Template.Lifecycle)
 	t.Named = map[lang.Address]string{}
 	if from := s.Spec.ForEachFrom; from != nil {
 		t.Named[lang.Address{Type: lang.TypeConfigMap, Name: from.ConfigMap.Name}] = "spec.forEachFrom.configMap.name"
@@ -57,18 +56,6 @@ func TemplateOf(s *v1alpha1.ResourceSet) Template {
 		}
 	}
 	return t
-}
-
-// ObjectIn decodes an object; it returns nil for none.
-func ObjectIn(raw *runtime.RawExtension) (map[string]any, error) {
-	if raw == nil || len(raw.Raw) == 0 {
-		return nil, nil
-	}
-	var out map[string]any
-	if err := utiljson.Unmarshal(raw.Raw, &out); err != nil {
-		return nil, errors.New("must be an object")
-	}
-	return out, nil
 }
 
 // Object returns the template as an object of its kind.
@@ -157,15 +144,15 @@ func (c *check) set(ctx context.Context, u *unstructured.Unstructured) {
 	}
 	before := len(c.problems)
 	c.object(ctx, TemplateOf(set).Object())
-	of := slices.DeleteFunc(c.problems[before:], func(p v1alpha1.ValidationProblem) bool {
-		return strings.HasPrefix(p.Field, v1alpha1.FieldInstance) // which the template got above
+	found := slices.DeleteFunc(c.problems[before:], func(p v1alpha1.ValidationProblem) bool {
+		return strings.HasPrefix(p.Field, v1alpha1.FieldInstance) // Object sets the field, and the user did not
 	})
-	for i := range of {
-		if of[i].Field != "" {
-			of[i].Field = "spec.template." + of[i].Field
+	for i := range found {
+		if found[i].Field != "" {
+			found[i].Field = "spec.template." + found[i].Field
 		}
 	}
-	c.problems = c.problems[:before+len(of)]
+	c.problems = c.problems[:before+len(found)]
 }
 
 // TemplateWarnings returns the warnings about a template.

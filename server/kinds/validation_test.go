@@ -142,7 +142,7 @@ func TestFieldValidation(t *testing.T) {
 		"warn drops fields beside spec":     {"Warn", top, 201, []string{`unknown field \"bar\"`, `unknown field \"metadata.foo\"`}},
 		"ignore drops fields beside spec":   {"Ignore", top, 201, nil},
 		"strict refuses duplicates":         {"Strict", duplicate, 400, []string{"strict decoding error", `duplicate field "spec.name"`}},
-		"warn tells of duplicates":          {"Warn", duplicate, 201, []string{`duplicate field \"spec.name\"`}},
+		"warn about duplicates":             {"Warn", duplicate, 201, []string{`duplicate field \"spec.name\"`}},
 		"strict refuses in spec":            {"Strict", inSpec, 400, []string{`strict decoding error: unknown field "spec.nmae" (did you mean "name"?)`, `unknown field "spec.rule[0].bar"`, `unknown field "spec.point.foo"`}},
 		"warn drops in spec":                {"Warn", inSpec, 201, []string{`unknown field \"spec.nmae\" (did you mean \"name\"?)`, `unknown field \"spec.rule[0].bar\"`, `unknown field \"spec.point.foo\"`}},
 		"ignore drops in spec":              {"Ignore", inSpec, 201, nil},

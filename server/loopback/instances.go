@@ -111,7 +111,7 @@ func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2
 				yield(nil, &store.SetError{Name: s.Name, Problem: s.Problem})
 				return
 			}
-			for u, err := range o.InstancesOf(ctx, s, 0, 0) {
+			for u, err := range o.instancesOf(ctx, s, 0, 0) {
 				if !yield(u, err) || err != nil {
 					return
 				}
@@ -120,8 +120,8 @@ func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2
 	}
 }
 
-// InstancesOf returns the instances of a set from a position on, those that leave it last. A limit of 0 means all.
-func (o *Objects) InstancesOf(ctx context.Context, s index.SetInstances, from, limit int) iter.Seq2[*unstructured.Unstructured, error] {
+// instancesOf returns the instances of a set from a position on, those that leave it last. A limit of 0 means all.
+func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances, from, limit int) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		all := slices.Concat(s.Instances, s.Leaving)
 		all = all[min(from, len(all)):] // from comes from a client, so from+limit may overflow
@@ -155,7 +155,7 @@ func (o *Objects) Instances(ctx context.Context, set *v1alpha1.ResourceSet, limi
 	if err != nil || len(sets) == 0 {
 		return list, err
 	}
-	for u, err := range o.InstancesOf(ctx, sets[0], from, limit) {
+	for u, err := range o.instancesOf(ctx, sets[0], from, limit) {
 		if err != nil {
 			return nil, err
 		}

@@ -228,7 +228,7 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 		}
 		from := set.Spec.ForEachFrom
 		keys := from != nil && what.Type == lang.TypeConfigMap && from.ConfigMap.Name == what.Name
-		if _, ok := a.Kinds.TemplateReferences(kinds.TemplateOf(set))[what.In(what.Namespace)]; ok || keys {
+		if _, ok := a.Kinds.References(kinds.TemplateOf(set).Object())[what.In(what.Namespace)]; ok || keys {
 			out[set.UID] = true
 		}
 	}

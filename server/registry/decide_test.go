@@ -87,7 +87,7 @@ func TestDecide(t *testing.T) {
 		"a discard takes no right of a change": {sent: v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded}, taken: true, verify: finds(changes.Verification{Left: 1, Rights: []store.Right{
 			{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"},
 		}})},
-		"nobody can tell": {verify: func(context.Context, *v1alpha1.Plan) (changes.Verification, error) {
+		"the verification fails": {verify: func(context.Context, *v1alpha1.Plan) (changes.Verification, error) {
 			return changes.Verification{}, errors.New("no ledger")
 		}},
 	} {
@@ -214,7 +214,7 @@ func TestOnlyTheServerWrites(t *testing.T) {
 		t.Error("the finalizer of a plan's record is the server's own")
 	}
 	if byServerAlone(as(t, "ann"), "r") == nil {
-		t.Error("a PlanRecord is written by somebody")
+		t.Error("a client may write a PlanRecord")
 	}
 }
 

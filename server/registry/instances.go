@@ -26,7 +26,7 @@ type LeftFunc func(ctx context.Context, ref v1alpha1.ObjectReference, except typ
 
 // instancesREST serves the subresource "instances": the instances of a ResourceSet, in pages.
 type instancesREST struct {
-	subresource
+	paged
 	sets      *genericregistry.Store
 	instances InstancesFunc
 	kinds     *kinds.Kinds
@@ -36,26 +36,15 @@ type instancesREST struct {
 var _ rest.GetterWithOptions = (*instancesREST)(nil)
 
 func newInstances(c Config, sets *genericregistry.Store) rest.Storage {
-	return &instancesREST{subresource{func() runtime.Object { return new(v1alpha1.ResourceSetInstanceList) }}, sets, c.Instances, c.Kinds, rights.Access{Authorizer: c.Authorizer}}
-}
-
-// NewGetOptions returns the options limit and continue, as for a list.
-func (r *instancesREST) NewGetOptions() (runtime.Object, bool, string) {
-	return new(metav1.ListOptions), false, ""
+	empty := func() runtime.Object { return new(v1alpha1.ResourceSetInstanceList) }
+	return &instancesREST{paged{subresource{empty}, "instances of ResourceSet"}, sets, c.Instances, c.Kinds, rights.Access{Authorizer: c.Authorizer}}
 }
 
 // Get returns a page of instances. It needs the right to list the kind of the template, as for single objects.
 func (r *instancesREST) Get(ctx context.Context, name string, options runtime.Object) (runtime.Object, error) {
-	opts, ok := options.(*metav1.ListOptions)
-	if !ok {
-		return nil, apierrors.NewInternalError(fmt.Errorf("list instances of ResourceSet %q: unexpected options %T", name, options))
-	}
-	limit := int(opts.Limit)
-	switch {
-	case limit < 0:
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("list instances of ResourceSet %q: limit %d is negative", name, limit))
-	case limit == 0:
-		limit = defaultPage
+	limit, cont, err := r.page(name, options)
+	if err != nil {
+		return nil, err
 	}
 	obj, err := r.sets.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
@@ -76,12 +65,6 @@ func (r *instancesREST) Get(ctx context.Context, name string, options runtime.Ob
 	} else if !may {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("resourcesets/instances"), name, fmt.Errorf("user %q has no right to %s in the namespace %q", who.Username, right, set.Namespace))
 	}
-	list, err := r.instances(ctx, set, min(limit, maxPage), opts.Continue)
-	if err != nil {
-		if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
-			return nil, err
-		}
-		return nil, apierrors.NewInternalError(err)
-	}
-	return list, nil
+	list, err := r.instances(ctx, set, limit, cont)
+	return list, apiError(err)
 }

@@ -69,10 +69,7 @@ func (r *objectsREST) Create(ctx context.Context, name string, obj runtime.Objec
 	}
 	var uploaded int
 	if out.Status.Results, uploaded, err = r.objects(ctx, p, in.Spec); err != nil {
-		if _, ok := errors.AsType[*apierrors.StatusError](err); ok {
-			return nil, err
-		}
-		return nil, apierrors.NewInternalError(err)
+		return nil, apiError(err)
 	}
 	refused := false
 	for i := range out.Status.Results {

@@ -51,7 +51,6 @@ func newPolicies[T copied[T]](c Config, plural, singular, short string, example,
 		validate: func(p T) field.ErrorList {
 			return slices.Concat(validateObjectName(p.GetName()), policy.Validate(rules(p), field.NewPath("spec")), validate(p))
 		},
-		validateUpdate: func(_, _ T) field.ErrorList { return nil },
 	}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return example.DeepCopyObject() },

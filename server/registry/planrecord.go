@@ -37,14 +37,13 @@ var (
 
 func newPlanRecords(c Config) (*recordREST, error) {
 	main := kindStrategy[*v1alpha1.PlanRecord, struct{}]{
-		ObjectTyper:    c.Codecs.Scheme,
-		NameGenerator:  names.SimpleNameGenerator,
-		namespaced:     true,
-		begin:          func(context.Context, *v1alpha1.PlanRecord) {},
-		spec:           func(*v1alpha1.PlanRecord) any { return nil },
-		status:         func(*v1alpha1.PlanRecord) *struct{} { return new(struct{}) },
-		validate:       func(r *v1alpha1.PlanRecord) field.ErrorList { return validateObjectName(r.Name) },
-		validateUpdate: func(_, _ *v1alpha1.PlanRecord) field.ErrorList { return nil },
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		namespaced:    true,
+		begin:         func(context.Context, *v1alpha1.PlanRecord) {},
+		spec:          func(*v1alpha1.PlanRecord) any { return nil },
+		status:        func(*v1alpha1.PlanRecord) *struct{} { return new(struct{}) },
+		validate:      func(r *v1alpha1.PlanRecord) field.ErrorList { return validateObjectName(r.Name) },
 	}
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return new(v1alpha1.PlanRecord) },

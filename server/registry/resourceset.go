@@ -45,9 +45,6 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		status:     func(s *v1alpha1.ResourceSet) *v1alpha1.ResourceSetStatus { return &s.Status },
 		conditions: func(s *v1alpha1.ResourceSetStatus) *[]metav1.Condition { return &s.Conditions },
 		validate:   validateResourceSet,
-		validateUpdate: func(_, _ *v1alpha1.ResourceSet) field.ErrorList {
-			return nil
-		},
 		validateAgainst: func(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
 			if old == nil {
 				return append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), sameAddress(ctx, c, s)...)
@@ -89,8 +86,8 @@ func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {
 	errs := validateObjectName(s.Name)
 	spec := field.NewPath("spec")
 	given := 0
-	for _, is := range []bool{s.Spec.Count != nil, s.Spec.ForEach != nil, s.Spec.ForEachFrom != nil} {
-		if is {
+	for _, set := range []bool{s.Spec.Count != nil, s.Spec.ForEach != nil, s.Spec.ForEachFrom != nil} {
+		if set {
 			given++
 		}
 	}
@@ -116,7 +113,7 @@ func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {
 	}
 	errs = append(errs, metav1validation.ValidateLabels(s.Spec.Template.Metadata.Labels, template.Child("metadata", "labels"))...)
 	for name, raw := range map[string]*runtime.RawExtension{"spec": s.Spec.Template.Spec, "lifecycle": s.Spec.Template.Lifecycle} {
-		if _, err := kinds.ObjectIn(raw); err != nil {
+		if _, err := resourceset.DecodeObject(raw); err != nil {
 			errs = append(errs, field.Invalid(template.Child(name), field.OmitValueType{}, err.Error()))
 		}
 	}
@@ -146,7 +143,7 @@ func validateInstances(s *v1alpha1.ResourceSet, expanded *resourceset.Set) field
 		case by.ID != "" && by.Identity != nil:
 			errs = append(errs, field.Invalid(at, field.OmitValueType{}, "id and identity exclude each other; remove one of the two"))
 		}
-		if _, err := kinds.ObjectIn(by.Identity); err != nil {
+		if _, err := resourceset.DecodeObject(by.Identity); err != nil {
 			errs = append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, err.Error()))
 		} else if resourceset.HasTemplate(by.Identity) {
 			errs = append(errs, field.Invalid(at.Child("identity"), field.OmitValueType{}, "must not have an expression, because an import of an instance names a constant: write the values of the identity"))
@@ -162,8 +159,8 @@ func validateInstances(s *v1alpha1.ResourceSet, expanded *resourceset.Set) field
 	return errs
 }
 
-// validateKey validates the form of the key of an instance. The set need not have the instance: its entry has done its work
-// once the instance exists, and may stay when the instance leaves the set.
+// validateKey validates the form of the key of an instance. The set need not have the instance: an entry of spec.imports or
+// spec.moved may stay when the instance leaves the set.
 func validateKey(s *resourceset.Set, text string, path *field.Path) field.ErrorList {
 	if s.Repeats != lang.RepeatCount {
 		return nil
@@ -243,7 +240,7 @@ func mayWriteSet(ctx context.Context, k *kinds.Kinds, s, old *v1alpha1.ResourceS
 }
 
 // changeVerbs returns the verbs that the author of a change needs: to create instances, to update the others, and to
-// delete those that leave the set. Of keys in a ConfigMap it knows nothing, so a change needs all verbs.
+// delete those that leave the set. It does not read keys from a ConfigMap, so a change of such a set needs all verbs.
 func changeVerbs(s, old *v1alpha1.ResourceSet) []string {
 	verbs := []string{store.VerbUpdate}
 	now, err := resourceset.New(s, 0, nil)
@@ -251,19 +248,19 @@ func changeVerbs(s, old *v1alpha1.ResourceSet) []string {
 	if err != nil || oldErr != nil || now.Source != "" || before.Source != "" {
 		return append(verbs, store.VerbCreate, store.VerbDelete)
 	}
-	if grows(before, now) {
+	if lacksAny(before, now) {
 		verbs = append(verbs, store.VerbCreate)
 	}
-	if grows(now, before) {
+	if lacksAny(now, before) {
 		verbs = append(verbs, store.VerbDelete)
 	}
 	return verbs
 }
 
-// grows reports whether b has an instance that a lacks.
-func grows(a, b *resourceset.Set) bool {
-	for i := range b.Len() {
-		if !a.Has(b.Key(i)) {
+// lacksAny reports whether a set lacks an instance that another one has.
+func lacksAny(set, other *resourceset.Set) bool {
+	for i := range other.Len() {
+		if !set.Has(other.Key(i)) {
 			return true
 		}
 	}
@@ -276,8 +273,7 @@ var resourceSetTable = tableConvertor{
 		column("Kind", "string", "Kind of the template.", 0),
 		column("Desired", "integer", "Number of instances that the spec asks for.", 0),
 		column("Ready", "integer", "Number of instances that are applied and ready.", 0),
-		{Name: "Reason", Type: "string", Description: "Reason of the condition Ready."},
-		ageColumn,
+		reasonColumn, ageColumn,
 		column("Failed", "integer", "Number of instances with a failure.", 1),
 		column("Pending", "integer", "Number of instances that wait for a plan.", 1),
 		column("Leaving", "integer", "Number of instances that the next plan destroys.", 1),

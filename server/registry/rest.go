@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -124,6 +125,45 @@ type subresource struct{ empty func() runtime.Object }
 
 func (s subresource) New() runtime.Object { return s.empty() }
 func (s subresource) Destroy()            {}
+
+const (
+	// defaultPage and maxPage are the default and the maximum number of items in a response of a paged subresource.
+	defaultPage = 500
+	maxPage     = 5000
+)
+
+// paged is a subresource whose response is one page of a list. what is a phrase for errors, such as "changes of plan".
+type paged struct {
+	subresource
+	what string
+}
+
+// NewGetOptions returns the options limit and continue, as for a list.
+func (paged) NewGetOptions() (runtime.Object, bool, string) {
+	return new(metav1.ListOptions), false, ""
+}
+
+// page returns the limit and the continue token of a request.
+func (p paged) page(name string, options runtime.Object) (limit int, cont string, err error) {
+	opts, ok := options.(*metav1.ListOptions)
+	switch {
+	case !ok:
+		return 0, "", apierrors.NewInternalError(fmt.Errorf("list %s %q: unexpected options %T", p.what, name, options))
+	case opts.Limit < 0:
+		return 0, "", apierrors.NewBadRequest(fmt.Sprintf("list %s %q: limit %d is negative", p.what, name, opts.Limit))
+	case opts.Limit == 0:
+		return defaultPage, opts.Continue, nil
+	}
+	return int(min(opts.Limit, maxPage)), opts.Continue, nil
+}
+
+// apiError returns an error of the API as it is, and any other as an internal error; nil for nil.
+func apiError(err error) error {
+	if _, ok := errors.AsType[*apierrors.StatusError](err); ok || err == nil {
+		return err
+	}
+	return apierrors.NewInternalError(err)
+}
 
 // statusREST serves the subresource "status".
 type statusREST struct {

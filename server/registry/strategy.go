@@ -46,7 +46,7 @@ type kindStrategy[T copied[T], S any] struct {
 	validate   func(obj T) field.ErrorList
 	// prepareUpdate changes a new version before it is validated; nil does nothing.
 	prepareUpdate func(ctx context.Context, obj, old T)
-	// validateUpdate validates immutable fields.
+	// validateUpdate validates immutable fields; nil if there are none.
 	validateUpdate func(obj, old T) field.ErrorList
 	// validateAgainst validates the parts of an object that depend on other objects. old is nil for a new object. A nil
 	// function accepts all.
@@ -85,7 +85,10 @@ func (s kindStrategy[T, S]) Validate(ctx context.Context, obj runtime.Object) fi
 }
 
 func (s kindStrategy[T, S]) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	errs := append(s.validate(obj.(T)), s.validateUpdate(obj.(T), old.(T))...)
+	errs := s.validate(obj.(T))
+	if s.validateUpdate != nil {
+		errs = append(errs, s.validateUpdate(obj.(T), old.(T))...)
+	}
 	return append(errs, s.against(ctx, obj.(T), old.(T))...)
 }
 

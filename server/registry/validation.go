@@ -26,7 +26,6 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/fieldnames"
 	"github.com/hykube/hykube/internal/lang"
@@ -260,15 +259,16 @@ func argumentProblems(ctx context.Context, block *schema.Block, pc *v1alpha1.Pro
 		return nil, nil
 	}
 	unknown = secretArguments(pc, block)
-	_, diags := lang.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace, Budget: lang.BudgetOf(ctx)}.Parse(args, block)
+	config, diags := lang.ConfigOptions{Settled: true, Ephemeral: true, Namespace: pc.Namespace, Budget: lang.BudgetOf(ctx)}.Parse(args, block)
 	for _, d := range diags {
 		at := strings.Replace(d.Attribute, "spec", "spec.config", 1)
 		fromSecret := slices.ContainsFunc(pc.Spec.SecretRefs, func(s v1alpha1.SecretArgument) bool { return at == "spec.config."+s.Argument })
-		if d.Severity != v1alpha1.SeverityError || d.Summary == diag.SummaryMissingArgument && fromSecret {
+		kind := config.MismatchOf(d).Kind
+		if d.Severity != v1alpha1.SeverityError || kind == lang.MissingArgument && fromSecret {
 			continue
 		}
 		problem := &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: field.OmitValueType{}, Detail: strings.TrimSpace(fmt.Sprintf("%s. %s", d.Summary, d.Detail))}
-		if d.Summary == diag.SummaryUnknownField || d.Summary == diag.SummaryReadOnly {
+		if kind == lang.UnknownField || kind == lang.ReadOnlyArgument {
 			unknown = append(unknown, problem)
 		} else {
 			others = append(others, problem)

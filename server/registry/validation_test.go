@@ -200,7 +200,7 @@ func TestProviderOfAConfig(t *testing.T) {
 	if errs := validateProviderConfigUpdate(with("sim"), with("sim")); len(errs) > 0 {
 		t.Error(errs)
 	}
-	if errs := validateProviderConfigUpdate(with("sim"), with("simm")); len(errs) != 1 || !strings.Contains(errs[0].Error(), `it is "simm"; to use another provider, delete the ProviderConfig and create it anew`) {
+	if errs := validateProviderConfigUpdate(with("sim"), with("simm")); fieldsOf(errs) != "spec.provider: FieldValueInvalid" {
 		t.Error(errs)
 	}
 }

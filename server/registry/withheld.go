@@ -110,19 +110,16 @@ func (mayRead ReaderFunc) watch(ctx context.Context, w watch.Interface) watch.In
 	return filtered
 }
 
-// Get implements rest.Getter.
 func (r *planREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
 	obj, err := r.Store.Get(ctx, name, opts)
 	return r.mayRead.response(ctx, obj, err)
 }
 
-// List implements rest.Lister.
 func (r *planREST) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
 	obj, err := r.Store.List(ctx, opts)
 	return r.mayRead.response(ctx, obj, err)
 }
 
-// Watch implements rest.Watcher.
 func (r *planREST) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
 	w, err := r.Store.Watch(ctx, opts)
 	if err != nil || byServer(ctx) {
@@ -131,14 +128,12 @@ func (r *planREST) Watch(ctx context.Context, opts *metainternalversion.ListOpti
 	return r.mayRead.watch(ctx, w), nil
 }
 
-// Delete implements rest.GracefulDeleter.
 func (r *planREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
 	obj, done, err := r.resourceREST.Delete(ctx, name, validate, opts)
 	obj, err = r.mayRead.response(ctx, obj, err)
 	return obj, done, err
 }
 
-// DeleteCollection implements rest.CollectionDeleter.
 func (r *planREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
 	obj, err := r.resourceREST.DeleteCollection(ctx, validate, opts, list)
 	return r.mayRead.response(ctx, obj, err)
@@ -150,13 +145,11 @@ type planStatusREST struct {
 	mayRead ReaderFunc
 }
 
-// Get implements rest.Getter.
 func (r *planStatusREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
 	obj, err := r.statusREST.Get(ctx, name, opts)
 	return r.mayRead.response(ctx, obj, err)
 }
 
-// Update implements rest.Updater.
 func (r *planStatusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	obj, created, err := r.statusREST.Update(ctx, name, info, create, update, force, opts)
 	obj, err = r.mayRead.response(ctx, obj, err)

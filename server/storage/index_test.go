@@ -64,21 +64,13 @@ func (x *indexed) step() {
 	stored := map[string]string{"sim-a": "sim_a", "data-sim-b": "data.sim_b"}[kind]
 	name := fmt.Sprintf("n%d", x.random.IntN(8))
 	gr := kschema.GroupResource{Group: "sim.hykube.io", Resource: stored}
-	key := groupPrefix(gr.Group) + stored + "/" + namespace + "/" + name
 	old, err := x.s.Objects().Get(t.Context(), gr, namespace, name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	switch dice := x.random.IntN(10); {
 	case dice < 2 && old != nil:
-		response, err := x.s.client.KV.Get(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		revision := response.Kvs[0].ModRevision
-		if _, err := x.s.client.KV.Txn(t.Context()).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).Then(clientv3.OpDelete(key)).Else(clientv3.OpGet(key)).Commit(); err != nil {
-			t.Fatal(err)
-		}
+		x.write(gr, namespace, name, nil)
 	case dice < 4:
 		l := ledger.New(x.s.KV())
 		ref := v1alpha1.ObjectReference{Namespace: namespace, Name: name, Kind: kind, UID: types.UID(fmt.Sprintf("uid-%d", 1+x.random.IntN(x.born+1)))}
@@ -110,14 +102,8 @@ func (x *indexed) step() {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": kind}}
 		u.SetNamespace(namespace)
 		u.SetName(name)
-		revision := int64(0)
 		if old != nil {
 			u = old
-			response, err := x.s.client.KV.Get(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			revision = response.Kvs[0].ModRevision
 		} else {
 			x.born++
 			u.SetUID(types.UID(fmt.Sprintf("uid-%d", x.born)))
@@ -129,14 +115,7 @@ func (x *indexed) step() {
 			u.SetLabels(map[string]string{"l": fmt.Sprint(x.random.IntN(3))})
 			u.Object["status"] = map[string]any{"appliedGeneration": u.GetGeneration(), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
 		}
-		data, err := u.MarshalJSON()
-		if err == nil {
-			data, err = x.s.encryption.transformer(gr).TransformToStorage(t.Context(), data, value.DefaultContext(key))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(t, x.s, key, string(data), revision)
+		x.write(gr, namespace, name, u)
 	}
 }
 

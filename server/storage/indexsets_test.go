@@ -150,6 +150,7 @@ func (x *indexed) instanceStep(ref v1alpha1.ObjectReference) {
 	}
 }
 
+// newIndexed returns an empty store with the provider "sim".
 func newIndexed(t *testing.T) *indexed {
 	x := &indexed{t: t, dir: t.TempDir(), catalog: catalog.New(nil), random: rand.New(rand.NewPCG(1, 1))}
 	putProvider(x.catalog, "name")
@@ -157,6 +158,7 @@ func newIndexed(t *testing.T) *indexed {
 	return x
 }
 
+// counted writes a set with a count.
 func (x *indexed) counted(namespace, name string, uid types.UID, n int32, template string) {
 	s := set(namespace, name, uid)
 	s.Spec.Count = &n

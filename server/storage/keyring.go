@@ -235,7 +235,6 @@ func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte, d
 	return out, id != ring.Keys[0].ID, nil
 }
 
-// TransformToStorage implements value.Transformer.
 func (t ownTransformer) TransformToStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
 	ring, err := t.ring.current(ctx, keyringAge)
 	if err != nil {
@@ -250,7 +249,6 @@ type fallback struct {
 	own ownTransformer
 }
 
-// TransformFromStorage implements value.Transformer.
 func (f fallback) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
 	if isOwn(data) {
 		out, _, err := f.own.TransformFromStorage(ctx, data, dataCtx)

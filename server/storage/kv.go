@@ -28,7 +28,6 @@ func (s *Store) KV() *KV {
 	return &KV{records: s.records, transformer: s.encryption.transformer(ledgerResource), disk: s.disk}
 }
 
-// Get implements ledger.KV.
 func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	resume := fair.Pause(ctx)
 	data, revision, err := k.records.Get(ctx, key)
@@ -40,7 +39,6 @@ func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	return data, revision, err
 }
 
-// Put implements ledger.KV.
 func (k *KV) Put(ctx context.Context, key string, data []byte, revision int64) (int64, error) {
 	revisions, err := k.Batch(ctx, []ledger.Write{{Key: key, Value: data, Revision: revision}})
 	if err != nil {
@@ -49,7 +47,6 @@ func (k *KV) Put(ctx context.Context, key string, data []byte, revision int64) (
 	return revisions[0], nil
 }
 
-// Delete implements ledger.KV.
 func (k *KV) Delete(ctx context.Context, key string, revision int64) error {
 	_, err := k.Batch(ctx, []ledger.Write{{Op: ledger.OpDelete, Key: key, Revision: revision}})
 	return err
@@ -72,13 +69,11 @@ func (k *KV) Batch(ctx context.Context, writes []ledger.Write) ([]int64, error) 
 	return k.records.Batch(ctx, namespaceOf(ctx), sealed)
 }
 
-// DeletePrefix implements ledger.KV.
 func (k *KV) DeletePrefix(ctx context.Context, prefix string) error {
 	defer fair.Pause(ctx)()
 	return k.records.DeletePrefix(ctx, namespaceOf(ctx), prefix)
 }
 
-// List implements ledger.KV.
 func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
 	resume := fair.Pause(ctx)
 	entries, err := k.records.List(ctx, prefix, after, limit)
@@ -91,7 +86,6 @@ func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledge
 	return entries, err
 }
 
-// Since implements ledger.KV.
 func (k *KV) Since(ctx context.Context, prefix string, revision int64, limit int) ([]ledger.ChangedEntry, int64, error) {
 	changed, current, err := k.records.Since(ctx, prefix, revision, limit)
 	for i := range changed {

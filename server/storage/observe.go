@@ -36,13 +36,11 @@ func (o observed) report(key string) {
 	}
 }
 
-// Create implements storage.Interface.
 func (o observed) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
 	defer o.report(key)
 	return o.Interface.Create(ctx, key, obj, out, ttl)
 }
 
-// Delete implements storage.Interface.
 func (o observed) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions, validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions) error {
 	defer o.report(key)
 	return o.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts)

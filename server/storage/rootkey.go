@@ -77,7 +77,6 @@ type rootTransformer struct {
 	own  []value.Transformer
 }
 
-// TransformFromStorage implements value.Transformer.
 func (t rootTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) (clear []byte, stale bool, err error) {
 	sealed, isOwn := bytes.CutPrefix(data, rootPrefix)
 	if !isOwn && t.user != nil {
@@ -94,7 +93,6 @@ func (t rootTransformer) TransformFromStorage(ctx context.Context, data []byte, 
 	return clear, stale, err
 }
 
-// TransformToStorage implements value.Transformer.
 func (t rootTransformer) TransformToStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
 	if t.user != nil {
 		return t.user.TransformToStorage(ctx, data, dataCtx)

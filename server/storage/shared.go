@@ -31,7 +31,6 @@ type encoding struct {
 
 var _ runtime.CacheableObject = (*sharedObject)(nil)
 
-// CacheEncode implements runtime.CacheableObject.
 func (o *sharedObject) CacheEncode(id runtime.Identifier, encode func(runtime.Object, io.Writer) error, w io.Writer) error {
 	form := o.form(id)
 	form.once.Do(func() {
@@ -61,10 +60,8 @@ func (o *sharedObject) form(id runtime.Identifier) *encoding {
 // GetObject implements runtime.CacheableObject. It returns a copy, because encoders may change the object.
 func (o *sharedObject) GetObject() runtime.Object { return o.object.DeepCopyObject() }
 
-// GetObjectKind implements runtime.Object.
 func (o *sharedObject) GetObjectKind() schema.ObjectKind { return o.object.GetObjectKind() }
 
-// DeepCopyObject implements runtime.Object.
 func (o *sharedObject) DeepCopyObject() runtime.Object { return o.GetObject() }
 
 // objectKey identifies the object of an event: the value of a store's key at a revision, or its previous value.

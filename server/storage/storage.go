@@ -120,7 +120,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if s.encryption, err = newEncryption(dbctx, cfg); err != nil {
 		return nil, err
 	}
-	backend, err := s.openBackend(dbctx, cfg)
+	unopened, err := s.openBackend(dbctx, cfg)
 	if err != nil {
 		return nil, cfg.failed(err)
 	}
@@ -132,21 +132,10 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := backend.Start(dbctx); err != nil {
+	backend, err := s.startBackend(dbctx, cfg, unopened)
+	if err != nil {
 		return nil, cfg.failed(err)
 	}
-	if cfg.Endpoint == "" {
-		backend = fairWrites{backend, fair.New(sqliteWriters)}
-		s.disk = disk{dir: cfg.DataDir, free: cfg.FreeBytes}
-	}
-	backend = newLists(backend, s.table)
-	s.backend = pausing{backend, cfg.Endpoint == ""}
-	if s.watches, err = newWatches(dbctx, backend, cfg.Logger); err != nil {
-		return nil, cfg.failed(err)
-	}
-	replaceFeatureChecker()
-	s.client = newClient(dbctx, s.backend, s.watches)
-	s.encryption.ring.client = s.client.KV
 	if err := saveKeys(dbctx); err != nil {
 		return nil, err
 	}
@@ -163,6 +152,26 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	return s, s.rotator.resume(dbctx)
+}
+
+// startBackend starts kine's backend with its watches and its client. It returns the backend with Hykube's lists.
+func (s *Store) startBackend(ctx context.Context, cfg Config, backend server.Backend) (_ server.Backend, err error) {
+	if err := backend.Start(ctx); err != nil {
+		return nil, err
+	}
+	if cfg.Endpoint == "" {
+		backend = fairWrites{backend, fair.New(sqliteWriters)}
+		s.disk = disk{dir: cfg.DataDir, free: cfg.FreeBytes}
+	}
+	backend = newLists(backend, s.table)
+	s.backend = pausing{backend, cfg.Endpoint == ""}
+	if s.watches, err = newWatches(ctx, backend, cfg.Logger); err != nil {
+		return nil, err
+	}
+	replaceFeatureChecker()
+	s.client = newClient(ctx, s.backend, s.watches)
+	s.encryption.ring.client = s.client.KV
+	return backend, nil
 }
 
 // openLedger opens the tables of the ledger, and copies the ledger of an older version to them.

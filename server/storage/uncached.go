@@ -115,10 +115,8 @@ type objectWatch struct {
 	events chan watch.Event
 }
 
-// ResultChan implements watch.Interface.
 func (w *objectWatch) ResultChan() <-chan watch.Event { return w.events }
 
-// Stop implements watch.Interface.
 func (w *objectWatch) Stop() { w.stop() }
 
 func (w *objectWatch) run(from int64, initial bool) {

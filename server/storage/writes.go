@@ -19,7 +19,6 @@ type fairWrites struct {
 	slots *fair.Slots
 }
 
-// Create implements server.Backend.
 func (w fairWrites) Create(ctx context.Context, key string, value []byte, lease int64) (int64, error) {
 	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
 	if err != nil {
@@ -29,7 +28,6 @@ func (w fairWrites) Create(ctx context.Context, key string, value []byte, lease 
 	return w.Backend.Create(ctx, key, value, lease)
 }
 
-// Update implements server.Backend.
 func (w fairWrites) Update(ctx context.Context, key string, value []byte, revision, lease int64) (int64, *server.KeyValue, bool, error) {
 	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
 	if err != nil {
@@ -39,7 +37,6 @@ func (w fairWrites) Update(ctx context.Context, key string, value []byte, revisi
 	return w.Backend.Update(ctx, key, value, revision, lease)
 }
 
-// Delete implements server.Backend.
 func (w fairWrites) Delete(ctx context.Context, key string, revision int64) (int64, *server.KeyValue, bool, error) {
 	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
 	if err != nil {
@@ -57,7 +54,6 @@ type pausing struct {
 	local bool
 }
 
-// Get implements server.Backend.
 func (p pausing) Get(ctx context.Context, key string, revision int64, keysOnly bool) (int64, *server.KeyValue, error) {
 	if !p.local {
 		defer fair.Pause(ctx)()
@@ -65,7 +61,6 @@ func (p pausing) Get(ctx context.Context, key string, revision int64, keysOnly b
 	return p.Backend.Get(ctx, key, revision, keysOnly)
 }
 
-// List implements server.Backend.
 func (p pausing) List(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (int64, []*server.KeyValue, error) {
 	if !p.local {
 		defer fair.Pause(ctx)()
@@ -73,19 +68,16 @@ func (p pausing) List(ctx context.Context, key, end string, limit, revision int6
 	return p.Backend.List(ctx, key, end, limit, revision, keysOnly)
 }
 
-// Create implements server.Backend.
 func (p pausing) Create(ctx context.Context, key string, value []byte, lease int64) (int64, error) {
 	defer fair.Pause(ctx)()
 	return p.Backend.Create(ctx, key, value, lease)
 }
 
-// Update implements server.Backend.
 func (p pausing) Update(ctx context.Context, key string, value []byte, revision, lease int64) (int64, *server.KeyValue, bool, error) {
 	defer fair.Pause(ctx)()
 	return p.Backend.Update(ctx, key, value, revision, lease)
 }
 
-// Delete implements server.Backend.
 func (p pausing) Delete(ctx context.Context, key string, revision int64) (int64, *server.KeyValue, bool, error) {
 	defer fair.Pause(ctx)()
 	return p.Backend.Delete(ctx, key, revision)

@@ -114,15 +114,8 @@ func (b *bench) applyDirectly(ctx context.Context, name string) (time.Duration, 
 	if err != nil {
 		return 0, fmt.Errorf("create network: %w", err)
 	}
-	p, err := b.client.Resource(plans).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "hykube.io/v1alpha1", "kind": "Plan",
-		"metadata": map[string]any{"generateName": "bench-"},
-		"spec":     map[string]any{"targets": []any{"sim_network." + name}},
-	}}, metav1.CreateOptions{})
+	p, err := b.plan(ctx, map[string]any{"targets": []any{"sim_network." + name}})
 	if err != nil {
-		return 0, fmt.Errorf("create plan: %w", err)
-	}
-	if p, err = b.await(ctx, p, "Planned"); err != nil {
 		return 0, err
 	}
 	digest, _, _ := unstructured.NestedString(p.Object, "status", "digest")
@@ -134,6 +127,17 @@ func (b *bench) applyDirectly(ctx context.Context, name string) (time.Duration, 
 	}
 	_, err = b.await(ctx, p, "Ready")
 	return time.Since(began), err
+}
+
+// plan makes a plan with the API.
+func (b *bench) plan(ctx context.Context, spec map[string]any) (*unstructured.Unstructured, error) {
+	p, err := b.client.Resource(plans).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "hykube.io/v1alpha1", "kind": "Plan", "metadata": map[string]any{"generateName": "bench-"}, "spec": spec,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("create plan: %w", err)
+	}
+	return b.await(ctx, p, "Planned")
 }
 
 // await watches a plan until a condition of it is true.

@@ -175,13 +175,8 @@ func (b *bench) planOne(ctx context.Context, name, patch string) (time.Duration,
 		return 0, fmt.Errorf("change network: %w", err)
 	}
 	began := time.Now()
-	p, err := b.client.Resource(plans).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "hykube.io/v1alpha1", "kind": "Plan", "metadata": map[string]any{"generateName": "leaf-"}, "spec": map[string]any{},
-	}}, metav1.CreateOptions{})
+	p, err := b.plan(ctx, map[string]any{})
 	if err != nil {
-		return 0, fmt.Errorf("create plan: %w", err)
-	}
-	if p, err = b.await(ctx, p, "Planned"); err != nil {
 		return 0, err
 	}
 	took := time.Since(began)

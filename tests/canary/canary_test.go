@@ -262,7 +262,7 @@ func (w *world) learn() {
 		w.note(key, strings.TrimSpace(string(data)))
 	}
 	w.note("computed attribute, also in a tag", state("sim-passwords", "result"))
-	w.note("computed attribute that the cloud tells once", state("sim-tokens", "secret"))
+	w.note("computed attribute that only the create returns", state("sim-tokens", "secret"))
 	renewed, err := w.cloud.Find(w.Context(), "token", w.marker.text)
 	if err != nil {
 		w.Fatal(err)

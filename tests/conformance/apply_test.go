@@ -65,7 +65,7 @@ func TestApply(t *testing.T) {
 		"4.4/5 error with null, update":   {"what was there is kept", update, "update-fails-with-null", "Failed on command", with("note", "old"), false, false},
 		"4.4/5 error with prior, update":  {"as before", update, "update-fails", "Failed on command", with("note", "old"), false, false},
 		"4.4/5 error, delete":             {"it is still there", remove, "delete-fails", "Failed on command", with("note", "old"), false, false},
-		"4.4/5 error with null, delete":   {"an error, so nobody knows: it is kept", remove, "delete-fails-with-null", "Failed on command", with("note", "old"), false, false},
+		"4.4/5 error with null, delete":   {"an error, so the effect is unknown: the record stays", remove, "delete-fails-with-null", "Failed on command", with("note", "old"), false, false},
 		"4.4/6 error with part, create":   {"what was made is recorded, and replaced next time", create, "partial-create", "Failed on command", with("note", "half done"), true, false},
 		"4.4/6 error with whole, create":  {"an error during create taints", create, "whole-but-failed-create", "Failed on command", with("note", "new"), true, false},
 		"4.4/6 error with part, update":   {"what was done is recorded, and not tainted", update, "partial-update", "Failed on command", with("note", "half done"), false, false},
@@ -105,7 +105,7 @@ func TestApply(t *testing.T) {
 			}
 			if o.State.Exists() {
 				if !o.State.Value.IsWhollyKnown() {
-					t.Errorf("recorded %#v, which nobody can store", o.State.Value)
+					t.Errorf("recorded %#v, which the ledger cannot store", o.State.Value)
 				}
 				s.record(o.State)
 			}

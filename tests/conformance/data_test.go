@@ -33,8 +33,8 @@ func TestDataSource(t *testing.T) {
 		set     attrs
 		refused string
 	}{
-		"4.2 read":               {"what it stands for", nil, ""},
-		"4.2 provider's error":   {"told whole", attrs{"name": "nobody"}, "No such thing"},
+		"4.2 read":               {"the answer of the provider", nil, ""},
+		"4.2 provider's error":   {"the whole error", attrs{"name": "nobody"}, "No such thing"},
 		"4.2 unknown answer":     {"what was read is known", attrs{"behaviour": "data-unknown"}, "unknown values"},
 		"4.2 null answer":        {"a data source that finds nothing says so", attrs{"behaviour": "data-null"}, "nothing"},
 		"4.2 another type":       {"it must fit", attrs{"behaviour": "data-misfit"}, "does not fit its schema"},
@@ -151,8 +151,8 @@ func TestAction(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, behaviour, refused string }{
 		"4.2 invoke":          {"progress, then the end", "", ""},
 		"4.2 error":           {"the provider's own", "invoke-error", "Can't reboot"},
-		"4.2 never completed": {"nobody knows what happened", "never-completed", "did not report completion"},
-		"4.2 killed":          {"nobody knows what happened", "invoke-crash", "ended"},
+		"4.2 never completed": {"the effect is unknown", "never-completed", "did not report completion"},
+		"4.2 killed":          {"the effect is unknown", "invoke-crash", "ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// These run one after the other, because the last one ends the process.

@@ -30,7 +30,7 @@ func TestLegacyPlan(t *testing.T) {
 		"4.3/7 planned value differs from config": {"tolerated", nil, nil, "planned-not-config", v1alpha1.ActionCreate, "", map[string]string{"name": "somebody else"}},
 		"4.3/7 another form is no change":         {"what is planned equals what is there", attrs{"shout": "hey"}, attrs{"shout": "hey"}, "", v1alpha1.ActionNoOp, "", nil},
 		"4.3/7 a suppressed difference":           {"planned as before", attrs{"address": "a"}, attrs{"address": "A"}, "", v1alpha1.ActionNoOp, "", nil},
-		"4.3/7 an empty string for null":          {"the SDK tells none from the other", attrs{"note": ""}, attrs{}, "", v1alpha1.ActionNoOp, "", nil},
+		"4.3/7 an empty string for null":          {"the SDK does not distinguish them", attrs{"note": ""}, attrs{}, "", v1alpha1.ActionNoOp, "", nil},
 
 		"4.3/7 without the flag": {"it is the flag that counts, not the protocol", nil, attrs{"shout": "hey"}, "not-legacy", "", "does not match config value", nil},
 

@@ -28,7 +28,7 @@ func TestPlan(t *testing.T) {
 		refused   string
 	}{
 		"4.3/1 validation refuses":       {"a provider may refuse what the schema allows", create, nil, nil, "validate-error", "", "Failed on command"},
-		"4.3/6 provider refuses to plan": {"an error of the provider is told whole", create, nil, nil, "plan-error", "", "Failed on command"},
+		"4.3/6 provider refuses to plan": {"the whole error of the provider", create, nil, nil, "plan-error", "", "Failed on command"},
 
 		"4.3/7 honest plan":                       {"what is unknown is computed", create, nil, attrs{"note": "n"}, "", v1alpha1.ActionCreate, ""},
 		"4.3/7 planned value differs from config": {"neither config nor prior", create, nil, nil, "planned-not-config", "", `planned value "somebody else" does not match config value`},
@@ -77,7 +77,7 @@ func TestPlan(t *testing.T) {
 			p, _, err := s.Type.Plan(t.Context(), prior, s.config(tc.config), false)
 			if refused(t, err, tc.refused); err != nil {
 				if strings.Contains(err.Error(), "hunter") {
-					t.Errorf("a secret is told: %v", err)
+					t.Errorf("an error has a secret: %v", err)
 				}
 				return
 			}

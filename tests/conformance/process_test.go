@@ -27,7 +27,7 @@ func TestKilled(t *testing.T) {
 		there     int
 	}{
 		"4.4/3 after the create":  {"something is there, and no state of it", "conform6", false, "crash-after-create", 1},
-		"4.4/3 before the create": {"nothing is there, and nobody knows", "conform6", false, "crash-before-create", 0},
+		"4.4/3 before the create": {"nothing exists, and that is unknown", "conform6", false, "crash-before-create", 0},
 		"4.4/3 after the update":  {"the state from before is kept", "conform6", true, "crash-after-update", 1},
 		"4.4/3 of protocol 5":     {"the same", "conform5", false, "crash-after-create", 1},
 	} {
@@ -69,7 +69,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
-	t.Run("4.4/3 by somebody else", func(t *testing.T) {
+	t.Run("4.4/3 by another caller", func(t *testing.T) {
 		t.Parallel()
 		s := about(t, ownWorld(t, "conform6", cloud.Options{}), "conform6_thing")
 		s.command("hang-in-create")
@@ -147,7 +147,7 @@ func TestStop(t *testing.T) {
 		s.lease.Release()
 		must(t, <-closed)
 	})
-	t.Run("4.1 not while somebody else's call goes on", func(t *testing.T) {
+	t.Run("4.1 not during the call of another caller", func(t *testing.T) {
 		t.Parallel()
 		w := ownWorld(t, "conform6", cloud.Options{})
 		one := about(t, w, "conform6_thing")

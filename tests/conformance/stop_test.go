@@ -70,7 +70,7 @@ func TestStopWaitsForOthers(t *testing.T) {
 	ended := s.begin()
 	s.lease.Stop()
 	if s.lease.Stopped() || other.Stopped() {
-		t.Error("4.1: the provider was asked to stop while somebody else needs it")
+		t.Error("4.1: the provider was asked to stop while another caller needs it")
 	}
 	newcomer := s.again()
 	defer newcomer.Release()

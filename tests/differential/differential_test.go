@@ -22,10 +22,10 @@ import (
 var (
 	long  = flag.Bool("long", false, "tell every hand-written story, not only the short ones")
 	cases = flag.Int("cases", 5, "how many generated stories to tell")
-	hide  = flag.String("hide", "", "regular expression: differences at paths that it matches are not told, to see the others")
+	hide  = flag.String("hide", "", "regular expression: differences at paths that it matches are not shown, to see the others")
 	seed  = flag.Int64("seed", 1, "seed of the first generated story; the next ones count up")
 	// shapes are stories of generated types.
-	shapes = flag.Int("shapes", 0, "how many stories of generated types to tell, from the same seed on; 0 tells some well-known ones")
+	shapes = flag.Int("shapes", 0, "how many stories of generated types to run, from the same seed on; 0 runs some well-known ones")
 )
 
 // TestMain sets shared before any test. It is nil without Terraform.

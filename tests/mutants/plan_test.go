@@ -38,7 +38,7 @@ var planMutants = []mutant{
 	{"A plan and a status show what the schema calls sensitive.", "internal/plan/render.go",
 		"return lang.MarkSensitive(block, v)", "return v", "TestRender|TestAttributes"},
 	{"Nobody sees that a secret is about to change.", "internal/plan/secrets.go",
-		"!a.IsWhollyKnown() || !sameSecret(b, a)", "!a.IsWhollyKnown()", "TestRenderSecretsChanged|TestEverySecretThatChangesIsTold"},
+		"!a.IsWhollyKnown() || !sameSecret(b, a)", "!a.IsWhollyKnown()", "TestRenderSecretsChanged|TestEveryChangedSecretIsListed"},
 	{"The drift of a sensitive map names its keys.", "internal/plan/drift.go",
 		"\tif hidden {\n\t\t*out = append(*out, field)\n\t\treturn\n\t}\n", "", "TestDrift"},
 	{"A secret over many lines is shown when a provider repeats one line of it.", "internal/plan/secrets.go",

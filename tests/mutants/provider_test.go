@@ -168,5 +168,5 @@ var providerMutants = []mutant{
 	{"A call of a group starts after the end of its batch.", "sdk/batch/group.go",
 		"if b.over.Err() != nil { // nothing", "if false { // nothing", "TestNoCallStartsAfterTheEndOfABatch"},
 	{"The result of a call that was stopped is lost.", "sdk/batch/group.go",
-		"case withdrawn || !ended:", "case true:", "TestTheEndOfABatchIsToldByTheCall"},
+		"case withdrawn || !ended:", "case true:", "TestStoppedBatchReturnsTheResultsOfItsCall"},
 }

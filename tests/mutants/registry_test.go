@@ -2,7 +2,7 @@ package mutants
 
 var registryMutants = []mutant{
 	{"A ProviderConfig with a misspelled argument is stored.", "server/registry/validation.go",
-		"if d.Summary == diag.SummaryUnknownField || d.Summary == diag.SummaryReadOnly {", "if false {", "TestUnknownArguments"},
+		"if kind == lang.UnknownField || kind == lang.ReadOnlyArgument {", "if false {", "TestUnknownArguments"},
 	{"A user writes the status by which the server and other users decide.", "server/registry/strategy.go",
 		"if byServer(ctx) {", "if true {", "TestOnlyTheServerWrites"},
 	{"A person approves other changes than those that they read.", "server/registry/decide.go",

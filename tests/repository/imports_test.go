@@ -43,7 +43,7 @@ func TestImportsRunDownhill(t *testing.T) {
 func TestForbiddenImports(t *testing.T) {
 	t.Parallel()
 	outside := []string{"net", "net/http", "os", "os/exec", "io/fs", "database/sql", "syscall"}
-	// Expressions need the address types of package net; see TestExpressionsDialNobody.
+	// Expressions need the address types of package net; see TestExpressionsUseNoNetwork.
 	pure := slices.DeleteFunc(slices.Clone(outside), func(path string) bool { return path == "net" })
 	clients := []string{"k8s.io/client-go", "go.temporal.io/sdk/client", "go.temporal.io/sdk/worker", "go.etcd.io/etcd", "google.golang.org/grpc"}
 	own := func(names ...string) (paths []string) {
@@ -104,8 +104,8 @@ func TestForbiddenImports(t *testing.T) {
 	}
 }
 
-// TestExpressionsDialNobody permits only the names of package net that parse and format addresses.
-func TestExpressionsDialNobody(t *testing.T) {
+// TestExpressionsUseNoNetwork permits only the names of package net that parse and format addresses.
+func TestExpressionsUseNoNetwork(t *testing.T) {
 	t.Parallel()
 	addresses := []string{"IP", "IPMask", "IPNet", "CIDRMask", "ParseCIDR", "ParseIP"}
 	files, err := filepath.Glob(filepath.Join(root, "internal", "lang", "*.go"))

@@ -52,8 +52,6 @@ func batchOf(ctx context.Context) int64 {
 	return n
 }
 
-func inBatch(ctx context.Context) bool { return batchOf(ctx) > 0 }
-
 // batch serves a batch.
 func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 	if !s.authorized(r) {

@@ -162,18 +162,18 @@ func TestTokenGuards(t *testing.T) {
 	check(t, c.Do(t.Context(), "GET", "/v1/account", nil, nil))
 }
 
-func TestSecretIsToldOnce(t *testing.T) {
+func TestOnlyTheCreateReturnsASecret(t *testing.T) {
 	c, get := start(t, simcloud.Config{}), must[simcloud.Object](t)
 	made := get(c.Create(t.Context(), "token", fields{"name": "ci"}))
 	if s, _ := made["secret"].(string); len(s) < 32 {
-		t.Fatalf("the answer to the create tells no secret: %v", made)
+		t.Fatalf("the answer to the create has no secret: %v", made)
 	}
 	for what, o := range map[string]simcloud.Object{
 		"read": get(c.Read(t.Context(), "token", made.ID())), "update": get(c.Update(t.Context(), "token", made.ID(), fields{"scopes": []string{"x"}})),
 		"control": get(c.Find(t.Context(), "token", "ci")),
 	} {
 		if o["secret"] != nil {
-			t.Errorf("%s tells the secret again", what)
+			t.Errorf("%s returns the secret again", what)
 		}
 	}
 }

@@ -94,9 +94,6 @@ func Images() []Image {
 	}
 }
 
-// Regions lists the regions of the cloud.
-func Regions() []string { return []string{"eu-central-1", "eu-west-1", "us-east-1", "us-west-2"} }
-
 // KindNames returns the names of all kinds, sorted.
 func KindNames() []string {
 	var names []string

@@ -3,7 +3,6 @@ package simcloud
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -282,47 +281,6 @@ func (s *store) remove(k *kind, id string, force bool, set *Settings) error {
 	return nil
 }
 
-// users returns the objects that refer to an ID: the number of those that prevent its deletion, by kind, and those that
-// release it.
-func (s *store) users(id string) (bound map[string]int, loose []*object) {
-	bound = map[string]int{}
-	for child := range s.children[id] {
-		o := s.objects[child]
-		fields := decode(o.fields)
-		for _, f := range o.kind.fields {
-			switch {
-			case f.ref == "" || fields[f.name] != id:
-			case f.release:
-				loose = append(loose, o)
-			default:
-				bound[o.kind.name]++
-			}
-		}
-	}
-	return bound, loose
-}
-
-// letGo clears the fields of an object that refer to an ID.
-func (s *store) letGo(o *object, id string) error {
-	before := decode(o.fields)
-	after := maps.Clone(before)
-	for _, f := range o.kind.fields {
-		if f.release && after[f.name] == id {
-			delete(after, f.name)
-		}
-	}
-	next := *o
-	next.fields, next.former, next.updated = encode(after), nil, time.Now()
-	next.revision++
-	if err := s.journal.put(&next, ""); err != nil {
-		return err
-	}
-	s.unlink(o, before)
-	s.link(&next, after)
-	s.objects[o.id] = &next
-	return nil
-}
-
 // read returns an object. Without strict, it returns what an eventually consistent cloud shows.
 func (s *store) read(k *kind, id string, strict bool) (map[string]any, error) {
 	s.mu.RLock()
@@ -415,21 +373,6 @@ func (s *store) fieldsOf(kindName string, id any) map[string]any {
 	return nil
 }
 
-func (s *store) references(k *kind, fields map[string]any) *Error {
-	for _, f := range k.fields {
-		id := text(fields[f.name])
-		if f.ref == "" || id == "" {
-			continue
-		}
-		if o := s.objects[id]; o == nil || o.kind.name != f.ref {
-			e := invalid(f.name, fmt.Sprintf("%s %q does not exist", f.ref, id))
-			e.Code = "ReferenceNotFound"
-			return e
-		}
-	}
-	return nil
-}
-
 // add stores a new object. It requires the lock.
 func (s *store) add(o *object, fields map[string]any) {
 	s.objects[o.id] = o
@@ -438,45 +381,6 @@ func (s *store) add(o *object, fields map[string]any) {
 	s.ids[o.kind.name] = slices.Insert(ids, i, o.id)
 	s.count[o.kind.name]++
 	s.link(o, fields)
-}
-
-func (s *store) link(o *object, fields map[string]any) {
-	key := nameKey{o.kind.name, o.name}
-	ids := s.names[key]
-	i, _ := slices.BinarySearchFunc(ids, o.id, compareIDs)
-	s.names[key] = slices.Insert(ids, i, o.id)
-	if key := o.kind.uniqueKey(fields); key != "" {
-		s.unique[key] = o.id
-	}
-	for _, f := range o.kind.fields {
-		if id := text(fields[f.name]); f.ref != "" && id != "" {
-			if s.children[id] == nil {
-				s.children[id] = map[string]bool{}
-			}
-			s.children[id][o.id] = true
-		}
-	}
-}
-
-func (s *store) unlink(o *object, fields map[string]any) {
-	key := nameKey{o.kind.name, o.name}
-	ids := slices.DeleteFunc(s.names[key], func(id string) bool { return id == o.id })
-	if s.names[key] = ids; len(ids) == 0 {
-		delete(s.names, key)
-	}
-	if key := o.kind.uniqueKey(fields); key != "" {
-		delete(s.unique, key)
-	}
-	for _, f := range o.kind.fields {
-		id := text(fields[f.name])
-		if f.ref == "" || s.children[id] == nil {
-			continue
-		}
-		delete(s.children[id], o.id)
-		if len(s.children[id]) == 0 {
-			delete(s.children, id)
-		}
-	}
 }
 
 // accept merges the fields of a request into those of the object. before is nil for a new object.
@@ -519,68 +423,6 @@ func (k *kind) uniqueKey(fields map[string]any) string {
 		key.WriteString("\x00" + text(fields[name]))
 	}
 	return key.String()
-}
-
-// audience determines which fields of an object an answer has.
-type audience int
-
-const (
-	toCaller audience = iota
-	// toCreator is for the answer of a create.
-	toCreator
-	// toControl is for the control API.
-	toControl
-)
-
-func audienceOf(strict bool) audience {
-	if strict {
-		return toControl
-	}
-	return toCaller
-}
-
-// view returns an object with the fields for an audience.
-func (o *object) view(now time.Time, to audience) map[string]any {
-	v := decode(o.fields)
-	for _, f := range o.kind.fields {
-		if f.once && to != toCreator || f.hidden && to != toControl {
-			delete(v, f.name)
-		}
-	}
-	if o.kind.status && now.Before(o.ready) {
-		v["status"] = "pending"
-	}
-	v["id"], v["revision"] = o.id, float64(o.revision)
-	created, updated := o.created, o.updated
-	if o.repeatable {
-		created = time.Unix(numberOf(o.id), 0)
-		updated = created.Add(time.Duration(o.revision-1) * time.Second)
-	}
-	v["created_at"] = created.UTC().Format(time.RFC3339Nano)
-	v["updated_at"] = updated.UTC().Format(time.RFC3339Nano)
-	return v
-}
-
-func encode(fields map[string]any) []byte {
-	b, err := json.Marshal(fields)
-	if err != nil {
-		panic(fmt.Sprintf("encode fields that came from JSON: %v", err))
-	}
-	return b
-}
-
-func decode(b []byte) map[string]any {
-	m := map[string]any{}
-	if err := json.Unmarshal(b, &m); err != nil {
-		panic(fmt.Sprintf("decode fields that this process encoded: %v", err))
-	}
-	return m
-}
-
-func sameJSON(a, b any) bool {
-	x, errA := json.Marshal(a)
-	y, errB := json.Marshal(b)
-	return errA == nil && errB == nil && string(x) == string(y)
 }
 
 func idOf(k *kind, seq int64) string { return fmt.Sprintf("%s-%08x", k.prefix, seq) }

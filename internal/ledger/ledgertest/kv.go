@@ -33,7 +33,6 @@ func New() *KV {
 	return &KV{Entries: map[string]ledger.Entry{}, Revision: 1, deleted: map[string]int64{}}
 }
 
-// Get implements ledger.KV.
 func (s *KV) Get(_ context.Context, key string) ([]byte, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +44,6 @@ func (s *KV) Get(_ context.Context, key string) ([]byte, int64, error) {
 	return e.Value, e.Revision, nil
 }
 
-// Put implements ledger.KV.
 func (s *KV) Put(ctx context.Context, key string, value []byte, revision int64) (int64, error) {
 	revisions, err := s.Batch(ctx, []ledger.Write{{Key: key, Value: value, Revision: revision}})
 	if err != nil {
@@ -54,13 +52,11 @@ func (s *KV) Put(ctx context.Context, key string, value []byte, revision int64) 
 	return revisions[0], nil
 }
 
-// Delete implements ledger.KV.
 func (s *KV) Delete(ctx context.Context, key string, revision int64) error {
 	_, err := s.Batch(ctx, []ledger.Write{{Op: ledger.OpDelete, Key: key, Revision: revision}})
 	return err
 }
 
-// Batch implements ledger.KV.
 func (s *KV) Batch(_ context.Context, writes []ledger.Write) ([]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +80,6 @@ func (s *KV) Batch(_ context.Context, writes []ledger.Write) ([]int64, error) {
 	return revisions, nil
 }
 
-// DeletePrefix implements ledger.KV.
 func (s *KV) DeletePrefix(_ context.Context, prefix string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +99,6 @@ func (s *KV) remove(key string) {
 	delete(s.Entries, key)
 }
 
-// List implements ledger.KV.
 func (s *KV) List(_ context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +122,6 @@ func (s *KV) Compact() {
 	clear(s.deleted)
 }
 
-// Since implements ledger.KV.
 func (s *KV) Since(_ context.Context, prefix string, revision int64, limit int) ([]ledger.ChangedEntry, int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +148,6 @@ func (s *KV) Since(_ context.Context, prefix string, revision int64, limit int) 
 	return out, s.Revision, nil
 }
 
-// HasSpace implements ledger.KV.
 func (s *KV) HasSpace() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

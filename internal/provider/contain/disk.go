@@ -78,7 +78,7 @@ func (p *Policy) Watch(s *Sandbox, group int, end func(reason string)) {
 // watchDisk checks the private directories until stop is closed.
 func (p *Policy) watchDisk(home string, stop <-chan struct{}) {
 	size, free := fileSystem(home)
-	limits, last := limitsFor(p.config, size), look{free, time.Now()}
+	limits, last := limitsFor(p.config, size), deletedSearch{free, time.Now()}
 	ticker := time.NewTicker(diskInterval)
 	defer ticker.Stop()
 	for {
@@ -99,27 +99,27 @@ func (p *Policy) watchDisk(home string, stop <-chan struct{}) {
 	}
 }
 
-// checkDisk looks for deleted files after this loss of free space, and at the latest after this time, because other
-// processes may free space meanwhile. The look at all processes of the machine is expensive.
+// checkDisk searches for deleted files after this loss of free space, and at the latest after this time, because other
+// processes may free space meanwhile. The search examines all processes of the machine, so it is expensive.
 const (
-	lookAfter = 16 << 20
-	lookEvery = 10 * time.Second
+	searchAfter = 16 << 20
+	searchEvery = 10 * time.Second
 )
 
-// look is the last look for deleted files.
-type look struct {
+// deletedSearch is the last search for deleted files.
+type deletedSearch struct {
 	// free is the most space that was free since then.
 	free int64
 	at   time.Time
 }
 
-// checkDisk ends the processes whose files exceed the limits. It looks for deleted files if that is due since the last
-// look, and returns its own look or the last one.
-func checkDisk(processes []*running, limits diskLimits, home string, last look) look {
+// checkDisk ends the processes whose files exceed the limits. It searches for deleted files if that is due since the last
+// search, and returns its own search or the last one.
+func checkDisk(processes []*running, limits diskLimits, home string, last deletedSearch) deletedSearch {
 	_, free := fileSystem(home)
-	if free < last.free-lookAfter || time.Since(last.at) >= lookEvery {
+	if free < last.free-searchAfter || time.Since(last.at) >= searchEvery {
 		measureDeleted(processes)
-		last = look{free, time.Now()}
+		last = deletedSearch{free, time.Now()}
 	}
 	last.free = max(free, last.free)
 	var all, most usage

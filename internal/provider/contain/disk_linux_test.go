@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestCheckDiskLooksForDeletedFiles deletes a file that stays open. No space is lost since the last look, as when
-// another process frees as much meanwhile. The check finds the file when a look is due, and not before.
-func TestCheckDiskLooksForDeletedFiles(t *testing.T) {
+// TestCheckDiskSearchesForDeletedFiles deletes a file that stays open. No space is lost since the last search, as when
+// another process frees as much meanwhile. The check finds the file when a search is due, and not before.
+func TestCheckDiskSearchesForDeletedFiles(t *testing.T) {
 	home := t.TempDir()
 	dir := filepath.Join(home, "provider")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -28,12 +28,12 @@ func TestCheckDiskLooksForDeletedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := diskLimits{process: usage{1 << 19, 100}, all: usage{1 << 30, 100}}
-	for age, want := range map[time.Duration]bool{0: false, lookEvery: true} {
+	for age, want := range map[time.Duration]bool{0: false, searchEvery: true} {
 		ended := false
 		r := &running{sandbox: &Sandbox{Dir: dir}, group: syscall.Getpgrp(), end: func(string) { ended = true }}
-		checkDisk([]*running{r}, limits, home, look{at: time.Now().Add(-age)})
+		checkDisk([]*running{r}, limits, home, deletedSearch{at: time.Now().Add(-age)})
 		if ended != want {
-			t.Errorf("%s after the last look, the process has ended: %t", age, ended)
+			t.Errorf("%s after the last search, the process has ended: %t", age, ended)
 		}
 	}
 }

@@ -16,10 +16,10 @@ func TestDiskLimits(t *testing.T) {
 		size   usage
 		want   diskLimits
 	}{
-		"a large disk":               {size: usage{1 << 40, 1 << 30}, want: diskLimits{usage{maxDirectory, maxEntries}, usage{1 << 38, 1 << 28}}},
-		"a small disk":               {size: usage{16 << 30, 160_000}, want: diskLimits{usage{1 << 30, 10_000}, usage{4 << 30, 40_000}}},
-		"a disk without inodes":      {size: usage{1 << 40, 0}, want: diskLimits{usage{maxDirectory, maxEntries}, usage{1 << 38, 4 * maxEntries}}},
-		"limits that somebody chose": {config: Config{MaxBytes: 1, MaxFiles: 2}, size: usage{1 << 40, 1 << 30}, want: diskLimits{usage{1, 2}, usage{1 << 38, 1 << 28}}},
+		"a large disk":          {size: usage{1 << 40, 1 << 30}, want: diskLimits{usage{maxDirectory, maxEntries}, usage{1 << 38, 1 << 28}}},
+		"a small disk":          {size: usage{16 << 30, 160_000}, want: diskLimits{usage{1 << 30, 10_000}, usage{4 << 30, 40_000}}},
+		"a disk without inodes": {size: usage{1 << 40, 0}, want: diskLimits{usage{maxDirectory, maxEntries}, usage{1 << 38, 4 * maxEntries}}},
+		"configured limits":     {config: Config{MaxBytes: 1, MaxFiles: 2}, size: usage{1 << 40, 1 << 30}, want: diskLimits{usage{1, 2}, usage{1 << 38, 1 << 28}}},
 	} {
 		if got := limitsFor(tc.config, tc.size); got != tc.want {
 			t.Errorf("%s: got %v, want %v", reason, got, tc.want)
@@ -64,7 +64,7 @@ func TestCheckDiskEndsTheLargest(t *testing.T) {
 				}
 			}})
 		}
-		checkDisk(processes, tc.limits, home, look{at: time.Now()})
+		checkDisk(processes, tc.limits, home, deletedSearch{at: time.Now()})
 		if got := strings.Join(ended, " "); got != tc.want {
 			t.Errorf("%s: ended %q, want %q", reason, got, tc.want)
 		}

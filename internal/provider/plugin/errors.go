@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"google.golang.org/grpc/status"
 )
@@ -85,5 +84,3 @@ func lastOutput(lines []string) string {
 	}
 	return ", and its last output was:\n  " + strings.Join(lines, "\n  ") + "\n"
 }
-
-func timeoutReason(d time.Duration) string { return fmt.Sprintf("it was not ready after %v", d) }

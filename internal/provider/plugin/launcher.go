@@ -101,14 +101,42 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	if spec.MessageLimit == 0 {
 		spec.MessageLimit = DefaultMessageLimit
 	}
-	sandbox, err := l.policy.Sandbox(spec.Program)
+	p, err := l.prepare(spec)
 	if err != nil {
 		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
+	}
+	startCtx, cancel := context.WithTimeout(ctx, spec.StartTimeout)
+	defer cancel()
+	// A plugin that hangs blocks go-plugin as well. Without the process, go-plugin fails at once.
+	stopWatching := context.AfterFunc(startCtx, p.child.kill)
+	err = p.connect()
+	p.sandbox.Started()
+	watching := stopWatching()
+	if err == nil && watching {
+		spec.Logger.Debug("provider process started", "pid", p.PID(), "protocol", p.Protocol)
+		return p, nil
+	}
+	p.end(0)
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, fmt.Errorf("start provider %q: %w", spec.Name, cause)
+	}
+	crash := &CrashError{Provider: spec.Name, Reason: fmt.Sprintf("it was not ready after %v", spec.StartTimeout), Stderr: p.child.lastLines()}
+	if startCtx.Err() == nil {
+		crash.Reason = p.startFailure(err)
+	}
+	return nil, crash
+}
+
+// prepare creates the sandbox and go-plugin's client of a process. The first call of connect starts the process.
+func (l *Launcher) prepare(spec Spec) (*Process, error) {
+	sandbox, err := l.policy.Sandbox(spec.Program)
+	if err != nil {
+		return nil, err
 	}
 	cmd, err := l.policy.Command(sandbox, spec.Program)
 	if err != nil {
 		sandbox.Remove()
-		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
+		return nil, err
 	}
 	var child *child
 	start := func(f func() error) error {
@@ -121,7 +149,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 	child, err = newChild(spec, cmd, start, sandbox.Ended)
 	if err != nil {
 		sandbox.Remove()
-		return nil, fmt.Errorf("start provider %q: %w", spec.Name, err)
+		return nil, err
 	}
 	p := &Process{spec: spec, child: child, sandbox: sandbox}
 	plugins := goplugin.PluginSet{"provider": connPlugin{}}
@@ -141,27 +169,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 			return child, sandbox.Own(socketDir)
 		},
 	})
-
-	startCtx, cancel := context.WithTimeout(ctx, spec.StartTimeout)
-	defer cancel()
-	// A plugin that hangs blocks go-plugin as well. Without the process, go-plugin fails at once.
-	stopWatching := context.AfterFunc(startCtx, child.kill)
-	err = p.connect()
-	sandbox.Started()
-	watching := stopWatching()
-	if err == nil && watching {
-		spec.Logger.Debug("provider process started", "pid", p.PID(), "protocol", p.Protocol)
-		return p, nil
-	}
-	p.end(0)
-	if cause := context.Cause(ctx); cause != nil {
-		return nil, fmt.Errorf("start provider %q: %w", spec.Name, cause)
-	}
-	crash := &CrashError{Provider: spec.Name, Reason: timeoutReason(spec.StartTimeout), Stderr: child.lastLines()}
-	if startCtx.Err() == nil {
-		crash.Reason = p.startFailure(err)
-	}
-	return nil, crash
+	return p, nil
 }
 
 func (p *Process) connect() error {

@@ -195,7 +195,7 @@ func TestApplyIsNeverCutOff(t *testing.T) {
 		time.Sleep(time.Minute)
 		select {
 		case <-stopped:
-			t.Error("stopped while somebody else's apply was running")
+			t.Error("stopped while the apply of another caller was running")
 		default:
 		}
 		cancels[1]()

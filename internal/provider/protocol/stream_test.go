@@ -71,7 +71,7 @@ func TestInvokeActionEndsInOneCompletion(t *testing.T) {
 		want     []string
 	}{
 		"as it should be":     {"events come as they are", []proto.Message{progress("1"), progress("2"), completed()}, io.EOF, []string{"1", "2", "complete"}},
-		"refused":             {"the completion tells why", []proto.Message{completed(&pb.Diagnostic{Summary: "no"})}, io.EOF, []string{"complete ERROR no"}},
+		"refused":             {"the completion has the reason", []proto.Message{completed(&pb.Diagnostic{Summary: "no"})}, io.EOF, []string{"complete ERROR no"}},
 		"lost in the middle":  {"it may have been done", []proto.Message{progress("1")}, odd, []string{"1", "lost"}},
 		"no completion":       {"it may have been done", []proto.Message{progress("1")}, io.EOF, []string{"1", "lost"}},
 		"lost when complete":  {"it is done, whatever follows", []proto.Message{completed()}, odd, []string{"complete WARNING Run action: the provider broke the protocol"}},

@@ -52,7 +52,6 @@ type Client struct {
 	backoff time.Duration
 }
 
-// New returns a client.
 func New(c Config) *Client {
 	if c.HTTP == nil {
 		c.HTTP = &http.Client{Transport: &http.Transport{

@@ -1,10 +1,12 @@
 package records
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hykube/hykube/internal/ledger"
@@ -217,7 +219,7 @@ func (s *Store) store(ctx context.Context, tx querier, c *changeset) error {
 
 // put writes rows, in the order of their revisions.
 func (s *Store) put(ctx context.Context, tx querier, rows []ledger.Entry) error {
-	sortByRevision(rows)
+	slices.SortFunc(rows, func(a, b ledger.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
 	var args []any
 	for _, r := range rows {
 		args = append(args, []byte(r.Key), notNil(r.Value), r.Revision)

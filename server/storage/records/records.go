@@ -229,7 +229,3 @@ func notNil(value []byte) []byte {
 	}
 	return value
 }
-
-func sortByRevision(rows []ledger.Entry) {
-	slices.SortFunc(rows, func(a, b ledger.Entry) int { return cmp.Compare(a.Revision, b.Revision) })
-}

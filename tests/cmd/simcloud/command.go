@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,8 +9,9 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/hykube/hykube/tests/simcloud"
 	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/tests/simcloud"
 )
 
 // options are the options of every verb except serve.
@@ -55,6 +57,17 @@ func (o *options) client() (*simcloud.Client, error) {
 		return nil, errors.New("no address of a cloud; set --address or SIMCLOUD_ADDRESS")
 	}
 	return simcloud.NewClient(o.address, o.token), nil
+}
+
+// withClient returns the function of a verb that calls the cloud.
+func (o *options) withClient(run func(ctx context.Context, c *simcloud.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := o.client()
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), c, args)
+	}
 }
 
 func (o *options) json(v any) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,8 +12,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/hykube/hykube/tests/simcloud"
 	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/tests/simcloud"
 )
 
 func createCommand(o *options) *cobra.Command {
@@ -21,16 +23,12 @@ func createCommand(o *options) *cobra.Command {
 		Short:   "Make an object as somebody would by hand, and print its id",
 		Example: "  simcloud create network name=main cidr=10.0.0.0/16",
 		Args:    cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
+		RunE: o.withClient(func(ctx context.Context, c *simcloud.Client, args []string) error {
 			wanted, err := fields(args[1:], nil)
 			if err != nil {
 				return err
 			}
-			made, err := c.Create(cmd.Context(), args[0], wanted)
+			made, err := c.Create(ctx, args[0], wanted)
 			switch {
 			case err != nil:
 				return err
@@ -39,7 +37,7 @@ func createCommand(o *options) *cobra.Command {
 			}
 			fmt.Fprintln(o.out, made.ID())
 			return nil
-		},
+		}),
 	}
 }
 
@@ -51,12 +49,8 @@ func driftCommand(o *options) *cobra.Command {
 			"otherwise; MAP.KEY=VALUE changes one key of a map; FIELD- removes a field. A plan that refreshes finds it.",
 		Example: "  simcloud drift network main tags.team=rogue\n  simcloud drift instance web-1 size=huge status=stopped",
 		Args:    cobra.MinimumNArgs(3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			now, err := c.Find(cmd.Context(), args[0], args[1])
+		RunE: o.withClient(func(ctx context.Context, c *simcloud.Client, args []string) error {
+			now, err := c.Find(ctx, args[0], args[1])
 			if err != nil {
 				return err
 			}
@@ -64,7 +58,7 @@ func driftCommand(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			after, err := c.Drift(cmd.Context(), args[0], now.ID(), change)
+			after, err := c.Drift(ctx, args[0], now.ID(), change)
 			if err != nil {
 				return err
 			}
@@ -75,7 +69,7 @@ func driftCommand(o *options) *cobra.Command {
 				fmt.Fprintf(o.out, "%s/%s %s: %s -> %s\n", args[0], after.Name(), name, compact(now[name]), compact(after[name]))
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -84,17 +78,13 @@ func deleteCommand(o *options) *cobra.Command {
 		Use:   "delete KIND NAME|ID",
 		Short: "Delete an object behind everybody's back, also one that others depend on",
 		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			if err := c.Destroy(cmd.Context(), args[0], args[1]); err != nil {
+		RunE: o.withClient(func(ctx context.Context, c *simcloud.Client, args []string) error {
+			if err := c.Destroy(ctx, args[0], args[1]); err != nil {
 				return err
 			}
 			fmt.Fprintf(o.out, "%s/%s deleted\n", args[0], args[1])
 			return nil
-		},
+		}),
 	}
 }
 
@@ -114,12 +104,7 @@ func faultCommand(o *options) *cobra.Command {
   simcloud fault --list
   simcloud fault --clear`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			ctx := cmd.Context()
+		RunE: o.withClient(func(ctx context.Context, c *simcloud.Client, _ []string) error {
 			switch {
 			case list:
 				all, err := c.Faults(ctx)
@@ -140,7 +125,7 @@ func faultCommand(o *options) *cobra.Command {
 			}
 			fmt.Fprintf(o.out, "fault/%d created\n", made.ID)
 			return nil
-		},
+		}),
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.Kind, "kind", "", "kind to strike (default: any)")
@@ -275,19 +260,15 @@ func callsCommand(o *options) *cobra.Command {
 		Short:   "List the calls that were made, or count them",
 		Example: "  simcloud calls --kind instance --op create --count",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
+		RunE: o.withClient(func(ctx context.Context, c *simcloud.Client, _ []string) error {
 			if count {
-				n, err := c.CountCalls(cmd.Context(), f)
+				n, err := c.CountCalls(ctx, f)
 				if err == nil {
 					fmt.Fprintln(o.out, n)
 				}
 				return err
 			}
-			calls, err := c.Calls(cmd.Context(), f)
+			calls, err := c.Calls(ctx, f)
 			if err != nil {
 				return err
 			}
@@ -308,7 +289,7 @@ func callsCommand(o *options) *cobra.Command {
 					cmp.Or(x.Name, "-"), cmp.Or(x.Object, "-"), status, time.Duration(x.Duration).Round(time.Microsecond), x.Error)
 			}
 			return w.Flush()
-		},
+		}),
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.Kind, "kind", "", "only this kind")
@@ -326,34 +307,26 @@ func callsCommand(o *options) *cobra.Command {
 func statsCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "stats", Short: "Sum up calls and objects", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			s, err := c.Stats(cmd.Context())
+		RunE: o.withClient(func(ctx context.Context, c *simcloud.Client, _ []string) error {
+			s, err := c.Stats(ctx)
 			if err != nil {
 				return err
 			}
 			return o.json(s)
-		},
+		}),
 	}
 }
 
 func listCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "list [KIND]", Short: "List the objects that exist, of one kind or all", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
+		RunE: o.withClient(func(ctx context.Context, c *simcloud.Client, args []string) error {
 			if len(args) == 0 {
 				args = simcloud.KindNames()
 			}
-			all := map[string][]simcloud.Object{}
+			all, err := map[string][]simcloud.Object{}, error(nil)
 			for _, kind := range args {
-				if all[kind], err = c.Objects(cmd.Context(), kind, ""); err != nil {
+				if all[kind], err = c.Objects(ctx, kind, ""); err != nil {
 					return err
 				}
 			}
@@ -368,20 +341,16 @@ func listCommand(o *options) *cobra.Command {
 				}
 			}
 			return w.Flush()
-		},
+		}),
 	}
 }
 
 func resetCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use: "reset", Short: "Forget objects, calls, faults and settings", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			return c.Reset(cmd.Context())
-		},
+		RunE: o.withClient(func(ctx context.Context, c *simcloud.Client, _ []string) error {
+			return c.Reset(ctx)
+		}),
 	}
 }
 

@@ -115,6 +115,17 @@ type Call struct {
 	PID int `json:"pid"`
 }
 
+// ActionOf returns the Action of a call: Create, Update or Delete.
+func ActionOf(creating, deleting bool) string {
+	switch {
+	case deleting:
+		return "Delete"
+	case creating:
+		return "Create"
+	}
+	return "Update"
+}
+
 // Log appends a call. Lines of several processes do not mix: each is one write to a file in append mode.
 func (c *Cloud) Log(call Call) error {
 	call.PID = os.Getpid()

@@ -26,7 +26,6 @@ type server struct {
 	cloud *cloud.Cloud // nil until the provider is configured
 }
 
-// New returns the provider.
 func New() (tfprotov5.ProviderServer, error) {
 	s := &server{ProviderServer: schema.NewGRPCProviderServer(honest()), types: map[string]tftypes.Type{}}
 	all, err := s.GetProviderSchema(context.Background(), &tfprotov5.GetProviderSchemaRequest{})
@@ -146,20 +145,10 @@ func isNull(dv *tfprotov5.DynamicValue) bool {
 	return err == nil && null
 }
 
-func verb(deleting, creating bool) string {
-	switch {
-	case deleting:
-		return "Delete"
-	case creating:
-		return "Create"
-	}
-	return "Update"
-}
-
 func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov5.PlanResourceChangeRequest) (*tfprotov5.PlanResourceChangeResponse, error) {
 	name, b := s.behaviours(req.TypeName, req.Config, req.PriorState)
 	creating, deleting := isNull(req.PriorState), isNull(req.ProposedNewState)
-	s.log(cloud.Call{RPC: "PlanResourceChange", Type: req.TypeName, Name: name, Action: verb(deleting, creating), Private: req.PriorPrivate})
+	s.log(cloud.Call{RPC: "PlanResourceChange", Type: req.TypeName, Name: name, Action: cloud.ActionOf(creating, deleting), Private: req.PriorPrivate})
 	resp, err := s.ProviderServer.PlanResourceChange(ctx, req)
 	if err != nil || deleting {
 		return resp, err
@@ -186,7 +175,7 @@ func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov5.PlanReso
 func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov5.ApplyResourceChangeRequest) (*tfprotov5.ApplyResourceChangeResponse, error) {
 	name, b := s.behaviours(req.TypeName, req.Config, req.PriorState)
 	creating, deleting := isNull(req.PriorState), isNull(req.PlannedState)
-	s.log(cloud.Call{RPC: "ApplyResourceChange", Type: req.TypeName, Name: name, Action: verb(deleting, creating), Private: req.PlannedPrivate})
+	s.log(cloud.Call{RPC: "ApplyResourceChange", Type: req.TypeName, Name: name, Action: cloud.ActionOf(creating, deleting), Private: req.PlannedPrivate})
 	resp, err := s.ProviderServer.ApplyResourceChange(ctx, req)
 	if err != nil {
 		return nil, err
@@ -195,7 +184,7 @@ func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov5.ApplyRe
 	case deleting && b.Has("left-after-delete"):
 		resp.NewState = req.PriorState
 	case deleting:
-	case b.Has("crash-after-" + strings.ToLower(verb(deleting, creating))):
+	case b.Has("crash-after-" + strings.ToLower(cloud.ActionOf(creating, deleting))):
 		os.Exit(3)
 	case b.Has("changed-after-apply"):
 		resp.NewState = s.set(req.TypeName, resp.NewState, "name", "somebody else")

@@ -14,16 +14,6 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-func verb(deleting, creating bool) string {
-	switch {
-	case deleting:
-		return "Delete"
-	case creating:
-		return "Create"
-	}
-	return "Update"
-}
-
 func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	name, b := s.behaviours(req.TypeName, req.Config)
 	s.log(cloud.Call{RPC: "ValidateResourceConfig", Type: req.TypeName, Name: name})
@@ -39,7 +29,7 @@ func (s *server) ValidateResourceConfig(ctx context.Context, req *tfprotov6.Vali
 func (s *server) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
 	name, b := s.behaviours(req.TypeName, req.Config, req.PriorState)
 	creating, deleting := isNull(req.PriorState), isNull(req.ProposedNewState)
-	s.log(cloud.Call{RPC: "PlanResourceChange", Type: req.TypeName, Name: name, Action: verb(deleting, creating), Private: req.PriorPrivate, Detail: s.module(req.ProviderMeta)})
+	s.log(cloud.Call{RPC: "PlanResourceChange", Type: req.TypeName, Name: name, Action: cloud.ActionOf(creating, deleting), Private: req.PriorPrivate, Detail: s.module(req.ProviderMeta)})
 	if b.Has("plan-error") {
 		return &tfprotov6.PlanResourceChangeResponse{Diagnostics: failed()}, nil
 	}
@@ -142,9 +132,9 @@ func (s *server) identity(typeName string, id tftypes.Value) *tfprotov6.Resource
 func (s *server) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	name, b := s.behaviours(req.TypeName, req.Config, req.PriorState)
 	creating, deleting := isNull(req.PriorState), isNull(req.PlannedState)
-	s.log(cloud.Call{RPC: "ApplyResourceChange", Type: req.TypeName, Name: name, Action: verb(deleting, creating), Private: req.PlannedPrivate, Detail: s.module(req.ProviderMeta)})
+	s.log(cloud.Call{RPC: "ApplyResourceChange", Type: req.TypeName, Name: name, Action: cloud.ActionOf(creating, deleting), Private: req.PlannedPrivate, Detail: s.module(req.ProviderMeta)})
 	// "delete-fails" applies to deletes, "create-fails" to creates, and so on. The others apply to creates and updates.
-	kind := strings.ToLower(verb(deleting, creating))
+	kind := strings.ToLower(cloud.ActionOf(creating, deleting))
 	switch {
 	case b.Has("crash-before-" + kind):
 		os.Exit(3)

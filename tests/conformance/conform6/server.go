@@ -38,7 +38,6 @@ type server struct {
 	cloud *cloud.Cloud // nil until the provider is configured, unless the environment names it
 }
 
-// New returns the provider.
 func New(options cloud.Options) (tfprotov6.ProviderServer, error) {
 	inner, ok := providerserver.NewProtocol6(&honest{options})().(framework)
 	if !ok {

@@ -161,15 +161,29 @@ func (s *server) GetFunctions(context.Context, *tfprotov6.GetFunctionsRequest) (
 	return &tfprotov6.GetFunctionsResponse{}, nil
 }
 
-// on returns a type and the cloud.
-func (s *server) on(types map[string]*Shape, name string) (*Shape, tftypes.Object, *cloud.Cloud, error) {
+// call is a call about a type, with its decoded values. cloud is nil until the provider is configured.
+type call struct {
+	*Shape
+	t      tftypes.Object
+	cloud  *cloud.Cloud
+	values []tftypes.Value
+}
+
+// on returns the call about a type with some values.
+func (s *server) on(types map[string]*Shape, name string, encoded ...*tfprotov6.DynamicValue) (c call, err error) {
 	r := types[name]
 	if r == nil {
-		return nil, tftypes.Object{}, nil, fmt.Errorf("there is no type %q", name)
+		return c, fmt.Errorf("there is no type %q", name)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return r, r.Block.ObjectType(), s.cloud, nil
+	c = call{r, r.Block.ObjectType(), s.cloud, make([]tftypes.Value, len(encoded))}
+	for i, v := range encoded {
+		if c.values[i], err = v.Unmarshal(c.t); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
 }
 
 // wrong returns a diagnostic about a call that a client must not make.
@@ -177,110 +191,16 @@ func wrong(format string, args ...any) []*tfprotov6.Diagnostic {
 	return []*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: "The client broke a rule", Detail: fmt.Sprintf(format, args...)}}
 }
 
-func (s *server) ValidateResourceConfig(_ context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
-	r, t, _, err := s.on(s.resources, req.TypeName)
-	if err != nil {
-		return nil, err
-	}
-	config, err := req.Config.Unmarshal(t)
-	if err != nil {
-		return nil, err
-	}
-	out := &tfprotov6.ValidateResourceConfigResponse{}
-	if problem := r.Block.misconfigured(config); problem != "" {
-		out.Diagnostics = wrong("%s", problem)
-	}
-	return out, nil
-}
-
-func (s *server) ValidateDataResourceConfig(_ context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
-	d, t, _, err := s.on(s.data, req.TypeName)
-	if err != nil {
-		return nil, err
-	}
-	config, err := req.Config.Unmarshal(t)
-	if err != nil {
-		return nil, err
-	}
-	out := &tfprotov6.ValidateDataResourceConfigResponse{}
-	if problem := d.Block.misconfigured(config); problem != "" {
-		out.Diagnostics = wrong("%s", problem)
-	}
-	return out, nil
-}
-
-// misconfigured returns the reason why a provider must reject a configuration, or why a client should have rejected it;
-// "" if it is valid.
-func (b *Block) misconfigured(config tftypes.Value) string {
-	if absent(config) {
-		return ""
-	}
-	m := fields(config)
-	for _, a := range b.Attributes {
-		v := m[a.Name]
-		switch {
-		case !a.Settable() && !v.IsNull():
-			return a.Name + " cannot be set, and is: " + shown(v, a.ValueType())
-		case a.Required && v.IsNull():
-			return a.Name + " is required"
-		}
-		if a.Type == nil && a.Settable() {
-			if problem := misconfigured(a.Mode, &Block{Attributes: a.Attributes}, v); problem != "" {
-				return problem
-			}
-		}
-	}
-	for _, n := range b.Blocks {
-		v := m[n.Name]
-		switch {
-		case n.Mode == Group && v.IsNull():
-			return n.Name + " is a group, which is never null"
-		case n.Mode != Single && v.IsNull():
-			return n.Name + " is a block, whose collection is never null"
-		}
-		if problem := misconfigured(n.Mode, n.Block, v); problem != "" {
-			return problem
-		}
-	}
-	return ""
-}
-
-func misconfigured(mode Mode, b *Block, v tftypes.Value) string {
-	switch mode {
-	case Group:
-		if shown(v, b.ObjectType()) == shown((&Nested{Mode: Group, Block: b}).empty(), b.ObjectType()) {
-			return "" // not configured
-		}
-		return b.misconfigured(v)
-	case Single:
-		return b.misconfigured(v)
-	case Map:
-		m := fields(v)
-		for _, key := range sortedKeys(m) {
-			if problem := b.misconfigured(m[key]); problem != "" {
-				return problem
-			}
-		}
-		return ""
-	}
-	for _, e := range elements(v) {
-		if problem := b.misconfigured(e); problem != "" {
-			return problem
-		}
-	}
-	return ""
-}
-
 func (s *server) UpgradeResourceState(_ context.Context, req *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
-	_, t, _, err := s.on(s.resources, req.TypeName)
+	c, err := s.on(s.resources, req.TypeName)
 	if err != nil {
 		return nil, err
 	}
-	v, err := req.RawState.Unmarshal(t)
+	v, err := req.RawState.Unmarshal(c.t)
 	if err != nil {
 		return nil, fmt.Errorf("read state: %w", err)
 	}
-	out, err := tfprotov6.NewDynamicValue(t, v)
+	out, err := tfprotov6.NewDynamicValue(c.t, v)
 	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: &out}, err
 }
 
@@ -316,39 +236,34 @@ func readPrivate(data []byte) (p private, err error) {
 }
 
 func (s *server) ReadResource(_ context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
-	r, t, c, err := s.on(s.resources, req.TypeName)
+	c, err := s.on(s.resources, req.TypeName, req.CurrentState)
 	if err != nil {
 		return nil, err
 	}
-	state, err := req.CurrentState.Unmarshal(t)
-	if err != nil {
-		return nil, err
-	}
-	key := text(fields(state)[r.Key])
+	key := text(fields(c.values[0])[c.Key])
 	p, err := readPrivate(req.Private)
 	if err != nil || p.Key != "" && p.Key != key || p.Planned != "" {
 		return &tfprotov6.ReadResourceResponse{Diagnostics: wrong("%q was read with the private data %q", key, req.Private)}, nil
 	}
-	found, err := load(c, r, key)
+	found, err := c.load(key)
 	if err != nil {
 		return nil, err
 	}
-	out, err := tfprotov6.NewDynamicValue(t, found)
+	out, err := tfprotov6.NewDynamicValue(c.t, found)
 	if err != nil {
 		return nil, err
 	}
-	id, err := r.identity(found)
+	id, err := c.identity(found)
 	return &tfprotov6.ReadResourceResponse{NewState: &out, Private: []byte(marshal(private{Key: key})), NewIdentity: id}, err
 }
 
 // load reads an object; null if there is none.
-func load(c *cloud.Cloud, r *Shape, key string) (tftypes.Value, error) {
-	t := r.Block.ObjectType()
-	o, err := c.Get(r.Name, key)
+func (c call) load(key string) (tftypes.Value, error) {
+	o, err := c.cloud.Get(c.Name, key)
 	if err != nil || o == nil {
-		return tftypes.NewValue(t, nil), err
+		return tftypes.NewValue(c.t, nil), err
 	}
-	v, err := tfprotov6.RawState{JSON: []byte(o[ObjectState])}.Unmarshal(t)
+	v, err := tfprotov6.RawState{JSON: []byte(o[ObjectState])}.Unmarshal(c.t)
 	if err != nil {
 		return v, fmt.Errorf("read object %q: %w", key, err)
 	}
@@ -356,20 +271,14 @@ func load(c *cloud.Cloud, r *Shape, key string) (tftypes.Value, error) {
 }
 
 func (s *server) PlanResourceChange(_ context.Context, req *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	r, t, c, err := s.on(s.resources, req.TypeName)
+	c, err := s.on(s.resources, req.TypeName, req.PriorState, req.Config, req.ProposedNewState)
 	if err != nil {
 		return nil, err
 	}
-	var values [3]tftypes.Value
-	for i, v := range []*tfprotov6.DynamicValue{req.PriorState, req.Config, req.ProposedNewState} {
-		if values[i], err = v.Unmarshal(t); err != nil {
-			return nil, err
-		}
-	}
-	prior, config, proposed := values[0], values[1], values[2]
+	r, t, prior, config, proposed := c.Shape, c.t, c.values[0], c.values[1], c.values[2]
 	asked := map[string]any{"prior": plainJSON(prior, t), "config": plainJSON(config, t), "proposed": plainJSON(proposed, t)}
-	if c != nil {
-		if err := c.Log(cloud.Call{RPC: "Plan", Type: r.Name, Name: r.title(proposed, prior), Detail: marshal(asked)}); err != nil {
+	if c.cloud != nil {
+		if err := c.cloud.Log(cloud.Call{RPC: "Plan", Type: r.Name, Name: r.title(proposed, prior), Detail: marshal(asked)}); err != nil {
 			return nil, err
 		}
 	}
@@ -407,36 +316,19 @@ func (r *Shape) title(states ...tftypes.Value) string {
 }
 
 func (s *server) ApplyResourceChange(_ context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
-	r, t, c, err := s.on(s.resources, req.TypeName)
+	c, err := s.on(s.resources, req.TypeName, req.PriorState, req.PlannedState, req.Config)
 	if err != nil {
 		return nil, err
 	}
-	prior, err := req.PriorState.Unmarshal(t)
-	if err != nil {
-		return nil, err
-	}
-	planned, err := req.PlannedState.Unmarshal(t)
-	if err != nil {
-		return nil, err
-	}
-	config, err := req.Config.Unmarshal(t)
-	if err != nil {
-		return nil, err
-	}
-	action := "Update"
-	switch {
-	case prior.IsNull():
-		action = "Create"
-	case planned.IsNull():
-		action = "Delete"
-	}
+	r, t, prior, planned, config := c.Shape, c.t, c.values[0], c.values[1], c.values[2]
+	action := cloud.ActionOf(prior.IsNull(), planned.IsNull())
 	asked := map[string]any{"prior": plainJSON(prior, t), "config": plainJSON(config, t), "planned": plainJSON(planned, t), "private": string(req.PlannedPrivate)}
-	if err := c.Log(cloud.Call{RPC: "Apply", Action: action, Type: r.Name, Name: r.title(planned, prior), Detail: marshal(asked)}); err != nil {
+	if err := c.cloud.Log(cloud.Call{RPC: "Apply", Action: action, Type: r.Name, Name: r.title(planned, prior), Detail: marshal(asked)}); err != nil {
 		return nil, err
 	}
 	key := text(fields(prior)[r.Key])
 	if action == "Delete" {
-		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PlannedState}, c.Remove(r.Name, key)
+		return &tfprotov6.ApplyResourceChangeResponse{NewState: req.PlannedState}, c.cloud.Remove(r.Name, key)
 	}
 	p, err := readPrivate(req.PlannedPrivate)
 	switch {
@@ -449,7 +341,7 @@ func (s *server) ApplyResourceChange(_ context.Context, req *tfprotov6.ApplyReso
 	}
 	title := r.title(planned)
 	if action == "Create" {
-		if key, err = c.Create(r.Name, file(title), cloud.Object{}); err != nil {
+		if key, err = c.cloud.Create(r.Name, file(title), cloud.Object{}); err != nil {
 			return nil, err
 		}
 	}
@@ -457,7 +349,7 @@ func (s *server) ApplyResourceChange(_ context.Context, req *tfprotov6.ApplyReso
 	if err != nil {
 		return nil, err
 	}
-	if err := c.Put(r.Name, key, cloud.Object{ObjectTitle: title, ObjectState: shown(made, t)}); err != nil {
+	if err := c.cloud.Put(r.Name, key, cloud.Object{ObjectTitle: title, ObjectState: shown(made, t)}); err != nil {
 		return nil, err
 	}
 	dv, err := tfprotov6.NewDynamicValue(t, made)
@@ -483,11 +375,11 @@ func file(title string) string {
 
 // ImportResourceState imports by key, or by title: the newest object with that title.
 func (s *server) ImportResourceState(_ context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
-	r, t, c, err := s.on(s.resources, req.TypeName)
+	c, err := s.on(s.resources, req.TypeName)
 	if err != nil {
 		return nil, err
 	}
-	key := req.ID
+	r, t, key := c.Shape, c.t, req.ID
 	if req.Identity != nil && req.Identity.IdentityData != nil {
 		id, err := req.Identity.IdentityData.Unmarshal(identityType())
 		if err != nil {
@@ -495,7 +387,7 @@ func (s *server) ImportResourceState(_ context.Context, req *tfprotov6.ImportRes
 		}
 		key = text(fields(id)["key"])
 	}
-	ids, err := c.IDs(r.Name)
+	ids, err := c.cloud.IDs(r.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -543,18 +435,15 @@ func (n *Nested) empty() tftypes.Value {
 
 // ReadDataSource returns the arguments, and generates the other values.
 func (s *server) ReadDataSource(_ context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	d, t, c, err := s.on(s.data, req.TypeName)
+	c, err := s.on(s.data, req.TypeName, req.Config)
 	if err != nil {
 		return nil, err
 	}
-	config, err := req.Config.Unmarshal(t)
-	if err != nil {
-		return nil, err
-	}
+	d, t, config := c.Shape, c.t, c.values[0]
 	if !config.IsFullyKnown() {
 		return &tfprotov6.ReadDataSourceResponse{Diagnostics: wrong("the configuration is not known: %s", shown(config, t))}, nil
 	}
-	if err := c.Log(cloud.Call{RPC: "ReadData", Type: d.Name, Name: d.title(config), Detail: shown(config, t)}); err != nil {
+	if err := c.cloud.Log(cloud.Call{RPC: "ReadData", Type: d.Name, Name: d.title(config), Detail: shown(config, t)}); err != nil {
 		return nil, err
 	}
 	v, _ := d.plan(false, tftypes.NewValue(t, nil), config, config)

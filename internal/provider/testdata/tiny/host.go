@@ -237,7 +237,7 @@ func (shout) Run(ctx context.Context, req function.RunRequest, r *function.RunRe
 	words := []string{strings.ToUpper(first)}
 	for _, w := range more {
 		if w.ValueString() == "please" {
-			r.Error = function.ConcatFuncErrors(r.Error, function.NewArgumentFuncError(1, "nobody shouts that"))
+			r.Error = function.ConcatFuncErrors(r.Error, function.NewArgumentFuncError(1, "no shouting that"))
 		}
 		words = append(words, strings.ToUpper(w.ValueString()))
 	}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestStateListAndShow(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "main", nil)
+	network(f, "planned", unplanned)
+	f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "data-sim-image", "metadata": map[string]any{"name": "base", "namespace": "default"},
+		"status": map[string]any{"attributes": map[string]any{"id": "img-1"}}}}, "data-sim-images")
+	if out, errOut, code := f.run("state", "list"); code != 0 || out != "data.sim_image.base\nsim_network.main\n" {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	if out, _, _ := f.run("state", "list", "sim_network", "-o", "name"); out != "sim-network.sim.hykube.io/main\n" {
+		t.Error(out)
+	}
+	if out, _, _ := f.run("state", "list", "data.sim_image", "-o", "table"); !strings.Contains(out, "data.sim_image.base   img-1") {
+		t.Error(out)
+	}
+	if _, errOut, code := f.run("state", "list", "sim_x"); code != ExitError || !strings.Contains(errOut, "no provider has resources of the type") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	out, errOut, code := f.run("state", "show", "sim-network/main")
+	want := "# sim_network.main:\nresource \"sim_network\" \"main\" {\n    id     = \"net-1\"\n    mtu    = 1500\n    name   = \"main\"\n    secret = (sensitive value)\n}\n"
+	if d := cmp.Diff(want, out); d != "" || code != 0 {
+		t.Errorf("code %d: %s\n%s", code, errOut, d)
+	}
+	f.state = map[string]any{"attributes": map[string]any{"secret": "s3cret", "n": 12345678901234567}}
+	if out, _, _ = f.run("state", "show", "sim-network/main", "-o", "json"); !strings.Contains(out, `"secret": "s3cret"`) || !strings.Contains(out, "12345678901234567") {
+		t.Error(out)
+	}
+	if _, errOut, code = f.run("state", "show", "sim-network/planned"); code != ExitError || !strings.Contains(errOut, "sim_network.planned has no state") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	network(f, "old", func(o map[string]any) { delete(o["status"].(map[string]any), "attributes") })
+	if out, errOut, code := f.run("state", "list", "sim_network"); code != 0 || out != "sim_network.main\nsim_network.old\n" {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	if _, errOut, code = f.run("state", "show", "sim_network.old"); code != ExitError || !strings.Contains(errOut, "sim_network.old has no current instance") || !strings.Contains(errOut, "-o json` shows the record") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+func TestStateRm(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "main", nil)
+	network(f, "planned", func(o map[string]any) { delete(o["metadata"].(map[string]any), "finalizers") })
+	out, errOut, code := f.run("state", "rm", "sim_network.main", "sim_network.planned")
+	if code != 0 || out != "sim-network.sim.hykube.io/main marked to be forgotten\nsim-network.sim.hykube.io/planned deleted\n" || !strings.Contains(errOut, "kubectl hykube apply --target sim_network.main -n default\n") {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	u := &unstructured.Unstructured{Object: f.object("main")}
+	if destroy, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); !found || destroy || u.GetDeletionTimestamp() == nil {
+		t.Errorf("object: %v", u.Object)
+	}
+	if f.object("planned") != nil {
+		t.Error("what has no infrastructure stays")
+	}
+}
+
+// After a destroy that forgets, the output names the remaining infrastructure and the command to import it.
+func TestEndAfterForget(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "main", nil)
+	network(f, "gone", nil)
+	f.objects["v1/namespaces//default"] = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default"}}
+	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+		changes := creates(p)
+		for i := range changes {
+			changes[i].Action = v1alpha1.ActionForget
+			changes[i].Before = &runtime.RawExtension{Raw: []byte(`{"id":"net-1"}`)}
+		}
+		changes[1].ActionReason = "forget_because_gone"
+		return changes
+	}
+	out, _, code := f.run("destroy", "sim_network.main", "sim_network.gone", "--auto-approve")
+	for _, want := range []string{"still exists and is no longer managed", "\n  kubectl hykube import sim-network/main net-1 -n default\nThe objects stay: kubectl delete removes them.\n"} {
+		if !strings.Contains(out, want) || code != 0 {
+			t.Errorf("code %d, %q is missing:\n%s", code, want, out)
+		}
+	}
+	if strings.Contains(out, "import sim-network/gone") || strings.Contains(out, "makes it again") {
+		t.Errorf("it says to take over what is gone, or to make a duplicate:\n%s", out)
+	}
+}
+
+// The end of a destroy speaks of the objects that stay: those that were marked for deletion before go with their infrastructure.
+func TestEndAfterDestroyOfMarkedObjects(t *testing.T) {
+	for _, tc := range []struct {
+		reason       string
+		stay, marked []string
+		want         string
+	}{
+		{"all stay", []string{"a", "b"}, nil, "\nThe objects stay, without infrastructure: kubectl hykube apply --all creates it again"},
+		{"one was marked and is still there", []string{"a"}, []string{"b"}, "\nThe objects that were not marked for deletion stay, without infrastructure: "},
+		{"one was marked and is gone", []string{"a"}, nil, "\nThe objects that were not marked for deletion stay, without infrastructure: "},
+		{"both were marked", nil, []string{"a"}, ""},
+	} {
+		f := newFakeServer(t)
+		f.objects["v1/namespaces//default"] = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default"}}
+		for _, name := range tc.stay {
+			network(f, name, nil)
+		}
+		for _, name := range tc.marked {
+			network(f, name, func(o map[string]any) { o["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z" })
+		}
+		f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+			changes := creates(p)
+			for i := range changes {
+				changes[i].Action = v1alpha1.ActionDelete
+			}
+			return changes
+		}
+		out, errOut, code := f.run("destroy", "sim_network.a", "sim_network.b", "--auto-approve")
+		if code != ExitDone || !strings.Contains(out, tc.want) || tc.want == "" && strings.Contains(out, "without infrastructure") {
+			t.Errorf("%s: code %d: %s\n%s", tc.reason, code, errOut, out)
+		}
+	}
+}
+
+// TestStateOfPlurals checks that state mv and state rm write the address for any of kubectl's names of a kind.
+func TestStateOfPlurals(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "old", nil)
+	network(f, "gone", nil)
+	if out, errOut, code := f.run("state", "mv", "sim-networks/old", "sim-networks.sim.hykube.io/new"); code != 0 || !strings.Contains(errOut, "--target sim_network.new -n default\n") {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	if from, _, _ := unstructured.NestedString(f.object("new"), "lifecycle", "moved", "from"); from != "sim_network.old" {
+		t.Errorf("the new object takes over from %q, which is no address", from)
+	}
+	if _, errOut, code := f.run("state", "mv", "sim-networks/gone", "sim_network.gone"); code != ExitError || !strings.Contains(errOut, "sim_network.gone is both the old and the new name") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+	if _, errOut, code := f.run("state", "rm", "sim-networks/gone"); code != 0 || !strings.Contains(errOut, "kubectl hykube apply --target sim_network.gone -n default\n") {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+func TestStateMv(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "old", nil)
+	out, errOut, code := f.run("state", "mv", "sim_network.old", "sim_network.new")
+	if code != 0 || out != "sim-network.sim.hykube.io/new created\nsim-network.sim.hykube.io/old marked to be moved\n" || !strings.Contains(errOut, "kubectl hykube apply --target sim_network.new -n default\n") {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	want := map[string]any{
+		"apiVersion": "sim.hykube.io/v1", "kind": "sim-network",
+		"metadata":  map[string]any{"name": "new", "namespace": "default", "labels": map[string]any{"team": "infra"}, "annotations": map[string]any{"keep": "me"}},
+		"spec":      map[string]any{"name": "old"},
+		"lifecycle": map[string]any{"preventDestroy": true, "moved": map[string]any{"from": "sim_network.old"}},
+	}
+	if d := cmp.Diff(want, f.object("new")); d != "" {
+		t.Errorf("new object (-want +got):\n%s", d)
+	}
+	u := &unstructured.Unstructured{Object: f.object("old")}
+	if destroy, found, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); u.GetDeletionTimestamp() == nil || !found || destroy {
+		t.Errorf("the old object is not marked, or may be destroyed: %v", u.Object)
+	}
+	// The second run finds everything done, and reports no object as recorded.
+	if out, errOut, code = f.run("state", "mv", "sim_network.old", "sim_network.new"); code != 0 || out != "sim-network.sim.hykube.io/old marked to be moved\n" {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	network(f, "bare", func(o map[string]any) {
+		delete(o, "status")
+		delete(o["metadata"].(map[string]any), "finalizers")
+	})
+	network(f, "full", nil)
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		{"the same", []string{"sim_network.old", "sim-network/old"}, "is both the old and the new name"},
+		{"twice", []string{"sim_network.old", "sim_network.other"}, "is marked for deletion already"},
+		{"onto infrastructure", []string{"sim_network.old", "sim_network.full"}, "sim_network.full already has infrastructure"},
+		{"onto what takes another one over", []string{"sim_network.full", "sim_network.new"}, "lifecycle.moved of sim_network.new already names sim_network.old"},
+		{"without infrastructure", []string{"sim_network.bare", "sim_network.other"}, "sim_network.bare has no infrastructure"},
+		{"no such object", []string{"sim_network.x", "sim_network.y"}, `get sim-network "x" in namespace "default"`},
+	} {
+		before := len(f.calls)
+		if _, errOut, code := f.run(append([]string{"state", "mv"}, tc.args...)...); code != ExitError || !strings.Contains(errOut, tc.want) {
+			t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
+		}
+		for _, c := range f.calls[before:] {
+			if !strings.HasPrefix(c, "GET ") {
+				t.Errorf("%s: %s", tc.reason, c)
+			}
+		}
+	}
+
+	// An object that waits for its infrastructure gets the record, and keeps its spec.
+	out, errOut, code = f.run("state", "mv", "sim_network.full", "sim_network.bare")
+	if code != 0 || !strings.HasPrefix(out, "sim-network.sim.hykube.io/bare configured\n") {
+		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+	if d := cmp.Diff(map[string]any{"preventDestroy": true, "moved": map[string]any{"from": "sim_network.full"}}, f.object("bare")["lifecycle"]); d != "" {
+		t.Errorf("lifecycle (-want +got):\n%s", d)
+	}
+}
+
+// The command deletes the old object only after it recorded the new one. After an interruption, it names what remains.
+func TestStateMvInterrupted(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "old", nil)
+	for _, tc := range []struct {
+		reason, method string
+		want           []string
+		created        bool
+	}{
+		{"the new object is refused", http.MethodPost, []string{"Nothing was changed"}, false},
+		{"the old one cannot be changed", http.MethodPatch, []string{"new is recorded, but", "run the same command again", "kubectl delete sim-network.sim.hykube.io/new -n default"}, true},
+		{"the old one cannot be deleted", http.MethodDelete, []string{"run the same command again"}, true},
+	} {
+		f.refuse = func(r *http.Request) *metav1.Status {
+			if r.Method == tc.method {
+				return status(403, metav1.StatusReasonForbidden, "you may not")
+			}
+			return nil
+		}
+		_, errOut, code := f.run("state", "mv", "sim_network.old", "sim_network.new")
+		for _, want := range tc.want {
+			if code != ExitRefused || !strings.Contains(errOut, want) {
+				t.Errorf("%s: code %d: %s", tc.reason, code, errOut)
+			}
+		}
+		u := &unstructured.Unstructured{Object: f.object("old")}
+		if u.GetDeletionTimestamp() != nil || (f.object("new") != nil) != tc.created {
+			t.Errorf("%s: old %v, new %v", tc.reason, u.Object, f.object("new"))
+		}
+	}
+	f.refuse = nil
+	if out, errOut, code := f.run("state", "mv", "sim_network.old", "sim_network.new"); code != 0 || out != "sim-network.sim.hykube.io/old marked to be moved\n" {
+		t.Errorf("going on: code %d: %s\n%s", code, errOut, out)
+	}
+}

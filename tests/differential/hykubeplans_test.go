@@ -1,0 +1,220 @@
+package differential
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error {
+	p := &v1alpha1.Plan{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "step-", Namespace: y.namespace},
+		Spec: v1alpha1.PlanSpec{
+			Destroy: s.Destroy, RefreshOnly: s.RefreshOnly, Refresh: v1alpha1.RefreshAll,
+			Targets: s.Target, Exclude: s.Exclude, Replace: s.Replace,
+		},
+	}
+	if s.NoRefresh {
+		p.Spec.Refresh = v1alpha1.RefreshNone
+	}
+	plans := "/apis/hykube.io/v1alpha1/namespaces/" + y.namespace + "/plans"
+	p.APIVersion, p.Kind = "hykube.io/v1alpha1", "Plan"
+	err := y.send(ctx, "POST", plans, p)
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		out.PlanError = err.Error()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	path := plans + "/" + p.Name
+	if err := y.await(ctx, path, p, planned); err != nil {
+		return err
+	}
+	if failed := planFailure(p); failed != "" {
+		out.PlanError = failed
+		return nil
+	}
+	text, err := y.show(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	if out.Plan, err = readPlan(text); err != nil {
+		return err
+	}
+	if refusals := y.refusals(ctx, path); refusals != "" {
+		// Terraform makes no plan if one change cannot be planned. Hykube leaves that change out.
+		out.PlanError, out.Plan = refusals, nil
+		return nil
+	}
+	if r := reason(p, v1alpha1.ConditionReady); s.PlanOnly || r == v1alpha1.ReasonNoChanges || r == v1alpha1.ReasonDeferred {
+		return nil
+	}
+	if err := y.cloud.faults(ctx, s.ApplyFaults); err != nil {
+		return err
+	}
+	p.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest}
+	body := &v1alpha1.Plan{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID}, Status: v1alpha1.PlanStatus{Approval: p.Status.Approval}}
+	if err := y.send(ctx, "PUT", path+"/approval", body); err != nil {
+		return fmt.Errorf("approve plan: %w", err)
+	}
+	if err := y.await(ctx, path, p, finished); err != nil {
+		return err
+	}
+	if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApplied) {
+		out.ApplyError = conditions(p) + "\n" + y.refusals(ctx, path)
+		out.undone, err = y.undone(ctx, path)
+	}
+	return err
+}
+
+// undone returns the changes that were not made, by address.
+func (y *hykube) undone(ctx context.Context, path string) (map[string]v1alpha1.ChangeState, error) {
+	list, err := y.changes(ctx, path)
+	out := map[string]v1alpha1.ChangeState{}
+	for _, c := range list {
+		if c.State != v1alpha1.ChangeDone && c.Deposed == "" {
+			out[c.Address] = c.State
+		}
+	}
+	return out, err
+}
+
+func (y *hykube) changes(ctx context.Context, path string) ([]v1alpha1.PlanChange, error) {
+	var list v1alpha1.PlanChangeList
+	data, err := y.fixture.Client().Get().AbsPath(path, "changes").Param("limit", "500").Do(ctx).Raw()
+	if err == nil {
+		err = json.Unmarshal(data, &list)
+	}
+	return list.Items, err
+}
+
+// refusals returns the errors of single changes.
+func (y *hykube) refusals(ctx context.Context, path string) string {
+	list, err := y.changes(ctx, path)
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, c := range list {
+		for _, d := range c.Diagnostics {
+			if d.Severity == v1alpha1.SeverityError {
+				out = append(out, fmt.Sprintf("%s: %s: %s %s", c.Address, d.Summary, d.Detail, d.Attribute))
+			}
+		}
+		switch {
+		case c.Blocked != "":
+			out = append(out, c.Address+": "+c.Blocked)
+		case c.Message != "" && len(c.Diagnostics) == 0:
+			out = append(out, c.Address+": "+c.Message)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// send sends an object and decodes the response.
+func (y *hykube) send(ctx context.Context, verb, path string, p *v1alpha1.Plan) error {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	answer := y.fixture.Client().Verb(verb).AbsPath(path).SetHeader("Content-Type", "application/json").Body(body).Do(ctx)
+	if err := answer.Error(); err != nil {
+		return err // Raw would not return the server's own message
+	}
+	data, err := answer.Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, p)
+}
+
+// show prints the plan as the plugin does.
+func (y *hykube) show(ctx context.Context, plan string) ([]byte, error) {
+	cmd := y.fixture.Command(ctx, "kubectl-hykube", "show", plan, "-n", y.namespace, "-o", "terraform-json")
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("kubectl hykube show %s: %w\n%s", plan, err, errs.String())
+	}
+	return text, nil
+}
+
+// await reads the plan until done returns true.
+func (y *hykube) await(ctx context.Context, path string, p *v1alpha1.Plan, done func(*v1alpha1.Plan) bool) error {
+	deadline := time.Now().Add(planLimit)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		data, err := y.fixture.Client().Get().AbsPath(path).Do(ctx).Raw()
+		if err != nil {
+			return err
+		}
+		*p = v1alpha1.Plan{}
+		if err := json.Unmarshal(data, p); err != nil {
+			return err
+		}
+		if done(p) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("plan %s/%s is not done after %s: %s", p.Namespace, p.Name, planLimit, conditions(p))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+func reason(p *v1alpha1.Plan, kind string) string {
+	if c := meta.FindStatusCondition(p.Status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+		return c.Reason
+	}
+	return ""
+}
+
+// planned and finished report whether the plan waits for a user or has ended.
+func planned(p *v1alpha1.Plan) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionPlanned)
+	return c != nil && (c.Status == metav1.ConditionTrue || c.Reason == v1alpha1.ReasonPlanFailed) || finished(p)
+}
+
+func finished(p *v1alpha1.Plan) bool {
+	applied := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied)
+	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady) || meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStalled) ||
+		applied != nil && applied.Status == metav1.ConditionFalse && p.Status.FinishedAt != nil
+}
+
+// planFailure returns the reason why a plan failed; "" if it did not.
+func planFailure(p *v1alpha1.Plan) string {
+	if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool {
+		return d.Severity == v1alpha1.SeverityError
+	}) {
+		return ""
+	}
+	out := []string{conditions(p)}
+	for _, d := range p.Status.Diagnostics {
+		out = append(out, fmt.Sprintf("%s: %s: %s: %s %s", d.Severity, d.Address, d.Summary, d.Detail, d.Attribute))
+	}
+	return strings.Join(out, "\n")
+}
+
+func conditions(p *v1alpha1.Plan) string {
+	var out []string
+	for _, c := range p.Status.Conditions {
+		out = append(out, fmt.Sprintf("%s=%s %s %s", c.Type, c.Status, c.Reason, c.Message))
+	}
+	return strings.Join(out, "; ")
+}
