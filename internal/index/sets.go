@@ -287,7 +287,11 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 		if s != nil {
 			o.Revision = s.Revision
 		}
-		x.parse(ns, o, resourceset.Leaving(s, *ref))
+		u := resourceset.Leaving(s, *ref)
+		if set := u.GetLabels(); len(set) > 0 {
+			o.Labels = set
+		}
+		x.parse(ns, o, u)
 		o.judge(ns.statuses[uid])
 		ns.put(o)
 		ns.leaving[uid] = true
