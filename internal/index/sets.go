@@ -193,6 +193,7 @@ func (o *Object) judge(s instanceStatus) {
 
 // applyStatus applies a change of the status of an instance.
 func (x *Index) applyStatus(c ledger.Status) {
+	x.changed[c.Namespace] = true
 	ns := x.namespace(c.Namespace)
 	before, next := ns.statuses[c.UID], instanceStatus{}
 	if c.Value != nil {
