@@ -32,7 +32,9 @@ type totals struct {
 	referrers map[string]bool
 	// steps is the number of changes that an apply would make. read is the number of resources that planning read.
 	steps, read int
-	waitsFor    []v1alpha1.PlanReference
+	// unselected is the address of a change to an object that the spec does not select; empty if there is none.
+	unselected string
+	waitsFor   []v1alpha1.PlanReference
 	// diags are about the changes, postponed about those that were taken out of the plan, and forbidden about those
 	// that lifecycle.preventDestroy blocks. obstacles lists the latter.
 	diags, postponed, forbidden diag.Diagnostics
@@ -69,6 +71,9 @@ func (t *totals) add(c *ledger.Change) {
 	}
 	if !changes.HasNoSteps(c) {
 		t.steps++
+		if !c.Requested && c.Mode != v1alpha1.ModeData && t.unselected == "" {
+			t.unselected = c.Address
+		}
 	}
 	if c.Prevented {
 		t.forbidden = append(t.forbidden, prevented(c.Address))
@@ -148,6 +153,9 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 func (t *totals) manual(po *v1alpha1.Plan) string {
 	if !po.ApprovesItself() {
 		return ""
+	}
+	if po.Status.Stack != nil && t.unselected != "" { // it was edited after the stack had looked
+		return fmt.Sprintf("it would change %s, which the stack %s does not select", t.unselected, po.Status.Stack.Stack)
 	}
 	return t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy)
 }

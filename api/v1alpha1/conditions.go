@@ -124,6 +124,24 @@ const (
 	ReasonKeysUnknown = "KeysUnknown"
 	// ReasonInstancesFailed: instances of a ResourceSet have failures.
 	ReasonInstancesFailed = "InstancesFailed"
+	// ReasonSettling: what a Stack selects changed a moment ago; the server makes a plan when there is no further change.
+	ReasonSettling = "Settling"
+	// ReasonSuspended: the Stack makes no plan, because of spec.suspend.
+	ReasonSuspended = "Suspended"
+	// ReasonAwaitingStack: the Stack waits for a stack in spec.dependsOn. The message names it.
+	ReasonAwaitingStack = "AwaitingStack"
+	// ReasonAwaitingDependency: a resource of the Stack refers to a resource that the Stack does not select and that is
+	// not applied. The message names both.
+	ReasonAwaitingDependency = "AwaitingDependency"
+	// ReasonSelectorOverlaps: an older Stack of the namespace selects some of the same resources; the message names it. The
+	// Stack makes no plan.
+	ReasonSelectorOverlaps = "SelectorOverlaps"
+	// ReasonRetrying: the last plan of the Stack failed, and the server makes another one after a pause.
+	ReasonRetrying = "Retrying"
+	// ReasonMissingRights: the author of the Stack lacks a right; the message names it.
+	ReasonMissingRights = "MissingRights"
+	// ReasonOutputsFailed: the infrastructure is as written, but an output of the Stack cannot be evaluated or written.
+	ReasonOutputsFailed = "OutputsFailed"
 	// ReasonDeclared: the ephemeral resource is recorded. Plans that need it open it, and store nothing of it.
 	ReasonDeclared = "Declared"
 	// ReasonDeleting: the object waits for a plan that destroys its infrastructure.

@@ -33,6 +33,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Plan{}, &PlanList{}, &PlanChangeList{},
 		&PlanObjects{},
 		&ResourceSet{}, &ResourceSetList{}, &ResourceSetInstanceList{},
+		&Stack{}, &StackList{},
 		&PlanRecord{}, &PlanRecordList{},
 		&PlanPolicy{}, &PlanPolicyList{},
 		&ClusterPlanPolicy{}, &ClusterPlanPolicyList{},

@@ -105,6 +105,9 @@ type PlanStatus struct {
 	// User who created the plan. Set by the server.
 	// +optional
 	RequestedBy *Identity `json:"requestedBy,omitempty"`
+	// The stack that made the plan. Set by the server.
+	// +optional
+	Stack *PlanStack `json:"stack,omitempty"`
 	// Number of changes by kind.
 	// +optional
 	Summary *PlanSummary `json:"summary,omitempty"`

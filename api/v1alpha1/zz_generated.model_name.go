@@ -206,6 +206,11 @@ func (in PlanSpec) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanStack) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanStack"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanStatus) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanStatus"
 }
@@ -338,6 +343,51 @@ func (in ResourceTemplateMetadata) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretArgument) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.SecretArgument"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Stack) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.Stack"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackOutput) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackOutput"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackOutputTargets) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackOutputTargets"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackPlan) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackPlan"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackPlanPolicy) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackPlanPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackRetry) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackRetry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

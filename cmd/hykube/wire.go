@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/index"
@@ -59,6 +62,8 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	configs := &controller.Configs{
 		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
 	}
+	queries := &query.Queries{Sources: sources}
+	stacks := newStacks(sources, &loopback.Stacks{Client: fixed, Core: core, Queries: queries, Access: sources.Access}, providers.Logger)
 	run := func(ctx context.Context) error {
 		defer runIndex(ctx, sources.Index, providers)()
 		temporal := h.Engine.Client()
@@ -80,10 +85,9 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
 				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans},
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.ReleaseSet, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
-			work,
+			stacks, work,
 		)
 	}
-	queries := &query.Queries{Sources: sources}
 	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
 	return server.Wiring{
 		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects,
@@ -160,6 +164,18 @@ func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Inte
 		Sessions: session.NewPool(installed, h.Logger.With("component", "session")),
 		Record:   h.Record,
 	}, objects
+}
+
+// newStacks returns the controller of Stacks, which the index tells about changes.
+func newStacks(sources *scope.Sources, stacks *loopback.Stacks, logger *slog.Logger) *controller.Stacks {
+	c := controller.NewStacks(controller.StacksConfig{
+		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Access: sources.Access, Logger: logger,
+		Select: func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error) {
+			return planning.Select(ctx, sources, who, namespace, selects)
+		},
+	})
+	sources.Index.Changed = c.NamespaceChanged
+	return c
 }
 
 // newWorker returns a worker for all workflows and activities. The caller starts it.

@@ -381,7 +381,12 @@ func discarded(p *v1alpha1.Plan) bool {
 	return p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionDiscarded
 }
 
-func superseded(p *v1alpha1.Plan) bool { return p.Status.StalledFor() == v1alpha1.ReasonSuperseded }
+// superseded reports whether another plan took the place of a plan, or the server ended it because its stack no longer needs
+// it.
+func superseded(p *v1alpha1.Plan) bool {
+	reason := p.Status.StalledFor()
+	return reason == v1alpha1.ReasonSuperseded || reason == v1alpha1.ReasonDiscarded && p.Status.Approval == nil
+}
 
 func nothingToDo(p *v1alpha1.Plan) bool {
 	return deferred(p) || v1alpha1.TrueReason(p.Status.Conditions, v1alpha1.ConditionReady) == v1alpha1.ReasonNoChanges

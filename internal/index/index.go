@@ -63,6 +63,11 @@ type Index struct {
 	// touched holds the ResourceSets whose instances may have changed since the last call of Touched, with the UID of a
 	// removed set.
 	touched map[types.NamespacedName]types.UID
+	// changed holds the namespaces in which an object, a ResourceSet or a record changed and that Changed does not know yet.
+	changed map[string]bool
+	// Changed is called at the end of a refresh for each namespace in which something changed; nil calls nothing. It must
+	// not block, nor call the index. It must be set before the first refresh.
+	Changed func(namespace string)
 
 	// sharing guards outside.
 	sharing sync.Mutex
@@ -72,7 +77,7 @@ type Index struct {
 // New returns an empty index. Its first refresh reads all objects and records.
 func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
 	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{}, kinds: map[kindKey]*Kind{},
-		packages: map[string]packageID{}, owners: newOwners(), touched: map[types.NamespacedName]types.UID{}, outside: map[string]*Outside{}}
+		packages: map[string]packageID{}, owners: newOwners(), touched: map[types.NamespacedName]types.UID{}, changed: map[string]bool{}, outside: map[string]*Outside{}}
 }
 
 // View refreshes the index and returns the current entries of a namespace.
@@ -138,7 +143,18 @@ func (x *Index) refresh(ctx context.Context) error {
 		x.settleLeaving(name, ns)
 		ns.compact()
 	}
+	x.tell()
 	return nil
+}
+
+// tell calls Changed.
+func (x *Index) tell() {
+	for name := range x.changed {
+		if x.Changed != nil {
+			x.Changed(name)
+		}
+	}
+	clear(x.changed)
 }
 
 // readChanges applies the changes after the revision at, in pages. If these changes have expired, read replaces everything.
@@ -227,6 +243,7 @@ func (x *Index) readRecords(ctx context.Context) error {
 
 // record applies a change of a record. i is nil if the record was deleted.
 func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledger.Instance) {
+	x.changed[namespace] = true
 	ns, hashes := x.namespace(namespace), x.owners.hashesOf(i)
 	r := recordOf(ns, i)
 	if r != nil {
@@ -312,6 +329,7 @@ func (x *Index) reparse(ctx context.Context) error {
 
 // apply applies a change of an object. If reparse is true, it parses an object of the same revision again.
 func (x *Index) apply(ctx context.Context, c Change, reparse bool) error {
+	x.changed[c.Namespace] = true
 	switch {
 	case c.Provider == "" && c.Stored == StoredSets:
 		return x.applySet(ctx, c, reparse)

@@ -193,6 +193,7 @@ func (o *Object) judge(s instanceStatus) {
 
 // applyStatus applies a change of the status of an instance.
 func (x *Index) applyStatus(c ledger.Status) {
+	x.changed[c.Namespace] = true
 	ns := x.namespace(c.Namespace)
 	before, next := ns.statuses[c.UID], instanceStatus{}
 	if c.Value != nil {
@@ -287,7 +288,11 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 		if s != nil {
 			o.Revision = s.Revision
 		}
-		x.parse(ns, o, resourceset.Leaving(s, *ref))
+		u := resourceset.Leaving(s, *ref)
+		if set := u.GetLabels(); len(set) > 0 {
+			o.Labels = set
+		}
+		x.parse(ns, o, u)
 		o.judge(ns.statuses[uid])
 		ns.put(o)
 		ns.leaving[uid] = true

@@ -30,7 +30,7 @@ func (a *Queries) Evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alph
 	s := a.ScopeOf(&who, "", nil)
 	s.Home = e.Namespace
 	ev := &consoleEvaluator{Scope: s, values: map[lang.Address]cty.Value{}}
-	v, diags, err := ev.evaluate(ctx, e.Spec.Expression)
+	v, diags, err := ev.evaluate(ctx, e.Spec.Expression, true)
 	if err != nil {
 		return fmt.Errorf("evaluate expression: %w", err)
 	}
@@ -59,8 +59,9 @@ type consoleEvaluator struct {
 	diags  diag.Diagnostics
 }
 
-func (ev *consoleEvaluator) evaluate(ctx context.Context, text string) (cty.Value, diag.Diagnostics, error) {
-	expr, diags := lang.ParseExpression(text, "", lang.ExpressionOptions{Functions: ev.Functions(), Namespace: ev.Home, Bare: true, Budget: lang.BudgetOf(ctx)})
+// evaluate evaluates a text. If bare is true, it is an expression even without "${" and "}" around it.
+func (ev *consoleEvaluator) evaluate(ctx context.Context, text string, bare bool) (cty.Value, diag.Diagnostics, error) {
+	expr, diags := lang.ParseExpression(text, "", lang.ExpressionOptions{Functions: ev.Functions(), Namespace: ev.Home, Bare: bare, Budget: lang.BudgetOf(ctx)})
 	if diag.HasErrors(diags) {
 		return cty.NilVal, diags, nil
 	}

@@ -41,6 +41,14 @@ func UseOf(namespace, name string) Right {
 	return Right{Verb: VerbUse, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs", Name: name}
 }
 
+// WriteOf returns the rights to write the ConfigMap or Secret of a name; nil for an empty name.
+func WriteOf(namespace, resource, name string) []Right {
+	if name == "" {
+		return nil
+	}
+	return []Right{{Verb: VerbCreate, Namespace: namespace, Resource: resource}, {Verb: VerbUpdate, Namespace: namespace, Resource: resource, Name: name}}
+}
+
 // Target returns RESOURCE[.GROUP][/SUBRESOURCE], the form that kubectl auth can-i accepts.
 func (r Right) Target() string {
 	resource, sub, isSub := strings.Cut(r.Resource, "/")

@@ -128,19 +128,23 @@ func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
 
 // Run runs the controllers until ctx ends. Plans, and the worker that work starts, wait until every Provider was
 // reconciled once. So a restarted server does not plan without the kinds that it served before.
-func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, work func() error) error {
+func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, stacks *Stacks, work func() error) error {
 	providers.Changed = configs.providerChanged
 	providers.start()
 	configs.start()
 	plans.start()
+	stacks.start(plans)
+	// Resources refer to ProviderConfigs and Secrets, too.
+	stacks.follow(configs.informer, stacks.changedIn)
+	stacks.follow(configs.secrets, stacks.changedIn)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, inf := range []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer} {
+	for _, inf := range []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer, stacks.informer} {
 		wg.Go(func() { inf.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), providers.informer.HasSynced, configs.informer.HasSynced, configs.secrets.HasSynced, plans.informer.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), providers.informer.HasSynced, configs.informer.HasSynced, configs.secrets.HasSynced, plans.informer.HasSynced, stacks.informer.HasSynced) {
 		return errors.New("watch fixed kinds: stopped before the first list arrived")
 	}
 	wg.Go(func() { providers.queue.run(ctx, installs) })
@@ -156,6 +160,7 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	}
 	wg.Go(func() { plans.queue.run(ctx, workers) })
 	wg.Go(func() { sets.run(ctx) })
+	wg.Go(func() { stacks.queue.run(ctx, namespaceWorkers) })
 	wg.Go(func() { plans.namespaces.run(ctx, namespaceWorkers) })
 	wg.Go(func() { plans.dropped.run(ctx, 1) })
 	wg.Go(func() { plans.receiveWritten(ctx) })

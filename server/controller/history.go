@@ -55,8 +55,8 @@ func (h History) outdated(plans []*v1alpha1.Plan, now time.Time) (remove []*v1al
 }
 
 // prune removes finished plans that exceed the limits. Their records remain.
-func (p *Plans) prune(ctx context.Context, b *bindings, namespace string, plans []*v1alpha1.Plan) error {
-	remove, next := p.History.outdated(plans, time.Now())
+func (p *Plans) prune(ctx context.Context, limits History, b *bindings, namespace string, plans []*v1alpha1.Plan) error {
+	remove, next := limits.outdated(plans, time.Now())
 	removed := 0
 	for _, obj := range remove {
 		if slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord) {

@@ -91,7 +91,7 @@ func TestAPlanThatWasWrittenMeanwhileIsRemovedLater(t *testing.T) {
 		obj.Status.FinishedAt = new(metav1.NewTime(time.Unix(int64(i), 0)))
 		plans = append(plans, obj)
 	}
-	if err := p.prune(t.Context(), newBindings(), "team", plans); err != nil || refused != 1 {
+	if err := p.prune(t.Context(), p.History, newBindings(), "team", plans); err != nil || refused != 1 {
 		t.Fatalf("%d calls, %v", refused, err)
 	}
 	if again, _ := p.namespaces.work.Get(); again.Name != "team" { // it waits for the added time

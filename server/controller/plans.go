@@ -52,6 +52,8 @@ type Plans struct {
 	// namespaces queues the namespaces in which a plan was created or ended.
 	namespaces *queue[cache.ObjectName]
 	dropped    *queue[deletedPlan]
+	// stacks are the stacks that make plans; nil without any.
+	stacks *Stacks
 
 	started time.Time
 	// making and applying limit the plans that are made or applied at once.
@@ -299,14 +301,7 @@ func (p *Plans) noteStage(obj *v1alpha1.Plan) {
 // reconcileNamespace ends the superseded waiting plans of a namespace, marks the stale ones, and removes finished plans
 // that exceed the history limits.
 func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) error {
-	found, err := p.informer.GetIndexer().ByIndex(cache.NamespaceIndex, name.Name)
-	if err != nil {
-		return err
-	}
-	plans := make([]*v1alpha1.Plan, 0, len(found))
-	for _, obj := range found {
-		plans = append(plans, obj.(*v1alpha1.Plan))
-	}
+	plans := p.in(name.Name)
 	p.mu.Lock()
 	b := p.bindings[name.Name]
 	if b == nil {
@@ -324,7 +319,16 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 	if err := p.markStale(ctx, b, name.Name, plans); err != nil {
 		return err
 	}
-	return p.prune(ctx, b, name.Name, plans)
+	if p.stacks != nil {
+		for _, s := range p.stacks.in(name.Name) {
+			if limit := s.Spec.HistoryLimit; limit != nil {
+				if err := p.prune(ctx, History{Limit: int(*limit)}, b, name.Name, p.stacks.plansOf(s)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return p.prune(ctx, p.History, b, name.Name, plans)
 }
 
 // forget queues the removal of a deleted plan's data.

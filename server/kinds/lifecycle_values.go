@@ -256,7 +256,10 @@ func diagnosticText(d v1alpha1.Diagnostic) string {
 }
 
 // functions returns the signatures of the provider-defined functions.
-func (s *served) functions() lang.Functions { return s.kinds.snapshot.Load().functions }
+func (s *served) functions() lang.Functions { return s.kinds.Functions() }
+
+// Functions returns the functions of the installed providers.
+func (k *Kinds) Functions() lang.Functions { return k.snapshot.Load().functions }
 
 func checkCondition(ctx context.Context, s *served, u *unstructured.Unstructured, path *field.Path, v any) field.ErrorList {
 	m, errs := fieldsOf(path, v, "condition", "errorMessage")

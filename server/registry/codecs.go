@@ -35,6 +35,7 @@ func NewCodecs() Codecs {
 		&v1alpha1.Plan{}, &v1alpha1.PlanList{}, &v1alpha1.PlanChangeList{},
 		&v1alpha1.PlanObjects{},
 		&v1alpha1.ResourceSet{}, &v1alpha1.ResourceSetList{}, &v1alpha1.ResourceSetInstanceList{},
+		&v1alpha1.Stack{}, &v1alpha1.StackList{},
 		&v1alpha1.PlanRecord{}, &v1alpha1.PlanRecordList{},
 		&v1alpha1.PlanPolicy{}, &v1alpha1.PlanPolicyList{},
 		&v1alpha1.ClusterPlanPolicy{}, &v1alpha1.ClusterPlanPolicyList{},
@@ -48,6 +49,12 @@ func NewCodecs() Codecs {
 	scheme.AddTypeDefaultingFunc(&v1alpha1.PlanList{}, func(obj any) {
 		for i := range obj.(*v1alpha1.PlanList).Items {
 			setPlanDefaults(&obj.(*v1alpha1.PlanList).Items[i])
+		}
+	})
+	scheme.AddTypeDefaultingFunc(&v1alpha1.Stack{}, func(obj any) { setStackDefaults(obj.(*v1alpha1.Stack)) })
+	scheme.AddTypeDefaultingFunc(&v1alpha1.StackList{}, func(obj any) {
+		for i := range obj.(*v1alpha1.StackList).Items {
+			setStackDefaults(&obj.(*v1alpha1.StackList).Items[i])
 		}
 	})
 	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("PlanRecord"), fieldLabels(recordPlanField)))

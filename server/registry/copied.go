@@ -78,8 +78,13 @@ func appliedWithStatus(manifest string) bool {
 
 // beginPlan sets the status of a new plan. It decides whether the plan is approved automatically.
 func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
+	by, stack := requester(ctx), (*v1alpha1.PlanStack)(nil)
+	if byServer(ctx) && p.Status.Stack != nil {
+		by, stack = p.Status.RequestedBy, p.Status.Stack
+		p.Status = v1alpha1.PlanStatus{}
+	}
 	mark := markOf(p)
-	p.Status = v1alpha1.PlanStatus{RequestedBy: requester(ctx)}
+	p.Status = v1alpha1.PlanStatus{RequestedBy: by, Stack: stack}
 	// there is no decision yet
 	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord })
 	message := "Waiting to be planned."

@@ -175,7 +175,7 @@ func mayDecide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApprova
 		return refuse("it was cancelled; make a new plan")
 	case byServer(ctx) && !p.ApprovesItself():
 		return refuse("it waits for a person")
-	case p.Status.StalledFor() == v1alpha1.ReasonSuperseded:
+	case p.Status.StalledFor() == v1alpha1.ReasonSuperseded, p.Status.StalledFor() == v1alpha1.ReasonDiscarded:
 		return refuse("%s", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message)
 	}
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {

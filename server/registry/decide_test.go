@@ -67,6 +67,9 @@ func TestDecide(t *testing.T) {
 		"superseded": {change: func(p *v1alpha1.Plan) {
 			condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonSuperseded, "by another")
 		}},
+		"ended by the server": {change: func(p *v1alpha1.Plan) {
+			condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonDiscarded, "its stack was deleted")
+		}},
 		"stale": {change: func(p *v1alpha1.Plan) {
 			condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionStale, true, v1alpha1.ReasonStale, "")
 		}},

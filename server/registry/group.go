@@ -141,6 +141,10 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of resource sets: %w", err)
 	}
+	stacks, stackStatus, err := newStacks(uncached)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make registry of stacks: %w", err)
+	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
 	info.NegotiatedSerializer = negotiated{c.Codecs.Factory, c.Codecs.Scheme}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
@@ -163,6 +167,8 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"resourcesets":             sets,
 		"resourcesets/status":      setStatus,
 		"resourcesets/instances":   newInstances(c, sets.Store),
+		"stacks":                   stacks,
+		"stacks/status":            stackStatus,
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),
 		"evaluations":              newEvaluations(c.Evaluate),

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/rights"
 )
 
@@ -42,7 +43,7 @@ func newPlans(c Config) (*planREST, *planStatusREST, error) {
 		begin: func(ctx context.Context, p *v1alpha1.Plan) {
 			beginPlan(ctx, p)
 			if p.ApprovesItself() {
-				p.Status.AutomaticApproval.ByPolicy = mayApprove(ctx, c.Authorizer, p, "") != nil
+				p.Status.AutomaticApproval.ByPolicy = c.requesterMayNotApprove(ctx, p)
 			}
 		},
 		spec:           func(p *v1alpha1.Plan) any { return p.Spec },
@@ -53,7 +54,7 @@ func newPlans(c Config) (*planREST, *planStatusREST, error) {
 		warn:           warnOfCopy,
 		keepOwn: func(s, old *v1alpha1.PlanStatus) {
 			// Only the server writes these fields, each through its own subresource.
-			s.RequestedBy, s.Approval, s.Approvals, s.Cancel = old.RequestedBy, old.Approval, old.Approvals, old.Cancel
+			s.RequestedBy, s.Stack, s.Approval, s.Approvals, s.Cancel = old.RequestedBy, old.Stack, old.Approval, old.Approvals, old.Cancel
 			s.AutomaticApproval, s.UploadedObjects = keepAutomatic(s.AutomaticApproval, old.AutomaticApproval), old.UploadedObjects
 		},
 		mayWriteStatus: statusOfPlan,
@@ -118,7 +119,8 @@ func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.Valid
 			return err
 		}
 		p := obj.(*v1alpha1.Plan)
-		if !p.ApprovesItself() || !p.Status.AutomaticApproval.ByPolicy {
+		// A plan of a stack waits for a person if its requester may not approve it.
+		if !p.ApprovesItself() || !p.Status.AutomaticApproval.ByPolicy || p.Status.Stack != nil {
 			return nil
 		}
 		err := mayApprove(ctx, r.authorizer, p, `a plan with spec.approval "Automatic" needs it: leave that out, and let another user approve the plan`)
@@ -132,6 +134,18 @@ func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.Valid
 		}
 		return err
 	}
+}
+
+// requesterMayNotApprove reports whether the requester of a plan lacks the verb "approve". That is the author of the stack,
+// if a stack made the plan, and else the user of the request.
+func (c Config) requesterMayNotApprove(ctx context.Context, p *v1alpha1.Plan) bool {
+	who := p.Status.RequestedBy
+	if who == nil {
+		return true
+	}
+	right := store.Right{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans", Name: p.Name}
+	may, err := rights.Access{Authorizer: c.Authorizer}.May(ctx, *who, right)
+	return err != nil || !may
 }
 
 // mayApprove returns an error if the user lacks the verb "approve" on a plan.

@@ -55,6 +55,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanReference{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
 		v1alpha1.PlanRuns{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
 		v1alpha1.PlanSpec{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
+		v1alpha1.PlanStack{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_PlanStack(ref),
 		v1alpha1.PlanStatus{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanStatus(ref),
 		v1alpha1.PlanSummary{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanSummary(ref),
 		v1alpha1.Provider{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_Provider(ref),
@@ -82,6 +83,15 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ResourceTemplate{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ResourceTemplate(ref),
 		v1alpha1.ResourceTemplateMetadata{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ResourceTemplateMetadata(ref),
 		v1alpha1.SecretArgument{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
+		v1alpha1.Stack{}.OpenAPIModelName():                    schema_hykube_hykube_api_v1alpha1_Stack(ref),
+		v1alpha1.StackList{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StackList(ref),
+		v1alpha1.StackOutput{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_StackOutput(ref),
+		v1alpha1.StackOutputTargets{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_StackOutputTargets(ref),
+		v1alpha1.StackPlan{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StackPlan(ref),
+		v1alpha1.StackPlanPolicy{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref),
+		v1alpha1.StackRetry{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_StackRetry(ref),
+		v1alpha1.StackSpec{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StackSpec(ref),
+		v1alpha1.StackStatus{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_StackStatus(ref),
 		v1alpha1.Validation{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Validation(ref),
 		v1alpha1.ValidationProblem{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
 		v1alpha1.ValidationSpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref),
@@ -2384,6 +2394,67 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanStack says for which stack, and which state of it, a plan was made.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"stack": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the stack.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stackUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID of the stack.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stackGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the stack's spec.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of the plan among those of the stack.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"contents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Digest of what the stack selected; see the status of the stack.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of plans of the same contents that failed before this one, with onError Retry.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"stack", "stackUID", "stackGeneration", "number", "contents"},
+			},
+		},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2424,6 +2495,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 						SchemaProps: spec.SchemaProps{
 							Description: "User who created the plan. Set by the server.",
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
+					"stack": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The stack that made the plan. Set by the server.",
+							Ref:         ref(v1alpha1.PlanStack{}.OpenAPIModelName()),
 						},
 					},
 					"summary": {
@@ -2578,7 +2655,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -4202,6 +4279,547 @@ func schema_hykube_hykube_api_v1alpha1_SecretArgument(ref common.ReferenceCallba
 				Required: []string{"argument", "name", "key"},
 			},
 		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_Stack(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Stack is a set of resources that is planned, applied and watched as one. The server makes a Plan for it when what it selects has changed.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The resources, and when and how to plan and apply them.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.StackSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "State of the resources, the last plan and the outputs.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.StackStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StackSpec{}.OpenAPIModelName(), v1alpha1.StackStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackList is a list of Stacks.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Stack{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Stack{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackOutput(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackOutput is an output of a stack.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the output.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The value, as JSON. Empty if it is sensitive.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"sensitive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the value is sensitive: only the Secret of spec.writeOutputsTo has it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackOutputTargets(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackOutputTargets names the objects with the outputs of a stack. The stack creates them, and writes to no object that it did not create.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"configMap": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the ConfigMap with the outputs that are not sensitive.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secret": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the Secret with the sensitive outputs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackPlan is the last plan that a stack made.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the plan.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID of the plan.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stack": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the stack.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stackUID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID of the stack.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"stackGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the stack's spec.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of the plan among those of the stack.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"contents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Digest of what the stack selected; see the status of the stack.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of plans of the same contents that failed before this one, with onError Retry.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason of the plan's condition Ready.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ended": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True when the plan has ended.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "uid", "stack", "stackUID", "stackGeneration", "number", "contents"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackPlanPolicy says when to make plans of a stack, and how.\n\nNo field is named \"on\", which is the boolean true in the YAML that kubectl reads.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"triggers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Events after which the server makes a plan: Change, which is the default.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"settle": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time without a further change before the server makes a plan, from 0s to 1h; 5s by default.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"refresh": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Which resources a plan reads from their provider first: None, Changed (the default) or All.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackRetry(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackRetry says how often a stack is planned again after a failure.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"times": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of further plans, 1 to 100.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"backoff": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Pause before the first of them, from 1s to 1h; 30s by default. Each further pause is twice as long, up to 1h.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"times"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackSpec selects resources, and says when and how to plan and apply them.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"selector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Labels of the resources. Without a selector, the stack has all resources of the namespace that no other stack selects.",
+							Ref:         ref(v1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"plan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When to make plans, and how.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.StackPlanPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"approval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Who approves the plans: Manual (the default) or Automatic. Automatic acts with the rights of status.author, who needs the verb \"approve\" on plans.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"onError": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What to do after a plan or an apply failed: Halt (the default), Retry or Continue.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"retry": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number and pause of further plans; only with onError Retry.",
+							Ref:         ref(v1alpha1.StackRetry{}.OpenAPIModelName()),
+						},
+					},
+					"outputs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Named values, each a template such as \"https://${sim_dns_record.www.fqdn}\". The server evaluates them when all resources are applied, with the rights of status.author.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"writeOutputsTo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects to which the server writes the outputs.",
+							Ref:         ref(v1alpha1.StackOutputTargets{}.OpenAPIModelName()),
+						},
+					},
+					"dependsOn": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of other stacks of the namespace. The server makes no plan of this stack until they are Ready.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"historyLimit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of finished plans of this stack that the server keeps, 1 to 100; 20 by default.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Make no plan. A plan that exists already is not affected.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StackOutputTargets{}.OpenAPIModelName(), v1alpha1.StackPlanPolicy{}.OpenAPIModelName(), v1alpha1.StackRetry{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackStatus is the state of a stack.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the spec that this status belongs to.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Ready, Reconciling and Stalled.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"author": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who last wrote the spec. Plans of the stack, their automatic approval and outputs have the rights of this user. Set by the server.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
+					"resources": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of resources that the stack selects.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"pending": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these whose infrastructure is not as written.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"contents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Digest of what the stack selects: the objects with their generations, and the versions of what they refer to. It is the digest for which the condition Ready was determined.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"plan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last plan that the stack made.",
+							Ref:         ref(v1alpha1.StackPlan{}.OpenAPIModelName()),
+						},
+					},
+					"outputs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Values of spec.outputs, by name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.StackOutput{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"outputsVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Digest of the recorded values and the spec for which the outputs were evaluated.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.StackOutput{}.OpenAPIModelName(), v1alpha1.StackPlan{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 

@@ -65,3 +65,41 @@ func TestExamples(t *testing.T) {
 		})
 	}
 }
+
+// TestExampleOfStacks applies examples/stack as docs/stacks.md does: a person approves the network, and the rest follows.
+func TestExampleOfStacks(t *testing.T) {
+	t.Parallel()
+	of := func(args ...string) string {
+		t.Helper()
+		out := kubectl(t, append(args, "-n", "stack")...)
+		t.Logf("kubectl %s\n%s", strings.Join(args, " "), out)
+		return out
+	}
+	awaits := func(stack, reason string) {
+		t.Helper()
+		of("wait", "stack/"+stack, "--timeout=60s", `--for=jsonpath={.status.conditions[?(@.type=="Ready")].reason}=`+reason)
+	}
+	of("apply", "-f", filepath.Join("..", "..", "examples", "stack"))
+	awaits("network", "AwaitingApproval")
+	awaits("web", "AwaitingStack")
+	of("get", "stacks")
+	of("hykube", "stack", "status", "network")
+	of("hykube", "approve", "network-1")
+	of("wait", "stack/network", "stack/web", "--for=condition=Ready", "--timeout=60s")
+	if out := of("hykube", "stack", "outputs", "web"); !strings.Contains(out, `"https://stack-www.`) {
+		t.Errorf("outputs: %s", out)
+	}
+	of("get", "stacks")
+	of("hykube", "stack", "status", "web")
+	of("hykube", "stack", "history", "web")
+	of("get", "configmap/web-outputs", "secret/web-secrets")
+
+	// The plans of a stack destroy what is deleted, each stack after the objects that it selects.
+	of("delete", "sim-instance,sim-dns-record,sim-password", "-l", "stack=web", "--wait=false")
+	of("wait", "sim-instance/web", "--for=delete", "--timeout=60s")
+	of("delete", "sim-subnet,sim-network", "-l", "stack=network", "--wait=false")
+	of("wait", "stack/network", "--timeout=60s", `--for=jsonpath={.status.plan.name}=network-2`)
+	of("wait", "plan/network-2", "--timeout=60s", "--for=condition=Planned")
+	of("hykube", "approve", "network-2")
+	of("wait", "sim-network/main", "--for=delete", "--timeout=60s")
+}

@@ -65,6 +65,8 @@ var rightsTable = []rightsRow{
 	{"resources.hykube.io", map[string]string{"view": "read"}},
 	{"resourcesets.hykube.io", map[string]string{"view": "read", "edit": "write"}},
 	{"resourcesets.hykube.io/status resourcesets.hykube.io/instances", map[string]string{"view": "read"}},
+	{"stacks.hykube.io", map[string]string{"view": "read", "edit": "write"}},
+	{"stacks.hykube.io/status", map[string]string{"view": "read"}},
 	{"clusterplanpolicies.hykube.io", map[string]string{"none": "read", "policy-editor": "write"}},
 	{"queries.hykube.io", map[string]string{"edit": "create"}},
 	{"evaluations.hykube.io", map[string]string{"view": "create"}},

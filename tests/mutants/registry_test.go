@@ -14,7 +14,7 @@ var registryMutants = []mutant{
 	{"A plan that was cancelled is approved.", "server/registry/decide.go",
 		"\tcase p.Status.Cancel != nil:\n\t\treturn refuse(\"it was cancelled; make a new plan\")\n", "", "TestDecide"},
 	{"A plan that a later one superseded is approved.", "server/registry/decide.go",
-		"case p.Status.StalledFor() == v1alpha1.ReasonSuperseded:", "case false:", "TestDecide"},
+		"case p.Status.StalledFor() == v1alpha1.ReasonSuperseded, p", "case p", "TestDecide"},
 	{"A plan with stale or blocked changes is approved as a whole.", "server/registry/decide.go",
 		"if obstacles == 0 || partial && found.Left > 0 {", "if obstacles == 0 || found.Left > 0 {", "TestDecide"},
 	{"The server approves a plan that waits for a person.", "server/registry/decide.go",

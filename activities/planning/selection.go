@@ -1,0 +1,227 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// This file tells, for a Stack, what it selects and whether the infrastructure of that is as written. It asks the index, by
+// the same rules as a survey.
+
+// Selection is what a Stack selects in its namespace.
+type Selection struct {
+	// Resources is the number of objects.
+	Resources int
+	// Contents is a digest of the objects that are not marked for deletion: their UIDs and generations, and the versions
+	// of what they refer to outside of the selection. An apply of the selection does not change it.
+	Contents string
+	// Values is a digest of the recorded values.
+	Values string
+	// Missing lists the objects without infrastructure. Edited lists those that no plan has applied as they are written now,
+	// or that are marked for deletion. Unread lists the data sources whose current arguments were not read. Faulty lists those
+	// that are tainted, drifted or deposed, or have an operation of unknown outcome. Failed lists the others that are applied
+	// and not ready.
+	Missing, Edited, Unread, Faulty, Failed []lang.Address
+	// Beyond is an object outside of the selection that a plan of the selection would change, because the object For
+	// depends on it; nil if there is none. Destroys is true if it is marked for deletion, and the plan would destroy it.
+	Beyond, For *lang.Address
+	Destroys    bool
+}
+
+// Pending returns the objects whose infrastructure is not as written.
+func (s *Selection) Pending() []lang.Address {
+	return slices.Concat(s.Missing, s.Edited, s.Faulty, s.Failed)
+}
+
+// Select returns what a Stack selects. who is the author of the Stack, with whose rights it reads what the objects refer to.
+func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*Selection, error) {
+	view, err := from.Index.View(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	view.ExpandReferences()
+	po := &v1alpha1.Plan{Spec: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshChanged}, Status: v1alpha1.PlanStatus{RequestedBy: who}}
+	po.Namespace = namespace
+	configs := from.ProviderConfigs(ctx, po)
+	o, err := newOutline(view, &po.Spec, configs, from.Catalog, func([]lang.Reference) bool { return false })
+	if _, full := errors.AsType[errFull](err); full {
+		return selectRoughly(view, selects), nil // the plan says what is wrong
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, n := range view.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		if _, err := o.config(i); err != nil {
+			return nil, err
+		}
+	}
+	return o.selection(selects), nil
+}
+
+// selection returns what a Stack selects.
+func (o *outline) selection(selects func(labels.Set) bool) *Selection {
+	out := &Selection{}
+	o.member = make([]bool, len(o.view.Nodes))
+	for i, n := range o.view.Nodes {
+		o.member[i] = n.Object != nil && selects(n.Object.Labels)
+	}
+	var contents, values index.Sum
+	for i, n := range o.view.Nodes {
+		if !o.member[i] {
+			continue
+		}
+		out.Resources++
+		out.note(n, o.wanted(i), o.current(i))
+		values.Add(n.Version)
+		if o.wanted(i) {
+			contents.Add(index.SumOf(string(n.Object.UID), fmt.Sprint(n.Object.Generation, o.versionsBeyond(i))))
+		}
+	}
+	out.Contents, out.Values = textOf(contents), textOf(values)
+	out.Beyond, out.For = o.findBeyond()
+	if out.Beyond != nil {
+		slot, _ := o.view.Slot(*out.Beyond)
+		out.Destroys = !o.wanted(slot)
+	}
+	return out
+}
+
+// current reports whether the record of an object has the current versions of what the object refers to.
+func (o *outline) current(i int) bool {
+	object := o.view.Nodes[i].Object
+	return object.Has(index.Impure) || o.external(i) || o.dependencyVersions(i) == o.record(i).DependencyVersions
+}
+
+// note adds an object. wanted is false if it is marked for deletion. current is true if its record has the current versions
+// of what it refers to.
+func (s *Selection) note(n index.Node, wanted, current bool) {
+	rec, object := n.Record, n.Object
+	if rec == nil {
+		rec = &noRecord
+	}
+	applied := rec.Exists && rec.Generation == object.Generation
+	list := &s.Edited
+	switch object.Mode {
+	case v1alpha1.ModeEphemeral:
+		return
+	case v1alpha1.ModeData:
+		if !wanted || object.Has(index.Good) {
+			return
+		}
+		list = &s.Unread
+	case v1alpha1.ModeAction:
+		if !wanted || object.Has(index.Good) || rec.Planned && !rec.Intent && rec.Generation == object.Generation {
+			return
+		}
+	default:
+		switch {
+		case !wanted:
+			if !rec.Living && !rec.Intent && !object.Has(index.Deleting) {
+				return
+			}
+		case rec.Tainted, rec.Intent, rec.Deposed, object.Has(index.Drifted):
+			list = &s.Faulty
+		case !rec.Exists:
+			list = &s.Missing
+		case applied && !object.Has(index.Good):
+			list = &s.Failed
+		case applied && current:
+			return
+		}
+	}
+	*list = append(*list, object.Address())
+}
+
+// versionsBeyond returns the sum of the versions of what an object refers to, without objects in scope.
+func (o *outline) versionsBeyond(i int) index.Sum {
+	sum := o.externalVersions(i)
+	for _, ref := range o.values(i) {
+		if !o.member[ref.Slot] {
+			sum.Add(o.valueVersion(ref))
+		}
+	}
+	return sum
+}
+
+// findBeyond returns an object that is not in scope, and that a plan of the objects in scope would change, because a plan
+// visits the dependencies of its objects, too; and the object in scope that depends on it.
+func (o *outline) findBeyond() (found, by *lang.Address) {
+	edges := o.edges(func(i int) []int32 {
+		if !o.wanted(i) {
+			return o.requires(i)
+		}
+		return o.dependencies(i)
+	})
+	var roots []int
+	for i, is := range o.member {
+		if is {
+			roots = append(roots, i)
+		}
+	}
+	needed := graph.WithDependencies(edges, roots)
+	slices.SortStableFunc(needed, func(a, b int) int { // what would be destroyed comes last
+		return cmp.Compare(rank(o.view.Nodes[a].Object), rank(o.view.Nodes[b].Object))
+	})
+	for _, d := range needed {
+		n := o.view.Nodes[d]
+		if n.Object == nil || o.member[d] || n.Object.Mode == v1alpha1.ModeData || n.Object.Mode == v1alpha1.ModeEphemeral || !o.changed(d) {
+			continue
+		}
+		dependants := graph.Collect(len(edges), func(i int) []int { return edges[i].Deps }).Reverse()
+		for _, i := range dependants.Reach([]int{d}) {
+			if o.member[i] {
+				return new(n.Object.Address()), new(o.view.Nodes[i].Object.Address())
+			}
+		}
+	}
+	return nil, nil
+}
+
+// rank orders objects: those that are marked for deletion come last.
+func rank(o *index.Object) int {
+	if o != nil && o.Has(index.Deleting) {
+		return 1
+	}
+	return 0
+}
+
+// selectRoughly is outline.selection for a namespace that the index cannot survey, such as one whose provider is not ready.
+// It ignores the versions of what the objects refer to.
+func selectRoughly(view *index.View, selects func(labels.Set) bool) *Selection {
+	out := &Selection{}
+	var contents, values index.Sum
+	for _, n := range view.Nodes {
+		if n.Object == nil || !selects(n.Object.Labels) {
+			continue
+		}
+		out.Resources++
+		wanted := !n.Object.Has(index.Deleting)
+		out.note(n, wanted, true)
+		values.Add(n.Version)
+		if wanted {
+			contents.Add(index.SumOf(string(n.Object.UID), fmt.Sprint(n.Object.Generation)))
+		}
+	}
+	out.Contents, out.Values = textOf(contents), textOf(values)
+	return out
+}
+
+func textOf(s index.Sum) string {
+	return hex.EncodeToString(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, s[0]), s[1]))
+}

@@ -1,0 +1,246 @@
+package planning
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/policy"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// stackOf returns what a stack with the label in=stack selects.
+func stackOf(t *testing.T, w *activitiestest.World) *Selection {
+	t.Helper()
+	selected, err := Select(t.Context(), w.Sources, &v1alpha1.Identity{Username: "ann"}, "team", func(set labels.Set) bool { return set["in"] == "stack" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return selected
+}
+
+// stackWorld returns a namespace whose things hub, base, user and out are applied. user refers to hub, to base and to a
+// ConfigMap. The stack selects base, user and new, which is not applied.
+func stackWorld(t *testing.T) *activitiestest.World {
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	w.Data["configmaps/team/app"] = map[string][]byte{"region": []byte("eu")}
+	applied(w, "hub", map[string]any{})
+	applied(w, "out", map[string]any{})
+	applied(w, "base", map[string]any{})
+	applied(w, "user", map[string]any{"uses": "${test_thing.hub.id}-${test_thing.base.id}-${configmap.app.region}"})
+	w.Put("test-thing/new", map[string]any{}, nil)
+	for _, name := range []string{"base", "user", "new"} {
+		w.Stored["team:test-thing/"+name].SetLabels(map[string]string{"in": "stack"})
+	}
+	settleVersions(t, w)
+	return w
+}
+
+// settleVersions records the current versions of what the things refer to.
+func settleVersions(t *testing.T, w *activitiestest.World) {
+	t.Helper()
+	all, err := plannerOf(w).loadAll(t.Context(), w.Plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.index()
+	for _, n := range all.nodes {
+		if !n.record.Exists() {
+			continue
+		}
+		n.record.DependencyVersions = known(all.dependencyVersions(n))
+		if err := w.Ledger.Save(t.Context(), n.record); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSelectionOfAStack(t *testing.T) {
+	edit := func(name string) func(*testing.T, *activitiestest.World) {
+		return func(_ *testing.T, w *activitiestest.World) {
+			obj := w.Stored["team:test-thing/"+name]
+			obj.SetGeneration(obj.GetGeneration() + 1)
+		}
+	}
+	mark := func(name string) func(*testing.T, *activitiestest.World) {
+		return func(_ *testing.T, w *activitiestest.World) {
+			w.Stored["team:test-thing/"+name].SetDeletionTimestamp(new(metav1.Now()))
+		}
+	}
+	for why, tc := range map[string]struct {
+		change func(*testing.T, *activitiestest.World)
+		// changes says whether the contents of the stack change.
+		changes        bool
+		edited, faulty string
+		beyond         string
+	}{
+		"nothing":                      {change: func(*testing.T, *activitiestest.World) {}, edited: "[test_thing.new]"},
+		"an edit":                      {change: edit("user"), changes: true, edited: "[test_thing.new test_thing.user]"},
+		"an edit outside":              {change: edit("out"), edited: "[test_thing.new]"},
+		"an edit of what it refers to": {change: edit("hub"), edited: "[test_thing.new]", beyond: "test_thing.hub test_thing.user"},
+		"a deletion with what it refers to": {change: func(t *testing.T, w *activitiestest.World) {
+			mark("user")(t, w)
+			mark("hub")(t, w)
+			record(t, w, "user", func(rec *ledger.Instance) { rec.Dependencies = []string{"test_thing.hub"} })
+		}, changes: true, edited: "[test_thing.new test_thing.user]", beyond: "test_thing.hub test_thing.user destroys"},
+		"a deletion":                       {change: mark("user"), changes: true, edited: "[test_thing.new test_thing.user]"},
+		"a deletion of what never existed": {change: func(_ *testing.T, w *activitiestest.World) { delete(w.Stored, "team:test-thing/new") }, changes: true, edited: "[]"},
+		"a new version of a ConfigMap": {change: func(_ *testing.T, w *activitiestest.World) {
+			w.Data["configmaps/team/app"] = map[string][]byte{"region": []byte("us")}
+		}, changes: true, edited: "[test_thing.new test_thing.user]"},
+		"another value outside": {change: func(t *testing.T, w *activitiestest.World) {
+			record(t, w, "hub", func(rec *ledger.Instance) { rec.Version = "2" })
+		}, changes: true, edited: "[test_thing.new test_thing.user]"},
+		"another value inside, as after an apply": {change: func(t *testing.T, w *activitiestest.World) {
+			record(t, w, "base", func(rec *ledger.Instance) { rec.Version = "2" })
+		}, edited: "[test_thing.new test_thing.user]"},
+		"another label outside": {change: func(_ *testing.T, w *activitiestest.World) {
+			w.Stored["team:test-thing/out"].SetLabels(map[string]string{"in": "other"})
+		}, edited: "[test_thing.new]"},
+		"an object leaves the stack": {change: func(_ *testing.T, w *activitiestest.World) {
+			w.Stored["team:test-thing/user"].SetLabels(nil)
+		}, changes: true, edited: "[test_thing.new]"},
+		"a taint": {change: func(t *testing.T, w *activitiestest.World) {
+			record(t, w, "user", func(rec *ledger.Instance) { rec.Tainted = true })
+		}, edited: "[test_thing.new]", faulty: "[test_thing.user]"},
+		"the apply of what it selects": {change: func(t *testing.T, w *activitiestest.World) {
+			applied(w, "new", map[string]any{})
+			w.Stored["team:test-thing/new"].SetLabels(map[string]string{"in": "stack"})
+			settleVersions(t, w)
+		}, edited: "[]"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			w := stackWorld(t)
+			before := stackOf(t, w)
+			tc.change(t, w)
+			w.Follow()
+			after := stackOf(t, w)
+			if changes := before.Contents != after.Contents; changes != tc.changes {
+				t.Errorf("the contents change: %t", changes)
+			}
+			if got := listOf(slices.Concat(after.Missing, after.Edited)); got != tc.edited {
+				t.Errorf("edited %s, want %s", got, tc.edited)
+			}
+			if got := listOf(after.Faulty); tc.faulty != "" && got != tc.faulty || tc.faulty == "" && len(after.Faulty) > 0 {
+				t.Errorf("faulty %s, want %q", got, tc.faulty)
+			}
+			beyond := ""
+			if after.Beyond != nil {
+				beyond = after.Beyond.String() + " " + after.For.String()
+			}
+			if after.Destroys {
+				beyond += " destroys"
+			}
+			if beyond != tc.beyond {
+				t.Errorf("beyond %q, want %q", beyond, tc.beyond)
+			}
+		})
+	}
+}
+
+// TestSelectionWithoutASurvey selects in a namespace with two objects of one address, which no plan can survey.
+func TestSelectionWithoutASurvey(t *testing.T) {
+	w := stackWorld(t)
+	selected := stackOf(t, w)
+	if selected.Resources != 3 || len(selected.Pending()) != 1 {
+		t.Fatalf("%+v", selected)
+	}
+	view, err := w.Index.View(t.Context(), "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rough := selectRoughly(view, func(set labels.Set) bool { return set["in"] == "stack" })
+	if rough.Resources != 3 || listOf(rough.Missing) != "[test_thing.new]" || rough.Contents == "" {
+		t.Errorf("%+v", rough)
+	}
+}
+
+func listOf(list []lang.Address) string {
+	texts := make([]string, 0, len(list))
+	for _, a := range list {
+		texts = append(texts, a.String())
+	}
+	return fmt.Sprint(sorted(texts))
+}
+
+func sorted(texts []string) []string {
+	slices.Sort(texts)
+	return texts
+}
+
+// TestTheIndexTellsWhatChanged counts the calls of Changed. Without a change there are none, so that an idle server does
+// nothing.
+func TestTheIndexTellsWhatChanged(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	var told []string
+	w.Index.Changed = func(namespace string) { told = append(told, namespace) }
+	look := func(want ...string) {
+		t.Helper()
+		told = nil
+		if _, err := w.Index.View(t.Context(), "team"); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(told)
+		if !slices.Equal(told, want) {
+			t.Errorf("told %v, want %v", told, want)
+		}
+	}
+	r := w.Put("test-thing/a", map[string]any{}, nil)
+	w.Put("shared:test-thing/b", map[string]any{}, nil)
+	look("shared", "team")
+	look()
+	w.Put("test-thing/c", map[string]any{}, nil)
+	w.Put("test-thing/d", map[string]any{}, nil)
+	look("team")
+	w.Record(r, `{"id":"a"}`)
+	look("team")
+	look()
+}
+
+// record changes the record of a thing.
+func record(t *testing.T, w *activitiestest.World, name string, change func(*ledger.Instance)) {
+	t.Helper()
+	for rec, err := range w.Ledger.Instances(t.Context(), "team") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Object.Name != name {
+			continue
+		}
+		change(rec)
+		if err := w.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAStackApprovesOnlyWhatItSelects makes automatic plans that would change an object outside of their selection.
+func TestAStackApprovesOnlyWhatItSelects(t *testing.T) {
+	for why, tc := range map[string]struct {
+		stack     *v1alpha1.PlanStack
+		requested bool
+		waits     bool
+	}{
+		"a plan of a stack":            {&v1alpha1.PlanStack{Stack: "web"}, true, false},
+		"a plan of a stack, and wider": {&v1alpha1.PlanStack{Stack: "web"}, false, true},
+		"a plan of a user":             {nil, false, false},
+	} {
+		po := &v1alpha1.Plan{}
+		po.Status.Stack, po.Status.AutomaticApproval = tc.stack, &v1alpha1.AutomaticApproval{Granted: true}
+		totals := newTotals(nil)
+		totals.verdict = &policy.Verdict{}
+		c := &ledger.Change{Requested: tc.requested}
+		c.Address, c.Action = "test_thing.hub", v1alpha1.ActionCreate
+		totals.add(c)
+		if got := totals.manual(po); (got != "") != tc.waits {
+			t.Errorf("%s: %q", why, got)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// stacksResource is the resource of Stacks.
+const stacksResource = "stacks"
+
+func newStack(s *session) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "stack",
+		Short: "List stacks, and show their status, plans and outputs",
+		Example: `  kubectl hykube stack list
+  kubectl hykube stack status web
+  kubectl hykube stack history web
+  kubectl hykube stack outputs web`,
+		Args: cobra.ArbitraryArgs,
+		RunE: group(nil),
+	}
+	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s))
+	return cmd
+}
+
+type stackListOptions struct {
+	*session
+	all    bool
+	output string
+}
+
+func newStackList(s *session) *cobra.Command {
+	o := &stackListOptions{session: s}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the stacks of a namespace",
+		Example: `  kubectl hykube stack list -n prod
+  kubectl hykube stack list -A`,
+		Args: cobra.NoArgs,
+		RunE: run(o),
+	}
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "List the stacks of all namespaces")
+	outputFlag(cmd, &o.output, "Print", "json", "yaml", "name")
+	return cmd
+}
+
+func (o *stackListOptions) Validate() error { return checkOutput(o.output, "json", "yaml", "name") }
+
+func (o *stackListOptions) Run(ctx context.Context) error {
+	namespace := o.namespace
+	if o.all {
+		namespace = ""
+	}
+	list := &v1alpha1.StackList{}
+	if err := o.hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(stacksResource).Do(ctx).Into(list); err != nil {
+		return fmt.Errorf("list stacks: %w", explain(err, o.server()))
+	}
+	switch {
+	case o.output == "name":
+		for _, s := range list.Items {
+			fmt.Fprintf(o.Out, "stack.%s/%s\n", v1alpha1.GroupName, s.Name)
+		}
+		return nil
+	case o.output != "":
+		list.APIVersion, list.Kind = v1alpha1.SchemeGroupVersion.String(), "StackList"
+		return printJSON(o.terminal, list, o.output)
+	case len(list.Items) == 0:
+		fmt.Fprintln(o.ErrOut, "No stacks. `kubectl explain stack.spec` says what one is.")
+		return nil
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	head := "NAME\tREADY\tREASON\tPLAN\tRESOURCES\tPENDING\tAPPROVAL\tAGE"
+	if o.all {
+		head = "NAMESPACE\t" + head
+	}
+	fmt.Fprintln(w, head)
+	for _, s := range list.Items {
+		status, reason, _ := stackReadiness(&s)
+		if o.all {
+			fmt.Fprintf(w, "%s\t", s.Namespace)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, status, reason, lastPlan(&s), s.Status.Resources, s.Status.Pending, s.Spec.Approval, age(s.CreationTimestamp.Time))
+	}
+	return w.Flush()
+}
+
+// stackReadiness returns the condition Ready of a stack. A status that is older than the spec does not count.
+func stackReadiness(s *v1alpha1.Stack) (status, reason, message string) {
+	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || s.Status.ObservedGeneration != s.Generation {
+		return string(metav1.ConditionFalse), v1alpha1.ReasonSettling, "The server has not seen the newest spec of the stack yet."
+	}
+	return string(ready.Status), ready.Reason, diff.Clean(ready.Message, false)
+}
+
+func lastPlan(s *v1alpha1.Stack) string {
+	if s.Status.Plan == nil {
+		return "-"
+	}
+	return s.Status.Plan.Name
+}
+
+// stackArgument reads a stack, which the first argument names.
+type stackArgument struct {
+	*session
+	name   string
+	output string
+}
+
+func (o *stackArgument) Complete(args []string) error {
+	_, name, ok := strings.Cut(args[0], "/") // stack/NAME is also valid
+	if o.name = args[0]; ok {
+		o.name = name
+	}
+	return o.connect()
+}
+
+func (o *stackArgument) read(ctx context.Context) (*v1alpha1.Stack, error) {
+	s := &v1alpha1.Stack{}
+	if err := o.hykube.Get().Namespace(o.namespace).Resource(stacksResource).Name(o.name).Do(ctx).Into(s); err != nil {
+		return nil, fmt.Errorf("read stack %q in namespace %q: %w", o.name, o.namespace, explain(err, o.server()))
+	}
+	return s, nil
+}
+
+// completeStacks completes the stacks of the namespace with their reasons.
+func completeStacks(s *session) completer {
+	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
+		list := &v1alpha1.StackList{}
+		err = s.hykube.Get().Namespace(s.namespace).Resource(stacksResource).Do(ctx).Into(list)
+		for i := range list.Items {
+			_, reason, _ := stackReadiness(&list.Items[i])
+			out = append(out, list.Items[i].Name+"\t"+reason)
+		}
+		return out, err
+	})
+}
+
+type stackOutputsOptions struct {
+	stackArgument
+	one string
+}
+
+func newStackOutputs(s *session) *cobra.Command {
+	o := &stackOutputsOptions{stackArgument: stackArgument{session: s}}
+	cmd := &cobra.Command{
+		Use:   "outputs STACK [OUTPUT]",
+		Short: "Show the outputs of a stack",
+		Long: `Show the outputs of a stack, as they were evaluated after its last apply. With the name of an output, print its value alone:
+a string as it is, and any other value as JSON. The status of a stack has no sensitive values; they are only in the Secret that
+spec.writeOutputsTo names.`,
+		Example: `  kubectl hykube stack outputs web
+  kubectl hykube stack outputs web url
+  kubectl hykube stack outputs web -o json`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeStacks(s),
+		RunE:              run(o),
+	}
+	outputFlag(cmd, &o.output, "Print", "json", "yaml")
+	return cmd
+}
+
+func (o *stackOutputsOptions) Complete(args []string) error {
+	if len(args) == 2 {
+		o.one = args[1]
+	}
+	return o.stackArgument.Complete(args[:1])
+}
+
+func (o *stackOutputsOptions) Validate() error {
+	if o.one != "" && o.output != "" {
+		return errors.New("-o: leave it out, or name no output")
+	}
+	return checkOutput(o.output, "json", "yaml")
+}
+
+func (o *stackOutputsOptions) Run(ctx context.Context) error {
+	s, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.one != "":
+		return o.printOne(s)
+	case o.output != "":
+		return printJSON(o.terminal, outputValues(s), o.output)
+	case len(s.Status.Outputs) == 0:
+		_, reason, message := stackReadiness(s)
+		fmt.Fprintf(o.ErrOut, "The stack %q has no outputs yet. %s: %s\n", s.Name, reason, message)
+		return nil
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "NAME\tVALUE")
+	for _, out := range s.Status.Outputs {
+		fmt.Fprintf(w, "%s\t%s\n", out.Name, diff.Clean(cmp.Or(out.Value, "(sensitive value)"), true))
+	}
+	return w.Flush()
+}
+
+// printOne prints the value of one output.
+func (o *stackOutputsOptions) printOne(s *v1alpha1.Stack) error {
+	at := slices.IndexFunc(s.Status.Outputs, func(out v1alpha1.StackOutput) bool { return out.Name == o.one })
+	if at < 0 {
+		return fmt.Errorf("the stack %q has no output %q yet; kubectl hykube stack outputs %s lists them", s.Name, o.one, s.Name)
+	}
+	out := s.Status.Outputs[at]
+	if out.Sensitive {
+		where := "name a Secret in spec.writeOutputsTo of the stack to get its value"
+		if to := s.Spec.WriteOutputsTo; to != nil && to.Secret != "" {
+			where = fmt.Sprintf("its value is in the Secret %q: kubectl get secret %s -n %s -o jsonpath='{.data.%s}' | base64 -d", to.Secret, to.Secret, s.Namespace, out.Name)
+		}
+		return fmt.Errorf("the output %q is sensitive; %s", out.Name, where)
+	}
+	text := ""
+	if json.Unmarshal([]byte(out.Value), &text) != nil {
+		text = out.Value
+	}
+	_, err := fmt.Fprintln(o.Out, text)
+	return err
+}
+
+// outputValues returns the outputs of a stack in the form of `terraform output -json`.
+func outputValues(s *v1alpha1.Stack) map[string]any {
+	values := map[string]any{}
+	for _, out := range s.Status.Outputs {
+		one := map[string]any{"sensitive": out.Sensitive}
+		if !out.Sensitive {
+			one["value"] = json.RawMessage(out.Value)
+		}
+		values[out.Name] = one
+	}
+	return values
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+type stackStatusOptions struct{ stackArgument }
+
+func newStackStatus(s *session) *cobra.Command {
+	o := &stackStatusOptions{stackArgument{session: s}}
+	cmd := &cobra.Command{
+		Use:   "status STACK",
+		Short: "Show what a stack does, and what it waits for",
+		Long: `Show what a stack does, and what it waits for: its resources, its last plan, the stacks that it depends on, and the user
+with whose rights it acts.`,
+		Example:           `  kubectl hykube stack status web -n prod`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeStacks(s),
+		RunE:              run(o),
+	}
+	outputFlag(cmd, &o.output, "Print", "json", "yaml")
+	return cmd
+}
+
+func (o *stackStatusOptions) Validate() error { return checkOutput(o.output, "json", "yaml") }
+
+func (o *stackStatusOptions) Run(ctx context.Context) error {
+	s, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	if o.output != "" {
+		s.APIVersion, s.Kind = v1alpha1.SchemeGroupVersion.String(), "Stack"
+		return printJSON(o.terminal, s, o.output)
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
+	status, reason, message := stackReadiness(s)
+	fmt.Fprintf(w, "Ready:\t%s, %s\n", status, reason)
+	fmt.Fprintf(w, "\t%s\n", strings.Join(strings.Fields(message), " "))
+	selector := "what no other stack selects"
+	if s.Spec.Selector != nil {
+		selector = metav1.FormatLabelSelector(s.Spec.Selector)
+	}
+	fmt.Fprintf(w, "Selects:\t%s\n", selector)
+	fmt.Fprintf(w, "Resources:\t%d, of which %d are not as written\n", s.Status.Resources, s.Status.Pending)
+	author := "an unknown user"
+	if s.Status.Author != nil {
+		author = s.Status.Author.Username
+	}
+	fmt.Fprintf(w, "Approval:\t%s; plans and outputs have the rights of %s\n", s.Spec.Approval, author)
+	if p := s.Status.Plan; p != nil {
+		fmt.Fprintf(w, "Last plan:\t%s, %s\n", p.Name, cmp.Or(p.Reason, v1alpha1.ReasonPlanning))
+	}
+	if len(s.Spec.DependsOn) > 0 {
+		fmt.Fprintf(w, "Depends on:\t%s\n", strings.Join(s.Spec.DependsOn, ", "))
+	}
+	if s.Spec.Suspend {
+		fmt.Fprintln(w, "Suspended:\tyes")
+	}
+	if n := len(s.Status.Outputs); n > 0 {
+		fmt.Fprintf(w, "Outputs:\t%d; kubectl hykube stack outputs %s -n %s\n", n, s.Name, s.Namespace)
+	}
+	return w.Flush()
+}
+
+type stackHistoryOptions struct {
+	stackArgument
+	limit int
+}
+
+func newStackHistory(s *session) *cobra.Command {
+	o := &stackHistoryOptions{stackArgument: stackArgument{session: s}, limit: 20}
+	cmd := &cobra.Command{
+		Use:   "history STACK",
+		Short: "List the plans of a stack, newest first",
+		Long: `List the plans that a stack made and that the server still keeps, newest first. kubectl hykube history shows the records of
+all decided plans of the namespace, which outlive the plans.`,
+		Example:           `  kubectl hykube stack history web -n prod`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeStacks(s),
+		RunE:              run(o),
+	}
+	cmd.Flags().IntVar(&o.limit, "limit", o.limit, "Number of plans to list; 0 lists all")
+	outputFlag(cmd, &o.output, "Print", "json", "yaml", "name")
+	return cmd
+}
+
+func (o *stackHistoryOptions) Validate() error {
+	if o.limit < 0 {
+		return errors.New("--limit: write a number of plans, or 0 for all")
+	}
+	return checkOutput(o.output, "json", "yaml", "name")
+}
+
+func (o *stackHistoryOptions) Run(ctx context.Context) error {
+	s, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := o.listPlans(ctx, o.namespace)
+	if err != nil {
+		return err
+	}
+	plans := plansOfStack(all, s)
+	if o.limit > 0 && len(plans) > o.limit {
+		plans = plans[:o.limit]
+	}
+	switch {
+	case o.output == "name":
+		for _, p := range plans {
+			fmt.Fprintf(o.Out, "plan.%s/%s\n", v1alpha1.GroupName, p.Name)
+		}
+		return nil
+	case o.output != "":
+		list := v1alpha1.PlanList{Items: plans}
+		list.APIVersion, list.Kind = v1alpha1.SchemeGroupVersion.String(), "PlanList"
+		return printJSON(o.terminal, list, o.output)
+	case len(plans) == 0:
+		fmt.Fprintf(o.ErrOut, "The stack %q has no plans.\n", s.Name)
+		return nil
+	}
+	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "MADE\tPLAN\tSUMMARY\tDECIDED BY\tSTATE")
+	for i := range plans {
+		p, summary, by := &plans[i], "-", "-"
+		if p.Status.Summary != nil {
+			summary = cmp.Or(p.Status.Summary.Text, "-")
+		}
+		if p.Status.Approval != nil {
+			by = username(p.Status.Approval.By)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.CreationTimestamp.UTC().Format(time.RFC3339), p.Name, summary, by, planState(p))
+	}
+	return w.Flush()
+}
+
+// plansOfStack returns the plans that a stack made, newest first.
+func plansOfStack(all []v1alpha1.Plan, s *v1alpha1.Stack) []v1alpha1.Plan {
+	plans := slices.DeleteFunc(all, func(p v1alpha1.Plan) bool { return p.Status.Stack == nil || p.Status.Stack.StackUID != s.UID })
+	slices.SortFunc(plans, func(a, b v1alpha1.Plan) int { return cmp.Compare(b.Status.Stack.Number, a.Status.Stack.Number) })
+	return plans
+}

@@ -1,0 +1,83 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
+)
+
+// maxOutput is the maximum size, in bytes, of the value of an output.
+const maxOutput = 64 << 10
+
+// Output is the value of an output of a Stack.
+type Output struct {
+	Name string
+	// JSON is the value as JSON, and Text the value of a string, or else JSON.
+	JSON, Text string
+	Sensitive  bool
+}
+
+// OutputError is the error for an output that cannot be evaluated or written, for a reason that a user can change. Its text
+// reveals no secret.
+type OutputError struct{ Problem string }
+
+func (e *OutputError) Error() string { return e.Problem }
+
+func noValue(name, problem string) *OutputError {
+	return &OutputError{fmt.Sprintf("the output %q has no value: %s", name, problem)}
+}
+
+// Outputs evaluates the outputs of a Stack over the recorded values, with the rights of who, and returns them sorted by
+// name. It returns an *OutputError for the first one without a value.
+func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace string, outputs map[string]string) ([]Output, error) {
+	// A scope without a namespace checks access to each object, including objects in the stack's own namespace.
+	s := a.ScopeOf(&who, "", nil)
+	s.Home = namespace
+	var out []Output
+	for _, name := range slices.Sorted(maps.Keys(outputs)) {
+		ev := &consoleEvaluator{Scope: s, values: map[lang.Address]cty.Value{}}
+		v, diags, err := ev.evaluate(ctx, outputs[name], false)
+		if err != nil {
+			return nil, fmt.Errorf("evaluate output %q: %w", name, err)
+		}
+		if diag.HasErrors(diags) {
+			return nil, noValue(name, strings.TrimSpace(diag.Describe(s.MaskAll(diags))))
+		}
+		one, problem := outputOf(name, v, who.Username)
+		if problem != "" {
+			return nil, noValue(name, problem)
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// outputOf returns the output with a value, or the reason why the value cannot be one.
+func outputOf(name string, v cty.Value, user string) (o Output, problem string) {
+	o = Output{Name: name, Sensitive: v.ContainsMarked()}
+	v, _ = v.UnmarkDeep()
+	if !v.IsWhollyKnown() {
+		return o, fmt.Sprintf("it refers to a value that is not recorded yet, or to a sensitive one that the user %q may not read: that needs the verb \"get\" on the subresource \"state\" of its kind", user)
+	}
+	raw, err := ctyjson.Marshal(v, v.Type())
+	if err != nil {
+		return o, "its type has no JSON form"
+	}
+	if len(raw) > maxOutput {
+		return o, fmt.Sprintf("it has %d bytes, and the limit is %d", len(raw), maxOutput)
+	}
+	o.JSON, o.Text = string(raw), string(raw)
+	if v.Type() == cty.String && !v.IsNull() {
+		o.Text = v.AsString()
+	}
+	return o, ""
+}

@@ -1,0 +1,52 @@
+package query
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+)
+
+// The outputs of a stack have what is recorded, with the rights of its author.
+func TestOutputs(t *testing.T) {
+	for reason, test := range map[string]struct {
+		outputs   map[string]string
+		forbidden []string
+		want      []Output
+		problem   string
+	}{
+		"a template":                        {outputs: map[string]string{"url": "https://${test_thing.main.id}"}, want: []Output{{Name: "url", JSON: `"https://i-1"`, Text: "https://i-1"}}},
+		"a constant":                        {outputs: map[string]string{"a": "1"}, want: []Output{{Name: "a", JSON: `"1"`, Text: "1"}}},
+		"a list, and another":               {outputs: map[string]string{"b": "${[1, true]}", "a": "x"}, want: []Output{{Name: "a", JSON: `"x"`, Text: "x"}, {Name: "b", JSON: "[1,true]", Text: "[1,true]"}}},
+		"a secret":                          {outputs: map[string]string{"p": "${test_thing.main.password}"}, want: []Output{{Name: "p", JSON: `"hunter2"`, Text: "hunter2", Sensitive: true}}},
+		"a secret, marked":                  {outputs: map[string]string{"p": "${sensitive(test_thing.main.id)}"}, want: []Output{{Name: "p", JSON: `"i-1"`, Text: "i-1", Sensitive: true}}},
+		"a secret, not to be read":          {outputs: map[string]string{"p": "${test_thing.main.password}"}, forbidden: []string{"team/test-things/state/main"}, problem: `the output "p" has no value: it refers to`},
+		"a revealed secret, not to be read": {outputs: map[string]string{"p": "${nonsensitive(test_thing.main.password)}"}, forbidden: []string{"team/test-things/state/main"}, problem: `has no value`},
+		"an object, not to be read":         {outputs: map[string]string{"p": "${test_thing.main.id}"}, forbidden: []string{"team/test-things/main"}, problem: `The user "ann" may not read "main" of test-things`},
+		"a Secret, not to be read":          {outputs: map[string]string{"p": "${secret.db.password}"}, forbidden: []string{"team/secrets/db"}, problem: `may not read "db" of secrets`},
+		"what is not applied":               {outputs: map[string]string{"p": "${test_thing.new.id}"}, problem: "not recorded yet"},
+		"what does not exist":               {outputs: map[string]string{"p": "${test_thing.mian.id}"}, problem: "Did you mean test_thing.main?"},
+		"too much":                          {outputs: map[string]string{"p": `${join("", [for a in range(1000) : join("", [for b in range(10) : "0123456789"])])}`}, problem: "the limit is 65536"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			w := activitiestest.NewWorld(t)
+			w.Record(w.Put("test-thing/main", nil, nil), `{"id":"i-1","password":"hunter2","uses":null}`)
+			w.Put("test-thing/new", nil, nil)
+			w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("s3cret")}
+			for _, key := range test.forbidden {
+				w.Forbidden[key] = true
+			}
+			got, err := (&Queries{w.Sources}).Outputs(t.Context(), ann(), "team", test.outputs)
+			failed, is := errors.AsType[*OutputError](err)
+			if test.problem == "" && err != nil || test.problem != "" && (!is || !strings.Contains(failed.Problem, test.problem) || strings.Contains(failed.Problem, "hunter2")) {
+				t.Errorf("got %v, want %q", err, test.problem)
+			}
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}

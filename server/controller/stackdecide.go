@@ -1,0 +1,303 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/activities/planning"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+)
+
+// This file decides what happens next with a stack. The decision does no I/O.
+
+// stackState is what the decision about a stack needs.
+type stackState struct {
+	stack *v1alpha1.Stack
+	// last is the last plan that the stack made; nil if it made none. plan is that plan, or nil if it was removed.
+	last *v1alpha1.StackPlan
+	plan *v1alpha1.Plan
+	// selected is what the stack selects, and changedAt the time at which it was first seen so. spec is the spec of the
+	// plan that the stack needs now.
+	selected  *planning.Selection
+	changedAt time.Time
+	spec      v1alpha1.PlanSpec
+	// others are the plans of the namespace that the stack did not make, or made earlier, and that have not ended.
+	others []*v1alpha1.Plan
+	// overlaps is the name of an older stack that selects some of the same resources; empty if there is none.
+	overlaps string
+	// waits says for which other stack this one waits; empty if it waits for none. mayPlan is false if the author may not
+	// create plans.
+	waits   string
+	mayPlan bool
+	now     time.Time
+}
+
+// stackStep is the decision about a stack.
+type stackStep struct {
+	// set sets the conditions.
+	set             func(conditions *[]metav1.Condition, generation int64, reason, message string)
+	reason, message string
+	// make says that a plan must be made, and attempt is its number among those of the same contents.
+	make    bool
+	attempt int32
+	// discard is the reason why the open plan must end; empty if it stays.
+	discard string
+	// after is the time after which the server decides again, even if nothing happens; 0 means never.
+	after time.Duration
+	// good is true if the infrastructure of all resources is as written.
+	good bool
+}
+
+func (n *stackStep) stall(reason, message string) {
+	n.set, n.reason, n.message, n.make = condition.Stalled, reason, message, false
+}
+
+func wait(reason, format string, args ...any) stackStep {
+	return stackStep{set: condition.Waiting, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func work(reason, format string, args ...any) stackStep {
+	return stackStep{set: condition.Reconciling, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+func stall(reason, format string, args ...any) stackStep {
+	return stackStep{set: condition.Stalled, reason: reason, message: fmt.Sprintf(format, args...)}
+}
+
+// busy reports whether the last plan is being made or applied.
+func (s *stackState) busy() bool { return s.plan != nil && !s.plan.Ended() && !waits(s.plan) }
+
+// covers reports whether the last plan was made for what the stack selects now.
+func (s *stackState) covers() bool { return s.last != nil && s.last.Contents == s.selected.Contents }
+
+// decide returns what happens next.
+func (s *stackState) decide() stackStep {
+	if s.busy() {
+		reason, message := readyOf(s.plan)
+		return work(reason, "Plan %s: %s", s.plan.Name, message)
+	}
+	open := s.plan != nil && !s.plan.Ended()
+	if s.overlaps != "" {
+		return stall(v1alpha1.ReasonSelectorOverlaps, "The stack %s, which is older, selects some of the same resources. "+
+			"Change a selector or labels, so that each resource is in one stack.", s.overlaps)
+	}
+	if s.good() {
+		step := stackStep{set: condition.Ready, reason: v1alpha1.ReasonApplied, good: true,
+			message: fmt.Sprintf("The infrastructure of %s is as written.", counted(s.selected.Resources))}
+		if s.selected.Resources == 0 {
+			step.message = "The stack selects no resource."
+		}
+		if open {
+			step.discard = "Discarded, because the infrastructure of the stack's resources is as written meanwhile."
+		}
+		return step
+	}
+	switch {
+	case open && (s.stack.Spec.Suspend || s.covers() && sameStackPlan(s.plan.Spec, s.spec)):
+		return awaiting(s.plan)
+	case !open && s.covers():
+		return s.again()
+	}
+	return s.next(0, true)
+}
+
+// good reports whether the infrastructure of all that the stack selects is as written. A plan that ended well for the same
+// contents says so, even for objects that it did not need to change.
+func (s *stackState) good() bool {
+	here := s.selected
+	switch ended := s.covers() && s.last.Ended; {
+	case len(here.Missing)+len(here.Faulty) > 0:
+		return false
+	case ended && s.last.Reason == v1alpha1.ReasonNoChanges:
+		return true
+	case ended && s.last.Reason == v1alpha1.ReasonApplied:
+		return len(here.Failed) == 0
+	}
+	return len(here.Edited)+len(here.Unread)+len(here.Failed) == 0
+}
+
+// sameStackPlan reports whether two plans of a stack have the same spec, apart from its defaults. Targets list what is not
+// as written, which the contents determine.
+func sameStackPlan(a, b v1alpha1.PlanSpec) bool {
+	a.Targets, b.Targets = nil, nil
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// awaiting returns the step for a plan that waits for a person.
+func awaiting(p *v1alpha1.Plan) stackStep {
+	reason, message := readyOf(p)
+	if reason == v1alpha1.ReasonAwaitingApproval {
+		return wait(reason, "Plan %s waits for approval: %s To approve it: kubectl hykube approve %s -n %s.", p.Name, message, p.Name, p.Namespace)
+	}
+	return stall(reason, "Plan %s: %s", p.Name, message)
+}
+
+// again decides about a stack whose last plan has ended for the same contents, and left something to do.
+func (s *stackState) again() stackStep {
+	if s.stack.Generation > s.last.StackGeneration {
+		return s.next(0, true)
+	}
+	switch s.last.Reason {
+	case v1alpha1.ReasonSuperseded:
+		if by := s.sameScope(); by != nil {
+			return wait(v1alpha1.ReasonSuperseded, "Plan %s of the same resources, which the stack did not make, has not ended: decide on it.", by.Name)
+		}
+		return s.next(0, false)
+	case v1alpha1.ReasonDeferred:
+		return s.afterDeferral()
+	case v1alpha1.ReasonPlanFailed, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonStale:
+		if step, ok := s.retry(); ok {
+			return step
+		}
+	case v1alpha1.ReasonApplied, v1alpha1.ReasonNoChanges:
+		return stall(v1alpha1.ReasonDrifted, "%s was applied and is not in order now: kubectl get resources shows why. %s", named(s.selected.Pending()), untilChange)
+	}
+	switch {
+	case s.plan == nil && !s.last.Ended:
+		return stall(v1alpha1.ReasonDiscarded, "Plan %s was deleted before it ended. %s", s.last.Name, untilChange)
+	case s.plan == nil:
+		return stall(s.last.Reason, "Plan %s, which is removed, left %s to do. %s", s.last.Name, named(s.selected.Pending()), untilChange)
+	}
+	_, message := readyOf(s.plan)
+	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, strings.TrimSuffix(message, ".")+".", untilChange)
+}
+
+// untilChange says when a stack goes on that makes no plan now.
+const untilChange = "The stack makes its next plan when something that it selects, or its spec, changes."
+
+// sameScope returns a plan of the same resources that the stack did not make and that has not ended; nil if there is none.
+func (s *stackState) sameScope() *v1alpha1.Plan {
+	if s.plan == nil {
+		return nil
+	}
+	at := slices.IndexFunc(s.others, func(p *v1alpha1.Plan) bool { return !p.Spec.Speculative && scope(p) == scope(s.plan) })
+	if at < 0 {
+		return nil
+	}
+	return s.others[at]
+}
+
+// afterDeferral decides about a stack whose last plan found that another plan was changing its resources.
+func (s *stackState) afterDeferral() stackStep {
+	if s.plan == nil || len(s.plan.Status.WaitsFor) == 0 {
+		return stall(v1alpha1.ReasonDeferred, "Plan %s: a provider deferred the changes. %s", s.last.Name, untilChange)
+	}
+	for _, p := range s.others {
+		if slices.ContainsFunc(s.plan.Status.WaitsFor, func(r v1alpha1.PlanReference) bool { return r.UID == p.UID }) {
+			return work(v1alpha1.ReasonDeferred, "Waiting for the end of plan %s, which changes the same resources.", p.Name)
+		}
+	}
+	return s.next(0, false)
+}
+
+// retry decides about a stack whose last plan failed. ok is false if there is no further attempt.
+func (s *stackState) retry() (step stackStep, ok bool) {
+	retry := s.stack.Spec.Retry
+	if s.stack.Spec.OnError != v1alpha1.OnErrorRetry || retry == nil || s.plan == nil || s.plan.Status.FinishedAt == nil || s.last.Attempt >= retry.Times {
+		return step, false
+	}
+	pause := maxBackoff
+	if n := s.last.Attempt; n < 12 {
+		pause = min(maxBackoff, retry.Backoff.Duration<<n)
+	}
+	attempt := s.last.Attempt + 1
+	if left := s.plan.Status.FinishedAt.Add(pause).Sub(s.now); left > 0 {
+		_, message := readyOf(s.plan)
+		step = work(v1alpha1.ReasonRetrying, "Plan %s failed: %s The stack makes plan %d of %d for it %s after its end.",
+			s.plan.Name, strings.TrimSuffix(message, ".")+".", attempt, retry.Times, pause)
+		step.after = left
+		return step, true
+	}
+	return s.next(attempt, false), true
+}
+
+// maxBackoff is the maximum pause before a plan is tried again.
+const maxBackoff = time.Hour
+
+// next makes a plan, unless something prevents that. settle says whether what the stack selects may still be changing.
+func (s *stackState) next(attempt int32, settle bool) stackStep {
+	pending := append(s.selected.Pending(), s.selected.Unread...)
+	switch left := s.changedAt.Add(s.stack.Spec.Plan.Settle.Duration).Sub(s.now); {
+	case s.stack.Spec.Suspend:
+		return wait(v1alpha1.ReasonSuspended, "%s not as written, and the stack makes no plan, because spec.suspend is true.", namedAre(pending))
+	case !s.mayPlan:
+		return stall(v1alpha1.ReasonMissingRights, "The author of the stack has no right to create plans.hykube.io in the namespace %q. Let a user with that right write the stack.", s.stack.Namespace)
+	case s.waits != "":
+		return wait(v1alpha1.ReasonAwaitingStack, "%s", s.waits)
+	case s.selected.Beyond != nil && !s.selected.Destroys:
+		return wait(v1alpha1.ReasonAwaitingDependency, "%s needs %s, which the stack does not select and which is not applied: apply that first, or give it the labels of the stack.",
+			s.selected.For, s.selected.Beyond)
+	case settle && left > 0:
+		step := work(v1alpha1.ReasonSettling, "%s not as written. The stack makes a plan %s after the last change.", namedAre(pending), s.stack.Spec.Plan.Settle.Duration)
+		step.after = left
+		return step
+	}
+	step := work(v1alpha1.ReasonPlanning, "The stack makes a plan: %s not as written.", namedAre(pending))
+	step.make, step.attempt = true, attempt
+	return step
+}
+
+// write sets the status of a stack.
+func (s *stackState) write(status *v1alpha1.StackStatus, step stackStep) {
+	status.ObservedGeneration = s.stack.Generation
+	status.Plan = s.last
+	if s.selected != nil {
+		status.Resources, status.Pending = int32(s.selected.Resources), int32(len(s.selected.Pending()))
+		if step.good {
+			status.Pending = 0
+		}
+		status.Contents = s.selected.Contents
+	}
+	step.set(&status.Conditions, s.stack.Generation, step.reason, step.message)
+}
+
+// waitsFor says for which of the stacks in spec.dependsOn a stack waits; it returns "" if it waits for none.
+func (c *Stacks) waitsFor(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (string, error) {
+	for _, name := range s.Spec.DependsOn {
+		at := slices.IndexFunc(stacks, func(o *v1alpha1.Stack) bool { return o.Name == name })
+		if at < 0 {
+			return fmt.Sprintf("Waiting for the stack %s, which does not exist: create it, or remove it from spec.dependsOn.", name), nil
+		}
+		other := stacks[at]
+		selected, err := c.selection(ctx, other, stacks)
+		if err != nil {
+			return "", err
+		}
+		if !passed(other, selected) {
+			reason := "Settling"
+			if ready := meta.FindStatusCondition(other.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+				reason = ready.Reason
+			}
+			return fmt.Sprintf("Waiting for the stack %s, which is not Ready (%s).", name, reason), nil
+		}
+	}
+	return "", nil
+}
+
+// passed reports whether stacks that depend on a stack can go on: it is Ready in its newest state, or its last plan failed
+// and spec.onError is Continue.
+func passed(s *v1alpha1.Stack, selected *planning.Selection) bool {
+	if s.Status.ObservedGeneration != s.Generation || s.Status.Contents != selected.Contents {
+		return false
+	}
+	if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) {
+		return len(selected.Missing)+len(selected.Faulty)+len(selected.Failed) == 0
+	}
+	if p := s.Status.Plan; s.Spec.OnError == v1alpha1.OnErrorContinue && p != nil && p.Ended && p.Contents == selected.Contents {
+		return failed(p.Reason)
+	}
+	return false
+}
+
+// failed reports whether the reason of a plan says that it, or its apply, failed.
+func failed(reason string) bool {
+	return reason == v1alpha1.ReasonPlanFailed || reason == v1alpha1.ReasonApplyFailed || reason == v1alpha1.ReasonStale
+}

@@ -1,0 +1,315 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/activities/planning"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/lang"
+)
+
+var stackNow = time.Unix(1_000_000, 0)
+
+// stackWith returns the state of a stack one of whose two resources was edited a minute ago, after changes.
+func stackWith(changes ...func(*stackState)) *stackState {
+	s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "prod", UID: "u", Generation: 1}}
+	s.Spec.Plan.Settle = &metav1.Duration{Duration: 5 * time.Second}
+	s.Spec.OnError = v1alpha1.OnErrorHalt
+	state := &stackState{
+		stack: s, now: stackNow, changedAt: stackNow.Add(-time.Minute), mayPlan: true,
+		selected: &planning.Selection{Resources: 2, Contents: "new", Edited: []lang.Address{{Type: "sim_network", Name: "main"}}},
+		spec:     v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshChanged, Approval: v1alpha1.ApprovalManual},
+	}
+	for _, change := range changes {
+		change(state)
+	}
+	return state
+}
+
+// planned gives the stack a plan of some contents, with conditions.
+func planned(contents string, set func(*v1alpha1.PlanStatus)) func(*stackState) {
+	return func(s *stackState) {
+		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "prod", UID: "p"}, Spec: s.spec}
+		p.Status.Stack = &v1alpha1.PlanStack{Stack: "web", StackUID: "u", StackGeneration: 1, Number: 1, Contents: contents}
+		condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+		set(&p.Status)
+		s.plan, s.last = p, snapshot(p)
+	}
+}
+
+func ended(reason string, succeeded bool) func(*v1alpha1.PlanStatus) {
+	return func(s *v1alpha1.PlanStatus) {
+		s.FinishedAt = new(metav1.NewTime(stackNow.Add(-10 * time.Second)))
+		if succeeded {
+			condition.Ready(&s.Conditions, 1, reason, "done")
+		} else {
+			condition.Stalled(&s.Conditions, 1, reason, "no")
+		}
+	}
+}
+
+func awaits(s *v1alpha1.PlanStatus) {
+	condition.Waiting(&s.Conditions, 1, v1alpha1.ReasonAwaitingApproval, "1 to create.")
+}
+
+func asWritten(s *stackState) { s.selected.Edited = nil }
+
+func retrying(s *stackState) {
+	s.stack.Spec.OnError, s.stack.Spec.Retry = v1alpha1.OnErrorRetry, &v1alpha1.StackRetry{Times: 2, Backoff: &metav1.Duration{Duration: 30 * time.Second}}
+}
+
+func TestDecisionsAboutAStack(t *testing.T) {
+	for why, tc := range map[string]struct {
+		state  *stackState
+		reason string
+		// ready is the status of Ready, with the other conditions that are True.
+		ready   string
+		make    bool
+		attempt int32
+		after   time.Duration
+		discard bool
+		message string
+	}{
+		"an edit that has settled": {state: stackWith(), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"an edit of this moment": {
+			state:  stackWith(func(s *stackState) { s.changedAt = s.now.Add(-2 * time.Second) }),
+			reason: v1alpha1.ReasonSettling, ready: "False Reconciling", after: 3 * time.Second, message: "sim_network.main is not as written",
+		},
+		"nothing to do":                   {state: stackWith(asWritten), reason: v1alpha1.ReasonApplied, ready: "True", message: "2 resources"},
+		"no resources":                    {state: stackWith(asWritten, func(s *stackState) { s.selected.Resources = 0 }), reason: v1alpha1.ReasonApplied, ready: "True", message: "selects no resource"},
+		"a data source to read":           {state: stackWith(asWritten, func(s *stackState) { s.selected.Unread = []lang.Address{{Name: "i"}} }), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"an older stack selects the same": {state: stackWith(asWritten, func(s *stackState) { s.overlaps = "old" }), reason: v1alpha1.ReasonSelectorOverlaps, ready: "False Stalled", message: "The stack old"},
+		"suspended":                       {state: stackWith(func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonSuspended, ready: "False"},
+		"suspended, and nothing to do": {
+			state: stackWith(asWritten, func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"the author may not plan":    {state: stackWith(func(s *stackState) { s.mayPlan = false }), reason: v1alpha1.ReasonMissingRights, ready: "False Stalled"},
+		"another stack is not ready": {state: stackWith(func(s *stackState) { s.waits = "Waiting for the stack db." }), reason: v1alpha1.ReasonAwaitingStack, ready: "False", message: "stack db"},
+		"it would change something else": {
+			state: stackWith(func(s *stackState) {
+				s.selected.Beyond, s.selected.For = &lang.Address{Type: "sim_subnet", Name: "x"}, &lang.Address{Type: "sim_network", Name: "main"}
+			}),
+			reason: v1alpha1.ReasonAwaitingDependency, ready: "False", message: "sim_network.main needs sim_subnet.x",
+		},
+		"it would destroy something else, too": {
+			state: stackWith(func(s *stackState) {
+				s.selected.Beyond, s.selected.Destroys, s.selected.For = &lang.Address{Type: "sim_subnet", Name: "x"}, true, &lang.Address{Type: "sim_network", Name: "main"}
+			}),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"its plan waits for a person": {
+			state: stackWith(planned("new", awaits)), reason: v1alpha1.ReasonAwaitingApproval, ready: "False",
+			message: "kubectl hykube approve web-1 -n prod"},
+		"the waiting plan is outdated":            {state: stackWith(planned("old", awaits)), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"the stack wants another approval now":    {state: stackWith(planned("new", awaits), func(s *stackState) { s.spec.Approval = v1alpha1.ApprovalAutomatic }), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"outdated, and suspended":                 {state: stackWith(planned("old", awaits), func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
+		"the waiting plan is not needed any more": {state: stackWith(planned("old", awaits), asWritten), reason: v1alpha1.ReasonApplied, ready: "True", discard: true},
+		"a policy denies its plan": {
+			state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
+				condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
+			})),
+			reason: v1alpha1.ReasonPolicyDenied, ready: "False Stalled", message: "Plan web-1: A policy refuses the plan."},
+		"its plan is being applied": {
+			state: stackWith(planned("old", func(s *v1alpha1.PlanStatus) {
+				s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}
+				condition.Reconciling(&s.Conditions, 1, v1alpha1.ReasonApplying, "1 of 2")
+			})),
+			reason: v1alpha1.ReasonApplying, ready: "False Reconciling", message: "Plan web-1: 1 of 2"},
+		"a plan of the same contents is applied": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplied, true))), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"a plan of older contents is applied":    {state: stackWith(planned("old", ended(v1alpha1.ReasonApplied, true))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"drift that a later plan found": {
+			state:  stackWith(planned("new", ended(v1alpha1.ReasonApplied, true)), asWritten, func(s *stackState) { s.selected.Faulty = []lang.Address{{Type: "sim_disk", Name: "d"}} }),
+			reason: v1alpha1.ReasonDrifted, ready: "False Stalled", message: "sim_disk.d"},
+		"destroyed by hand": {
+			state:  stackWith(planned("new", ended(v1alpha1.ReasonApplied, true)), asWritten, func(s *stackState) { s.selected.Missing = []lang.Address{{Type: "sim_disk", Name: "d"}} }),
+			reason: v1alpha1.ReasonDrifted, ready: "False Stalled", message: "sim_disk.d"},
+		"a failed apply": {
+			state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false))), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled",
+			message: "Plan web-1: no. The stack makes its next plan when"},
+		"a failed apply, and a new edit":  {state: stackWith(planned("old", ended(v1alpha1.ReasonApplyFailed, false))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"a failed apply, and a new spec":  {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.stack.Generation = 2 }), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"a failed apply, and Continue":    {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.stack.Spec.OnError = v1alpha1.OnErrorContinue }), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
+		"a failed apply, to be retried":   {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying), reason: v1alpha1.ReasonRetrying, ready: "False Reconciling", after: 20 * time.Second},
+		"a failed apply, retried now":     {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.now = s.now.Add(20 * time.Second) }), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, attempt: 1},
+		"the second pause is longer":      {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.last.Attempt = 1 }), reason: v1alpha1.ReasonRetrying, ready: "False Reconciling", after: 50 * time.Second},
+		"a failed apply, and no attempts": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.last.Attempt = 2 }), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
+		"a discarded plan":                {state: stackWith(planned("new", ended(v1alpha1.ReasonDiscarded, false)), retrying), reason: v1alpha1.ReasonDiscarded, ready: "False Stalled"},
+		"superseded by an applied plan":   {state: stackWith(planned("new", ended(v1alpha1.ReasonSuperseded, false))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"superseded by a plan that waits": {
+			state: stackWith(planned("new", ended(v1alpha1.ReasonSuperseded, false)), func(s *stackState) {
+				s.others = []*v1alpha1.Plan{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: s.spec}}
+			}),
+			reason: v1alpha1.ReasonSuperseded, ready: "False", message: "Plan x of the same resources"},
+		"deferred by a provider": {state: stackWith(planned("new", ended(v1alpha1.ReasonDeferred, true))), reason: v1alpha1.ReasonDeferred, ready: "False Stalled"},
+		"deferred by a plan that runs": {
+			state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
+				ended(v1alpha1.ReasonDeferred, true)(s)
+				s.WaitsFor = []v1alpha1.PlanReference{{UID: "x"}}
+			}), func(s *stackState) { s.others = []*v1alpha1.Plan{{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: "x"}}} }),
+			reason: v1alpha1.ReasonDeferred, ready: "False Reconciling", message: "plan x"},
+		"deferred by a plan that ended": {
+			state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
+				ended(v1alpha1.ReasonDeferred, true)(s)
+				s.WaitsFor = []v1alpha1.PlanReference{{UID: "x"}}
+			})), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"the waiting plan is deleted": {
+			state:  stackWith(planned("new", awaits), func(s *stackState) { s.plan = nil }),
+			reason: v1alpha1.ReasonDiscarded, ready: "False Stalled", message: "Plan web-1 was deleted"},
+		"the last plan is removed": {
+			state:  stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.plan = nil }),
+			reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled", message: "Plan web-1, which is removed"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			step := tc.state.decide()
+			status := v1alpha1.StackStatus{}
+			tc.state.write(&status, step)
+			got := ""
+			for _, c := range status.Conditions {
+				if c.Type == v1alpha1.ConditionReady {
+					got = string(c.Status) + got
+				} else if c.Status == metav1.ConditionTrue {
+					got += " " + c.Type
+				}
+				if c.ObservedGeneration != tc.state.stack.Generation || c.Reason != tc.reason || !strings.Contains(c.Message, tc.message) {
+					t.Errorf("%+v, want the reason %s and %q", c, tc.reason, tc.message)
+				}
+			}
+			if got != tc.ready {
+				t.Errorf("conditions %q, want %q", got, tc.ready)
+			}
+			if step.make != tc.make || step.attempt != tc.attempt || step.after != tc.after || (step.discard != "") != tc.discard {
+				t.Errorf("%+v, want make %t, attempt %d, after %s, discard %t", step, tc.make, tc.attempt, tc.after, tc.discard)
+			}
+		})
+	}
+}
+
+func TestStacksPassed(t *testing.T) {
+	ready := func(s *v1alpha1.Stack) { condition.Ready(&s.Status.Conditions, 1, v1alpha1.ReasonApplied, "") }
+	failedWith := func(policy v1alpha1.ErrorPolicy) func(*v1alpha1.Stack) {
+		return func(s *v1alpha1.Stack) {
+			s.Spec.OnError = policy
+			condition.Stalled(&s.Status.Conditions, 1, v1alpha1.ReasonApplyFailed, "")
+			s.Status.Plan = &v1alpha1.StackPlan{Ended: true, Reason: v1alpha1.ReasonApplyFailed, PlanStack: v1alpha1.PlanStack{Contents: "c"}}
+		}
+	}
+	for why, tc := range map[string]struct {
+		stack    func(*v1alpha1.Stack)
+		contents string
+		want     bool
+	}{
+		"ready":                                   {ready, "c", true},
+		"ready, and something was edited since":   {ready, "d", false},
+		"ready for an older spec":                 {func(s *v1alpha1.Stack) { ready(s); s.Generation = 2 }, "c", false},
+		"failed":                                  {failedWith(v1alpha1.OnErrorHalt), "c", false},
+		"failed, with Continue":                   {failedWith(v1alpha1.OnErrorContinue), "c", true},
+		"failed, with Continue, and edited since": {failedWith(v1alpha1.OnErrorContinue), "d", false},
+		"not failed but waiting, with Continue":   {func(s *v1alpha1.Stack) { failedWith(v1alpha1.OnErrorContinue)(s); s.Status.Plan.Ended = false }, "c", false},
+		"discarded by a person, even if Continue": {func(s *v1alpha1.Stack) {
+			failedWith(v1alpha1.OnErrorContinue)(s)
+			s.Status.Plan.Reason = v1alpha1.ReasonDiscarded
+		}, "c", false},
+		"a stack that the server has not seen yet": {func(*v1alpha1.Stack) {}, "c", false},
+	} {
+		s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Generation: 1}, Status: v1alpha1.StackStatus{ObservedGeneration: 1, Contents: "c"}}
+		tc.stack(s)
+		if got := passed(s, &planning.Selection{Contents: tc.contents}); got != tc.want {
+			t.Errorf("%s: %t", why, got)
+		}
+	}
+}
+
+// TestPlansAreNotWiderThanTheirStack compares, for all labels, what a stack selects with what its plan selects.
+func TestPlansAreNotWiderThanTheirStack(t *testing.T) {
+	with := func(name string, selector *metav1.LabelSelector) *v1alpha1.Stack {
+		return &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: v1alpha1.StackSpec{Selector: selector}}
+	}
+	label := func(key, value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+	requires := func(key string, op metav1.LabelSelectorOperator, values ...string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: key, Operator: op, Values: values}}}
+	}
+	both := label("a", "1")
+	both.MatchLabels["b"] = "1"
+	for why, stacks := range map[string][]*v1alpha1.Stack{
+		"the only one":      {with("rest", nil)},
+		"with a selector":   {with("rest", label("a", "1")), with("other", label("b", "1"))},
+		"beside labels":     {with("rest", nil), with("x", label("a", "1")), with("y", label("b", "2"))},
+		"beside operators":  {with("rest", nil), with("x", requires("a", metav1.LabelSelectorOpIn, "1", "2")), with("y", requires("b", metav1.LabelSelectorOpExists))},
+		"beside negations":  {with("rest", nil), with("x", requires("a", metav1.LabelSelectorOpNotIn, "1")), with("y", requires("b", metav1.LabelSelectorOpDoesNotExist))},
+		"beside two labels": {with("rest", nil), with("x", both)},
+	} {
+		selected := &planning.Selection{Edited: []lang.Address{{Type: "sim_disk", Name: "d"}}}
+		spec := planSpec(stacks[0], stacks, selected)
+		if len(spec.Targets) > 0 { // no selector can say it
+			if why != "beside two labels" || spec.Selector != nil || len(spec.Targets) != 1 || spec.Targets[0] != "sim_disk.d" {
+				t.Errorf("%s: %+v", why, spec)
+			}
+			continue
+		}
+		plans := labels.Everything()
+		if spec.Selector != nil {
+			plans = selectorOf(&v1alpha1.Stack{Spec: v1alpha1.StackSpec{Selector: spec.Selector}})
+		}
+		for _, a := range []string{"", "1", "2", "3"} {
+			for _, b := range []string{"", "1", "2"} {
+				set := labels.Set{}
+				if a != "" {
+					set["a"] = a
+				}
+				if b != "" {
+					set["b"] = b
+				}
+				if got, want := plans.Matches(set), selects(stacks[0], stacks)(set); got != want {
+					t.Errorf("%s: the plan selects %v: %t, and the stack: %t", why, set, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestOverlappingStacks finds the older of two stacks that select the same object.
+func TestOverlappingStacks(t *testing.T) {
+	with := func(name string, age int64, selector map[string]string) *v1alpha1.Stack {
+		s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Unix(1000-age, 0))}}
+		if selector != nil {
+			s.Spec.Selector = &metav1.LabelSelector{MatchLabels: selector}
+		}
+		return s
+	}
+	a, b := map[string]string{"a": "1"}, map[string]string{"b": "1"}
+	for why, tc := range map[string]struct {
+		stacks []*v1alpha1.Stack // the first one is asked about
+		want   string
+	}{
+		"alone":                              {[]*v1alpha1.Stack{with("x", 1, a)}, ""},
+		"an older one with other labels":     {[]*v1alpha1.Stack{with("x", 1, a), with("y", 2, b)}, "y"},
+		"a younger one":                      {[]*v1alpha1.Stack{with("x", 2, a), with("y", 1, b)}, ""},
+		"one of the same second":             {[]*v1alpha1.Stack{with("y", 1, a), with("x", 1, a)}, "x"},
+		"an older one of other objects":      {[]*v1alpha1.Stack{with("x", 1, a), with("y", 2, map[string]string{"b": "2"})}, ""},
+		"an older one without a selector":    {[]*v1alpha1.Stack{with("x", 1, a), with("y", 2, nil)}, ""},
+		"the two of them without a selector": {[]*v1alpha1.Stack{with("x", 1, nil), with("y", 2, nil)}, "y"},
+	} {
+		picks, found := watchOverlap(tc.stacks[0], tc.stacks)
+		picks(labels.Set{"a": "1", "b": "1"})
+		if *found != tc.want {
+			t.Errorf("%s: %q, want %q", why, *found, tc.want)
+		}
+	}
+}
+
+// TestPlansThatDestroyMoreWaitForAPerson makes the plan of an automatic stack that would destroy a resource outside of it.
+func TestPlansThatDestroyMoreWaitForAPerson(t *testing.T) {
+	s := &v1alpha1.Stack{Spec: v1alpha1.StackSpec{Approval: v1alpha1.ApprovalAutomatic}}
+	for destroys, want := range map[bool]v1alpha1.ApprovalMode{false: v1alpha1.ApprovalAutomatic, true: v1alpha1.ApprovalManual} {
+		if got := planSpec(s, []*v1alpha1.Stack{s}, &planning.Selection{Destroys: destroys}).Approval; got != want {
+			t.Errorf("destroys %t: %s, want %s", destroys, got, want)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package controller
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/query"
+)
+
+// outputs evaluates and writes the outputs of a stack whose infrastructure is as written, unless that is done for the same
+// values. It returns the change of the status. If an output fails, the step says so.
+func (c *Stacks) outputs(ctx context.Context, state *stackState, next *stackStep) func(*v1alpha1.StackStatus) {
+	s := state.stack
+	if len(s.Spec.Outputs) == 0 {
+		return func(status *v1alpha1.StackStatus) { status.Outputs, status.OutputsVersion = nil, "" }
+	}
+	version := ""
+	if next.good {
+		version = outputsVersion(state)
+	}
+	if version == "" || version == s.Status.OutputsVersion {
+		return func(*v1alpha1.StackStatus) {}
+	}
+	values, err := c.Outputs(ctx, s)
+	if refused, ok := errors.AsType[*query.OutputError](err); ok {
+		next.stall(v1alpha1.ReasonOutputsFailed, "The infrastructure is as written, but "+refused.Problem)
+		return func(status *v1alpha1.StackStatus) { status.OutputsVersion = "" }
+	}
+	if err != nil {
+		c.Logger.Warn("evaluate the outputs of a stack; trying again", "namespace", s.Namespace, "name", s.Name, "error", err)
+		*next = work(v1alpha1.ReasonOutputsFailed, "The server evaluates the outputs again in %s, after an error.", pause)
+		next.after = pause
+		return func(*v1alpha1.StackStatus) {}
+	}
+	return func(status *v1alpha1.StackStatus) { status.Outputs, status.OutputsVersion = values, version }
+}
+
+// outputsVersion returns a digest of what the outputs of a stack depend on.
+func outputsVersion(state *stackState) string {
+	s := state.stack
+	text, err := json.Marshal([]any{s.Spec.Outputs, s.Spec.WriteOutputsTo, s.Status.Author, s.Generation, state.selected.Contents, state.selected.Values})
+	if err != nil {
+		text = fmt.Append(nil, s.UID, s.Generation) // cannot happen: it has only strings and numbers
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}

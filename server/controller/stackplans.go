@@ -1,0 +1,272 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/activities/planning"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file makes and ends the plans of stacks.
+
+// selects returns the predicate of a stack: does it select an object with these labels?
+func selects(s *v1alpha1.Stack, stacks []*v1alpha1.Stack) func(labels.Set) bool {
+	if s.Spec.Selector != nil {
+		selector := selectorOf(s)
+		return func(set labels.Set) bool { return selector.Matches(set) }
+	}
+	var others []labels.Selector
+	for _, other := range stacks {
+		if other.Spec.Selector != nil {
+			others = append(others, selectorOf(other))
+		}
+	}
+	return func(set labels.Set) bool {
+		return !slices.ContainsFunc(others, func(o labels.Selector) bool { return o.Matches(set) })
+	}
+}
+
+// watchOverlap returns the predicate of a stack, which notes the name of an older stack that selects an object, too.
+func watchOverlap(s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (func(labels.Set) bool, *string) {
+	found := new(string)
+	own := selects(s, stacks)
+	type rival struct {
+		name    string
+		selects func(labels.Set) bool
+	}
+	var older []rival
+	for _, other := range stacks {
+		if other.UID != s.UID && before(other, s) {
+			older = append(older, rival{other.Name, selects(other, stacks)})
+		}
+	}
+	return func(set labels.Set) bool {
+		if !own(set) {
+			return false
+		}
+		for _, r := range older {
+			if *found == "" && r.selects(set) {
+				*found = r.name
+			}
+		}
+		return true
+	}, found
+}
+
+// before reports whether a stack is older than another. Times have a precision of a second.
+func before(a, b *v1alpha1.Stack) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+// selectorOf returns the selector of a stack that has one.
+func selectorOf(s *v1alpha1.Stack) labels.Selector {
+	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
+	if err != nil {
+		return labels.Nothing() // the server accepts valid ones only
+	}
+	return selector
+}
+
+// planSpec returns the spec of the plan that a stack needs. It selects nothing that the stack does not select.
+func planSpec(s *v1alpha1.Stack, stacks []*v1alpha1.Stack, selected *planning.Selection) v1alpha1.PlanSpec {
+	spec := v1alpha1.PlanSpec{Refresh: s.Spec.Plan.Refresh, Approval: s.Spec.Approval, Selector: s.Spec.Selector}
+	if selected.Destroys { // a resource outside of the stack goes with one that depends on it: a person looks at that
+		spec.Approval = v1alpha1.ApprovalManual
+	}
+	if spec.Selector != nil {
+		return spec
+	}
+	rest := &metav1.LabelSelector{}
+	for _, other := range stacks {
+		if other.Spec.Selector == nil {
+			continue
+		}
+		without, ok := negated(other.Spec.Selector)
+		if !ok { // no selector says "not both of these": name the resources
+			for _, a := range append(selected.Pending(), selected.Unread...) {
+				spec.Targets = append(spec.Targets, a.String())
+			}
+			return spec
+		}
+		rest.MatchExpressions = append(rest.MatchExpressions, without)
+	}
+	if len(rest.MatchExpressions) > 0 {
+		spec.Selector = rest
+	}
+	return spec
+}
+
+// negated returns the requirement that selects what a selector does not. ok is false if no single requirement does.
+func negated(s *metav1.LabelSelector) (out metav1.LabelSelectorRequirement, ok bool) {
+	if len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
+		return out, false
+	}
+	for key, value := range s.MatchLabels {
+		return metav1.LabelSelectorRequirement{Key: key, Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}, true
+	}
+	out = *s.MatchExpressions[0].DeepCopy()
+	out.Operator = map[metav1.LabelSelectorOperator]metav1.LabelSelectorOperator{
+		metav1.LabelSelectorOpIn: metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpNotIn: metav1.LabelSelectorOpIn,
+		metav1.LabelSelectorOpExists: metav1.LabelSelectorOpDoesNotExist, metav1.LabelSelectorOpDoesNotExist: metav1.LabelSelectorOpExists,
+	}[out.Operator]
+	return out, true
+}
+
+// snapshot returns what the status of a stack keeps of a plan.
+func snapshot(p *v1alpha1.Plan) *v1alpha1.StackPlan {
+	out := &v1alpha1.StackPlan{Name: p.Name, UID: p.UID, PlanStack: *p.Status.Stack, Ended: p.Ended()}
+	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		out.Reason = ready.Reason
+	}
+	return out
+}
+
+// makePlan makes the next plan of a stack, on behalf of its author. The name of the plan has its number, so that an attempt
+// after a crash, or with an old cache, finds the plan of the first one.
+func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackStep) error {
+	s := state.stack
+	number := int64(0)
+	if state.last != nil {
+		number = state.last.Number
+	}
+	for _, p := range c.plans.in(s.Namespace) { // those of a deleted stack of this name, too
+		if origin := p.Status.Stack; origin != nil && origin.Stack == s.Name {
+			number = max(number, origin.Number)
+		}
+	}
+	for range maxNames {
+		number++
+		made, err := c.createPlan(ctx, state, next.attempt, number)
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+			next.stall(v1alpha1.ReasonPlanFailed, "The server refused the next plan of the stack: "+err.Error())
+			return nil
+		case err != nil:
+			return fmt.Errorf("make plan %d of stack %q: %w", number, s.Name, err)
+		case made == nil:
+			continue // another plan has the name
+		}
+		if old := state.plan; old != nil && waits(old) {
+			if err := c.plans.supersede(ctx, old, fmt.Sprintf("Superseded by plan %s, which the stack %s made after a change.", made.Name, s.Name)); err != nil {
+				return err
+			}
+		}
+		state.plan, state.last = made, snapshot(made)
+		return nil
+	}
+	return fmt.Errorf("make a plan of stack %q: plans that it did not make have its next %d names", s.Name, maxNames)
+}
+
+// maxNames is the number of names that makePlan tries.
+const maxNames = 100
+
+// createPlan makes the plan with a number. It returns nil if a plan that the stack did not make has the name.
+func (c *Stacks) createPlan(ctx context.Context, state *stackState, attempt int32, number int64) (*v1alpha1.Plan, error) {
+	s := state.stack
+	p := &v1alpha1.Plan{Spec: state.spec}
+	p.APIVersion, p.Kind = v1alpha1.SchemeGroupVersion.String(), "Plan"
+	p.Namespace, p.Name = s.Namespace, fmt.Sprintf("%s-%d", s.Name, number)
+	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}
+	p.Status.RequestedBy = s.Status.Author
+	p.Status.Stack = &v1alpha1.PlanStack{Stack: s.Name, StackUID: s.UID, StackGeneration: s.Generation, Number: number, Contents: state.selected.Contents, Attempt: attempt}
+	made := &v1alpha1.Plan{}
+	err := c.Client.Post().Namespace(p.Namespace).Resource("plans").Body(p).Do(ctx).Into(made)
+	if !apierrors.IsAlreadyExists(err) {
+		return made, err
+	}
+	made = &v1alpha1.Plan{}
+	if err := c.Client.Get().Namespace(p.Namespace).Resource("plans").Name(p.Name).Do(ctx).Into(made); err != nil {
+		return nil, err
+	}
+	if origin := made.Status.Stack; origin == nil || origin.StackUID != s.UID {
+		return nil, nil
+	}
+	return made, nil
+}
+
+// in returns the plans of a namespace. Callers must not change them.
+func (p *Plans) in(namespace string) []*v1alpha1.Plan {
+	found, err := p.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil // only without the index
+	}
+	plans := make([]*v1alpha1.Plan, 0, len(found))
+	for _, obj := range found {
+		plans = append(plans, obj.(*v1alpha1.Plan))
+	}
+	return plans
+}
+
+// discard ends a plan that no user has decided on. It cancels one that is being made, whose workflow writes its status.
+func (p *Plans) discard(ctx context.Context, obj *v1alpha1.Plan, message string) error {
+	if !meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionPlanned) {
+		return p.cancel(ctx, obj)
+	}
+	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
+		if s.Approval != nil || s.Cancel != nil || s.Ended() {
+			return
+		}
+		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionApproved, false, v1alpha1.ReasonDiscarded, message)
+		condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonDiscarded, message)
+	})
+	return store.IgnoreGone(err)
+}
+
+// cancel cancels a plan.
+func (p *Plans) cancel(ctx context.Context, obj *v1alpha1.Plan) error {
+	body := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID}}
+	body.APIVersion, body.Kind = v1alpha1.SchemeGroupVersion.String(), "Plan"
+	err := p.Client.Put().Namespace(obj.Namespace).Resource("plans").Name(obj.Name).SubResource("cancel").Body(body).Do(ctx).Error()
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // it is gone, or it ended
+	}
+	return err
+}
+
+// readyOf returns the reason and the message of the condition Ready of a plan.
+func readyOf(p *v1alpha1.Plan) (reason, message string) {
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil {
+		return v1alpha1.ReasonPlanning, "Waiting to be planned."
+	}
+	return ready.Reason, ready.Message
+}
+
+func counted(resources int) string {
+	if resources == 1 {
+		return "1 resource"
+	}
+	return fmt.Sprintf("%d resources", resources)
+}
+
+// named returns the first of some addresses, and the number of the others.
+func named(list []lang.Address) string {
+	switch len(list) {
+	case 0:
+		return "nothing"
+	case 1:
+		return list[0].String()
+	}
+	return fmt.Sprintf("%s and %d more", list[0], len(list)-1)
+}
+
+func namedAre(list []lang.Address) string {
+	if len(list) == 1 {
+		return named(list) + " is"
+	}
+	return named(list) + " are"
+}

@@ -1,0 +1,137 @@
+package controller
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// planServer stores the plans that it gets, by name. It refuses all with the status of refuse, unless that is 0.
+type planServer struct {
+	plans  map[string]*v1alpha1.Plan
+	refuse int
+}
+
+func (s *planServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	respond := func(code int, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	status := func(code int, reason metav1.StatusReason) {
+		respond(code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: reason, Code: int32(code), Message: "no"})
+	}
+	if r.Method == http.MethodGet {
+		respond(http.StatusOK, s.plans[path.Base(r.URL.Path)])
+		return
+	}
+	p := &v1alpha1.Plan{}
+	switch err := json.NewDecoder(r.Body).Decode(p); {
+	case err != nil:
+		status(http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	case s.refuse != 0:
+		status(s.refuse, metav1.StatusReasonForbidden)
+	case s.plans[p.Name] != nil:
+		status(http.StatusConflict, metav1.StatusReasonAlreadyExists)
+	default:
+		p.UID = types.UID("uid of " + p.Name)
+		s.plans[p.Name] = p
+		respond(http.StatusCreated, p)
+	}
+}
+
+func (s *planServer) client(t *testing.T) rest.Interface {
+	t.Helper()
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	client, err := rest.RESTClientFor(&rest.Config{Host: server.URL, APIPath: "/apis", ContentConfig: rest.ContentConfig{
+		GroupVersion: &v1alpha1.SchemeGroupVersion, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// TestPlansAreMadeOnce makes the next plan of a stack, although the cache lacks plans, as after a crash.
+func TestPlansAreMadeOnce(t *testing.T) {
+	of := func(name string, stack types.UID, number int64) *v1alpha1.Plan {
+		p := &v1alpha1.Plan{TypeMeta: metav1.TypeMeta{Kind: "Plan", APIVersion: v1alpha1.SchemeGroupVersion.String()}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "prod", UID: types.UID("uid of " + name)}}
+		if stack != "" {
+			p.Status.Stack = &v1alpha1.PlanStack{Stack: "web", StackUID: stack, Number: number, Contents: "old"}
+		}
+		return p
+	}
+	for why, tc := range map[string]struct {
+		stored, cached []*v1alpha1.Plan
+		last           *v1alpha1.StackPlan
+		refuse         int
+		want           string // the last plan, or else the reason why there is none
+		made           bool
+	}{
+		"the first one":                     {want: "web-1", made: true},
+		"the next one":                      {stored: []*v1alpha1.Plan{of("web-1", "u", 1)}, cached: []*v1alpha1.Plan{of("web-1", "u", 1)}, last: &v1alpha1.StackPlan{PlanStack: v1alpha1.PlanStack{Number: 1}}, want: "web-2", made: true},
+		"the last one is removed":           {last: &v1alpha1.StackPlan{PlanStack: v1alpha1.PlanStack{Number: 7}}, want: "web-8", made: true},
+		"made before a crash":               {stored: []*v1alpha1.Plan{of("web-1", "u", 1)}, want: "web-1"},
+		"a user's plan has the name":        {stored: []*v1alpha1.Plan{of("web-1", "", 0)}, want: "web-2", made: true},
+		"a former stack of the name":        {stored: []*v1alpha1.Plan{of("web-1", "former", 1), of("web-2", "former", 2)}, cached: []*v1alpha1.Plan{of("web-2", "former", 2)}, want: "web-3", made: true},
+		"a former one that is not seen yet": {stored: []*v1alpha1.Plan{of("web-1", "former", 1)}, want: "web-2", made: true},
+		"the server refuses it":             {refuse: http.StatusForbidden, want: v1alpha1.ReasonPlanFailed},
+	} {
+		t.Run(why, func(t *testing.T) {
+			server := &planServer{plans: map[string]*v1alpha1.Plan{}, refuse: tc.refuse}
+			for _, p := range tc.stored {
+				server.plans[p.Name] = p
+			}
+			plans := &Plans{informer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1alpha1.Plan{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+			for _, p := range tc.cached {
+				if err := plans.informer.GetIndexer().Add(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := NewStacks(StacksConfig{Client: server.client(t), Logger: slog.New(slog.DiscardHandler)})
+			c.plans = plans
+			state := stackWith()
+			state.last = tc.last
+			state.stack.Status.Author = &v1alpha1.Identity{Username: "ann", Groups: []string{"ops"}}
+			step := state.decide()
+			before := len(server.plans)
+			if err := c.makePlan(t.Context(), state, &step); err != nil {
+				t.Fatal(err)
+			}
+			if made := len(server.plans) > before; made != tc.made {
+				t.Errorf("made a plan: %t", made)
+			}
+			if !strings.HasPrefix(tc.want, "web") {
+				if step.reason != tc.want {
+					t.Errorf("the reason is %s", step.reason)
+				}
+				return
+			}
+			if state.last == nil || state.last.Name != tc.want {
+				t.Fatalf("the last plan is %+v, want %s", state.last, tc.want)
+			}
+			p := server.plans[tc.want]
+			if tc.made && (p.Status.RequestedBy.Username != "ann" || p.Status.Stack.Contents != "new" || p.Status.Stack.StackUID != "u" || !metav1.IsControlledBy(p, state.stack)) {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}

@@ -1,0 +1,297 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/activities/planning"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// Stacks makes the plans of Stacks. It acts when an object, a record, a plan or a stack changes. Its state is in the
+// objects: a plan says for which contents of which stack it was made.
+type Stacks struct {
+	StacksConfig
+
+	plans    *Plans
+	informer cache.SharedIndexInformer
+	queue    *queue[cache.ObjectName]
+
+	mu sync.Mutex
+	// seen holds, by stack, the last known contents and since when they are so.
+	seen map[types.UID]seenContents
+}
+
+// StacksConfig configures Stacks. Every field is required.
+type StacksConfig struct {
+	Client rest.Interface
+	// Update changes the status of a stack. It does nothing if there is none with the UID.
+	Update func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.StackStatus)) error
+	// Select returns what a stack selects; see planning.Select.
+	Select func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error)
+	// Outputs evaluates the outputs of a stack and writes them to the objects that its spec names.
+	Outputs func(ctx context.Context, stack *v1alpha1.Stack) ([]v1alpha1.StackOutput, error)
+	// Access checks the rights of the authors of stacks.
+	Access store.Access
+	Logger *slog.Logger
+}
+
+// seenContents are contents of a stack, the time at which they were first seen, and the time that it took to find them.
+type seenContents struct {
+	contents string
+	at       time.Time
+	cost     time.Duration
+}
+
+// NewStacks returns the controller of Stacks. Run starts it.
+func NewStacks(config StacksConfig) *Stacks {
+	c := &Stacks{StacksConfig: config, seen: map[types.UID]seenContents{}}
+	c.queue = newQueue("stack", c.Logger, c.reconcile)
+	c.informer = informer(c.Client, "stacks", &v1alpha1.Stack{}, c.queue)
+	return c
+}
+
+func (c *Stacks) start(plans *Plans) {
+	c.plans, plans.stacks = plans, c
+	// A stack without a selector depends on the selectors of the others, and a stack depends on those that it names.
+	c.follow(c.informer, c.changedIn)
+	c.follow(plans.informer, c.planChanged)
+}
+
+// follow calls changed for each object of an informer that was created, changed or deleted.
+func (c *Stacks) follow(inf cache.SharedIndexInformer, changed func(metav1.Object)) {
+	handle := func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if o, err := meta.Accessor(obj); err == nil {
+			changed(o)
+		}
+	}
+	// AddEventHandler fails only on a stopped informer.
+	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle})
+}
+
+// planChanged queues the stack of a plan. Another plan that has ended may be the one that stacks wait for.
+func (c *Stacks) planChanged(obj metav1.Object) {
+	plan, ok := obj.(*v1alpha1.Plan)
+	if !ok {
+		return
+	}
+	if origin := plan.Status.Stack; origin != nil {
+		c.queue.work.Add(cache.NewObjectName(plan.Namespace, origin.Stack))
+	}
+	if plan.Ended() {
+		c.NamespaceChanged(plan.Namespace)
+	}
+}
+
+func (c *Stacks) changedIn(obj metav1.Object) { c.NamespaceChanged(obj.GetNamespace()) }
+
+// NamespaceChanged queues the stacks of a namespace, because something in it changed.
+func (c *Stacks) NamespaceChanged(namespace string) {
+	for _, s := range c.in(namespace) {
+		c.mu.Lock()
+		cost := c.seen[s.UID].cost
+		c.mu.Unlock()
+		c.queue.work.AddAfter(cache.NewObjectName(s.Namespace, s.Name), pauseAfter(cost))
+	}
+}
+
+// pauseAfter returns the pause before the resources of a stack are found again. An apply changes a large namespace every
+// second, and must not wait for this.
+func pauseAfter(cost time.Duration) time.Duration {
+	if cost < 50*time.Millisecond {
+		return 0
+	}
+	return 10 * cost
+}
+
+// in returns the stacks of a namespace, sorted by name. Callers must not change them.
+func (c *Stacks) in(namespace string) []*v1alpha1.Stack {
+	found, err := c.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil // only without the index
+	}
+	out := make([]*v1alpha1.Stack, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(*v1alpha1.Stack))
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.Stack) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
+	stacks := c.in(name.Namespace)
+	if err := c.endOrphans(ctx, name.Namespace, stacks); err != nil {
+		return err
+	}
+	at := slices.IndexFunc(stacks, func(s *v1alpha1.Stack) bool { return s.Name == name.Name })
+	if at < 0 {
+		c.forgetDeleted()
+		return nil
+	}
+	s := stacks[at]
+	plans := c.plansOf(s)
+	if err := c.endReplaced(ctx, s, plans); err != nil {
+		return err
+	}
+	state, err := c.read(ctx, s, plans, stacks)
+	if err != nil {
+		return err
+	}
+	next := state.decide()
+	if next.make {
+		if err := c.makePlan(ctx, state, &next); err != nil {
+			return err
+		}
+	}
+	if next.discard != "" {
+		if err := c.plans.discard(ctx, state.plan, next.discard); err != nil {
+			return err
+		}
+	}
+	if next.after > 0 {
+		c.queue.work.AddAfter(name, next.after)
+	}
+	outputs := c.outputs(ctx, state, &next)
+	err = c.Update(ctx, s.Namespace, s.Name, s.UID, func(status *v1alpha1.StackStatus) {
+		state.write(status, next)
+		outputs(status)
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // the next change of the stack comes
+	}
+	return err
+}
+
+// plansOf returns the plans of a stack, the latest first.
+func (c *Stacks) plansOf(s *v1alpha1.Stack) (out []*v1alpha1.Plan) {
+	for _, p := range c.plans.in(s.Namespace) {
+		if p.Status.Stack != nil && p.Status.Stack.StackUID == s.UID {
+			out = append(out, p)
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.Plan) int { return int(b.Status.Stack.Number - a.Status.Stack.Number) })
+	return out
+}
+
+// endOrphans ends the plans of deleted stacks, unless they were approved.
+func (c *Stacks) endOrphans(ctx context.Context, namespace string, stacks []*v1alpha1.Stack) error {
+	for _, p := range c.plans.in(namespace) {
+		origin := p.Status.Stack
+		if origin == nil || p.Ended() || p.Status.Approval != nil || p.Status.Cancel != nil ||
+			slices.ContainsFunc(stacks, func(s *v1alpha1.Stack) bool { return s.UID == origin.StackUID }) {
+			continue
+		}
+		if err := c.plans.discard(ctx, p, fmt.Sprintf("Discarded, because the stack %s, which made it, was deleted.", origin.Stack)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endReplaced ends the waiting plans of a stack, except the latest.
+func (c *Stacks) endReplaced(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.Plan) error {
+	for _, p := range plans[min(1, len(plans)):] {
+		if !waits(p) {
+			continue
+		}
+		message := fmt.Sprintf("Superseded by plan %s, which the stack %s made after a change.", plans[0].Name, s.Name)
+		if err := c.plans.supersede(ctx, p, message); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read reads what the decision about a stack needs.
+func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.Plan, stacks []*v1alpha1.Stack) (*stackState, error) {
+	state := &stackState{stack: s, last: s.Status.Plan, now: time.Now()}
+	if len(plans) > 0 && (state.last == nil || plans[0].Status.Stack.Number >= state.last.Number) {
+		state.plan = plans[0]
+		state.last = snapshot(state.plan)
+	}
+	if state.plan == nil && state.last != nil && !state.last.Ended { // the cache may not have it yet
+		fresh, err := c.plans.Status.Get(ctx, s.Namespace, state.last.Name, state.last.UID)
+		if err == nil {
+			state.plan, state.last = fresh, snapshot(fresh)
+		} else if !errors.Is(err, store.ErrGone) {
+			return nil, err
+		}
+	}
+	if state.busy() {
+		return state, nil // what it selects matters when the plan has ended
+	}
+	var err error
+	picks, overlaps := watchOverlap(s, stacks)
+	if state.selected, err = c.Select(ctx, s.Status.Author, s.Namespace, picks); err != nil {
+		return nil, fmt.Errorf("find the resources of stack %q: %w", s.Name, err)
+	}
+	state.overlaps = *overlaps
+	state.changedAt = c.since(s, state.selected.Contents, state.now)
+	state.spec = planSpec(s, stacks, state.selected)
+	for _, p := range c.plans.in(s.Namespace) {
+		if state.plan != nil && p.UID != state.plan.UID && !p.Ended() {
+			state.others = append(state.others, p)
+		}
+	}
+	if state.waits, err = c.waitsFor(ctx, s, stacks); err != nil {
+		return nil, err
+	}
+	if author := s.Status.Author; author != nil {
+		right := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: v1alpha1.GroupName, Resource: "plans"}
+		state.mayPlan, err = c.Access.May(ctx, *author, right)
+	}
+	return state, err
+}
+
+// since returns the time at which the contents of a stack were first seen. began is the time at which the search for them
+// began.
+func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.seen[s.UID]
+	if known.contents != contents || known.at.IsZero() {
+		known = seenContents{contents: contents, at: began}
+	}
+	known.cost = time.Since(began)
+	c.seen[s.UID] = known
+	return known.at
+}
+
+// forgetDeleted forgets the contents of deleted stacks.
+func (c *Stacks) forgetDeleted() {
+	exists := map[types.UID]bool{}
+	for _, obj := range c.informer.GetStore().List() {
+		exists[obj.(*v1alpha1.Stack).UID] = true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.seen, func(uid types.UID, _ seenContents) bool { return !exists[uid] })
+}
+
+// selection returns what a stack selects.
+func (c *Stacks) selection(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (*planning.Selection, error) {
+	selected, err := c.Select(ctx, s.Status.Author, s.Namespace, selects(s, stacks))
+	if err != nil {
+		return nil, fmt.Errorf("find the resources of stack %q: %w", s.Name, err)
+	}
+	return selected, nil
+}

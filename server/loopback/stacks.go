@@ -1,0 +1,146 @@
+package loopback
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/query"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// Stacks writes the status and the outputs of Stacks.
+type Stacks struct {
+	Client rest.Interface
+	Core   kubernetes.Interface
+	// Queries evaluates outputs, and Access checks the rights of the authors.
+	Queries *query.Queries
+	Access  store.Access
+}
+
+// UpdateStatus changes the status of a stack. It does nothing if there is none with the UID.
+func (k *Stacks) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.StackStatus)) error {
+	err := Update(ctx, k.Client, "stacks", namespace, name, "status", func(s *v1alpha1.Stack) error {
+		if s.UID != uid {
+			return store.ErrGone
+		}
+		change(&s.Status)
+		return nil
+	})
+	return store.IgnoreGone(gone(err))
+}
+
+// Outputs evaluates the outputs of a stack with the rights of its author, and writes them to the objects that the spec names.
+// It returns a *query.OutputError if the reason is one that a user can change.
+func (k *Stacks) Outputs(ctx context.Context, s *v1alpha1.Stack) ([]v1alpha1.StackOutput, error) {
+	if s.Status.Author == nil {
+		return nil, &query.OutputError{Problem: "the stack has no author; write its spec again."}
+	}
+	values, err := k.Queries.Outputs(ctx, *s.Status.Author, s.Namespace, s.Spec.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	public, secret := map[string]string{}, map[string][]byte{}
+	var out []v1alpha1.StackOutput
+	for _, o := range values {
+		if o.Sensitive {
+			secret[o.Name] = []byte(o.Text)
+			out = append(out, v1alpha1.StackOutput{Name: o.Name, Sensitive: true})
+			continue
+		}
+		public[o.Name] = o.Text
+		out = append(out, v1alpha1.StackOutput{Name: o.Name, Value: o.JSON})
+	}
+	to := s.Spec.WriteOutputsTo
+	if to == nil {
+		return out, nil
+	}
+	if err := k.mayWrite(ctx, s, to); err != nil {
+		return nil, err
+	}
+	if to.ConfigMap != "" {
+		err = k.writeConfigMap(ctx, s, public)
+	}
+	if to.Secret != "" && err == nil {
+		err = k.writeSecret(ctx, s, secret)
+	}
+	return out, err
+}
+
+// mayWrite checks the rights of the author at the time of the write.
+func (k *Stacks) mayWrite(ctx context.Context, s *v1alpha1.Stack, to *v1alpha1.StackOutputTargets) error {
+	asker := store.Asker{Access: k.Access, Who: *s.Status.Author}
+	missing, err := asker.Missing(ctx, append(store.WriteOf(s.Namespace, "configmaps", to.ConfigMap), store.WriteOf(s.Namespace, "secrets", to.Secret)...))
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return &query.OutputError{Problem: fmt.Sprintf("the user %q, who wrote the stack, has no right to %s.", asker.Who.Username, store.ListRights(missing))}
+}
+
+func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map[string]string) error {
+	client, name := k.Core.CoreV1().ConfigMaps(s.Namespace), s.Spec.WriteOutputsTo.ConfigMap
+	old, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: madeBy(s, name), Data: data}, metav1.CreateOptions{})
+		return refusedWrite("ConfigMap", name, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := madeByOther(s, old, "ConfigMap"); err != nil || maps.Equal(old.Data, data) {
+		return err
+	}
+	old.Data = data
+	_, err = client.Update(ctx, old, metav1.UpdateOptions{})
+	return refusedWrite("ConfigMap", name, err)
+}
+
+func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[string][]byte) error {
+	client, name := k.Core.CoreV1().Secrets(s.Namespace), s.Spec.WriteOutputsTo.Secret
+	old, err := client.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = client.Create(ctx, &corev1.Secret{ObjectMeta: madeBy(s, name), Data: data}, metav1.CreateOptions{})
+		return refusedWrite("Secret", name, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := madeByOther(s, old, "Secret"); err != nil || equality.Semantic.DeepEqual(old.Data, data) {
+		return err
+	}
+	old.Data = data
+	_, err = client.Update(ctx, old, metav1.UpdateOptions{})
+	return refusedWrite("Secret", name, err)
+}
+
+// madeBy returns the metadata of an object that a stack makes.
+func madeBy(s *v1alpha1.Stack, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace,
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}}
+}
+
+// madeByOther returns an error for an object that the stack did not make.
+func madeByOther(s *v1alpha1.Stack, obj metav1.Object, kind string) error {
+	if metav1.IsControlledBy(obj, s) {
+		return nil
+	}
+	return &query.OutputError{Problem: fmt.Sprintf(
+		"the %s %q, to which spec.writeOutputsTo refers, exists and was not made by this stack: name another object, or delete that one.", kind, obj.GetName())}
+}
+
+// refusedWrite returns an *query.OutputError for a write that the server refuses, such as one beyond a quota.
+func refusedWrite(kind, name string, err error) error {
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		return &query.OutputError{Problem: fmt.Sprintf("the server refuses the %s %q: %v", kind, name, err)}
+	}
+	return err
+}

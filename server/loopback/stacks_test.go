@@ -1,0 +1,84 @@
+package loopback
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/query"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// writers allows verbs on resources, such as "create secrets".
+type writers []string
+
+func (w writers) May(_ context.Context, _ v1alpha1.Identity, r store.Right) (bool, error) {
+	return slices.Contains(w, r.Verb+" "+r.Resource), nil
+}
+
+// TestOutputsAreWritten writes the outputs of a stack to objects that exist already, or not.
+func TestOutputsAreWritten(t *testing.T) {
+	own := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "team", UID: "u"}}
+	former := own.DeepCopy()
+	former.UID = "former"
+	configMap := func(meta metav1.ObjectMeta) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"old": "x"}}
+	}
+	all := writers{"create configmaps", "update configmaps", "create secrets", "update secrets"}
+	for why, tc := range map[string]struct {
+		may      writers
+		existing *corev1.ConfigMap
+		problem  string
+	}{
+		"new objects":                     {may: all},
+		"an own object":                   {may: all, existing: configMap(madeBy(own, "out"))},
+		"an object of a user":             {may: all, existing: configMap(metav1.ObjectMeta{Name: "out", Namespace: "team"}), problem: "was not made by this stack"},
+		"one of an earlier stack":         {may: all, existing: configMap(madeBy(former, "out")), problem: "was not made by this stack"},
+		"the author lost the right":       {may: all[:3], problem: "no right to update secrets"},
+		"the author may write no objects": {may: nil, existing: configMap(madeBy(own, "out")), problem: "no right to create configmaps"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			w := activitiestest.NewWorld(t)
+			w.Record(w.Put("test-thing/main", nil, nil), `{"id":"i-1","password":"hunter2","uses":null}`)
+			core := fake.NewClientset()
+			if tc.existing != nil {
+				core = fake.NewClientset(tc.existing.DeepCopy())
+			}
+			k := &Stacks{Core: core, Queries: &query.Queries{Sources: w.Sources}, Access: tc.may}
+			s := own.DeepCopy()
+			s.Status.Author = &v1alpha1.Identity{Username: "ann"}
+			s.Spec.Outputs = map[string]string{"id": "${test_thing.main.id}", "password": "${test_thing.main.password}"}
+			s.Spec.WriteOutputsTo = &v1alpha1.StackOutputTargets{ConfigMap: "out", Secret: "out"}
+			out, err := k.Outputs(t.Context(), s)
+			failed, is := errors.AsType[*query.OutputError](err)
+			if tc.problem == "" && err != nil || tc.problem != "" && (!is || !strings.Contains(failed.Problem, tc.problem)) {
+				t.Fatalf("%v, want %q", err, tc.problem)
+			}
+			cm, err := core.CoreV1().ConfigMaps("team").Get(t.Context(), "out", metav1.GetOptions{})
+			if tc.problem != "" {
+				if tc.existing != nil && (err != nil || cm.Data["old"] != "x") {
+					t.Errorf("the ConfigMap was changed: %v, %v", cm, err)
+				}
+				return
+			}
+			if err != nil || len(cm.Data) != 1 || cm.Data["id"] != "i-1" || !metav1.IsControlledBy(cm, s) {
+				t.Errorf("%v, %v", cm, err)
+			}
+			secret, err := core.CoreV1().Secrets("team").Get(t.Context(), "out", metav1.GetOptions{})
+			if err != nil || len(secret.Data) != 1 || string(secret.Data["password"]) != "hunter2" || !metav1.IsControlledBy(secret, s) {
+				t.Errorf("%v, %v", secret, err)
+			}
+			if len(out) != 2 || out[0].Value != `"i-1"` || out[1] != (v1alpha1.StackOutput{Name: "password", Sensitive: true}) {
+				t.Errorf("the status has %+v", out)
+			}
+		})
+	}
+}

@@ -1,0 +1,183 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/storage/names"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/rights"
+)
+
+func newStacks(c Config) (*resourceREST, *statusREST, error) {
+	var stored *genericregistry.Store
+	strategy := kindStrategy[*v1alpha1.Stack, v1alpha1.StackStatus]{
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		namespaced:    true,
+		begin: func(ctx context.Context, s *v1alpha1.Stack) {
+			s.Status = v1alpha1.StackStatus{ObservedGeneration: 1, Author: requester(ctx),
+				Conditions: initialConditions(v1alpha1.ReasonSettling, "Finding the resources of the stack.")}
+		},
+		prepareUpdate: func(ctx context.Context, s, old *v1alpha1.Stack) {
+			if needsAuthor(s, old) {
+				s.Status.Author = requester(ctx)
+			}
+		},
+		spec:           func(s *v1alpha1.Stack) any { return s.Spec },
+		status:         func(s *v1alpha1.Stack) *v1alpha1.StackStatus { return &s.Status },
+		conditions:     func(s *v1alpha1.StackStatus) *[]metav1.Condition { return &s.Conditions },
+		validate:       validateStack,
+		validateUpdate: func(_, _ *v1alpha1.Stack) field.ErrorList { return nil },
+		validateAgainst: func(ctx context.Context, s, old *v1alpha1.Stack) field.ErrorList {
+			if old != nil && sameSpec(s.Spec, old.Spec) {
+				return nil
+			}
+			list, err := stored.List(ctx, &metainternalversion.ListOptions{})
+			if err != nil {
+				return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+			}
+			return append(validateAmong(s, list.(*v1alpha1.StackList).Items), validateOutputs(s, c.Kinds.Functions(), lang.BudgetOf(ctx))...)
+		},
+		keepOwn: func(s, old *v1alpha1.StackStatus) { s.Author = old.Author },
+		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.Stack) field.ErrorList {
+			return statusByServer(ctx, "a Stack")
+		},
+	}
+	var statusREST *statusREST
+	var err error
+	if stored, statusREST, err = newStore(c, "stack", new(v1alpha1.Stack), new(v1alpha1.StackList), strategy, stackTable); err != nil {
+		return nil, nil, err
+	}
+	return &resourceREST{Store: stored, short: "stk", mayWrite: func(ctx context.Context, obj, old runtime.Object) error {
+		before, _ := old.(*v1alpha1.Stack)
+		return c.mayWriteStack(ctx, obj.(*v1alpha1.Stack), before)
+	}}, statusREST, nil
+}
+
+// needsAuthor reports whether a change of a stack acts with the rights of whoever makes it. A change that only suspends
+// the stack does not, so that a user without the rights of its author can stop it.
+func needsAuthor(s, old *v1alpha1.Stack) bool {
+	if s.Spec.Suspend {
+		before := old.Spec
+		before.Suspend = true
+		return !sameSpec(s.Spec, before)
+	}
+	return !sameSpec(s.Spec, old.Spec)
+}
+
+// mayWriteStack checks the rights of a stack's author, because the server makes its plans, approves them and evaluates
+// its outputs with these rights. old is nil for a new stack.
+func (c Config) mayWriteStack(ctx context.Context, s, old *v1alpha1.Stack) error {
+	if old != nil && !needsAuthor(s, old) {
+		return nil
+	}
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(errors.New("authorize stack: the request has no user"))
+	}
+	missing, err := rights.Access{Authorizer: c.Authorizer}.Asker(who).Missing(ctx, rightsOfStack(s))
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorize stack %q: %w", s.Name, err))
+	}
+	if len(missing) > 0 {
+		return apierrors.NewForbidden(v1alpha1.Resource("stacks"), s.Name, fmt.Errorf(
+			"user %q has no right to %s, and the server acts for the stack with the rights of the user who writes it", who.GetName(), store.ListRights(missing)))
+	}
+	problems, err := c.Kinds.MayRefer(ctx, who, s.Namespace, outputReferences(s), true)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorize outputs of stack %q: %w", s.Name, err))
+	}
+	if len(problems) > 0 {
+		return apierrors.NewForbidden(v1alpha1.Resource("stacks"), s.Name, errors.New(strings.Join(problems, "; ")))
+	}
+	return nil
+}
+
+// rightsOfStack returns the rights that the author of a stack needs, without those to what the outputs refer to.
+func rightsOfStack(s *v1alpha1.Stack) []store.Right {
+	plans := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: groupName, Resource: "plans"}
+	needed := []store.Right{plans}
+	if s.Spec.Approval == v1alpha1.ApprovalAutomatic {
+		plans.Verb = store.VerbApprove
+		needed = append(needed, plans)
+	}
+	if to := s.Spec.WriteOutputsTo; to != nil {
+		needed = append(needed, store.WriteOf(s.Namespace, "configmaps", to.ConfigMap)...)
+		needed = append(needed, store.WriteOf(s.Namespace, "secrets", to.Secret)...)
+	}
+	return needed
+}
+
+// outputReferences returns the references in the outputs of a stack.
+func outputReferences(s *v1alpha1.Stack) (refs []lang.Reference) {
+	for name, text := range s.Spec.Outputs {
+		found, _ := lang.ExpressionOptions{Namespace: s.Namespace}.References(text, field.NewPath("spec", "outputs").Key(name).String())
+		refs = append(refs, found...)
+	}
+	return refs
+}
+
+var stackTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		nameColumn, readyColumn, reasonColumn,
+		column("Plan", "string", "Last plan that the stack made.", 0),
+		column("Resources", "integer", "Number of resources that the stack selects.", 0),
+		ageColumn,
+		column("Pending", "integer", "Number of resources that are not as written.", 1),
+		column("Approval", "string", "Who approves the plans.", 1),
+		whyColumn,
+	},
+	cells: func(obj runtime.Object) []any {
+		s := obj.(*v1alpha1.Stack)
+		ready, reason, message := readinessCells(s, s.Status.Conditions)
+		plan := "<none>"
+		if s.Status.Plan != nil {
+			plan = s.Status.Plan.Name
+		}
+		return []any{s.Name, ready, reason, plan, int64(s.Status.Resources), age(s.CreationTimestamp),
+			int64(s.Status.Pending), string(s.Spec.Approval), message}
+	},
+}
+
+// cycleThrough returns the names of the stacks in a cycle through the stack, which begins and ends with its name; nil if
+// there is none.
+func cycleThrough(name string, dependsOn map[string][]string) []string {
+	seen := map[string]bool{}
+	var path []string
+	var visit func(at string) bool
+	visit = func(at string) bool {
+		path = append(path, at)
+		for _, next := range dependsOn[at] {
+			if next == name {
+				path = append(path, next)
+				return true
+			}
+			if !seen[next] {
+				seen[next] = true
+				if visit(next) {
+					return true
+				}
+			}
+		}
+		path = slices.Delete(path, len(path)-1, len(path))
+		return false
+	}
+	if visit(name) {
+		return path
+	}
+	return nil
+}

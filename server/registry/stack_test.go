@@ -1,0 +1,206 @@
+package registry
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/storage"
+)
+
+// stackOf returns a valid stack whose spec is the result of the changes.
+func stackOf(changes ...func(*v1alpha1.StackSpec)) *v1alpha1.Stack {
+	s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "prod"}}
+	s.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"stack": "web"}}
+	for _, change := range changes {
+		change(&s.Spec)
+	}
+	setStackDefaults(s)
+	return s
+}
+
+func automatic(s *v1alpha1.StackSpec) { s.Approval = v1alpha1.ApprovalAutomatic }
+
+func TestValidateStack(t *testing.T) {
+	pause := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	for why, tc := range map[string]struct {
+		change func(*v1alpha1.StackSpec)
+		want   string // empty for a valid stack
+	}{
+		"the defaults":        {change: func(*v1alpha1.StackSpec) {}},
+		"no selector":         {change: func(s *v1alpha1.StackSpec) { s.Selector = nil }},
+		"an empty selector":   {func(s *v1alpha1.StackSpec) { s.Selector = &metav1.LabelSelector{} }, "spec.selector"},
+		"an unknown trigger":  {func(s *v1alpha1.StackSpec) { s.Plan.Triggers = []v1alpha1.PlanTrigger{"Schedule"} }, "spec.plan.triggers[0]"},
+		"an unknown refresh":  {func(s *v1alpha1.StackSpec) { s.Plan.Refresh = "Some" }, "spec.plan.refresh"},
+		"an unknown approval": {func(s *v1alpha1.StackSpec) { s.Approval = "Maybe" }, "spec.approval"},
+		"no time to settle":   {change: func(s *v1alpha1.StackSpec) { s.Plan.Settle = pause(0) }},
+		"too long to settle":  {func(s *v1alpha1.StackSpec) { s.Plan.Settle = pause(2 * time.Hour) }, "spec.plan.settle"},
+		"a negative time":     {func(s *v1alpha1.StackSpec) { s.Plan.Settle = pause(-1) }, "spec.plan.settle"},
+		"an unknown policy":   {func(s *v1alpha1.StackSpec) { s.OnError = "Stop" }, "spec.onError"},
+		"Retry without times": {func(s *v1alpha1.StackSpec) { s.OnError = v1alpha1.OnErrorRetry }, "spec.retry"},
+		"times without Retry": {func(s *v1alpha1.StackSpec) { s.Retry = &v1alpha1.StackRetry{Times: 1} }, "spec.retry"},
+		"a good Retry": {change: func(s *v1alpha1.StackSpec) {
+			s.OnError, s.Retry = v1alpha1.OnErrorRetry, &v1alpha1.StackRetry{Times: 1}
+		}},
+		"too many times": {func(s *v1alpha1.StackSpec) {
+			s.OnError, s.Retry = v1alpha1.OnErrorRetry, &v1alpha1.StackRetry{Times: 101}
+		}, "spec.retry.times"},
+		"no backoff": {func(s *v1alpha1.StackSpec) {
+			s.OnError, s.Retry = v1alpha1.OnErrorRetry, &v1alpha1.StackRetry{Times: 1, Backoff: pause(0)}
+		}, "spec.retry.backoff"},
+		"no history":           {func(s *v1alpha1.StackSpec) { s.HistoryLimit = new(int32(0)) }, "spec.historyLimit"},
+		"targets without name": {func(s *v1alpha1.StackSpec) { s.WriteOutputsTo = &v1alpha1.StackOutputTargets{} }, "spec.writeOutputsTo"},
+		"a bad Secret name":    {func(s *v1alpha1.StackSpec) { s.WriteOutputsTo = &v1alpha1.StackOutputTargets{Secret: "A/b"} }, "spec.writeOutputsTo.secret"},
+	} {
+		errs := validateStack(stackOf(tc.change))
+		if (len(errs) > 0) != (tc.want != "") || tc.want != "" && errs[0].Field != tc.want {
+			t.Errorf("%s: %v, want %q", why, errs, tc.want)
+		}
+	}
+}
+
+func TestValidateOutputs(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://${sim_network.main.id}": "",
+		"a constant":                     "",
+		"${sim_network.main.":            "spec.outputs[o]",
+		"${timestamp()}":                 "spec.outputs[o]",
+		"${ephemeral.sim_token.t.value}": "spec.outputs[o]",
+	} {
+		errs := validateOutputs(stackOf(func(s *v1alpha1.StackSpec) { s.Outputs = map[string]string{"o": text} }), nil, lang.BudgetOf(t.Context()))
+		if (len(errs) > 0) != (want != "") || want != "" && errs[0].Field != want {
+			t.Errorf("%s: %v, want %q", text, errs, want)
+		}
+	}
+	if errs := validateOutputs(stackOf(func(s *v1alpha1.StackSpec) { s.Outputs = map[string]string{"a/b": "x"} }), nil, lang.BudgetOf(t.Context())); len(errs) == 0 {
+		t.Error("a name that no ConfigMap can have as a key is accepted")
+	}
+}
+
+func TestStacksDoNotWaitForEachOther(t *testing.T) {
+	named := func(name string, dependsOn ...string) v1alpha1.Stack {
+		s := stackOf(func(s *v1alpha1.StackSpec) {
+			s.DependsOn, s.Selector = dependsOn, &metav1.LabelSelector{MatchLabels: map[string]string{"stack": name}}
+		})
+		s.Name = name
+		return *s
+	}
+	for why, tc := range map[string]struct {
+		dependsOn []string
+		others    []v1alpha1.Stack
+		want      string
+	}{
+		"none":                           {nil, nil, ""},
+		"one that does not exist yet":    {[]string{"db"}, nil, ""},
+		"itself":                         {[]string{"web"}, nil, "web -> web"},
+		"each other":                     {[]string{"db"}, []v1alpha1.Stack{named("db", "web")}, "web -> db -> web"},
+		"through a third":                {[]string{"x", "db"}, []v1alpha1.Stack{named("x"), named("db", "net"), named("net", "web")}, "web -> db -> net -> web"},
+		"others that wait for it":        {nil, []v1alpha1.Stack{named("db", "web"), named("net", "db")}, ""},
+		"a cycle that it is not part of": {[]string{"a"}, []v1alpha1.Stack{named("a", "b"), named("b", "a")}, ""},
+		"the old version of itself":      {nil, []v1alpha1.Stack{named("web", "web")}, ""},
+	} {
+		self := named("web", tc.dependsOn...)
+		errs := validateAmong(&self, tc.others)
+		if (len(errs) > 0) != (tc.want != "") || tc.want != "" && !strings.Contains(errs[0].Detail, tc.want) {
+			t.Errorf("%s: %v, want %q", why, errs, tc.want)
+		}
+	}
+}
+
+// stackConfig returns a configuration whose authorizer allows the verbs on resources, such as "create plans", to everyone.
+func stackConfig(t *testing.T, allowed ...string) Config {
+	t.Helper()
+	a := authorizer.AuthorizerFunc(func(_ context.Context, at authorizer.Attributes) (authorizer.Decision, string, error) {
+		if slices.Contains(allowed, at.GetVerb()+" "+at.GetResource()) {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})
+	store, err := storage.Open(t.Context(), storage.Config{DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := kinds.New(kinds.Config{RESTOptions: store.RESTOptions(nil, false), Authorizer: a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		k.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return Config{Authorizer: a, Kinds: k}
+}
+
+// TestRightsOfTheAuthorOfAStack writes stacks whose plans and outputs need rights of the author.
+func TestRightsOfTheAuthorOfAStack(t *testing.T) {
+	writes := func(s *v1alpha1.StackSpec) {
+		s.WriteOutputsTo = &v1alpha1.StackOutputTargets{ConfigMap: "web", Secret: "web"}
+	}
+	reads := func(s *v1alpha1.StackSpec) { s.Outputs = map[string]string{"o": "${secret.db.password}"} }
+	suspended := func(s *v1alpha1.StackSpec) { s.Suspend = true }
+	wider := func(s *v1alpha1.StackSpec) { s.Selector = nil }
+	for why, tc := range map[string]struct {
+		allowed  string
+		old, now *v1alpha1.Stack
+		want     string
+	}{
+		"a manual stack":                              {"create plans", nil, stackOf(), ""},
+		"without the right to plan":                   {"approve plans", nil, stackOf(), "create plans.hykube.io"},
+		"an automatic stack":                          {"create plans,approve plans", nil, stackOf(automatic), ""},
+		"without the right to approve":                {"create plans", nil, stackOf(automatic), "approve plans.hykube.io"},
+		"a manual stack becomes automatic":            {"create plans", stackOf(), stackOf(automatic), "approve plans.hykube.io"},
+		"an automatic stack becomes wider":            {"create plans", stackOf(automatic), stackOf(automatic, wider), "approve plans.hykube.io"},
+		"an automatic stack is stopped":               {"", stackOf(automatic), stackOf(automatic, suspended), ""},
+		"an automatic stack continues":                {"create plans", stackOf(automatic, suspended), stackOf(automatic), "approve plans.hykube.io"},
+		"it is stopped, and becomes wider":            {"create plans", stackOf(automatic), stackOf(automatic, suspended, wider), "approve plans.hykube.io"},
+		"no change":                                   {"", stackOf(automatic), stackOf(automatic), ""},
+		"outputs for objects":                         {"create plans,create configmaps,update configmaps,create secrets,update secrets", nil, stackOf(writes), ""},
+		"outputs for a Secret of another":             {"create plans,create configmaps,update configmaps,create secrets", nil, stackOf(writes), "update secrets"},
+		"an output of a Secret":                       {"create plans,get secrets", nil, stackOf(reads), ""},
+		"an output of a Secret that it may not read":  {"create plans", nil, stackOf(reads), "secret.db"},
+		"the author of a change needs all the rights": {"create plans", stackOf(reads), stackOf(reads, wider), "secret.db"},
+	} {
+		c := stackConfig(t, strings.Split(tc.allowed, ",")...)
+		err := c.mayWriteStack(as(t, "eve"), tc.now, tc.old)
+		if tc.want == "" && err != nil || tc.want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v, want %q", why, err, tc.want)
+		}
+	}
+}
+
+// TestPlansOfStacks creates plans that claim to be those of a stack.
+func TestPlansOfStacks(t *testing.T) {
+	claims := func() *v1alpha1.Plan {
+		p := &v1alpha1.Plan{Spec: v1alpha1.PlanSpec{Approval: v1alpha1.ApprovalAutomatic}}
+		p.Status.RequestedBy, p.Status.Stack = &v1alpha1.Identity{Username: "ann"}, &v1alpha1.PlanStack{Stack: "web"}
+		return p
+	}
+	p := claims()
+	beginPlan(as(t, "eve"), p)
+	if p.Status.RequestedBy.Username != "eve" || p.Status.Stack != nil || p.ApprovesItself() {
+		t.Errorf("a user claims to be a stack: %+v", p.Status)
+	}
+	p = claims()
+	beginPlan(as(t, user.APIServerUser), p)
+	if p.Status.RequestedBy.Username != "ann" || p.Status.Stack == nil || !p.ApprovesItself() {
+		t.Errorf("the server makes a plan of a stack: %+v", p.Status)
+	}
+	if c := stackConfig(t, "create plans"); !c.requesterMayNotApprove(as(t, user.APIServerUser), p) {
+		t.Error("the server's own rights count for the author of a stack")
+	}
+	if c := stackConfig(t, "approve plans"); c.requesterMayNotApprove(as(t, user.APIServerUser), p) {
+		t.Error("the rights of the author do not count")
+	}
+}
