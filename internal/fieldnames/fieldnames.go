@@ -80,7 +80,11 @@ func checkStruct(v map[string]any, t reflect.Type, path string, out []Unknown) [
 		if spec, ok := known["spec"]; ok && near == "" && fields(spec)[name] != nil {
 			near = "spec." + name
 		}
-		out = append(out, Unknown{join(path, name), DidYouMean(near)})
+		hint := DidYouMean(near)
+		if name == "true" || name == "false" {
+			hint = "YAML reads on, yes, off and no without quotes as true and false; kubectl explain lists the fields"
+		}
+		out = append(out, Unknown{join(path, name), hint})
 	}
 	return out
 }

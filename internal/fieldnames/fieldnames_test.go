@@ -17,13 +17,14 @@ func TestCheck(t *testing.T) {
 		of     reflect.Type
 		want   []string
 	}{
-		"what is right":             {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: y}, creationTimestamp: null}, data: {any: thing}}", reflect.TypeFor[corev1.ConfigMap](), nil},
-		"at the top":                {"{dta: {}, spec: {}}", reflect.TypeFor[corev1.ConfigMap](), []string{`unknown field "dta" (did you mean "data"?)`, `unknown field "spec"`}},
-		"in metadata":               {"{metadata: {labls: {}}}", reflect.TypeFor[corev1.Secret](), []string{`unknown field "metadata.labls" (did you mean "labels"?)`}},
-		"in a list":                 {"{spec: {secretRefs: [{nmae: x, argument: y}]}}", reflect.TypeFor[v1alpha1.ProviderConfig](), []string{`unknown field "spec.secretRefs[0].nmae" (did you mean "name"?)`}},
-		"one level too high":        {"{provider: sim}", reflect.TypeFor[v1alpha1.ProviderConfig](), []string{`unknown field "provider" (did you mean "spec.provider"?)`}},
-		"below what is any object":  {"{spec: {config: {regoin: x}}}", reflect.TypeFor[v1alpha1.ProviderConfig](), nil},
-		"of another type than said": {"{spec: 1, data: []}", reflect.TypeFor[corev1.Secret](), []string{`unknown field "spec"`}},
+		"what is right":                     {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {x: y}, creationTimestamp: null}, data: {any: thing}}", reflect.TypeFor[corev1.ConfigMap](), nil},
+		"at the top":                        {"{dta: {}, spec: {}}", reflect.TypeFor[corev1.ConfigMap](), []string{`unknown field "dta" (did you mean "data"?)`, `unknown field "spec"`}},
+		"in metadata":                       {"{metadata: {labls: {}}}", reflect.TypeFor[corev1.Secret](), []string{`unknown field "metadata.labls" (did you mean "labels"?)`}},
+		"in a list":                         {"{spec: {secretRefs: [{nmae: x, argument: y}]}}", reflect.TypeFor[v1alpha1.ProviderConfig](), []string{`unknown field "spec.secretRefs[0].nmae" (did you mean "name"?)`}},
+		"one level too high":                {"{provider: sim}", reflect.TypeFor[v1alpha1.ProviderConfig](), []string{`unknown field "provider" (did you mean "spec.provider"?)`}},
+		"a name that YAML reads as a value": {"{spec: {plan: {on: [Change]}}}", reflect.TypeFor[v1alpha1.Stack](), []string{`unknown field "spec.plan.true" (YAML reads on, yes, off and no without quotes as true and false; kubectl explain lists the fields)`}},
+		"below what is any object":          {"{spec: {config: {regoin: x}}}", reflect.TypeFor[v1alpha1.ProviderConfig](), nil},
+		"of another type than said":         {"{spec: 1, data: []}", reflect.TypeFor[corev1.Secret](), []string{`unknown field "spec"`}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			var object map[string]any
