@@ -30,6 +30,9 @@ type totals struct {
 	contents *contents
 	// referrers holds the resources outside of the plan that refer to its changes.
 	referrers map[string]bool
+	// destroys is true if the plan destroys everything that it visits. The plan of a stack does so only in a namespace that
+	// is being deleted.
+	destroys bool
 	// steps is the number of changes that an apply would make. read is the number of resources that planning read.
 	steps, read int
 	// unselected is the address of a change to an object that the spec does not select; empty if there is none.
@@ -51,6 +54,7 @@ func newTotals(key []byte) *totals {
 func (t *totals) add(c *ledger.Change) {
 	t.digest.Add(c)
 	t.contents.add(c)
+	t.destroys = t.destroys || c.Preconditions.Destroys
 	if w := c.WaitsFor; w != nil && !slices.ContainsFunc(t.waitsFor, func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
 		t.waitsFor = append(t.waitsFor, *w)
 	}
@@ -153,6 +157,9 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 func (t *totals) manual(po *v1alpha1.Plan) string {
 	if !po.ApprovesItself() {
 		return ""
+	}
+	if po.Status.Stack != nil && t.destroys {
+		return "it destroys the infrastructure of the namespace, which is being deleted"
 	}
 	if po.Status.Stack != nil && t.unselected != "" { // it was edited after the stack had looked
 		return fmt.Sprintf("it would change %s, which the stack %s does not select", t.unselected, po.Status.Stack.Stack)

@@ -29,6 +29,8 @@ type stackState struct {
 	selected  *planning.Selection
 	changedAt time.Time
 	spec      v1alpha1.PlanSpec
+	// notBefore is the time before which the stack makes no plan, because it made many lately.
+	notBefore time.Time
 	// others are the plans of the namespace that the stack did not make, or made earlier, and that have not ended.
 	others []*v1alpha1.Plan
 	// overlaps is the name of an older stack that selects some of the same resources; empty if there is none.
@@ -237,6 +239,12 @@ func (s *stackState) next(attempt int32, settle bool) stackStep {
 			s.selected.For, s.selected.Beyond)
 	case settle && left > 0:
 		step := work(v1alpha1.ReasonSettling, "%s not as written. The stack makes a plan %s after the last change.", namedAre(pending), s.stack.Spec.Plan.Settle.Duration)
+		step.after = left
+		return step
+	}
+	if left := s.notBefore.Sub(s.now); left > 0 {
+		step := work(v1alpha1.ReasonSettling, "%s not as written. The stack made more than %d plans in %s, so it waits %s before the next. "+
+			"If its resources refer to outputs that their own apply changes, remove that reference; spec.suspend stops the stack.", namedAre(pending), plansAtOnce, countedFor, left.Round(time.Second))
 		step.after = left
 		return step
 	}

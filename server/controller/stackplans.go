@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -166,9 +167,12 @@ func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackSte
 			}
 		}
 		state.plan, state.last = made, snapshot(made)
+		c.noteMade(s, state.now)
 		return nil
 	}
-	return fmt.Errorf("make a plan of stack %q: plans that it did not make have its next %d names", s.Name, maxNames)
+	next.stall(v1alpha1.ReasonPlanFailed, fmt.Sprintf("Plans that the stack did not make have its next %d names, from %s-%d on: delete them.", maxNames, s.Name, number-maxNames+1))
+	next.after = time.Minute
+	return nil
 }
 
 // maxNames is the number of names that makePlan tries.

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -133,5 +134,23 @@ func TestPlansAreMadeOnce(t *testing.T) {
 				t.Errorf("%+v", p)
 			}
 		})
+	}
+}
+
+// TestAStackThatMakesManyPlansPauses counts the plans of a stack whose own applies change what it selects. The pause grows
+// up to ten minutes, and ends when the plans are long ago.
+func TestAStackThatMakesManyPlansPauses(t *testing.T) {
+	c, s, now := &Stacks{seen: map[types.UID]seenContents{}}, &v1alpha1.Stack{}, time.Unix(1000, 0)
+	for n, want := range map[int]time.Duration{plansAtOnce - 1: 0, plansAtOnce: firstPause, plansAtOnce + 2: 4 * firstPause, plansAtOnce + 20: countedFor} {
+		clear(c.seen)
+		for range n {
+			c.noteMade(s, now)
+		}
+		if got := max(0, c.notBefore(s, now).Sub(now)); got != want {
+			t.Errorf("after %d plans: %s, want %s", n, got, want)
+		}
+		if later := now.Add(countedFor + time.Second); !c.notBefore(s, later).Before(later) {
+			t.Errorf("after %d plans: it still pauses when they are long ago", n)
+		}
 	}
 }

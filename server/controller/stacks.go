@@ -57,6 +57,38 @@ type seenContents struct {
 	contents string
 	at       time.Time
 	cost     time.Duration
+	// made holds the times at which this process made plans of the stack, for the last countedFor.
+	made []time.Time
+}
+
+const (
+	// countedFor is the time for which a stack may make plansAtOnce plans without a pause. Its own outputs, or those of
+	// another stack, may change what it selects with each apply.
+	countedFor  = 10 * time.Minute
+	plansAtOnce = 10
+	// firstPause is the pause before the next plan. Each further one is twice as long, up to countedFor.
+	firstPause = 10 * time.Second
+)
+
+// noteMade notes that a plan of a stack was made.
+func (c *Stacks) noteMade(s *v1alpha1.Stack, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.seen[s.UID]
+	known.made = append(slices.DeleteFunc(known.made, func(at time.Time) bool { return now.Sub(at) > countedFor }), now)
+	c.seen[s.UID] = known
+}
+
+// notBefore returns the time before which a stack makes no further plan.
+func (c *Stacks) notBefore(s *v1alpha1.Stack, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	made := slices.DeleteFunc(slices.Clone(c.seen[s.UID].made), func(at time.Time) bool { return now.Sub(at) > countedFor })
+	over := len(made) - plansAtOnce
+	if over < 0 {
+		return time.Time{}
+	}
+	return made[len(made)-1].Add(min(countedFor, firstPause<<min(over, 10)))
 }
 
 // NewStacks returns the controller of Stacks. Run starts it.
@@ -246,6 +278,7 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	}
 	state.overlaps = *overlaps
 	state.changedAt = c.since(s, state.selected.Contents, state.now)
+	state.notBefore = c.notBefore(s, state.now)
 	state.spec = planSpec(s, stacks, state.selected)
 	for _, p := range c.plans.in(s.Namespace) {
 		if state.plan != nil && p.UID != state.plan.UID && !p.Ended() {
@@ -269,7 +302,7 @@ func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) time
 	defer c.mu.Unlock()
 	known := c.seen[s.UID]
 	if known.contents != contents || known.at.IsZero() {
-		known = seenContents{contents: contents, at: began}
+		known.contents, known.at = contents, began
 	}
 	known.cost = time.Since(began)
 	c.seen[s.UID] = known

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,10 +63,52 @@ func newStacks(c Config) (*resourceREST, *statusREST, error) {
 	if stored, statusREST, err = newStore(c, "stack", new(v1alpha1.Stack), new(v1alpha1.StackList), strategy, stackTable); err != nil {
 		return nil, nil, err
 	}
-	return &resourceREST{Store: stored, short: "stk", mayWrite: func(ctx context.Context, obj, old runtime.Object) error {
-		before, _ := old.(*v1alpha1.Stack)
-		return c.mayWriteStack(ctx, obj.(*v1alpha1.Stack), before)
-	}}, statusREST, nil
+	mayWrite := func(ctx context.Context, obj, old runtime.Object) error {
+		s, before := obj.(*v1alpha1.Stack), (*v1alpha1.Stack)(nil)
+		if before, _ = old.(*v1alpha1.Stack); before != nil && !equality.Semantic.DeepEqual(s.Spec.Selector, before.Spec.Selector) {
+			if err := c.mayRelease(ctx, stored, s); err != nil {
+				return err
+			}
+		}
+		return c.mayWriteStack(ctx, s, before)
+	}
+	mayDelete := func(ctx context.Context, obj runtime.Object) error {
+		return c.mayRelease(ctx, stored, obj.(*v1alpha1.Stack))
+	}
+	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete}, statusREST, nil
+}
+
+// mayRelease checks the right to take resources from a stack. Another stack of the namespace may then select them, and
+// approve their changes by itself.
+func (c Config) mayRelease(ctx context.Context, stored *genericregistry.Store, s *v1alpha1.Stack) error {
+	if byServer(ctx) {
+		return nil
+	}
+	list, err := stored.List(request.WithNamespace(ctx, s.Namespace), &metainternalversion.ListOptions{})
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("list the stacks beside %q: %w", s.Name, err))
+	}
+	automatic := slices.IndexFunc(list.(*v1alpha1.StackList).Items, func(o v1alpha1.Stack) bool {
+		return o.Name != s.Name && o.Spec.Approval == v1alpha1.ApprovalAutomatic
+	})
+	if automatic < 0 {
+		return nil
+	}
+	who, ok := request.UserFrom(ctx)
+	if !ok {
+		return apierrors.NewInternalError(errors.New("authorize stack: the request has no user"))
+	}
+	right := store.Right{Verb: store.VerbApprove, Namespace: s.Namespace, Group: groupName, Resource: "plans"}
+	may, err := rights.Access{Authorizer: c.Authorizer}.Asker(who).May(ctx, right)
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("authorize stack %q: %w", s.Name, err))
+	}
+	if !may {
+		return apierrors.NewForbidden(v1alpha1.Resource("stacks"), s.Name, fmt.Errorf(
+			"user %q has no right to %s, and the stack %q, which approves its plans by itself, may select the resources that this stack gives up",
+			who.GetName(), right, list.(*v1alpha1.StackList).Items[automatic].Name))
+	}
+	return nil
 }
 
 // needsAuthor reports whether a change of a stack acts with the rights of whoever makes it. A change that only suspends
