@@ -18,6 +18,9 @@ import (
 // maxOutput is the maximum size, in bytes, of the value of an output.
 const maxOutput = 64 << 10
 
+// maxOutputs is the maximum size, in bytes, of the values of all outputs of a Stack, whose status must fit into the store.
+const maxOutputs = 512 << 10
+
 // Output is the value of an output of a Stack.
 type Output struct {
 	Name string
@@ -43,6 +46,7 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 	s := a.ScopeOf(&who, "", nil)
 	s.Home = namespace
 	var out []Output
+	total := 0
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		ev := &consoleEvaluator{Scope: s, values: map[lang.Address]cty.Value{}}
 		v, diags, err := ev.evaluate(ctx, outputs[name], false)
@@ -56,9 +60,20 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 		if problem != "" {
 			return nil, noValue(name, problem)
 		}
+		if total += len(one.JSON); total > maxOutputs {
+			return nil, noValue(name, fmt.Sprintf("all outputs together have more than %d bytes", maxOutputs))
+		}
+		one.Sensitive = one.Sensitive || revealsSecret(outputs[name], namespace)
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// revealsSecret reports whether an output refers to a Secret without nonsensitive(). Some expressions lose the mark of a
+// sensitive value, such as an index or a conversion in can().
+func revealsSecret(text, namespace string) bool {
+	refs, _ := lang.ExpressionOptions{Namespace: namespace}.References(text, "")
+	return slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Type == lang.TypeSecret }) && !strings.Contains(text, "nonsensitive(")
 }
 
 // outputOf returns the output with a value, or the reason why the value cannot be one.

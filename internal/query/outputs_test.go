@@ -50,3 +50,14 @@ func TestOutputs(t *testing.T) {
 		})
 	}
 }
+
+// TestAnOutputOfASecretIsSensitive has expressions that lose the mark of a sensitive value.
+func TestAnOutputOfASecretIsSensitive(t *testing.T) {
+	for text, want := range map[string]bool{
+		"${configmap.c[secret.s.key]}": true, `${can(regex("^h", secret.s.pw))}`: true, "${nonsensitive(secret.s.pw)}": false, "${configmap.c.key}": false,
+	} {
+		if got := revealsSecret(text, "team"); got != want {
+			t.Errorf("%s: %t, want %t", text, got, want)
+		}
+	}
+}
