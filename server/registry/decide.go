@@ -141,7 +141,10 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 
 // annotateDecision adds the decision, and the digest of the plan's changes, to the audit event of the request.
 func annotateDecision(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) {
-	k8saudit.AddAuditAnnotations(ctx, audit.Prefix+"decision", string(sent.Decision), audit.Prefix+"digest", p.Status.Digest, audit.Prefix+"plan-uid", string(p.UID))
+	k8saudit.AddAuditAnnotations(ctx, audit.Prefix+"decision", string(sent.Decision), audit.Prefix+"plan-uid", string(p.UID))
+	if p.Status.Digest != "" { // the first attempt may have read an older plan from the cache, and an annotation stays as it is
+		k8saudit.AddAuditAnnotation(ctx, audit.Prefix+"digest", p.Status.Digest)
+	}
 	if by := decider(ctx, sent); by != nil {
 		k8saudit.AddAuditAnnotation(ctx, audit.Prefix+"decider", by.Username)
 	}
