@@ -63,15 +63,15 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 		if total += len(one.JSON); total > maxOutputs {
 			return nil, noValue(name, fmt.Sprintf("all outputs together have more than %d bytes", maxOutputs))
 		}
-		one.Sensitive = one.Sensitive || revealsSecret(outputs[name], namespace)
+		one.Sensitive = one.Sensitive || refersToSecret(outputs[name], namespace)
 		out = append(out, one)
 	}
 	return out, nil
 }
 
-// revealsSecret reports whether an output refers to a Secret without nonsensitive(). Some expressions lose the mark of a
+// refersToSecret reports whether an output refers to a Secret without nonsensitive(). Some expressions lose the mark of a
 // sensitive value, such as an index or a conversion in can().
-func revealsSecret(text, namespace string) bool {
+func refersToSecret(text, namespace string) bool {
 	refs, _ := lang.ExpressionOptions{Namespace: namespace}.References(text, "")
 	return slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Type == lang.TypeSecret }) && !strings.Contains(text, "nonsensitive(")
 }

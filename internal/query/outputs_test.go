@@ -56,7 +56,7 @@ func TestAnOutputOfASecretIsSensitive(t *testing.T) {
 	for text, want := range map[string]bool{
 		"${configmap.c[secret.s.key]}": true, `${can(regex("^h", secret.s.pw))}`: true, "${nonsensitive(secret.s.pw)}": false, "${configmap.c.key}": false,
 	} {
-		if got := revealsSecret(text, "team"); got != want {
+		if got := refersToSecret(text, "team"); got != want {
 			t.Errorf("%s: %t, want %t", text, got, want)
 		}
 	}

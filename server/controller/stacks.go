@@ -269,7 +269,7 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 		}
 	}
 	if state.busy() {
-		return state, nil // what it selects matters when the plan has ended
+		return state, nil // the selection matters when the plan has ended
 	}
 	var err error
 	picks, overlaps := watchOverlap(s, stacks)

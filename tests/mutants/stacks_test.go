@@ -23,7 +23,7 @@ var stackMutants = []mutant{
 		"out = append(out, v1alpha1.StackOutput{Name: o.Name, Sensitive: true})", "out = append(out, v1alpha1.StackOutput{Name: o.Name, Value: o.JSON, Sensitive: true})", "TestOutputsAreWritten"},
 	{"A failed apply is repeated for ever, although nothing changed.", "server/controller/stackdecide.go",
 		"s.last.Attempt >= retry.Times {", "false {", "TestDecisionsAboutAStack"},
-	{"A stack repeats a failed apply that nobody asked to retry.", "server/controller/stackdecide.go",
+	{"A stack without onError Retry repeats a failed apply.", "server/controller/stackdecide.go",
 		"if s.stack.Generation > s.last.StackGeneration {", "if s.stack.Generation >= s.last.StackGeneration {", "TestDecisionsAboutAStack"},
 	{"A plan of a stack changes what another stack selects.", "server/controller/stackplans.go",
 		"rest.MatchExpressions = append(rest.MatchExpressions, without)", "_ = without", "TestPlansAreNotWiderThanTheirStack"},
