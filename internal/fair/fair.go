@@ -3,6 +3,7 @@ package fair
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -32,19 +33,33 @@ type Slots struct {
 	quiet  time.Duration
 	latest string
 	mixed  time.Time
+	// spent holds, for each key that computed of late, the time until which its use is spread; see spend.
+	spent map[string]time.Time
 }
 
 // New returns a number of free slots, which must be positive.
 func New(size int) *Slots {
-	return &Slots{free: size, held: map[string]int{}, queues: map[string][]*Slot{}}
+	return &Slots{free: size, held: map[string]int{}, queues: map[string][]*Slot{}, spent: map[string]time.Time{}}
 }
 
 // quietProcessors is Slots.quiet of the processors. The first request of another key may then wait until a slot is
 // released, for the time of a slice at most.
 const quietProcessors = 2 * time.Second
 
+// Work in a slot causes further work that holds no slot: of Temporal, the database, and the garbage collector. While many
+// plans and lists ran, it took nearly half a second of a processor for each second in a slot. So a second in a slot of a processor
+// counts as workFactor seconds. A key may use burst ahead of the time that has passed; then it rests.
+const (
+	workFactor = 1.5
+	burst      = 50 * time.Millisecond
+)
+
+// maxSpent is the number of keys after which spend looks for those that did not compute of late.
+const maxSpent = 100
+
 // NewProcessors returns slots for work that needs a processor, for a number of processors. If there are several, one of
-// them is left to keys that hold no slot, unless only one key has requested slots of late.
+// them is left to keys that hold no slot. A key that computes without a pause rests for a third of the time. Both hold
+// unless only one key has requested slots of late.
 func NewProcessors(processors int) *Slots {
 	s := NewLimited(max(processors, 2), max(processors-1, 1))
 	s.quiet = quietProcessors
@@ -66,8 +81,10 @@ type Slot struct {
 	number            uint64
 	first             bool
 	granted, released chan struct{}
-	// has and gone are guarded by the mutex of slots.
-	has, gone bool
+	// has, since and gone are guarded by the mutex of slots. since is the time of the grant.
+	has   bool
+	since time.Time
+	gone  bool
 }
 
 // Request requests a slot for a key. The caller must call Release, also if the slot was not granted.
@@ -137,6 +154,7 @@ func (r *Slot) Release() {
 		return
 	}
 	s.free++
+	s.spend(r.key, r.since)
 	if s.held[r.key]--; s.held[r.key] == 0 {
 		delete(s.held, r.key)
 	}
@@ -163,7 +181,7 @@ func (s *Slots) grant() {
 		s.dequeue(next)
 		s.free--
 		s.held[next.key]++
-		next.has = true
+		next.has, next.since = true, time.Now()
 		close(next.granted)
 	}
 }
@@ -173,7 +191,7 @@ func (s *Slots) next() *Slot {
 	var next *Slot
 	for key, queue := range s.queues {
 		first := queue[0]
-		if s.most > 0 && s.held[key] >= s.most && !s.isOnly(key) {
+		if !s.isOnly(key) && (s.most > 0 && s.held[key] >= s.most || s.rests(key)) {
 			continue
 		}
 		if next == nil || s.held[key] < s.held[next.key] || s.held[key] == s.held[next.key] && first.number < next.number {
@@ -187,6 +205,33 @@ func (s *Slots) next() *Slot {
 func (s *Slots) isOnly(key string) bool {
 	return s.quiet > 0 && key == s.latest && time.Since(s.mixed) >= s.quiet
 }
+
+// spend counts the time in a slot since its grant. The use of a key is spread over the time that it may take: a key that
+// computes more is ahead of the time.
+func (s *Slots) spend(key string, since time.Time) {
+	if s.quiet == 0 {
+		return
+	}
+	now, until := time.Now(), s.spent[key]
+	if until.Before(since) {
+		until = since
+	}
+	until = until.Add(time.Duration(float64(now.Sub(since)) * workFactor / float64(s.most)))
+	s.spent[key] = until
+	if len(s.spent) > maxSpent {
+		maps.DeleteFunc(s.spent, func(_ string, until time.Time) bool { return !until.After(now) })
+	}
+	if rest := until.Sub(now) - burst; rest > 0 {
+		time.AfterFunc(rest, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.grant()
+		})
+	}
+}
+
+// rests reports whether a key is more than burst ahead of the time.
+func (s *Slots) rests(key string) bool { return time.Until(s.spent[key]) > burst }
 
 // contextKey is the type of the context's value.
 type contextKey struct{}

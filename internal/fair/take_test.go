@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -83,6 +84,59 @@ func TestOneNamespaceAloneGetsAllProcessors(t *testing.T) {
 		s.Request("quiet").Release()
 		if got := held(); got != 6 {
 			t.Errorf("after another key's request, one key holds %d of %d processors, want 6", got, processors)
+		}
+	})
+}
+
+// TestABusyNamespaceRests lets one namespace compute without a pause, beside another one that computes now and then.
+func TestABusyNamespaceRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewProcessors(2)
+		// compute holds a slot for a while and reports how long it waited for it.
+		compute := func(key string, d time.Duration) (waited time.Duration) {
+			began := time.Now()
+			_, done, err := s.Take(t.Context(), key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waited = time.Since(began)
+			time.Sleep(d)
+			done()
+			return waited
+		}
+		busy := func(total time.Duration, beside bool) (computed time.Duration) {
+			for began := time.Now(); time.Since(began) < total; computed += 10 * time.Millisecond {
+				compute("busy", 10*time.Millisecond)
+				if beside {
+					if waited := compute("quiet", time.Millisecond); waited > 0 {
+						t.Errorf("the other namespace waits %s", waited)
+					}
+				}
+			}
+			return computed
+		}
+		if got := busy(3*time.Second, true); got < 1800*time.Millisecond || got > 2100*time.Millisecond {
+			t.Errorf("beside another namespace, one computes %s of 3s, want two thirds", got)
+		}
+		compute("busy", time.Millisecond)
+		time.Sleep(quietProcessors)
+		if got := busy(3*time.Second, false); got < 2990*time.Millisecond {
+			t.Errorf("alone, a namespace computes %s of 3s, want all", got)
+		}
+	})
+}
+
+// TestUseIsForgotten lets many namespaces compute once.
+func TestUseIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewProcessors(2)
+		for i := range 10 * maxSpent {
+			slot := s.Request(strconv.Itoa(i))
+			time.Sleep(time.Millisecond)
+			slot.Release()
+		}
+		if len(s.spent) > maxSpent+1 {
+			t.Errorf("the use of %d namespaces is kept", len(s.spent))
 		}
 	})
 }

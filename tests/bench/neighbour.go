@@ -31,6 +31,9 @@ const (
 	hostileLists     = 8
 )
 
+// pageSize is the number of objects in each measured list.
+const pageSize = 100
+
 // latencies are the times of one kind of request.
 type latencies []time.Duration
 
@@ -60,7 +63,8 @@ func measureNeighbour(ctx context.Context, b *bench, repeats int, profiles strin
 	if _, err := b.Kubectl(ctx, objects.String(), "create", "-n", hostile, "-f", "-"); err != nil {
 		return err
 	}
-	if _, _, err := quiet.series(ctx, "warm", 3); err != nil {
+	// Both series list pages of as many objects.
+	if _, _, err := quiet.series(ctx, "warm", max(repeats, pageSize)); err != nil {
 		return err
 	}
 	aloneApply, aloneList, err := quiet.series(ctx, "alone", repeats)
@@ -130,7 +134,7 @@ func (b *bench) series(ctx context.Context, name string, repeats int) (applies, 
 		applies = append(applies, took)
 		for range 5 {
 			began := time.Now()
-			if _, err := b.client.Resource(networks).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 100}); err != nil {
+			if _, err := b.client.Resource(networks).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: pageSize}); err != nil {
 				return nil, nil, fmt.Errorf("list networks: %w", err)
 			}
 			lists = append(lists, time.Since(began))
