@@ -80,6 +80,8 @@ type Surveyed struct {
 	Visited   int `json:"visited"`
 	// Recorded is the number of resources in the plan's scope whose infrastructure is recorded.
 	Recorded int `json:"recorded"`
+	// ReadTo is the address of the last resource of a plan with a read budget, if others follow.
+	ReadTo string `json:"readTo,omitempty"`
 	// Providers lists the names of the plan's providers, sorted.
 	Providers []string `json:"providers,omitempty"`
 	// Invalid is true if the survey found errors; the plan's diagnostics list them.
@@ -104,9 +106,10 @@ func (p Propose) PlanRef() Plan { return p.Plan }
 // Publish is the input of the Publish activity.
 type Publish struct {
 	Plan
-	// Resources and Recorded have the values of Surveyed.
-	Resources int `json:"resources"`
-	Recorded  int `json:"recorded"`
+	// Resources, Recorded and ReadTo have the values of Surveyed.
+	Resources int    `json:"resources"`
+	Recorded  int    `json:"recorded"`
+	ReadTo    string `json:"readTo,omitempty"`
 }
 
 // PlanRef returns the plan.

@@ -77,7 +77,7 @@ func makePlan(ctx workflow.Context, p Plan) (Published, error) {
 		}
 	}
 	var published Published
-	err := workflow.ExecuteActivity(titled(ctx, "store the plan"), ActivityPublish, Publish{Plan: p, Resources: surveyed.Resources, Recorded: surveyed.Recorded}).Get(ctx, &published)
+	err := workflow.ExecuteActivity(titled(ctx, "store the plan"), ActivityPublish, Publish{Plan: p, Resources: surveyed.Resources, Recorded: surveyed.Recorded, ReadTo: surveyed.ReadTo}).Get(ctx, &published)
 	return published, err
 }
 

@@ -162,3 +162,63 @@ func wantFailed(t *testing.T, err error, outcome string) {
 		t.Errorf("the run ended with %v, want a failure of type %s that is not tried again", err, outcome)
 	}
 }
+
+// TestDriftCheckWorkflow waits for a drift check that ends after an hour, and asks the stack once.
+func TestDriftCheckWorkflow(t *testing.T) {
+	for why, first := range map[string]CheckState{"a check": {}, "skipped": {Ended: true, Outcome: CheckSkipped}} {
+		var suite testsuite.WorkflowTestSuite
+		env := suite.NewTestWorkflowEnvironment()
+		began, asked, looked, ids := env.Now(), 0, 0, map[string]bool{}
+		env.RegisterActivityWithOptions(func(_ context.Context, r StackRequest) (CheckState, error) {
+			ids[r.ID] = true
+			if asked++; asked == 1 {
+				return CheckState{}, errors.New("the server is not reachable")
+			}
+			return first, nil
+		}, activity.RegisterOptions{Name: ActivityRequestCheck})
+		env.RegisterActivityWithOptions(func(_ context.Context, r StackRequest) (CheckState, error) {
+			ids[r.ID] = true
+			looked++
+			ended := env.Now().Sub(began) > time.Hour
+			state := CheckState{Ended: ended, Text: "3 resources read"}
+			if ended {
+				state.Outcome = "Drifted"
+			}
+			return state, nil
+		}, activity.RegisterOptions{Name: ActivityCheckState})
+		env.ExecuteWorkflow(DriftCheck, Stack{Namespace: "prod", Name: "web", UID: "u"})
+		if err := env.GetWorkflowError(); err != nil {
+			t.Fatal(err)
+		}
+		var got CheckState
+		if err := env.GetWorkflowResult(&got); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case asked != 2 || len(ids) != 1 || ids[""]:
+			t.Errorf("%s: asked %d times with the IDs %v", why, asked, ids)
+		case first.Ended && (got.Outcome != CheckSkipped || looked > 0):
+			t.Errorf("%s: %+v after %d looks", why, got, looked)
+		case !first.Ended && (got.Outcome != "Drifted" || looked > 70):
+			t.Errorf("%s: %+v after %d looks", why, got, looked)
+		}
+	}
+}
+
+func TestScheduledPlanWorkflow(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestWorkflowEnvironment()
+	var asked []StackRequest
+	env.RegisterActivityWithOptions(func(_ context.Context, r StackRequest) error {
+		asked = append(asked, r)
+		return nil
+	}, activity.RegisterOptions{Name: ActivityRequestPlan})
+	stack := Stack{Namespace: "prod", Name: "web", UID: "u"}
+	env.ExecuteWorkflow(ScheduledPlan, stack)
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if len(asked) != 1 || asked[0].ID == "" || asked[0].Stack != stack {
+		t.Errorf("asked %+v", asked)
+	}
+}

@@ -90,6 +90,8 @@ func TestSurveyOfTargets(t *testing.T) {
 		{Targets: []string{"test_thing.b"}}, {Targets: []string{"test_thing.c"}, Exclude: []string{"test_thing.a"}}, {Targets: []string{"test_thing.x"}},
 		{Destroy: true, Targets: []string{"test_thing.a"}}, {Exclude: []string{"test_thing.broken"}}, {},
 		{Replace: []string{"test_thing.a"}, Exclude: []string{"test_thing.broken", "test_thing.d"}}, {RefreshOnly: true, Exclude: []string{"test_thing.a"}},
+		{RefreshOnly: true, ReadBudget: &v1alpha1.ReadBudget{MaxReads: 2}}, {RefreshOnly: true, ReadBudget: &v1alpha1.ReadBudget{MaxReads: 3}, ReadAfter: "test_thing.b"},
+		{RefreshOnly: true, ReadBudget: &v1alpha1.ReadBudget{ReadsPerSecond: 5}, Targets: []string{"test_thing.b"}},
 	} {
 		po := w.Plan()
 		po.Spec = spec
@@ -103,7 +105,7 @@ func TestSurveyOfTargets(t *testing.T) {
 				t.Errorf("%+v: survey %d uses the index: %t", spec, k, s.outline != nil)
 			}
 			visited := s.visit(w.Sources)
-			results[k] = fmt.Sprintln(s.inScope, s.recorded, diag.Describe(s.diags))
+			results[k] = fmt.Sprintln(s.inScope, s.recorded, s.readTo, diag.Describe(s.diags))
 			if !diag.HasErrors(s.diags) {
 				for _, c := range s.changes(visited) {
 					results[k] += fmt.Sprintf("%+v\n", *c)

@@ -27,6 +27,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
 	"go.temporal.io/sdk/temporal"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -77,7 +78,7 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 
 // newProposal returns the proposal of a plan with the changes that the survey stored. The caller closes its scopes.
 func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal, error) {
-	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, imports: imports{}}
+	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, imports: imports{}, reads: readLimiter(&po.Spec)}
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return nil, err
@@ -142,6 +143,8 @@ type proposal struct {
 	restartUntil time.Time
 	// forced holds the addresses to replace or invoke regardless of their state.
 	forced map[string]bool
+	// reads limits the reads of a plan with a read budget; nil means no limit.
+	reads *rate.Limiter
 	// scope provides planned values. past provides recorded values, for reads and destroys.
 	scope, past *scope.Scope
 

@@ -62,6 +62,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
 		cancelled = s.Cancel != nil
 		t.writeStatus(po, s)
+		s.ReadTo = in.ReadTo
 	})
 	if err == nil && !cancelled && t.steps > 0 && t.summary.Blocked == 0 && po.ApprovesItself() && t.manual(po) == "" {
 		err = a.approve(ctx, p, po, t)

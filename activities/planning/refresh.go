@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
@@ -19,6 +20,8 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
+
+	"golang.org/x/time/rate"
 )
 
 // This file determines the state before a change: recorded, read or imported.
@@ -157,6 +160,9 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly && !otherArguments {
 		return recorded, nil
 	}
+	if err := pr.awaitRead(ctx); err != nil {
+		return instance.State{}, err
+	}
 	found, diags, err := l.Read(ctx, recorded)
 	if err != nil {
 		return instance.State{}, err
@@ -190,6 +196,23 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 	}
 	c.Refreshed = &refreshed
 	return found, nil
+}
+
+// readLimiter returns the limiter of the reads of a plan; nil means no limit.
+func readLimiter(spec *v1alpha1.PlanSpec) *rate.Limiter {
+	if b := spec.ReadBudget; b != nil && b.ReadsPerSecond > 0 {
+		return rate.NewLimiter(rate.Limit(b.ReadsPerSecond), 1)
+	}
+	return nil
+}
+
+// awaitRead waits until the read budget of the plan allows another read.
+func (pr *proposal) awaitRead(ctx context.Context) error {
+	if pr.reads == nil {
+		return nil
+	}
+	defer fair.Pause(ctx)()
+	return pr.reads.Wait(ctx)
 }
 
 // again retries a read-only call after transient errors.

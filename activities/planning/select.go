@@ -2,6 +2,7 @@ package planning
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/graph"
@@ -83,12 +84,16 @@ func (s *survey) selectScope() {
 	}
 	s.checkSelector(len(roots))
 	selected := roots
-	if !all {
+	if !all && s.spec.ReadBudget == nil {
 		for _, i := range roots {
 			edges[i].Changed = true
 		}
 		selected = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.slots(s.excluded))
 	}
+	selected = s.limitReads(selected, func(i int) lang.Address { return o.view.Nodes[i].Object.Address() }, func(i int) bool {
+		object := o.view.Nodes[i].Object
+		return object != nil && object.Mode == v1alpha1.ModeManaged && o.record(i).Exists
+	})
 	for _, i := range selected {
 		n := o.view.Nodes[i]
 		if n.Object == nil {
@@ -100,6 +105,33 @@ func (s *survey) selectScope() {
 			s.recorded++
 		}
 	}
+}
+
+// limitReads returns the part of a scope that a plan with a read budget reads: no data sources, and no dependencies that
+// the spec does not select. The slots are in ascending order.
+func (s *survey) limitReads(scope []int, address func(int) lang.Address, exists func(int) bool) []int {
+	budget := s.spec.ReadBudget
+	if budget == nil {
+		return scope
+	}
+	names := map[int]string{}
+	var out []int
+	for _, i := range scope {
+		if !exists(i) {
+			continue
+		}
+		if name := address(i).String(); name > s.spec.ReadAfter {
+			names[i] = name
+			out = append(out, i)
+		}
+	}
+	if most := int(budget.MaxReads); most > 0 && len(out) > most {
+		slices.SortFunc(out, func(a, b int) int { return strings.Compare(names[a], names[b]) })
+		out = out[:most]
+		s.readTo = names[out[most-1]]
+		slices.Sort(out)
+	}
+	return out
 }
 
 // outlinedScope returns the nodes in the scope that selectScope determined.

@@ -32,9 +32,9 @@ type Selection struct {
 	Values string
 	// Missing lists the objects without infrastructure. Edited lists those that no plan has applied as they are written now,
 	// or that are marked for deletion. Unread lists the data sources whose current arguments were not read. Faulty lists those
-	// that are tainted, drifted or deposed, or have an operation of unknown outcome. Failed lists the others that are applied
-	// and not ready.
-	Missing, Edited, Unread, Faulty, Failed []lang.Address
+	// that are tainted or deposed, or have an operation of unknown outcome. Drifted lists those whose drift was recorded
+	// for the generation that they have now. Failed lists the others that are applied and not ready.
+	Missing, Edited, Unread, Faulty, Drifted, Failed []lang.Address
 	// Beyond is an object outside of the selection that a plan of the selection would change, because the object For
 	// depends on it; nil if there is none. Destroys is true if it is marked for deletion, and the plan would destroy it.
 	Beyond, For *lang.Address
@@ -43,7 +43,7 @@ type Selection struct {
 
 // Pending returns the objects whose infrastructure is not as written.
 func (s *Selection) Pending() []lang.Address {
-	return slices.Concat(s.Missing, s.Edited, s.Faulty, s.Failed)
+	return slices.Concat(s.Missing, s.Edited, s.Faulty, s.Drifted, s.Failed)
 }
 
 // Select returns what a Stack selects. who is the author of the Stack, with whose rights it reads what the objects refer to.
@@ -135,8 +135,10 @@ func (s *Selection) note(n index.Node, wanted, current bool) {
 			if !rec.Living && !rec.Intent && !object.Has(index.Deleting) {
 				return
 			}
-		case rec.Tainted, rec.Intent, rec.Deposed, object.Has(index.Drifted):
+		case rec.Tainted, rec.Intent, rec.Deposed:
 			list = &s.Faulty
+		case object.Has(index.Drifted):
+			list = &s.Drifted
 		case !rec.Exists:
 			list = &s.Missing
 		case applied && !object.Has(index.Good):

@@ -53,7 +53,7 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 		return workflows.Surveyed{Invalid: true}, a.failPlan(ctx, p, diag.Summarize(s.diags), s.diags)
 	}
 	a.surveyed.keep(po.UID, a.Catalog, s.nodes, visited)
-	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded, Whole: s.outline == nil}
+	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded, ReadTo: s.readTo, Whole: s.outline == nil}
 	if err := a.Ledger.SaveChanges(ctx, po.UID, s.changes(visited)); err != nil {
 		return workflows.Surveyed{}, err
 	}
@@ -78,6 +78,8 @@ type survey struct {
 	// inScope is the number of nodes in scope, and recorded is the number of those resources with recorded
 	// infrastructure.
 	inScope, recorded int
+	// readTo is the last resource of a plan with a read budget, if others follow.
+	readTo string
 	// member[i] is true if node i is in scope.
 	member []bool
 	// missing checks a node's references to objects outside of the namespace's plans; nil checks nothing.
@@ -198,7 +200,13 @@ func (s *survey) scope() []int {
 		edges[i] = graph.Node{Changed: picked, Deps: s.indexes(deps)}
 	}
 	s.checkSelector(len(roots))
-	scope := withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.indexes(s.excluded))
+	scope := roots
+	if s.spec.ReadBudget == nil {
+		scope = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.indexes(s.excluded))
+	}
+	scope = s.limitReads(scope, func(i int) lang.Address { return s.nodes[i].Address }, func(i int) bool {
+		return s.nodes[i].Mode == v1alpha1.ModeManaged && s.nodes[i].record.Exists()
+	})
 	s.inScope = len(scope)
 	for _, i := range scope {
 		if n := s.nodes[i]; n.Mode == v1alpha1.ModeManaged && n.record.Exists() {

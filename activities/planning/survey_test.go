@@ -171,6 +171,18 @@ func TestSurveyVisitsWhatThePlanIsAbout(t *testing.T) {
 			reason: "there is nothing to read of what was never made",
 			things: []string{"a", "b!"}, spec: v1alpha1.PlanSpec{RefreshOnly: true}, want: []string{"a"},
 		},
+		"a read budget": {
+			reason: "in the order of addresses, and without what is not selected",
+			things: []string{"c", "b<c", "a!", "e<b", "d"},
+			spec: v1alpha1.PlanSpec{RefreshOnly: true, Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+				{Key: "name", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"c"}}}}, ReadBudget: &v1alpha1.ReadBudget{MaxReads: 2}},
+			want: []string{"b", "d"},
+		},
+		"the page after it": {
+			reason: "it goes on with the next address",
+			things: []string{"c", "b<c", "a!", "e<b", "d"},
+			spec:   v1alpha1.PlanSpec{RefreshOnly: true, ReadBudget: &v1alpha1.ReadBudget{MaxReads: 2}, ReadAfter: "test_thing.c"}, want: []string{"e", "d"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, diags := newEstate(t, tc.things...).visit(tc.spec)

@@ -128,6 +128,8 @@ const (
 	ReasonSettling = "Settling"
 	// ReasonSuspended: the Stack makes no plan, because of spec.suspend.
 	ReasonSuspended = "Suspended"
+	// ReasonAwaitingSchedule: the Stack has changes and waits for the time of its schedule.
+	ReasonAwaitingSchedule = "AwaitingSchedule"
 	// ReasonAwaitingStack: the Stack waits for a stack in spec.dependsOn. The message names it.
 	ReasonAwaitingStack = "AwaitingStack"
 	// ReasonAwaitingDependency: a resource of the Stack refers to a resource that the Stack does not select and that is

@@ -69,6 +69,13 @@ type PlanSpec struct {
 	// Only update the recorded state from the infrastructure, and change no infrastructure.
 	// +optional
 	RefreshOnly bool `json:"refreshOnly,omitempty"`
+	// Limits of the reads of a refresh-only plan. With limits, the plan reads resources whose infrastructure is recorded,
+	// and no data sources, in the order of their addresses.
+	// +optional
+	ReadBudget *ReadBudget `json:"readBudget,omitempty"`
+	// Read only resources after this one in the order of addresses; only with readBudget. See status.readTo.
+	// +optional
+	ReadAfter string `json:"readAfter,omitempty"`
 	// Resources to replace even when nothing about them changed, as Terraform addresses.
 	// +optional
 	// +listType=atomic
@@ -90,6 +97,16 @@ type PlanSpec struct {
 	// Value of the function plantimestamp in this plan. Defaults to the creation time of the plan.
 	// +optional
 	Timestamp *metav1.Time `json:"timestamp,omitempty"`
+}
+
+// ReadBudget limits reads of infrastructure. The limits of the ProviderConfig hold, too.
+type ReadBudget struct {
+	// Maximum number of reads in a second, up to 10000; 0 means no limit.
+	// +optional
+	ReadsPerSecond int32 `json:"readsPerSecond,omitempty"`
+	// Maximum number of resources to read; 0 means no limit.
+	// +optional
+	MaxReads int32 `json:"maxReads,omitempty"`
 }
 
 // PlanStatus has the changes of a plan, its approval and its progress.
@@ -120,6 +137,9 @@ type PlanStatus struct {
 	// reveals no secrets.
 	// +optional
 	Contents string `json:"contents,omitempty"`
+	// Address of the last resource that a plan with spec.readBudget read. Empty if none follows.
+	// +optional
+	ReadTo string `json:"readTo,omitempty"`
 	// Number of uploaded objects of a speculative plan. Set when the upload is complete.
 	// +optional
 	UploadedObjects *int32 `json:"uploadedObjects,omitempty"`

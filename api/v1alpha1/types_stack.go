@@ -41,6 +41,10 @@ type StackSpec struct {
 	// Number and pause of further plans; only with onError Retry.
 	// +optional
 	Retry *StackRetry `json:"retry,omitempty"`
+	// When to read the infrastructure again and look for changes made outside of Hykube, and what to do about them. Left
+	// out: never.
+	// +optional
+	Drift *StackDrift `json:"drift,omitempty"`
 	// Named values, each a template such as "https://${sim_dns_record.www.fqdn}". The server evaluates them when all
 	// resources are applied, with the rights of status.author.
 	// +optional
@@ -63,23 +67,70 @@ type StackSpec struct {
 // PlanTrigger is an event after which the server makes a plan of a stack.
 type PlanTrigger string
 
-// TriggerChange makes a plan when the selected resources have changed.
-const TriggerChange PlanTrigger = "Change"
+const (
+	// TriggerChange makes a plan when the selected resources have changed.
+	TriggerChange PlanTrigger = "Change"
+	// TriggerSchedule makes a plan at the times of spec.plan.schedule, even if nothing has changed.
+	TriggerSchedule PlanTrigger = "Schedule"
+	// TriggerDriftCheck is the trigger of the refresh-only plans of a drift check. Only the server uses it.
+	TriggerDriftCheck PlanTrigger = "DriftCheck"
+	// TriggerDrift is the trigger of a plan that corrects the drift that a check found. Only the server uses it.
+	TriggerDrift PlanTrigger = "Drift"
+)
 
 // StackPlanPolicy says when to make plans of a stack, and how.
 //
 // No field is named "on", which is the boolean true in the YAML that kubectl reads.
 type StackPlanPolicy struct {
-	// Events after which the server makes a plan: Change, which is the default.
+	// Events after which the server makes a plan: Change, Schedule or both. Change is the default.
 	// +optional
 	// +listType=set
 	Triggers []PlanTrigger `json:"triggers,omitempty"`
+	// Times of the trigger Schedule: a cron expression of five fields such as "0 6 * * 1-5", or "@every 6h".
+	// +optional
+	Schedule string `json:"schedule,omitempty"`
+	// Time zone of the schedule, such as Europe/Berlin; UTC by default.
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
 	// Time without a further change before the server makes a plan, from 0s to 1h; 5s by default.
 	// +optional
 	Settle *metav1.Duration `json:"settle,omitempty"`
 	// Which resources a plan reads from their provider first: None, Changed (the default) or All.
 	// +optional
 	Refresh RefreshMode `json:"refresh,omitempty"`
+}
+
+// DriftAction says what happens after a drift check found drift.
+type DriftAction string
+
+const (
+	// DriftReport records the drift: the objects get the condition Drifted. This is the default.
+	DriftReport DriftAction = "Report"
+	// DriftPlan records the drift and makes a plan that corrects it. The plan waits for a person.
+	DriftPlan DriftAction = "Plan"
+	// DriftCorrect records the drift and makes a plan that corrects it and approves itself, within policy. It needs
+	// approval Automatic.
+	DriftCorrect DriftAction = "Correct"
+)
+
+// StackDrift says when the server reads the infrastructure of a stack and looks for drift, and what it does then.
+type StackDrift struct {
+	// Times of the checks: a cron expression of five fields such as "0 */6 * * *", or "@every 6h". Without it, the server
+	// checks only when a user asks for it.
+	// +optional
+	Schedule string `json:"schedule,omitempty"`
+	// Time zone of the schedule and of the window, such as Europe/Berlin; UTC by default.
+	// +optional
+	TimeZone string `json:"timeZone,omitempty"`
+	// What to do about drift: Report (the default), Plan or Correct.
+	// +optional
+	Action DriftAction `json:"action,omitempty"`
+	// Limits of the reads of a check. If a check reaches maxReads, the next one goes on with the resources that follow.
+	// +optional
+	Budget *ReadBudget `json:"budget,omitempty"`
+	// Time of the day in which a check may read, such as "22:00-06:00". A check pauses outside of it.
+	// +optional
+	Window string `json:"window,omitempty"`
 }
 
 // ErrorPolicy says what happens to a stack after a plan or an apply failed.
@@ -143,6 +194,12 @@ type StackStatus struct {
 	// The last plan that the stack made.
 	// +optional
 	Plan *StackPlan `json:"plan,omitempty"`
+	// The last time at which spec.plan.schedule asked for a plan.
+	// +optional
+	Scheduled *StackRequest `json:"scheduled,omitempty"`
+	// The drift checks.
+	// +optional
+	Drift *StackDriftStatus `json:"drift,omitempty"`
 	// Values of spec.outputs, by name.
 	// +optional
 	// +listType=map
@@ -151,6 +208,82 @@ type StackStatus struct {
 	// Digest of the recorded values and the spec for which the outputs were evaluated.
 	// +optional
 	OutputsVersion string `json:"outputsVersion,omitempty"`
+}
+
+// StackRequest asks a stack for something. The server acts on each request once.
+type StackRequest struct {
+	// Unique ID of the request.
+	ID string `json:"id"`
+	// Time of the request.
+	At metav1.Time `json:"at"`
+	// User who asked; absent for a schedule.
+	// +optional
+	By *Identity `json:"by,omitempty"`
+}
+
+// StackDriftStatus is the state of the drift checks of a stack.
+type StackDriftStatus struct {
+	// The last request for a check.
+	// +optional
+	Requested *StackRequest `json:"requested,omitempty"`
+	// The check that runs.
+	// +optional
+	Running *DriftCheck `json:"running,omitempty"`
+	// The last check that ended.
+	// +optional
+	Last *DriftCheck `json:"last,omitempty"`
+	// Address after which the next check begins, because the last one reached its maximum number of reads.
+	// +optional
+	ReadAfter string `json:"readAfter,omitempty"`
+}
+
+// Busy reports whether a check runs, or was asked for and has not begun.
+func (s *StackDriftStatus) Busy() bool {
+	return s.Running != nil || s.Requested != nil && (s.Last == nil || s.Last.ID != s.Requested.ID)
+}
+
+// DriftOutcome says how a drift check ended.
+type DriftOutcome string
+
+const (
+	// DriftNone: the check found no drift.
+	DriftNone DriftOutcome = "NoDrift"
+	// DriftFound: the check found drift, and recorded it.
+	DriftFound DriftOutcome = "Drifted"
+	// DriftFailed: a plan of the check failed, was discarded or was cancelled.
+	DriftFailed DriftOutcome = "Failed"
+)
+
+// DriftCheck is a drift check. It makes one or more refresh-only plans, one after another.
+type DriftCheck struct {
+	// ID of the request.
+	ID string `json:"id"`
+	// Time of the request.
+	StartedAt metav1.Time `json:"startedAt"`
+	// Time at which the check ended.
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+	// How the check ended; empty while it runs.
+	// +optional
+	Outcome DriftOutcome `json:"outcome,omitempty"`
+	// What the check waits for, or why it failed.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Number of plans that the check has made.
+	// +optional
+	Plans int32 `json:"plans,omitempty"`
+	// The last of these plans.
+	// +optional
+	Plan *PlanReference `json:"plan,omitempty"`
+	// Address after which the next plan begins.
+	// +optional
+	ReadAfter string `json:"readAfter,omitempty"`
+	// Number of resources that ended plans of the check have read.
+	// +optional
+	Read int32 `json:"read,omitempty"`
+	// Number of these that have drifted since the last time they were read.
+	// +optional
+	Drifted int32 `json:"drifted,omitempty"`
 }
 
 // StackPlan is the last plan that a stack made.
@@ -181,6 +314,12 @@ type PlanStack struct {
 	Number int64 `json:"number"`
 	// Digest of what the stack selected; see the status of the stack.
 	Contents string `json:"contents"`
+	// Why the server made the plan; Change by default.
+	// +optional
+	Trigger PlanTrigger `json:"trigger,omitempty"`
+	// ID of the request, for the triggers Schedule, DriftCheck and Drift.
+	// +optional
+	Request string `json:"request,omitempty"`
 	// Number of plans of the same contents that failed before this one, with onError Retry.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`

@@ -31,6 +31,11 @@ func (in Diagnostic) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in DriftCheck) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.DriftCheck"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Evaluation) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Evaluation"
 }
@@ -286,6 +291,11 @@ func (in QueryStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ReadBudget) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ReadBudget"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in RequiredApprovals) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.RequiredApprovals"
 }
@@ -351,6 +361,16 @@ func (in Stack) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackDrift) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackDrift"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackDriftStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackDriftStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in StackList) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.StackList"
 }
@@ -373,6 +393,11 @@ func (in StackPlan) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in StackPlanPolicy) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.StackPlanPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackRequest) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackRequest"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

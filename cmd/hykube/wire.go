@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/activities/planning"
+	"github.com/hykube/hykube/activities/scheduled"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/index"
@@ -63,11 +64,13 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
 	}
 	queries := &query.Queries{Sources: sources}
-	stacks := newStacks(sources, &loopback.Stacks{Client: fixed, Core: core, Queries: queries, Access: sources.Access}, providers.Logger)
+	stored := &loopback.Stacks{Client: fixed, Core: core, Queries: queries, Access: sources.Access}
+	stacks := newStacks(sources, stored, providers.Logger)
 	run := func(ctx context.Context) error {
 		defer runIndex(ctx, sources.Index, providers)()
 		temporal := h.Engine.Client()
-		w := newWorker(temporal, registered)
+		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
+		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored})
 		started := false
 		defer func() {
 			if started {
@@ -179,7 +182,7 @@ func newStacks(sources *scope.Sources, stacks *loopback.Stacks, logger *slog.Log
 }
 
 // newWorker returns a worker for all workflows and activities. The caller starts it.
-func newWorker(temporal client.Client, registered *activities.Activities) worker.Worker {
+func newWorker(temporal client.Client, registered *activities.Activities, requests *scheduled.Requests) worker.Worker {
 	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
 		MaxConcurrentActivityExecutionSize: activities.MaxTasks,
 		DisableRegistrationAliasing:        true,
@@ -187,6 +190,9 @@ func newWorker(temporal client.Client, registered *activities.Activities) worker
 	})
 	w.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
 	w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
+	w.RegisterWorkflowWithOptions(workflows.DriftCheck, workflow.RegisterOptions{Name: workflows.DriftCheckName})
+	w.RegisterWorkflowWithOptions(workflows.ScheduledPlan, workflow.RegisterOptions{Name: workflows.ScheduledPlanName})
 	registered.Register(w)
+	requests.Register(w)
 	return w
 }

@@ -66,6 +66,12 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 	if len(s.Spec.DependsOn) > 0 {
 		fmt.Fprintf(w, "Depends on:\t%s\n", strings.Join(s.Spec.DependsOn, ", "))
 	}
+	if d := s.Spec.Drift; d != nil {
+		fmt.Fprintf(w, "Drift:\t%s\n", d.Action)
+		for _, line := range driftLines(s, time.Now()) {
+			fmt.Fprintf(w, "\t%s\n", line)
+		}
+	}
 	if s.Spec.Suspend {
 		fmt.Fprintln(w, "Suspended:\tyes")
 	}
@@ -149,6 +155,8 @@ func (o *stackHistoryOptions) Run(ctx context.Context) error {
 // plansOfStack returns the plans that a stack made, newest first.
 func plansOfStack(all []v1alpha1.Plan, s *v1alpha1.Stack) []v1alpha1.Plan {
 	plans := slices.DeleteFunc(all, func(p v1alpha1.Plan) bool { return p.Status.Stack == nil || p.Status.Stack.StackUID != s.UID })
-	slices.SortFunc(plans, func(a, b v1alpha1.Plan) int { return cmp.Compare(b.Status.Stack.Number, a.Status.Stack.Number) })
+	slices.SortFunc(plans, func(a, b v1alpha1.Plan) int {
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(b.Status.Stack.Number, a.Status.Stack.Number))
+	})
 	return plans
 }

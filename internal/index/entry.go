@@ -134,7 +134,7 @@ func (x *Index) objectOf(ns slotter, kind *Kind, c Change, old *Object) *Object 
 	if good {
 		o.Flags |= Good
 	}
-	if drifted {
+	if drifted != 0 && drifted == o.Generation {
 		o.Flags |= Drifted
 	}
 	return o

@@ -50,8 +50,10 @@ type set struct {
 
 // instanceStatus has the facts from the status of an instance on which its entry depends.
 type instanceStatus struct {
-	revision, applied                 int64
-	ready, drifted, stalled, applying bool
+	revision, applied int64
+	// drifted is the generation for which drift was recorded; 0 if there is none.
+	drifted                  int64
+	ready, stalled, applying bool
 }
 
 // applySet applies a change of a ResourceSet. If reparse is true, it expands a set of the same revision again.
@@ -185,7 +187,7 @@ func (o *Object) judge(s instanceStatus) {
 	if s.ready && s.applied == o.Generation {
 		o.Flags |= Good
 	}
-	if s.drifted {
+	if s.drifted != 0 && s.drifted == o.Generation {
 		o.Flags |= Drifted
 	}
 	o.Instance.Stalled, o.Instance.Applying = s.stalled, s.applying
@@ -230,7 +232,7 @@ func statusOf(c ledger.Status) instanceStatus {
 	applied, _, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	u.SetGeneration(applied)
 	ready, drifted := resource.Judge(u)
-	return instanceStatus{c.Revision, applied, ready, drifted, condition.IsTrue(u, v1alpha1.ConditionStalled), condition.IsTrue(u, v1alpha1.ConditionReconciling)}
+	return instanceStatus{c.Revision, applied, drifted, ready, condition.IsTrue(u, v1alpha1.ConditionStalled), condition.IsTrue(u, v1alpha1.ConditionReconciling)}
 }
 
 // objectOf returns the entry with a UID, or nil.

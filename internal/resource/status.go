@@ -71,24 +71,28 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	return s
 }
 
-// Judge reports whether the status of an object is good, and whether it is drifted; see Status. It is faster than
-// StatusOf.
-func Judge(obj *unstructured.Unstructured) (good, drifted bool) {
+// Judge reports whether the status of an object is good, and the generation for which it is drifted; see Status. The
+// generation is 0 if it is not drifted. Judge is faster than StatusOf.
+func Judge(obj *unstructured.Unstructured) (good bool, drifted int64) {
 	status, _ := obj.Object["status"].(map[string]any)
 	applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	if !found {
 		applied, _, _ = unstructured.NestedInt64(status, "observedGeneration")
 	}
 	list, _ := status["conditions"].([]any)
-	holds := func(condition string) bool {
-		for _, c := range list {
-			if c, _ := c.(map[string]any); c["type"] == condition {
-				return c["status"] == string(metav1.ConditionTrue)
-			}
+	for _, c := range list {
+		c, _ := c.(map[string]any)
+		if c["status"] != string(metav1.ConditionTrue) {
+			continue
 		}
-		return false
+		switch c["type"] {
+		case v1alpha1.ConditionReady:
+			good = applied == obj.GetGeneration()
+		case v1alpha1.ConditionDrifted:
+			drifted, _, _ = unstructured.NestedInt64(c, "observedGeneration")
+		}
 	}
-	return applied == obj.GetGeneration() && holds(v1alpha1.ConditionReady), holds(v1alpha1.ConditionDrifted)
+	return good, drifted
 }
 
 // Good reports whether the object's current generation is applied and the object is ready. A plan that does not change

@@ -64,6 +64,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"secrets/undelete", "configmaps/undelete"}, []string{"create"}),
 			rule(group, []string{"plans", "resourcesets", "stacks"}, writeVerbs),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
+			rule(group, []string{"stacks/drift"}, []string{"create"}),
 			// A query uses a ProviderConfig, so it also needs the verb "use" on that.
 			rule(group, []string{"queries"}, []string{"create"}),
 		),

@@ -158,6 +158,9 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	if err := plans.dropOrphans(ctx); err != nil && ctx.Err() == nil {
 		plans.Logger.Warn("find changes of deleted plans; the next start tries again", "error", err)
 	}
+	if err := stacks.Schedules.DeleteOthers(ctx, stacks.all()); err != nil && ctx.Err() == nil {
+		stacks.Logger.Warn("find schedules of deleted stacks; the next start tries again", "error", err)
+	}
 	wg.Go(func() { plans.queue.run(ctx, workers) })
 	wg.Go(func() { sets.run(ctx) })
 	wg.Go(func() { stacks.queue.run(ctx, namespaceWorkers) })

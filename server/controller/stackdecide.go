@@ -47,9 +47,12 @@ type stackStep struct {
 	// set sets the conditions.
 	set             func(conditions *[]metav1.Condition, generation int64, reason, message string)
 	reason, message string
-	// make says that a plan must be made, and attempt is its number among those of the same contents.
+	// make says that a plan must be made, and attempt is its number among those of the same contents. trigger is its
+	// reason, and request the ID of the scheduled time or the drift check that caused it.
 	make    bool
 	attempt int32
+	trigger v1alpha1.PlanTrigger
+	request string
 	// discard is the reason why the open plan must end; empty if it stays.
 	discard string
 	// after is the time after which the server decides again, even if nothing happens; 0 means never.
@@ -91,6 +94,12 @@ func (s *stackState) decide() stackStep {
 		return stall(v1alpha1.ReasonSelectorOverlaps, "The stack %s, which is older, selects some of the same resources. "+
 			"Change a selector or labels, so that each resource is in one stack.", s.overlaps)
 	}
+	if id := s.scheduled(); id != "" {
+		return s.next(stackPlan{trigger: v1alpha1.TriggerSchedule, request: id})
+	}
+	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() { // it may correct what no other plan has read
+		return awaiting(s.plan)
+	}
 	if s.good() {
 		step := stackStep{set: condition.Ready, reason: v1alpha1.ReasonApplied, good: true,
 			message: fmt.Sprintf("The infrastructure of %s is as written.", counted(s.selected.Resources))}
@@ -102,13 +111,72 @@ func (s *stackState) decide() stackStep {
 		}
 		return step
 	}
+	correction := s.correction()
 	switch {
-	case open && (s.stack.Spec.Suspend || s.covers() && sameStackPlan(s.plan.Spec, s.spec)):
+	case correction != "":
+		return s.next(stackPlan{trigger: v1alpha1.TriggerDrift, request: correction})
+	case open && s.stack.Spec.Suspend:
 		return awaiting(s.plan)
+	case open && s.covers() && sameStackPlan(s.plan.Spec, s.specFor(s.last.Trigger)):
+		if s.driftedSince() {
+			return s.next(stackPlan{trigger: s.last.Trigger, request: s.last.Request})
+		}
+		return awaiting(s.plan)
+	case s.onlyDrifted() && !(s.covers() && failed(s.last.Reason)):
+		return s.drifted()
 	case !open && s.covers():
 		return s.again()
 	}
-	return s.next(0, true)
+	return s.next(stackPlan{settle: true})
+}
+
+// specFor returns the spec of a plan that the stack makes for a reason.
+func (s *stackState) specFor(trigger v1alpha1.PlanTrigger) v1alpha1.PlanSpec {
+	spec := s.spec
+	if d := s.stack.Spec.Drift; trigger == v1alpha1.TriggerDrift && d != nil && d.Action == v1alpha1.DriftPlan {
+		spec.Approval = v1alpha1.ApprovalManual
+	}
+	return spec
+}
+
+// scheduled returns the ID of the scheduled time for which the stack has not made a plan; "" if there is none.
+func (s *stackState) scheduled() string {
+	due := s.stack.Status.Scheduled
+	if due == nil || s.last != nil && s.last.Request == due.ID || s.stack.Spec.Suspend || !s.triggeredBy(v1alpha1.TriggerSchedule) {
+		return ""
+	}
+	if s.last != nil && s.plan != nil && s.plan.CreationTimestamp.After(due.At.Time) {
+		return "" // a later plan read the same
+	}
+	return due.ID
+}
+
+func (s *stackState) triggeredBy(trigger v1alpha1.PlanTrigger) bool {
+	return slices.Contains(s.stack.Spec.Plan.Triggers, trigger)
+}
+
+// correction returns the ID of the drift check for whose drift the stack must make a plan; "" if there is none.
+func (s *stackState) correction() string {
+	drift, status := s.stack.Spec.Drift, s.stack.Status.Drift
+	if drift == nil || drift.Action == v1alpha1.DriftReport || status == nil || status.Last == nil || len(s.selected.Drifted) == 0 {
+		return ""
+	}
+	switch last := status.Last; {
+	case last.Outcome == v1alpha1.DriftFailed, s.stack.Spec.Suspend, s.last != nil && s.last.Request == last.ID:
+		return ""
+	case s.plan != nil && last.EndedAt != nil && s.plan.CreationTimestamp.After(last.EndedAt.Time):
+		return "" // it was made with the drift
+	case s.plan != nil && !s.plan.Ended() && s.last.Trigger == v1alpha1.TriggerDrift && last.Outcome == v1alpha1.DriftNone:
+		return "" // the plan that waits corrects all drift
+	default:
+		return last.ID
+	}
+}
+
+// onlyDrifted reports whether all that is not as written was changed outside of Hykube.
+func (s *stackState) onlyDrifted() bool {
+	here := s.selected
+	return len(here.Drifted) > 0 && len(here.Missing)+len(here.Edited)+len(here.Unread)+len(here.Faulty)+len(here.Failed) == 0
 }
 
 // good reports whether the infrastructure of all that the stack selects is as written. A plan that ended well for the same
@@ -116,7 +184,7 @@ func (s *stackState) decide() stackStep {
 func (s *stackState) good() bool {
 	here := s.selected
 	switch ended := s.covers() && s.last.Ended; {
-	case len(here.Missing)+len(here.Faulty) > 0:
+	case len(here.Missing)+len(here.Faulty)+len(here.Drifted) > 0:
 		return false
 	case ended && s.last.Reason == v1alpha1.ReasonNoChanges:
 		return true
@@ -145,14 +213,14 @@ func awaiting(p *v1alpha1.Plan) stackStep {
 // again decides about a stack whose last plan has ended for the same contents, and left something to do.
 func (s *stackState) again() stackStep {
 	if s.stack.Generation > s.last.StackGeneration {
-		return s.next(0, true)
+		return s.next(stackPlan{settle: true})
 	}
 	switch s.last.Reason {
 	case v1alpha1.ReasonSuperseded:
 		if by := s.sameScope(); by != nil {
 			return wait(v1alpha1.ReasonSuperseded, "Plan %s of the same resources, which the stack did not make, has not ended: decide on it.", by.Name)
 		}
-		return s.next(0, false)
+		return s.next(stackPlan{})
 	case v1alpha1.ReasonDeferred:
 		return s.afterDeferral()
 	case v1alpha1.ReasonPlanFailed, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonStale:
@@ -197,7 +265,7 @@ func (s *stackState) afterDeferral() stackStep {
 			return work(v1alpha1.ReasonDeferred, "Waiting for the end of plan %s, which changes the same resources.", p.Name)
 		}
 	}
-	return s.next(0, false)
+	return s.next(stackPlan{})
 }
 
 // retry decides about a stack whose last plan failed. ok is false if there is no further attempt.
@@ -218,14 +286,35 @@ func (s *stackState) retry() (step stackStep, ok bool) {
 		step.after = left
 		return step, true
 	}
-	return s.next(attempt, false), true
+	return s.next(stackPlan{attempt: attempt, trigger: s.last.Trigger, request: s.last.Request}), true
 }
 
 // maxBackoff is the maximum pause before a plan is tried again.
 const maxBackoff = time.Hour
 
-// next makes a plan, unless something prevents that. settle says whether what the stack selects may still be changing.
-func (s *stackState) next(attempt int32, settle bool) stackStep {
+// drifted returns the step for a stack whose drift nothing corrects.
+func (s *stackState) drifted() stackStep {
+	return stall(v1alpha1.ReasonDrifted, "Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube apply -n %s. %s",
+		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, s.stack.Namespace, untilChange)
+}
+
+// driftedSince reports whether a check recorded drift after the last plan was made, so that the plan is stale.
+func (s *stackState) driftedSince() bool {
+	status := s.stack.Status.Drift
+	return status != nil && status.Last != nil && status.Last.Outcome == v1alpha1.DriftFound && s.plan.CreationTimestamp.Before(status.Last.EndedAt)
+}
+
+// stackPlan says why a stack makes a plan.
+type stackPlan struct {
+	trigger v1alpha1.PlanTrigger
+	request string
+	attempt int32
+	// settle is true if what the stack selects may still be changing.
+	settle bool
+}
+
+// next makes a plan, unless something prevents that.
+func (s *stackState) next(p stackPlan) stackStep {
 	pending := append(s.selected.Pending(), s.selected.Unread...)
 	switch left := s.changedAt.Add(s.stack.Spec.Plan.Settle.Duration).Sub(s.now); {
 	case s.stack.Spec.Suspend:
@@ -237,7 +326,9 @@ func (s *stackState) next(attempt int32, settle bool) stackStep {
 	case s.selected.Beyond != nil && !s.selected.Destroys:
 		return wait(v1alpha1.ReasonAwaitingDependency, "%s needs %s, which the stack does not select and which is not applied: apply that first, or give it the labels of the stack.",
 			s.selected.For, s.selected.Beyond)
-	case settle && left > 0:
+	case p.settle && !s.triggeredBy(v1alpha1.TriggerChange):
+		return wait(v1alpha1.ReasonAwaitingSchedule, "%s not as written. The stack makes its next plan when its schedule says so: %s.", namedAre(pending), s.stack.Spec.Plan.Schedule)
+	case p.settle && left > 0:
 		step := work(v1alpha1.ReasonSettling, "%s not as written. The stack makes a plan %s after the last change.", namedAre(pending), s.stack.Spec.Plan.Settle.Duration)
 		step.after = left
 		return step
@@ -249,7 +340,10 @@ func (s *stackState) next(attempt int32, settle bool) stackStep {
 		return step
 	}
 	step := work(v1alpha1.ReasonPlanning, "The stack makes a plan: %s not as written.", namedAre(pending))
-	step.make, step.attempt = true, attempt
+	if p.trigger == v1alpha1.TriggerSchedule {
+		step = work(v1alpha1.ReasonPlanning, "The stack makes a plan, because its schedule says so: %s.", s.stack.Spec.Plan.Schedule)
+	}
+	step.make, step.attempt, step.trigger, step.request = true, p.attempt, p.trigger, p.request
 	return step
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/stack"
 )
 
 var stackNow = time.Unix(1_000_000, 0)
@@ -21,6 +22,7 @@ var stackNow = time.Unix(1_000_000, 0)
 func stackWith(changes ...func(*stackState)) *stackState {
 	s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "prod", UID: "u", Generation: 1}}
 	s.Spec.Plan.Settle = &metav1.Duration{Duration: 5 * time.Second}
+	s.Spec.Plan.Triggers = []v1alpha1.PlanTrigger{v1alpha1.TriggerChange}
 	s.Spec.OnError = v1alpha1.OnErrorHalt
 	state := &stackState{
 		stack: s, now: stackNow, changedAt: stackNow.Add(-time.Minute), mayPlan: true,
@@ -61,6 +63,33 @@ func awaits(s *v1alpha1.PlanStatus) {
 
 func asWritten(s *stackState) { s.selected.Edited = nil }
 
+// checked gives the stack a drift check that ended 10 s ago and found drift in its only unwritten resource.
+func checked(action v1alpha1.DriftAction) func(*stackState) {
+	return func(s *stackState) {
+		asWritten(s)
+		s.selected.Drifted = []lang.Address{{Type: "sim_disk", Name: "d"}}
+		s.stack.Spec.Drift = &v1alpha1.StackDrift{Action: action}
+		s.stack.Status.Drift = &v1alpha1.StackDriftStatus{Last: &v1alpha1.DriftCheck{
+			ID: "c", Outcome: v1alpha1.DriftFound, EndedAt: new(metav1.NewTime(stackNow.Add(-10 * time.Second)))}}
+	}
+}
+
+// onSchedule gives the stack a schedule whose time came 10 s ago.
+func onSchedule(triggers ...v1alpha1.PlanTrigger) func(*stackState) {
+	return func(s *stackState) {
+		s.stack.Spec.Plan.Triggers, s.stack.Spec.Plan.Schedule = triggers, "@hourly"
+		s.stack.Status.Scheduled = &v1alpha1.StackRequest{ID: "t", At: metav1.NewTime(stackNow.Add(-10 * time.Second))}
+	}
+}
+
+// asked says for which request the last plan was made.
+func asked(trigger v1alpha1.PlanTrigger, id string) func(*stackState) {
+	return func(s *stackState) {
+		s.plan.Status.Stack.Trigger, s.plan.Status.Stack.Request = trigger, id
+		s.last = snapshot(s.plan)
+	}
+}
+
 func retrying(s *stackState) {
 	s.stack.Spec.OnError, s.stack.Spec.Retry = v1alpha1.OnErrorRetry, &v1alpha1.StackRetry{Times: 2, Backoff: &metav1.Duration{Duration: 30 * time.Second}}
 }
@@ -76,7 +105,38 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		after   time.Duration
 		discard bool
 		message string
+		// trigger is that of the plan to make.
+		trigger v1alpha1.PlanTrigger
 	}{
+		"drift, and Report": {state: stackWith(checked(v1alpha1.DriftReport)), reason: v1alpha1.ReasonDrifted, ready: "False Stalled", message: "Changed outside of Hykube: sim_disk.d."},
+		"drift, and a new spec": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplied, true)), checked(v1alpha1.DriftReport), func(s *stackState) { s.stack.Generation = 2 }),
+			reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
+		"drift, and Plan": {state: stackWith(checked(v1alpha1.DriftPlan)), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerDrift},
+		"drift, and a plan of an earlier state": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplied, true)), checked(v1alpha1.DriftPlan)),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerDrift},
+		"drift, and its plan waits": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan), func(s *stackState) { s.plan.CreationTimestamp = metav1.NewTime(s.now) }),
+			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
+		"drift, and its plan waits since an earlier check": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "earlier"), checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Status.Drift.Last.Outcome = v1alpha1.DriftNone }),
+			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
+		"drift, and its plan was discarded": {state: stackWith(planned("new", ended(v1alpha1.ReasonDiscarded, false)), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan)),
+			reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
+		"drift, and its plan failed": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan)),
+			reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
+		"drift, and the check failed": {state: stackWith(checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Status.Drift.Last.Outcome = v1alpha1.DriftFailed }),
+			reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
+		"drift, and suspended": {state: stackWith(checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
+		"drift, and a plan waits that is older": {state: stackWith(planned("new", awaits), checked(v1alpha1.DriftReport), func(s *stackState) { s.selected.Edited = []lang.Address{{Name: "n"}} }),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"the schedule": {state: stackWith(asWritten, onSchedule(v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerSchedule, message: "@hourly"},
+		"the schedule, planned for": {state: stackWith(planned("new", ended(v1alpha1.ReasonNoChanges, true)), asked(v1alpha1.TriggerSchedule, "t"), asWritten, onSchedule(v1alpha1.TriggerSchedule)),
+			reason: v1alpha1.ReasonApplied, ready: "True"},
+		"the schedule, and suspended": {state: stackWith(asWritten, onSchedule(v1alpha1.TriggerSchedule), func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"the plan of the schedule waits": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerSchedule, "t"), asWritten, onSchedule(v1alpha1.TriggerSchedule)),
+			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
+		"an edit before the time of the schedule": {state: stackWith(onSchedule(v1alpha1.TriggerSchedule), func(s *stackState) { s.stack.Status.Scheduled = nil }),
+			reason: v1alpha1.ReasonAwaitingSchedule, ready: "False", message: "@hourly"},
+		"an edit, and both triggers": {state: stackWith(onSchedule(v1alpha1.TriggerChange, v1alpha1.TriggerSchedule), func(s *stackState) { s.stack.Status.Scheduled = nil }),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"an edit that has settled": {state: stackWith(), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"an edit of this moment": {
 			state:  stackWith(func(s *stackState) { s.changedAt = s.now.Add(-2 * time.Second) }),
@@ -123,7 +183,7 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"a plan of the same contents is applied": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplied, true))), reason: v1alpha1.ReasonApplied, ready: "True"},
 		"a plan of older contents is applied":    {state: stackWith(planned("old", ended(v1alpha1.ReasonApplied, true))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"drift that a later plan found": {
-			state:  stackWith(planned("new", ended(v1alpha1.ReasonApplied, true)), asWritten, func(s *stackState) { s.selected.Faulty = []lang.Address{{Type: "sim_disk", Name: "d"}} }),
+			state:  stackWith(planned("new", ended(v1alpha1.ReasonApplied, true)), asWritten, func(s *stackState) { s.selected.Drifted = []lang.Address{{Type: "sim_disk", Name: "d"}} }),
 			reason: v1alpha1.ReasonDrifted, ready: "False Stalled", message: "sim_disk.d"},
 		"destroyed by hand": {
 			state:  stackWith(planned("new", ended(v1alpha1.ReasonApplied, true)), asWritten, func(s *stackState) { s.selected.Missing = []lang.Address{{Type: "sim_disk", Name: "d"}} }),
@@ -181,6 +241,9 @@ func TestDecisionsAboutAStack(t *testing.T) {
 			}
 			if got != tc.ready {
 				t.Errorf("conditions %q, want %q", got, tc.ready)
+			}
+			if step.make && step.trigger != tc.trigger {
+				t.Errorf("a plan with the trigger %q, want %q", step.trigger, tc.trigger)
 			}
 			if step.make != tc.make || step.attempt != tc.attempt || step.after != tc.after || (step.discard != "") != tc.discard {
 				t.Errorf("%+v, want make %t, attempt %d, after %s, discard %t", step, tc.make, tc.attempt, tc.after, tc.discard)
@@ -255,7 +318,10 @@ func TestPlansAreNotWiderThanTheirStack(t *testing.T) {
 		}
 		plans := labels.Everything()
 		if spec.Selector != nil {
-			plans = selectorOf(&v1alpha1.Stack{Spec: v1alpha1.StackSpec{Selector: spec.Selector}})
+			var err error
+			if plans, err = metav1.LabelSelectorAsSelector(spec.Selector); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, a := range []string{"", "1", "2", "3"} {
 			for _, b := range []string{"", "1", "2"} {
@@ -266,7 +332,7 @@ func TestPlansAreNotWiderThanTheirStack(t *testing.T) {
 				if b != "" {
 					set["b"] = b
 				}
-				if got, want := plans.Matches(set), selects(stacks[0], stacks)(set); got != want {
+				if got, want := plans.Matches(set), stack.Selects(stacks[0], stacks)(set); got != want {
 					t.Errorf("%s: the plan selects %v: %t, and the stack: %t", why, set, got, want)
 				}
 			}

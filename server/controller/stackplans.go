@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,32 +15,16 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/stack"
 	"github.com/hykube/hykube/internal/store"
 )
 
 // This file makes and ends the plans of stacks.
 
-// selects returns the predicate of a stack: does it select an object with these labels?
-func selects(s *v1alpha1.Stack, stacks []*v1alpha1.Stack) func(labels.Set) bool {
-	if s.Spec.Selector != nil {
-		selector := selectorOf(s)
-		return func(set labels.Set) bool { return selector.Matches(set) }
-	}
-	var others []labels.Selector
-	for _, other := range stacks {
-		if other.Spec.Selector != nil {
-			others = append(others, selectorOf(other))
-		}
-	}
-	return func(set labels.Set) bool {
-		return !slices.ContainsFunc(others, func(o labels.Selector) bool { return o.Matches(set) })
-	}
-}
-
 // watchOverlap returns the predicate of a stack, which notes the name of an older stack that selects an object, too.
 func watchOverlap(s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (func(labels.Set) bool, *string) {
 	found := new(string)
-	own := selects(s, stacks)
+	own := stack.Selects(s, stacks)
 	type rival struct {
 		name    string
 		selects func(labels.Set) bool
@@ -49,7 +32,7 @@ func watchOverlap(s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (func(labels.Set)
 	var older []rival
 	for _, other := range stacks {
 		if other.UID != s.UID && before(other, s) {
-			older = append(older, rival{other.Name, selects(other, stacks)})
+			older = append(older, rival{other.Name, stack.Selects(other, stacks)})
 		}
 	}
 	return func(set labels.Set) bool {
@@ -71,15 +54,6 @@ func before(a, b *v1alpha1.Stack) bool {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}
 	return a.Name < b.Name
-}
-
-// selectorOf returns the selector of a stack that has one.
-func selectorOf(s *v1alpha1.Stack) labels.Selector {
-	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
-	if err != nil {
-		return labels.Nothing() // the server accepts valid ones only
-	}
-	return selector
 }
 
 // planSpec returns the spec of the plan that a stack needs. It selects nothing that the stack does not select.
@@ -145,13 +119,13 @@ func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackSte
 		number = state.last.Number
 	}
 	for _, p := range c.plans.in(s.Namespace) { // those of a deleted stack of this name, too
-		if origin := p.Status.Stack; origin != nil && origin.Stack == s.Name {
+		if origin := p.Status.Stack; origin != nil && origin.Stack == s.Name && !isCheck(p) {
 			number = max(number, origin.Number)
 		}
 	}
 	for range maxNames {
 		number++
-		made, err := c.createPlan(ctx, state, next.attempt, number)
+		made, err := c.createPlan(ctx, state, next, number)
 		switch {
 		case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 			next.stall(v1alpha1.ReasonPlanFailed, "The server refused the next plan of the stack: "+err.Error())
@@ -179,14 +153,21 @@ func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackSte
 const maxNames = 100
 
 // createPlan makes the plan with a number. It returns nil if a plan that the stack did not make has the name.
-func (c *Stacks) createPlan(ctx context.Context, state *stackState, attempt int32, number int64) (*v1alpha1.Plan, error) {
+func (c *Stacks) createPlan(ctx context.Context, state *stackState, next *stackStep, number int64) (*v1alpha1.Plan, error) {
 	s := state.stack
-	p := &v1alpha1.Plan{Spec: state.spec}
-	p.APIVersion, p.Kind = v1alpha1.SchemeGroupVersion.String(), "Plan"
-	p.Namespace, p.Name = s.Namespace, fmt.Sprintf("%s-%d", s.Name, number)
+	p := &v1alpha1.Plan{Spec: state.specFor(next.trigger)}
+	p.Name = fmt.Sprintf("%s-%d", s.Name, number)
+	p.Status.Stack = &v1alpha1.PlanStack{Number: number, Contents: state.selected.Contents, Attempt: next.attempt, Trigger: next.trigger, Request: next.request}
+	return c.create(ctx, s, p)
+}
+
+// create creates a plan for a stack, on behalf of its author. It returns the plan of an earlier attempt, and nil if a plan
+// that the stack did not make has the name.
+func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan) (*v1alpha1.Plan, error) {
+	p.APIVersion, p.Kind, p.Namespace = v1alpha1.SchemeGroupVersion.String(), "Plan", s.Namespace
 	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}
 	p.Status.RequestedBy = s.Status.Author
-	p.Status.Stack = &v1alpha1.PlanStack{Stack: s.Name, StackUID: s.UID, StackGeneration: s.Generation, Number: number, Contents: state.selected.Contents, Attempt: attempt}
+	p.Status.Stack.Stack, p.Status.Stack.StackUID, p.Status.Stack.StackGeneration = s.Name, s.UID, s.Generation
 	made := &v1alpha1.Plan{}
 	err := c.Client.Post().Namespace(p.Namespace).Resource("plans").Body(p).Do(ctx).Into(made)
 	if !apierrors.IsAlreadyExists(err) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/stack"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -49,7 +50,9 @@ type StacksConfig struct {
 	Outputs func(ctx context.Context, stack *v1alpha1.Stack) ([]v1alpha1.StackOutput, error)
 	// Access checks the rights of the authors of stacks.
 	Access store.Access
-	Logger *slog.Logger
+	// Schedules keeps the Temporal Schedules of the stacks.
+	Schedules *Schedules
+	Logger    *slog.Logger
 }
 
 // seenContents are contents of a stack, the time at which they were first seen, and the time that it took to find them.
@@ -177,9 +180,29 @@ func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
 	at := slices.IndexFunc(stacks, func(s *v1alpha1.Stack) bool { return s.Name == name.Name })
 	if at < 0 {
 		c.forgetDeleted()
-		return nil
+		return c.Schedules.DeleteKept(ctx, c.all)
 	}
 	s := stacks[at]
+	err := c.plan(ctx, s, stacks)
+	if err != nil && ctx.Err() == nil {
+		c.reportError(ctx, s, err)
+	}
+	return errors.Join(err, c.Schedules.Ensure(ctx, s), c.checkDrift(ctx, s, stacks))
+}
+
+// reportError says that the state of a stack is unknown, so that a stack does not stay Ready.
+func (c *Stacks) reportError(ctx context.Context, s *v1alpha1.Stack, err error) {
+	step := work(v1alpha1.ReasonRetrying, "The server cannot tell the state of the stack, and tries again: %s", err)
+	err = c.Update(ctx, s.Namespace, s.Name, s.UID, func(status *v1alpha1.StackStatus) {
+		step.set(&status.Conditions, s.Generation, step.reason, step.message)
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		c.Logger.Warn("cannot report an error of a stack", "namespace", s.Namespace, "name", s.Name, "error", err)
+	}
+}
+
+// plan does what is next with the plans of a stack, and writes its state.
+func (c *Stacks) plan(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) error {
 	plans := c.plansOf(s)
 	if err := c.endReplaced(ctx, s, plans); err != nil {
 		return err
@@ -200,7 +223,7 @@ func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
 		}
 	}
 	if next.after > 0 {
-		c.queue.work.AddAfter(name, next.after)
+		c.queue.work.AddAfter(cache.NewObjectName(s.Namespace, s.Name), next.after)
 	}
 	outputs := c.outputs(ctx, state, &next)
 	err = c.Update(ctx, s.Namespace, s.Name, s.UID, func(status *v1alpha1.StackStatus) {
@@ -213,10 +236,10 @@ func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
 	return err
 }
 
-// plansOf returns the plans of a stack, the latest first.
+// plansOf returns the plans of a stack without those of drift checks, the latest first.
 func (c *Stacks) plansOf(s *v1alpha1.Stack) (out []*v1alpha1.Plan) {
 	for _, p := range c.plans.in(s.Namespace) {
-		if p.Status.Stack != nil && p.Status.Stack.StackUID == s.UID {
+		if p.Status.Stack != nil && p.Status.Stack.StackUID == s.UID && !isCheck(p) {
 			out = append(out, p)
 		}
 	}
@@ -309,11 +332,20 @@ func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) time
 	return known.at
 }
 
+// all returns all stacks. Callers must not change them.
+func (c *Stacks) all() []*v1alpha1.Stack {
+	var out []*v1alpha1.Stack
+	for _, obj := range c.informer.GetStore().List() {
+		out = append(out, obj.(*v1alpha1.Stack))
+	}
+	return out
+}
+
 // forgetDeleted forgets the contents of deleted stacks.
 func (c *Stacks) forgetDeleted() {
 	exists := map[types.UID]bool{}
-	for _, obj := range c.informer.GetStore().List() {
-		exists[obj.(*v1alpha1.Stack).UID] = true
+	for _, s := range c.all() {
+		exists[s.UID] = true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -322,7 +354,7 @@ func (c *Stacks) forgetDeleted() {
 
 // selection returns what a stack selects.
 func (c *Stacks) selection(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (*planning.Selection, error) {
-	selected, err := c.Select(ctx, s.Status.Author, s.Namespace, selects(s, stacks))
+	selected, err := c.Select(ctx, s.Status.Author, s.Namespace, stack.Selects(s, stacks))
 	if err != nil {
 		return nil, fmt.Errorf("find the resources of stack %q: %w", s.Name, err)
 	}

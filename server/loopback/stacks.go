@@ -27,6 +27,16 @@ type Stacks struct {
 	Access  store.Access
 }
 
+// Get returns a stack. It returns store.ErrGone if there is none with the UID.
+func (k *Stacks) Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Stack, error) {
+	s := &v1alpha1.Stack{}
+	err := gone(k.Client.Get().Namespace(namespace).Resource("stacks").Name(name).Do(ctx).Into(s))
+	if err == nil && s.UID != uid {
+		err = store.ErrGone
+	}
+	return s, err
+}
+
 // UpdateStatus changes the status of a stack. It does nothing if there is none with the UID.
 func (k *Stacks) UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.StackStatus)) error {
 	err := Update(ctx, k.Client, "stacks", namespace, name, "status", func(s *v1alpha1.Stack) error {

@@ -169,6 +169,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"resourcesets/instances":   newInstances(c, sets.Store),
 		"stacks":                   stacks,
 		"stacks/status":            stackStatus,
+		"stacks/drift":             &driftREST{subresource{stacks.New}, stacks.Store, c.MayRead},
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),
 		"evaluations":              newEvaluations(c.Evaluate),

@@ -215,6 +215,7 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 	if p.Spec.Speculative && p.Spec.Approval == v1alpha1.ApprovalAutomatic {
 		errs = append(errs, field.Invalid(spec.Child("approval"), p.Spec.Approval, "cannot be combined with spec.speculative: its objects are never recorded, so nothing can be applied"))
 	}
+	errs = append(errs, validateReads(p, spec)...)
 	if p.Spec.RefreshOnly {
 		switch {
 		case len(p.Spec.Invoke) > 0:
@@ -232,6 +233,21 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 	}
 	if p.Spec.Destroy && len(p.Spec.Invoke) > 0 {
 		errs = append(errs, field.Invalid(spec.Child("destroy"), true, "cannot be combined with spec.invoke: a plan that destroys runs no actions"))
+	}
+	return errs
+}
+
+// validateReads validates the read budget of a plan.
+func validateReads(p *v1alpha1.Plan, spec *field.Path) field.ErrorList {
+	errs := validateReadBudget(p.Spec.ReadBudget, spec.Child("readBudget"))
+	switch {
+	case p.Spec.ReadBudget == nil && p.Spec.ReadAfter != "":
+		errs = append(errs, field.Forbidden(spec.Child("readAfter"), "only with spec.readBudget"))
+	case p.Spec.ReadBudget == nil:
+	case !p.Spec.RefreshOnly:
+		errs = append(errs, field.Forbidden(spec.Child("readBudget"), "only with spec.refreshOnly: a plan that left out reads would change resources on old values"))
+	case len(p.Spec.Exclude) > 0:
+		errs = append(errs, field.Forbidden(spec.Child("readBudget"), "cannot be combined with spec.exclude"))
 	}
 	return errs
 }

@@ -154,7 +154,8 @@ func (c Config) mayWriteStack(ctx context.Context, s, old *v1alpha1.Stack) error
 func rightsOfStack(s *v1alpha1.Stack) []store.Right {
 	plans := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: groupName, Resource: "plans"}
 	needed := []store.Right{plans}
-	if s.Spec.Approval == v1alpha1.ApprovalAutomatic {
+	// A drift check makes plans that approve themselves: they change records, and no infrastructure.
+	if s.Spec.Approval == v1alpha1.ApprovalAutomatic || s.Spec.Drift != nil {
 		plans.Verb = store.VerbApprove
 		needed = append(needed, plans)
 	}

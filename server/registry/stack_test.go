@@ -40,7 +40,7 @@ func TestValidateStack(t *testing.T) {
 		"the defaults":        {change: func(*v1alpha1.StackSpec) {}},
 		"no selector":         {change: func(s *v1alpha1.StackSpec) { s.Selector = nil }},
 		"an empty selector":   {func(s *v1alpha1.StackSpec) { s.Selector = &metav1.LabelSelector{} }, "spec.selector"},
-		"an unknown trigger":  {func(s *v1alpha1.StackSpec) { s.Plan.Triggers = []v1alpha1.PlanTrigger{"Schedule"} }, "spec.plan.triggers[0]"},
+		"an unknown trigger":  {func(s *v1alpha1.StackSpec) { s.Plan.Triggers = []v1alpha1.PlanTrigger{"Sometimes"} }, "spec.plan.triggers[0]"},
 		"an unknown refresh":  {func(s *v1alpha1.StackSpec) { s.Plan.Refresh = "Some" }, "spec.plan.refresh"},
 		"an unknown approval": {func(s *v1alpha1.StackSpec) { s.Approval = "Maybe" }, "spec.approval"},
 		"no time to settle":   {change: func(s *v1alpha1.StackSpec) { s.Plan.Settle = pause(0) }},
@@ -151,6 +151,7 @@ func TestRightsOfTheAuthorOfAStack(t *testing.T) {
 	reads := func(s *v1alpha1.StackSpec) { s.Outputs = map[string]string{"o": "${secret.db.password}"} }
 	suspended := func(s *v1alpha1.StackSpec) { s.Suspend = true }
 	wider := func(s *v1alpha1.StackSpec) { s.Selector = nil }
+	checks := func(s *v1alpha1.StackSpec) { s.Drift = &v1alpha1.StackDrift{} }
 	for why, tc := range map[string]struct {
 		allowed  string
 		old, now *v1alpha1.Stack
@@ -160,6 +161,8 @@ func TestRightsOfTheAuthorOfAStack(t *testing.T) {
 		"without the right to plan":                   {"approve plans", nil, stackOf(), "create plans.hykube.io"},
 		"an automatic stack":                          {"create plans,approve plans", nil, stackOf(automatic), ""},
 		"without the right to approve":                {"create plans", nil, stackOf(automatic), "approve plans.hykube.io"},
+		"drift checks":                                {"create plans,approve plans", nil, stackOf(checks), ""},
+		"drift checks without the right to approve":   {"create plans", nil, stackOf(checks), "approve plans.hykube.io"},
 		"a manual stack becomes automatic":            {"create plans", stackOf(), stackOf(automatic), "approve plans.hykube.io"},
 		"an automatic stack becomes wider":            {"create plans", stackOf(automatic), stackOf(automatic, wider), "approve plans.hykube.io"},
 		"an automatic stack is stopped":               {"", stackOf(automatic), stackOf(automatic, suspended), ""},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/cron"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 )
@@ -37,6 +38,9 @@ func setStackDefaults(s *v1alpha1.Stack) {
 	}
 	if p.Refresh == "" {
 		p.Refresh = v1alpha1.RefreshChanged
+	}
+	if d := s.Spec.Drift; d != nil && d.Action == "" {
+		d.Action = v1alpha1.DriftReport
 	}
 	if s.Spec.Approval == "" {
 		s.Spec.Approval = v1alpha1.ApprovalManual
@@ -68,16 +72,79 @@ func validateStack(s *v1alpha1.Stack) field.ErrorList {
 	}
 	plan := spec.Child("plan")
 	for i, trigger := range s.Spec.Plan.Triggers {
-		errs = append(errs, validateEnum(trigger, plan.Child("triggers").Index(i), v1alpha1.TriggerChange)...)
+		errs = append(errs, validateEnum(trigger, plan.Child("triggers").Index(i), v1alpha1.TriggerChange, v1alpha1.TriggerSchedule)...)
 	}
 	errs = append(errs, validatePause(s.Spec.Plan.Settle, 0, plan.Child("settle"))...)
 	errs = append(errs, validateEnum(s.Spec.Plan.Refresh, plan.Child("refresh"), v1alpha1.RefreshNone, v1alpha1.RefreshChanged, v1alpha1.RefreshAll)...)
 	errs = append(errs, validateEnum(s.Spec.Approval, spec.Child("approval"), v1alpha1.ApprovalManual, v1alpha1.ApprovalAutomatic)...)
+	errs = append(errs, validatePlanSchedule(s.Spec.Plan, plan)...)
+	errs = append(errs, validateDrift(s, spec.Child("drift"))...)
 	errs = append(errs, validateOnError(s, spec)...)
 	if n := s.Spec.HistoryLimit; n != nil && (*n < 1 || *n > 100) {
 		errs = append(errs, field.Invalid(spec.Child("historyLimit"), *n, "must be between 1 and 100"))
 	}
 	return append(errs, validateTargets(s.Spec.WriteOutputsTo, spec.Child("writeOutputsTo"))...)
+}
+
+// validatePlanSchedule validates the schedule of plans, which belongs to the trigger Schedule.
+func validatePlanSchedule(p v1alpha1.StackPlanPolicy, path *field.Path) field.ErrorList {
+	triggered := slices.Contains(p.Triggers, v1alpha1.TriggerSchedule)
+	switch {
+	case triggered && p.Schedule == "":
+		return field.ErrorList{field.Required(path.Child("schedule"), "a cron expression such as \"0 6 * * 1-5\", because spec.plan.triggers has Schedule")}
+	case !triggered && p.Schedule != "":
+		return field.ErrorList{field.Forbidden(path.Child("schedule"), "only with the trigger Schedule: set triggers: [Change, Schedule]")}
+	}
+	return validateSchedule(p.Schedule, p.TimeZone, path)
+}
+
+// validateSchedule validates the fields schedule and timeZone of a path.
+func validateSchedule(schedule, zone string, path *field.Path) (errs field.ErrorList) {
+	if _, err := cron.Zone(zone); err != nil {
+		return field.ErrorList{field.Invalid(path.Child("timeZone"), shorten(zone), err.Error())}
+	}
+	if schedule == "" {
+		return nil
+	}
+	if _, err := cron.Parse(schedule, zone); err != nil {
+		errs = append(errs, field.Invalid(path.Child("schedule"), shorten(schedule), err.Error()))
+	}
+	return errs
+}
+
+// validateDrift validates when a stack checks for drift, and what it does about it.
+func validateDrift(s *v1alpha1.Stack, path *field.Path) field.ErrorList {
+	d := s.Spec.Drift
+	if d == nil {
+		return nil
+	}
+	errs := validateSchedule(d.Schedule, d.TimeZone, path)
+	errs = append(errs, validateEnum(d.Action, path.Child("action"), v1alpha1.DriftReport, v1alpha1.DriftPlan, v1alpha1.DriftCorrect)...)
+	if d.Action == v1alpha1.DriftCorrect && s.Spec.Approval != v1alpha1.ApprovalAutomatic {
+		errs = append(errs, field.Invalid(path.Child("action"), d.Action, "needs spec.approval Automatic: a plan that corrects drift applies all other changes of the stack, too. With approval Manual, use the action Plan"))
+	}
+	if len(errs) == 0 {
+		if _, err := cron.ParseWindow(d.Window, d.TimeZone); err != nil {
+			errs = append(errs, field.Invalid(path.Child("window"), shorten(d.Window), err.Error()))
+		}
+	}
+	return append(errs, validateReadBudget(d.Budget, path.Child("budget"))...)
+}
+
+// maxReadsPerSecond is the maximum of a read budget.
+const maxReadsPerSecond = 10_000
+
+func validateReadBudget(b *v1alpha1.ReadBudget, path *field.Path) (errs field.ErrorList) {
+	if b == nil {
+		return nil
+	}
+	if b.ReadsPerSecond < 0 || b.ReadsPerSecond > maxReadsPerSecond {
+		errs = append(errs, field.Invalid(path.Child("readsPerSecond"), b.ReadsPerSecond, fmt.Sprintf("must be between 0 and %d", maxReadsPerSecond)))
+	}
+	if b.MaxReads < 0 {
+		errs = append(errs, field.Invalid(path.Child("maxReads"), b.MaxReads, "must not be negative"))
+	}
+	return errs
 }
 
 func validateOnError(s *v1alpha1.Stack, spec *field.Path) field.ErrorList {

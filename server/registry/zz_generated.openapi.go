@@ -20,6 +20,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ClusterPlanPolicyList{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicyList(ref),
 		v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref),
 		v1alpha1.Diagnostic{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Diagnostic(ref),
+		v1alpha1.DriftCheck{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_DriftCheck(ref),
 		v1alpha1.Evaluation{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Evaluation(ref),
 		v1alpha1.EvaluationSpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_EvaluationSpec(ref),
 		v1alpha1.EvaluationStatus{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_EvaluationStatus(ref),
@@ -71,6 +72,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.QueryResult{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_QueryResult(ref),
 		v1alpha1.QuerySpec{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_QuerySpec(ref),
 		v1alpha1.QueryStatus{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_QueryStatus(ref),
+		v1alpha1.ReadBudget{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_ReadBudget(ref),
 		v1alpha1.RequiredApprovals{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref),
 		v1alpha1.ResourceSet{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_ResourceSet(ref),
 		v1alpha1.ResourceSetInstanceList{}.OpenAPIModelName():  schema_hykube_hykube_api_v1alpha1_ResourceSetInstanceList(ref),
@@ -84,11 +86,14 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ResourceTemplateMetadata{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ResourceTemplateMetadata(ref),
 		v1alpha1.SecretArgument{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
 		v1alpha1.Stack{}.OpenAPIModelName():                    schema_hykube_hykube_api_v1alpha1_Stack(ref),
+		v1alpha1.StackDrift{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_StackDrift(ref),
+		v1alpha1.StackDriftStatus{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_StackDriftStatus(ref),
 		v1alpha1.StackList{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StackList(ref),
 		v1alpha1.StackOutput{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_StackOutput(ref),
 		v1alpha1.StackOutputTargets{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_StackOutputTargets(ref),
 		v1alpha1.StackPlan{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StackPlan(ref),
 		v1alpha1.StackPlanPolicy{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref),
+		v1alpha1.StackRequest{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_StackRequest(ref),
 		v1alpha1.StackRetry{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_StackRetry(ref),
 		v1alpha1.StackSpec{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StackSpec(ref),
 		v1alpha1.StackStatus{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_StackStatus(ref),
@@ -373,6 +378,90 @@ func schema_hykube_hykube_api_v1alpha1_Diagnostic(ref common.ReferenceCallback) 
 				Required: []string{"severity", "summary"},
 			},
 		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_DriftCheck(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "DriftCheck is a drift check. It makes one or more refresh-only plans, one after another.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the request.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time of the request.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"endedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time at which the check ended.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How the check ended; empty while it runs.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the check waits for, or why it failed.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"plans": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of plans that the check has made.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"plan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last of these plans.",
+							Ref:         ref(v1alpha1.PlanReference{}.OpenAPIModelName()),
+						},
+					},
+					"readAfter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address after which the next plan begins.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"read": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of resources that ended plans of the check have read.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"drifted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these that have drifted since the last time they were read.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"id", "startedAt"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanReference{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -2319,6 +2408,19 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"readBudget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Limits of the reads of a refresh-only plan. With limits, the plan reads resources whose infrastructure is recorded, and no data sources, in the order of their addresses.",
+							Ref:         ref(v1alpha1.ReadBudget{}.OpenAPIModelName()),
+						},
+					},
+					"readAfter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Read only resources after this one in the order of addresses; only with readBudget. See status.readTo.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"replace": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -2390,7 +2492,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1.LabelSelector{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.ReadBudget{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -2437,6 +2539,20 @@ func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) c
 						SchemaProps: spec.SchemaProps{
 							Description: "Digest of what the stack selected; see the status of the stack.",
 							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"trigger": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why the server made the plan; Change by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the request, for the triggers Schedule, DriftCheck and Drift.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2519,6 +2635,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 					"contents": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Digest of the effect of the changes (\"hmac-sha256:...\"), without UIDs, generations and versions. Two plans of one server with the same contents have the same effect. The server computes it with a key of its own, so that it reveals no secrets.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"readTo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address of the last resource that a plan with spec.readBudget read. Empty if none follows.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3629,6 +3752,33 @@ func schema_hykube_hykube_api_v1alpha1_QueryStatus(ref common.ReferenceCallback)
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_ReadBudget(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ReadBudget limits reads of infrastructure. The limits of the ProviderConfig hold, too.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"readsPerSecond": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Maximum number of reads in a second, up to 10000; 0 means no limit.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"maxReads": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Maximum number of resources to read; 0 means no limit.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4332,6 +4482,95 @@ func schema_hykube_hykube_api_v1alpha1_Stack(ref common.ReferenceCallback) commo
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_StackDrift(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackDrift says when the server reads the infrastructure of a stack and looks for drift, and what it does then.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"schedule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Times of the checks: a cron expression of five fields such as \"0 */6 * * *\", or \"@every 6h\". Without it, the server checks only when a user asks for it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeZone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time zone of the schedule and of the window, such as Europe/Berlin; UTC by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"action": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What to do about drift: Report (the default), Plan or Correct.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"budget": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Limits of the reads of a check. If a check reaches maxReads, the next one goes on with the resources that follow.",
+							Ref:         ref(v1alpha1.ReadBudget{}.OpenAPIModelName()),
+						},
+					},
+					"window": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time of the day in which a check may read, such as \"22:00-06:00\". A check pauses outside of it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ReadBudget{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackDriftStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackDriftStatus is the state of the drift checks of a stack.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"requested": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last request for a check.",
+							Ref:         ref(v1alpha1.StackRequest{}.OpenAPIModelName()),
+						},
+					},
+					"running": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The check that runs.",
+							Ref:         ref(v1alpha1.DriftCheck{}.OpenAPIModelName()),
+						},
+					},
+					"last": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last check that ended.",
+							Ref:         ref(v1alpha1.DriftCheck{}.OpenAPIModelName()),
+						},
+					},
+					"readAfter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address after which the next check begins, because the last one reached its maximum number of reads.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.DriftCheck{}.OpenAPIModelName(), v1alpha1.StackRequest{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_StackList(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4507,6 +4746,20 @@ func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"trigger": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why the server made the plan; Change by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the request, for the triggers Schedule, DriftCheck and Drift.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"attempt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Number of plans of the same contents that failed before this one, with onError Retry.",
@@ -4549,7 +4802,7 @@ func schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Events after which the server makes a plan: Change, which is the default.",
+							Description: "Events after which the server makes a plan: Change, Schedule or both. Change is the default.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4560,6 +4813,20 @@ func schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref common.ReferenceCallb
 									},
 								},
 							},
+						},
+					},
+					"schedule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Times of the trigger Schedule: a cron expression of five fields such as \"0 6 * * 1-5\", or \"@every 6h\".",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"timeZone": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time zone of the schedule, such as Europe/Berlin; UTC by default.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 					"settle": {
@@ -4580,6 +4847,42 @@ func schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref common.ReferenceCallb
 		},
 		Dependencies: []string{
 			v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackRequest(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackRequest asks a stack for something. The server acts on each request once.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Unique ID of the request.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"at": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time of the request.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"by": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who asked; absent for a schedule.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"id", "at"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Identity{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -4653,6 +4956,12 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 							Ref:         ref(v1alpha1.StackRetry{}.OpenAPIModelName()),
 						},
 					},
+					"drift": {
+						SchemaProps: spec.SchemaProps{
+							Description: "When to read the infrastructure again and look for changes made outside of Hykube, and what to do about them. Left out: never.",
+							Ref:         ref(v1alpha1.StackDrift{}.OpenAPIModelName()),
+						},
+					},
 					"outputs": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Named values, each a template such as \"https://${sim_dns_record.www.fqdn}\". The server evaluates them when all resources are applied, with the rights of status.author.",
@@ -4713,7 +5022,7 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.StackOutputTargets{}.OpenAPIModelName(), v1alpha1.StackPlanPolicy{}.OpenAPIModelName(), v1alpha1.StackRetry{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName()},
+			v1alpha1.StackDrift{}.OpenAPIModelName(), v1alpha1.StackOutputTargets{}.OpenAPIModelName(), v1alpha1.StackPlanPolicy{}.OpenAPIModelName(), v1alpha1.StackRetry{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -4786,6 +5095,18 @@ func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback)
 							Ref:         ref(v1alpha1.StackPlan{}.OpenAPIModelName()),
 						},
 					},
+					"scheduled": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last time at which spec.plan.schedule asked for a plan.",
+							Ref:         ref(v1alpha1.StackRequest{}.OpenAPIModelName()),
+						},
+					},
+					"drift": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The drift checks.",
+							Ref:         ref(v1alpha1.StackDriftStatus{}.OpenAPIModelName()),
+						},
+					},
 					"outputs": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -4819,7 +5140,7 @@ func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.StackOutput{}.OpenAPIModelName(), v1alpha1.StackPlan{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
+			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.StackDriftStatus{}.OpenAPIModelName(), v1alpha1.StackOutput{}.OpenAPIModelName(), v1alpha1.StackPlan{}.OpenAPIModelName(), v1alpha1.StackRequest{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 

@@ -63,7 +63,7 @@ func measureNeighbour(ctx context.Context, b *bench, repeats int, profiles strin
 	if _, err := b.Kubectl(ctx, objects.String(), "create", "-n", hostile, "-f", "-"); err != nil {
 		return err
 	}
-	// Both series list pages of as many objects.
+	// Both series list pages of the same length.
 	if _, _, err := quiet.series(ctx, "warm", max(repeats, pageSize)); err != nil {
 		return err
 	}

@@ -67,6 +67,7 @@ var rightsTable = []rightsRow{
 	{"resourcesets.hykube.io/status resourcesets.hykube.io/instances", map[string]string{"view": "read"}},
 	{"stacks.hykube.io", map[string]string{"view": "read", "edit": "write"}},
 	{"stacks.hykube.io/status", map[string]string{"view": "read"}},
+	{"stacks.hykube.io/drift", map[string]string{"edit": "create"}},
 	{"clusterplanpolicies.hykube.io", map[string]string{"none": "read", "policy-editor": "write"}},
 	{"queries.hykube.io", map[string]string{"edit": "create"}},
 	{"evaluations.hykube.io", map[string]string{"view": "create"}},

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/cron"
+	"github.com/hykube/hykube/internal/stack"
+)
+
+type driftOptions struct {
+	stackArgument
+	now, detailed bool
+	timeout       time.Duration
+}
+
+func newDrift(s *session) *cobra.Command {
+	o := &driftOptions{stackArgument: stackArgument{session: s}}
+	cmd := &cobra.Command{
+		Use:   "drift [STACK]",
+		Short: "List resources that were changed outside of Hykube",
+		Long: `List the resources of a namespace, or of a stack, that were changed or removed outside of Hykube, and since when the
+server knows that. The server learns of drift from a drift check of a stack and from kubectl hykube refresh.
+
+With --now, first ask the stack for a drift check, and wait for its end. The check reads the infrastructure of the stack within the
+budget in spec.drift. It needs the right to create the subresource "drift" of the stack, which the role edit has. Ctrl-C ends the
+wait, and the check goes on.`,
+		Example: `  kubectl hykube drift -n prod
+  kubectl hykube drift web --now
+  kubectl hykube drift web --now --detailed-exitcode`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeStacks(s),
+		RunE:              run(o),
+	}
+	cmd.Flags().BoolVar(&o.now, "now", false, "Run a drift check of the stack first")
+	cmd.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "Exit with 2 when there is drift")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 0, "With --now: maximum time to wait for the check; 0 means no limit")
+	outputFlag(cmd, &o.output, "Print", "json", "yaml")
+	return cmd
+}
+
+func (o *driftOptions) Complete(args []string) error {
+	if len(args) == 0 {
+		return o.connect()
+	}
+	return o.stackArgument.Complete(args)
+}
+
+func (o *driftOptions) Validate() error {
+	if o.now && o.name == "" {
+		return errors.New("--now: name a stack, because the check reads what a stack selects; kubectl hykube refresh reads a whole namespace")
+	}
+	if o.timeout != 0 && !o.now {
+		return errors.New("--timeout: only with --now")
+	}
+	return checkOutput(o.output, "json", "yaml")
+}
+
+func (o *driftOptions) Run(ctx context.Context) error {
+	if o.now {
+		if err := o.check(ctx); err != nil {
+			return err
+		}
+	}
+	selects, s, err := o.selection(ctx)
+	if err != nil {
+		return err
+	}
+	kinds, err := o.resourceKinds(ctx)
+	if err != nil {
+		return explain(err, o.server())
+	}
+	found := []drifted{}
+	denied, err := o.eachResource(ctx, kinds, o.namespace, "", func(k kind, u *unstructured.Unstructured) {
+		if d, ok := driftOf(k, u); ok && selects(u.GetLabels()) {
+			found = append(found, d)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(found, func(a, b drifted) int {
+		return cmp.Or(a.Since.Compare(b.Since.Time), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	if err := o.print(found, s); err != nil {
+		return err
+	}
+	if len(denied) > 0 {
+		fmt.Fprintf(o.ErrOut, "Without %d kinds that you may not list.\n", len(denied))
+	}
+	if o.detailed && len(found) > 0 {
+		return silent(ExitChanges)
+	}
+	return nil
+}
+
+// drifted is an object whose infrastructure was changed outside of Hykube.
+type drifted struct {
+	Kind    string      `json:"kind"`
+	Name    string      `json:"name"`
+	Since   metav1.Time `json:"since"`
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+}
+
+func driftOf(k kind, u *unstructured.Unstructured) (d drifted, ok bool) {
+	c := condition.Find(u, v1alpha1.ConditionDrifted)
+	if c["status"] != string(metav1.ConditionTrue) {
+		return d, false
+	}
+	d = drifted{Kind: k.kind, Name: u.GetName()}
+	d.Reason, _ = c["reason"].(string)
+	message, _ := c["message"].(string)
+	d.Message = flat(message)
+	at, _ := c["lastTransitionTime"].(string)
+	if since, err := time.Parse(time.RFC3339, at); err == nil {
+		d.Since = metav1.NewTime(since)
+	}
+	return d, true
+}
+
+// selection returns the predicate of the stack, and the stack. Without a stack, everything is selected.
+func (o *driftOptions) selection(ctx context.Context) (func(labels.Set) bool, *v1alpha1.Stack, error) {
+	if o.name == "" {
+		return func(labels.Set) bool { return true }, nil, nil
+	}
+	s, err := o.read(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	list := &v1alpha1.StackList{}
+	if err := o.hykube.Get().Namespace(o.namespace).Resource(stacksResource).Do(ctx).Into(list); err != nil {
+		return nil, nil, fmt.Errorf("list stacks: %w", explain(err, o.server()))
+	}
+	all := make([]*v1alpha1.Stack, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	return stack.Selects(s, all), s, nil
+}
+
+// check runs a drift check of the stack and waits for its end.
+func (o *driftOptions) check(ctx context.Context) error {
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	body, asked := &v1alpha1.Stack{}, &v1alpha1.Stack{}
+	body.APIVersion, body.Kind, body.Name = v1alpha1.SchemeGroupVersion.String(), "Stack", o.name
+	err := o.hykube.Post().Namespace(o.namespace).Resource(stacksResource).Name(o.name).SubResource("drift").Body(body).Do(ctx).Into(asked)
+	if err != nil {
+		return fmt.Errorf("check stack %q for drift: %w", o.name, explain(err, o.server()))
+	}
+	if asked.Status.Drift == nil || asked.Status.Drift.Requested == nil {
+		fmt.Fprintln(o.ErrOut, "The check was asked for. You may not read the stack, so the command does not wait for the end.")
+		return nil
+	}
+	id, reported := asked.Status.Drift.Requested.ID, ""
+	for {
+		select {
+		case <-ctx.Done():
+			if context.Cause(ctx) == context.DeadlineExceeded {
+				return fmt.Errorf("the check has not ended after %s, and goes on; kubectl hykube drift %s -n %s says how far it is", o.timeout, o.name, o.namespace)
+			}
+			return ctx.Err()
+		case <-time.After(pollCheck):
+		}
+		s, err := o.read(ctx)
+		if err != nil {
+			return err
+		}
+		d := s.Status.Drift
+		switch {
+		case d == nil:
+			continue
+		case d.Last != nil && d.Last.ID == id && d.Last.Outcome == v1alpha1.DriftFailed:
+			return fmt.Errorf("the drift check failed: %s", flat(d.Last.Message))
+		case d.Last != nil && d.Last.ID == id:
+			return nil
+		case d.Running != nil && d.Running.ID == id:
+			if text := runningText(s); text != reported {
+				reported = text
+				fmt.Fprintln(o.ErrOut, text)
+			}
+		}
+	}
+}
+
+// pollCheck is the interval at which a drift check is looked at.
+const pollCheck = 300 * time.Millisecond
+
+// runningText describes the drift check that runs.
+func runningText(s *v1alpha1.Stack) string {
+	c := s.Status.Drift.Running
+	text := fmt.Sprintf("Checking for drift since %s. Resources read: %d of %d, drifted: %d.", c.StartedAt.UTC().Format(time.RFC3339), c.Read, s.Status.Resources, c.Drifted)
+	if c.Message != "" {
+		text += " " + flat(c.Message)
+	}
+	return text
+}
+
+func (o *driftOptions) print(found []drifted, s *v1alpha1.Stack) error {
+	if o.output != "" {
+		out := map[string]any{"namespace": o.namespace, "drifted": found}
+		if s != nil {
+			out["stack"], out["check"] = s.Name, s.Status.Drift
+		}
+		return printJSON(o.terminal, out, o.output)
+	}
+	if len(found) > 0 {
+		w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
+		fmt.Fprintln(w, "KIND\tNAME\tSINCE\tREASON\tMESSAGE")
+		for _, d := range found {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", d.Kind, d.Name, d.Since.UTC().Format(time.RFC3339), d.Reason, d.Message)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(o.Out, "No recorded drift.")
+	}
+	if s != nil {
+		for _, line := range driftLines(s, time.Now()) {
+			fmt.Fprintln(o.ErrOut, line)
+		}
+	}
+	return nil
+}
+
+// driftLines describes the last, the running and the next drift check of a stack.
+func driftLines(s *v1alpha1.Stack, now time.Time) (out []string) {
+	if d := s.Status.Drift; d != nil {
+		if c := d.Last; c != nil && c.EndedAt != nil {
+			text := fmt.Sprintf("Last check: ended %s, %s; resources read: %d, drifted: %d.", c.EndedAt.UTC().Format(time.RFC3339), c.Outcome, c.Read, c.Drifted)
+			if c.Message != "" {
+				text += " " + flat(c.Message)
+			}
+			out = append(out, text)
+		}
+		if d.Running != nil {
+			out = append(out, runningText(s))
+		}
+	}
+	switch d := s.Spec.Drift; {
+	case d == nil:
+		out = append(out, "The stack has no spec.drift, so nothing checks it for drift.")
+	case d.Schedule != "" && !s.Spec.Suspend:
+		if times, err := cron.Parse(d.Schedule, d.TimeZone); err == nil {
+			out = append(out, fmt.Sprintf("Next check: %s, or up to %s later.", times.Next(now).UTC().Format(time.RFC3339), times.Jitter(now)))
+		}
+	}
+	return out
+}

@@ -1,0 +1,94 @@
+package controller
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/cron"
+)
+
+// TestPagesOfADriftCheck determines how many resources the next plan of a check reads.
+func TestPagesOfADriftCheck(t *testing.T) {
+	noon := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	for why, tc := range map[string]struct {
+		budget *v1alpha1.ReadBudget
+		read   int32
+		window string
+		want   v1alpha1.ReadBudget
+	}{
+		"no budget":             {nil, 0, "", v1alpha1.ReadBudget{MaxReads: maxPage}},
+		"the rest of a budget":  {&v1alpha1.ReadBudget{MaxReads: 12_000}, maxPage, "", v1alpha1.ReadBudget{MaxReads: 2000}},
+		"a slow budget":         {&v1alpha1.ReadBudget{ReadsPerSecond: 2}, 0, "", v1alpha1.ReadBudget{MaxReads: 1200, ReadsPerSecond: 2}},
+		"the rest of a window":  {&v1alpha1.ReadBudget{ReadsPerSecond: 2}, 0, "09:00-12:01", v1alpha1.ReadBudget{MaxReads: 120, ReadsPerSecond: 2}},
+		"a window without rate": {nil, 0, "09:00-12:01", v1alpha1.ReadBudget{MaxReads: maxPage}},
+	} {
+		window, err := cron.ParseWindow(tc.window, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := &driftCheck{stack: &v1alpha1.Stack{Spec: v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Budget: tc.budget}}}, now: noon,
+			status: &v1alpha1.StackDriftStatus{Running: &v1alpha1.DriftCheck{Read: tc.read}}}
+		if got := d.page(window); *got != tc.want {
+			t.Errorf("%s: %+v, want %+v", why, *got, tc.want)
+		}
+	}
+}
+
+// TestDriftChecksPause lets checks begin that may not read now.
+func TestDriftChecksPause(t *testing.T) {
+	noon := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	for why, tc := range map[string]struct {
+		spec    v1alpha1.StackSpec
+		after   time.Duration
+		outcome v1alpha1.DriftOutcome
+	}{
+		"outside of the window": {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Window: "22:00-06:00"}}, 10 * time.Hour, ""},
+		"suspended":             {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{}, Suspend: true}, 0, ""},
+		"no checks any more":    {v1alpha1.StackSpec{}, 0, v1alpha1.DriftFailed},
+	} {
+		check := &v1alpha1.DriftCheck{ID: "c", ReadAfter: "sim_network.b", Read: 2}
+		d := &driftCheck{stack: &v1alpha1.Stack{Spec: tc.spec}, now: noon, status: &v1alpha1.StackDriftStatus{Running: check}}
+		after, err := d.advance(t.Context())
+		if err != nil || after != tc.after || check.Message == "" || check.Outcome != tc.outcome || (d.status.Running == nil) != (tc.outcome != "") {
+			t.Errorf("%s: after %s, %v, %+v", why, after, err, check)
+		}
+		if tc.outcome != "" && d.status.ReadAfter != "sim_network.b" {
+			t.Errorf("%s: the next check begins after %q", why, d.status.ReadAfter)
+		}
+	}
+}
+
+// TestPlansOfDrift determines who approves the plan that corrects drift.
+func TestPlansOfDrift(t *testing.T) {
+	for action, want := range map[v1alpha1.DriftAction]v1alpha1.ApprovalMode{v1alpha1.DriftPlan: v1alpha1.ApprovalManual, v1alpha1.DriftCorrect: v1alpha1.ApprovalAutomatic} {
+		s := &stackState{stack: &v1alpha1.Stack{Spec: v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Action: action}}}, spec: v1alpha1.PlanSpec{Approval: v1alpha1.ApprovalAutomatic}}
+		if got := s.specFor(v1alpha1.TriggerDrift).Approval; got != want {
+			t.Errorf("%s: %s, want %s", action, got, want)
+		}
+		if got := s.specFor(v1alpha1.TriggerChange).Approval; got != v1alpha1.ApprovalAutomatic {
+			t.Errorf("a plan of changes: %s", got)
+		}
+	}
+}
+
+// TestWantedSchedules finds the Temporal Schedules of a stack.
+func TestWantedSchedules(t *testing.T) {
+	s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "web", UID: "u"}}
+	s.Spec.Drift = &v1alpha1.StackDrift{}
+	if got := wanted(s); len(got) != 0 {
+		t.Errorf("without a schedule: %+v", got)
+	}
+	s.Spec.Drift.Schedule, s.Spec.Plan.Schedule = "@hourly", "@daily"
+	before := idsOf([]*v1alpha1.Stack{s})
+	if len(before) != 2 || !before["hykube.drift-check.prod.web.u"] || !before["hykube.scheduled-plan.prod.web.u"] {
+		t.Errorf("%v", before)
+	}
+	note := wanted(s)[0].note()
+	s.Spec.Suspend = true
+	if wanted(s)[0].note() == note {
+		t.Error("a suspended stack keeps its Schedule")
+	}
+}
