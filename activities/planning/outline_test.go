@@ -14,12 +14,13 @@ import (
 )
 
 // applied puts a thing whose infrastructure matches its spec.
-func applied(w *activitiestest.World, name string, spec map[string]any) {
+func applied(w *activitiestest.World, name string, spec map[string]any) *resource.Resource {
 	r := w.Put("test-thing/"+name, spec, nil)
 	good := &resource.Status{Generation: 1, Judged: 1, Applied: 1}
 	condition.Ready(&good.Conditions, 1, v1alpha1.ReasonApplied, "")
 	w.Stored["team:test-thing/"+name].Object["status"] = good.ToMap()
 	w.Record(r, `{"id":"`+name+`"}`)
+	return r
 }
 
 // TestSurveyLoadsWhatThePlanVisits plans a namespace of many objects that refer to one. It counts the objects that are loaded.
@@ -82,8 +83,15 @@ func TestSurveyOfTargets(t *testing.T) {
 		if thing[1] != "" {
 			spec["uses"] = "${test_thing." + thing[1] + ".id}"
 		}
-		applied(w, thing[0], spec)
+		made := applied(w, thing[0], spec)
 		w.Stored["team:test-thing/"+thing[0]].SetLabels(map[string]string{"name": thing[0]})
+		if thing[1] != "" {
+			rec := w.Instance(made)
+			rec.Dependencies = []string{"test_thing." + thing[1]}
+			if err := w.Ledger.Save(t.Context(), rec); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 	w.Put("test-thing/broken", map[string]any{"uses": "${test_thing.nothing.id}"}, nil)
 	for _, spec := range []v1alpha1.PlanSpec{
