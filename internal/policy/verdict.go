@@ -83,10 +83,13 @@ func (v *Verdict) Manual(requester *v1alpha1.Identity, byPolicy bool) string {
 	if text := v.Missing(requester, nil); text != "" {
 		return text
 	}
-	if (v.restricted || byPolicy) && len(v.with(v1alpha1.PolicyAllowAutomatic)) == 0 {
-		return "no rule of a policy allows this plan to be applied automatically"
+	switch {
+	case len(v.with(v1alpha1.PolicyAllowAutomatic)) > 0, !v.restricted && !byPolicy:
+		return ""
+	case byPolicy && requester != nil:
+		return fmt.Sprintf("the user %q may not approve plans, and no rule of a policy allows this plan to be applied automatically", requester.Username)
 	}
-	return ""
+	return "no rule of a policy allows this plan to be applied automatically"
 }
 
 // approvers returns the number of different users whose approvals count for a rule.
