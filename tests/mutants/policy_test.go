@@ -14,7 +14,7 @@ var policyMutants = []mutant{
 	{"A plan is applied automatically although a rule requires approvals.", "internal/policy/verdict.go",
 		"\tif text := v.Missing(requester, nil); text != \"\" {\n\t\treturn text\n\t}\n", "", "TestManual"},
 	{"A plan is applied automatically although no rule allows it.", "internal/policy/verdict.go",
-		"if (v.restricted || byPolicy) &&", "if false &&", "TestManual"},
+		", !v.restricted && !byPolicy:", ", true:", "TestManual"},
 	{"A plan is approved although a policy refuses it.", "server/registry/planpolicy.go",
 		"if why := verdict.Denied(); why != \"\" {", "if why := verdict.Denied(); false {", "TestPolicyRefusesAnApproval"},
 	{"One approval is enough where a policy requires two.", "server/registry/planpolicy.go",
