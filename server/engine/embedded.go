@@ -62,6 +62,7 @@ type embedded struct {
 // startEmbedded prepares the files and starts the server. Another process may take a free port before the server
 // listens, so startEmbedded retries with other ports.
 func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logger) (*embedded, error) {
+	allowUnnamedUser()
 	main, visibility := databases(dir)
 	for _, d := range []database{main, visibility} {
 		if err := ensureSchema(ctx, d, logger); err != nil {
@@ -105,8 +106,8 @@ func startOn(ports []int, main, visibility database, keys *mutualTLS, logger *sl
 		names = append(names, string(name))
 		e.ports = append(e.ports, strconv.Itoa(ports[i]))
 	}
-	err := b.construct(func() (err error) {
-		e.server, err = temporal.NewServer(
+	err := b.construct(func() error {
+		server, err := temporal.NewServer(
 			temporal.WithConfig(cfg),
 			temporal.ForServices(names),
 			temporal.WithStaticHosts(hosts),
@@ -116,6 +117,9 @@ func startOn(ports []int, main, visibility database, keys *mutualTLS, logger *sl
 			temporal.WithDynamicConfigClient(tuning()),
 			temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
 		)
+		if err == nil { // otherwise server is not nil, but has no content
+			e.server = server
+		}
 		return err
 	})
 	if err == nil {
