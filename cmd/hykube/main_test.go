@@ -54,6 +54,8 @@ func TestMistakesAreOneLine(t *testing.T) {
 		"flag of a wrong type": {[]string{"server", "--secure-port", "https"}, "secure-port"},
 		"bad address":          {[]string{"server", "--bind-address", "here"}, "--bind-address"},
 		"bad log level":        {[]string{"server", "--log-level", "loud"}, "--log-level"},
+		"unknown probe":        {[]string{"probe", "healthz"}, "healthz"},
+		"no server to probe":   {[]string{"probe", "livez", "-d", t.TempDir()}, "read kubeconfig"},
 		"unknown command":      {[]string{"serve"}, `unknown command "serve"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +81,12 @@ func TestTermination(t *testing.T) {
 		Binaries: harness.Binaries{Bin: bin, Mirror: t.TempDir()}, Env: []string{"HYKUBE_TEST_RUN=1", "HOME=" + t.TempDir()},
 	}
 	s.Serve(t)
+	for _, check := range []string{"livez", "readyz"} {
+		cmd, stderr := command(t, "probe", check, "--data-dir", s.Data())
+		if out, err := cmd.Output(); err != nil || string(out) != "ok\n" {
+			t.Errorf("probe %s: %q, %v\n%s", check, out, err, stderr)
+		}
+	}
 	begun := time.Now()
 	if err := s.Stop(); err != nil {
 		t.Error(err)
