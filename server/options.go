@@ -27,6 +27,7 @@ type Options struct {
 	SecurePort           int
 	TLSSANs              []string
 	DatastoreEndpoint    string
+	DatastoreFile        string
 	EncryptionConfig     string
 	EncryptionKeyFile    string
 	AdminLifetime        time.Duration
@@ -82,6 +83,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port to serve HTTPS on; 0 takes a free one.")
 	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Additional host names or IP addresses for the serving certificate; repeatable.")
 	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
+	fs.StringVar(&o.DatastoreFile, "datastore-endpoint-file", o.DatastoreFile, "File with the value of --datastore-endpoint, to keep a password out of the list of processes. The server reads it at its start.")
 	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest, for example with a KMS plugin; the server's own keys encrypt resources that the file does not name.")
 	fs.StringVar(&o.EncryptionKeyFile, "encryption-key-file", o.EncryptionKeyFile, "File with the root key, which encrypts the data keys in the database: 32 bytes, or lines of 32 bytes in base64, of which the first encrypts. By default, encryption.key in the data directory.")
 	fs.DurationVar(&o.AdminLifetime, "admin-certificate-lifetime", o.AdminLifetime, "Lifetime of the certificate in admin.kubeconfig. The server renews it in the file when a third is left.")
@@ -118,6 +120,9 @@ func (o *Options) Validate() error {
 	}
 	if o.SecurePort < 0 || o.SecurePort > 65535 {
 		errs = append(errs, fmt.Errorf("use --secure-port %d: choose 1 to 65535, or 0 for a free one", o.SecurePort))
+	}
+	if _, err := DatastoreEndpoint(o.DatastoreEndpoint, o.DatastoreFile); err != nil {
+		errs = append(errs, err)
 	}
 	if o.TemporalAddress != "" {
 		if _, _, err := net.SplitHostPort(o.TemporalAddress); err != nil {
@@ -201,6 +206,25 @@ func (o *Options) memoryLimit() (int64, error) {
 	return 0, fmt.Errorf("use --provider-memory-limit %q: write a size of at least 64Mi, such as 8Gi", o.ProviderMemoryLimit)
 }
 
+// DatastoreEndpoint returns the database that the flags --datastore-endpoint and --datastore-endpoint-file name; "" if
+// neither is set.
+func DatastoreEndpoint(endpoint, file string) (string, error) {
+	switch {
+	case file == "":
+		return endpoint, nil
+	case endpoint != "":
+		return "", errors.New("the flags --datastore-endpoint and --datastore-endpoint-file exclude each other")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read --datastore-endpoint-file: %w", err)
+	}
+	if endpoint = strings.TrimSpace(string(text)); endpoint == "" {
+		return "", fmt.Errorf("read --datastore-endpoint-file: %s is empty", file)
+	}
+	return endpoint, nil
+}
+
 // temporalCredentials returns the credentials for the server at --temporal-address.
 func (o *Options) temporalCredentials() engine.Credentials {
 	c := o.TemporalCredentials
@@ -255,12 +279,16 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	endpoint, err := DatastoreEndpoint(o.DatastoreEndpoint, o.DatastoreFile)
+	if err != nil {
+		return nil, err
+	}
 	return &Config{
 		DataDir:             o.DataDir,
 		BindAddress:         net.ParseIP(o.BindAddress),
 		SecurePort:          o.SecurePort,
 		TLSSANs:             o.TLSSANs,
-		DatastoreEndpoint:   o.DatastoreEndpoint,
+		DatastoreEndpoint:   endpoint,
 		EncryptionConfig:    o.EncryptionConfig,
 		EncryptionKeyFile:   o.EncryptionKeyFile,
 		AdminLifetime:       o.AdminLifetime,

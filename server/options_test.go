@@ -1,6 +1,8 @@
 package server
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -53,5 +55,41 @@ func TestSizes(t *testing.T) {
 		} else if err != nil || c.RecordLimit != bytes {
 			t.Errorf("%q: %v", value, err)
 		}
+	}
+}
+
+func TestDatastoreEndpoint(t *testing.T) {
+	dir := t.TempDir()
+	file := func(content string) string {
+		path := filepath.Join(dir, "dsn"+content[:min(1, len(content))])
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const dsn = "postgres://hykube:a%20password@db:5432/hykube"
+	for reason, tc := range map[string]struct {
+		endpoint, file string
+		want, refused  string
+	}{
+		"neither flag means SQLite":        {},
+		"the flag alone":                   {dsn, "", dsn, ""},
+		"the file, with a line end":        {"", file(dsn + "\n"), dsn, ""},
+		"both could differ":                {dsn, file(dsn), "", "exclude each other"},
+		"an empty file is not SQLite":      {"", file(""), "", "is empty"},
+		"a file that the server must have": {"", filepath.Join(dir, "none"), "", "no such file"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			o := NewOptions()
+			o.DatastoreEndpoint, o.DatastoreFile = tc.endpoint, tc.file
+			c, err := o.Config(nil)
+			if tc.refused != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.refused) || strings.Contains(err.Error(), "password") {
+					t.Errorf("got %v, want an error with %q and without the password", err, tc.refused)
+				}
+			} else if err != nil || c.DatastoreEndpoint != tc.want {
+				t.Errorf("got %v, %v", c, err)
+			}
+		})
 	}
 }

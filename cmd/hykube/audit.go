@@ -33,6 +33,7 @@ type auditVerifyOptions struct {
 	file      string
 	keyFile   string
 	store     storage.Config
+	endpoint  string
 	filesOnly bool
 }
 
@@ -62,6 +63,7 @@ not run. The command exits with 0 if the log is complete and unchanged, and with
 	const offline = ", as for hykube server; needed only while the server does not run."
 	fs.StringVar(&o.store.Endpoint, "datastore-endpoint", "", "Database of the server"+offline)
 	fs.StringVar(&o.store.KeyFile, "encryption-key-file", "", "Root key of the server"+offline)
+	fs.StringVar(&o.endpoint, "datastore-endpoint-file", "", "File with the database of the server"+offline)
 	fs.StringVar(&o.store.EncryptionConfig, "encryption-provider-config", "", "EncryptionConfiguration of the server"+offline)
 	fs.BoolVar(&o.filesOnly, "files-only", false, "Check the files alone. Missing records at the beginning and at the end are then not found.")
 	return cmd
@@ -75,6 +77,10 @@ func (o *auditVerifyOptions) run(cmd *cobra.Command) error {
 	}
 	if o.keyFile == "" {
 		o.keyFile = server.AuditKeyPath(o.dataDir)
+	}
+	var err error
+	if o.store.Endpoint, err = server.DatastoreEndpoint(o.store.Endpoint, o.endpoint); err != nil {
+		return err
 	}
 	key, err := auditlog.ReadKey(o.keyFile)
 	if errors.Is(err, fs.ErrNotExist) {
