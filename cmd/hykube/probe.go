@@ -23,6 +23,7 @@ const maxProbe = 64 << 10
 type probeOptions struct {
 	dataDir    string
 	kubeconfig string
+	server     string
 	timeout    time.Duration
 }
 
@@ -54,6 +55,7 @@ The command prints ok and exits with 0, or prints the checks that failed and exi
 	fs.SortFlags = false
 	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server, for its admin.kubeconfig.")
 	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of any user, in place of admin.kubeconfig of the data directory.")
+	fs.StringVar(&o.server, "server", "", "Address of the server, in place of that of the kubeconfig.")
 	fs.DurationVar(&o.timeout, "timeout", o.timeout, "Maximum time for the answer.")
 	return cmd
 }
@@ -67,6 +69,9 @@ func (o *probeOptions) probe(ctx context.Context, check string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		return fmt.Errorf("read kubeconfig: %w; name the data directory with --data-dir, or a kubeconfig with --kubeconfig", err)
+	}
+	if o.server != "" {
+		config.Host = o.server
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -30,13 +30,14 @@ func TestProbe(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "admin.kubeconfig"), []byte(kubeconfig), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for reason, tc := range map[string]struct{ dir, check, want string }{
-		"a failed check is named":   {dir, "readyz", "500 Internal Server Error: [-]storage failed: reason withheld, [-]audit failed: reason withheld"},
-		"a late answer is none":     {dir, "livez", "no answer within 100ms"},
-		"a server without any data": {t.TempDir(), "livez", "read kubeconfig"},
+	for reason, tc := range map[string]struct{ dir, check, server, want string }{
+		"a failed check is named":   {dir, "readyz", "", "500 Internal Server Error: [-]storage failed: reason withheld, [-]audit failed: reason withheld"},
+		"a late answer is none":     {dir, "livez", "", "no answer within 100ms"},
+		"a server without any data": {t.TempDir(), "livez", "", "read kubeconfig"},
+		"another address":           {dir, "livez", "https://127.0.0.1:1", "connection refused"},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			o := &probeOptions{dataDir: tc.dir, timeout: 100 * time.Millisecond}
+			o := &probeOptions{dataDir: tc.dir, server: tc.server, timeout: 100 * time.Millisecond}
 			if tc.check == "readyz" {
 				o.timeout = time.Minute
 			}
