@@ -67,6 +67,7 @@ require (
 	k8s.io/kube-openapi v0.0.0-20260414162039-ec9c827d403f
 	k8s.io/kubectl v0.36.1
 	k8s.io/kubernetes v1.36.3
+	k8s.io/pod-security-admission v0.36.3
 	modernc.org/sqlite v1.56.0
 	pgregory.net/rapid v1.3.0
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.0
