@@ -69,7 +69,7 @@ Start "hykube server"; then, in another terminal:
 		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
 	root.AddCommand(newServerCommand(), newKubeconfigCommand(), newRotateKeysCommand(), newVersionCommand(), newKubectlCommand(), newProviderExecCommand(),
-		newAuditCommand(), newProbeCommand())
+		newAuditCommand(), newProbeCommand(), newManCommand())
 	return root
 }
 
