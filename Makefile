@@ -86,6 +86,10 @@ bench-kinds: build mirror ## Measure what a provider with 1,500 kinds costs.
 bench-short: build mirror ## Measure start, memory, CPU and one resource, in under a minute.
 	@go run ./tests/bench -bin bin -mirror .cache/mirror -short
 
+.PHONY: release
+release: ## Build a release in dist/: archives for all platforms, checksums, SBOMs, chart, krew manifest.
+	@go run ./hack/release -version '$(VERSION)' -out dist
+
 .PHONY: clean
-clean: ## Remove bin/ and .cache/, the data of `make run` included.
-	rm -rf bin .cache
+clean: ## Remove bin/, dist/ and .cache/, the data of `make run` included.
+	rm -rf bin dist .cache

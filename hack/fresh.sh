@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/is"
-tar -cf - --exclude=./.git --exclude=./bin --exclude=./.cache . | tar -xf - -C "$work/is"
+tar -cf - --exclude=./.git --exclude=./bin --exclude=./dist --exclude=./.cache . | tar -xf - -C "$work/is"
 cp -R "$work/is" "$work/should"
 "$work/should/hack/generate.sh" >"$work/log" 2>&1 || {
 	cat "$work/log" >&2

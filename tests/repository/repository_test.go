@@ -47,7 +47,7 @@ func walk() ([]string, error) {
 			return err
 		}
 		rel, err := filepath.Rel(root, path)
-		if d.IsDir() && slices.Contains([]string{".git", ".cache", "bin"}, rel) {
+		if d.IsDir() && slices.Contains([]string{".git", ".cache", "bin", "dist"}, rel) {
 			return filepath.SkipDir
 		}
 		if d.Type().IsRegular() {
