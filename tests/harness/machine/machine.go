@@ -37,7 +37,8 @@ var (
 		Name: "browser", commands: []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"},
 		missing: "no browser is installed, such as chromium",
 	}
-	Unshare = Tool{Name: "unshare", commands: []string{"unshare"}, missing: "unshare of util-linux is not installed"}
+	Unshare        = Tool{Name: "unshare", commands: []string{"unshare"}, missing: "unshare of util-linux is not installed"}
+	SystemdAnalyze = Tool{Name: "systemd-analyze", commands: []string{"systemd-analyze"}, missing: "systemd is not installed"}
 	// Debian does not have the programs of a PostgreSQL server in the PATH.
 	PostgreSQL = Tool{Name: "postgresql", commands: []string{"pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl"}, missing: "PostgreSQL is not installed"}
 )
