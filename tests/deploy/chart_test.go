@@ -91,7 +91,6 @@ func validate(t *testing.T, obj runtime.Object) {
 	switch o := internal.(type) {
 	case *apps.StatefulSet:
 		errs = appsvalidation.ValidateStatefulSet(o, corevalidation.PodValidationOptions{})
-		errs = append(errs, validateTemplate(&o.Spec.Template)...)
 	case *core.Pod:
 		errs = corevalidation.ValidatePodCreate(o, corevalidation.PodValidationOptions{})
 	case *core.Service:
@@ -110,21 +109,6 @@ func validate(t *testing.T, obj runtime.Object) {
 	if err := errs.ToAggregate(); err != nil {
 		t.Errorf("%T: %v", obj, err)
 	}
-}
-
-// validateTemplate finds mounts of volumes that do not exist. The StatefulSet's validation does not look for them,
-// because claims add volumes.
-func validateTemplate(template *core.PodTemplateSpec) (errs field.ErrorList) {
-	volumes := map[string]bool{"data": true}
-	for _, v := range template.Spec.Volumes {
-		volumes[v.Name] = true
-	}
-	for i, m := range template.Spec.Containers[0].VolumeMounts {
-		if !volumes[m.Name] {
-			errs = append(errs, field.NotFound(field.NewPath("spec", "template", "spec", "containers").Index(0).Child("volumeMounts").Index(i), m.Name))
-		}
-	}
-	return errs
 }
 
 // TestChart lints and renders the chart with each file of values, and checks the objects as an API server would.

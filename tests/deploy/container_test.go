@@ -127,12 +127,15 @@ func (c *container) start(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = cmd.Wait()
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {
-		case err := <-ended:
+		case <-ended:
 			if err != nil {
 				t.Errorf("the server ends with %v", err)
 			}
@@ -146,6 +149,11 @@ func (c *container) start(t *testing.T) {
 	})
 	for name, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
 		harness.Eventually(t, "the "+name+" probe succeeds", func() error {
+			select {
+			case <-ended:
+				t.Fatalf("the server has ended: %v", err)
+			default:
+			}
 			out, err := c.command(t.Context(), probe.Exec.Command...).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("%w: %s", err, out)
