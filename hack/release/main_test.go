@@ -134,6 +134,9 @@ func TestRelease(t *testing.T) {
 		if err := json.Unmarshal(text, &document); err != nil {
 			t.Fatal(err)
 		}
+		if strings.Contains(document.DocumentNamespace, "#") {
+			t.Errorf("SPDX allows no # in the namespace %s", document.DocumentNamespace)
+		}
 		ids, names := map[string]bool{}, map[string]bool{}
 		for _, p := range document.Packages {
 			if ids[p.SPDXID] {

@@ -81,7 +81,7 @@ func (r *release) parts(t target) error {
 	main.LicenseConcluded, main.LicenseDeclared = "AGPL-3.0-only", "AGPL-3.0-only"
 	document := spdxDocument{
 		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: "SPDXRef-DOCUMENT", Name: archive,
-		DocumentNamespace: "https://github.com/hykube/hykube/releases/download/" + r.version + "/" + archive + ".spdx.json#" + sum,
+		DocumentNamespace: homepage + "/releases/download/" + r.version + "/" + archive + ".spdx.json/" + sum,
 		CreationInfo:      spdxCreation{r.time.Format(time.RFC3339), []string{"Organization: Hykube", "Tool: hykube-release"}},
 		Packages:          []spdxPackage{main},
 		Relationships:     []spdxRelationship{{"SPDXRef-DOCUMENT", "DESCRIBES", main.SPDXID}},
