@@ -54,6 +54,10 @@ test-watch: build mirror ## Open and close 10,000 watches under load, and restar
 	go test ./server/storage -run Watch -opens 10000
 	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 60m ./tests/clients -opens 10000 -restarts 20
 
+.PHONY: test-kubernetes
+test-kubernetes: build mirror ## Build Kubernetes' API server, and install the Helm chart there.
+	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 30m ./tests/deploy -run TestKubernetes -kubernetes
+
 .PHONY: test-mutants
 test-mutants: ## Plant every bug of tests/mutants, and expect the tests beside it to fail.
 	go test -timeout 120m -v ./tests/mutants -all

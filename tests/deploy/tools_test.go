@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +18,8 @@ const (
 	chart = root + "/deploy/helm/hykube"
 )
 
-// kubernetesVersion is the version for which Helm renders the chart.
-const kubernetesVersion = "1.36.0"
+// kubernetesVersion is the version for which Helm renders the chart, and that of the module in apiserver.
+const kubernetesVersion = "1.36.3"
 
 // tool is a program that the tests build.
 type tool struct {
@@ -26,14 +27,15 @@ type tool struct {
 	build             func() (string, error)
 }
 
-func newTool(name, module, pkg string) *tool {
+// newTool returns the tool of a package in a module below this directory, with further flags of go build.
+func newTool(name, module, pkg string, flags ...string) *tool {
 	t := &tool{name: name, module: module, pkg: pkg}
 	t.build = sync.OnceValues(func() (string, error) {
 		path, err := filepath.Abs(filepath.Join(root, ".cache", "tools", "deploy", name))
 		if err != nil {
 			return "", err
 		}
-		cmd := exec.Command("go", "-C", module, "build", "-buildvcs=false", "-o", path, pkg)
+		cmd := exec.Command("go", slices.Concat([]string{"-C", module, "build", "-buildvcs=false", "-o", path}, flags, []string{pkg})...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=1") // as for the product, with which they share compiled packages
 		out, err := cmd.CombinedOutput()
 		if err != nil {
