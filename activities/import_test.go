@@ -54,7 +54,7 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
 	sc.resume(one)
-	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[other.Name]); err != nil || len(found.Stale) != 1 || !strings.Contains(found.Stale[0].Why, "test_thing.a ") {
+	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[other.Name]); err != nil || len(found.Stale) != 1 || found.Stale[0].Stale != v1alpha1.StaleImportedElsewhere || !strings.Contains(found.Stale[0].Why, "test_thing.a ") {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
 	sc.resume(other)
@@ -83,7 +83,7 @@ func TestTwoPlansThatBeganImportTheSame(t *testing.T) {
 			sc.resume(one)
 		}
 		sc.resume(other)
-		if c := sc.changeOf(other, 0); sc.recordOf("test-thing/b").Exists() || !strings.Contains(c.Message, want) || strings.Contains(c.Message, "hidden") {
+		if c := sc.changeOf(other, 0); sc.recordOf("test-thing/b").Exists() || c.StaleReason != v1alpha1.StaleImportedElsewhere || !strings.Contains(c.Message, want) || strings.Contains(c.Message, "hidden") {
 			t.Errorf("elsewhere %t: the other plan has it too, or said %q", elsewhere, c.Message)
 		}
 	}

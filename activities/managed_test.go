@@ -161,7 +161,7 @@ func (sc *crashScenario) needsRightTo(name string, phase int) (*planRun, *v1alph
 // with other arguments of its ProviderConfig. A user who lost the right to update that object makes the plan stale,
 // before the approval and at the step. The message does not name the object.
 func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
-	const right = `has no right to update test-things.test.hykube.io on another object that manages a resource with the same ID or identity`
+	const right = `update test-things.test.hykube.io on another object`
 	for _, phase := range []int{approving, beginning, stepping} {
 		for _, who := range []string{"", "ann", "bob"} {
 			sc := newCrashScenario(t)
@@ -172,27 +172,30 @@ func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
 			sc.put("test-thing/a", m{"name": "x"}, imports("x"))
 			run, po := sc.needsRightTo("hidden", phase)
 			sc.Forbidden[who+"!update:ops/test-things/hidden"] = true
-			message, want := "", right
+			message, want, reason := "", right, v1alpha1.StaleReason("")
 			if phase == approving {
 				found, err := changes.Verify(t.Context(), sc.Sources, po)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for _, stale := range found.Stale {
-					message += stale.Why
+					message, reason = message+stale.Why, stale.Stale
 				}
 				if who == "bob" {
 					want = "" // the server checks the rights of an approver against Verification.Rights
 				}
 			} else {
 				sc.resume(run)
-				message = sc.changeOf(run, 0).Message
+				message, reason = sc.changeOf(run, 0).Message, sc.changeOf(run, 0).StaleReason
 			}
 			if who == "" {
 				want = ""
 			}
 			if want == "" && message != "" || !strings.Contains(message, want) || strings.Contains(message, "hidden") || strings.Contains(message, "ops") {
 				t.Errorf("phase %d, without the right of %q: %q, want %q", phase, who, message, want)
+			}
+			if (reason == v1alpha1.StaleMissingRights) != (want != "") {
+				t.Errorf("phase %d, without the right of %q: stale because of %q", phase, who, reason)
 			}
 			if has := sc.recordOf("test-thing/a").Exists(); phase != approving && has != (want == "") {
 				t.Errorf("phase %d, without the right of %q: imported %t", phase, who, has)

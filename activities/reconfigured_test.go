@@ -202,8 +202,8 @@ func TestAStepReachesAnotherObject(t *testing.T) {
 	sc.until(run, stepping)
 	sc.ownsIn("test_thing", "id-1")
 	sc.resume(run)
-	if sc.cloud.things["id-1"] == nil || !strings.Contains(sc.changeOf(run, 0).Message, "has no right to update") {
-		t.Errorf("destroyed, or said %q", sc.changeOf(run, 0).Message)
+	if c := sc.changeOf(run, 0); sc.cloud.things["id-1"] == nil || c.StaleReason != v1alpha1.StaleMissingRights {
+		t.Errorf("destroyed, or stale because of %q: %q", c.StaleReason, c.Message)
 	}
 }
 
@@ -293,7 +293,6 @@ func TestNotFoundWithOtherArguments(t *testing.T) {
 // TestASecretChangesBeforeTheStep gives the provider other arguments after the plan was approved. A step reads the
 // resource with them before it changes anything: a provider reports the destroy of a missing resource as a success.
 func TestASecretChangesBeforeTheStep(t *testing.T) {
-	const missing = "with the new ones the provider does not find the resource"
 	for name, edit := range map[string]func(*crashScenario){
 		"destroy": func(sc *crashScenario) { sc.delete("test-thing/a") },
 		"update":  func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil) },
@@ -325,7 +324,7 @@ func TestASecretChangesBeforeTheStep(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				stale = stale || c.State == v1alpha1.ChangeStale && strings.Contains(c.Message, missing)
+				stale = stale || c.StaleReason == v1alpha1.StaleProviderConfigChanged
 			}
 			if stale == found {
 				t.Errorf("%s, found %t: stale %t", name, found, stale)

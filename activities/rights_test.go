@@ -166,14 +166,14 @@ func TestAMoveTakesTheRightToReadItsSource(t *testing.T) {
 // apply begins and in the middle of it. The next plan, with the right, makes the change.
 func TestALostRightStopsTheApply(t *testing.T) {
 	for _, test := range []struct {
-		lost, want string
+		lost, user, right string
 	}{
-		{"ann!update:team/test-things/*", `the user "ann", who made the plan, has no right to update test-things.test.hykube.io in the namespace "team"`},
-		{"bob!update:team/test-things/*", `the user "bob", who approved the plan, has no right to update test-things.test.hykube.io`},
-		{"ann!team/providerconfigs/default", `"ann", who made the plan, has no right to use the ProviderConfig "default"`},
-		{"carol!update:team/test-things/*", `the user "carol", who approved the plan, has no right to update test-things.test.hykube.io`},
-		{"carol!approve:team/plans/*", `the user "carol", who approved the plan, has no right to approve plans.hykube.io`},
-		{"bob!team/providerconfigs/default", `"bob", who approved the plan, has no right to use the ProviderConfig "default"`},
+		{"ann!update:team/test-things/*", `"ann", who made `, `update test-things.test.hykube.io in the namespace "team"`},
+		{"bob!update:team/test-things/*", `"bob", who approved `, `update test-things.test.hykube.io`},
+		{"ann!team/providerconfigs/default", `"ann", who made `, `use the ProviderConfig "default"`},
+		{"carol!update:team/test-things/*", `"carol", who approved `, `update test-things.test.hykube.io`},
+		{"carol!approve:team/plans/*", `"carol", who approved `, `approve plans.hykube.io`},
+		{"bob!team/providerconfigs/default", `"bob", who approved `, `use the ProviderConfig "default"`},
 	} {
 		for _, phase := range []int{beginning, stepping} {
 			sc := newCrashScenario(t)
@@ -192,8 +192,8 @@ func TestALostRightStopsTheApply(t *testing.T) {
 			sc.Forbidden[test.lost] = true
 			po := sc.resume(run)
 			c := sc.changeOf(run, 0)
-			if c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, test.want) {
-				t.Errorf("%s, phase %d: %s: %s", test.lost, phase, c.State, c.Message)
+			if c.StaleReason != v1alpha1.StaleMissingRights || !strings.Contains(c.Message, test.user) || !strings.Contains(c.Message, test.right) {
+				t.Errorf("%s, phase %d: %s %s: %s", test.lost, phase, c.State, c.StaleReason, c.Message)
 			}
 			if diff := cmp.Diff(calls, slices.Clone(sc.cloud.log)); diff != "" {
 				t.Errorf("%s, phase %d: the provider was called:\n%s", test.lost, phase, diff)
@@ -215,14 +215,15 @@ func TestAStepIsCheckedAfterItsWait(t *testing.T) {
 	for reason, test := range map[string]struct {
 		destroy bool
 		change  func(*crashScenario)
-		want    string
+		reason  v1alpha1.StaleReason
+		right   string
 	}{
-		"the requester loses the right to update": {false, func(sc *crashScenario) { sc.Forbidden["ann!update:team/test-things/*"] = true }, "has no right to update test-things"},
-		"the requester loses the right to use":    {false, func(sc *crashScenario) { sc.Forbidden["ann!team/providerconfigs/default"] = true }, `has no right to use the ProviderConfig "default"`},
-		"the requester loses the right to delete": {true, func(sc *crashScenario) { sc.Forbidden["ann!delete:team/test-things/*"] = true }, "has no right to delete test-things"},
-		"the object is edited":                    {false, func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "3"}, nil) }, "the object was deleted or changed after the plan was made"},
-		"the object to destroy is protected":      {true, func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": true}) }, "the object was changed after the plan was made"},
-		"the deletion is taken back":              {true, func(sc *crashScenario) { sc.Stored["team:test-thing/a"].SetDeletionTimestamp(nil) }, "the deletion of the object was taken back"},
+		"the requester loses the right to update": {false, func(sc *crashScenario) { sc.Forbidden["ann!update:team/test-things/*"] = true }, v1alpha1.StaleMissingRights, "update test-things"},
+		"the requester loses the right to use":    {false, func(sc *crashScenario) { sc.Forbidden["ann!team/providerconfigs/default"] = true }, v1alpha1.StaleMissingRights, `use the ProviderConfig "default"`},
+		"the requester loses the right to delete": {true, func(sc *crashScenario) { sc.Forbidden["ann!delete:team/test-things/*"] = true }, v1alpha1.StaleMissingRights, "delete test-things"},
+		"the object is edited":                    {false, func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "3"}, nil) }, v1alpha1.StaleObjectChanged, ""},
+		"the object to destroy is protected":      {true, func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a"}, m{"preventDestroy": true}) }, v1alpha1.StaleObjectChanged, ""},
+		"the deletion is taken back":              {true, func(sc *crashScenario) { sc.Stored["team:test-thing/a"].SetDeletionTimestamp(nil) }, v1alpha1.StaleUndeleted, ""},
 	} {
 		sc := newCrashScenario(t)
 		sc.Config(nil)
@@ -242,8 +243,8 @@ func TestAStepIsCheckedAfterItsWait(t *testing.T) {
 			return sc.cloud
 		}
 		sc.resume(run)
-		if c := sc.changeOf(run, 0); c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, test.want) {
-			t.Errorf("%s: %s: %s", reason, c.State, c.Message)
+		if c := sc.changeOf(run, 0); c.State != v1alpha1.ChangeStale || c.StaleReason != test.reason || !strings.Contains(c.Message, test.right) {
+			t.Errorf("%s: %s %s: %s", reason, c.State, c.StaleReason, c.Message)
 		}
 		if diff := cmp.Diff(calls, slices.Clone(sc.cloud.log)); diff != "" {
 			t.Errorf("%s: the provider was called:\n%s", reason, diff)

@@ -37,25 +37,26 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		move func(*crashScenario)
-		why  string
+		move   func(*crashScenario)
+		reason v1alpha1.StaleReason
+		names  string
 	}{
-		"the object was changed":                     {func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil) }, "the object was changed"},
-		"the object was marked for deletion":         {func(sc *crashScenario) { sc.delete("test-thing/a") }, "marked for deletion"},
-		"the object is gone":                         {func(sc *crashScenario) { delete(sc.Stored, "team:test-thing/a") }, "the object was deleted"},
-		"the object is another one of the same name": {func(sc *crashScenario) { sc.Stored["team:test-thing/a"].SetUID("another") }, "the object was deleted"},
-		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), "the recorded state changed"},
-		"another plan is changing it":                {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), "another plan left the outcome of its create unknown"},
+		"the object was changed":                     {func(sc *crashScenario) { sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil) }, v1alpha1.StaleObjectChanged, ""},
+		"the object was marked for deletion":         {func(sc *crashScenario) { sc.delete("test-thing/a") }, v1alpha1.StaleObjectDeleted, ""},
+		"the object is gone":                         {func(sc *crashScenario) { delete(sc.Stored, "team:test-thing/a") }, v1alpha1.StaleObjectDeleted, ""},
+		"the object is another one of the same name": {func(sc *crashScenario) { sc.Stored["team:test-thing/a"].SetUID("another") }, v1alpha1.StaleObjectDeleted, ""},
+		"the state moved":                            {state(func(rec *ledger.Instance) { rec.Tainted = true }, "test-thing/a"), v1alpha1.StaleStateChanged, ""},
+		"another plan is changing it":                {state(func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Plan: "p0", Action: v1alpha1.ActionCreate} }, "test-thing/a"), v1alpha1.StaleCreateUnknown, ""},
 		"the ProviderConfig says something else": {func(sc *crashScenario) {
 			sc.ProviderConfigs["team/default"].Spec.SecretRefs = []v1alpha1.SecretArgument{{}}
-		}, "was changed after the plan was made"},
-		"the ProviderConfig is gone": {func(sc *crashScenario) { clear(sc.ProviderConfigs) }, "no longer exists"},
+		}, v1alpha1.StaleProviderConfigChanged, `"default"`},
+		"the ProviderConfig is gone": {func(sc *crashScenario) { clear(sc.ProviderConfigs) }, v1alpha1.StaleProviderConfigChanged, `"default"`},
 		"the provider is of another version": {func(sc *crashScenario) {
 			sc.Catalog.Put(catalog.Entry{Name: "test", Schema: cloudSchema(), Package: provider.Package{Version: "2.0.0"}})
-		}, "version 2.0.0"},
+		}, v1alpha1.StaleProviderChanged, "2.0.0"},
 		"a value that it refers to moved": {state(func(rec *ledger.Instance) {
 			rec.Attributes = []byte(strings.ReplaceAll(string(rec.Attributes), `"size":"1"`, `"size":"2"`))
-		}, "test-thing/net"), "test_thing.net, which it refers to, was changed"},
+		}, "test-thing/net"), v1alpha1.StaleReferenceChanged, "test_thing.net"},
 	} {
 		for _, partial := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
@@ -72,8 +73,10 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 				test.move(sc)
 				po := sc.plans[run.Name]
 				found, err := changes.Verify(t.Context(), sc.Sources, po)
-				if err != nil || !slices.ContainsFunc(found.Stale, func(o changes.Obstacle) bool { return o.Address == "test_thing.a" && strings.Contains(o.Why, test.why) }) {
-					t.Fatalf("%+v, %v; want test_thing.a: %s", found.Stale, err, test.why)
+				if err != nil || !slices.ContainsFunc(found.Stale, func(o changes.Obstacle) bool {
+					return o.Address == "test_thing.a" && o.Stale == test.reason && strings.Contains(o.Why, test.names)
+				}) {
+					t.Fatalf("%+v, %v; want test_thing.a: %s %s", found.Stale, err, test.reason, test.names)
 				}
 				left := found.Left
 				sc.partial = partial
@@ -90,6 +93,9 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 				}
 				for i := range int32(4) {
 					c, err := sc.Ledger.Change(t.Context(), po.UID, i)
+					if err == nil && c.Address == "test_thing.a" && (c.State != v1alpha1.ChangeStale || c.StaleReason != test.reason) {
+						t.Errorf("a ended as %s %s, want it stale: %s", c.State, c.StaleReason, test.reason)
+					}
 					if err == nil && c.Address == "test_thing.b" && c.State != v1alpha1.ChangeSkipped && c.State != v1alpha1.ChangeStale {
 						t.Errorf("b, which refers to a, ended as %s", c.State)
 					}
@@ -268,7 +274,7 @@ func TestCreateInADeletedNamespace(t *testing.T) {
 		if diff := cmp.Diff(want, sc.cloud.there()); diff != "" {
 			t.Errorf("phase %d: there (-want +got):\n%s", phase, diff)
 		}
-		if c := sc.changeOf(run, 0); phase == stepping && (c.State != v1alpha1.ChangeStale || !strings.Contains(c.Message, "its namespace was marked for deletion")) {
+		if c := sc.changeOf(run, 0); phase == stepping && (c.State != v1alpha1.ChangeStale || c.StaleReason != v1alpha1.StaleObjectDeleted) {
 			t.Errorf("phase %d: %s: %s", phase, c.State, c.Message)
 		}
 	}

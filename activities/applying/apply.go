@@ -37,7 +37,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 		if s.OutcomeRecorded(rec) && changes.Removes(c) {
 			return nil // the object was removed with its infrastructure
 		}
-		return changes.Stale("the object was deleted after the plan was made")
+		return changes.ObjectDeleted()
 	}
 	if err != nil {
 		return err
@@ -222,10 +222,7 @@ func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructur
 	if err := s.checkSize(p); err != nil {
 		return err
 	}
-	if err := s.Objects.Hold(ctx, obj); err != nil {
-		if errors.Is(err, store.ErrGone) {
-			return changes.Stale("the object was deleted or changed after the plan was made")
-		}
+	if err := s.holdObject(ctx, obj); err != nil {
 		return err
 	}
 	if !s.creating() {
@@ -243,6 +240,15 @@ func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructur
 		return err
 	}
 	return s.checkConfigStays(ctx, l, rec)
+}
+
+// holdObject adds the finalizer to the object. It returns a *changes.StaleError if the object was deleted or changed.
+func (s *stepRun) holdObject(ctx context.Context, obj *unstructured.Unstructured) error {
+	err := s.Objects.Hold(ctx, obj)
+	if errors.Is(err, store.ErrGone) {
+		return changes.Stale(v1alpha1.StaleObjectChanged, "the object was deleted or changed after the plan was made")
+	}
+	return err
 }
 
 // recordAnswer records the provider's answer to a change. If it is unknown whether an instance exists, the intent
@@ -400,7 +406,7 @@ func record(l *scope.Lease, rec *ledger.State, state instance.State, failure err
 
 func (s *stepRun) conflict(err error) error {
 	if errors.Is(err, ledger.ErrConflict) {
-		return changes.Stale("another plan changed this resource at the same time")
+		return changes.Stale(v1alpha1.StalePlanRunning, "another plan changed this resource at the same time")
 	}
 	return err
 }

@@ -51,7 +51,7 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	}
 	config = plan.WithoutWriteOnly(r.Schema.Block, config) // these may differ each time, and were not stored
 	if errs := plan.CheckCompatible(r.Schema.Block, promised, config); len(errs) > 0 {
-		return changes.Stale("with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
+		return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (s *stepRun) read(ctx context.Context, l *scope.Lease, prior instance.State
 		err = s.checkRead(ctx, l, prior, found)
 	}
 	if err == nil && must && prior.Exists() && !found.Exists() {
-		return found, changes.Stale("the arguments of the ProviderConfig %q changed after the plan was made, and with the new ones the provider does not find the resource", l.ConfigName())
+		return found, changes.Stale(v1alpha1.StaleProviderConfigChanged, "the arguments of the ProviderConfig %q changed after the plan was made, and with the new ones the provider does not find the resource", l.ConfigName())
 	}
 	return found, err
 }
@@ -121,7 +121,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 		approved = v1alpha1.ActionCreate
 	}
 	if p.Action != approved && !(approved == v1alpha1.ActionUpdate && p.Action == v1alpha1.ActionNoOp) {
-		return nil, config, changes.Stale("with all values known, the provider would %s, and %s was approved", p.Action, approved)
+		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the provider would %s, and %s was approved", p.Action, approved)
 	}
 	ty := r.Schema.Block.ImpliedType()
 	promised, err := ctymsgpack.Unmarshal(c.Planned, ty)
@@ -129,7 +129,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 		return nil, config, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
 	}
 	if errs := plan.CheckCompatible(r.Schema.Block, promised, p.Value); len(errs) > 0 {
-		return nil, config, changes.Stale("with all values known, the provider's plan differs from the approved one: %v", errors.Join(errs...))
+		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the provider's plan differs from the approved one: %v", errors.Join(errs...))
 	}
 	s.renewed = changes.Renewed(c, promised)
 	return p, config, nil
@@ -139,8 +139,8 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 // planning. The approval also covers the provider's arguments.
 func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
 	c := s.Change
-	if p.ConfigName() != c.ProviderConfig {
-		return changes.Stale("it would use the ProviderConfig %q, but the plan uses %q", p.ConfigName(), c.ProviderConfig)
+	if err := changes.CheckConfigName(c, p.ConfigName()); err != nil {
+		return err
 	}
 	if p.Config == nil || c.ConfigVersion == "" {
 		return nil

@@ -146,7 +146,7 @@ func (s *stepRun) checkAfterWait(ctx context.Context, rec *ledger.Instance) erro
 	obj, err := s.Objects.Get(ctx, s.Change.Object)
 	switch {
 	case errors.Is(err, store.ErrGone):
-		return changes.Stale("the object was deleted after the plan was made")
+		return changes.ObjectDeleted()
 	case err != nil:
 		return err
 	}

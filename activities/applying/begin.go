@@ -101,9 +101,9 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 	for i, c := range w.Changes {
 		// an earlier attempt found it stale, which stays valid even if the cause was reverted
 		if c.Held && c.State == v1alpha1.ChangeStale {
-			moved[i] = c.Message
+			moved[i] = &changes.StaleError{Reason: c.StaleReason, Message: c.Message}
 		}
-		if moved[i] != "" {
+		if moved[i] != nil {
 			stale++
 			stopped = append(stopped, i)
 		}
@@ -113,8 +113,8 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 		switch {
 		case changes.HasNoSteps(c):
 			continue
-		case moved[i] != "":
-			c.State, c.Message = v1alpha1.ChangeStale, moved[i]
+		case moved[i] != nil:
+			c.State, c.StaleReason, c.Message = v1alpha1.ChangeStale, moved[i].Reason, moved[i].Message
 		case heldByStale[i].Reason != plan.NotHeld:
 			c.State, c.Message = v1alpha1.ChangeSkipped, changes.HoldText(heldByStale[i], w.Changes, "stale")
 		case c.Blocked != "":
@@ -122,7 +122,7 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 		default:
 			continue
 		}
-		if stale > 0 && !po.Status.Approval.Partial && moved[i] == "" {
+		if stale > 0 && !po.Status.Approval.Partial && moved[i] == nil {
 			c.State, c.Message = v1alpha1.ChangePending, "" // Finish reports the outcome of the others
 			continue
 		}

@@ -1,7 +1,6 @@
 package applying
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -31,7 +30,7 @@ func TestAnImportThatIsNotRecordedYetIsClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = steps[1].claimImport(t.Context(), steps[1].resource)
-	if _, stale := errors.AsType[*changes.StaleError](err); !stale || !strings.Contains(err.Error(), "test_thing.a imported the same resource") {
+	if changes.StaleReasonOf(err) != v1alpha1.StaleImportedElsewhere || !strings.Contains(err.Error(), "test_thing.a ") {
 		t.Errorf("got %v while another import is not recorded yet", err)
 	}
 	release()

@@ -70,7 +70,7 @@ func (s *stepRun) checkRuns(ctx context.Context, rec *ledger.Instance) error {
 		return &unknownError{&diag.Failure{Operation: "invoke", Diagnostics: diag.Diagnostics{d}}}
 	}
 	if over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent); err != nil || !over {
-		return errors.Join(err, changes.Stale("another plan is running this action"))
+		return errors.Join(err, changes.Stale(v1alpha1.StalePlanRunning, "another plan is running this action"))
 	}
 	return nil
 }

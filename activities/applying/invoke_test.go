@@ -22,7 +22,7 @@ func TestInvoke(t *testing.T) {
 		prepare func(*activitiestest.World, *stepRun)
 		calls   []string
 		failed  string
-		stale   bool
+		stale   v1alpha1.StaleReason
 		unknown bool
 		// ran reports whether this generation counts as run afterwards, and begun whether an intent stays.
 		ran, begun bool
@@ -66,7 +66,7 @@ func TestInvoke(t *testing.T) {
 			ran: true,
 		},
 		"another plan is changing it": {
-			reason: "never two at once", prepare: func(w *activitiestest.World, s *stepRun) { w.Began(s.resource, false) }, stale: true, begun: true,
+			reason: "never two at once", prepare: func(w *activitiestest.World, s *stepRun) { w.Began(s.resource, false) }, stale: v1alpha1.StalePlanRunning, begun: true,
 		},
 		"another plan gave up on it": {
 			reason: "the plan was made knowing that", prepare: func(w *activitiestest.World, s *stepRun) { w.Began(s.resource, true) }, calls: run, ran: true,
@@ -75,10 +75,10 @@ func TestInvoke(t *testing.T) {
 			reason: "the approval was about others",
 			prepare: func(w *activitiestest.World, s *stepRun) {
 				s.resource.Object.Object["spec"] = map[string]any{"target": "other"}
-			}, stale: true,
+			}, stale: v1alpha1.StaleInconsistentPlan,
 		},
 		"another configuration than approved": {
-			reason: "the approval was about that, too", prepare: func(w *activitiestest.World, _ *stepRun) { w.Config(nil) }, stale: true,
+			reason: "the approval was about that, too", prepare: func(w *activitiestest.World, _ *stepRun) { w.Config(nil) }, stale: v1alpha1.StaleProviderConfigChanged,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -109,9 +109,8 @@ func TestInvoke(t *testing.T) {
 			if diff := cmp.Diff(tc.calls, w.Provider.Said()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			_, stale := errors.AsType[*changes.StaleError](err)
 			_, unknown := errors.AsType[*unknownError](err)
-			if stale != tc.stale || unknown != tc.unknown || (err != nil) != (tc.stale || tc.unknown || tc.failed != "") {
+			if changes.StaleReasonOf(err) != tc.stale || unknown != tc.unknown || (err != nil) != (tc.stale != "" || tc.unknown || tc.failed != "") {
 				t.Errorf("%s: got %v", tc.reason, err)
 			}
 			if tc.failed != "" && (err == nil || !strings.Contains(err.Error(), tc.failed)) {

@@ -1,7 +1,6 @@
 package applying
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -24,11 +23,11 @@ func TestReadData(t *testing.T) {
 		then   string
 		config bool
 		failed string
-		stale  bool
+		stale  v1alpha1.StaleReason
 	}{
 		"read":                 {reason: "now all is known", then: "net-1"},
-		"another argument":     {reason: "it was approved for another name", then: "", stale: true},
-		"another config":       {reason: "it was approved with none", then: "net-1", config: true, stale: true},
+		"another argument":     {reason: "it was approved for another name", then: "", stale: v1alpha1.StaleInconsistentPlan},
+		"another config":       {reason: "it was approved with none", then: "net-1", config: true, stale: v1alpha1.StaleProviderConfigChanged},
 		"a failed condition":   {reason: "its dependants need the condition", then: "bad", failed: "not that one"},
 		"too large":            {reason: "it cannot be stored", then: strings.Repeat("x", 4<<10), failed: "limit on a stored record is 4096 bytes"},
 		"what the provider is": {reason: "a refusal has its reason", then: "refused", failed: "no such image"},
@@ -66,13 +65,13 @@ func TestReadData(t *testing.T) {
 			s := stepOf(w, r, c)
 			err := s.readData(t.Context())
 			rec := w.Instance(r)
-			if _, stale := errors.AsType[*changes.StaleError](err); stale != tc.stale {
-				t.Errorf("%s: got %v, want stale %t", tc.reason, err, tc.stale)
+			if changes.StaleReasonOf(err) != tc.stale {
+				t.Errorf("%s: got %v, want stale %q", tc.reason, err, tc.stale)
 			}
 			if tc.failed != "" && (err == nil || !strings.Contains(diag.Describe(diag.Of(err)), tc.failed)) {
 				t.Errorf("%s: got %v, want an error with %q", tc.reason, err, tc.failed)
 			}
-			if tc.stale || tc.failed != "" {
+			if tc.stale != "" || tc.failed != "" {
 				if rec.Exists() {
 					t.Errorf("%s: it is recorded: %s", tc.reason, rec.Attributes)
 				}

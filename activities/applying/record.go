@@ -14,7 +14,6 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
-	"github.com/hykube/hykube/internal/store"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -38,17 +37,14 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	if began := rec.MovedFrom == c.Preconditions.From.UID && rec.Plan == s.Plan.UID; !began && !rec.Living() {
 		switch {
 		case rec.Intent != nil:
-			return changes.Stale("another plan is changing this resource")
+			return changes.PlanRunning()
 		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
-			return changes.Stale("the state of %s changed after the plan was made", c.PreviousAddress)
+			return changes.Stale(v1alpha1.StaleStateChanged, "the state of %s changed after the plan was made", c.PreviousAddress)
 		}
 		if err := changes.CheckMovedFrom(ctx, s.Objects, c); err != nil {
 			return err
 		}
-		if err := s.Objects.Hold(ctx, obj); err != nil {
-			if errors.Is(err, store.ErrGone) {
-				return changes.Stale("the object was deleted or changed after the plan was made")
-			}
+		if err := s.holdObject(ctx, obj); err != nil {
 			return err
 		}
 		rec.State, rec.Deposed = from.State, from.Deposed
@@ -65,9 +61,9 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	}
 	switch {
 	case rec.MovedFrom != c.Preconditions.From.UID:
-		return changes.Stale("the object got infrastructure of its own after the plan was made")
+		return changes.Stale(v1alpha1.StaleStateChanged, "the object got infrastructure of its own after the plan was made")
 	case from.Intent != nil:
-		return changes.Stale("another plan is changing %s, or left the outcome of a change unknown", c.PreviousAddress)
+		return changes.Stale(v1alpha1.StalePlanRunning, "another plan is changing %s, or left the outcome of a change unknown", c.PreviousAddress)
 	}
 	if err := s.Ledger.Forget(ctx, from); err != nil {
 		return s.conflict(err)
@@ -79,17 +75,14 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *resource.Resource, rec *ledger.Instance) error {
 	c := s.Change
 	if c.Refreshed == nil {
-		return changes.Stale("the plan has no recorded state of the resource to import")
+		return changes.Stale(v1alpha1.StaleStateChanged, "the plan has no recorded state of the resource to import")
 	}
 	release, err := s.claimImport(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := s.Objects.Hold(ctx, obj); err != nil {
-		if errors.Is(err, store.ErrGone) {
-			return changes.Stale("the object was deleted or changed after the plan was made")
-		}
+	if err := s.holdObject(ctx, obj); err != nil {
 		return err
 	}
 	rec.State = *c.Refreshed
@@ -120,7 +113,7 @@ func (s *stepRun) depose(rec *ledger.Instance) error {
 		return nil
 	}
 	if rec.FindDeposed(c.DeposedKey) != nil {
-		return changes.Stale("the record already has a deposed instance with the key %s", c.DeposedKey)
+		return changes.Stale(v1alpha1.StaleStateChanged, "the record already has a deposed instance with the key %s", c.DeposedKey)
 	}
 	old := rec.State
 	if c.Refreshed != nil {
@@ -152,7 +145,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		if s.Begun || c.Deposed == "" {
 			return nil // an earlier attempt destroyed it
 		}
-		return changes.Stale("another plan destroyed it")
+		return changes.Stale(v1alpha1.StaleStateChanged, "another plan destroyed it")
 	}
 	resumed, err := s.checkOld(ctx, r, rec, old)
 	if err == nil {
@@ -242,19 +235,16 @@ func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledge
 		}
 		switch {
 		case !over:
-			return false, changes.Stale("another plan is changing this resource")
+			return false, changes.PlanRunning()
 		case rec.Intent.Action == v1alpha1.ActionCreate:
-			return false, changes.Stale("another plan left the outcome of its create unknown; see the conditions of the object")
+			return false, changes.CreateUnknown()
 		}
 		resumed = true
 	}
-	switch {
-	case c.Deposed != "" && old.Digest() != c.Preconditions.State && !s.Begun:
-		return false, changes.Stale("the recorded state changed after the plan was made")
-	case r.Entry.Package.Version != c.ProviderVersion:
-		return false, changes.Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
+	if c.Deposed != "" && old.Digest() != c.Preconditions.State && !s.Begun {
+		return false, changes.StateChanged()
 	}
-	return resumed, nil
+	return resumed, changes.CheckProvider(c, r)
 }
 
 // saveOld writes the record after a step on a deposed instance, and removes that instance if nothing remains of it.

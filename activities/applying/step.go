@@ -232,8 +232,8 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 	default:
 		c.State, c.Message = v1alpha1.ChangeFailed, diag.Brief(err)
 		// otherwise the first half of the replacement is done
-		if _, ok := errors.AsType[*changes.StaleError](err); ok && !c.HalfDone {
-			c.State = v1alpha1.ChangeStale
+		if reason := changes.StaleReasonOf(err); reason != "" && !c.HalfDone {
+			c.State, c.StaleReason = v1alpha1.ChangeStale, reason
 		} else if _, ok := errors.AsType[*unknownError](err); ok {
 			c.State = v1alpha1.ChangeUnknown
 		}

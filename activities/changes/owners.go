@@ -121,7 +121,7 @@ func importedMeanwhile(c *ledger.Change, own query.Owner) error {
 	if own.Object.Namespace == c.Object.Namespace {
 		who = lang.Address{Type: own.Type, Name: own.Object.Name}.String()
 	}
-	return Stale("%s imported the same resource after the plan was made", who)
+	return Stale(v1alpha1.StaleImportedElsewhere, "%s imported the same resource after the plan was made", who)
 }
 
 // verifyOwners returns a *StaleError if another object does not permit a change; see CheckOther. rec is the recorded

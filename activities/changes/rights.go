@@ -117,7 +117,7 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 // that only an approver needs.
 func (a *Actors) require(ctx context.Context, rights []store.Right, approving ...store.Right) error {
 	if a.requester == nil {
-		return Stale("the plan has no requester")
+		return Stale(v1alpha1.StaleMissingRights, "the plan has no requester")
 	}
 	for i, actor := range append([]*store.Asker{a.requester}, a.approvers...) {
 		did, needed := "approved", slices.Concat(rights, approving)
@@ -132,7 +132,7 @@ func (a *Actors) require(ctx context.Context, rights []store.Right, approving ..
 			return err
 		}
 		if len(missing) > 0 {
-			return Stale("the user %q, who %s the plan, has no right to %s", actor.Who.Username, did, store.ListRights(missing))
+			return Stale(v1alpha1.StaleMissingRights, "the user %q, who %s the plan, has no right to %s", actor.Who.Username, did, store.ListRights(missing))
 		}
 	}
 	return nil

@@ -3,21 +3,12 @@ package changes
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/resourceset"
 )
-
-// StaleError is the error for a change whose preconditions no longer hold.
-type StaleError struct{ What string }
-
-func (e *StaleError) Error() string { return e.What + "; make a new plan" }
-
-// Stale returns a *StaleError.
-func Stale(format string, args ...any) error { return &StaleError{What: fmt.Sprintf(format, args...)} }
 
 // Step is one step of a change: the whole change, or one half of a replace.
 type Step struct {
@@ -48,11 +39,9 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 	switch {
 	// Another plan may have recorded the state that this plan read.
 	case state != c.Preconditions.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Preconditions.From != nil):
-		return Stale("the recorded state changed after the plan was made")
-	case r.Entry.Package.Version != c.ProviderVersion:
-		return Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
+		return StateChanged()
 	}
-	return nil
+	return CheckProvider(c, r)
 }
 
 // CheckObject returns a *StaleError if the object of the change was changed, or marked for deletion, after the plan was
@@ -62,13 +51,13 @@ func (s Step) CheckObject(deleting bool, generation int64, content string) error
 	switch {
 	// Report a deletion before the generation, which a deletion increments.
 	case !deleting && c.Preconditions.Deleting:
-		return Stale("the deletion of the object was taken back after the plan was made")
+		return Stale(v1alpha1.StaleUndeleted, "the deletion of the object was taken back after the plan was made")
 	case deleting != c.Preconditions.Deleting:
-		return Stale("the object was marked for deletion after the plan was made")
+		return Stale(v1alpha1.StaleObjectDeleted, "the object was marked for deletion after the plan was made")
 	case generation != c.Object.Generation:
-		return Stale("the object was changed after the plan was made (generation %d, planned %d)", generation, c.Object.Generation)
+		return Stale(v1alpha1.StaleObjectChanged, "the object was changed after the plan was made (generation %d, planned %d)", generation, c.Object.Generation)
 	case content != c.Preconditions.Content:
-		return Stale("the ResourceSet of the object was changed after the plan was made")
+		return Stale(v1alpha1.StaleObjectChanged, "the ResourceSet of the object was changed after the plan was made")
 	}
 	return nil
 }
@@ -104,9 +93,9 @@ func (s Step) TakesOverIntent(ctx context.Context, l *ledger.Ledger, rec *ledger
 		return true, nil
 	}
 	if over {
-		return false, Stale("another plan left the outcome of its create unknown; see the conditions of the object")
+		return false, CreateUnknown()
 	}
-	return false, Stale("another plan is changing this resource")
+	return false, PlanRunning()
 }
 
 // IntentAbandoned reports whether the plan that left an intent has ended, so that the outcome is unknown and no step is
@@ -123,9 +112,4 @@ func IntentAbandoned(ctx context.Context, l *ledger.Ledger, i *ledger.Intent) (b
 func Removes(c *ledger.Change) bool {
 	foundGone := c.Action == v1alpha1.ActionRead && c.Mode == "" && c.Refreshed != nil && !c.Refreshed.Exists()
 	return foundGone || c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget
-}
-
-// ConfigChanged returns the *StaleError for a ProviderConfig that changed after planning.
-func ConfigChanged(name string) error {
-	return Stale("the ProviderConfig %q, or a ConfigMap or Secret that it refers to, was changed after the plan was made", name)
 }

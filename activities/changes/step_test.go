@@ -1,7 +1,6 @@
 package changes
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/hykube/hykube/activities/activitiestest"
@@ -17,24 +16,24 @@ import (
 func TestCheckStale(t *testing.T) {
 	for reason, test := range map[string]struct {
 		move  func(r *resource.Resource, c *ledger.Change)
-		stale bool
+		stale v1alpha1.StaleReason
 	}{
-		"nothing moved":      {func(*resource.Resource, *ledger.Change) {}, false},
-		"another generation": {func(r *resource.Resource, _ *ledger.Change) { r.Ref.Generation++ }, true},
+		"nothing moved":      {func(*resource.Resource, *ledger.Change) {}, ""},
+		"another generation": {func(r *resource.Resource, _ *ledger.Change) { r.Ref.Generation++ }, v1alpha1.StaleObjectChanged},
 		"another content": {func(r *resource.Resource, c *ledger.Change) {
 			c.Preconditions.Content = "planned"
 			r.Object = &unstructured.Unstructured{Object: map[string]any{v1alpha1.FieldInstance: map[string]any{"content": "other"}}}
-		}, true},
-		"marked for deletion":         {func(r *resource.Resource, _ *ledger.Change) { r.Deleting = true }, true},
-		"the deletion was taken back": {func(_ *resource.Resource, c *ledger.Change) { c.Preconditions.Deleting = true }, true},
-		"another provider version":    {func(r *resource.Resource, _ *ledger.Change) { r.Entry.Package.Version = "2.0.0" }, true},
-		"another state":               {func(_ *resource.Resource, c *ledger.Change) { c.Preconditions.State = "other" }, true},
+		}, v1alpha1.StaleObjectChanged},
+		"marked for deletion":         {func(r *resource.Resource, _ *ledger.Change) { r.Deleting = true }, v1alpha1.StaleObjectDeleted},
+		"the deletion was taken back": {func(_ *resource.Resource, c *ledger.Change) { c.Preconditions.Deleting = true }, v1alpha1.StaleUndeleted},
+		"another provider version":    {func(r *resource.Resource, _ *ledger.Change) { r.Entry.Package.Version = "2.0.0" }, v1alpha1.StaleProviderChanged},
+		"another state":               {func(_ *resource.Resource, c *ledger.Change) { c.Preconditions.State = "other" }, v1alpha1.StaleStateChanged},
 	} {
 		r, c := &resource.Resource{}, &ledger.Change{Preconditions: ledger.Preconditions{State: "none"}}
 		test.move(r, c)
 		err := Step{Plan: &v1alpha1.Plan{}, Change: c}.CheckStale(r, &ledger.Instance{})
-		if _, stale := errors.AsType[*StaleError](err); stale != test.stale {
-			t.Errorf("%s: %v", reason, err)
+		if StaleReasonOf(err) != test.stale {
+			t.Errorf("%s: %v, want %q", reason, err, test.stale)
 		}
 	}
 }
@@ -44,13 +43,13 @@ func TestAStepLeavesAnothersIntentAlone(t *testing.T) {
 	for reason, test := range map[string]struct {
 		state  v1alpha1.ChangeState
 		action v1alpha1.Action
-		takes  bool
+		stale  v1alpha1.StaleReason
 	}{
-		"the other is at work":     {v1alpha1.ChangeRunning, v1alpha1.ActionUpdate, false},
-		"the other waits":          {v1alpha1.ChangePending, v1alpha1.ActionUpdate, false},
-		"the other gave up":        {v1alpha1.ChangeFailed, v1alpha1.ActionUpdate, true},
-		"the other lost a create":  {v1alpha1.ChangeUnknown, v1alpha1.ActionCreate, false},
-		"the other lost a destroy": {v1alpha1.ChangeFailed, v1alpha1.ActionDelete, true},
+		"the other is at work":     {v1alpha1.ChangeRunning, v1alpha1.ActionUpdate, v1alpha1.StalePlanRunning},
+		"the other waits":          {v1alpha1.ChangePending, v1alpha1.ActionUpdate, v1alpha1.StalePlanRunning},
+		"the other gave up":        {v1alpha1.ChangeFailed, v1alpha1.ActionUpdate, ""},
+		"the other lost a create":  {v1alpha1.ChangeUnknown, v1alpha1.ActionCreate, v1alpha1.StaleCreateUnknown},
+		"the other lost a destroy": {v1alpha1.ChangeFailed, v1alpha1.ActionDelete, ""},
 	} {
 		w := activitiestest.NewWorld(t)
 		r := w.Put("test-thing/a", nil, nil)
@@ -61,7 +60,7 @@ func TestAStepLeavesAnothersIntentAlone(t *testing.T) {
 		c.Action = v1alpha1.ActionUpdate
 		rec := &ledger.Instance{Intent: &ledger.Intent{Plan: "plan-1", Action: test.action}}
 		step := Step{Plan: w.Plan(), Change: c}
-		if takes, err := step.TakesOverIntent(t.Context(), w.Ledger, rec); takes != test.takes || (err == nil) != test.takes {
+		if takes, err := step.TakesOverIntent(t.Context(), w.Ledger, rec); takes != (test.stale == "") || (err == nil) != takes || StaleReasonOf(err) != test.stale {
 			t.Errorf("%s: %t, %v", reason, takes, err)
 		}
 	}
@@ -121,7 +120,7 @@ func TestTakingUpAStep(t *testing.T) {
 		}
 		r := &resource.Resource{Ref: c.Object, Entry: catalog.Entry{}}
 		err := s.CheckStale(r, test.record)
-		if _, stale := errors.AsType[*StaleError](err); stale != test.stale {
+		if (StaleReasonOf(err) == v1alpha1.StaleStateChanged) != test.stale || (err != nil) != test.stale {
 			t.Errorf("%s: %v, want stale %t", name, err, test.stale)
 		}
 	}

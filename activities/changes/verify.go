@@ -31,7 +31,7 @@ func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change
 	case err != nil:
 		return err
 	case obj.GetDeletionTimestamp() == nil:
-		return Stale("the deletion of %s was taken back after the plan was made", c.PreviousAddress)
+		return Stale(v1alpha1.StaleUndeleted, "the deletion of %s was taken back after the plan was made", c.PreviousAddress)
 	}
 	return nil
 }
@@ -54,6 +54,8 @@ type Verification struct {
 type Obstacle struct {
 	Address string
 	Why     string
+	// Stale is the reason of a stale change; "" for others.
+	Stale v1alpha1.StaleReason
 }
 
 // Verify checks the changes of a plan that waits for approval.
@@ -70,13 +72,13 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 	held := plan.Held(w.Planned, w.blockedOrStale(moved))
 	for i, c := range w.Changes {
 		if c.Prevented {
-			found.Blocked = append(found.Blocked, Obstacle{c.Address, c.Blocked})
+			found.Blocked = append(found.Blocked, Obstacle{Address: c.Address, Why: c.Blocked})
 		}
-		if moved[i] != "" {
-			found.Stale = append(found.Stale, Obstacle{c.Address, moved[i]})
+		if moved[i] != nil {
+			found.Stale = append(found.Stale, Obstacle{c.Address, moved[i].Message, moved[i].Reason})
 		}
 		switch {
-		case HasNoSteps(c), c.Prevented, moved[i] != "":
+		case HasNoSteps(c), c.Prevented, moved[i] != nil:
 		case held[i].Reason == plan.NotHeld:
 			found.Left++
 			rights, err := rightsTo(ctx, src, c)
@@ -104,25 +106,25 @@ func rightsTo(ctx context.Context, src *scope.Sources, c *ledger.Change) ([]stor
 }
 
 // blockedOrStale returns the indexes of the blocked and stale changes.
-func (w *Stored) blockedOrStale(moved []string) []int {
+func (w *Stored) blockedOrStale(moved []*StaleError) []int {
 	var stopped []int
 	for i, c := range w.Changes {
-		if c.Prevented || moved[i] != "" {
+		if c.Prevented || moved[i] != nil {
 			stopped = append(stopped, i)
 		}
 	}
 	return stopped
 }
 
-// Moved returns for each change of a plan why it is stale, or "" if it is not. It must be called before any step
+// Moved returns for each change of a plan why it is stale, or nil if it is not. It must be called before any step
 // begins.
-func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) ([]string, error) {
+func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) ([]*StaleError, error) {
 	_, why, err := verifyAll(ctx, src, po, w)
 	return why, err
 }
 
 // verifyAll returns what Moved returns, and the verifier that found it.
-func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) (*verifier, []string, error) {
+func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) (*verifier, []*StaleError, error) {
 	known := map[lang.Address]cty.Value{}
 	for _, c := range w.Changes {
 		addr, value, ok, err := refreshed(ctx, src, c)
@@ -139,7 +141,7 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 		value, ok := known[addr]
 		return value, ok
 	})
-	why := make([]string, len(w.Changes))
+	why := make([]*StaleError, len(w.Changes))
 	tracker := graph.NewTracker(len(w.Changes), func(int) []int { return nil })
 	err := Each(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
 		if HasNoSteps(w.Changes[i]) {
@@ -147,7 +149,7 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 		}
 		err := v.verify(ctx, w.Changes[i])
 		if se, ok := errors.AsType[*StaleError](err); ok {
-			why[i] = se.What
+			why[i] = se
 			return true, nil
 		}
 		return err == nil, err
@@ -198,14 +200,14 @@ type verifier struct {
 func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	obj, err := v.Objects.Get(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {
-		return Stale("the object was deleted after the plan was made")
+		return ObjectDeleted()
 	}
 	if err != nil {
 		return err
 	}
 	r, err := resource.Of(obj, v.Catalog)
 	if err != nil {
-		return Stale("%s", err.Error())
+		return Stale(v1alpha1.StaleProviderChanged, "%s", err.Error())
 	}
 	rec := &ledger.Instance{Object: r.Ref}
 	s := Step{Plan: v.plan, Change: c, Destroy: true}
@@ -260,7 +262,7 @@ func (v *verifier) verifyNamespace(c *ledger.Change) error {
 	}
 	terminating, err := v.terminating()
 	if err == nil && !terminating {
-		err = Stale("the deletion of the namespace was taken back after the plan was made")
+		err = Stale(v1alpha1.StaleUndeleted, "the deletion of the namespace was taken back after the plan was made")
 	}
 	return err
 }
@@ -274,7 +276,7 @@ func CheckNamespace(c *ledger.Change, terminating func() (bool, error)) error {
 	}
 	deleted, err := terminating()
 	if err == nil && deleted {
-		err = Stale("its namespace was marked for deletion after the plan was made")
+		err = Stale(v1alpha1.StaleObjectDeleted, "its namespace was marked for deletion after the plan was made")
 	}
 	return err
 }
@@ -284,13 +286,12 @@ func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.
 	old := rec.FindDeposed(c.Deposed)
 	switch {
 	case old == nil:
-		return Stale("another plan destroyed it")
+		return Stale(v1alpha1.StaleStateChanged, "another plan destroyed it")
 	case old.Digest() != c.Preconditions.State:
-		return Stale("the recorded state changed after the plan was made")
-	case r.Entry.Package.Version != c.ProviderVersion:
-		return Stale("the provider is now version %s, and the plan was made with %s", r.Entry.Package.Version, c.ProviderVersion)
-	case c.Action == v1alpha1.ActionForget:
-		return nil
+		return StateChanged()
+	}
+	if err := CheckProvider(c, r); err != nil || c.Action == v1alpha1.ActionForget {
+		return err
 	}
 	if err := v.verifyOwners(ctx, c, r, &old.State); err != nil {
 		return err
@@ -308,7 +309,7 @@ func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
 		return err
 	}
 	if from.Digest() != c.Preconditions.FromState || from.Intent != nil {
-		return Stale("the state of %s changed after the plan was made", c.PreviousAddress)
+		return Stale(v1alpha1.StaleStateChanged, "the state of %s changed after the plan was made", c.PreviousAddress)
 	}
 	return CheckMovedFrom(ctx, v.Objects, c)
 }
@@ -320,7 +321,7 @@ func (v *verifier) configured(ctx context.Context, name string) error {
 	}
 	cfg, err := v.Configs.Get(ctx, v.plan.Namespace, name)
 	if err == nil && cfg == nil {
-		err = Stale("the ProviderConfig %q, which the resource was applied with, no longer exists", name)
+		err = Stale(v1alpha1.StaleProviderConfigChanged, "the ProviderConfig %q, which the resource was applied with, no longer exists", name)
 	}
 	return err
 }
@@ -340,9 +341,9 @@ func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resour
 	}
 	switch {
 	case name == "" && c.ProviderConfig != "":
-		return nil, Stale("the ProviderConfig %q, which the plan uses, no longer exists", c.ProviderConfig)
+		return nil, Stale(v1alpha1.StaleProviderConfigChanged, "the ProviderConfig %q, which the plan uses, no longer exists", c.ProviderConfig)
 	case name != c.ProviderConfig:
-		return nil, Stale("it would use the ProviderConfig %q, but the plan uses %q", name, c.ProviderConfig)
+		return nil, CheckConfigName(c, name)
 	case found != nil && found.VersionKnown && c.ConfigVersion != "" && found.Version != c.ConfigVersion:
 		return nil, ConfigChanged(name)
 	case c.Action == v1alpha1.ActionReplace && rec.Exists():
@@ -362,14 +363,16 @@ func (v *verifier) verifyReferred(ctx context.Context, c *ledger.Change, refs ma
 		_, absent := errors.AsType[*scope.AbsentError](err)
 		_, forbidden := errors.AsType[*scope.ForbiddenError](err)
 		switch {
-		case absent, forbidden:
-			return Stale("%s", err.Error())
+		case forbidden:
+			return Stale(v1alpha1.StaleMissingRights, "%s", err.Error())
+		case absent:
+			return Stale(v1alpha1.StaleReferenceChanged, "%s", err.Error())
 		case err != nil:
 			return err
 		case now == "":
-			return Stale("%s, which it refers to, no longer exists", addr)
+			return Stale(v1alpha1.StaleReferenceChanged, "%s, which it refers to, no longer exists", addr)
 		case now != planned:
-			return Stale("%s, which it refers to, was changed after the plan was made", addr)
+			return Stale(v1alpha1.StaleReferenceChanged, "%s, which it refers to, was changed after the plan was made", addr)
 		}
 	}
 	return nil

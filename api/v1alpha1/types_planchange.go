@@ -48,6 +48,37 @@ const (
 	ChangeUnknown ChangeState = "Unknown"
 )
 
+// StaleReason says why a change is stale. Scripts may match it.
+type StaleReason string
+
+const (
+	// StaleObjectChanged: the object or its ResourceSet was changed. The apply also gives this reason if it finds the
+	// object changed or deleted and does not know which.
+	StaleObjectChanged StaleReason = "ObjectChanged"
+	// StaleObjectDeleted: the object was deleted or marked for deletion, or its namespace was.
+	StaleObjectDeleted StaleReason = "ObjectDeleted"
+	// StaleUndeleted: the deletion of the object, of its namespace, or of the object that it moves from was reverted.
+	StaleUndeleted StaleReason = "Undeleted"
+	// StaleStateChanged: the recorded state is not the one that the plan read.
+	StaleStateChanged StaleReason = "StateChanged"
+	// StalePlanRunning: another plan is changing the resource.
+	StalePlanRunning StaleReason = "PlanRunning"
+	// StaleCreateUnknown: another plan began to create the resource, and the outcome is unknown.
+	StaleCreateUnknown StaleReason = "CreateUnknown"
+	// StaleReferenceChanged: a value that the resource or its ProviderConfig refers to was changed or no longer exists.
+	StaleReferenceChanged StaleReason = "ReferenceChanged"
+	// StaleProviderChanged: the provider has another version, is not ready, or no longer has the type.
+	StaleProviderChanged StaleReason = "ProviderChanged"
+	// StaleProviderConfigChanged: the ProviderConfig was changed, no longer exists, or is not the planned one.
+	StaleProviderConfigChanged StaleReason = "ProviderConfigChanged"
+	// StaleMissingRights: the user who made or approved the plan lacks a right that the change needs.
+	StaleMissingRights StaleReason = "MissingRights"
+	// StaleInconsistentPlan: with all values known, the arguments or the provider's plan differ from the approved ones.
+	StaleInconsistentPlan StaleReason = "InconsistentPlan"
+	// StaleImportedElsewhere: another object imported the same resource.
+	StaleImportedElsewhere StaleReason = "ImportedElsewhere"
+)
+
 // PlanChangeList is the response of the subresource "changes" of a Plan: its changes by index, with secrets masked. The
 // query parameters limit and continue page it.
 //
@@ -160,6 +191,9 @@ type PlanChange struct {
 	// nevertheless, unless the provider's errors name an HTTP status such as 400 or 403.
 	// +optional
 	MayExist bool `json:"mayExist,omitempty"`
+	// Reason of a stale change, such as "ObjectChanged".
+	// +optional
+	StaleReason StaleReason `json:"staleReason,omitempty"`
 	// Reason in one line, if the change failed, was skipped or is stale.
 	// +optional
 	Message string `json:"message,omitempty"`

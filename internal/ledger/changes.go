@@ -39,6 +39,7 @@ type progress struct {
 	HalfDone    bool                  `json:"halfDone,omitempty"`
 	MayExist    bool                  `json:"mayExist,omitempty"`
 	Held        bool                  `json:"held,omitempty"`
+	StaleReason v1alpha1.StaleReason  `json:"staleReason,omitempty"`
 	Message     string                `json:"message,omitempty"`
 	Diagnostics []v1alpha1.Diagnostic `json:"diagnostics,omitempty"`
 	StartedAt   *metav1.Time          `json:"startedAt,omitempty"`
@@ -47,12 +48,12 @@ type progress struct {
 }
 
 func (c *Change) progress() progress {
-	return progress{c.State, c.HalfDone, c.MayExist, c.Held, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes}
+	return progress{c.State, c.HalfDone, c.MayExist, c.Held, c.StaleReason, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes}
 }
 
 func (c *Change) setProgress(p progress) {
-	c.State, c.HalfDone, c.MayExist, c.Held, c.Message = p.State, p.HalfDone, p.MayExist, p.Held, p.Message
-	c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes = p.Diagnostics, p.StartedAt, p.FinishedAt, p.Hashes
+	c.State, c.HalfDone, c.MayExist, c.Held = p.State, p.HalfDone, p.MayExist, p.Held
+	c.StaleReason, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes = p.StaleReason, p.Message, p.Diagnostics, p.StartedAt, p.FinishedAt, p.Hashes
 }
 
 // encodedChange is a change as it is stored.

@@ -1298,6 +1298,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"staleReason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Reason of a stale change, such as \"ObjectChanged\".",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Reason in one line, if the change failed, was skipped or is stale.",
