@@ -50,12 +50,10 @@ exits with 3 or 4. --partial applies the other changes, without those that need 
 	fs.StringVar(&o.digest, "digest", "", "Digest of the changes that you read; any other plan is refused")
 	fs.StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")
 	partialFlag(fs, &o.partial)
-	o.lines.add(cmd, "Print lines of JSON, as terraform apply -json does: json")
+	o.lines.add(cmd, "Print lines of JSON, as terraform apply -json does")
 	fs.BoolVar(&o.noWait, "no-wait", false, "Return as soon as the plan is approved")
 	return cmd
 }
-
-func (o *approveOptions) Validate() error { return o.lines.validate(false) }
 
 func (o *approveOptions) Run(ctx context.Context) error {
 	return o.lines.run(ctx, o.session, o.approve)

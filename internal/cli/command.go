@@ -113,6 +113,9 @@ func run(v verb) func(*cobra.Command, []string) error {
 		if err := v.Complete(args); err != nil {
 			return err
 		}
+		if err := checkOutput(cmd); err != nil {
+			return err
+		}
 		if err := v.Validate(); err != nil {
 			return err
 		}

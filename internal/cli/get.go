@@ -65,7 +65,7 @@ func (o *getOptions) Validate() error {
 	if o.all && o.enforce {
 		return fmt.Errorf("-A and -n %s exclude each other", o.namespace)
 	}
-	return checkOutput(o.output, "table", "wide", "name", "json", "yaml")
+	return nil
 }
 
 // listing is an object in the table.

@@ -80,7 +80,7 @@ func (o *graphOptions) Validate() error {
 		}
 		o.from = t.full()
 	}
-	return checkOutput(o.output, "dot", "mermaid")
+	return nil
 }
 
 func (o *graphOptions) Run(ctx context.Context) error {

@@ -63,7 +63,7 @@ func (o *historyOptions) Validate() error {
 	if o.limit < 0 {
 		return errors.New("--limit: write a number of records, or 0 for all")
 	}
-	return checkOutput(o.output, "json", "yaml")
+	return nil
 }
 
 func (o *historyOptions) Run(ctx context.Context) error {

@@ -55,10 +55,6 @@ func (o *instancesOptions) Complete(args []string) error {
 	return o.connect()
 }
 
-func (o *instancesOptions) Validate() error {
-	return checkOutput(o.output, "table", "wide", "address", "name", "json", "yaml")
-}
-
 // instanceFormat formats the columns of the table, whose widths later pages do not know.
 const instanceFormat = "%-40s %-6s %-16s %-20s %s"
 

@@ -166,21 +166,15 @@ func (l *jsonLines) failed(err error) {
 }
 
 // linesHelp is the help text of the flag -o of verbs that ask.
-const linesHelp = "With --auto-approve, print lines of JSON, as terraform apply -json does: json"
+const linesHelp = "With --auto-approve, print lines of JSON, as terraform apply -json does"
 
 // linesFlag is the flag -o of the verbs that can print lines of JSON.
 type linesFlag struct{ output string }
 
-func (l *linesFlag) add(cmd *cobra.Command, help string) {
-	cmd.Flags().StringVarP(&l.output, "output", "o", "", help)
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
-}
+func (l *linesFlag) add(cmd *cobra.Command, help string) { outputFlag(cmd, &l.output, help, "json") }
 
-// validate checks the flag. asks is true if the verb will ask a question, which needs its output.
+// validate returns an error if the flag is set and the verb asks a question, which needs its output.
 func (l *linesFlag) validate(asks bool) error {
-	if err := checkOutput(l.output, "json"); err != nil {
-		return err
-	}
 	if l.output != "" && asks {
 		return errors.New("-o json does not ask: add --auto-approve")
 	}

@@ -13,18 +13,31 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// checkOutput returns an error for an unknown value of -o.
-func checkOutput(got string, known ...string) error {
-	if got == "" || slices.Contains(known, got) {
-		return nil
+// outputFlag adds the flag -o with its values, which checkOutput reads.
+func outputFlag(cmd *cobra.Command, to *string, help string, known ...string) {
+	last := len(known) - 1
+	values := known[last]
+	if last > 0 {
+		values = strings.Join(known[:last], ", ") + " or " + known[last]
 	}
-	return fmt.Errorf("-o %s: write %s", got, strings.Join(known, ", "))
+	cmd.Flags().StringVarP(to, "output", "o", *to, help+": "+values)
+	cmd.Flags().Lookup("output").Annotations = map[string][]string{outputFormats: known}
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// outputFlag adds the flag -o with its values.
-func outputFlag(cmd *cobra.Command, to *string, what string, known ...string) {
-	cmd.Flags().StringVarP(to, "output", "o", *to, what+": "+strings.Join(known[:len(known)-1], ", ")+" or "+known[len(known)-1])
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
+// outputFormats is the annotation of the flag -o that lists its values.
+const outputFormats = "values"
+
+// checkOutput returns an error for an unknown value of -o.
+func checkOutput(cmd *cobra.Command) error {
+	flag := cmd.Flags().Lookup("output")
+	if flag == nil || flag.Value.String() == "" {
+		return nil
+	}
+	if known := flag.Annotations[outputFormats]; !slices.Contains(known, flag.Value.String()) {
+		return fmt.Errorf("-o %s: write %s", flag.Value, strings.Join(known, ", "))
+	}
+	return nil
 }
 
 // printPlan prints a plan object.

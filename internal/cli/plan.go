@@ -82,9 +82,6 @@ func (o *planOptions) Validate() error {
 	if o.pruning.prune && (o.record || o.destroy || o.refreshOnly) {
 		return errors.New("--prune shows what apply --prune would do: it excludes --record, --destroy and --refresh-only")
 	}
-	if err := checkOutput(o.output, "json", "yaml", "name"); err != nil {
-		return err
-	}
 	if o.refreshOnly && (len(o.planning.invoke) > 0 || len(o.planning.replace) > 0) {
 		return errors.New("--refresh-only changes nothing: it excludes --replace and --invoke")
 	}

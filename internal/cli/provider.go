@@ -54,8 +54,6 @@ func newProviderList(s *session) *cobra.Command {
 	return cmd
 }
 
-func (o *providerListOptions) Validate() error { return checkOutput(o.output, "json", "yaml", "name") }
-
 func (o *providerListOptions) Run(ctx context.Context) error {
 	list := &v1alpha1.ProviderList{}
 	if err := o.hykube.Get().Resource("providers").Do(ctx).Into(list); err != nil {

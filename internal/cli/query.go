@@ -93,7 +93,7 @@ func (o *queryOptions) Validate() error {
 	if strings.ContainsAny(o.typ, "./ ") {
 		return fmt.Errorf("%q is not a resource type: write one such as sim_instance", o.typ)
 	}
-	return checkOutput(o.output, "table", "yaml", "json", "name")
+	return nil
 }
 
 // queryArguments returns the arguments of a file, overridden by those of the flags.

@@ -60,7 +60,7 @@ resource exists. Then use one of these flags:
 	fs.BoolVar(&o.forget, "forget", false, "Let the next plan remove the records, and destroy nothing")
 	fs.BoolVar(&o.all, "all", false, "All objects of the namespace whose create has an unknown outcome")
 	fs.StringVarP(&o.selector, "selector", "l", "", "Those of them with these labels, such as team=infra")
-	fs.StringVarP(&o.output, "output", "o", "", "Print only the names: name")
+	outputFlag(cmd, &o.output, "Print only the names", "name")
 	o.imports.addFlags(fs, "Apply the import, or retry, without asking")
 	return cmd
 }
@@ -79,8 +79,8 @@ func (o *resolveOptions) Validate() error {
 	if _, err := parseSelector(o.selector); err != nil {
 		return err
 	}
-	if err := checkOutput(o.output, "name"); err != nil || o.forget {
-		return err
+	if o.forget {
+		return nil
 	}
 	if o.retry {
 		if o.imports.autoApprove || !o.empty {

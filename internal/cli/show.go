@@ -74,7 +74,7 @@ func (o *showOptions) Validate() error {
 	if len(o.addresses) > 0 && (o.output == "terraform-json" || o.output == "name") {
 		return fmt.Errorf("-o %s is about a whole plan: leave the addresses out, or write -o json or -o yaml", o.output)
 	}
-	return checkOutput(o.output, "terraform-json", "json", "yaml", "name")
+	return nil
 }
 
 func (o *showOptions) Run(ctx context.Context) error {

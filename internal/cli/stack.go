@@ -57,8 +57,6 @@ func newStackList(s *session) *cobra.Command {
 	return cmd
 }
 
-func (o *stackListOptions) Validate() error { return checkOutput(o.output, "json", "yaml", "name") }
-
 func (o *stackListOptions) Run(ctx context.Context) error {
 	namespace := o.namespace
 	if o.all {
@@ -184,7 +182,7 @@ func (o *stackOutputsOptions) Validate() error {
 	if o.one != "" && o.output != "" {
 		return errors.New("-o: leave it out, or name no output")
 	}
-	return checkOutput(o.output, "json", "yaml")
+	return nil
 }
 
 func (o *stackOutputsOptions) Run(ctx context.Context) error {

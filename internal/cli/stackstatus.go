@@ -34,8 +34,6 @@ with whose rights it acts.`,
 	return cmd
 }
 
-func (o *stackStatusOptions) Validate() error { return checkOutput(o.output, "json", "yaml") }
-
 func (o *stackStatusOptions) Run(ctx context.Context) error {
 	s, err := o.read(ctx)
 	if err != nil {
@@ -107,7 +105,7 @@ func (o *stackHistoryOptions) Validate() error {
 	if o.limit < 0 {
 		return errors.New("--limit: write a number of plans, or 0 for all")
 	}
-	return checkOutput(o.output, "json", "yaml", "name")
+	return nil
 }
 
 func (o *stackHistoryOptions) Run(ctx context.Context) error {

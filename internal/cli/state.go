@@ -80,7 +80,7 @@ func (o *stateListOptions) Validate() error {
 	if _, err := parseSelector(o.selector); err != nil {
 		return err
 	}
-	return checkOutput(o.output, "table", "address", "name", "json", "yaml")
+	return nil
 }
 
 // row is one line of the list.
@@ -180,8 +180,6 @@ func (o *stateShowOptions) Complete(args []string) error {
 	return o.read("state show", args, v1alpha1.ModeManaged, v1alpha1.ModeData)
 }
 
-func (o *stateShowOptions) Validate() error { return checkOutput(o.output, "json", "yaml") }
-
 func (o *stateShowOptions) Run(ctx context.Context) error {
 	t, k, ns, err := o.find(ctx, o.targets[0])
 	if err != nil {
@@ -249,7 +247,7 @@ the records and the objects. Until then "kubectl hykube undelete" takes both bac
 		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
 		RunE:              run(o),
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")
+	outputFlag(cmd, &o.output, "Print only the names", "name")
 	return cmd
 }
 
@@ -259,8 +257,6 @@ func (o *stateRmOptions) Complete(args []string) error {
 	}
 	return o.read("state rm", args, v1alpha1.ModeManaged)
 }
-
-func (o *stateRmOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *stateRmOptions) Run(ctx context.Context) error {
 	return o.forgetAll(ctx, "The next applied plan forgets the marked objects and keeps their infrastructure")
@@ -329,15 +325,13 @@ run the same command again. Change expressions and files that name the old objec
 		ValidArgsFunction: completeObjects(s, 2, v1alpha1.ModeManaged),
 		RunE:              run(o),
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the name of the new object: name")
+	outputFlag(cmd, &o.output, "Print only the name of the new object", "name")
 	return cmd
 }
 
 func (o *stateMvOptions) Complete(args []string) error {
 	return o.read("state mv", args, v1alpha1.ModeManaged)
 }
-
-func (o *stateMvOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *stateMvOptions) Run(ctx context.Context) error {
 	from, oldKind, ns, err := o.find(ctx, o.targets[0])

@@ -55,9 +55,6 @@ The command exits with 0 even if something needs attention, and with 1 if it can
 }
 
 func (o *statusOptions) Validate() error {
-	if err := checkOutput(o.output, "json", "yaml"); err != nil {
-		return err
-	}
 	switch {
 	case o.output != "" && o.watch:
 		return errors.New("--watch and -o exclude each other; to watch objects as JSON, use kubectl get --watch -o json")

@@ -44,7 +44,7 @@ works. The command needs the right to delete the subresource "taint" of the kind
 func taintCommand(o *taintOptions, cmd *cobra.Command) *cobra.Command {
 	cmd.ValidArgsFunction = completeObjects(o.session, anyNumber, v1alpha1.ModeManaged)
 	cmd.RunE = run(o)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")
+	outputFlag(cmd, &o.output, "Print only the names", "name")
 	return cmd
 }
 
@@ -54,8 +54,6 @@ func (o *taintOptions) Complete(args []string) error {
 	}
 	return o.read(o.verb, args, v1alpha1.ModeManaged)
 }
-
-func (o *taintOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *taintOptions) Run(ctx context.Context) error {
 	var done []target

@@ -60,7 +60,7 @@ and namespaces.`,
 		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
 		RunE:              run(o),
 	}
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print only the names: name")
+	outputFlag(cmd, &o.output, "Print only the names", "name")
 	return cmd
 }
 
@@ -91,8 +91,6 @@ func slashed(args []string) []string {
 	}
 	return out
 }
-
-func (o *undeleteOptions) Validate() error { return checkOutput(o.output, "name") }
 
 func (o *undeleteOptions) Run(ctx context.Context) error {
 	var errs []error

@@ -24,7 +24,7 @@ func newVersion(s *session) *cobra.Command {
 		RunE:    run(o),
 	}
 	cmd.Flags().BoolVar(&o.clientOnly, "client", false, "Print only the plugin's version, without a server")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Print json or yaml")
+	outputFlag(cmd, &o.output, "Print", "json", "yaml")
 	return cmd
 }
 
@@ -34,8 +34,6 @@ func (o *versionOptions) Complete([]string) error {
 	}
 	return o.connect()
 }
-
-func (o *versionOptions) Validate() error { return checkOutput(o.output, "json", "yaml") }
 
 func (o *versionOptions) Run(context.Context) error {
 	out := map[string]any{"clientVersion": map[string]string{"gitVersion": Version, "goVersion": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}}
