@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
+	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 const testLimit = 4 << 10
@@ -121,9 +122,9 @@ func TestAnswerThatTheDatabaseRefuses(t *testing.T) {
 	sc.restart()
 	things("a")(sc)
 	sc.apply()
-	status := resource.StatusOf(sc.Stored["team:test-thing/a"])
-	if rec := sc.recordOf("test-thing/a"); rec.Intent == nil || !status.CreateUnknown() {
-		t.Errorf("intent %v, conditions %v", rec.Intent, status.Conditions)
+	ready := meta.FindStatusCondition(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionReady)
+	if rec := sc.recordOf("test-thing/a"); rec.Intent == nil || ready == nil || ready.Reason != v1alpha1.ReasonCreateUnknown {
+		t.Errorf("intent %v, ready %v", rec.Intent, ready)
 	}
 	sc.apply()
 	if sc.cloud.made["a"] != 1 {

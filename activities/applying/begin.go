@@ -50,21 +50,8 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		return workflows.Begun{Refused: why}, nil
 	}
 	if po.Status.Progress == nil { // otherwise an earlier run has begun and checked this
-		if po.Status.Cancel != nil {
-			return workflows.Begun{Refused: "The plan was cancelled before its apply started."}, nil
-		}
-		if why, err := a.refusedByPolicy(ctx, po); err != nil || why != "" {
-			if err == nil {
-				err = a.refuseApply(ctx, p, why)
-			}
+		if why, err := a.start(ctx, p, po, work); err != nil || why != "" {
 			return workflows.Begun{Refused: why}, err
-		}
-		stale, err := a.hold(ctx, po, work)
-		if err != nil {
-			return workflows.Begun{}, err
-		}
-		if stale > 0 && !po.Status.Approval.Partial {
-			return workflows.Begun{Refused: fmt.Sprintf("%s after the plan was made.", changes.Counted(stale, "change moved", "changes moved"))}, nil
 		}
 		if work, err = changes.Load(ctx, a.Ledger, po.UID); err != nil {
 			return workflows.Begun{}, err
@@ -88,6 +75,24 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		}
 	}
 	return begun, nil
+}
+
+// start checks an approved plan before its first step, and marks the changes that the apply leaves out. It returns why
+// the plan may not start, or "".
+func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, work *changes.Stored) (refused string, err error) {
+	if po.Status.Cancel != nil {
+		return "The plan was cancelled before its apply started.", nil
+	}
+	if why, err := a.refusedByPolicy(ctx, po); err != nil {
+		return "", err
+	} else if why != "" {
+		return why, a.refuseApply(ctx, p, why)
+	}
+	stale, err := a.hold(ctx, po, work)
+	if err == nil && stale > 0 && !po.Status.Approval.Partial {
+		refused = fmt.Sprintf("%s after the plan was made.", changes.Counted(stale, "change moved", "changes moved"))
+	}
+	return refused, err
 }
 
 // hold marks the changes that the apply leaves out: blocked and stale ones, and those that depend on them. It returns

@@ -100,16 +100,16 @@ func WhyStalled(ctx context.Context, l *ledger.Ledger, ref v1alpha1.ObjectRefere
 	if err != nil {
 		return reason, message, err
 	}
-	lost, err := UnknownCreate(ctx, l, rec, addr)
+	lost, err := unknownCreate(ctx, l, rec, addr)
 	if err != nil || lost == "" {
 		return reason, message, err
 	}
 	return v1alpha1.ReasonCreateUnknown, lost + " The latest plan did not resolve this: " + message, nil
 }
 
-// UnknownCreate returns the message for an object whose create has an unknown outcome; "" for other objects, and while
+// unknownCreate returns the message for an object whose create has an unknown outcome; "" for other objects, and while
 // the create may still run.
-func UnknownCreate(ctx context.Context, l *ledger.Ledger, rec *ledger.Instance, addr string) (string, error) {
+func unknownCreate(ctx context.Context, l *ledger.Ledger, rec *ledger.Instance, addr string) (string, error) {
 	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
 		return "", nil
 	}

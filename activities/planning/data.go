@@ -91,18 +91,21 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 		// A postcondition is unknown, so dependants must wait for the read during the apply.
 		later, v = readDependencyPending, lang.MarkSensitive(r.Schema.Block, source.Unread(config))
 	}
-	if later == "" {
-		if _, err := changes.DataState(pr.Ledger, c, r, v); err != nil {
-			return cty.NilVal, err
-		}
-	}
 	c.Diagnostics = lang.WithAddress(diags, r.Address)
-	before, p := v, &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v}
+	return v, pr.describeData(c, r, v, later)
+}
+
+// describeData describes the change of a data source. later is the reason to read it during the apply, or "" if the
+// plan has read it.
+func (pr *proposal) describeData(c *ledger.Change, r *resource.Resource, v cty.Value, later string) error {
 	if later != "" {
-		before = cty.NullVal(r.Schema.Block.ImpliedType())
-		p.Action, p.Reason = v1alpha1.ActionRead, later
+		before := instance.State{Value: cty.NullVal(r.Schema.Block.ImpliedType())}
+		return describeChange(c, r.Schema.Block, before, &instance.Planned{Action: v1alpha1.ActionRead, Value: v, Reason: later})
 	}
-	return v, describeChange(c, r.Schema.Block, instance.State{Value: before}, p)
+	if _, err := changes.DataState(pr.Ledger, c, r, v); err != nil {
+		return err
+	}
+	return describeChange(c, r.Schema.Block, instance.State{Value: v}, &instance.Planned{Action: v1alpha1.ActionNoOp, Value: v})
 }
 
 // readData reads a data source. If reason is not empty, it only validates the arguments. later is the reason to read

@@ -316,23 +316,9 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	leavesDeposed := s.leavesDeposed(position)
 	referrers, renamed := s.referrers(position), s.renamed(nodes)
 	var out []*ledger.Change
-	add := func(n *node, state *ledger.State, requires []string) *ledger.Change {
-		c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Content: resourceset.Content(n.Object), Deleting: n.Deleting, Destroys: s.spec.Destroy}, Requires: requires}
-		c.Index, c.Address, c.Type, c.Object = int32(len(out)), n.Address.String(), n.Address.Type, n.Ref
-		if n.Mode != v1alpha1.ModeManaged {
-			c.Mode = n.Mode
-		}
-		c.Provider, c.ProviderVersion = n.Entry.Package.Source.String(), n.Entry.Package.Version
-		c.State = v1alpha1.ChangePending
-		out = append(out, c)
-		return c
-	}
 	for _, n := range nodes {
-		requires := make([]string, 0, len(n.requires))
-		for _, addr := range n.requires {
-			requires = append(requires, addr.String())
-		}
-		c := add(n, &n.record.State, requires)
+		c := s.newChange(n, &n.record.State, texts(n.requires))
+		c.Index = int32(len(out))
 		c.Requested = n.Deleting || s.picked(n.Address, n.Object.GetLabels())
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
 		c.LeaveDeposed = leavesDeposed(n)
@@ -344,31 +330,49 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			c.PreviousAddress = n.movedFrom.Address.String()
 			c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()
 		}
-		for _, addr := range s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral) {
-			j, ok := position[addr]
-			if !ok || !n.wanted {
-				continue
-			}
-			c.DependsOn = append(c.DependsOn, j)
-			if n.Mode == v1alpha1.ModeData && !slices.Contains(n.inherited, addr) {
-				c.ReadAfter = append(c.ReadAfter, j)
-			}
-		}
-		c.DependencyVersions, c.ConfigVersion = s.dependencyVersions(n), n.configVersion
-		// The recorded dependencies order destroys, in which ephemeral resources and data sources have no part.
-		for _, addr := range s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData) {
-			c.Dependencies = append(c.Dependencies, addr.String())
-		}
+		s.addDependencies(c, n, position)
+		out = append(out, c)
 	}
 	for _, n := range nodes {
 		if s.spec.RefreshOnly || len(s.targets) > 0 && !s.spec.Destroy && !s.targets[n.Address] {
 			continue
 		}
 		for _, d := range n.deposed() {
-			add(n, &d.State, d.Dependencies).Deposed = d.Key
+			c := s.newChange(n, &d.State, d.Dependencies)
+			c.Index, c.Deposed = int32(len(out)), d.Key
+			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// newChange returns an open change of an instance of a node, whose recorded state and dependencies are given.
+func (s *survey) newChange(n *node, state *ledger.State, requires []string) *ledger.Change {
+	c := &ledger.Change{Preconditions: ledger.Preconditions{State: state.Digest(), Content: resourceset.Content(n.Object), Deleting: n.Deleting, Destroys: s.spec.Destroy}, Requires: requires}
+	c.Address, c.Type, c.Object = n.Address.String(), n.Address.Type, n.Ref
+	if n.Mode != v1alpha1.ModeManaged {
+		c.Mode = n.Mode
+	}
+	c.Provider, c.ProviderVersion = n.Entry.Package.Source.String(), n.Entry.Package.Version
+	c.State = v1alpha1.ChangePending
+	return c
+}
+
+// addDependencies writes the dependencies of a node to its change. position has the indexes of the changes.
+func (s *survey) addDependencies(c *ledger.Change, n *node, position map[lang.Address]int32) {
+	for _, addr := range s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral) {
+		j, ok := position[addr]
+		if !ok || !n.wanted {
+			continue
+		}
+		c.DependsOn = append(c.DependsOn, j)
+		if n.Mode == v1alpha1.ModeData && !slices.Contains(n.inherited, addr) {
+			c.ReadAfter = append(c.ReadAfter, j)
+		}
+	}
+	c.DependencyVersions, c.ConfigVersion = s.dependencyVersions(n), n.configVersion
+	// The recorded dependencies order destroys, in which ephemeral resources and data sources have no part.
+	c.Dependencies = texts(s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData))
 }
 
 // leavesDeposed returns a predicate: must the replace of this node leave its old instance to a later plan? As in
@@ -426,6 +430,15 @@ func (s *survey) transitiveDependencies(addrs []lang.Address, modes ...v1alpha1.
 			queue = append(queue, s.nodes[i].DependsOn...)
 		}
 		out = append(out, addr)
+	}
+	return out
+}
+
+// texts returns addresses as strings; nil if there are none.
+func texts(addresses []lang.Address) []string {
+	var out []string
+	for _, addr := range addresses {
+		out = append(out, addr.String())
 	}
 	return out
 }

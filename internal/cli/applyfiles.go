@@ -213,9 +213,8 @@ func (a *fileApply) present(ctx context.Context) (todo int, err error) {
 	return todo, joinExit(failed)
 }
 
-// recordAndApply records the files. It applies the plans of the recorded objects if they equal the plans that were
-// shown.
-func (a *fileApply) recordAndApply(ctx context.Context) error {
+// record records the files, and the applyset of the files if there is one.
+func (a *fileApply) record(ctx context.Context) error {
 	ms := copies(a.ms)
 	for i := range ms {
 		// The parent of the applyset is written first, and may also be in the files.
@@ -234,9 +233,16 @@ func (a *fileApply) recordAndApply(ctx context.Context) error {
 		return err
 	}
 	if a.set != nil {
-		if err := a.set.mark(ctx); err != nil {
-			return err
-		}
+		return a.set.mark(ctx)
+	}
+	return nil
+}
+
+// recordAndApply records the files. It applies the plans of the recorded objects if they equal the plans that were
+// shown.
+func (a *fileApply) recordAndApply(ctx context.Context) error {
+	if err := a.record(ctx); err != nil {
+		return err
 	}
 	fmt.Fprintln(a.Out)
 	want := make([]wanted, len(a.sp.wanted))

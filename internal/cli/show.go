@@ -118,28 +118,31 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if speculative(p) {
 		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(cannotBeApproved(p)))
 	}
-	if !waiting(p) {
-		return nil
+	if waiting(p) {
+		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(approvedSoFar(p)+o.approvalHint(ctx, p, text != "")))
 	}
-	hint := cannotApproveText(p)
+	return nil
+}
+
+// approvalHint says how the user can approve a plan that waits, or why not. obstructed is true if changes of the plan are
+// stale.
+func (o *showOptions) approvalHint(ctx context.Context, p *v1alpha1.Plan, obstructed bool) string {
 	approve := fmt.Sprintf("kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)
 	switch {
 	case superseded(p), stale(p), cancelling(p):
-		hint = fmt.Sprintf("It cannot be approved. Make a new plan: kubectl hykube plan -n %s", p.Namespace)
+		return fmt.Sprintf("It cannot be approved. Make a new plan: kubectl hykube plan -n %s", p.Namespace)
 	case !o.mayApprove(ctx, p.Namespace):
+		return cannotApproveText(p)
 	case !o.approvalCounts(ctx, p):
-		hint = anotherApproves(p)
-	case text != "":
-		hint = fmt.Sprintf("It cannot be approved as a whole. Make a new plan: kubectl hykube plan -n %s\nTo approve what is not stale: %s --partial", p.Namespace, approve)
+		return anotherApproves(p)
+	case obstructed:
+		return fmt.Sprintf("It cannot be approved as a whole. Make a new plan: kubectl hykube plan -n %s\nTo approve what is not stale: %s --partial", p.Namespace, approve)
 	case denied(p):
-		hint = diff.Clean(why(p), true) + "\nIt can be approved when no policy refuses it any more: " + approve
+		return diff.Clean(why(p), true) + "\nIt can be approved when no policy refuses it any more: " + approve
 	case blocked(p):
-		hint = "It cannot be approved as a whole, since changes of it are blocked. To approve the others: " + approve + " --partial"
-	default:
-		hint = "It waits for approval: " + approve
+		return "It cannot be approved as a whole, since changes of it are blocked. To approve the others: " + approve + " --partial"
 	}
-	fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(approvedSoFar(p)+hint))
-	return nil
+	return "It waits for approval: " + approve
 }
 
 // whyNotApprovable returns why a plan can no longer be approved, or "" if it can.

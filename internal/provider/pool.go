@@ -40,7 +40,7 @@ type PoolConfig struct {
 	MaxCalls int
 	// Containment restricts the processes. Nil means all restrictions that the machine supports. Close closes it.
 	Containment *contain.Policy
-	// MessageLimit is the maximum size of a provider's response in bytes; 0 means plugin.DefaultMessageLimit.
+	// MessageLimit is the maximum size of a provider's response in bytes; 0 means 16 MiB.
 	MessageLimit int
 	// Debug enables the providers' own logging. It is slow, and the log may contain secrets.
 	Debug bool

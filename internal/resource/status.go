@@ -151,14 +151,9 @@ func (s *Status) StallDeposed(generation int64, rec *ledger.Instance) {
 }
 
 // ReplaceIncomplete reports whether the status says that a replacement left a deposed instance.
-func (s *Status) ReplaceIncomplete() bool { return s.notReady(v1alpha1.ReasonReplaceIncomplete) }
-
-// CreateUnknown reports whether the status says that the outcome of a create is unknown.
-func (s *Status) CreateUnknown() bool { return s.notReady(v1alpha1.ReasonCreateUnknown) }
-
-func (s *Status) notReady(reason string) bool {
+func (s *Status) ReplaceIncomplete() bool {
 	ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && ready.Reason == reason
+	return ready != nil && ready.Reason == v1alpha1.ReasonReplaceIncomplete
 }
 
 // Remove records that nothing of the applied infrastructure remains.

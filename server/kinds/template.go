@@ -168,11 +168,6 @@ func (k *Kinds) TemplateWarnings(ctx context.Context, t Template) (out []string)
 	return out
 }
 
-// TemplateReferences returns the references of a template that ForeignReferences selects.
-func (k *Kinds) TemplateReferences(t Template) map[lang.Address]string {
-	return k.References(t.Object())
-}
-
 // AuthorizeDelete returns a Forbidden error if the author of a ResourceSet may not delete the instances of a template. The
 // resource of a kind that is not served is unknown, so its deletion needs the right to all kinds of the provider.
 func (k *Kinds) AuthorizeDelete(ctx context.Context, t Template) error {

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/apiserver/pkg/registry/generic"
-	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -52,18 +50,8 @@ func newPolicies[T copied[T]](c Config, plural, singular, short string, example,
 			return slices.Concat(validateObjectName(p.GetName()), policy.Validate(rules(p), field.NewPath("spec")), validate(p))
 		},
 	}
-	store := &genericregistry.Store{
-		NewFunc:                   func() runtime.Object { return example.DeepCopyObject() },
-		NewListFunc:               func() runtime.Object { return list.DeepCopyObject() },
-		DefaultQualifiedResource:  v1alpha1.Resource(plural),
-		SingularQualifiedResource: v1alpha1.Resource(singular),
-		CreateStrategy:            strategy,
-		UpdateStrategy:            strategy,
-		DeleteStrategy:            strategy,
-		ResetFieldsStrategy:       strategy,
-		TableConvertor:            planPolicyTable,
-	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: c.RESTOptions, AttrFunc: attributes}); err != nil {
+	store, err := newStoreOnly(c, plural, singular, example, list, strategy, planPolicyTable)
+	if err != nil {
 		return nil, err
 	}
 	return &resourceREST{Store: store, short: short, mayWrite: mayAllowAutomatic(c.Authorizer, plural, func(obj runtime.Object) v1alpha1.PlanPolicySpec { return rules(obj.(T)) })}, nil

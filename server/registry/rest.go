@@ -194,24 +194,30 @@ func (r *statusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Objec
 	return r.store.ConvertToTable(ctx, obj, opts)
 }
 
-// newStore returns the store of a kind and the storage for its status. The plural is the singular with an s.
-func newStore[T copied[T], S any](c Config, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, *statusREST, error) {
+// newStoreOnly returns the store of a kind without status.
+func newStoreOnly[T copied[T], S any](c Config, plural, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return example.DeepCopyObject() },
 		NewListFunc:               func() runtime.Object { return list.DeepCopyObject() },
-		DefaultQualifiedResource:  v1alpha1.Resource(singular + "s"),
+		DefaultQualifiedResource:  v1alpha1.Resource(plural),
 		SingularQualifiedResource: v1alpha1.Resource(singular),
 		CreateStrategy:            strategy,
 		UpdateStrategy:            strategy,
 		DeleteStrategy:            strategy,
 		ResetFieldsStrategy:       strategy,
 		TableConvertor:            table,
-		AfterUpdate:               func(runtime.Object, *metav1.UpdateOptions) { c.Changed() },
-		AfterDelete:               func(runtime.Object, *metav1.DeleteOptions) { c.Changed() },
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: c.RESTOptions, AttrFunc: attributes}); err != nil {
+	return store, store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: c.RESTOptions, AttrFunc: attributes})
+}
+
+// newStore returns the store of a kind and the storage for its status. The plural is the singular with an s.
+func newStore[T copied[T], S any](c Config, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, *statusREST, error) {
+	store, err := newStoreOnly(c, singular+"s", singular, example, list, strategy, table)
+	if err != nil {
 		return nil, nil, err
 	}
+	store.AfterUpdate = func(runtime.Object, *metav1.UpdateOptions) { c.Changed() }
+	store.AfterDelete = func(runtime.Object, *metav1.DeleteOptions) { c.Changed() }
 	statusStore := *store
 	status := statusStrategy[T, S]{strategy}
 	statusStore.UpdateStrategy, statusStore.ResetFieldsStrategy = status, status

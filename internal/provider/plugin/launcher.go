@@ -30,7 +30,7 @@ type Spec struct {
 	Program contain.Plugin
 	// Debug enables the plugin's own log.
 	Debug bool
-	// MessageLimit is the maximum size of a response in bytes; 0 means DefaultMessageLimit.
+	// MessageLimit is the maximum size of a response in bytes; 0 means 16 MiB.
 	MessageLimit int
 	// StartTimeout is the maximum time from the start to the finished handshake; 0 means a minute.
 	StartTimeout time.Duration
@@ -38,9 +38,9 @@ type Spec struct {
 	Logger *slog.Logger
 }
 
-// DefaultMessageLimit is the maximum size of a provider's response. The server needs many times its size to read, plan
+// defaultMessageLimit is the maximum size of a provider's response. The server needs many times its size to read, plan
 // and store it.
-const DefaultMessageLimit = 16 << 20
+const defaultMessageLimit = 16 << 20
 
 // Launcher starts plugins. On Linux, the kernel kills a plugin when the thread that started it ends, even if this
 // process is killed. So a launcher keeps one thread for all starts, and Close must follow the end of the last process.
@@ -99,7 +99,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		spec.StartTimeout = time.Minute
 	}
 	if spec.MessageLimit == 0 {
-		spec.MessageLimit = DefaultMessageLimit
+		spec.MessageLimit = defaultMessageLimit
 	}
 	p, err := l.prepare(spec)
 	if err != nil {
