@@ -2,13 +2,13 @@ package activities
 
 import (
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/session"
 )
 
@@ -40,8 +40,12 @@ func TestCancelledWhileItWaits(t *testing.T) {
 				t.Errorf("made %v", sc.cloud.made)
 			}
 			c, err := sc.Ledger.Change(t.Context(), po.UID, 0)
-			if err != nil || c.State != v1alpha1.ChangeSkipped || !strings.Contains(c.Message, "cancelled before it was tried") || c.StartedAt != nil {
+			if err != nil || c.State != v1alpha1.ChangeSkipped || c.StartedAt != nil {
 				t.Errorf("%v: %s %q, begun %v", err, c.State, c.Message, c.StartedAt)
+			}
+			stalled := v1alpha1.TrueReason(resource.StatusOf(sc.Stored["team:test-thing/a"]).Conditions, v1alpha1.ConditionStalled)
+			if stalled != v1alpha1.ReasonCancelled {
+				t.Errorf("the object is stalled because of %q, want %q", stalled, v1alpha1.ReasonCancelled)
 			}
 		})
 	}

@@ -289,7 +289,7 @@ func TestObjectsOfOtherNamespaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := results[0]; r.Outcome != v1alpha1.ObjectRefused || !strings.Contains(r.Error.Message, fmt.Sprintf("sim-network %q is in the namespace %q, but plan %q is in the namespace %q", "far", other, p.Name, ns)) {
+	if r := results[0]; r.Outcome != v1alpha1.ObjectRefused || r.Error.Reason != metav1.StatusReasonBadRequest || !strings.Contains(r.Error.Message, other) || !strings.Contains(r.Error.Message, ns) {
 		t.Errorf("a resource: %+v", r)
 	}
 	if r := results[1]; r.Outcome != v1alpha1.ObjectCreated {

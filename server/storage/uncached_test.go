@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -133,7 +134,8 @@ func TestWatchesOfUncachedStoreAreThoseOfEtcd3(t *testing.T) {
 		theirs, otherErr := u.Interface.Watch(t.Context(), key, tt.opts)
 		if err != nil || otherErr != nil {
 			// etcd3 refuses with an event.
-			if refused := err != nil && otherErr == nil && strings.Contains(fmt.Sprint(<-theirs.ResultChan()), "Too large resource version"); refused != tt.refused {
+			refused := storage.IsTooLargeResourceVersion(err) && otherErr == nil && storage.IsTooLargeResourceVersion(apierrors.FromObject((<-theirs.ResultChan()).Object))
+			if refused != tt.refused {
 				t.Errorf("%s: %v, etcd3 says %v", name, err, otherErr)
 			}
 			continue
