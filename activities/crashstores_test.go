@@ -48,7 +48,7 @@ func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectRefer
 	})
 }
 
-func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) error {
+func (o crashObjects) AddFinalizer(_ context.Context, read *unstructured.Unstructured) error {
 	return o.scenario.injector.does(func() error {
 		o.World.Mu.Lock()
 		defer o.World.Mu.Unlock()
@@ -61,7 +61,7 @@ func (o crashObjects) Hold(_ context.Context, read *unstructured.Unstructured) e
 	})
 }
 
-func (o crashObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) error {
+func (o crashObjects) RemoveFinalizer(_ context.Context, ref v1alpha1.ObjectReference) error {
 	return o.scenario.injector.does(func() error {
 		o.World.Mu.Lock()
 		defer o.World.Mu.Unlock()

@@ -73,9 +73,9 @@ func (o FakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReferenc
 	return nil
 }
 
-func (o FakeObjects) Hold(context.Context, *unstructured.Unstructured) error { return nil }
+func (o FakeObjects) AddFinalizer(context.Context, *unstructured.Unstructured) error { return nil }
 
-func (o FakeObjects) Release(_ context.Context, ref v1alpha1.ObjectReference) error {
+func (o FakeObjects) RemoveFinalizer(_ context.Context, ref v1alpha1.ObjectReference) error {
 	o.World.Mu.Lock()
 	defer o.World.Mu.Unlock()
 	o.World.Released = append(o.World.Released, ref.Name)

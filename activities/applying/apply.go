@@ -222,7 +222,7 @@ func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructur
 	if err := s.checkSize(p); err != nil {
 		return err
 	}
-	if err := s.holdObject(ctx, obj); err != nil {
+	if err := s.addFinalizer(ctx, obj); err != nil {
 		return err
 	}
 	if !s.creating() {
@@ -242,9 +242,9 @@ func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructur
 	return s.checkConfigStays(ctx, l, rec)
 }
 
-// holdObject adds the finalizer to the object. It returns a *changes.StaleError if the object was deleted or changed.
-func (s *stepRun) holdObject(ctx context.Context, obj *unstructured.Unstructured) error {
-	err := s.Objects.Hold(ctx, obj)
+// addFinalizer adds the finalizer to the object. It returns a *changes.StaleError if the object was deleted or changed.
+func (s *stepRun) addFinalizer(ctx context.Context, obj *unstructured.Unstructured) error {
+	err := s.Objects.AddFinalizer(ctx, obj)
 	if errors.Is(err, store.ErrGone) {
 		return changes.Stale(v1alpha1.StaleObjectChanged, "the object was deleted or changed after the plan was made")
 	}

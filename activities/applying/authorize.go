@@ -135,7 +135,7 @@ func (s *stepRun) checkRights(ctx context.Context, rec *ledger.Instance) error {
 
 // checkAfterWait checks the rights and the object of the step again. A step may wait for the limits of its ProviderConfig,
 // or for a provider process, for long, and both may have changed meanwhile. A step that creates or updates need not read
-// the object, because Hold finds a change of it.
+// the object, because AddFinalizer finds a change of it.
 func (s *stepRun) checkAfterWait(ctx context.Context, rec *ledger.Instance) error {
 	if err := s.checkRights(ctx, rec); err != nil || s.oldKey() != "" {
 		return err

@@ -88,16 +88,16 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 	} else if why != "" {
 		return why, a.refuseApply(ctx, p, why)
 	}
-	stale, err := a.hold(ctx, po, work)
+	stale, err := a.markLeftOut(ctx, po, work)
 	if err == nil && stale > 0 && !po.Status.Approval.Partial {
 		refused = fmt.Sprintf("%s after the plan was made.", changes.Counted(stale, "change moved", "changes moved"))
 	}
 	return refused, err
 }
 
-// hold marks the changes that the apply leaves out: blocked and stale ones, and those that depend on them. It returns
+// markLeftOut marks the changes that the apply leaves out: blocked and stale ones, and those that depend on them. It returns
 // the number of stale changes. It must be called before any step of the plan begins.
-func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (stale int, err error) {
+func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (stale int, err error) {
 	moved, err := changes.Moved(ctx, a.Sources, po, w)
 	if err != nil {
 		return 0, err
@@ -132,7 +132,7 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 			continue
 		}
 		c.Held, c.FinishedAt = true, changes.Now()
-		if err := a.reportHeld(ctx, c); err != nil {
+		if err := a.reportLeftOut(ctx, c); err != nil {
 			return 0, err
 		}
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
@@ -142,8 +142,8 @@ func (a *Applier) hold(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored
 	return stale, nil
 }
 
-// reportHeld writes to an object why its change was left out.
-func (a *Applier) reportHeld(ctx context.Context, c *ledger.Change) error {
+// reportLeftOut writes to an object why its change was left out.
+func (a *Applier) reportLeftOut(ctx context.Context, c *ledger.Change) error {
 	reason := v1alpha1.ReasonSkipped
 	switch {
 	case c.Blocked != "":

@@ -115,7 +115,7 @@ func (s *stepRun) releaseObject(ctx context.Context) (removed bool, err error) {
 	if err != nil || rec.Living() || rec.Intent != nil {
 		return false, err
 	}
-	return gone && c.Preconditions.Deleting, s.Objects.Release(ctx, c.Object)
+	return gone && c.Preconditions.Deleting, s.Objects.RemoveFinalizer(ctx, c.Object)
 }
 
 // succeed sets the status for a change that succeeded.

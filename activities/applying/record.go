@@ -44,7 +44,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 		if err := changes.CheckMovedFrom(ctx, s.Objects, c); err != nil {
 			return err
 		}
-		if err := s.holdObject(ctx, obj); err != nil {
+		if err := s.addFinalizer(ctx, obj); err != nil {
 			return err
 		}
 		rec.State, rec.Deposed = from.State, from.Deposed
@@ -68,7 +68,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	if err := s.Ledger.Forget(ctx, from); err != nil {
 		return s.conflict(err)
 	}
-	return s.Objects.Release(ctx, *c.Preconditions.From)
+	return s.Objects.RemoveFinalizer(ctx, *c.Preconditions.From)
 }
 
 // adopt records the state that planning imported.
@@ -82,7 +82,7 @@ func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *
 		return err
 	}
 	defer release()
-	if err := s.holdObject(ctx, obj); err != nil {
+	if err := s.addFinalizer(ctx, obj); err != nil {
 		return err
 	}
 	rec.State = *c.Refreshed

@@ -200,11 +200,11 @@ func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, func(*un
 	return nil
 }
 
-// Hold implements store.Objects. It writes nothing.
-func (*overlay) Hold(context.Context, *unstructured.Unstructured) error { return nil }
+// AddFinalizer implements store.Objects. It writes nothing.
+func (*overlay) AddFinalizer(context.Context, *unstructured.Unstructured) error { return nil }
 
-// Release implements store.Objects. It writes nothing.
-func (*overlay) Release(context.Context, v1alpha1.ObjectReference) error { return nil }
+// RemoveFinalizer implements store.Objects. It writes nothing.
+func (*overlay) RemoveFinalizer(context.Context, v1alpha1.ObjectReference) error { return nil }
 
 // find returns the document of an object of the core group or of hykube.io, or nil.
 func (o *overlay) find(group, kind, namespace, name string) *document {

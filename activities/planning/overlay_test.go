@@ -144,7 +144,7 @@ func TestOverlayOfObjects(t *testing.T) {
 	}
 	err := errors.Join(
 		a.Objects.UpdateStatus(t.Context(), ref("kept", ""), func(*unstructured.Unstructured) map[string]any { return map[string]any{"x": "y"} }),
-		a.Objects.Hold(t.Context(), u), a.Objects.Release(t.Context(), ref("kept", "")))
+		a.Objects.AddFinalizer(t.Context(), u), a.Objects.RemoveFinalizer(t.Context(), ref("kept", "")))
 	if err != nil || w.Stored["team:test-thing/kept"].Object["status"] != nil {
 		t.Errorf("written: %v, %v", w.Stored["team:test-thing/kept"].Object["status"], err)
 	}

@@ -87,7 +87,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		return controller.Run(ctx, providers, configs,
 			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
 				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans},
-			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.ReleaseSet, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
+			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
 			stacks, work,
 		)
 	}

@@ -29,11 +29,12 @@ type Objects interface {
 	// UpdateStatus replaces the status of an object by the result of change. It retries after a conflict and skips the
 	// write if the status is unchanged. It returns ErrGone as Get does.
 	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
-	// Hold adds the finalizer to an object, so that it outlives its infrastructure. It returns ErrGone as Get does.
-	Hold(ctx context.Context, obj *unstructured.Unstructured) error
-	// Release removes the finalizer of an object. It succeeds if the object no longer exists. A ResourceSet is released with
-	// its last instance.
-	Release(ctx context.Context, ref v1alpha1.ObjectReference) error
+	// AddFinalizer adds the finalizer hykube.io/state to an object, so that it outlives its infrastructure. It returns
+	// ErrGone as Get does, and if the object was changed or marked for deletion since it was read.
+	AddFinalizer(ctx context.Context, obj *unstructured.Unstructured) error
+	// RemoveFinalizer removes the finalizer. It succeeds if the object no longer exists. A ResourceSet keeps it until no
+	// instance has a record.
+	RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error
 }
 
 // Plans accesses the Plan objects.

@@ -194,8 +194,8 @@ func (o *Objects) updateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectR
 	}
 }
 
-// holdInstance is Hold for an instance: it adds the finalizer to the set.
-func (o *Objects) holdInstance(ctx context.Context, read *unstructured.Unstructured) error {
+// addInstanceFinalizer is AddFinalizer for an instance: it adds the finalizer to the set.
+func (o *Objects) addInstanceFinalizer(ctx context.Context, read *unstructured.Unstructured) error {
 	ref := refOf(read)
 	found, ok, err := o.Index.Find(ctx, ref)
 	switch {
@@ -217,9 +217,9 @@ func (o *Objects) holdInstance(ctx context.Context, read *unstructured.Unstructu
 	})
 }
 
-// releaseInstance is Release for an instance: with the last record of a set, it removes the finalizer of the set. ref has
-// the set.
-func (o *Objects) releaseInstance(ctx context.Context, ref v1alpha1.ObjectReference) error {
+// removeInstanceFinalizer is RemoveFinalizer for an instance: with the last record of a set, it removes the finalizer of
+// the set. ref has the set.
+func (o *Objects) removeInstanceFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error {
 	found, ok, err := o.Index.Find(ctx, ref)
 	if err != nil {
 		return err
@@ -229,12 +229,12 @@ func (o *Objects) releaseInstance(ctx context.Context, ref v1alpha1.ObjectRefere
 			return err
 		}
 	}
-	return o.ReleaseSet(ctx, ref.Namespace, ref.Set, ref.SetUID)
+	return o.RemoveSetFinalizer(ctx, ref.Namespace, ref.Set, ref.SetUID)
 }
 
-// ReleaseSet removes the finalizer of a set without records of instances. It does nothing if there are records, or if the
+// RemoveSetFinalizer removes the finalizer of a set without records of instances. It does nothing if there are records, or if the
 // set does not exist.
-func (o *Objects) ReleaseSet(ctx context.Context, namespace, name string, uid types.UID) error {
+func (o *Objects) RemoveSetFinalizer(ctx context.Context, namespace, name string, uid types.UID) error {
 	n, err := o.Index.Records(ctx, namespace, uid)
 	if err != nil || n > 0 {
 		return err

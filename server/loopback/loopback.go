@@ -128,10 +128,10 @@ func (o *Objects) write(ctx context.Context, update update, ref v1alpha1.ObjectR
 	return fmt.Errorf("write %s of %s %q: %w", what, ref.Kind, ref.Name, err)
 }
 
-// Hold implements store.Objects. The object must still have the generation that was read.
-func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) error {
+// AddFinalizer implements store.Objects. The object must still have the generation that was read.
+func (o *Objects) AddFinalizer(ctx context.Context, read *unstructured.Unstructured) error {
 	if v1alpha1.IsInstanceName(read.GetName()) {
-		return o.holdInstance(ctx, read)
+		return o.addInstanceFinalizer(ctx, read)
 	}
 	return o.write(ctx, o.Kinds.UpdateStored, refOf(read), "finalizers", func(obj *unstructured.Unstructured) error {
 		if obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
@@ -145,10 +145,10 @@ func (o *Objects) Hold(ctx context.Context, read *unstructured.Unstructured) err
 	})
 }
 
-// Release implements store.Objects.
-func (o *Objects) Release(ctx context.Context, ref v1alpha1.ObjectReference) error {
+// RemoveFinalizer implements store.Objects.
+func (o *Objects) RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error {
 	if v1alpha1.IsInstanceName(ref.Name) {
-		return o.releaseInstance(ctx, ref)
+		return o.removeInstanceFinalizer(ctx, ref)
 	}
 	err := o.write(ctx, o.Kinds.UpdateObject, ref, "finalizers", func(obj *unstructured.Unstructured) error {
 		if !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {

@@ -93,11 +93,11 @@ func TestObjects(t *testing.T) {
 	held := get()
 	stale := held.DeepCopy()
 	stale.SetGeneration(7)
-	if err := o.Hold(t.Context(), stale); !errors.Is(err, store.ErrGone) {
+	if err := o.AddFinalizer(t.Context(), stale); !errors.Is(err, store.ErrGone) {
 		t.Errorf("hold of another generation: %v", err)
 	}
 	for range 2 {
-		if err := o.Hold(t.Context(), held); err != nil {
+		if err := o.AddFinalizer(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Contains(get().GetFinalizers(), v1alpha1.FinalizerState) {
@@ -105,7 +105,7 @@ func TestObjects(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if err := o.Release(t.Context(), ref); err != nil {
+		if err := o.RemoveFinalizer(t.Context(), ref); err != nil {
 			t.Fatal(err)
 		}
 		if list, found, err := unstructured.NestedSlice(get().Object, "metadata", "finalizers"); err != nil || found {
@@ -121,7 +121,7 @@ func TestObjects(t *testing.T) {
 		if err := o.UpdateStatus(t.Context(), ref, judged); !errors.Is(err, store.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", reason, err)
 		}
-		if err := o.Release(t.Context(), ref); err != nil {
+		if err := o.RemoveFinalizer(t.Context(), ref); err != nil {
 			t.Errorf("release of %s: %v", reason, err)
 		}
 	}

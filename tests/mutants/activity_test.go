@@ -33,7 +33,7 @@ var activityMutants = []mutant{
 	{"A create that failed leaves the old instance deposed, and the next plan destroys it.", "activities/applying/apply.go",
 		"creating && !state.Exists() && old != nil {", "creating && !state.Exists() && old != nil && false {", "activities:TestAFailedReplacementKeepsTheOldInstance"},
 	{"Nothing holds an object while its infrastructure is made, so that it can be deleted under it.", "activities/applying/apply.go",
-		"\tif err := s.holdObject(ctx, obj); err != nil {\n\t\treturn err\n\t}\n", "", "activities:TestAnObjectIsHeldBeforeItsCreate"},
+		"\tif err := s.addFinalizer(ctx, obj); err != nil {\n\t\treturn err\n\t}\n", "", "activities:TestAnObjectIsHeldBeforeItsCreate"},
 	{"An object is released while the outcome of a create is unknown.", "activities/applying/outcome.go",
 		"if err != nil || rec.Living() || rec.Intent != nil {", "if err != nil || rec.Living() {", "TestAnObjectIsReleasedLast"},
 	{"An object is released while an old instance of it is left.", "activities/applying/outcome.go",
