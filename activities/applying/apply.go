@@ -37,7 +37,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 		if s.OutcomeRecorded(rec) && changes.Removes(c) {
 			return nil // the object was removed with its infrastructure
 		}
-		return changes.ObjectDeleted()
+		return changes.ErrObjectDeleted
 	}
 	if err != nil {
 		return err

@@ -146,7 +146,7 @@ func (s *stepRun) checkAfterWait(ctx context.Context, rec *ledger.Instance) erro
 	obj, err := s.Objects.Get(ctx, s.Change.Object)
 	switch {
 	case errors.Is(err, store.ErrGone):
-		return changes.ObjectDeleted()
+		return changes.ErrObjectDeleted
 	case err != nil:
 		return err
 	}

@@ -37,7 +37,7 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	if began := rec.MovedFrom == c.Preconditions.From.UID && rec.Plan == s.Plan.UID; !began && !rec.Living() {
 		switch {
 		case rec.Intent != nil:
-			return changes.PlanRunning()
+			return changes.ErrPlanRunning
 		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
 			return changes.Stale(v1alpha1.StaleStateChanged, "the state of %s changed after the plan was made", c.PreviousAddress)
 		}
@@ -235,14 +235,14 @@ func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledge
 		}
 		switch {
 		case !over:
-			return false, changes.PlanRunning()
+			return false, changes.ErrPlanRunning
 		case rec.Intent.Action == v1alpha1.ActionCreate:
-			return false, changes.CreateUnknown()
+			return false, changes.ErrCreateUnknown
 		}
 		resumed = true
 	}
 	if c.Deposed != "" && old.Digest() != c.Preconditions.State && !s.Begun {
-		return false, changes.StateChanged()
+		return false, changes.ErrStateChanged
 	}
 	return resumed, changes.CheckProvider(c, r)
 }

@@ -31,25 +31,13 @@ func StaleReasonOf(err error) v1alpha1.StaleReason {
 	return ""
 }
 
-// ObjectDeleted returns the *StaleError for an object that no longer exists.
-func ObjectDeleted() error {
-	return Stale(v1alpha1.StaleObjectDeleted, "the object was deleted after the plan was made")
-}
-
-// StateChanged returns the *StaleError for a recorded state that is not the planned one.
-func StateChanged() error {
-	return Stale(v1alpha1.StaleStateChanged, "the recorded state changed after the plan was made")
-}
-
-// PlanRunning returns the *StaleError for a resource that another plan is changing.
-func PlanRunning() error {
-	return Stale(v1alpha1.StalePlanRunning, "another plan is changing this resource")
-}
-
-// CreateUnknown returns the *StaleError for a resource whose create, by another plan, has an unknown outcome.
-func CreateUnknown() error {
-	return Stale(v1alpha1.StaleCreateUnknown, "another plan left the outcome of its create unknown; see the conditions of the object")
-}
+// The errors of stale changes that several checks find.
+var (
+	ErrObjectDeleted = Stale(v1alpha1.StaleObjectDeleted, "the object was deleted after the plan was made")
+	ErrStateChanged  = Stale(v1alpha1.StaleStateChanged, "the recorded state changed after the plan was made")
+	ErrPlanRunning   = Stale(v1alpha1.StalePlanRunning, "another plan is changing this resource")
+	ErrCreateUnknown = Stale(v1alpha1.StaleCreateUnknown, "another plan left the outcome of its create unknown; see the conditions of the object")
+)
 
 // ConfigChanged returns the *StaleError for a ProviderConfig that changed after planning.
 func ConfigChanged(name string) error {

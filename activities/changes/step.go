@@ -39,7 +39,7 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 	switch {
 	// Another plan may have recorded the state that this plan read.
 	case state != c.Preconditions.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Preconditions.From != nil):
-		return StateChanged()
+		return ErrStateChanged
 	}
 	return CheckProvider(c, r)
 }
@@ -93,9 +93,9 @@ func (s Step) TakesOverIntent(ctx context.Context, l *ledger.Ledger, rec *ledger
 		return true, nil
 	}
 	if over {
-		return false, CreateUnknown()
+		return false, ErrCreateUnknown
 	}
-	return false, PlanRunning()
+	return false, ErrPlanRunning
 }
 
 // IntentAbandoned reports whether the plan that left an intent has ended, so that the outcome is unknown and no step is

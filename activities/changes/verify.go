@@ -200,7 +200,7 @@ type verifier struct {
 func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	obj, err := v.Objects.Get(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {
-		return ObjectDeleted()
+		return ErrObjectDeleted
 	}
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.
 	case old == nil:
 		return Stale(v1alpha1.StaleStateChanged, "another plan destroyed it")
 	case old.Digest() != c.Preconditions.State:
-		return StateChanged()
+		return ErrStateChanged
 	}
 	if err := CheckProvider(c, r); err != nil || c.Action == v1alpha1.ActionForget {
 		return err

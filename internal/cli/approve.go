@@ -76,7 +76,7 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	case p.Status.Approval != nil:
 		return fmt.Errorf("plan %q was %s already%s", p.Name, decisionWord(p.Status.Approval.Decision), by(p.Status.Approval))
 	case stalled(p):
-		return o.failure(ctx, p)
+		return o.failure(p)
 	}
 	digest := o.digest
 	if digest == "" {

@@ -221,7 +221,7 @@ func (o *planOptions) runObject(ctx context.Context) error {
 			pending++
 		case nothingToDo(p):
 		case p.PlanFailed(), stalled(p):
-			failed = append(failed, o.failure(ctx, p))
+			failed = append(failed, o.failure(p))
 		case whyNotApproved(p, false) != nil:
 			failed = append(failed, whyNotApproved(p, false))
 		default:

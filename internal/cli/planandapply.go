@@ -199,7 +199,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 }
 
 // failure prints why planning failed and returns the error.
-func (s *session) failure(ctx context.Context, p *v1alpha1.Plan) error {
+func (s *session) failure(p *v1alpha1.Plan) error {
 	s.printTogether(s.ErrOut, p.Status.Diagnostics)
 	hasErrors := slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 	code, what := ExitError, "could not be made"
@@ -265,7 +265,7 @@ func (j *planAndApply) review(ctx context.Context, plans []*v1alpha1.Plan, each 
 		}
 		j.heading(p, len(plans))
 		if !nothingToDo(p) && (p.PlanFailed() || stalled(p)) {
-			failed = append(failed, j.failure(ctx, p))
+			failed = append(failed, j.failure(p))
 			continue
 		}
 		if err := j.show(ctx, p); err != nil {
