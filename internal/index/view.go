@@ -128,16 +128,21 @@ func (v *View) Overlay(u *unstructured.Unstructured) bool {
 		v.Ambiguous = true
 		return true
 	}
-	o := v.index.objectOf(v, kind, c, nil)
+	v.putOverlaid(i, v.index.objectOf(v, kind, c, nil))
+	return true
+}
+
+// putOverlaid puts an object of a speculative plan into a slot.
+func (v *View) putOverlaid(i int32, o *Object) {
 	o.Flags |= Overlaid
-	if n = &v.Nodes[i]; n.Object == nil || n.Object.UID != o.UID {
+	n := &v.Nodes[i]
+	if n.Object == nil || n.Object.UID != o.UID {
 		n.Record, n.Version = nil, Sum{}
 	}
 	if n.Object == nil {
 		v.Added[int(i)] = len(v.Added)
 	}
 	n.Object = o
-	return true
 }
 
 // Remove removes the object that a document of a speculative plan says would not exist.

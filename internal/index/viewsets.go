@@ -96,18 +96,11 @@ func (v *View) OverlaySet(s *resourceset.Set) {
 	}
 	next := &set{Set: s}
 	v.index.fill(v, next, statuses, func(int32) *Object { return nil }, func(i int32, o *Object) {
-		o.Flags |= Overlaid
 		n := &v.Nodes[i]
 		if n.Record != nil && n.Object != nil && n.Object.UID != o.UID && n.Object.Instance != nil {
 			v.Ambiguous = true // an instance left another set, and still has infrastructure
 		}
-		if n.Object == nil || n.Object.UID != o.UID {
-			n.Record, n.Version = nil, Sum{}
-		}
-		if n.Object == nil {
-			v.Added[int(i)] = len(v.Added)
-		}
-		n.Object = o
+		v.putOverlaid(i, o)
 	})
 	v.RemoveSet(s.UID, next.slots)
 	v.add(next)

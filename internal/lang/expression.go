@@ -145,3 +145,24 @@ func (e *Expression) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 func EscapeTemplate(text string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(text)
 }
+
+// EscapeTemplates returns a JSON value whose strings evaluate to themselves in a spec.
+func EscapeTemplates(v any) any {
+	switch v := v.(type) {
+	case string:
+		return EscapeTemplate(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = EscapeTemplates(e)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = EscapeTemplates(e)
+		}
+		return out
+	}
+	return v
+}

@@ -93,19 +93,9 @@ func (p *problems) compareNested(nb *schema.NestedBlock, planned, actual cty.Val
 			p.compareBlock(nb.Block, plannedVals[i], actualVals[i], at.index(cty.NumberIntVal(int64(i))), secret)
 		}
 	case schema.NestingMap:
-		plannedVals, actualVals := planned.AsValueMap(), actual.AsValueMap()
-		for _, k := range slices.Sorted(maps.Keys(plannedVals)) {
-			if a, ok := actualVals[k]; ok {
-				p.compareBlock(nb.Block, plannedVals[k], a, at.index(cty.StringVal(k)), secret)
-				continue
-			}
-			p.add(at, "block key %q has vanished", k)
-		}
-		for _, k := range slices.Sorted(maps.Keys(actualVals)) {
-			if _, ok := plannedVals[k]; !ok {
-				p.add(at, "new block key %q has appeared", k)
-			}
-		}
+		p.compareMaps(planned, actual, at, "block key", func(planned, actual cty.Value, at *pathBuilder) {
+			p.compareBlock(nb.Block, planned, actual, at, secret)
+		})
 	case schema.NestingSet:
 		quiet := schema.HasSensitive(nb.Block) || secret.cover(at)
 		p.compareSets(planned, actual, at, "block set length", quiet, func(x, y cty.Value) bool {
@@ -166,19 +156,7 @@ func (p *problems) compareKnown(planned, actual cty.Value, at *pathBuilder) {
 			}
 		}
 	case ty.IsMapType():
-		plannedVals, actualVals := planned.AsValueMap(), actual.AsValueMap()
-		for _, k := range slices.Sorted(maps.Keys(plannedVals)) {
-			if a, ok := actualVals[k]; ok {
-				p.compareValue(plannedVals[k], a, at.index(cty.StringVal(k)))
-				continue
-			}
-			p.add(at, "element %q has vanished", k)
-		}
-		for _, k := range slices.Sorted(maps.Keys(actualVals)) {
-			if _, ok := plannedVals[k]; !ok {
-				p.add(at, "new element %q has appeared", k)
-			}
-		}
+		p.compareMaps(planned, actual, at, "element", p.compareValue)
 	case ty.IsObjectType():
 		for _, k := range slices.Sorted(maps.Keys(ty.AttributeTypes())) {
 			p.compareValue(planned.GetAttr(k), actual.GetAttr(k), at.attr(k))
@@ -189,6 +167,23 @@ func (p *problems) compareKnown(planned, actual cty.Value, at *pathBuilder) {
 			found.compareValue(x, y, at)
 			return len(found) == 0
 		})
+	}
+}
+
+// compareMaps requires the same keys in both maps, and compares the elements of each.
+func (p *problems) compareMaps(planned, actual cty.Value, at *pathBuilder, noun string, compare func(planned, actual cty.Value, at *pathBuilder)) {
+	plannedVals, actualVals := planned.AsValueMap(), actual.AsValueMap()
+	for _, k := range slices.Sorted(maps.Keys(plannedVals)) {
+		if a, ok := actualVals[k]; ok {
+			compare(plannedVals[k], a, at.index(cty.StringVal(k)))
+			continue
+		}
+		p.add(at, noun+" %q has vanished", k)
+	}
+	for _, k := range slices.Sorted(maps.Keys(actualVals)) {
+		if _, ok := plannedVals[k]; !ok {
+			p.add(at, "new "+noun+" %q has appeared", k)
+		}
 	}
 }
 

@@ -86,7 +86,7 @@ func (s *search) importOf(result *v1alpha1.QueryResult) (map[string]any, error) 
 		return map[string]any{"id": lang.EscapeTemplate(result.ID)}, nil
 	}
 	identity, err := decodeJSON(raw.Raw)
-	return map[string]any{"identity": escape(identity)}, err
+	return map[string]any{"identity": lang.EscapeTemplates(identity)}, err
 }
 
 // name returns an object name for the resource that no other object of its kind has, on the server or in the result.
@@ -205,21 +205,4 @@ func decodeJSON(raw []byte) (any, error) {
 	d.UseNumber()
 	var v any
 	return v, d.Decode(&v)
-}
-
-// escape escapes the strings of a JSON value so that they are not templates.
-func escape(v any) any {
-	switch v := v.(type) {
-	case string:
-		return lang.EscapeTemplate(v)
-	case []any:
-		for i := range v {
-			v[i] = escape(v[i])
-		}
-	case map[string]any:
-		for k := range v {
-			v[k] = escape(v[k])
-		}
-	}
-	return v
 }

@@ -160,26 +160,5 @@ func importOf(by v1alpha1.InstanceImport) map[string]any {
 	if utiljson.Unmarshal(by.Identity.Raw, &identity) != nil {
 		return map[string]any{"identity": map[string]any{}}
 	}
-	return map[string]any{"identity": escaped(identity)}
-}
-
-// escaped returns a value whose strings evaluate to themselves.
-func escaped(v any) any {
-	switch v := v.(type) {
-	case string:
-		return lang.EscapeTemplate(v)
-	case []any:
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = escaped(item)
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, member := range v {
-			out[name] = escaped(member)
-		}
-		return out
-	}
-	return v
+	return map[string]any{"identity": lang.EscapeTemplates(identity)}
 }

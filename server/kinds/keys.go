@@ -18,14 +18,10 @@ const maxKeys = 10_000
 
 // limitKeys returns an error for a body with a map of more than maxKeys keys. It leaves the body unread.
 func limitKeys(r *http.Request) error {
-	body, err := io.ReadAll(io.LimitReader(r.Body, MaxRequestBodyBytes+1))
+	body, err := peekBody(r)
 	if err != nil {
 		return apierrors.NewBadRequest(fmt.Sprintf("read request body: %v", err))
 	}
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 	if len(body) > MaxRequestBodyBytes {
 		return nil // the decoder refuses it
 	}
@@ -33,6 +29,16 @@ func limitKeys(r *http.Request) error {
 		return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("a map in the object has %d keys, and the limit is %d; use several objects", n, maxKeys))
 	}
 	return nil
+}
+
+// peekBody returns the beginning of a body, up to one byte more than a body may have, and leaves the body unread.
+func peekBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxRequestBodyBytes+1))
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	return body, err
 }
 
 // largestMap returns the number of keys of the largest map in a JSON or YAML document; 0 if it is neither.

@@ -1,9 +1,7 @@
 package kinds
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 
@@ -26,11 +24,7 @@ func refuseTooLarge(s *served, info *request.RequestInfo, r *http.Request) error
 	if r.ContentLength >= 0 && r.ContentLength < measuredBytes {
 		return nil
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, MaxRequestBodyBytes+1))
-	r.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+	body, err := peekBody(r)
 	if err != nil || len(body) < measuredBytes || len(body) > MaxRequestBodyBytes {
 		return nil // the handler reports the error
 	}

@@ -30,7 +30,7 @@ var setMutants = []mutant{
 	{"Whoever may delete sets alone deletes one while its provider is away.", "server/kinds/template.go",
 		"Group: group, Resource: \"*\"})\n", "Group: group, Resource: \"sim-networks\"})\n", "TestWhoMayDeleteASet"},
 	{"The identity of an import reads a Secret with the rights of the user who plans.", "internal/resourceset/keys.go",
-		"{\"identity\": escaped(identity)}", "{\"identity\": identity}", "TestTheIdentityOfAnImportIsConstant"},
+		"{\"identity\": lang.EscapeTemplates(identity)}", "{\"identity\": identity}", "TestTheIdentityOfAnImportIsConstant"},
 	{"Readers of a kind see the values of a ConfigMap that they may not get.", "internal/resourceset/resourceset.go",
 		"\tif SourceOf(u) != \"\" {\n", "\tif false {\n", "TestValuesOfAConfigMapAreHidden"},
 	{"A plan shows values of a ConfigMap that its requester may not get.", "activities/planning/rights.go",
