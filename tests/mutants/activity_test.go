@@ -45,7 +45,7 @@ var activityMutants = []mutant{
 	{"A right that is taken away while a step waits still counts.", "activities/applying/authorize.go",
 		"if err := s.checkRights(ctx, rec); err != nil || s.oldKey() != \"\" {\n\t\treturn err", "if s.oldKey() != \"\" {\n\t\treturn nil", "activities:TestAStepIsCheckedAfterItsWait"},
 	{"A step that waited destroys what preventDestroy protects meanwhile.", "activities/applying/authorize.go",
-		"return s.CheckObject(obj.GetDeletionTimestamp() != nil, obj.GetGeneration(), resourceset.Content(obj))", "return nil", "activities:TestAStepIsCheckedAfterItsWait"},
+		"return s.CheckObject(obj.GetDeletionTimestamp() != nil, obj.GetGeneration(), resourceset.Content(obj))", "_ = resourceset.Content(obj)\n\treturn nil", "activities:TestAStepIsCheckedAfterItsWait"},
 	{"A change is made with another ProviderConfig than the one that was approved.", "activities/applying/approved.go",
 		"changes.CheckConfigName(c, p.ConfigName())", "changes.CheckConfigName(c, c.ProviderConfig)", "activities:TestAStepKeepsToItsProviderConfig"},
 	{"A change is made with a ProviderConfig that was changed after planning.", "activities/applying/approved.go",
@@ -95,7 +95,7 @@ var activityMutants = []mutant{
 	{"An old instance is destroyed although it is another one than was approved.", "activities/applying/record.go",
 		"if c.Deposed != \"\" && old.Digest() != c.Preconditions.State && !s.Begun {", "if false {", "activities:TestAnOldInstanceIsBoundToItsState"},
 	{"A change goes on where another plan is still at work.", "activities/changes/step.go",
-		"if over && (rec.Intent.Action", "if (over || true) && (rec.Intent.Action", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
+		"if over && (rec.Intent.Action", "if (over || true) && (rec.Intent.Action", "TestAStepLeavesAnothersIntentAlone"},
 	{"A create that another plan lost is repeated.", "activities/changes/step.go",
 		"if over && (rec.Intent.Action != v1alpha1.ActionCreate || ", "if over && (true || ", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
 
