@@ -65,7 +65,7 @@ func (o *driftOptions) Validate() error {
 	if o.timeout != 0 && !o.now {
 		return errors.New("--timeout: only with --now")
 	}
-	return checkOutput(o.output, "json", "yaml")
+	return nil
 }
 
 func (o *driftOptions) Run(ctx context.Context) error {
