@@ -61,7 +61,7 @@ func (r *Requests) RequestCheck(ctx context.Context, in workflows.StackRequest) 
 		}
 		switch d := status.Drift; {
 		case d.Requested != nil && d.Requested.ID == in.ID: // an earlier attempt wrote it
-		case d.Busy():
+		case !d.Takes():
 			state = skipped("an earlier check has not ended")
 		default:
 			d.Requested = &v1alpha1.StackRequest{ID: in.ID, At: metav1.Now()}

@@ -48,6 +48,7 @@ func TestRequestCheck(t *testing.T) {
 		"a suspended stack":                {&v1alpha1.Stack{Spec: v1alpha1.StackSpec{Drift: scheduled, Suspend: true}}, workflows.CheckSkipped, ""},
 		"an earlier check is asked for":    {stackWith(scheduled, &v1alpha1.StackDriftStatus{Requested: &v1alpha1.StackRequest{ID: "old"}}), workflows.CheckSkipped, "old"},
 		"an earlier check runs":            {stackWith(scheduled, &v1alpha1.StackDriftStatus{Running: &v1alpha1.DriftCheck{ID: "old"}}), workflows.CheckSkipped, ""},
+		"an earlier check waits":           {stackWith(scheduled, &v1alpha1.StackDriftStatus{Requested: &v1alpha1.StackRequest{ID: "old"}, Running: &v1alpha1.DriftCheck{ID: "old", AwaitsApproval: true}}), "", "run"},
 		"an earlier check has ended":       {stackWith(scheduled, &v1alpha1.StackDriftStatus{Requested: &v1alpha1.StackRequest{ID: "old"}, Last: &v1alpha1.DriftCheck{ID: "old"}}), "", "run"},
 		"an earlier attempt asked":         {stackWith(scheduled, &v1alpha1.StackDriftStatus{Requested: &v1alpha1.StackRequest{ID: "run"}}), "", "run"},
 		"an earlier attempt, and it began": {stackWith(scheduled, &v1alpha1.StackDriftStatus{Requested: &v1alpha1.StackRequest{ID: "run"}, Running: &v1alpha1.DriftCheck{ID: "run"}}), "", "run"},

@@ -242,15 +242,20 @@ func (s *StackDriftStatus) Busy() bool {
 	return s.Running != nil || s.Requested != nil && (s.Last == nil || s.Last.ID != s.Requested.ID)
 }
 
+// Takes reports whether another check may be asked for: none is busy, or the one that runs only waits for an approval.
+func (s *StackDriftStatus) Takes() bool {
+	return !s.Busy() || s.Running != nil && s.Running.AwaitsApproval && s.Running.ID == s.Requested.ID
+}
+
 // DriftOutcome says how a drift check ended.
 type DriftOutcome string
 
 const (
-	// DriftNone: the check found no drift.
+	// DriftNone: no resource of the stack has recorded drift after the check.
 	DriftNone DriftOutcome = "NoDrift"
-	// DriftFound: the check found drift, and recorded it.
+	// DriftFound: resources of the stack have recorded drift after the check, from this check or an earlier one.
 	DriftFound DriftOutcome = "Drifted"
-	// DriftFailed: a plan of the check failed, was discarded or was cancelled.
+	// DriftFailed: a plan of the check failed, was denied by a policy, was discarded or was cancelled.
 	DriftFailed DriftOutcome = "Failed"
 )
 
@@ -269,6 +274,9 @@ type DriftCheck struct {
 	// What the check waits for, or why it failed.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// True if the last plan of the check waits for a person. The next check then replaces this one.
+	// +optional
+	AwaitsApproval bool `json:"awaitsApproval,omitempty"`
 	// Number of plans that the check has made.
 	// +optional
 	Plans int32 `json:"plans,omitempty"`

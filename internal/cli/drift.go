@@ -205,7 +205,7 @@ const pollCheck = 300 * time.Millisecond
 // runningText describes the drift check that runs.
 func runningText(s *v1alpha1.Stack) string {
 	c := s.Status.Drift.Running
-	text := fmt.Sprintf("Checking for drift since %s. Resources read: %d of %d, drifted: %d.", c.StartedAt.UTC().Format(time.RFC3339), c.Read, s.Status.Resources, c.Drifted)
+	text := fmt.Sprintf("Checking for drift since %s. Resources read: %d of %d, new drift: %d.", c.StartedAt.UTC().Format(time.RFC3339), c.Read, s.Status.Resources, c.Drifted)
 	if c.Message != "" {
 		text += " " + flat(c.Message)
 	}
@@ -244,7 +244,7 @@ func (o *driftOptions) print(found []drifted, s *v1alpha1.Stack) error {
 func driftLines(s *v1alpha1.Stack, now time.Time) (out []string) {
 	if d := s.Status.Drift; d != nil {
 		if c := d.Last; c != nil && c.EndedAt != nil {
-			text := fmt.Sprintf("Last check: ended %s, %s; resources read: %d, drifted: %d.", c.EndedAt.UTC().Format(time.RFC3339), c.Outcome, c.Read, c.Drifted)
+			text := fmt.Sprintf("Last check: ended %s, %s; resources read: %d, new drift: %d.", c.EndedAt.UTC().Format(time.RFC3339), c.Outcome, c.Read, c.Drifted)
 			if c.Message != "" {
 				text += " " + flat(c.Message)
 			}

@@ -37,8 +37,14 @@ func Parse(expression, zone string) (*Schedule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("is no cron expression of five fields such as \"0 6 * * 1-5\", and none such as \"@every 6h\": %w", err)
 	}
-	if every, ok := times.(cron.ConstantDelaySchedule); ok && every.Delay < minEvery {
-		return nil, fmt.Errorf("must not act more often than every %s", minEvery)
+	if every, ok := times.(cron.ConstantDelaySchedule); ok {
+		exact, err := time.ParseDuration(strings.TrimPrefix(expression, "@every "))
+		switch {
+		case err != nil || exact != every.Delay:
+			return nil, errors.New("must name whole seconds, such as \"@every 90s\"")
+		case every.Delay < minEvery:
+			return nil, fmt.Errorf("must not act more often than every %s", minEvery)
+		}
 	}
 	location, err := Zone(zone)
 	if err != nil {
@@ -63,8 +69,15 @@ func Zone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// Next returns the next time after another; the zero time if there is none within five years.
-func (s *Schedule) Next(after time.Time) time.Time { return s.times.Next(after.In(s.zone)) }
+// Next returns the next time after another; the zero time if there is none within five years. As in Temporal, the times
+// of "@every 6h" are multiples of the interval since 1970.
+func (s *Schedule) Next(after time.Time) time.Time {
+	if every, ok := s.times.(cron.ConstantDelaySchedule); ok {
+		seconds := int64(every.Delay / time.Second)
+		return time.Unix((after.Unix()/seconds+1)*seconds, 0).In(s.zone)
+	}
+	return s.times.Next(after.In(s.zone))
+}
 
 // maxJitter is the maximum of Jitter.
 const maxJitter = 5 * time.Minute

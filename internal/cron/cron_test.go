@@ -12,7 +12,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][2]string{
-		{"", ""}, {"0 6 * *", ""}, {"0 0 6 * * *", ""}, {"60 * * * *", ""}, {"@every 9s", ""}, {"@every x", ""}, {"0 0 30 2 *", ""},
+		{"", ""}, {"0 6 * *", ""}, {"0 0 6 * * *", ""}, {"60 * * * *", ""}, {"@every 9s", ""}, {"@every 10.9s", ""}, {"@every 500ms", ""}, {"@every x", ""}, {"0 0 30 2 *", ""},
 		{"TZ=Europe/Berlin 0 6 * * *", ""}, {"0 0 1 * 1", ""}, {"0 0 ? * 1", ""}, {"CRON_TZ=Europe/Berlin 0 6 * * *", ""}, {"0 6 * * *", "Europe/Atlantis"}, {"0 6 * * *", "Local"},
 	} {
 		if _, err := Parse(wrong[0], wrong[1]); err == nil {
@@ -30,6 +30,19 @@ func TestNext(t *testing.T) {
 	before := time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)
 	if got, want := s.Next(before), time.Date(2026, 3, 29, 4, 0, 0, 0, time.UTC); !got.Equal(want) {
 		t.Errorf("the next time is %s, want %s", got.UTC(), want)
+	}
+}
+
+// TestNextOfAnInterval finds the next time of intervals, which begin in 1970.
+func TestNextOfAnInterval(t *testing.T) {
+	for expression, want := range map[string]string{"@every 6h": "2026-11-24T18:00:00Z", "@every 10s": "2026-11-24T17:14:30Z"} {
+		s, err := Parse(expression, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Next(time.Date(2026, 11, 24, 17, 14, 25, 0, time.UTC)).UTC().Format(time.RFC3339); got != want {
+			t.Errorf("%s: %s, want %s", expression, got, want)
+		}
 	}
 }
 

@@ -106,6 +106,7 @@ func (s *stackState) decide() stackStep {
 		if s.selected.Resources == 0 {
 			step.message = "The stack selects no resource."
 		}
+		step.message += s.checkProblem()
 		if open {
 			step.discard = "Discarded, because the infrastructure of the stack's resources is as written meanwhile."
 		}
@@ -133,7 +134,8 @@ func (s *stackState) decide() stackStep {
 // specFor returns the spec of a plan that the stack makes for a reason.
 func (s *stackState) specFor(trigger v1alpha1.PlanTrigger) v1alpha1.PlanSpec {
 	spec := s.spec
-	if d := s.stack.Spec.Drift; trigger == v1alpha1.TriggerDrift && d != nil && d.Action == v1alpha1.DriftPlan {
+	// A plan after an edit corrects recorded drift, too.
+	if d := s.stack.Spec.Drift; d != nil && d.Action == v1alpha1.DriftPlan && (trigger == v1alpha1.TriggerDrift || len(s.selected.Drifted) > 0) {
 		spec.Approval = v1alpha1.ApprovalManual
 	}
 	return spec
@@ -164,13 +166,23 @@ func (s *stackState) correction() string {
 	switch last := status.Last; {
 	case last.Outcome == v1alpha1.DriftFailed, s.stack.Spec.Suspend, s.last != nil && s.last.Request == last.ID:
 		return ""
+	case status.Running != nil:
+		return "" // one plan corrects all that the check finds
+	case s.halted():
+		return ""
 	case s.plan != nil && last.EndedAt != nil && s.plan.CreationTimestamp.After(last.EndedAt.Time):
 		return "" // it was made with the drift
-	case s.plan != nil && !s.plan.Ended() && s.last.Trigger == v1alpha1.TriggerDrift && last.Outcome == v1alpha1.DriftNone:
+	case s.plan != nil && !s.plan.Ended() && s.last.Trigger == v1alpha1.TriggerDrift && last.Drifted == 0:
 		return "" // the plan that waits corrects all drift
 	default:
 		return last.ID
 	}
+}
+
+// halted reports whether the last plan of the same contents and spec failed, so that spec.onError says what follows.
+func (s *stackState) halted() bool {
+	return s.last != nil && s.covers() && s.last.StackGeneration == s.stack.Generation &&
+		(s.last.Reason == v1alpha1.ReasonPlanFailed || s.last.Reason == v1alpha1.ReasonApplyFailed)
 }
 
 // onlyDrifted reports whether all that is not as written was changed outside of Hykube.
@@ -292,16 +304,34 @@ func (s *stackState) retry() (step stackStep, ok bool) {
 // maxBackoff is the maximum pause before a plan is tried again.
 const maxBackoff = time.Hour
 
+// checkProblem says why a drift check of a stack waits or failed; it returns "" if there is no problem.
+func (s *stackState) checkProblem() string {
+	switch d := s.stack.Status.Drift; {
+	case d == nil || s.stack.Spec.Drift == nil:
+		return ""
+	case d.Running != nil && d.Running.Message != "":
+		return " " + d.Running.Message
+	case d.Running == nil && d.Last != nil && d.Last.Outcome == v1alpha1.DriftFailed:
+		return " But the last drift check failed: " + d.Last.Message
+	default:
+		return ""
+	}
+}
+
 // drifted returns the step for a stack whose drift nothing corrects.
 func (s *stackState) drifted() stackStep {
-	return stall(v1alpha1.ReasonDrifted, "Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube apply -n %s. %s",
-		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, s.stack.Namespace, untilChange)
+	of := ""
+	if s.stack.Spec.Selector != nil {
+		of = fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s.stack.Spec.Selector))
+	}
+	return stall(v1alpha1.ReasonDrifted, "Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube plan%s -n %s. %s",
+		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, of, s.stack.Namespace, untilChange)
 }
 
 // driftedSince reports whether a check recorded drift after the last plan was made, so that the plan is stale.
 func (s *stackState) driftedSince() bool {
 	status := s.stack.Status.Drift
-	return status != nil && status.Last != nil && status.Last.Outcome == v1alpha1.DriftFound && s.plan.CreationTimestamp.Before(status.Last.EndedAt)
+	return status != nil && status.Last != nil && status.Last.Drifted > 0 && s.plan.CreationTimestamp.Before(status.Last.EndedAt)
 }
 
 // stackPlan says why a stack makes a plan.

@@ -70,7 +70,7 @@ func checked(action v1alpha1.DriftAction) func(*stackState) {
 		s.selected.Drifted = []lang.Address{{Type: "sim_disk", Name: "d"}}
 		s.stack.Spec.Drift = &v1alpha1.StackDrift{Action: action}
 		s.stack.Status.Drift = &v1alpha1.StackDriftStatus{Last: &v1alpha1.DriftCheck{
-			ID: "c", Outcome: v1alpha1.DriftFound, EndedAt: new(metav1.NewTime(stackNow.Add(-10 * time.Second)))}}
+			ID: "c", Outcome: v1alpha1.DriftFound, Drifted: 1, EndedAt: new(metav1.NewTime(stackNow.Add(-10 * time.Second)))}}
 	}
 }
 
@@ -116,7 +116,7 @@ func TestDecisionsAboutAStack(t *testing.T) {
 			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerDrift},
 		"drift, and its plan waits": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan), func(s *stackState) { s.plan.CreationTimestamp = metav1.NewTime(s.now) }),
 			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
-		"drift, and its plan waits since an earlier check": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "earlier"), checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Status.Drift.Last.Outcome = v1alpha1.DriftNone }),
+		"drift, and its plan waits since an earlier check": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "earlier"), checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Status.Drift.Last.Drifted = 0 }),
 			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
 		"drift, and its plan was discarded": {state: stackWith(planned("new", ended(v1alpha1.ReasonDiscarded, false)), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan)),
 			reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
@@ -124,6 +124,22 @@ func TestDecisionsAboutAStack(t *testing.T) {
 			reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
 		"drift, and the check failed": {state: stackWith(checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Status.Drift.Last.Outcome = v1alpha1.DriftFailed }),
 			reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
+		"drift, and the check goes on": {state: stackWith(checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Status.Drift.Running = &v1alpha1.DriftCheck{ID: "d"} }),
+			reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
+		"drift, and an earlier correction failed": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), asked(v1alpha1.TriggerDrift, "earlier"), checked(v1alpha1.DriftCorrect)),
+			reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
+		"drift, and the correction that failed is retried": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), asked(v1alpha1.TriggerDrift, "earlier"), checked(v1alpha1.DriftCorrect), retrying, func(s *stackState) { s.now = s.now.Add(time.Minute) }),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, attempt: 1, trigger: v1alpha1.TriggerDrift},
+		"drift, and an earlier correction failed before an edit": {state: stackWith(planned("old", ended(v1alpha1.ReasonApplyFailed, false)), asked(v1alpha1.TriggerDrift, "earlier"), checked(v1alpha1.DriftCorrect)),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerDrift},
+		"a drift check that waits": {state: stackWith(asWritten, func(s *stackState) {
+			s.stack.Spec.Drift = &v1alpha1.StackDrift{}
+			s.stack.Status.Drift = &v1alpha1.StackDriftStatus{Running: &v1alpha1.DriftCheck{Message: "The drift check waits."}}
+		}), reason: v1alpha1.ReasonApplied, ready: "True", message: "as written. The drift check waits."},
+		"a drift check that failed": {state: stackWith(asWritten, func(s *stackState) {
+			s.stack.Spec.Drift = &v1alpha1.StackDrift{}
+			s.stack.Status.Drift = &v1alpha1.StackDriftStatus{Last: &v1alpha1.DriftCheck{Outcome: v1alpha1.DriftFailed, Message: "Why."}}
+		}), reason: v1alpha1.ReasonApplied, ready: "True", message: "the last drift check failed: Why."},
 		"drift, and suspended": {state: stackWith(checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
 		"drift, and a plan waits that is older": {state: stackWith(planned("new", awaits), checked(v1alpha1.DriftReport), func(s *stackState) { s.selected.Edited = []lang.Address{{Name: "n"}} }),
 			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},

@@ -27,6 +27,8 @@ const (
 	maxPage = 10_000
 	// pageTime is about the longest time that one plan of a check takes if the budget limits its reads per second.
 	pageTime = 10 * time.Minute
+	// minRest is the rest of a window in which a check makes no further plan.
+	minRest = 10 * time.Second
 )
 
 // isCheck reports whether a plan is one of a drift check.
@@ -61,6 +63,9 @@ func (c *Stacks) checkDrift(ctx context.Context, s *v1alpha1.Stack, stacks []*v1
 	}
 	s = fresh
 	d := &driftCheck{Stacks: c, stack: s, stacks: stacks, status: s.Status.Drift.DeepCopy(), now: time.Now()}
+	if err := d.replace(ctx); err != nil {
+		return err
+	}
 	if d.status.Running == nil {
 		d.status.Running = &v1alpha1.DriftCheck{ID: d.status.Requested.ID, StartedAt: d.status.Requested.At, ReadAfter: d.status.ReadAfter}
 	}
@@ -83,11 +88,33 @@ func (c *Stacks) checkDrift(ctx context.Context, s *v1alpha1.Stack, stacks []*v1
 	return nil
 }
 
+// replace ends a check whose plan waits for an approval, if a later check was asked for.
+func (d *driftCheck) replace(ctx context.Context) error {
+	check := d.status.Running
+	if check == nil || d.status.Requested == nil || check.ID == d.status.Requested.ID {
+		return nil
+	}
+	message := "Nobody approved its plan before the next check."
+	if check.Plan != nil {
+		plan, err := d.plans.Status.Get(ctx, d.stack.Namespace, check.Plan.Name, check.Plan.UID)
+		if store.IgnoreGone(err) != nil {
+			return err
+		}
+		if err == nil && !plan.Ended() {
+			if err := d.plans.discard(ctx, plan, "Discarded, because the next drift check of the stack began."); err != nil {
+				return err
+			}
+		}
+	}
+	d.end(v1alpha1.DriftFailed, message)
+	return nil
+}
+
 // advance continues the check. It returns the time after which it must be called again, even if nothing changes; 0 means
 // never.
 func (d *driftCheck) advance(ctx context.Context) (after time.Duration, err error) {
 	check := d.status.Running
-	check.Message = ""
+	check.Message, check.AwaitsApproval = "", false
 	if check.Plan != nil {
 		ended, err := d.readPlan(ctx)
 		if !ended || err != nil || d.status.Running == nil {
@@ -108,7 +135,11 @@ func (d *driftCheck) advance(ctx context.Context) (after time.Duration, err erro
 		d.end(v1alpha1.DriftFailed, fmt.Sprintf("spec.drift.window: %v.", err)) // a stack of a later version
 		return 0, nil
 	}
-	if wait := window.Until(d.now); wait > 0 {
+	wait := window.Until(d.now)
+	if left := window.Left(d.now); wait == 0 && window != nil && left < minRest {
+		wait = left + window.Until(d.now.Add(left))
+	}
+	if wait > 0 {
 		check.Message = fmt.Sprintf("The check pauses until the window %s begins.", drift.Window)
 		return wait, nil
 	}
@@ -129,8 +160,13 @@ func (d *driftCheck) readPlan(ctx context.Context) (ended bool, err error) {
 	}
 	reason, message := readyOf(plan)
 	if !plan.Ended() {
-		if waits(plan) {
-			check.Message = fmt.Sprintf("Plan %s waits for an approval: %s", plan.Name, message)
+		switch {
+		case !waits(plan):
+		case plan.Status.StalledFor() != "":
+			d.end(v1alpha1.DriftFailed, fmt.Sprintf("Plan %s: %s", plan.Name, message))
+			return true, d.plans.discard(ctx, plan, "Discarded, because it cannot be applied: "+message)
+		default:
+			check.Message, check.AwaitsApproval = fmt.Sprintf("The drift check waits for an approval of plan %s: %s", plan.Name, message), true
 		}
 		return false, nil
 	}
@@ -147,7 +183,7 @@ func (d *driftCheck) readPlan(ctx context.Context) (ended bool, err error) {
 		d.unneeded = plan
 	}
 	if budget := d.budget(); check.ReadAfter == "" || budget.MaxReads > 0 && check.Read >= budget.MaxReads {
-		d.endGood()
+		return true, d.endGood(ctx)
 	}
 	return true, nil
 }
@@ -163,18 +199,22 @@ func (d *driftCheck) removePlan(ctx context.Context, plan *v1alpha1.Plan) error 
 }
 
 // endGood ends the check after its last page.
-func (d *driftCheck) endGood() {
-	check := d.status.Running
-	if check.Drifted > 0 {
-		d.end(v1alpha1.DriftFound, "")
-		return
+func (d *driftCheck) endGood(ctx context.Context) error {
+	selected, err := d.selection(ctx, d.stack, d.stacks)
+	if err != nil {
+		return err
 	}
-	d.end(v1alpha1.DriftNone, "")
+	if d.status.Running.Drifted > 0 || len(selected.Drifted) > 0 {
+		d.end(v1alpha1.DriftFound, "")
+	} else {
+		d.end(v1alpha1.DriftNone, "")
+	}
+	return nil
 }
 
 func (d *driftCheck) end(outcome v1alpha1.DriftOutcome, message string) {
 	check := d.status.Running
-	check.EndedAt, check.Outcome, check.Message, check.Plan = &metav1.Time{Time: d.now}, outcome, message, nil
+	check.EndedAt, check.Outcome, check.Message, check.Plan, check.AwaitsApproval = &metav1.Time{Time: d.now}, outcome, message, nil, false
 	d.status.ReadAfter = check.ReadAfter
 	d.status.Last, d.status.Running = check, nil
 }

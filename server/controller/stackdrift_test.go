@@ -6,8 +6,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/cron"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // TestPagesOfADriftCheck determines how many resources the next plan of a check reads.
@@ -46,11 +48,16 @@ func TestDriftChecksPause(t *testing.T) {
 		outcome v1alpha1.DriftOutcome
 	}{
 		"outside of the window": {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Window: "22:00-06:00"}}, 10 * time.Hour, ""},
+		"a window that ends":    {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Window: "09:00-12:01"}}, 20*time.Hour + 59*time.Minute + 5*time.Second, ""},
 		"suspended":             {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{}, Suspend: true}, 0, ""},
 		"no checks any more":    {v1alpha1.StackSpec{}, 0, v1alpha1.DriftFailed},
 	} {
 		check := &v1alpha1.DriftCheck{ID: "c", ReadAfter: "sim_network.b", Read: 2}
-		d := &driftCheck{stack: &v1alpha1.Stack{Spec: tc.spec}, now: noon, status: &v1alpha1.StackDriftStatus{Running: check}}
+		now := noon
+		if why == "a window that ends" {
+			now = noon.Add(55 * time.Second)
+		}
+		d := &driftCheck{stack: &v1alpha1.Stack{Spec: tc.spec}, now: now, status: &v1alpha1.StackDriftStatus{Running: check}}
 		after, err := d.advance(t.Context())
 		if err != nil || after != tc.after || check.Message == "" || check.Outcome != tc.outcome || (d.status.Running == nil) != (tc.outcome != "") {
 			t.Errorf("%s: after %s, %v, %+v", why, after, err, check)
@@ -61,15 +68,25 @@ func TestDriftChecksPause(t *testing.T) {
 	}
 }
 
-// TestPlansOfDrift determines who approves the plan that corrects drift.
+// TestPlansOfDrift determines who approves the plans of an automatic stack with drift.
 func TestPlansOfDrift(t *testing.T) {
-	for action, want := range map[v1alpha1.DriftAction]v1alpha1.ApprovalMode{v1alpha1.DriftPlan: v1alpha1.ApprovalManual, v1alpha1.DriftCorrect: v1alpha1.ApprovalAutomatic} {
-		s := &stackState{stack: &v1alpha1.Stack{Spec: v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Action: action}}}, spec: v1alpha1.PlanSpec{Approval: v1alpha1.ApprovalAutomatic}}
-		if got := s.specFor(v1alpha1.TriggerDrift).Approval; got != want {
-			t.Errorf("%s: %s, want %s", action, got, want)
-		}
-		if got := s.specFor(v1alpha1.TriggerChange).Approval; got != v1alpha1.ApprovalAutomatic {
-			t.Errorf("a plan of changes: %s", got)
+	found := []lang.Address{{Type: "sim_disk", Name: "d"}}
+	for _, tc := range []struct {
+		action  v1alpha1.DriftAction
+		drifted []lang.Address
+		trigger v1alpha1.PlanTrigger
+		want    v1alpha1.ApprovalMode
+	}{
+		{v1alpha1.DriftPlan, found, v1alpha1.TriggerDrift, v1alpha1.ApprovalManual},
+		{v1alpha1.DriftPlan, found, v1alpha1.TriggerChange, v1alpha1.ApprovalManual},
+		{v1alpha1.DriftPlan, nil, v1alpha1.TriggerChange, v1alpha1.ApprovalAutomatic},
+		{v1alpha1.DriftCorrect, found, v1alpha1.TriggerDrift, v1alpha1.ApprovalAutomatic},
+		{v1alpha1.DriftReport, found, v1alpha1.TriggerChange, v1alpha1.ApprovalAutomatic},
+	} {
+		s := &stackState{stack: &v1alpha1.Stack{Spec: v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Action: tc.action}}},
+			spec: v1alpha1.PlanSpec{Approval: v1alpha1.ApprovalAutomatic}, selected: &planning.Selection{Drifted: tc.drifted}}
+		if got := s.specFor(tc.trigger).Approval; got != tc.want {
+			t.Errorf("%+v: %s", tc, got)
 		}
 	}
 }

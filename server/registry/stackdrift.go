@@ -48,7 +48,7 @@ func requestCheck(s *v1alpha1.Stack, request *v1alpha1.StackRequest) error {
 		return refuse("the stack has no spec.drift; kubectl explain stack.spec.drift says what it holds, and drift: {action: Report} is enough")
 	case s.Spec.Suspend:
 		return refuse("the stack is suspended; set spec.suspend to false first")
-	case s.Status.Drift != nil && s.Status.Drift.Busy():
+	case s.Status.Drift != nil && !s.Status.Drift.Takes():
 		return refuse("a drift check of the stack has not ended; kubectl hykube drift %s -n %s shows how far it is", s.Name, s.Namespace)
 	}
 	if s.Status.Drift == nil {

@@ -422,6 +422,13 @@ func schema_hykube_hykube_api_v1alpha1_DriftCheck(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"awaitsApproval": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the last plan of the check waits for a person. The next check then replaces this one.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"plans": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Number of plans that the check has made.",
