@@ -48,10 +48,12 @@ const quietProcessors = 2 * time.Second
 
 // Work in a slot causes further work that holds no slot: of Temporal, the database, and the garbage collector. While many
 // plans and lists ran, it took nearly half a second of a processor for each second in a slot. So a second in a slot of a processor
-// counts as workFactor seconds. A key may use burst ahead of the time that has passed; then it rests.
+// counts as workFactor seconds. A key may be burst ahead of the time that has passed; then it rests. It is never more
+// than maxAhead ahead, so that a key that was the only one does not rest long when another one comes.
 const (
 	workFactor = 1.5
 	burst      = 50 * time.Millisecond
+	maxAhead   = 4 * burst
 )
 
 // maxSpent is the number of keys after which spend looks for those that did not compute of late.
@@ -217,6 +219,9 @@ func (s *Slots) spend(key string, since time.Time) {
 		until = since
 	}
 	until = until.Add(time.Duration(float64(now.Sub(since)) * workFactor / float64(s.most)))
+	if latest := now.Add(maxAhead); until.After(latest) {
+		until = latest
+	}
 	s.spent[key] = until
 	if len(s.spent) > maxSpent {
 		maps.DeleteFunc(s.spent, func(_ string, until time.Time) bool { return !until.After(now) })

@@ -126,6 +126,40 @@ func TestABusyNamespaceRests(t *testing.T) {
 	})
 }
 
+// TestANewcomerDoesNotStopOthers lets one namespace compute on all processors for a minute, before another one comes.
+func TestANewcomerDoesNotStopOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewProcessors(2)
+		compute := func(key string) (waited time.Duration) {
+			began := time.Now()
+			_, done, err := s.Take(t.Context(), key)
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			waited = time.Since(began)
+			time.Sleep(50 * time.Millisecond)
+			done()
+			return waited
+		}
+		compute("busy")
+		time.Sleep(quietProcessors)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				for began := time.Now(); time.Since(began) < time.Minute; {
+					compute("busy")
+				}
+			})
+		}
+		both.Wait()
+		compute("quiet")
+		if waited := compute("busy"); waited > maxAhead {
+			t.Errorf("after a minute alone, a namespace waits %s when another one comes", waited)
+		}
+	})
+}
+
 // TestUseIsForgotten lets many namespaces compute once.
 func TestUseIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

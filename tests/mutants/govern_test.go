@@ -23,6 +23,8 @@ var governMutants = []mutant{
 		"s.most > 0 && s.held[key] >= s.most || ", "", "TestOneProcessorIsForOthers"},
 	{"A namespace that computes without a pause never rests.", "internal/fair/fair.go",
 		" || s.rests(key)", "", "TestABusyNamespaceRests"},
+	{"A namespace that computed alone for long stops when another one comes.", "internal/fair/fair.go",
+		"if latest := now.Add(maxAhead); until.After(latest) {", "if latest := now.Add(maxAhead); false {", "TestANewcomerDoesNotStopOthers"},
 	{"A namespace rests although no other one computes.", "internal/fair/fair.go",
 		"if !s.isOnly(key) && (s.most > 0 && s.held[key] >= s.most || s.rests(key)) {", "if s.rests(key) || !s.isOnly(key) && s.most > 0 && s.held[key] >= s.most {", "TestABusyNamespaceRests"},
 	{"A namespace gets all processors while others compute, too.", "internal/fair/fair.go",
