@@ -60,7 +60,7 @@ func (o *driftOptions) Complete(args []string) error {
 
 func (o *driftOptions) Validate() error {
 	if o.now && o.name == "" {
-		return errors.New("--now: name a stack, because the check reads what a stack selects; kubectl hykube refresh reads a whole namespace")
+		return errors.New("--now: name a stack; kubectl hykube refresh reads a whole namespace")
 	}
 	if o.timeout != 0 && !o.now {
 		return errors.New("--timeout: only with --now")

@@ -33,7 +33,7 @@ type Schedules struct {
 	kept map[string]string
 }
 
-// schedule is what a Stack wants from one of its Temporal Schedules.
+// schedule describes one Temporal Schedule of a Stack.
 type schedule struct {
 	Stack      workflows.Stack
 	Workflow   string

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -47,7 +48,7 @@ type driftCheck struct {
 	unneeded *v1alpha1.Plan
 }
 
-// checkDrift does what is next in the drift check of a stack, and writes its state.
+// checkDrift takes the next step of the drift check of a stack, and writes the state of the check.
 func (c *Stacks) checkDrift(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) error {
 	if s.Status.Drift == nil || !s.Status.Drift.Busy() {
 		return nil
@@ -79,7 +80,12 @@ func (c *Stacks) checkDrift(ctx context.Context, s *v1alpha1.Stack, stacks []*v1
 	if equality.Semantic.DeepEqual(d.status, s.Status.Drift) {
 		return nil
 	}
-	if err := c.Update(ctx, s.Namespace, s.Name, s.UID, func(status *v1alpha1.StackStatus) { status.Drift = d.status }); err != nil {
+	if err := c.Update(ctx, s.Namespace, s.Name, s.UID, func(status *v1alpha1.StackStatus) {
+		if status.Drift != nil {
+			d.status.Requested = status.Drift.Requested // it may be newer
+		}
+		status.Drift = d.status
+	}); err != nil {
 		return err
 	}
 	if d.unneeded != nil {
@@ -94,19 +100,16 @@ func (d *driftCheck) replace(ctx context.Context) error {
 	if check == nil || d.status.Requested == nil || check.ID == d.status.Requested.ID {
 		return nil
 	}
-	message := "Nobody approved its plan before the next check."
 	if check.Plan != nil {
 		plan, err := d.plans.Status.Get(ctx, d.stack.Namespace, check.Plan.Name, check.Plan.UID)
-		if store.IgnoreGone(err) != nil {
+		if err != nil || !waits(plan) {
+			return store.IgnoreGone(err) // the check ends with its plan, and the later one follows
+		}
+		if err := d.plans.discard(ctx, plan, "Discarded, because the next drift check of the stack began."); err != nil {
 			return err
 		}
-		if err == nil && !plan.Ended() {
-			if err := d.plans.discard(ctx, plan, "Discarded, because the next drift check of the stack began."); err != nil {
-				return err
-			}
-		}
 	}
-	d.end(v1alpha1.DriftFailed, message)
+	d.end(v1alpha1.DriftFailed, "The next check began before a person approved the plan.")
 	return nil
 }
 
@@ -250,8 +253,8 @@ func (d *driftCheck) page(window *cron.Window) *v1alpha1.ReadBudget {
 func (d *driftCheck) makePlan(ctx context.Context, window *cron.Window) error {
 	check, s := d.status.Running, d.stack
 	spec := planSpec(s, d.stacks, &planning.Selection{})
-	if spec.Selector == nil && selectsRest(s, d.stacks) {
-		d.end(v1alpha1.DriftFailed, "No selector describes what the stack selects, because another stack has a selector of several labels. Give the stack a selector.")
+	if spec.Selector == nil && slices.ContainsFunc(d.stacks, func(other *v1alpha1.Stack) bool { return other.Spec.Selector != nil }) {
+		d.end(v1alpha1.DriftFailed, "The stack needs a selector for drift checks, because another stack has a selector of several labels.")
 		return nil
 	}
 	spec.Targets, spec.Refresh, spec.RefreshOnly, spec.Approval = nil, v1alpha1.RefreshAll, true, v1alpha1.ApprovalAutomatic
@@ -274,17 +277,4 @@ func (d *driftCheck) makePlan(ctx context.Context, window *cron.Window) error {
 	check.Plans++
 	check.Plan = &v1alpha1.PlanReference{Name: made.Name, UID: made.UID}
 	return nil
-}
-
-// selectsRest reports whether a stack has no selector, and others have one.
-func selectsRest(s *v1alpha1.Stack, stacks []*v1alpha1.Stack) bool {
-	if s.Spec.Selector != nil {
-		return false
-	}
-	for _, other := range stacks {
-		if other.Spec.Selector != nil {
-			return true
-		}
-	}
-	return false
 }
