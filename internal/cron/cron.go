@@ -35,7 +35,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	}
 	times, err := cron.ParseStandard(expression)
 	if err != nil {
-		return nil, fmt.Errorf("is no cron expression of five fields such as \"0 6 * * 1-5\", and none such as \"@every 6h\": %w", err)
+		return nil, fmt.Errorf("must be a cron expression of five fields such as \"0 6 * * 1-5\", or one such as \"@every 6h\": %w", err)
 	}
 	if every, ok := times.(cron.ConstantDelaySchedule); ok {
 		exact, err := time.ParseDuration(strings.TrimPrefix(expression, "@every "))

@@ -324,8 +324,12 @@ func (s *stackState) drifted() stackStep {
 	if s.stack.Spec.Selector != nil {
 		of = fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s.stack.Spec.Selector))
 	}
+	next := untilChange
+	if d := s.stack.Spec.Drift; d != nil && d.Action != v1alpha1.DriftReport {
+		next = "The stack makes its next plan after the next drift check, or when something that it selects, or its spec, changes."
+	}
 	return stall(v1alpha1.ReasonDrifted, "Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube plan%s -n %s. %s",
-		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, of, s.stack.Namespace, untilChange)
+		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, of, s.stack.Namespace, next)
 }
 
 // driftedSince reports whether a check recorded drift after the last plan was made, so that the plan is stale.
