@@ -281,6 +281,7 @@ func TestStatusOfAPlanIsTheServers(t *testing.T) {
 			"digest":     func(s *v1alpha1.PlanStatus) { s.Digest = "sha256:forged" },
 			"contents":   func(s *v1alpha1.PlanStatus) { s.Contents = "hmac-sha256:forged" },
 			"time":       func(s *v1alpha1.PlanStatus) { s.PlannedAt = new(metav1.Now()) },
+			"requested":  func(s *v1alpha1.PlanStatus) { s.RequestedAt = new(metav1.NowMicro()) },
 			"summary":    func(s *v1alpha1.PlanStatus) { s.Summary = &v1alpha1.PlanSummary{Update: 1} },
 			"runs":       func(s *v1alpha1.PlanStatus) { s.Runs = &v1alpha1.PlanRuns{Plan: "plan.team-b.x"} },
 			"conditions": func(s *v1alpha1.PlanStatus) { s.Conditions = s.Conditions[:1] },

@@ -53,7 +53,10 @@ func TestStoredPlans(t *testing.T) {
 		if p, err = plans.Get(ctx, "default", name); err != nil {
 			t.Fatal(err)
 		}
-		p.Name, p.UID, p.ResourceVersion, p.CreationTimestamp = "", "", "", metav1.Time{}
+		if p.Status.RequestedAt.IsZero() {
+			t.Errorf("%s: the status has no time of the request", name)
+		}
+		p.Name, p.UID, p.ResourceVersion, p.CreationTimestamp, p.Status.RequestedAt = "", "", "", metav1.Time{}, nil
 		for i := range p.Status.Conditions {
 			p.Status.Conditions[i].LastTransitionTime = metav1.Time{}
 		}

@@ -122,6 +122,9 @@ type PlanStatus struct {
 	// User who created the plan. Set by the server.
 	// +optional
 	RequestedBy *Identity `json:"requestedBy,omitempty"`
+	// Time at which the server accepted the plan. Unlike creationTimestamp, it orders plans of one second. Set by the server.
+	// +optional
+	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
 	// The stack that made the plan. Set by the server.
 	// +optional
 	Stack *PlanStack `json:"stack,omitempty"`

@@ -1111,6 +1111,10 @@ func (in *PlanStatus) DeepCopyInto(out *PlanStatus) {
 		*out = new(Identity)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.RequestedAt != nil {
+		in, out := &in.RequestedAt, &out.RequestedAt
+		*out = (*in).DeepCopy()
+	}
 	if in.Stack != nil {
 		in, out := &in.Stack, &out.Stack
 		*out = new(PlanStack)

@@ -37,10 +37,9 @@ func (h History) outdated(plans []*v1alpha1.Plan, now time.Time) (remove []*v1al
 			finished = append(finished, p)
 		}
 	}
-	// Times have a precision of a second. Of two plans from the same second, the one with the higher resourceVersion
-	// ended later.
+	// finishedAt has a precision of a second.
 	slices.SortFunc(finished, func(a, b *v1alpha1.Plan) int {
-		return cmp.Or(a.Status.FinishedAt.Compare(b.Status.FinishedAt.Time), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), compareVersions(a, b))
+		return cmp.Or(a.Status.FinishedAt.Compare(b.Status.FinishedAt.Time), compareRequests(a, b))
 	})
 	for i, p := range finished {
 		left := h.Age - now.Sub(p.Status.FinishedAt.Time)

@@ -57,15 +57,15 @@ func TestFinishedPlansAreOutdated(t *testing.T) {
 func TestTheOldestOfASecondIsOutdated(t *testing.T) {
 	now := time.Unix(10_000_000, 0)
 	var plans []*v1alpha1.Plan
-	for _, version := range []int{12, 9, 30} {
-		p := planAt(fmt.Sprint(version), 0, nil)
-		p.ResourceVersion = fmt.Sprint(version)
+	for _, microseconds := range []int64{12, 9, 30} {
+		p := planAt(fmt.Sprint(microseconds), 0, nil)
+		p.Status.RequestedAt = new(metav1.NewMicroTime(p.CreationTimestamp.Add(time.Duration(microseconds) * time.Microsecond)))
 		p.Status.FinishedAt = new(metav1.NewTime(now))
 		plans = append(plans, p)
 	}
 	remove, _ := History{Limit: 2}.outdated(plans, now)
 	if len(remove) != 1 || remove[0].Name != "9" {
-		t.Errorf("removed %v, want the plan that was written first", remove)
+		t.Errorf("removed %v, want the plan that was requested first", remove)
 	}
 }
 

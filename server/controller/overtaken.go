@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -55,19 +54,18 @@ func scope(p *v1alpha1.Plan) string {
 	return string(key)
 }
 
-// later reports whether plan a was created after plan b. Times have a precision of a second. Of two waiting plans from
-// the same second, the one with the higher resourceVersion was planned later.
-func later(a, b *v1alpha1.Plan) bool {
-	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
-		return b.CreationTimestamp.Before(&a.CreationTimestamp)
-	}
-	return waits(a) && waits(b) && compareVersions(a, b) > 0
-}
+// later reports whether plan a was requested after plan b.
+func later(a, b *v1alpha1.Plan) bool { return compareRequests(a, b) > 0 }
 
-// compareVersions compares the resourceVersions of two plans. It returns 0 if one is not valid.
-func compareVersions(a, b *v1alpha1.Plan) int {
-	order, _ := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion)
-	return order
+// compareRequests compares the times at which two plans were requested. The creationTimestamp has a precision of a second
+// only, and every write of a status changes the resourceVersion.
+func compareRequests(a, b *v1alpha1.Plan) int { return requestedAt(a).Compare(requestedAt(b)) }
+
+func requestedAt(p *v1alpha1.Plan) time.Time {
+	if at := p.Status.RequestedAt; at != nil {
+		return at.Time
+	}
+	return p.CreationTimestamp.Time
 }
 
 // superseded maps each waiting plan that a later plan with the same spec superseded to the latest such plan.

@@ -47,7 +47,12 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 	targets := func(list ...string) func(*v1alpha1.Plan) {
 		return func(p *v1alpha1.Plan) { p.Spec.Targets = list }
 	}
-	version := func(v string) func(*v1alpha1.Plan) { return func(p *v1alpha1.Plan) { p.ResourceVersion = v } }
+	requestedAt := func(microseconds int64, version string) func(*v1alpha1.Plan) {
+		return func(p *v1alpha1.Plan) {
+			p.Status.RequestedAt = new(metav1.NewMicroTime(p.CreationTimestamp.Add(time.Duration(microseconds) * time.Microsecond)))
+			p.ResourceVersion = version
+		}
+	}
 	speculative := func(p *v1alpha1.Plan) { p.Spec.Speculative = true }
 	blocked := func(p *v1alpha1.Plan) {
 		condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonBlocked, "sim_disk.a is blocked")
@@ -64,7 +69,7 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 		{"one plan waits", []*v1alpha1.Plan{planAt("a", 0, nil)}, nil},
 		{"all but the latest are overtaken by the latest", []*v1alpha1.Plan{planAt("b", 1, nil), planAt("c", 2, nil), planAt("a", 0, nil)},
 			map[string]string{"a": "Superseded by plan c, a later plan of the same resources.", "b": "Superseded by plan c, a later plan of the same resources."}},
-		{"in one second, the one that was written last is the latest", []*v1alpha1.Plan{planAt("a", 0, version("99")), planAt("b", 0, version("100"))},
+		{"in one second, the one that was requested last is the latest", []*v1alpha1.Plan{planAt("a", 0, requestedAt(1, "100")), planAt("b", 0, requestedAt(2, "99"))},
 			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
 		{"another scope is another plan", []*v1alpha1.Plan{planAt("a", 0, targets("x.y")), planAt("b", 1, nil), planAt("c", 2, func(p *v1alpha1.Plan) { p.Spec.Destroy = true })}, nil},
 		{"targets are a set", []*v1alpha1.Plan{planAt("a", 0, targets("x.y", "x.z")), planAt("b", 1, targets("x.z", "x.y"))},

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -84,7 +85,7 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 		p.Status = v1alpha1.PlanStatus{}
 	}
 	mark := markOf(p)
-	p.Status = v1alpha1.PlanStatus{RequestedBy: by, Stack: stack}
+	p.Status = v1alpha1.PlanStatus{RequestedBy: by, RequestedAt: new(metav1.NowMicro()), Stack: stack}
 	// there is no decision yet
 	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord })
 	message := "Waiting to be planned."

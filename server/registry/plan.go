@@ -54,7 +54,7 @@ func newPlans(c Config) (*planREST, *planStatusREST, error) {
 		warn:           warnOfCopy,
 		keepOwn: func(s, old *v1alpha1.PlanStatus) {
 			// Only the server writes these fields, each through its own subresource.
-			s.RequestedBy, s.Stack, s.Approval, s.Approvals, s.Cancel = old.RequestedBy, old.Stack, old.Approval, old.Approvals, old.Cancel
+			s.RequestedBy, s.RequestedAt, s.Stack, s.Approval, s.Approvals, s.Cancel = old.RequestedBy, old.RequestedAt, old.Stack, old.Approval, old.Approvals, old.Cancel
 			s.AutomaticApproval, s.UploadedObjects = keepAutomatic(s.AutomaticApproval, old.AutomaticApproval), old.UploadedObjects
 		},
 		mayWriteStatus: statusOfPlan,

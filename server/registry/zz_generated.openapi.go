@@ -2627,6 +2627,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
+					"requestedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time at which the server accepted the plan. Unlike creationTimestamp, it orders plans of one second. Set by the server.",
+							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
 					"stack": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The stack that made the plan. Set by the server.",
@@ -2792,7 +2798,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 

@@ -5,6 +5,8 @@ var controllerMutants = []mutant{
 		"](err); lost {", "](err); lost && false {", "TestConfigsAreCheckedAgainAfterALostProcess"},
 	{"A plan that was approved is superseded by a later one.", "server/controller/overtaken.go",
 		"s.Approval == nil && s.Cancel == nil && !p.Ended() &&\n", "s.Cancel == nil && !p.Ended() &&\n", "TestLaterPlansSupersedeEarlierOnes"},
+	{"Plans of one second are ordered by chance.", "server/controller/overtaken.go",
+		"if at := p.Status.RequestedAt; at != nil {", "if at := p.Status.RequestedAt; false {", "TestLaterPlansSupersedeEarlierOnes"},
 	{"A plan for other targets supersedes the one that waits for approval.", "server/controller/overtaken.go",
 		"spec.Approval, spec.Timestamp = \"\", nil\n", "spec.Approval, spec.Timestamp, spec.Targets = \"\", nil, nil\n", "TestLaterPlansSupersedeEarlierOnes"},
 	{"A plan is bound to a state that an applied plan moved, and nobody says so.", "server/controller/overtaken.go",
