@@ -53,6 +53,8 @@ type Index struct {
 	catalog *catalog.Catalog
 
 	mu sync.Mutex
+	// all counts the refreshes, and stored those of objects alone.
+	all, stored shared
 	// objectsAt, recordsAt and statusesAt are the revisions that were read; 0 means none.
 	objectsAt, recordsAt, statusesAt int64
 	namespaces                       map[string]*namespace
@@ -82,9 +84,9 @@ func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
 
 // View refreshes the index and returns the current entries of a namespace.
 func (x *Index) View(ctx context.Context, namespace string) (*View, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.refresh(ctx); err != nil {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	if err != nil {
 		return nil, err
 	}
 	return x.viewOf(namespace), nil
@@ -92,9 +94,9 @@ func (x *Index) View(ctx context.Context, namespace string) (*View, error) {
 
 // Refresh reads what changed since the last refresh.
 func (x *Index) Refresh(ctx context.Context) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.refresh(ctx)
+	unlock, err := x.lockFresh(ctx)
+	unlock()
+	return err
 }
 
 // interval is the time between two refreshes of Run.
@@ -186,7 +188,11 @@ func readChanges[C any](ctx context.Context, at *int64, since func(context.Conte
 }
 
 func (x *Index) refreshObjects(ctx context.Context) error {
-	return readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { return x.readObjects(ctx) }, func(c Change) error { return x.apply(ctx, c, false) })
+	apply := func(c Change) error {
+		x.all.done = 0 // what follows from the changed objects is missing until the next refresh of all
+		return x.apply(ctx, c, false)
+	}
+	return readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { x.all.done = 0; return x.readObjects(ctx) }, apply)
 }
 
 // readObjects replaces all objects.
@@ -312,7 +318,7 @@ func (x *Index) reparse(ctx context.Context) error {
 				if s.kind.Provider != provider {
 					continue
 				}
-				if err := x.expand(ctx, ns, s.object, s.revision, true); err != nil {
+				if err := x.expand(ctx, ns, s.object, s.revision, true, true); err != nil {
 					return err
 				}
 			}

@@ -65,7 +65,7 @@ func (x *Index) applySet(ctx context.Context, c Change, reparse bool) error {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c.Object.Object, obj); err != nil {
 		return fmt.Errorf("decode ResourceSet %q: %w", c.Name, err)
 	}
-	return x.expand(ctx, ns, obj, c.Revision, reparse)
+	return x.expand(ctx, ns, obj, c.Revision, reparse, reparse)
 }
 
 // expandOthers expands the sets with the address of a removed set again, because its instances had their slots.
@@ -74,7 +74,7 @@ func (x *Index) expandOthers(ctx context.Context, ns *namespace, removed *set) e
 		if s.Address() != removed.Address() {
 			continue
 		}
-		if err := x.expand(ctx, ns, s.object, s.revision, false); err != nil {
+		if err := x.expand(ctx, ns, s.object, s.revision, true, false); err != nil {
 			return err
 		}
 	}
@@ -92,27 +92,33 @@ func (x *Index) applyConfigMap(ctx context.Context, c Change) error {
 			continue
 		}
 		x.touch(c.Namespace, s.Name)
-		if err := x.expand(ctx, ns, s.object, s.revision, false); err != nil {
+		if err := x.expand(ctx, ns, s.object, s.revision, false, false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// expand puts the instances of a set into their slots, and removes the others that it had.
-func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.ResourceSet, revision int64, reparse bool) error {
+// expand puts the instances of a set into their slots, and removes the others that it had. If anew is false and only the
+// status of the set has changed, the instances stay. If reparse is true, it parses their expressions again.
+func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.ResourceSet, revision int64, anew, reparse bool) error {
 	data, at, err := map[string][]byte(nil), int64(0), error(nil)
 	if from := obj.Spec.ForEachFrom; from != nil {
 		if data, at, err = x.objects.ConfigMap(ctx, obj.Namespace, from.ConfigMap.Name); err != nil {
 			return err
 		}
 	}
-	expanded, err := resourceset.New(obj, revision+at, data)
+	expanded, err := resourceset.New(obj, at, data)
 	if err != nil {
 		return fmt.Errorf("expand ResourceSet %q: %w", obj.Name, err)
 	}
 	next := &set{Set: expanded, object: obj, revision: revision}
 	old := ns.sets[obj.Name]
+	if old != nil && old.UID == next.UID && old.Revision == next.Revision && !anew {
+		next.kind, next.slots = old.kind, old.slots
+		ns.sets[obj.Name] = next
+		return nil
+	}
 	x.fill(ns, next, ns.statuses, func(i int32) *Object {
 		if reparse {
 			return nil
@@ -296,11 +302,20 @@ func (f Found) Unstructured(namespace string) *unstructured.Unstructured {
 	return u
 }
 
-// Find refreshes the index and returns an instance by its kind and name. ok is false if there is none.
+// Find returns an instance by its kind and name, as its set asks for it now. ok is false if there is none. The record may be
+// older, and so may the mark for deletion of an instance that left its set and whose record is gone.
 func (x *Index) Find(ctx context.Context, ref v1alpha1.ObjectReference) (f Found, ok bool, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.refresh(ctx); err != nil {
+	if f, ok, err = x.findAfter(ctx, x.lockFreshObjects, ref); err != nil || ok && !f.Instance.Leaving {
+		return f, ok, err
+	}
+	// Whether an instance is leaving depends on its record.
+	return x.findAfter(ctx, x.lockFresh, ref)
+}
+
+func (x *Index) findAfter(ctx context.Context, lock func(context.Context) (func(), error), ref v1alpha1.ObjectReference) (f Found, ok bool, err error) {
+	unlock, err := lock(ctx)
+	defer unlock()
+	if err != nil {
 		return f, false, err
 	}
 	ns := x.namespaces[ref.Namespace]
@@ -318,9 +333,9 @@ func (x *Index) Find(ctx context.Context, ref v1alpha1.ObjectReference) (f Found
 
 // SetAt refreshes the index and returns the set whose template has the kind and the name of the reference, or nil.
 func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.refresh(ctx); err != nil {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	if err != nil {
 		return nil, err
 	}
 	ns := x.namespaces[ref.Namespace]
@@ -358,9 +373,9 @@ func (x *Index) KnownSetAt(ref v1alpha1.ObjectReference) string {
 // LeftAt refreshes the index and returns the name of the set of an instance that left it and still has a record, and whose
 // name is that of the template and a key; "" if there is none. It ignores the instances of the set with a UID.
 func (x *Index) LeftAt(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.refresh(ctx); err != nil {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	if err != nil {
 		return "", err
 	}
 	ns := x.namespaces[ref.Namespace]
@@ -388,9 +403,9 @@ type SetInstances struct {
 
 // Sets refreshes the index and returns the sets of a namespace, or the one with a name, sorted.
 func (x *Index) Sets(ctx context.Context, namespace, name string) ([]SetInstances, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.refresh(ctx); err != nil {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	if err != nil {
 		return nil, err
 	}
 	ns := x.namespaces[namespace]
@@ -424,9 +439,9 @@ func (x *Index) Sets(ctx context.Context, namespace, name string) ([]SetInstance
 
 // Records returns the number of the records of a set, after a refresh.
 func (x *Index) Records(ctx context.Context, namespace string, uid types.UID) (n int, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if err := x.refresh(ctx); err != nil {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	if err != nil {
 		return 0, err
 	}
 	if ns := x.namespaces[namespace]; ns != nil {

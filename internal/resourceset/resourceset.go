@@ -29,7 +29,8 @@ type Set struct {
 	Namespace, Name string
 	UID             types.UID
 	Generation      int64
-	// Revision increases with each write of the set, or of the ConfigMap with its keys.
+	// Revision identifies what the instances are made of: the set without its status, and the ConfigMap with its keys. It has no
+	// order. Writes of the status do not change it, because plans compare it, and an apply writes the status often.
 	Revision int64
 	// Deleting is the time of the deletion mark; nil without one.
 	Deleting *metav1.Time
@@ -58,12 +59,12 @@ type Set struct {
 	moved   map[string]string
 }
 
-// New returns the set of an object. data is the content of the ConfigMap that it names, and revision that of its last
-// write; data is nil if the set names none, or if there is no such ConfigMap.
-func New(obj *v1alpha1.ResourceSet, revision int64, data map[string][]byte) (*Set, error) {
+// New returns the set of an object. data is the content of the ConfigMap that it names, and configMap the revision of its
+// last write; data is nil if the set names none, or if there is no such ConfigMap.
+func New(obj *v1alpha1.ResourceSet, configMap int64, data map[string][]byte) (*Set, error) {
 	template := &obj.Spec.Template
 	s := &Set{
-		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Revision: revision, Deleting: obj.DeletionTimestamp,
+		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp,
 		Created: obj.CreationTimestamp, APIVersion: template.APIVersion, Kind: template.Kind, Template: NameOf(obj),
 		Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: map[string]string{},
 		imports: map[string]v1alpha1.InstanceImport{}, moved: map[string]string{},
@@ -83,6 +84,7 @@ func New(obj *v1alpha1.ResourceSet, revision int64, data map[string][]byte) (*Se
 		return nil, fmt.Errorf("encode template: %w", err)
 	}
 	s.digest = sha256.Sum256(shared)
+	s.Revision = revisionOf(obj, configMap)
 	for _, i := range obj.Spec.Imports {
 		s.imports[i.Key] = i
 	}
@@ -101,6 +103,16 @@ func New(obj *v1alpha1.ResourceSet, revision int64, data map[string][]byte) (*Se
 		s.Problem = err.Error()
 	}
 	return s, nil
+}
+
+// revisionOf returns the Revision of a set, given the revision of its ConfigMap.
+func revisionOf(obj *v1alpha1.ResourceSet, configMap int64) int64 {
+	content, err := json.Marshal([]any{obj.UID, obj.Generation, obj.Spec, obj.Labels, obj.DeletionTimestamp, configMap})
+	if err != nil {
+		content = nil // these values can always be encoded
+	}
+	sum := sha256.Sum256(content)
+	return int64(binary.BigEndian.Uint64(sum[:]) & maxGeneration)
 }
 
 // NameOf returns the name of the template of a set.

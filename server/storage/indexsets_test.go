@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -351,4 +353,110 @@ func TestTemplatesAreParsedOnce(t *testing.T) {
 	if parsed := lang.Parsed.Load() - before; parsed > 4 {
 		t.Errorf("%d templates were parsed after the set grew", parsed)
 	}
+}
+
+// TestAStatusOfASetExpandsNothing writes the status and the finalizer of a set, as an apply does often. To expand a large set
+// takes seconds, during which no step reads an object.
+func TestAStatusOfASetExpandsNothing(t *testing.T) {
+	x := newIndexed(t)
+	s := set("team", "n", "a")
+	s.Spec.Count = new(int32(3))
+	followed := x.newIndex()
+	write := func(change func()) *index.Object {
+		t.Helper()
+		change()
+		x.write(resourceSets, "team", "n", s)
+		v, err := followed.View(t.Context(), "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		slot, ok := v.Slot(lang.Address{Type: "sim_a", Name: "n[1]"})
+		if !ok {
+			t.Fatal("the instance has no slot")
+		}
+		return v.Nodes[slot].Object
+	}
+	first := write(func() {})
+	if o := write(func() { s.Status.Instances = 3; s.Finalizers = []string{v1alpha1.FinalizerState} }); o != first {
+		t.Error("a status expanded the set")
+	}
+	if found, ok, err := followed.Find(t.Context(), first.Ref("team")); err != nil || !ok || !found.In.Held {
+		t.Errorf("the finalizer is unknown: %v, %v", ok, err)
+	}
+	if o := write(func() { s.Labels = map[string]string{"a": "b"} }); o == first || o.Labels["a"] != "b" {
+		t.Error("a label changed nothing")
+	}
+	if o := write(func() { s.DeletionTimestamp = new(metav1.Now()) }); !o.Has(index.Deleting) {
+		t.Error("the mark for deletion changed nothing")
+	}
+	x.check(followed, "in the end")
+}
+
+// TestFindSeesEarlierWrites has readers of instances beside writers that change the set, and views beside both. Readers share
+// refreshes. Each must see the writes before its call, and no view may lack an instance that left.
+func TestFindSeesEarlierWrites(t *testing.T) {
+	x := newIndexed(t)
+	followed, l := x.newIndex(), ledger.New(x.s.KV())
+	ref := func(i int) v1alpha1.ObjectReference {
+		return v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "team", Name: fmt.Sprintf("web[%d]", i)}
+	}
+	uid := types.UID("6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10")
+	x.counted("team", "web", uid, 2, `{}`)
+	for i := range 2 {
+		found, ok, err := followed.Find(t.Context(), ref(i))
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		rec, err := l.Instance(t.Context(), found.Ref("team"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Object, rec.Attributes = found.Ref("team"), []byte(`{"id":"x"}`)
+		if err := l.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				v, err := followed.View(t.Context(), "team")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if slot, ok := v.Slot(lang.Address{Type: "sim_a", Name: "web[1]"}); !ok || v.Nodes[slot].Object == nil {
+					t.Error("a view lacks an instance that has a record")
+					return
+				}
+				if _, ok, err := followed.Find(t.Context(), ref(0)); !ok || err != nil {
+					t.Error(ok, err)
+					return
+				}
+			}
+		})
+	}
+	for n := range 60 {
+		count := int32(1 + n%2)
+		x.counted("team", "web", uid, count, fmt.Sprintf(`{"name":"n%d"}`, n))
+		found, ok, err := followed.Find(t.Context(), ref(1))
+		if err != nil || !ok || found.Instance.Leaving != (count == 1) {
+			t.Errorf("the set has %d instances, and %v, %v, %+v was found", count, ok, err, found.Instance)
+			break
+		}
+		name, _, _ := unstructured.NestedString(found.Unstructured("team").Object, "spec", "name")
+		if want := fmt.Sprintf("n%d", n); count == 2 && name != want {
+			t.Errorf("the name is %q, want %q", name, want)
+			break
+		}
+	}
+	close(stop)
+	readers.Wait()
+	x.check(followed, "in the end")
 }

@@ -1,6 +1,16 @@
 package mutants
 
 var setMutants = []mutant{
+	{"A plan does not see an instance that just left its set.", "internal/index/index.go",
+		"x.all.done = 0 // what follows", "// what follows", "server/storage:TestFindSeesEarlierWrites"},
+	{"A reader of the index misses a write of the moment.", "internal/index/fresh.go",
+		"if s.done > asked {", "if s.done >= asked {", "TestCallersShareARefresh"},
+	{"A refresh that failed serves as one that succeeded.", "internal/index/fresh.go",
+		"		return err\n	}\n	s.done = number", "		s.done = number\n		return err\n	}\n	s.done = number", "TestCallersShareARefresh"},
+	{"Each status of a set expands all its instances.", "internal/index/sets.go",
+		"old.Revision == next.Revision && !anew {", "old.Revision == next.Revision && false {", "server/storage:TestAStatusOfASetExpandsNothing"},
+	{"A new label of a set does not reach its instances.", "internal/resourceset/resourceset.go",
+		"obj.Spec, obj.Labels, obj.DeletionTimestamp,", "obj.Spec, obj.DeletionTimestamp,", "server/storage:TestAStatusOfASetExpandsNothing"},
 	{"An instance that left its set runs on, and no plan destroys it.", "internal/index/sets.go",
 		"if !ns.unsettled {\n", "if true {\n", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
 	{"A plan destroys nothing of a set that went away.", "internal/index/sets.go",

@@ -1,0 +1,49 @@
+package index
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// This file lets concurrent readers share a refresh. The steps of an apply read their objects from the index, hundreds at
+// once, and each needs what was written before its call.
+
+// shared counts refreshes, so that a caller that waited for the index can tell whether it must refresh again.
+type shared struct {
+	// begun is the number of refreshes that have begun.
+	begun atomic.Int64
+	// done is the highest number of a refresh that succeeded. The mutex of the index guards it.
+	done int64
+}
+
+// run refreshes, unless a refresh that began after the caller asked has succeeded. asked is the value of begun at that time.
+// It requires the mutex of the index.
+func (s *shared) run(asked int64, refresh func() error) error {
+	if s.done > asked {
+		return nil
+	}
+	number := s.begun.Add(1)
+	if err := refresh(); err != nil {
+		return err
+	}
+	s.done = number
+	return nil
+}
+
+// lockFresh locks the index when it has everything that was written before the call. The caller must call unlock, also
+// after an error.
+func (x *Index) lockFresh(ctx context.Context) (unlock func(), err error) {
+	asked := x.all.begun.Load()
+	x.mu.Lock()
+	return x.mu.Unlock, x.all.run(asked, func() error { return x.refresh(ctx) })
+}
+
+// lockFreshObjects is lockFresh for the objects and the ResourceSets alone. The records and the statuses may be older.
+func (x *Index) lockFreshObjects(ctx context.Context) (unlock func(), err error) {
+	asked, askedAll := x.stored.begun.Load(), x.all.begun.Load()
+	x.mu.Lock()
+	if x.all.done > askedAll {
+		return x.mu.Unlock, nil
+	}
+	return x.mu.Unlock, x.stored.run(asked, func() error { return x.refreshObjects(ctx) })
+}
