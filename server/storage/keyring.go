@@ -15,7 +15,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apiserver/pkg/storage/value"
-	"k8s.io/apiserver/pkg/storage/value/encrypt/aes"
 )
 
 const (
@@ -73,11 +72,11 @@ type loadedKeys struct {
 func load(k keys, revision int64) (*loadedKeys, error) {
 	l := &loadedKeys{keys: k, revision: revision, byID: map[string]value.Transformer{}}
 	for _, key := range k.Keys {
-		gcm, err := aes.NewHKDFExtendedNonceGCMTransformer(key.Secret)
+		rows, err := newCipher(key.Secret)
 		if err != nil {
 			return nil, fmt.Errorf("use data key %q: %w", key.ID, err)
 		}
-		l.byID[key.ID] = value.NewPrefixTransformers(nil, value.PrefixTransformer{Prefix: key.prefix(), Transformer: gcm})
+		l.byID[key.ID] = value.NewPrefixTransformers(nil, value.PrefixTransformer{Prefix: key.prefix(), Transformer: rows})
 	}
 	return l, nil
 }
