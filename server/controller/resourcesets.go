@@ -26,15 +26,18 @@ type ResourceSets struct {
 	Logger  *slog.Logger
 }
 
-// setInterval is the time between two updates of the changed sets.
-const setInterval = 500 * time.Millisecond
+const (
+	// setInterval is the time between two updates of the changed sets.
+	setInterval = 500 * time.Millisecond
+	// setRest is how many times longer than the updates the pause after them is. Each update counts all instances of a set.
+	setRest = 20
+)
 
 // run updates the changed sets until ctx ends.
 func (c *ResourceSets) run(ctx context.Context) {
-	ticker := time.NewTicker(setInterval)
-	defer ticker.Stop()
 	failed := map[index.Touched]bool{}
 	for {
+		begun := time.Now()
 		changed := c.Index.Touched()
 		for t := range failed {
 			changed = append(changed, t)
@@ -49,7 +52,7 @@ func (c *ResourceSets) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-time.After(max(setInterval, setRest*time.Since(begun))):
 		}
 	}
 }
