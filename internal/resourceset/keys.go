@@ -95,8 +95,8 @@ func parseForEach(raw []byte) ([]string, map[string]any, error) {
 }
 
 func keysOfMap(values map[string]any) ([]string, map[string]any, error) {
-	if len(values) > MaxInstances {
-		return nil, nil, fmt.Errorf("has %d keys, and a ResourceSet has at most %d instances; use several sets", len(values), MaxInstances)
+	if len(values) > MaxKeys {
+		return nil, nil, fmt.Errorf("has %d keys, and forEach has at most %d; use several sets", len(values), MaxKeys)
 	}
 	keys := slices.Sorted(maps.Keys(values))
 	for _, key := range keys {

@@ -21,8 +21,12 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// MaxInstances is the maximum number of instances of a set.
-const MaxInstances = 20_000
+const (
+	// MaxCount is the maximum of spec.count.
+	MaxCount = 200_000
+	// MaxKeys is the maximum number of keys of forEach. The size of an object, too, limits them.
+	MaxKeys = 20_000
+)
 
 // Set is a ResourceSet with its keys. It is immutable, and its instances share its template.
 type Set struct {

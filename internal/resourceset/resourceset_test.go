@@ -58,7 +58,7 @@ func TestKeys(t *testing.T) {
 	}
 	data := func(k, v string) map[string][]byte { return map[string][]byte{k: []byte(v)} }
 	many := strings.Repeat(`"k":1,`, 1)
-	for i := range MaxInstances {
+	for i := range MaxKeys {
 		many += fmt.Sprintf(`"k%d":1,`, i)
 	}
 	for why, tc := range map[string]struct {
@@ -78,7 +78,7 @@ func TestKeys(t *testing.T) {
 		"an expression as a key":         {forEach(`{"a-${x}":1}`), nil, nil, "keys and values are constants"},
 		"an expression in a value":       {forEach(`{"a":{"x":["${x}"]}}`), nil, nil, "keys and values are constants"},
 		"a long key":                     {forEach(`["` + strings.Repeat("a", 254) + `"]`), nil, nil, "has 254 bytes"},
-		"too many keys":                  {forEach("{" + strings.TrimSuffix(many, ",") + "}"), nil, nil, "at most 20000 instances"},
+		"too many keys":                  {forEach("{" + strings.TrimSuffix(many, ",") + "}"), nil, nil, "forEach has at most 20000"},
 		"the keys of a ConfigMap":        {from(""), data("a", "${no template}"), []string{`web["a"]`}, ""},
 		"one key of a ConfigMap":         {from("k.yaml"), data("k.yaml", "a: {x: 1}\nb: {}\n"), []string{`web["a"]`, `web["b"]`}, ""},
 		"a list in a ConfigMap":          {from("k.yaml"), data("k.yaml", "[a]"), []string{`web["a"]`}, ""},

@@ -97,8 +97,8 @@ func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {
 	case given > 1:
 		errs = append(errs, field.Invalid(spec, field.OmitValueType{}, "spec.count, spec.forEach and spec.forEachFrom exclude each other: remove all but one"))
 	}
-	if n := s.Spec.Count; n != nil && (*n < 0 || *n > resourceset.MaxInstances) {
-		errs = append(errs, field.Invalid(spec.Child("count"), *n, fmt.Sprintf("must be between 0 and %d; use several sets for more", resourceset.MaxInstances)))
+	if n := s.Spec.Count; n != nil && (*n < 0 || *n > resourceset.MaxCount) {
+		errs = append(errs, field.Invalid(spec.Child("count"), *n, fmt.Sprintf("must be between 0 and %d; use several sets for more", resourceset.MaxCount)))
 	}
 	if from := s.Spec.ForEachFrom; from != nil {
 		for _, msg := range validation.IsDNS1123Subdomain(from.ConfigMap.Name) {

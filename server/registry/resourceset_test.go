@@ -95,7 +95,7 @@ func TestResourceSetsAreValidated(t *testing.T) {
 		"neither":                {setOf(), "spec: FieldValueRequired"},
 		"both":                   {setOf(one, keyed(`["a"]`)), "spec: FieldValueInvalid"},
 		"a negative count":       {setOf(counted(-1)), "spec.count: FieldValueInvalid"},
-		"too many":               {setOf(counted(resourceset.MaxInstances + 1)), "spec.count: FieldValueInvalid"},
+		"too many":               {setOf(counted(resourceset.MaxCount + 1)), "spec.count: FieldValueInvalid"},
 		"a key twice":            {setOf(keyed(`["a","a"]`)), "spec.forEach: FieldValueInvalid"},
 		"a number as the keys":   {setOf(keyed(`3`)), "spec.forEach: FieldValueInvalid"},
 		"a name of no ConfigMap": {setOf(keyedFrom("A B")), "spec.forEachFrom.configMap.name: FieldValueInvalid"},
