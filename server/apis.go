@@ -120,6 +120,7 @@ func (s *Server) registryConfig() registry.Config {
 		Verify:              s.verify,
 		Judge:               s.judge,
 		Automatic:           s.automatic,
+		CurrentStacks:       s.currentStacks,
 		MayRead:             s.mayRead,
 		Objects:             s.objects,
 		Collection:          s.config.store.Collection(kinds.Summarize, registry.NewResource),

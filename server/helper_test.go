@@ -170,6 +170,9 @@ func completed(wire func(context.Context, *server.Components) (server.Wiring, er
 		if w.Deletion == nil {
 			w.Deletion = func(context.Context, metav1.Object, kinds.Kind) (kinds.Deletion, error) { return kinds.Deletion{}, nil }
 		}
+		if w.CurrentStacks == nil {
+			w.CurrentStacks = func(context.Context, string) {}
+		}
 		if w.Query == nil {
 			w.Query = func(context.Context, v1alpha1.Identity, *v1alpha1.Query) error { return unanswered }
 		}

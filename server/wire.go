@@ -78,6 +78,8 @@ type Wiring struct {
 	// effect AllowAutomatic.
 	Judge     registry.JudgeFunc
 	Automatic func(ctx context.Context, namespace string) (bool, error)
+	// CurrentStacks waits until the Stacks of a namespace show all earlier writes; see registry.Config.
+	CurrentStacks func(ctx context.Context, namespace string)
 	// State returns the raw provider state of a provider's object.
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
 	// Taint marks the infrastructure of a provider's object for replacement by the next plan, or removes the mark.
@@ -121,6 +123,10 @@ func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, err
 
 func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
 	return s.wiring.Named(ctx, obj)
+}
+
+func (s *Server) currentStacks(ctx context.Context, namespace string) {
+	s.wiring.CurrentStacks(ctx, namespace)
 }
 
 // authorizeReferences checks the references of a ProviderConfig to other namespaces, ConfigMaps and Secrets. A

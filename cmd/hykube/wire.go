@@ -103,6 +103,12 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		Automatic: func(ctx context.Context, namespace string) (bool, error) {
 			return changes.AutomaticByPolicy(ctx, sources, namespace)
 		},
+		CurrentStacks: func(ctx context.Context, namespace string) {
+			// An error means that the server cannot tell what changed. The read then shows the last known state.
+			if providers.Ready() == nil && sources.Index.Refresh(ctx) == nil {
+				stacks.Current(ctx, namespace)
+			}
+		},
 		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
 		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, Left: objects.Index.LeftAt, SetAt: objects.Index.KnownSetAt, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: providers.Pool.Close,

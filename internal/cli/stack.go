@@ -24,15 +24,16 @@ const stacksResource = "stacks"
 func newStack(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stack",
-		Short: "List stacks, and show their status, plans and outputs",
+		Short: "List stacks, wait for them, and show their status, plans and outputs",
 		Example: `  kubectl hykube stack list
   kubectl hykube stack status web
   kubectl hykube stack history web
-  kubectl hykube stack outputs web`,
+  kubectl hykube stack outputs web
+  kubectl hykube stack wait web`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group(nil),
 	}
-	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s))
+	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s), newStackWait(s))
 	return cmd
 }
 

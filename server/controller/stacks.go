@@ -37,6 +37,8 @@ type Stacks struct {
 	mu sync.Mutex
 	// seen holds, by stack, the last known contents and since when they are so.
 	seen map[types.UID]seenContents
+	// updates holds the changes that the status of a stack may not show yet.
+	updates map[cache.ObjectName]*update
 }
 
 // StacksConfig configures Stacks. Every field is required.
@@ -96,7 +98,7 @@ func (c *Stacks) notBefore(s *v1alpha1.Stack, now time.Time) time.Time {
 
 // NewStacks returns the controller of Stacks. Run starts it.
 func NewStacks(config StacksConfig) *Stacks {
-	c := &Stacks{StacksConfig: config, seen: map[types.UID]seenContents{}}
+	c := &Stacks{StacksConfig: config, seen: map[types.UID]seenContents{}, updates: map[cache.ObjectName]*update{}}
 	c.queue = newQueue("stack", c.Logger, c.reconcile)
 	c.informer = informer(c.Client, "stacks", &v1alpha1.Stack{}, c.queue)
 	return c
@@ -145,7 +147,9 @@ func (c *Stacks) NamespaceChanged(namespace string) {
 		c.mu.Lock()
 		cost := c.seen[s.UID].cost
 		c.mu.Unlock()
-		c.queue.work.AddAfter(cache.NewObjectName(s.Namespace, s.Name), pauseAfter(cost))
+		name := cache.NewObjectName(s.Namespace, s.Name)
+		c.noteUpdate(name)
+		c.queue.work.AddAfter(name, pauseAfter(cost))
 	}
 }
 
@@ -173,6 +177,7 @@ func (c *Stacks) in(namespace string) []*v1alpha1.Stack {
 }
 
 func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
+	defer c.beginUpdate(name)()
 	stacks := c.in(name.Namespace)
 	if err := c.endOrphans(ctx, name.Namespace, stacks); err != nil {
 		return err

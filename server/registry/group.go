@@ -74,6 +74,9 @@ type Config struct {
 	// effect AllowAutomatic.
 	Judge     JudgeFunc
 	Automatic func(ctx context.Context, namespace string) (bool, error)
+	// CurrentStacks waits until the Stacks of a namespace, or of all if it is empty, show all earlier writes. It gives up
+	// after a few seconds.
+	CurrentStacks func(ctx context.Context, namespace string)
 	// MayRead reports whether the user of a request may get the objects of a plan.
 	MayRead ReaderFunc
 	// Collection has the objects of all providers' kinds, StoredObjects single ones, and Kinds the kinds.

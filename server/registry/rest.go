@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/generic"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -36,6 +38,8 @@ type resourceREST struct {
 	busy func(runtime.Object) error
 	// mayDelete returns an error if the user may not delete the object. A nil function permits all deletes.
 	mayDelete func(ctx context.Context, obj runtime.Object) error
+	// current waits until the objects of a namespace show all earlier writes of other objects. A nil function does not wait.
+	current func(ctx context.Context, namespace string)
 }
 
 var (
@@ -97,6 +101,42 @@ func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.Valid
 		return r.held.DeleteCollection(ctx, validate, opts, list)
 	}
 	return r.Store.DeleteCollection(ctx, r.guard(validate), opts, list)
+}
+
+// Get returns an object.
+func (r *resourceREST) Get(ctx context.Context, name string, opts *metav1.GetOptions) (runtime.Object, error) {
+	if r.awaitCurrent(ctx) && opts != nil {
+		newest := *opts
+		newest.ResourceVersion = ""
+		opts = &newest
+	}
+	return r.Store.Get(ctx, name, opts)
+}
+
+// List returns the objects of a namespace, or of all.
+func (r *resourceREST) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
+	if r.awaitCurrent(ctx) && opts != nil && opts.ResourceVersion == "0" { // any version, and so also the newest
+		newest := *opts
+		newest.ResourceVersion, newest.ResourceVersionMatch = "", ""
+		opts = &newest
+	}
+	return r.Store.List(ctx, opts)
+}
+
+// Watch sends the changes of objects. It may begin with a list.
+func (r *resourceREST) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
+	r.awaitCurrent(ctx)
+	return r.Store.Watch(ctx, opts)
+}
+
+// awaitCurrent waits until the objects are current, if the kind needs that and a client asks. The server's own reads do
+// not wait, because its controllers write what the others wait for.
+func (r *resourceREST) awaitCurrent(ctx context.Context) bool {
+	if r.current == nil || byServer(ctx) {
+		return false
+	}
+	r.current(ctx, request.NamespaceValue(ctx))
+	return true
 }
 
 // guard adds the checks of mayDelete and busy to the validation of a delete.

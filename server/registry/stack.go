@@ -75,7 +75,7 @@ func newStacks(c Config) (*resourceREST, *statusREST, error) {
 	mayDelete := func(ctx context.Context, obj runtime.Object) error {
 		return c.mayRelease(ctx, stored, obj.(*v1alpha1.Stack))
 	}
-	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete}, statusREST, nil
+	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, current: c.CurrentStacks}, statusREST, nil
 }
 
 // mayRelease checks the right to take resources from a stack. Another stack of the namespace may then select them, and

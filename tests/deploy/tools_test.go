@@ -72,7 +72,7 @@ func (tool *tool) run(t *testing.T, stdin string, args ...string) (string, error
 	}
 	// The go command does not use a cached test result if a file that the test examined has changed. So call Stat for what
 	// the tool reads.
-	for _, dir := range []string{chart, "helm", "monitoring"} {
+	for _, dir := range []string{chart, "helm", "monitoring", "testdata"} {
 		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 			if err == nil {
 				_, err = os.Stat(path)

@@ -1,6 +1,14 @@
 package mutants
 
 var stackMutants = []mutant{
+	{"A Stack is Ready for a reader although a resource was changed before.", "server/controller/stackcurrent.go",
+		"u == nil || u.begun {", "u == nil {", "TestReadsOfStacksWaitForChanges"},
+	{"A read of a Stack returns before the status shows a change.", "server/controller/stackcurrent.go",
+		"\tu.begun = true\n", "\tu.begun = true\n\tdelete(c.updates, name)\n", "TestReadsOfStacksWaitForChanges"},
+	{"A read of Stacks waits for ever.", "server/controller/stackcurrent.go",
+		"context.WithTimeout(ctx, currentLimit)", "context.WithTimeout(ctx, 10*currentLimit)", "TestReadsOfStacksWaitForChanges"},
+	{"A wait for a stack succeeds before the server has seen the newest spec.", "internal/cli/stack.go",
+		"ready == nil || s.Status.ObservedGeneration != s.Generation {", "ready == nil {", "TestStackVerdict"},
 	{"Whoever writes stacks, and may not approve plans, makes one that approves its plans.", "server/registry/stack.go",
 		"\tif s.Spec.Approval == v1alpha1.ApprovalAutomatic || s.Spec.Drift != nil {\n", "\tif s.Spec.Drift != nil {\n", "TestRightsOfTheAuthorOfAStack"},
 	{"Whoever may not approve plans makes a stack whose drift checks approve themselves.", "server/registry/stack.go",

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// defaultStackWait is the same as Helm's default timeout.
+const defaultStackWait = 5 * time.Minute
+
+type stackWaitOptions struct {
+	stackArgument
+	names   []string
+	timeout time.Duration
+}
+
+func newStackWait(s *session) *cobra.Command {
+	o := &stackWaitOptions{stackArgument: stackArgument{session: s}, timeout: defaultStackWait}
+	cmd := &cobra.Command{
+		Use:   "wait STACK...",
+		Short: "Wait until stacks are Ready, or one of them fails",
+		Long: `Wait until the infrastructure of stacks is as written, with all that was written before the command. The command fails at once
+when a stack is Stalled, for example because its plan or its apply failed. kubectl wait would wait until its timeout.
+
+Use it after a tool that does not wait for stacks, such as Helm 3. The exit code is 0 if all stacks are Ready, 3 if a policy denies
+a plan, and 1 for other failures and after the timeout.`,
+		Example: `  kubectl hykube stack wait web
+  helm upgrade web ./chart -n prod && kubectl hykube stack wait network web -n prod --timeout 10m`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeStacks(s),
+		RunE:              run(o),
+	}
+	cmd.Flags().DurationVar(&o.timeout, "timeout", o.timeout, "Maximum time to wait; 0 means no limit")
+	return cmd
+}
+
+func (o *stackWaitOptions) Complete(args []string) error {
+	for _, arg := range args {
+		_, name, ok := strings.Cut(arg, "/")
+		if !ok {
+			name = arg
+		}
+		o.names = append(o.names, name)
+	}
+	return o.stackArgument.Complete(args[:1])
+}
+
+func (o *stackWaitOptions) Validate() error {
+	if o.timeout < 0 {
+		return errors.New("--timeout: write a duration such as 10m, or 0 for no limit")
+	}
+	return nil
+}
+
+func (o *stackWaitOptions) Run(ctx context.Context) error {
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.timeout, errStackWait)
+		defer cancel()
+	}
+	said, waiting := map[string]string{}, slices.Clone(o.names)
+	for {
+		var left []string
+		for _, name := range waiting {
+			o.name = name
+			s, err := o.read(ctx)
+			switch {
+			case context.Cause(ctx) != nil:
+				return o.gaveUp(ctx, waiting, said)
+			case err != nil:
+				return err
+			}
+			ready, text, err := stackVerdict(s)
+			switch {
+			case err != nil:
+				return err
+			case ready:
+				fmt.Fprintf(o.Out, "stack.%s/%s is ready\n", v1alpha1.GroupName, name)
+				continue
+			case text != said[name]:
+				said[name] = text
+				fmt.Fprintf(o.ErrOut, "stack %s: %s\n", name, text)
+			}
+			left = append(left, name)
+		}
+		if waiting = left; len(waiting) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return o.gaveUp(ctx, waiting, said)
+		case <-time.After(pollStack):
+		}
+	}
+}
+
+// pollStack is the interval at which waiting commands look at a stack.
+const pollStack = 300 * time.Millisecond
+
+var errStackWait = errors.New("timed out")
+
+// gaveUp returns the error of a wait that ended too early.
+func (o *stackWaitOptions) gaveUp(ctx context.Context, waiting []string, said map[string]string) error {
+	if !errors.Is(context.Cause(ctx), errStackWait) {
+		return context.Cause(ctx)
+	}
+	problems := make([]string, 0, len(waiting))
+	for _, name := range waiting {
+		problems = append(problems, fmt.Sprintf("stack %s: %s", name, said[name]))
+	}
+	return fmt.Errorf("not ready after %s:\n%s", o.timeout, strings.Join(problems, "\n"))
+}
+
+// stackVerdict reports whether a stack is Ready, and otherwise what it does. A Stalled stack is an error.
+func stackVerdict(s *v1alpha1.Stack) (ready bool, text string, err error) {
+	status, reason, message := stackReadiness(s)
+	text = reason + ": " + flat(message)
+	if status == "True" {
+		return true, text, nil
+	}
+	if s.Status.ObservedGeneration == s.Generation && meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionStalled) {
+		code := ExitError
+		if reason == v1alpha1.ReasonPolicyDenied {
+			code = ExitRefused
+		}
+		return false, text, &exitError{code: code, cause: fmt.Errorf("stack %s failed with %s", s.Name, text)}
+	}
+	return false, text, nil
+}
