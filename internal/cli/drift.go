@@ -17,7 +17,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/cron"
-	"github.com/hykube/hykube/internal/stack"
 )
 
 type driftOptions struct {
@@ -140,15 +139,8 @@ func (o *driftOptions) selection(ctx context.Context) (func(labels.Set) bool, *v
 	if err != nil {
 		return nil, nil, err
 	}
-	list := &v1alpha1.StackList{}
-	if err := o.hykube.Get().Namespace(o.namespace).Resource(stacksResource).Do(ctx).Into(list); err != nil {
-		return nil, nil, fmt.Errorf("list stacks: %w", explain(err, o.server()))
-	}
-	all := make([]*v1alpha1.Stack, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
-	}
-	return stack.Selects(s, all), s, nil
+	selects, err := o.selects(ctx, s)
+	return selects, s, err
 }
 
 // check runs a drift check of the stack and waits for its end.

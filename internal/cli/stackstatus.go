@@ -82,26 +82,38 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 type stackHistoryOptions struct {
 	stackArgument
 	limit int
+	at    string
 }
 
 func newStackHistory(s *session) *cobra.Command {
 	o := &stackHistoryOptions{stackArgument: stackArgument{session: s}, limit: 20}
 	cmd := &cobra.Command{
 		Use:   "history STACK",
-		Short: "List the plans of a stack, newest first",
+		Short: "List the plans of a stack, or show an earlier state of it",
 		Long: `List the plans that a stack made and that the server still keeps, newest first. kubectl hykube history shows the records of
-all decided plans of the namespace, which outlive the plans.`,
-		Example:           `  kubectl hykube stack history web -n prod`,
+all decided plans of the namespace, which outlive the plans.
+
+With --at, show the state of the stack at the end of one of these plans: who asked for the plan and approved it, its changes, and the
+resources of the stack with the values that were recorded then. The command computes the values: it begins with those of today, and
+takes back all later changes of the plans that the server still keeps. If a later plan is removed, the values of what it
+changed are unknown, and the command says so. The server keeps no earlier outputs, nor earlier specs.`,
+		Example: `  kubectl hykube stack history web -n prod
+  kubectl hykube stack history web --at web-3
+  kubectl hykube stack history web --at 2026-11-24T19:47:16Z -o json`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeStacks(s),
 		RunE:              run(o),
 	}
 	cmd.Flags().IntVar(&o.limit, "limit", o.limit, "Number of plans to list; 0 lists all")
+	cmd.Flags().StringVar(&o.at, "at", "", "Show the stack at the end of this plan, or of the last plan that had ended at this time (RFC 3339)")
 	outputFlag(cmd, &o.output, "Print", "json", "yaml", "name")
 	return cmd
 }
 
 func (o *stackHistoryOptions) Validate() error {
+	if o.at != "" && o.output == "name" {
+		return errors.New("-o name: not with --at")
+	}
 	if o.limit < 0 {
 		return errors.New("--limit: write a number of plans, or 0 for all")
 	}
@@ -117,7 +129,10 @@ func (o *stackHistoryOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plans := plansOfStack(all, s)
+	plans := plansOfStack(slices.Clone(all), s)
+	if o.at != "" {
+		return o.showAt(ctx, s, all, plans)
+	}
 	if o.limit > 0 && len(plans) > o.limit {
 		plans = plans[:o.limit]
 	}
@@ -136,16 +151,20 @@ func (o *stackHistoryOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "MADE\tPLAN\tSUMMARY\tDECIDED BY\tSTATE")
+	fmt.Fprintln(w, "MADE\tPLAN\tASKED BY\tDECIDED BY\tSUMMARY\tSTATE")
 	for i := range plans {
 		p, summary, by := &plans[i], "-", "-"
 		if p.Status.Summary != nil {
 			summary = cmp.Or(p.Status.Summary.Text, "-")
 		}
-		if p.Status.Approval != nil {
-			by = username(p.Status.Approval.By)
+		if made := decisions(p); len(made) > 0 {
+			names := make([]string, 0, len(made))
+			for _, a := range made {
+				names = append(names, username(a.By))
+			}
+			by = strings.Join(names, ", ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.CreationTimestamp.UTC().Format(time.RFC3339), p.Name, summary, by, planState(p))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.CreationTimestamp.UTC().Format(time.RFC3339), p.Name, username(p.Status.RequestedBy), by, summary, planState(p))
 	}
 	return w.Flush()
 }

@@ -139,6 +139,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d\b`), "DATE"},
 	{regexp.MustCompile(`\b(\d+m)?\d+(\.\d+)?(ms|s)\b`), "DURATION"},
 	{regexp.MustCompile(`(drift-[0-9a-z]+)-(\d+)\b`), "drift-ID-$2"},
+	{regexp.MustCompile(`pwd-[0-9A-Z]+`), "pwd-ID"},
 	{regexp.MustCompile(`sha256:[0-9a-f]+`), "sha256:DIGEST"},
 	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
 	{regexp.MustCompile(`or up to .* later`), "or up to SOME TIME later"},
