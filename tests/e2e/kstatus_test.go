@@ -15,7 +15,7 @@ import (
 const judgedWithin = 5 * time.Second
 
 // kstatus expects kstatus, with which Flux and Helm wait, to return a status for an object: kstatus STATUS KIND/NAME
-// [REASON]. The reason is that of the condition Ready.
+// [REASON]. The reason is that of the condition Ready. It expects Argo CD to show the same.
 func kstatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: kstatus STATUS KIND/NAME [REASON]")
@@ -36,6 +36,13 @@ func kstatus(ts *testscript.TestScript, neg bool, args []string) {
 		reason := readyReason(obj)
 		if result.Status.String() != args[0] || len(args) == 3 && reason != args[2] {
 			return fmt.Errorf("%s is %s with reason %s (%s), want %v", args[1], result.Status, reason, result.Message, args)
+		}
+		shown, err := argoHealth(obj)
+		if err != nil {
+			return fmt.Errorf("compute the health of %s for Argo CD: %w", args[1], err)
+		}
+		if shown.Status != argoHealthOf[args[0]] {
+			return fmt.Errorf("%s is %s, and Argo CD shows %s (%s)", args[1], args[0], shown.Status, shown.Message)
 		}
 		return nil
 	}))
