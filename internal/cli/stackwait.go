@@ -31,8 +31,8 @@ func newStackWait(s *session) *cobra.Command {
 		Long: `Wait until the infrastructure of stacks is as written, with all that was written before the command. The command fails at once
 when a stack is Stalled, for example because its plan or its apply failed. kubectl wait would wait until its timeout.
 
-Use it after a tool that does not wait for stacks, such as Helm 3. The exit code is 0 if all stacks are Ready, 3 if a policy denies
-a plan, and 1 for other failures and after the timeout.`,
+Use it after a tool that does not wait for stacks, such as Helm 3. The exit code is 0 if all stacks are Ready, 3 if a policy or
+preventDestroy stops a plan or a right is missing, and 1 for other failures and after the timeout.`,
 		Example: `  kubectl hykube stack wait web
   helm upgrade web ./chart -n prod && kubectl hykube stack wait network web -n prod --timeout 10m`,
 		Args:              cobra.MinimumNArgs(1),
@@ -129,7 +129,8 @@ func stackVerdict(s *v1alpha1.Stack) (ready bool, text string, err error) {
 	}
 	if s.Status.ObservedGeneration == s.Generation && meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionStalled) {
 		code := ExitError
-		if reason == v1alpha1.ReasonPolicyDenied {
+		switch reason {
+		case v1alpha1.ReasonPolicyDenied, v1alpha1.ReasonBlocked, v1alpha1.ReasonMissingRights:
 			code = ExitRefused
 		}
 		return false, text, &exitError{code: code, cause: fmt.Errorf("stack %s failed with %s", s.Name, text)}

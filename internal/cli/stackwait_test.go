@@ -25,6 +25,8 @@ func TestStackVerdict(t *testing.T) {
 		"a person must approve":         {condition.Waiting, v1alpha1.ReasonAwaitingApproval, 2, false, 0},
 		"an apply failed":               {condition.Stalled, v1alpha1.ReasonApplyFailed, 2, false, ExitError},
 		"an old spec failed":            {condition.Stalled, v1alpha1.ReasonApplyFailed, 1, false, 0},
+		"preventDestroy blocks a plan":  {condition.Stalled, v1alpha1.ReasonBlocked, 2, false, ExitRefused},
+		"the author lost a right":       {condition.Stalled, v1alpha1.ReasonMissingRights, 2, false, ExitRefused},
 		"a policy denies the next plan": {condition.Stalled, v1alpha1.ReasonPolicyDenied, 2, false, ExitRefused},
 	} {
 		t.Run(why, func(t *testing.T) {
