@@ -3,6 +3,7 @@ package planning
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hykube/hykube/activities/activitiestest"
@@ -222,6 +223,35 @@ func record(t *testing.T, w *activitiestest.World, name string, change func(*led
 }
 
 // TestAStackApprovesOnlyWhatItSelects makes automatic plans that would change an object outside of their selection.
+// TestAStackDestroysNothingThatOthersNeed has a resource outside of a stack refer to one that the stack destroys.
+func TestAStackDestroysNothingThatOthersNeed(t *testing.T) {
+	for why, tc := range map[string]struct {
+		stack    *v1alpha1.PlanStack
+		action   v1alpha1.Action
+		referrer string
+		waits    bool
+	}{
+		"a delete":                    {&v1alpha1.PlanStack{Stack: "web"}, v1alpha1.ActionDelete, "", false},
+		"a delete of what is needed":  {&v1alpha1.PlanStack{Stack: "web"}, v1alpha1.ActionDelete, "test_thing.leaf", true},
+		"an update of what is needed": {&v1alpha1.PlanStack{Stack: "web"}, v1alpha1.ActionUpdate, "test_thing.leaf", false},
+		"a plan of a user":            {nil, v1alpha1.ActionDelete, "test_thing.leaf", false},
+	} {
+		po := &v1alpha1.Plan{}
+		po.Status.Stack, po.Status.AutomaticApproval = tc.stack, &v1alpha1.AutomaticApproval{Granted: true}
+		totals := newTotals(nil)
+		totals.verdict = &policy.Verdict{}
+		c := &ledger.Change{Requested: true}
+		c.Address, c.Action = "test_thing.hub", tc.action
+		if tc.referrer != "" {
+			c.Referrers = []ledger.Referrer{{Address: tc.referrer}}
+		}
+		totals.add(c)
+		if got := totals.manual(po); (got != "") != tc.waits || tc.waits && !strings.Contains(got, tc.referrer) {
+			t.Errorf("%s: %q", why, got)
+		}
+	}
+}
+
 func TestAStackApprovesOnlyWhatItSelects(t *testing.T) {
 	for why, tc := range map[string]struct {
 		stack     *v1alpha1.PlanStack

@@ -37,7 +37,9 @@ type totals struct {
 	steps, read int
 	// unselected is the address of a change to an object that the spec does not select; empty if there is none.
 	unselected string
-	waitsFor   []v1alpha1.PlanReference
+	// needed says which resource the plan destroys although one outside of the plan refers to it; empty if there is none.
+	needed   string
+	waitsFor []v1alpha1.PlanReference
 	// diags are about the changes, postponed about those that were taken out of the plan, and forbidden about those
 	// that lifecycle.preventDestroy blocks. obstacles lists the latter.
 	diags, postponed, forbidden diag.Diagnostics
@@ -72,6 +74,9 @@ func (t *totals) add(c *ledger.Change) {
 	t.summary.Count(&c.PlanChange)
 	for _, r := range c.Referrers {
 		t.referrers[r.Address] = true
+		if c.Action == v1alpha1.ActionDelete && t.needed == "" {
+			t.needed = fmt.Sprintf("%s, to which %s refers", c.Address, r.Address)
+		}
 	}
 	if !changes.HasNoSteps(c) {
 		t.steps++
@@ -163,6 +168,9 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 	}
 	if po.Status.Stack != nil && t.unselected != "" { // it was edited after the stack had looked
 		return fmt.Sprintf("it would change %s, which the stack %s does not select", t.unselected, po.Status.Stack.Stack)
+	}
+	if po.Status.Stack != nil && t.needed != "" {
+		return fmt.Sprintf("it would destroy %s, which the stack %s does not select", t.needed, po.Status.Stack.Stack)
 	}
 	return t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy)
 }

@@ -233,6 +233,11 @@ func (s *stackState) again() stackStep {
 			return wait(v1alpha1.ReasonSuperseded, "Plan %s of the same resources, which the stack did not make, has not ended: decide on it.", by.Name)
 		}
 		return s.next(stackPlan{})
+	case v1alpha1.ReasonDiscarded:
+		// A user decided on the plan, or the stack discarded it because the change was taken back. Now the change is there again.
+		if s.plan != nil && s.plan.Status.Approval == nil {
+			return s.next(stackPlan{settle: true})
+		}
 	case v1alpha1.ReasonDeferred:
 		return s.afterDeferral()
 	case v1alpha1.ReasonPlanFailed, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonStale:

@@ -57,6 +57,12 @@ func ended(reason string, succeeded bool) func(*v1alpha1.PlanStatus) {
 	}
 }
 
+// discardedByUser is the status of a plan that a user discarded.
+func discardedByUser(s *v1alpha1.PlanStatus) {
+	ended(v1alpha1.ReasonDiscarded, false)(s)
+	s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded}
+}
+
 func awaits(s *v1alpha1.PlanStatus) {
 	condition.Waiting(&s.Conditions, 1, v1alpha1.ReasonAwaitingApproval, "1 to create.")
 }
@@ -118,7 +124,7 @@ func TestDecisionsAboutAStack(t *testing.T) {
 			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
 		"drift, and its plan waits since an earlier check": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "earlier"), checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Status.Drift.Last.Drifted = 0 }),
 			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
-		"drift, and its plan was discarded": {state: stackWith(planned("new", ended(v1alpha1.ReasonDiscarded, false)), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan)),
+		"drift, and its plan was discarded": {state: stackWith(planned("new", discardedByUser), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan)),
 			reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
 		"drift, and its plan failed": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan)),
 			reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
@@ -214,7 +220,8 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"a failed apply, retried now":     {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.now = s.now.Add(20 * time.Second) }), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, attempt: 1},
 		"the second pause is longer":      {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.last.Attempt = 1 }), reason: v1alpha1.ReasonRetrying, ready: "False Reconciling", after: 50 * time.Second},
 		"a failed apply, and no attempts": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.last.Attempt = 2 }), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
-		"a discarded plan":                {state: stackWith(planned("new", ended(v1alpha1.ReasonDiscarded, false)), retrying), reason: v1alpha1.ReasonDiscarded, ready: "False Stalled"},
+		"a discarded plan":                {state: stackWith(planned("new", discardedByUser), retrying), reason: v1alpha1.ReasonDiscarded, ready: "False Stalled"},
+		"an edit, taken back, made again": {state: stackWith(planned("new", ended(v1alpha1.ReasonDiscarded, false))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"superseded by an applied plan":   {state: stackWith(planned("new", ended(v1alpha1.ReasonSuperseded, false))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"superseded by a plan that waits": {
 			state: stackWith(planned("new", ended(v1alpha1.ReasonSuperseded, false)), func(s *stackState) {
