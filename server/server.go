@@ -15,6 +15,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics/legacyregistry"
 	namespacedeletion "k8s.io/kubernetes/pkg/controller/namespace/deletion"
 
 	"github.com/hykube/hykube/internal/fair"
@@ -152,6 +153,7 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		Engine:     s.engine,
 		Processors: s.processors,
 		Record:     c.recorder(),
+		Metrics:    legacyregistry.Registerer(),
 		Logger:     c.Logger,
 	})
 	if err != nil {

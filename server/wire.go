@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -57,7 +58,9 @@ type Components struct {
 	Processors *fair.Slots
 	// Record records provider calls in the audit log; nil if it is off.
 	Record audit.RecordFunc
-	Logger *slog.Logger
+	// Metrics registers metrics for /metrics.
+	Metrics prometheus.Registerer
+	Logger  *slog.Logger
 }
 
 // Wiring holds the functions that Config.Wire returns. Every field is required.

@@ -40,6 +40,8 @@ const SchedulePrefix = "hykube."
 type StackRequest struct {
 	Stack
 	ID string `json:"id"`
+	// Due is the scheduled time; zero if a user started the workflow.
+	Due time.Time `json:"due,omitzero"`
 }
 
 // CheckState is the state of a drift check.
@@ -74,11 +76,19 @@ func scheduledOptions(ctx workflow.Context) workflow.Context {
 	})
 }
 
+// searchDue is the search attribute with the scheduled time of a workflow, which Temporal sets.
+var searchDue = temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")
+
+func requestOf(ctx workflow.Context, s Stack) StackRequest {
+	due, _ := workflow.GetTypedSearchAttributes(ctx).GetTime(searchDue)
+	return StackRequest{Stack: s, ID: workflow.GetInfo(ctx).WorkflowExecution.RunID, Due: due}
+}
+
 // DriftCheck asks a stack for a drift check and waits for its end. The server runs the check from the Stack object, so a
 // check continues without this workflow.
 func DriftCheck(ctx workflow.Context, s Stack) (CheckState, error) {
 	ctx = scheduledOptions(ctx)
-	request := StackRequest{Stack: s, ID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+	request := requestOf(ctx, s)
 	var state CheckState
 	if err := workflow.ExecuteActivity(titled(ctx, "ask the stack for a drift check"), ActivityRequestCheck, request).Get(ctx, &state); err != nil {
 		return CheckState{}, err
@@ -98,6 +108,6 @@ func DriftCheck(ctx workflow.Context, s Stack) (CheckState, error) {
 // ScheduledPlan asks a stack for a plan.
 func ScheduledPlan(ctx workflow.Context, s Stack) error {
 	ctx = scheduledOptions(ctx)
-	request := StackRequest{Stack: s, ID: workflow.GetInfo(ctx).WorkflowExecution.RunID}
+	request := requestOf(ctx, s)
 	return workflow.ExecuteActivity(titled(ctx, "ask the stack for a plan"), ActivityRequestPlan, request).Get(ctx, nil)
 }

@@ -247,6 +247,7 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 	if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 		return err
 	}
+	a.Metrics.Step(string(c.Action), string(c.State))
 	return a.stall(ctx, c, reason, text)
 }
 

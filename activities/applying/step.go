@@ -263,6 +263,7 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 	}
 	if c.State != v1alpha1.ChangeRunning {
 		s.progress.moved(in.Plan, v1alpha1.ChangeRunning, c.State)
+		s.Metrics.Step(string(c.Action), string(c.State))
 	}
 	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/metrics"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
 )
@@ -28,16 +29,58 @@ type Stacks interface {
 }
 
 // Requests implements the activities.
-type Requests struct{ Stacks Stacks }
+type Requests struct {
+	Stacks Stacks
+	// Metrics counts the runs of the schedules; nil counts nothing.
+	Metrics *metrics.Metrics
+}
 
 // Register registers the activities with a worker.
 func (r *Requests) Register(w worker.Registry) {
 	for name, fn := range map[string]any{
-		workflows.ActivityRequestCheck: r.RequestCheck,
-		workflows.ActivityCheckState:   r.CheckState,
-		workflows.ActivityRequestPlan:  r.RequestPlan,
+		workflows.ActivityRequestCheck: r.countCheck(r.RequestCheck),
+		workflows.ActivityCheckState:   r.countCheck(r.CheckState),
+		workflows.ActivityRequestPlan:  r.countPlan,
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
+	}
+}
+
+// countCheck counts a drift check when it has ended, and how late it was requested.
+func (r *Requests) countCheck(do func(context.Context, workflows.StackRequest) (workflows.CheckState, error)) func(context.Context, workflows.StackRequest) (workflows.CheckState, error) {
+	return func(ctx context.Context, in workflows.StackRequest) (workflows.CheckState, error) {
+		state, err := do(ctx, in)
+		if err != nil {
+			return state, err
+		}
+		if activity.GetInfo(ctx).ActivityType.Name == workflows.ActivityRequestCheck {
+			r.countDelay(workflows.DriftCheckName, in)
+		}
+		if state.Ended {
+			r.Metrics.ScheduleRun(workflows.DriftCheckName, state.Outcome)
+		}
+		return state, nil
+	}
+}
+
+// countPlan is RequestPlan, and counts the run.
+func (r *Requests) countPlan(ctx context.Context, in workflows.StackRequest) (any, error) {
+	asked, err := r.RequestPlan(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	r.countDelay(workflows.ScheduledPlanName, in)
+	outcome := workflows.CheckSkipped
+	if asked {
+		outcome = "Requested"
+	}
+	r.Metrics.ScheduleRun(workflows.ScheduledPlanName, outcome)
+	return nil, nil
+}
+
+func (r *Requests) countDelay(kind string, in workflows.StackRequest) {
+	if !in.Due.IsZero() {
+		r.Metrics.ScheduleDelay(kind, time.Since(in.Due))
 	}
 }
 
@@ -91,16 +134,17 @@ func (r *Requests) CheckState(ctx context.Context, in workflows.StackRequest) (w
 	return workflows.CheckState{Text: text(d.Running)}, nil
 }
 
-// RequestPlan asks a stack for a plan. A stack without the trigger Schedule makes none, whoever started the workflow.
-func (r *Requests) RequestPlan(ctx context.Context, in workflows.StackRequest) (any, error) {
+// RequestPlan asks a stack for a plan. It returns false for a stack without the trigger Schedule, which makes none,
+// whoever started the workflow, and for one that is suspended or gone.
+func (r *Requests) RequestPlan(ctx context.Context, in workflows.StackRequest) (asked bool, err error) {
 	s, err := r.get(ctx, in)
 	if errors.Is(err, store.ErrGone) {
-		return nil, nil
+		return false, nil
 	}
 	if err != nil || s.Spec.Suspend || !slices.Contains(s.Spec.Plan.Triggers, v1alpha1.TriggerSchedule) {
-		return nil, err
+		return false, err
 	}
-	return nil, r.Stacks.UpdateStatus(ctx, in.Namespace, in.Name, types.UID(in.UID), func(status *v1alpha1.StackStatus) {
+	return true, r.Stacks.UpdateStatus(ctx, in.Namespace, in.Name, types.UID(in.UID), func(status *v1alpha1.StackStatus) {
 		if status.Scheduled == nil || status.Scheduled.ID != in.ID {
 			status.Scheduled = &v1alpha1.StackRequest{ID: in.ID, At: metav1.NewTime(time.Now())}
 		}

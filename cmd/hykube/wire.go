@@ -24,6 +24,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/metrics"
 	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/provider/contain"
@@ -52,13 +53,18 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	if err != nil {
 		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
-	providers, err := newProviders(h, fixed, core)
+	counted, err := metrics.New(h.Metrics)
+	if err != nil {
+		return server.Wiring{}, err
+	}
+	providers, err := newProviders(h, fixed, core, counted)
 	if err != nil {
 		return server.Wiring{}, err
 	}
 	plans := &loopback.Plans{Stored: h.Plans, Client: fixed}
 	secrets := &loopback.Configs{Core: core, Stored: h.Objects}
 	sources, objects := newSources(h, fixed, core, secrets, providers.Catalog)
+	sources.Metrics = counted
 	registered := activities.New(sources, plans, h.Processors, h.Logger.With("component", "activities"))
 	configs := &controller.Configs{
 		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
@@ -70,7 +76,9 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		defer runIndex(ctx, sources.Index, providers)()
 		temporal := h.Engine.Client()
 		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
-		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored})
+		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted})
+		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
+			History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans}
 		started := false
 		defer func() {
 			if started {
@@ -78,15 +86,17 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 			}
 		}()
 		work := func() error {
+			watched := metrics.Sources{Plans: planned.Counts, Resources: sources.Index.Counts, Overdue: stacks.Overdue, Processes: providers.Pool.Processes}
+			if err := metrics.Watch(h.Metrics, watched); err != nil {
+				return err
+			}
 			if err := w.Start(); err != nil {
 				return fmt.Errorf("start worker: %w", err)
 			}
 			started = true
 			return nil
 		}
-		return controller.Run(ctx, providers, configs,
-			&controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
-				History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans},
+		return controller.Run(ctx, providers, configs, planned,
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
 			stacks, work,
 		)
@@ -130,7 +140,7 @@ func runIndex(ctx context.Context, x *index.Index, providers *controller.Provide
 }
 
 // newProviders returns the controller of Providers, with an empty pool and an empty catalog.
-func newProviders(h *server.Components, fixed rest.Interface, core kubernetes.Interface) (*controller.Providers, error) {
+func newProviders(h *server.Components, fixed rest.Interface, core kubernetes.Interface, counted *metrics.Metrics) (*controller.Providers, error) {
 	logger := h.Logger.With("component", "provider")
 	containment := contain.New(contain.Config{
 		Mode: h.ProviderSandbox, Protected: append([]string{h.DataDir}, h.KeyFiles...), MaxMemory: h.ProviderMemoryLimit,
@@ -138,7 +148,7 @@ func newProviders(h *server.Components, fixed rest.Interface, core kubernetes.In
 	if err := containment.UseCgroup(h.ProviderCgroup, logger); err != nil {
 		return nil, err
 	}
-	pool := provider.NewPool(provider.PoolConfig{Logger: logger, Containment: containment, MessageLimit: h.ProviderMessageLimit})
+	pool := provider.NewPool(provider.PoolConfig{Logger: logger, Containment: containment, MessageLimit: h.ProviderMessageLimit, Called: counted.Call})
 	installer := provider.NewInstaller(provider.InstallerConfig{
 		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: h.ProviderMirrors, NetworkMirror: h.NetworkMirror, DirectRegistry: true,
 		Policy: h.ProviderTrust, Logger: logger,

@@ -56,6 +56,8 @@ const (
 	CreatesFirst
 	// Overlaid means that the object is a document of a speculative plan.
 	Overlaid
+	// Stalled is that of the object's status: nothing happens until a user acts.
+	Stalled
 )
 
 // Object is the entry of an object. It is immutable.
@@ -130,9 +132,12 @@ func (x *Index) objectOf(ns slotter, kind *Kind, c Change, old *Object) *Object 
 	if u.GetDeletionTimestamp() != nil {
 		o.Flags |= Deleting
 	}
-	good, drifted := resource.Judge(u)
+	good, stalled, drifted := resource.Judge(u)
 	if good {
 		o.Flags |= Good
+	}
+	if stalled {
+		o.Flags |= Stalled
 	}
 	if drifted != 0 && drifted == o.Generation {
 		o.Flags |= Drifted

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/metrics"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -71,6 +72,11 @@ type Index struct {
 	// not block, nor call the index. It must be set before the first refresh.
 	Changed func(namespace string)
 
+	// uncounted holds the namespaces that changed since Counts counted them. counts holds the numbers; counting guards it.
+	uncounted map[string]bool
+	counting  sync.Mutex
+	counts    map[string]metrics.Resources
+
 	// sharing guards outside.
 	sharing sync.Mutex
 	outside map[string]*Outside
@@ -79,7 +85,7 @@ type Index struct {
 // New returns an empty index. Its first refresh reads all objects and records.
 func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
 	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{}, kinds: map[kindKey]*Kind{},
-		packages: map[string]packageID{}, owners: newOwners(), touched: map[types.NamespacedName]types.UID{}, changed: map[string]bool{}, outside: map[string]*Outside{}}
+		packages: map[string]packageID{}, owners: newOwners(), touched: map[types.NamespacedName]types.UID{}, changed: map[string]bool{}, uncounted: map[string]bool{}, counts: map[string]metrics.Resources{}, outside: map[string]*Outside{}}
 }
 
 // View refreshes the index and returns the current entries of a namespace.
@@ -152,6 +158,7 @@ func (x *Index) refresh(ctx context.Context) error {
 // tell calls Changed.
 func (x *Index) tell() {
 	for name := range x.changed {
+		x.uncounted[name] = true
 		if x.Changed != nil {
 			x.Changed(name)
 		}
@@ -197,9 +204,10 @@ func (x *Index) refreshObjects(ctx context.Context) error {
 
 // readObjects replaces all objects.
 func (x *Index) readObjects(ctx context.Context) error {
-	for _, ns := range x.namespaces {
+	for name, ns := range x.namespaces {
 		ns.dropObjects()
 		clear(ns.sets)
+		x.uncounted[name] = true
 	}
 	for c, err := range x.objects.All(ctx, "") {
 		if err != nil {

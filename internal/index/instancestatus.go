@@ -29,6 +29,9 @@ func (o *Object) judge(s instanceStatus) {
 	if s.drifted != 0 && s.drifted == o.Generation {
 		o.Flags |= Drifted
 	}
+	if s.stalled {
+		o.Flags |= Stalled
+	}
 	o.Instance.Stalled, o.Instance.Applying = s.stalled, s.applying
 }
 
@@ -55,7 +58,7 @@ func (x *Index) applyStatus(c ledger.Status) {
 	x.touch(c.Namespace, o.Instance.Set)
 	changed, instance := *o, *o.Instance
 	changed.Instance = &instance
-	changed.Flags &^= Good | Drifted
+	changed.Flags &^= Good | Drifted | Stalled
 	changed.Revision -= before.revision
 	changed.judge(next)
 	ns.putAt(ns.uids[c.UID], &changed)
@@ -70,6 +73,6 @@ func statusOf(c ledger.Status) instanceStatus {
 	u.Object["status"] = status
 	applied, _, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	u.SetGeneration(applied)
-	ready, drifted := resource.Judge(u)
-	return instanceStatus{c.Revision, applied, drifted, ready, condition.IsTrue(u, v1alpha1.ConditionStalled), condition.IsTrue(u, v1alpha1.ConditionReconciling)}
+	ready, stalled, drifted := resource.Judge(u)
+	return instanceStatus{c.Revision, applied, drifted, ready, stalled, condition.IsTrue(u, v1alpha1.ConditionReconciling)}
 }

@@ -42,6 +42,8 @@ type PoolConfig struct {
 	Containment *contain.Policy
 	// MessageLimit is the maximum size of a provider's response in bytes; 0 means 16 MiB.
 	MessageLimit int
+	// Called is called after each call of a provider, with the method of the protocol; nil calls nothing.
+	Called func(provider, method string, took time.Duration)
 	// Debug enables the providers' own logging. It is slow, and the log may contain secrets.
 	Debug bool
 }
@@ -257,6 +259,17 @@ func (p *Pool) Acquire(ctx context.Context, pkg Package, c Configuration) (*Leas
 // with a lease may wait for it, as for a function in the arguments of a resource.
 func (p *Pool) Unconfigured(ctx context.Context, pkg Package) (*Lease, error) {
 	return p.acquire(ctx, pkg, unconfigured(pkg), "", cty.NilVal)
+}
+
+// Processes returns the number of processes by provider, with those that start or end.
+func (p *Pool) Processes() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := map[string]int{}
+	for proc := range p.all {
+		out[proc.pkg.Source.String()]++
+	}
+	return out
 }
 
 // stopUnwanted tells a provider to stop if all its leases are unwanted.

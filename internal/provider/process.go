@@ -148,6 +148,9 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 		return fmt.Errorf("start provider %q: %w", name, err)
 	}
 	client.Hint = func(text string) string { return p.config.Containment.Hint(name, proc.pkg.Grants, text) }
+	if p.config.Called != nil {
+		client.Called = func(method string, took time.Duration) { p.config.Called(name, method, took) }
+	}
 	proc.server = client
 
 	if err := p.readSchema(ctx, proc, limits); err != nil {

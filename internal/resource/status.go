@@ -71,9 +71,9 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	return s
 }
 
-// Judge reports whether the status of an object is good, and the generation for which it is drifted; see Status. The
-// generation is 0 if it is not drifted. Judge is faster than StatusOf.
-func Judge(obj *unstructured.Unstructured) (good bool, drifted int64) {
+// Judge reports whether the status of an object is good, whether it is stalled, and the generation for which it is
+// drifted; see Status. The generation is 0 if it is not drifted. Judge is faster than StatusOf.
+func Judge(obj *unstructured.Unstructured) (good, stalled bool, drifted int64) {
 	status, _ := obj.Object["status"].(map[string]any)
 	applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	if !found {
@@ -90,9 +90,11 @@ func Judge(obj *unstructured.Unstructured) (good bool, drifted int64) {
 			good = applied == obj.GetGeneration()
 		case v1alpha1.ConditionDrifted:
 			drifted, _, _ = unstructured.NestedInt64(c, "observedGeneration")
+		case v1alpha1.ConditionStalled:
+			stalled = true
 		}
 	}
-	return good, drifted
+	return good, stalled, drifted
 }
 
 // Good reports whether the object's current generation is applied and the object is ready. A plan that does not change

@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/metrics"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/session"
@@ -50,4 +51,6 @@ type Sources struct {
 	Sessions *session.Pool
 	// Record records the calls to providers that may change something; nil records nothing.
 	Record audit.RecordFunc
+	// Metrics counts the steps of applies; nil counts nothing.
+	Metrics *metrics.Metrics
 }

@@ -39,6 +39,7 @@ type Stacks struct {
 	seen map[types.UID]seenContents
 	// updates holds the changes that the status of a stack may not show yet.
 	updates map[cache.ObjectName]*update
+	overdue overdue
 }
 
 // StacksConfig configures Stacks. Every field is required.

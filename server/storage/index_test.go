@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/metrics"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -32,6 +33,9 @@ type indexed struct {
 	born    int
 	// owned counts the owners that checkOwners has compared.
 	owned int
+	// drifted and failed count the resources that checkCounts has compared.
+	drifted, failed int
+	statuses        int
 }
 
 // putProvider puts a provider "sim" whose types have the attributes.
@@ -113,7 +117,10 @@ func (x *indexed) step() {
 			u.Object["spec"] = map[string]any{"name": fmt.Sprintf("${sim_a.n%d.name}${configmap.x.y}", x.random.IntN(9))}
 		} else {
 			u.SetLabels(map[string]string{"l": fmt.Sprint(x.random.IntN(3))})
-			u.Object["status"] = map[string]any{"appliedGeneration": u.GetGeneration(), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}}}
+			x.statuses++
+			condition := []string{"Drifted", "Stalled", "Ready"}[x.statuses%3]
+			u.Object["status"] = map[string]any{"appliedGeneration": u.GetGeneration(), "conditions": []any{
+				map[string]any{"type": condition, "status": "True", "observedGeneration": u.GetGeneration()}}}
 		}
 		x.write(gr, namespace, name, u)
 	}
@@ -143,6 +150,7 @@ func (x *indexed) check(followed *index.Index, when string) {
 		}
 	}
 	x.checkCreating(followed, when)
+	x.checkCounts(followed, when)
 	for id := range 9 {
 		x.checkOwners(followed, fmt.Sprint(id), when)
 	}
@@ -167,6 +175,40 @@ func (x *indexed) checkCreating(followed *index.Index, when string) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		x.t.Fatalf("%s: the records with an intent to create are %q, want %q", when, got, want)
+	}
+}
+
+// checkCounts expects the index to count the resources that drifted or failed.
+func (x *indexed) checkCounts(followed *index.Index, when string) {
+	x.t.Helper()
+	want := map[string]metrics.Resources{}
+	for _, namespace := range []string{"team", "other"} {
+		view, err := followed.View(x.t.Context(), namespace)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		var n metrics.Resources
+		objects := 0
+		for _, node := range view.Nodes {
+			if node.Object == nil {
+				continue
+			}
+			objects++
+			switch drifted := node.Object.Has(index.Drifted); {
+			case node.Object.Mode != v1alpha1.ModeManaged:
+			case drifted:
+				n.Drifted++
+			case node.Object.Has(index.Stalled):
+				n.Failed++
+			}
+		}
+		x.drifted, x.failed = x.drifted+n.Drifted, x.failed+n.Failed
+		if objects > 0 {
+			want[namespace] = n
+		}
+	}
+	if diff := cmp.Diff(want, followed.Counts()); diff != "" {
+		x.t.Fatalf("%s: the counts differ (-want +got):\n%s", when, diff)
 	}
 }
 
@@ -228,6 +270,9 @@ func TestIndexFollowsTheStore(t *testing.T) {
 					putProvider(x.catalog, "name")
 				}
 				x.check(followed, when)
+			}
+			if x.drifted+x.failed == 0 {
+				t.Errorf("the test compared no counts of drifted and failed resources")
 			}
 			if x.owned == 0 {
 				t.Error("no ID ever had an owner")

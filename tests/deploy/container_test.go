@@ -229,8 +229,8 @@ func TestContainer(t *testing.T) {
 				missing = append(missing, name)
 			}
 		}
-		// up is Prometheus' own. The others appear with the first error, and with a token file.
-		want := []string{"apiserver_audit_error_total", "hykube_token_file_broken", "up"}
+		// up is Prometheus' own. The others appear with the first error, with a token file, and with the first resource.
+		want := []string{"apiserver_audit_error_total", "hykube_resources", "hykube_token_file_broken", "up"}
 		if diff := cmp.Diff(want, missing); diff != "" {
 			t.Errorf("metrics that the server does not export (-want +got):\n%s", diff)
 		}

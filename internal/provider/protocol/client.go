@@ -36,6 +36,8 @@ type Client struct {
 	conn grpc.ClientConnInterface
 	// Hint returns a remedy for the text of a provider's error, which ends with it; "" or nil adds nothing.
 	Hint func(text string) string
+	// Called is called after each call, with the method of the protocol and its duration; nil calls nothing.
+	Called func(method string, took time.Duration)
 
 	mu sync.Mutex
 	// calls is the number of running calls. cancelled is the number of running applies whose caller's context has
@@ -80,16 +82,24 @@ func call[R any, P interface {
 	c.calls++
 	c.made++
 	c.mu.Unlock()
+	began := time.Now()
 	defer func() {
 		c.mu.Lock()
 		c.calls--
 		c.mu.Unlock()
+		c.called(method, began)
 	}()
 	resp := P(new(R))
 	if err := c.conn.Invoke(ctx, service+method, req, resp, opts...); err != nil {
 		return nil, callError(ctx, method, err)
 	}
 	return resp, nil
+}
+
+func (c *Client) called(method string, began time.Time) {
+	if c.Called != nil {
+		c.Called(method, time.Since(began))
+	}
 }
 
 func callError(ctx context.Context, method string, err error) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
@@ -19,6 +20,7 @@ type stream[R any, P interface {
 	client *Client
 	grpc   grpc.ClientStream
 	method string
+	began  time.Time
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -28,7 +30,7 @@ func open[R any, P interface {
 	*R
 	proto.Message
 }](ctx context.Context, c *Client, method string, req proto.Message) (*stream[R, P], error) {
-	s := &stream[R, P]{client: c, method: method}
+	s := &stream[R, P]{client: c, method: method, began: time.Now()}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	c.mu.Lock()
 	c.calls++
@@ -69,6 +71,7 @@ func (s *stream[R, P]) close() {
 	s.client.mu.Lock()
 	s.client.calls--
 	s.client.mu.Unlock()
+	s.client.called(s.method, s.began)
 }
 
 // explainer is a connection that knows the cause of a failed stream, such as the end of the process.
