@@ -35,6 +35,7 @@ import (
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/controller"
+	"github.com/hykube/hykube/server/events"
 	"github.com/hykube/hykube/server/loopback"
 	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/workflows"
@@ -65,6 +66,8 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	secrets := &loopback.Configs{Core: core, Stored: h.Objects}
 	sources, objects := newSources(h, fixed, core, secrets, providers.Catalog)
 	sources.Metrics = counted
+	recorder := events.NewRecorder(core, counted)
+	objects.Events = recorder
 	registered := activities.New(sources, plans, h.Processors, h.Logger.With("component", "activities"))
 	configs := &controller.Configs{
 		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
@@ -98,7 +101,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		}
 		return controller.Run(ctx, providers, configs, planned,
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
-			stacks, work,
+			stacks, recorder, work,
 		)
 	}
 	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
@@ -121,7 +124,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		},
 		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
 		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, Left: objects.Index.LeftAt, SetAt: objects.Index.KnownSetAt, Query: loopback.Query(queries.Query),
-		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: providers.Pool.Close,
+		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: func(ctx context.Context) error { recorder.Close(); return providers.Pool.Close(ctx) },
 	}, nil
 }
 

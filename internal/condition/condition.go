@@ -94,12 +94,18 @@ type holder struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
+// Of returns the conditions of the status of an unstructured object. It drops conditions that it cannot decode.
+func Of(status map[string]any) []metav1.Condition {
+	var h holder
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(status, &h)
+	return h.Conditions
+}
+
 // Edit changes the conditions of an unstructured object. It drops conditions that it cannot decode. It replaces the
 // status map, because other copies of the object may share it.
 func Edit(u *unstructured.Unstructured, change func(*[]metav1.Condition)) {
 	old, _ := u.Object["status"].(map[string]any)
-	var h holder
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(old, &h)
+	h := holder{Of(old)}
 	change(&h.Conditions)
 	status := maps.Clone(old)
 	if status == nil {

@@ -1,6 +1,6 @@
 // Package controller watches the fixed kinds. It installs Providers and serves their kinds, checks ProviderConfigs
 // with their providers, and starts the workflows of Plans. Each controller is a queue of names and a function that
-// processes one of them; none polls. It imports internal packages and the clients of the API, and does not know how a
+// processes one of them; none polls. It records their transitions as Events. It imports internal packages and the clients of the API, and does not know how a
 // plan is made.
 package controller
 
@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/hykube/hykube/server/events"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -128,7 +129,7 @@ func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
 
 // Run runs the controllers until ctx ends. Plans, and the worker that work starts, wait until every Provider was
 // reconciled once. So a restarted server does not plan without the kinds that it served before.
-func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, stacks *Stacks, work func() error) error {
+func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, stacks *Stacks, recorder *events.Recorder, work func() error) error {
 	providers.Changed = configs.providerChanged
 	providers.start()
 	configs.start()
@@ -137,6 +138,7 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	// Resources refer to ProviderConfigs and Secrets, too.
 	stacks.follow(configs.informer, stacks.changedIn)
 	stacks.follow(configs.secrets, stacks.changedIn)
+	recordAll(recorder, providers, plans, stacks)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)

@@ -11,16 +11,19 @@ import (
 	"iter"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/direct"
+	"github.com/hykube/hykube/server/events"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
 )
@@ -34,6 +37,8 @@ type Objects struct {
 	Ledger *ledger.Ledger
 	// Client writes the finalizers of ResourceSets.
 	Client rest.Interface
+	// Events records what happens to resources; nil records nothing.
+	Events *events.Recorder
 }
 
 // List implements store.Objects. It also returns objects of providers that are not ready, so that a plan fails because
@@ -95,13 +100,34 @@ func (o *Objects) Plural(ref v1alpha1.ObjectReference) (string, error) {
 
 // UpdateStatus implements store.Objects.
 func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
-	if v1alpha1.IsInstanceName(ref.Name) {
-		return o.updateInstanceStatus(ctx, ref, change)
+	var before, now map[string]any
+	noting := func(obj *unstructured.Unstructured) map[string]any {
+		before, _ = obj.Object["status"].(map[string]any)
+		ref.UID = obj.GetUID()
+		now = change(obj)
+		return now
 	}
-	return o.write(ctx, o.Kinds.UpdateStored, ref, "status", func(obj *unstructured.Unstructured) error {
-		obj.Object["status"] = change(obj)
+	if v1alpha1.IsInstanceName(ref.Name) {
+		err := o.updateInstanceStatus(ctx, ref, noting)
+		o.recordEvent(ref, before, now, err)
+		return err
+	}
+	err := o.write(ctx, o.Kinds.UpdateStored, ref, "status", func(obj *unstructured.Unstructured) error {
+		obj.Object["status"] = noting(obj)
 		return nil
 	})
+	o.recordEvent(ref, before, now, err)
+	return err
+}
+
+// recordEvent records what a write of a status says happened to the resource. err is the error of the write.
+func (o *Objects) recordEvent(ref v1alpha1.ObjectReference, before, now map[string]any, err error) {
+	if o.Events == nil || err != nil {
+		return
+	}
+	if e, ok := events.OfResource(condition.Of(before), condition.Of(now)); ok {
+		o.Events.Record(corev1.ObjectReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID}, e)
+	}
 }
 
 // update is the type of the methods of Kinds that change an object.
