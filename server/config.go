@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -121,6 +122,8 @@ type Settings struct {
 	PlanHistoryAge   time.Duration
 	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no limit.
 	NamespacePlans int
+	// NotificationNetworks are networks to which Notifications may send although they are not public.
+	NotificationNetworks []netip.Prefix
 }
 
 // completedConfig holds open resources. New takes ownership of them and closes them if it fails.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -47,9 +48,11 @@ type Options struct {
 	PlanHistoryLimit     int
 	NamespacePlans       int
 	PlanHistoryAge       time.Duration
-	LogLevel             string
-	LogFormat            string
-	Audit                *genericoptions.AuditOptions
+	// NotificationCIDRs are networks to which Notifications may send although they are not public.
+	NotificationCIDRs []string
+	LogLevel          string
+	LogFormat         string
+	Audit             *genericoptions.AuditOptions
 }
 
 // NewOptions returns the defaults.
@@ -107,6 +110,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&o.NamespacePlans, "concurrent-plans-per-namespace", o.NamespacePlans, "Number of plans of one namespace that the server makes at once; others wait. 0 means no limit. It does not limit applies.")
 	fs.IntVar(&o.PlanHistoryLimit, "plan-history-limit", o.PlanHistoryLimit, "Number of finished plans to keep in each namespace; 0 keeps all. Records of plans (PlanRecord) stay.")
 	fs.DurationVar(&o.PlanHistoryAge, "plan-history-age", o.PlanHistoryAge, "How long to keep a finished plan; 0 keeps it for ever. Records of plans (PlanRecord) stay.")
+	fs.StringSliceVar(&o.NotificationCIDRs, "notification-allow-cidr", o.NotificationCIDRs, "Network, such as 10.1.0.0/16, to which Notifications may send although its addresses are not public; repeatable. Without it, the server sends to public addresses only.")
 	fs.StringVar(&o.LogLevel, "log-level", o.LogLevel, "Log level: debug, info, warn or error.")
 	fs.StringVar(&o.LogFormat, "log-format", o.LogFormat, "Log format: text or json.")
 	o.Audit.AddFlags(fs)
@@ -164,6 +168,9 @@ func (o *Options) Validate() error {
 	if _, err := trust.Load(o.ProviderTrustPolicy); err != nil {
 		errs = append(errs, fmt.Errorf("use --provider-trust-policy: %w", err))
 	}
+	if _, err := o.notificationNetworks(); err != nil {
+		errs = append(errs, err)
+	}
 	if _, err := sizeFlag("provider-message-limit", o.ProviderMessageLimit); err != nil {
 		errs = append(errs, err)
 	}
@@ -171,6 +178,18 @@ func (o *Options) Validate() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, validateAudit(o.Audit)...)...)
+}
+
+// notificationNetworks returns the value of --notification-allow-cidr.
+func (o *Options) notificationNetworks() (out []netip.Prefix, err error) {
+	for _, text := range o.NotificationCIDRs {
+		network, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("use --notification-allow-cidr %q: write a network such as 10.1.0.0/16 or fd00:1::/64", text)
+		}
+		out = append(out, network.Masked())
+	}
+	return out, nil
 }
 
 // leastAdminLifetime is the minimum of --admin-certificate-lifetime.
@@ -283,6 +302,10 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	networks, err := o.notificationNetworks()
+	if err != nil {
+		return nil, err
+	}
 	return &Config{
 		DataDir:             o.DataDir,
 		BindAddress:         net.ParseIP(o.BindAddress),
@@ -309,6 +332,7 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 			PlanHistoryLimit:     o.PlanHistoryLimit,
 			NamespacePlans:       o.NamespacePlans,
 			PlanHistoryAge:       o.PlanHistoryAge,
+			NotificationNetworks: networks,
 		},
 		Audit:  o.Audit,
 		Logger: logger,

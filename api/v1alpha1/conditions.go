@@ -144,6 +144,14 @@ const (
 	ReasonMissingRights = "MissingRights"
 	// ReasonOutputsFailed: the infrastructure is as written, but an output of the Stack cannot be evaluated or written.
 	ReasonOutputsFailed = "OutputsFailed"
+	// ReasonNothingSent: the Notification had no message to send since its spec was written.
+	ReasonNothingSent = "NothingSent"
+	// ReasonDelivered: the receiver of the Notification accepted the last message.
+	ReasonDelivered = "Delivered"
+	// ReasonDeliveryRetrying: the receiver did not accept a message, and the server tries again. The message says why.
+	ReasonDeliveryRetrying = "DeliveryRetrying"
+	// ReasonDeliveryFailed: the server gave the last message up. The message says why.
+	ReasonDeliveryFailed = "DeliveryFailed"
 	// ReasonDeclared: the ephemeral resource is recorded. Plans that need it open it, and store nothing of it.
 	ReasonDeclared = "Declared"
 	// ReasonDeleting: the object waits for a plan that destroys its infrastructure.

@@ -34,6 +34,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&PlanObjects{},
 		&ResourceSet{}, &ResourceSetList{}, &ResourceSetInstanceList{},
 		&Stack{}, &StackList{},
+		&Notification{}, &NotificationList{},
 		&PlanRecord{}, &PlanRecordList{},
 		&PlanPolicy{}, &PlanPolicyList{},
 		&ClusterPlanPolicy{}, &ClusterPlanPolicyList{},

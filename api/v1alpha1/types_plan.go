@@ -184,6 +184,9 @@ type PlanStatus struct {
 	// Time at which the changes were complete.
 	// +optional
 	PlannedAt *metav1.Time `json:"plannedAt,omitempty"`
+	// Time at which an object of the waiting plan was changed, so that the plan became stale.
+	// +optional
+	StaleAt *metav1.Time `json:"staleAt,omitempty"`
 	// Time at which the last change ended.
 	// +optional
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`

@@ -91,6 +91,31 @@ func (in Limits) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Notification) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.Notification"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NotificationList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.NotificationList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NotificationMessage) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.NotificationMessage"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NotificationSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.NotificationSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in NotificationStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.NotificationStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ObjectReference) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ObjectReference"
 }
@@ -356,6 +381,11 @@ func (in SecretArgument) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in SecretKey) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.SecretKey"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Stack) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Stack"
 }
@@ -433,4 +463,14 @@ func (in ValidationSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ValidationStatus) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ValidationStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Webhook) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.Webhook"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WebhookHeader) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.WebhookHeader"
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/hykube/hykube/activities"
 	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/activities/notifying"
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/activities/scheduled"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -32,6 +33,7 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/internal/webhook"
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/controller"
@@ -75,11 +77,15 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	queries := &query.Queries{Sources: sources}
 	stored := &loopback.Stacks{Client: fixed, Core: core, Queries: queries, Access: sources.Access}
 	stacks := newStacks(sources, stored, providers.Logger)
+	notifier := &notifying.Notifier{
+		Objects: &loopback.Notifications{Client: fixed, Plans: plans, Stacks: stored}, Secrets: secrets, Access: sources.Access,
+		Sender: &webhook.Client{Allow: h.NotificationNetworks}, Metrics: counted, Logger: h.Logger.With("component", "notification"),
+	}
 	run := func(ctx context.Context) error {
 		defer runIndex(ctx, sources.Index, providers)()
 		temporal := h.Engine.Client()
 		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
-		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted})
+		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier)
 		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
 			History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans}
 		started := false
@@ -101,7 +107,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		}
 		return controller.Run(ctx, providers, configs, planned,
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
-			stacks, recorder, work,
+			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Logger: providers.Logger}, recorder, work,
 		)
 	}
 	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
@@ -201,7 +207,7 @@ func newStacks(sources *scope.Sources, stacks *loopback.Stacks, logger *slog.Log
 }
 
 // newWorker returns a worker for all workflows and activities. The caller starts it.
-func newWorker(temporal client.Client, registered *activities.Activities, requests *scheduled.Requests) worker.Worker {
+func newWorker(temporal client.Client, registered *activities.Activities, requests *scheduled.Requests, notifier *notifying.Notifier) worker.Worker {
 	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
 		MaxConcurrentActivityExecutionSize: activities.MaxTasks,
 		DisableRegistrationAliasing:        true,
@@ -211,7 +217,9 @@ func newWorker(temporal client.Client, registered *activities.Activities, reques
 	w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
 	w.RegisterWorkflowWithOptions(workflows.DriftCheck, workflow.RegisterOptions{Name: workflows.DriftCheckName})
 	w.RegisterWorkflowWithOptions(workflows.ScheduledPlan, workflow.RegisterOptions{Name: workflows.ScheduledPlanName})
+	w.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: workflows.NotifyName})
 	registered.Register(w)
 	requests.Register(w)
+	notifier.Register(w)
 	return w
 }

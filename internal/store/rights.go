@@ -168,3 +168,23 @@ func ListRights(rights []Right) string {
 	}
 	return strings.Join(append([]string{fmt.Sprintf("%s in the namespace %q", strings.Join(texts, ", "), namespace)}, unnamed...), ", ")
 }
+
+// RightsOfNotification returns the rights that the author of a Notification needs: the server reads Secrets, plans and
+// stacks for it, and sends what they say to others.
+func RightsOfNotification(n *v1alpha1.Notification) []Right {
+	needed := []Right{
+		{Verb: VerbGet, Namespace: n.Namespace, Group: v1alpha1.GroupName, Resource: "plans"},
+		{Verb: VerbGet, Namespace: n.Namespace, Group: v1alpha1.GroupName, Resource: "stacks"},
+	}
+	w := n.Spec.Webhook
+	keys := []*v1alpha1.SecretKey{w.URLFrom, w.SigningKeyFrom}
+	for i := range w.HeadersFrom {
+		keys = append(keys, &w.HeadersFrom[i].SecretKey)
+	}
+	for _, k := range keys {
+		if k != nil {
+			needed = append(needed, Right{Verb: VerbGet, Namespace: n.Namespace, Resource: "secrets", Name: k.Name})
+		}
+	}
+	return needed
+}

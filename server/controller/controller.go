@@ -129,7 +129,7 @@ func uid(ref workflows.Plan) types.UID { return types.UID(ref.UID) }
 
 // Run runs the controllers until ctx ends. Plans, and the worker that work starts, wait until every Provider was
 // reconciled once. So a restarted server does not plan without the kinds that it served before.
-func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, stacks *Stacks, recorder *events.Recorder, work func() error) error {
+func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Plans, sets *ResourceSets, stacks *Stacks, notifications *Notifications, recorder *events.Recorder, work func() error) error {
 	providers.Changed = configs.providerChanged
 	providers.start()
 	configs.start()
@@ -138,15 +138,16 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	// Resources refer to ProviderConfigs and Secrets, too.
 	stacks.follow(configs.informer, stacks.changedIn)
 	stacks.follow(configs.secrets, stacks.changedIn)
-	recordAll(recorder, providers, plans, stacks)
+	notifications.start(plans, stacks)
+	recordAll(recorder, providers, plans, stacks, notifications)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, inf := range []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer, stacks.informer} {
+	for _, inf := range []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer, stacks.informer, notifications.informer} {
 		wg.Go(func() { inf.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), providers.informer.HasSynced, configs.informer.HasSynced, configs.secrets.HasSynced, plans.informer.HasSynced, stacks.informer.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), providers.informer.HasSynced, configs.informer.HasSynced, configs.secrets.HasSynced, plans.informer.HasSynced, stacks.informer.HasSynced, notifications.informer.HasSynced) {
 		return errors.New("watch fixed kinds: stopped before the first list arrived")
 	}
 	wg.Go(func() { providers.queue.run(ctx, installs) })
@@ -163,6 +164,10 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	if err := stacks.Schedules.DeleteOthers(ctx, stacks.all()); err != nil && ctx.Err() == nil {
 		stacks.Logger.Warn("find schedules of deleted stacks; the next start tries again", "error", err)
 	}
+	if err := notifications.cancelOrphans(ctx); err != nil && ctx.Err() == nil {
+		notifications.Logger.Warn("find workflows of deleted notifications; the next start tries again", "error", err)
+	}
+	wg.Go(func() { notifications.queue.run(ctx, namespaceWorkers) })
 	wg.Go(func() { plans.queue.run(ctx, workers) })
 	wg.Go(func() { sets.run(ctx) })
 	wg.Go(func() { stacks.queue.run(ctx, namespaceWorkers) })

@@ -31,10 +31,11 @@ func recordEvents[T metav1.Object](inf cache.SharedIndexInformer, kind string, t
 	}})
 }
 
-// recordAll records the transitions of Providers, Plans and Stacks. A speculative plan is an answer to a command, which
+// recordAll records the transitions of Providers, Plans, Stacks and Notifications. A speculative plan is an answer to a command, which
 // shows it.
-func recordAll(to *events.Recorder, providers *Providers, plans *Plans, stacks *Stacks) {
+func recordAll(to *events.Recorder, providers *Providers, plans *Plans, stacks *Stacks, notifications *Notifications) {
 	recordEvents(providers.informer, "Provider", to, func(p *v1alpha1.Provider) ([]metav1.Condition, bool) { return p.Status.Conditions, true })
 	recordEvents(plans.informer, "Plan", to, func(p *v1alpha1.Plan) ([]metav1.Condition, bool) { return p.Status.Conditions, !p.Spec.Speculative })
 	recordEvents(stacks.informer, "Stack", to, func(s *v1alpha1.Stack) ([]metav1.Condition, bool) { return s.Status.Conditions, true })
+	recordEvents(notifications.informer, "Notification", to, func(n *v1alpha1.Notification) ([]metav1.Condition, bool) { return n.Status.Conditions, true })
 }

@@ -112,6 +112,9 @@ func (b *bindings) outdated(ctx context.Context, l *ledger.Ledger, w kinds.Writt
 func (p *Plans) reportStale(ctx context.Context, plan *v1alpha1.Plan, object string) error {
 	err := p.Status.UpdateStatus(ctx, plan.Namespace, plan.Name, plan.UID, func(s *v1alpha1.PlanStatus) {
 		noteStale(&v1alpha1.Plan{ObjectMeta: plan.ObjectMeta, Spec: plan.Spec, Status: *s}, object, &s.Conditions)
+		if reason, _ := readyOf(&v1alpha1.Plan{Status: *s}); reason == v1alpha1.ReasonStale && s.StaleAt == nil {
+			s.StaleAt = new(metav1.Now())
+		}
 	})
 	if errors.Is(err, store.ErrGone) {
 		return nil

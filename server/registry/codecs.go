@@ -36,6 +36,7 @@ func NewCodecs() Codecs {
 		&v1alpha1.PlanObjects{},
 		&v1alpha1.ResourceSet{}, &v1alpha1.ResourceSetList{}, &v1alpha1.ResourceSetInstanceList{},
 		&v1alpha1.Stack{}, &v1alpha1.StackList{},
+		&v1alpha1.Notification{}, &v1alpha1.NotificationList{},
 		&v1alpha1.PlanRecord{}, &v1alpha1.PlanRecordList{},
 		&v1alpha1.PlanPolicy{}, &v1alpha1.PlanPolicyList{},
 		&v1alpha1.ClusterPlanPolicy{}, &v1alpha1.ClusterPlanPolicyList{},
@@ -55,6 +56,12 @@ func NewCodecs() Codecs {
 	scheme.AddTypeDefaultingFunc(&v1alpha1.StackList{}, func(obj any) {
 		for i := range obj.(*v1alpha1.StackList).Items {
 			setStackDefaults(&obj.(*v1alpha1.StackList).Items[i])
+		}
+	})
+	scheme.AddTypeDefaultingFunc(&v1alpha1.Notification{}, func(obj any) { setNotificationDefaults(obj.(*v1alpha1.Notification)) })
+	scheme.AddTypeDefaultingFunc(&v1alpha1.NotificationList{}, func(obj any) {
+		for i := range obj.(*v1alpha1.NotificationList).Items {
+			setNotificationDefaults(&obj.(*v1alpha1.NotificationList).Items[i])
 		}
 	})
 	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("PlanRecord"), fieldLabels(recordPlanField)))

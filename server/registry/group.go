@@ -148,6 +148,10 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of stacks: %w", err)
 	}
+	notifications, notificationStatus, err := newNotifications(uncached)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make registry of notifications: %w", err)
+	}
 	info := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.Codecs.Scheme, c.Codecs.Parameters, c.Codecs.Factory)
 	info.NegotiatedSerializer = negotiated{c.Codecs.Factory, c.Codecs.Scheme}
 	info.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = map[string]rest.Storage{
@@ -173,6 +177,8 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"stacks":                   stacks,
 		"stacks/status":            stackStatus,
 		"stacks/drift":             &driftREST{subresource{stacks.New}, stacks.Store, c.MayRead},
+		"notifications":            notifications,
+		"notifications/status":     notificationStatus,
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),
 		"evaluations":              newEvaluations(c.Evaluate),

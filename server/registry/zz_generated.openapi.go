@@ -32,6 +32,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.InstanceMove{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_InstanceMove(ref),
 		v1alpha1.JSON{}.OpenAPIModelName():                     schema_hykube_hykube_api_v1alpha1_JSON(ref),
 		v1alpha1.Limits{}.OpenAPIModelName():                   schema_hykube_hykube_api_v1alpha1_Limits(ref),
+		v1alpha1.Notification{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_Notification(ref),
+		v1alpha1.NotificationList{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_NotificationList(ref),
+		v1alpha1.NotificationMessage{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_NotificationMessage(ref),
+		v1alpha1.NotificationSpec{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_NotificationSpec(ref),
+		v1alpha1.NotificationStatus{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_NotificationStatus(ref),
 		v1alpha1.ObjectReference{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ObjectReference(ref),
 		v1alpha1.Plan{}.OpenAPIModelName():                     schema_hykube_hykube_api_v1alpha1_Plan(ref),
 		v1alpha1.PlanApproval{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanApproval(ref),
@@ -85,6 +90,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ResourceTemplate{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ResourceTemplate(ref),
 		v1alpha1.ResourceTemplateMetadata{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ResourceTemplateMetadata(ref),
 		v1alpha1.SecretArgument{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
+		v1alpha1.SecretKey{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_SecretKey(ref),
 		v1alpha1.Stack{}.OpenAPIModelName():                    schema_hykube_hykube_api_v1alpha1_Stack(ref),
 		v1alpha1.StackDrift{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_StackDrift(ref),
 		v1alpha1.StackDriftStatus{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_StackDriftStatus(ref),
@@ -101,6 +107,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ValidationProblem{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
 		v1alpha1.ValidationSpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref),
 		v1alpha1.ValidationStatus{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ValidationStatus(ref),
+		v1alpha1.Webhook{}.OpenAPIModelName():                  schema_hykube_hykube_api_v1alpha1_Webhook(ref),
+		v1alpha1.WebhookHeader{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_WebhookHeader(ref),
 		v1.APIGroup{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroupList(ref),
 		v1.APIResource{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_APIResource(ref),
@@ -839,6 +847,317 @@ func schema_hykube_hykube_api_v1alpha1_Limits(ref common.ReferenceCallback) comm
 				},
 			},
 		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_Notification(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Notification sends a message to a webhook when a plan or a stack of its namespace needs a person. The server sends each message until the receiver accepts it, for up to six hours, with the rights of the user who wrote the Notification.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What to send, and where to.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.NotificationSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last message, and whether the receiver accepts them.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.NotificationStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.NotificationSpec{}.OpenAPIModelName(), v1alpha1.NotificationStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_NotificationList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NotificationList is a list of Notifications.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Notification{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Notification{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_NotificationMessage(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NotificationMessage is a message that the server tried to send.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the message: the attribute id of the CloudEvent.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"reason": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What the message is about; empty for a summary of messages that were left out.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind of the object: Plan or Stack.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID of the object.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"attempts": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of attempts so far.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"code": {
+						SchemaProps: spec.SchemaProps{
+							Description: "HTTP status of the last response; 0 if there was none.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"deliveredAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time at which the receiver accepted the message.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"id", "attempts"},
+			},
+		},
+		Dependencies: []string{
+			v1.Time{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_NotificationSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NotificationSpec says what to send, and where to.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"reasons": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "set",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What to send messages about: AwaitingApproval, Failed, Drifted and Stale. All of them by default.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"selector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Only stacks with these labels, and their plans. Without it, all stacks and plans of the namespace.",
+							Ref:         ref(v1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"webhook": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The receiver.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.Webhook{}.OpenAPIModelName()),
+						},
+					},
+					"text": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Text at the begin of each message, up to 500 characters.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"suspend": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Send nothing. Messages about what happens meanwhile are not sent later.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"webhook"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Webhook{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_NotificationStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "NotificationStatus has the last message of a Notification.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the spec that this status belongs to.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Ready, Reconciling and Stalled.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"author": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who last wrote the spec. The server reads Secrets, plans and stacks with the rights of this user. Set by the server.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time of the last change of the spec. What happened before causes no messages. Set by the server.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"delivered": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of messages that the receiver accepted.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of messages that the server gave up.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"last": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last message that the server tried to send.",
+							Ref:         ref(v1alpha1.NotificationMessage{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.NotificationMessage{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -2788,6 +3107,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"staleAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time at which an object of the waiting plan was changed, so that the plan became stale.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"finishedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Time at which the last change ended.",
@@ -4452,6 +4777,36 @@ func schema_hykube_hykube_api_v1alpha1_SecretArgument(ref common.ReferenceCallba
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_SecretKey(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "SecretKey names a key of a Secret in the same namespace.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the Secret.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Key in the Secret's data.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "key"},
+			},
+		},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_Stack(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5323,6 +5678,107 @@ func schema_hykube_hykube_api_v1alpha1_ValidationStatus(ref common.ReferenceCall
 		},
 		Dependencies: []string{
 			v1alpha1.ValidationProblem{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_Webhook(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Webhook is a receiver of messages. The server sends each as an HTTPS POST request. It follows no redirects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"format": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Form of the messages: CloudEvents (the default), Slack or Teams.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"url": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address of the receiver: https://HOST[:PORT]/PATH. Either this or urlFrom is required.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"urlFrom": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Secret with the address, because the addresses of Slack and Teams are secret.",
+							Ref:         ref(v1alpha1.SecretKey{}.OpenAPIModelName()),
+						},
+					},
+					"headersFrom": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Headers of the requests with values from Secrets, such as Authorization; up to 10.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.WebhookHeader{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"signingKeyFrom": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Secret with a key. The server signs each message with it, as Standard Webhooks says: HMAC-SHA256 in the header webhook-signature.",
+							Ref:         ref(v1alpha1.SecretKey{}.OpenAPIModelName()),
+						},
+					},
+					"caBundle": {
+						SchemaProps: spec.SchemaProps{
+							Description: "PEM certificates of the authorities of the receiver, up to 64 KiB; by default those that the machine of the server trusts.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SecretKey{}.OpenAPIModelName(), v1alpha1.WebhookHeader{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_WebhookHeader(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WebhookHeader is a header of a request. Its value is in a Secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the header.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"secretKey": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Secret with the value.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.SecretKey{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"name", "secretKey"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.SecretKey{}.OpenAPIModelName()},
 	}
 }
 

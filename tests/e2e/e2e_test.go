@@ -48,7 +48,7 @@ func start() error {
 	if err := os.WriteFile(tokens(), []byte("alice-token,alice,alice,developers\nbob-token,bob,bob,approvers\n"), 0o600); err != nil {
 		return err
 	}
-	shared.Args, shared.Env = []string{"--token-auth-file", tokens()}, []string{"SIMCLOUD_ADDRESS=" + cloud.Address}
+	shared.Args, shared.Env = []string{"--token-auth-file", tokens(), "--notification-allow-cidr", "127.0.0.0/8"}, []string{"SIMCLOUD_ADDRESS=" + cloud.Address}
 	if err := shared.Start(context.Background()); err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ var reportMutants = []mutant{
 	{"The metric of failed resources stays as it was.", "internal/index/index.go",
 		"\t\tx.uncounted[name] = true\n\t\tif x.Changed", "\t\tif x.Changed", "server/storage:TestIndexFollowsTheStore"},
 	{"An apply of many resources writes an event for each.", "server/events/transitions.go",
-		"\tcase ready.Status == metav1.ConditionTrue && stalled:\n", "\tcase ready.Status == metav1.ConditionTrue:\n", "TestEventsOfResources"},
+		"\tcase ready.Status == metav1.ConditionTrue && stalled:\n", "\tcase ready.Status == metav1.ConditionTrue || stalled:\n", "TestEventsOfResources"},
 	{"A failure writes an event for each resource that depends on the failed one.", "server/events/transitions.go",
 		"ready.Reason == v1alpha1.ReasonSkipped, ", "", "TestEventsOfResources"},
 	{"A namespace fills the queue of events of the others.", "server/events/events.go",

@@ -1,0 +1,95 @@
+// Package notification decides what is worth a message of a Notification, and writes the message in the form of its
+// receiver. It is pure: it knows no clock, no network and no Secret. It imports the API types only.
+package notification
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// Reasons lists all reasons of messages.
+var Reasons = []v1alpha1.NotificationReason{v1alpha1.NotifyAwaitingApproval, v1alpha1.NotifyFailed, v1alpha1.NotifyDrifted, v1alpha1.NotifyStale}
+
+// Kinds of the objects of messages.
+const (
+	KindPlan  = "Plan"
+	KindStack = "Stack"
+)
+
+// Transition says what happened to an object. It has names and no values, so that Temporal may store it.
+type Transition struct {
+	// ID is the same for the same transition, whoever asks and however often.
+	ID     string                      `json:"id"`
+	Reason v1alpha1.NotificationReason `json:"reason"`
+	Kind   string                      `json:"kind"`
+	Name   string                      `json:"name"`
+	UID    types.UID                   `json:"uid"`
+	At     time.Time                   `json:"at"`
+}
+
+// OfPlan returns what a plan needs a person for. ok is false if it needs none, and for a speculative plan, which is an
+// answer to a command.
+func OfPlan(p *v1alpha1.Plan) (t Transition, ok bool) {
+	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || p.Spec.Speculative || p.DeletionTimestamp != nil {
+		return t, false
+	}
+	t = Transition{Kind: KindPlan, Name: p.Name, UID: p.UID}
+	var at *metav1.Time
+	switch ready.Reason {
+	case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonBlocked:
+		if p.Status.Cancel != nil || p.Status.Approval != nil {
+			return t, false
+		}
+		t.Reason, at = v1alpha1.NotifyAwaitingApproval, p.Status.PlannedAt
+	case v1alpha1.ReasonPlanFailed, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonPolicyDenied:
+		t.Reason, at = v1alpha1.NotifyFailed, since(p.Status.Conditions)
+	case v1alpha1.ReasonStale:
+		t.Reason, at = v1alpha1.NotifyStale, p.Status.StaleAt
+		if at == nil {
+			at = since(p.Status.Conditions)
+		}
+	default:
+		return t, false
+	}
+	if at == nil {
+		at = &p.CreationTimestamp
+	}
+	// A plan gets to each of these states once; a further time is no news.
+	t.At, t.ID = at.Time, string(p.UID)+"-"+string(t.Reason)
+	return t, true
+}
+
+// OfStack returns what a stack needs a person for. ok is false if it needs none, or if it waits for a person because of
+// its plan, which has a transition of its own.
+func OfStack(s *v1alpha1.Stack) (t Transition, ok bool) {
+	ready, at := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady), since(s.Status.Conditions)
+	if ready == nil || at == nil || s.DeletionTimestamp != nil {
+		return t, false
+	}
+	t = Transition{Kind: KindStack, Name: s.Name, UID: s.UID, At: at.Time}
+	switch ready.Reason {
+	case v1alpha1.ReasonDrifted:
+		t.Reason = v1alpha1.NotifyDrifted
+	case v1alpha1.ReasonOutputsFailed, v1alpha1.ReasonMissingRights, v1alpha1.ReasonSelectorOverlaps:
+		t.Reason = v1alpha1.NotifyFailed
+	default:
+		return t, false
+	}
+	t.ID = string(s.UID) + "-" + ready.Reason + "-" + at.UTC().Format("20060102T150405Z")
+	return t, true
+}
+
+// since returns the time at which an object stalled; nil if it is not stalled.
+func since(conditions []metav1.Condition) *metav1.Time {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return nil
+	}
+	return &c.LastTransitionTime
+}

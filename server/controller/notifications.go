@@ -1,0 +1,207 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/notification"
+	"github.com/hykube/hykube/workflows"
+)
+
+// Notifications tells the workflows of Notifications what is current in their namespaces: which plans wait, and so on. The
+// workflow knows what it has sent. So a restarted server tells it everything again, and nothing is lost or sent twice.
+type Notifications struct {
+	Client   rest.Interface
+	Temporal client.Client
+	Logger   *slog.Logger
+
+	plans    *Plans
+	stacks   *Stacks
+	informer cache.SharedIndexInformer
+	queue    *queue[cache.ObjectName]
+
+	mu sync.Mutex
+	// told holds, by the ID of a workflow, the transitions that this process told it.
+	told map[string]map[string]bool
+	// ids holds the workflows by the names of their Notifications.
+	ids map[cache.ObjectName]string
+}
+
+// maxCurrent is the maximum number of transitions in a signal: the latest.
+const maxCurrent = 500
+
+func (c *Notifications) start(plans *Plans, stacks *Stacks) {
+	c.plans, c.stacks = plans, stacks
+	c.told, c.ids = map[string]map[string]bool{}, map[cache.ObjectName]string{}
+	c.queue = newQueue("notification", c.Logger, c.reconcile)
+	c.informer = informer(c.Client, "notifications", &v1alpha1.Notification{}, c.queue)
+	changed := func(obj any) {
+		o, err := meta.Accessor(obj)
+		if err != nil {
+			return
+		}
+		found, _ := c.informer.GetIndexer().ByIndex(cache.NamespaceIndex, o.GetNamespace())
+		for _, n := range found {
+			c.queue.work.Add(cache.MetaObjectToName(n.(*v1alpha1.Notification)))
+		}
+	}
+	for _, inf := range []cache.SharedIndexInformer{plans.informer, stacks.informer} {
+		// AddEventHandler fails only on a stopped informer.
+		_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) }})
+	}
+}
+
+func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) error {
+	n, ok, err := lookup[*v1alpha1.Notification](c.informer, name)
+	if err != nil {
+		return err
+	}
+	id := ""
+	if ok {
+		id = refOfNotification(n).WorkflowID()
+	}
+	c.mu.Lock()
+	old := c.ids[name]
+	c.mu.Unlock()
+	if old != "" && old != id {
+		if err := c.cancel(ctx, old); err != nil {
+			return err
+		}
+		c.mu.Lock()
+		delete(c.told, old)
+		delete(c.ids, name)
+		c.mu.Unlock()
+	}
+	if !ok || n.Spec.Suspend || n.DeletionTimestamp != nil {
+		return nil
+	}
+	current := c.current(n)
+	c.mu.Lock()
+	c.ids[name] = id
+	told := c.told[id]
+	c.mu.Unlock()
+	if !slices.ContainsFunc(current, func(t notification.Transition) bool { return !told[t.ID] }) {
+		return nil
+	}
+	if err := c.tell(ctx, n, current); err != nil {
+		return err
+	}
+	told = map[string]bool{}
+	for _, t := range current {
+		told[t.ID] = true
+	}
+	c.mu.Lock()
+	c.told[id] = told
+	c.mu.Unlock()
+	return nil
+}
+
+func refOfNotification(n *v1alpha1.Notification) workflows.Notification {
+	return workflows.Notification{Namespace: n.Namespace, Name: n.Name, UID: string(n.UID)}
+}
+
+// current returns the transitions of the namespace that a Notification asks for, oldest first.
+func (c *Notifications) current(n *v1alpha1.Notification) []notification.Transition {
+	return currentOf(n, c.plans.in(n.Namespace), c.stacks.in(n.Namespace))
+}
+
+func currentOf(n *v1alpha1.Notification, plans []*v1alpha1.Plan, stacks []*v1alpha1.Stack) (out []notification.Transition) {
+	selects := func(labels.Set) bool { return true }
+	if n.Spec.Selector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(n.Spec.Selector)
+		if err != nil {
+			return nil // the validation refuses it
+		}
+		selects = func(set labels.Set) bool { return set != nil && selector.Matches(set) }
+	}
+	add := func(t notification.Transition, ok bool, of labels.Set) {
+		since := n.Status.Since
+		if ok && selects(of) && slices.Contains(n.Spec.Reasons, t.Reason) && since != nil && !t.At.Before(since.Time) {
+			out = append(out, t)
+		}
+	}
+	byName := map[string]labels.Set{}
+	for _, s := range stacks {
+		byName[s.Name] = labels.Set{}
+		if len(s.Labels) > 0 {
+			byName[s.Name] = s.Labels
+		}
+		t, ok := notification.OfStack(s)
+		add(t, ok, byName[s.Name])
+	}
+	for _, p := range plans {
+		t, ok := notification.OfPlan(p)
+		var of labels.Set // nil for a plan without a stack
+		if p.Status.Stack != nil {
+			of = byName[p.Status.Stack.Stack]
+		}
+		add(t, ok, of)
+	}
+	slices.SortFunc(out, func(a, b notification.Transition) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID)) })
+	return out[max(0, len(out)-maxCurrent):]
+}
+
+// tell signals the workflow of a Notification, and starts it if it does not run.
+func (c *Notifications) tell(ctx context.Context, n *v1alpha1.Notification, current []notification.Transition) error {
+	ref := refOfNotification(n)
+	_, err := c.Temporal.SignalWithStartWorkflow(ctx, ref.WorkflowID(), workflows.SignalTransitions, workflows.Transitions{Current: current}, client.StartWorkflowOptions{
+		ID: ref.WorkflowID(), TaskQueue: workflows.TaskQueue,
+		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(n.Namespace)),
+		Priority:              temporal.Priority{FairnessKey: n.Namespace},
+		StaticSummary:         fmt.Sprintf("Notification %s/%s", n.Namespace, n.Name),
+	}, workflows.NotifyName, workflows.NotifyState{Notification: ref})
+	if err != nil {
+		return fmt.Errorf("tell the workflow of a Notification: %w", err)
+	}
+	return nil
+}
+
+func (c *Notifications) cancel(ctx context.Context, id string) error {
+	err := c.Temporal.CancelWorkflow(ctx, id, "")
+	if _, none := errors.AsType[*serviceerror.NotFound](err); err != nil && !none {
+		return fmt.Errorf("cancel workflow %q: %w", id, err)
+	}
+	return nil
+}
+
+// cancelOrphans cancels the workflows of Notifications that were deleted while the server stopped.
+func (c *Notifications) cancelOrphans(ctx context.Context) error {
+	exists := map[string]bool{}
+	for _, obj := range c.informer.GetStore().List() {
+		exists[refOfNotification(obj.(*v1alpha1.Notification)).WorkflowID()] = true
+	}
+	request := &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", workflows.NotifyName)}
+	for {
+		page, err := c.Temporal.ListWorkflow(ctx, request)
+		if err != nil {
+			return fmt.Errorf("list workflows of Notifications: %w", err)
+		}
+		for _, w := range page.GetExecutions() {
+			if id := w.GetExecution().GetWorkflowId(); !exists[id] {
+				if err := c.cancel(ctx, id); err != nil {
+					return err
+				}
+			}
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package workflows
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/notification"
+)
+
+// NotifyName is the name of the workflow of a Notification, as the Web UI shows it.
+const NotifyName = "notification"
+
+// Names of the activities of the workflow.
+const (
+	ActivityDeliver = "Deliver"
+	ActivityGiveUp  = "GiveUp"
+)
+
+// SignalTransitions has the Transitions of a namespace that are current.
+const SignalTransitions = "transitions"
+
+// Notification names the Notification object of a workflow.
+type Notification struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}
+
+// WorkflowID returns the ID of the workflow that sends the messages of the Notification.
+func (n Notification) WorkflowID() string {
+	return NotifyName + "." + n.Namespace + "." + n.Name + "." + n.UID
+}
+
+// Transitions are what is current in a namespace. A signal has them, so that the workflow can forget all others.
+type Transitions struct {
+	Current []notification.Transition `json:"current"`
+}
+
+// NotifyState is the state of a workflow of a Notification. Its size depends on what is current, not on what was sent.
+type NotifyState struct {
+	Notification
+	// Seen holds the IDs of the current transitions that have a message or are pending.
+	Seen    []string                  `json:"seen,omitempty"`
+	Pending []notification.Transition `json:"pending,omitempty"`
+	// Sent has the times of the last messages.
+	Sent []time.Time `json:"sent,omitempty"`
+}
+
+// Delivery is the input of the activities: one message, either about a transition or about those that were left out.
+type Delivery struct {
+	Notification
+	Transition *notification.Transition            `json:"transition,omitempty"`
+	LeftOut    map[v1alpha1.NotificationReason]int `json:"leftOut,omitempty"`
+	// ID and At are those of a message about transitions that were left out.
+	ID string    `json:"id,omitempty"`
+	At time.Time `json:"at,omitzero"`
+}
+
+// Delivered is the result of the activity that sends a message.
+type Delivered struct {
+	// Sent is true if a request was made. Gone is true if the Notification no longer exists.
+	Sent bool `json:"sent,omitempty"`
+	Gone bool `json:"gone,omitempty"`
+}
+
+const (
+	// A Notification sends at most maxMessages messages in each window. One of them then counts those that were left out.
+	maxMessages   = 10
+	messageWindow = time.Minute
+	// DeliveryPatience is the time for which the server tries to send a message.
+	DeliveryPatience = 6 * time.Hour
+	// maxSignals is the number of signals after which the workflow continues as a new one, so that its history stays short.
+	maxSignals = 500
+)
+
+// take adds the transitions that are new, and forgets those that are no longer current. A message about a plan that was
+// superseded before its turn would ask for a decision that no one can make. A failure remains worth a message.
+func (s *NotifyState) take(now Transitions) {
+	var seen []string
+	s.Pending = slices.DeleteFunc(s.Pending, func(p notification.Transition) bool {
+		return p.Reason != v1alpha1.NotifyFailed && !slices.ContainsFunc(now.Current, func(t notification.Transition) bool { return t.ID == p.ID })
+	})
+	for _, t := range now.Current {
+		if !slices.Contains(s.Seen, t.ID) {
+			s.Pending = append(s.Pending, t)
+		}
+		seen = append(seen, t.ID)
+	}
+	s.Seen = seen
+}
+
+// next removes the next message from the pending ones. pause is the time to wait before the message; then next changed
+// nothing.
+func (s *NotifyState) next(now time.Time) (d Delivery, pause time.Duration) {
+	s.Sent = slices.DeleteFunc(s.Sent, func(at time.Time) bool { return now.Sub(at) >= messageWindow })
+	free := maxMessages - len(s.Sent)
+	if free <= 0 {
+		return d, s.Sent[0].Add(messageWindow).Sub(now)
+	}
+	d.Notification = s.Notification
+	if over := len(s.Pending) - free; over > 0 && free < maxMessages {
+		return d, s.Sent[0].Add(messageWindow).Sub(now) // wait for a whole window, and count once
+	} else if over > 0 {
+		over++ // the message that counts them needs a place, too
+		d.LeftOut, d.At = map[v1alpha1.NotificationReason]int{}, now
+		d.ID = fmt.Sprintf("%s-leftout-%s", s.UID, s.Pending[0].ID)
+		for _, t := range s.Pending[:over] {
+			d.LeftOut[t.Reason]++
+		}
+		s.Pending = slices.Clone(s.Pending[over:])
+		return d, 0
+	}
+	d.Transition = new(s.Pending[0])
+	s.Pending = slices.Clone(s.Pending[1:])
+	return d, 0
+}
+
+// Notify sends the messages of a Notification, one after another. It runs for as long as the Notification exists.
+func Notify(ctx workflow.Context, s NotifyState) error {
+	signals := workflow.GetSignalChannel(ctx, SignalTransitions)
+	for received := 0; ; {
+		var now Transitions
+		for signals.ReceiveAsync(&now) {
+			s.take(now)
+			received++
+			now = Transitions{}
+		}
+		if len(s.Pending) == 0 {
+			if received >= maxSignals {
+				return workflow.NewContinueAsNewError(ctx, NotifyName, s)
+			}
+			if err := workflow.Await(ctx, func() bool { return signals.Len() > 0 }); err != nil {
+				return ended(err)
+			}
+			continue
+		}
+		d, pause := s.next(workflow.Now(ctx))
+		if pause > 0 {
+			if err := workflow.Sleep(ctx, pause); err != nil {
+				return ended(err)
+			}
+			continue
+		}
+		result, err := deliver(ctx, d)
+		if err != nil || result.Gone {
+			return ended(err)
+		}
+		if result.Sent {
+			s.Sent = append(s.Sent, workflow.Now(ctx))
+		}
+	}
+}
+
+// deliver sends a message. If the receiver does not accept it for long, deliver notes that and returns no error.
+func deliver(ctx workflow.Context, d Delivery) (result Delivered, err error) {
+	title := "send the number of messages that were left out"
+	if t := d.Transition; t != nil {
+		title = fmt.Sprintf("send %s of %s %s", t.Reason, t.Kind, t.Name)
+	}
+	sending := workflow.WithActivityOptions(titled(ctx, title), workflow.ActivityOptions{
+		StartToCloseTimeout: 2 * time.Minute, ScheduleToCloseTimeout: DeliveryPatience,
+		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Minute, NonRetryableErrorTypes: []string{ErrorFinal}},
+	})
+	err = workflow.ExecuteActivity(sending, ActivityDeliver, d).Get(ctx, &result)
+	if err == nil || temporal.IsCanceledError(err) {
+		return result, err
+	}
+	noting := scheduledOptions(titled(ctx, "note that a message was given up"))
+	return Delivered{Sent: true}, workflow.ExecuteActivity(noting, ActivityGiveUp, d).Get(ctx, nil)
+}
+
+// ended returns nil for the error of a workflow that was cancelled, because its Notification was deleted.
+func ended(err error) error {
+	if temporal.IsCanceledError(err) {
+		return nil
+	}
+	return err
+}
