@@ -68,7 +68,7 @@ type Notifier struct {
 }
 
 // Register registers the activities with a worker.
-func (n *Notifier) Register(w worker.Registry) {
+func (n *Notifier) Register(w worker.ActivityRegistry) {
 	n.slots = fair.NewLimited(concurrent, perNamespace)
 	w.RegisterActivityWithOptions(n.Deliver, activity.RegisterOptions{Name: workflows.ActivityDeliver})
 	w.RegisterActivityWithOptions(n.GiveUp, activity.RegisterOptions{Name: workflows.ActivityGiveUp})

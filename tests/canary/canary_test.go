@@ -24,6 +24,8 @@ type world struct {
 	marker  *secret
 	// printed is the output of each command of the plugin.
 	printed map[string][]byte
+	// receiver receives the messages of Notifications.
+	receiver *receiver
 }
 
 // namespace contains all objects of the test.
@@ -101,7 +103,7 @@ func start(t *testing.T) *world {
 	if err := os.Mkdir(temp, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	w.Args = []string{"--token-auth-file", file, "--log-level", "debug"}
+	w.Args = []string{"--token-auth-file", file, "--log-level", "debug", "--notification-allow-cidr", "127.0.0.0/8"}
 	w.Env = append(w.traces.environment(),
 		"SIMCLOUD_ADDRESS="+w.cloud.Address, "TMPDIR="+temp,
 		"AWS_SECRET_ACCESS_KEY="+w.hide("environment of the server").text, "SIM_GRANTED="+w.hide("environment of a provider").text)
@@ -235,10 +237,12 @@ metadata: {name: imported}
 spec: {name: existing, subnet_id: %s, image: debian-13}
 lifecycle: {import: {id: %s}, ignoreChanges: [metadata]}
 `, subnet.ID(), found.ID())
+	w.notify()
 	w.kubectl(false, resources, "apply", "--server-side", "-f", "-")
 	w.kubectl(false, "", "hykube", "apply", "--all", "--auto-approve", "--full")
 	w.learn()
 	w.fail()
+	w.notified()
 	w.show()
 }
 

@@ -90,6 +90,7 @@ func (w *world) places() []place {
 		{name: "status and history", read: printed("hykube status")},
 		{name: "console", read: printed("console")},
 		{name: "events", read: answers("/api/v1/events", "/apis/events.k8s.io/v1/events"), plant: plantEvent},
+		{name: "messages of Notifications", read: messages},
 		{name: "conditions", read: printed("jsonpath")},
 		{name: "traces", read: traces},
 		{name: "metrics", read: answers("/metrics"), plant: plantURL("/metrics")},
