@@ -9,6 +9,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/hykube/hykube/internal/notification"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/workflows"
@@ -41,6 +43,7 @@ func TestRecordedRunsGoOn(t *testing.T) {
 			r := worker.NewWorkflowReplayer()
 			r.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
 			r.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
+			r.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: workflows.NotifyName})
 			if err := r.ReplayWorkflowHistoryFromJSONFile(nil, file); err != nil {
 				t.Errorf("a run that was recorded earlier does not go on with this code; use workflow.GetVersion: %v", err)
 			}
@@ -61,6 +64,7 @@ func recordRuns(t *testing.T) {
 	w := worker.New(e.Client(), workflows.TaskQueue, worker.Options{})
 	w.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
 	w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
+	w.RegisterWorkflowWithOptions(workflows.Notify, workflow.RegisterOptions{Name: workflows.NotifyName})
 	moved := false
 	for name, fn := range map[string]any{
 		workflows.ActivitySurvey: func(_ context.Context, p workflows.Plan) (workflows.Surveyed, error) {
@@ -106,6 +110,13 @@ func recordRuns(t *testing.T) {
 			}
 			return workflows.Finished{Outcome: workflows.OutcomeApplied, Done: 3}, nil
 		},
+		workflows.ActivityDeliver: func(_ context.Context, d workflows.Delivery) (workflows.Delivered, error) {
+			if d.Transition != nil && d.Transition.Name == "refused" {
+				return workflows.Delivered{}, temporal.NewNonRetryableApplicationError("no", workflows.ErrorFinal, nil)
+			}
+			return workflows.Delivered{Sent: true, Gone: d.Transition != nil && d.Transition.Name == "last"}, nil
+		},
+		workflows.ActivityGiveUp: func(context.Context, workflows.Delivery) error { return nil },
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 	}
@@ -119,6 +130,37 @@ func recordRuns(t *testing.T) {
 	} {
 		recordRun(t, e.Client(), run.workflow, run.name)
 	}
+	recordNotification(t, e.Client())
+}
+
+// recordNotification records a workflow that sends several messages, gives one up, leaves others out, waits, and ends.
+func recordNotification(t *testing.T, c client.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	current := func(names ...string) (now workflows.Transitions) {
+		for _, name := range names {
+			now.Current = append(now.Current, notification.Transition{ID: name, Kind: notification.KindPlan, Name: name, Reason: "Failed"})
+		}
+		return now
+	}
+	id := workflows.NotifyName + "-plain"
+	run, err := c.SignalWithStartWorkflow(ctx, id, workflows.SignalTransitions, current("first", "refused"), client.StartWorkflowOptions{ID: id, TaskQueue: workflows.TaskQueue},
+		workflows.NotifyName, workflows.NotifyState{Notification: workflows.Notification{Namespace: "prod", Name: "plain", UID: "00000000-0000-0000-0000-000000000000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := []string{"first", "refused"}
+	for i := range 12 {
+		many = append(many, "plan-"+strconv.Itoa(i))
+	}
+	if err := c.SignalWorkflow(ctx, id, "", workflows.SignalTransitions, current(append(many, "last")...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Get(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	save(t, c, run, id+"-v1.json")
 }
 
 func recordRun(t *testing.T, c client.Client, workflowName, name string) {
@@ -135,6 +177,13 @@ func recordRun(t *testing.T, c client.Client, workflowName, name string) {
 			t.Fatal(err)
 		}
 	}
+	save(t, c, run, workflowName+"-"+name+"-v2.json")
+}
+
+// save writes the history of a run into testdata.
+func save(t *testing.T, c client.Client, run client.WorkflowRun, file string) {
+	t.Helper()
+	ctx := t.Context()
 	h := &history.History{}
 	for events := c.GetWorkflowHistory(ctx, run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
 		event, err := events.Next()
@@ -147,7 +196,7 @@ func recordRun(t *testing.T, c client.Client, workflowName, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join("testdata", workflowName+"-"+name+"-v2.json"), data, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join("testdata", file), data, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
