@@ -72,7 +72,7 @@ func TestRudeReceivers(t *testing.T) {
 		"too many requests":             {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, local, false, Failed, 429},
 		"no such path":                  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret answer", 404) }, local, false, Rejected, 404},
 		"a redirect":                    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, 307) }, local, false, Redirected, 307},
-		"no answer":                     {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, local, false, TimedOut, 0},
+		"no answer":                     {hang, local, false, TimedOut, 0},
 		"endless headers":               {endlessHeaders, local, false, Unreachable, 0},
 		"a closed connection":           {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, local, false, Unreachable, 0},
 		"another certificate":           {nil, local, true, Untrusted, 0},
@@ -96,6 +96,14 @@ func TestRudeReceivers(t *testing.T) {
 	}
 	if reached {
 		t.Error("the client followed a redirect")
+	}
+}
+
+// hang answers later than a client waits.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	select {
+	case <-r.Context().Done():
+	case <-time.After(5 * time.Second):
 	}
 }
 

@@ -68,6 +68,8 @@ var rightsTable = []rightsRow{
 	{"stacks.hykube.io", map[string]string{"view": "read", "edit": "write"}},
 	{"stacks.hykube.io/status", map[string]string{"view": "read"}},
 	{"stacks.hykube.io/drift", map[string]string{"edit": "create"}},
+	{"notifications.hykube.io", map[string]string{"view": "read", "edit": "write"}},
+	{"notifications.hykube.io/status", map[string]string{"view": "read"}},
 	{"clusterplanpolicies.hykube.io", map[string]string{"none": "read", "policy-editor": "write"}},
 	{"queries.hykube.io", map[string]string{"edit": "create"}},
 	{"evaluations.hykube.io", map[string]string{"view": "create"}},
