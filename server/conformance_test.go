@@ -58,6 +58,7 @@ var contents = map[string]string{
 	"planpolicies.hykube.io":                                   `"spec":{"rules":[{"name":"r","when":"counts.delete > 0","effect":"Warn"}]}`,
 	"clusterplanpolicies.hykube.io":                            `"spec":{"rules":[{"name":"r","when":"counts.delete > 0","effect":"Warn"}]}`,
 	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": `"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":1,"limitResponse":{"type":"Reject"}}}`,
+	"notifications.hykube.io":                                  `"spec":{"webhook":{"url":"https://receiver.example.com/hook"}}`,
 	"resourcesets.hykube.io":                                   `"spec":{"count":1,"template":{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","spec":{"name":"n"}}}`,
 	"stacks.hykube.io":                                         `"spec":{"selector":{"matchLabels":{"conformance":"none"}},"suspend":true}`,
 	"events":                                                   `"involvedObject":{"namespace":%[1]q}`,

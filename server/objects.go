@@ -117,6 +117,7 @@ var fixedResources = []struct {
 	{v1alpha1.SchemeGroupVersion.WithKind("Plan"), "plans", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("ResourceSet"), "resourcesets", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("Stack"), "stacks", true},
+	{v1alpha1.SchemeGroupVersion.WithKind("Notification"), "notifications", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("PlanPolicy"), "planpolicies", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("ClusterPlanPolicy"), "clusterplanpolicies", false},
 	{kschema.GroupVersionKind{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"}, "flowschemas", false},

@@ -88,7 +88,7 @@ func canBelong(gk schema.GroupKind) bool {
 	switch gk.Kind {
 	case "Secret", "ConfigMap":
 		return gk.Group == ""
-	case "ProviderConfig", "ResourceSet", "Stack":
+	case "ProviderConfig", "ResourceSet", "Stack", "Notification":
 		return gk.Group == v1alpha1.GroupName
 	case "Role", "RoleBinding":
 		return gk.Group == "rbac.authorization.k8s.io"

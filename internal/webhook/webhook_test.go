@@ -68,10 +68,12 @@ func TestRudeReceivers(t *testing.T) {
 		want   Kind
 		code   int
 	}{
-		"a status of 500":               {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, local, false, Failed, 500},
-		"too many requests":             {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, local, false, Failed, 429},
-		"no such path":                  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret answer", 404) }, local, false, Rejected, 404},
-		"a redirect":                    {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere, 307) }, local, false, Redirected, 307},
+		"a status of 500":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, local, false, Failed, 500},
+		"too many requests": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(429) }, local, false, Failed, 429},
+		"no such path":      {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret answer", 404) }, local, false, Rejected, 404},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
+		}, local, false, Redirected, 307},
 		"no answer":                     {hang, local, false, TimedOut, 0},
 		"endless headers":               {endlessHeaders, local, false, Unreachable, 0},
 		"a closed connection":           {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, local, false, Unreachable, 0},

@@ -177,6 +177,12 @@ func (r *validations) fixed(ctx context.Context, u *unstructured.Unstructured) [
 			setPlanDefaults(p)
 			errs = validatePlan(p)
 		}
+	case v1alpha1.SchemeGroupVersion.WithKind("Notification"):
+		n := &v1alpha1.Notification{}
+		if out = decodeStrictly(u, n); out == nil {
+			setNotificationDefaults(n)
+			errs = validateNotification(n)
+		}
 	case v1alpha1.SchemeGroupVersion.WithKind("PlanPolicy"):
 		p := &v1alpha1.PlanPolicy{}
 		if out = decodeStrictly(u, p); out == nil {
