@@ -57,6 +57,7 @@ import (
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/speculation"
 	"github.com/hykube/hykube/server/storage"
+	"github.com/hykube/hykube/server/temporalapi"
 )
 
 // Config configures a Server. A zero field means its default unless the field is required.
@@ -197,7 +198,8 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	c.generic = g
 	g.EffectiveVersion = effectiveVersion{compatibility.DefaultBuildEffectiveVersion()}
 	g.MaxRequestBodyBytes = kinds.MaxRequestBodyBytes
-	g.RequestInfoResolver = undeleteResolver{genericapiserver.NewRequestInfoResolver(g)}
+	g.RequestInfoResolver = temporalapi.Resolver{RequestInfoResolver: undeleteResolver{genericapiserver.NewRequestInfoResolver(g)}}
+	g.LongRunningFunc = longRunning(g.LongRunningFunc)
 	g.ExternalAddress = c.listener.Addr().String()
 	g.PublicAddress = c.BindAddress
 	// End watches at shutdown, since their connections would delay it.

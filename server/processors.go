@@ -9,6 +9,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/server/temporalapi"
 )
 
 // sharingProcessors makes the namespaces share the processors: a request holds a slot of its namespace while it
@@ -39,6 +40,8 @@ func processorKey(r *http.Request) (key string, ok bool) {
 	switch {
 	case info == nil || who == nil || !info.IsResourceRequest || who.GetName() == user.APIServerUser || info.Verb == "get" || info.Verb == "watch":
 		return "", false
+	case info.APIGroup == v1alpha1.GroupName && info.Resource == temporalapi.Resource:
+		return "", false // Temporal has its own limits
 	case info.APIGroup == v1alpha1.GroupName && info.Resource == "plans" && (info.Subresource == "approval" || info.Subresource == "cancel"):
 		return "", false
 	case info.Namespace == "", info.APIGroup == v1alpha1.GroupName && info.Resource == "validations":

@@ -25,6 +25,7 @@ import (
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
+	"github.com/hykube/hykube/server/temporalapi"
 )
 
 const (
@@ -46,6 +47,7 @@ type Server struct {
 	plans    *registry.StoredPlans
 	engine   *engine.Engine
 	gate     *gate
+	temporal *temporalapi.Service
 	// processors are the slots of requests and activities that need a processor.
 	processors *fair.Slots
 	wiring     Wiring
@@ -104,7 +106,7 @@ func (s *Server) makeAPIServer() (err error) {
 		g.Authentication.Authenticator = auditlog.ReceiveCause(g.Authentication.Authenticator)
 		build := func(inner http.Handler) http.Handler { return buildChain(inner, g) }
 		chain := explainUnrecorded(sharingProcessors(documents, s.processors), build, c.unwritableLog)
-		return endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))), writeLimit)
+		return temporalapi.WithStatus(endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))), writeLimit))
 	}
 	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
 		return fmt.Errorf("make API server: %w", err)
@@ -175,9 +177,14 @@ func (s *Server) addEngine() error {
 		Credentials: s.config.TemporalCredentials,
 		Namespace:   s.config.TemporalNamespace,
 		Logger:      s.config.Logger.With("component", "temporal"),
+
+		NamespaceOwner: s.namespaceOwner,
 	})
 	if err != nil {
 		return fmt.Errorf("make engine: %w", err)
+	}
+	if err := s.addTemporalAPI(); err != nil {
+		return err
 	}
 	ui := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.running.Load() {
@@ -237,6 +244,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		worked <- nil
 	}
 	s.log.Info("stopping")
+	s.temporal.Stop()
 	if err := wait(worked, workTimeout); err != nil {
 		s.log.Warn("controllers did not stop cleanly", "error", err)
 	}

@@ -24,10 +24,11 @@ const (
 )
 
 // VerbApprove permits approving and discarding plans. VerbUse permits plans and queries of a user to use a
-// ProviderConfig.
+// ProviderConfig. VerbWork permits taking the tasks of workflows.
 const (
 	VerbApprove = "approve"
 	VerbUse     = "use"
+	VerbWork    = "work"
 )
 
 var (
@@ -66,6 +67,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule(group, []string{"plans", "resourcesets", "stacks", "notifications"}, writeVerbs),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
 			rule(group, []string{"stacks/drift"}, []string{"create"}),
+			// Workflows of users, which the service of Temporal on this server's port serves.
+			rule(group, []string{"workflows"}, []string{"get", "list", "create", "update", "delete", VerbWork}),
 			// A query uses a ProviderConfig, so it also needs the verb "use" on that.
 			rule(group, []string{"queries"}, []string{"create"}),
 		),

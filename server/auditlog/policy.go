@@ -41,6 +41,8 @@ rules:
 - level: None
   resources: [{group: authentication.k8s.io}, {group: authorization.k8s.io}, {group: "", resources: [events]}, {group: events.k8s.io}, {group: hykube.io, resources: [validations]}]
 - {level: None, verbs: [get, list, watch]}
+# The tasks of workers of workflows. What they do to infrastructure and objects is recorded as requests of its own.
+- {level: None, verbs: [work], resources: [{group: hykube.io, resources: [workflows]}]}
 # Every other write, after it.
 - {level: Metadata, omitStages: [RequestReceived]}
 `

@@ -69,7 +69,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 			return nil, err
 		}
 	}
-	if err := createNamespace(sqlConfig(main), namespace); err != nil {
+	if err := createNamespace(sqlConfig(main), namespace, nil); err != nil {
 		return nil, err
 	}
 	keys, err := newMutualTLS()
@@ -82,7 +82,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 		if err != nil {
 			return nil, fmt.Errorf("find free ports for Temporal: %w", err)
 		}
-		e, err := startOn(ports, main, visibility, keys, logger)
+		e, err := startOn(ports, main, visibility, keys, namespace, logger)
 		if err == nil {
 			return e, nil
 		}
@@ -93,7 +93,7 @@ func startEmbedded(ctx context.Context, dir, namespace string, logger *slog.Logg
 	}
 }
 
-func startOn(ports []int, main, visibility database, keys *mutualTLS, logger *slog.Logger) (*embedded, error) {
+func startOn(ports []int, main, visibility database, keys *mutualTLS, namespace string, logger *slog.Logger) (*embedded, error) {
 	b := &bridge{slog: logger.With("component", "temporal"), state: new(bridgeState)}
 	cfg := serverConfig(ports, main, visibility)
 	e := &embedded{logger: b, main: sqlConfig(main), frontend: cfg.PublicClient.HostPort, keys: keys}
@@ -114,7 +114,7 @@ func startOn(ports []int, main, visibility database, keys *mutualTLS, logger *sl
 			temporal.WithTLSConfigFactory(keys),
 			temporal.WithLogger(b),
 			temporal.WithNamespaceLogger(b),
-			temporal.WithDynamicConfigClient(tuning()),
+			temporal.WithDynamicConfigClient(tuning(namespace)),
 			temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
 		)
 		if err == nil { // otherwise server is not nil, but has no content
@@ -266,8 +266,8 @@ func serverConfig(ports []int, main, visibility database) *config.Config {
 }
 
 // createNamespace writes the namespace directly to the file. A namespace that is registered through the API becomes
-// visible only after seconds.
-func createNamespace(db *config.SQL, name string) error {
+// visible only after seconds. data is kept with the namespace. A namespace that exists stays as it is.
+func createNamespace(db *config.SQL, name string, data map[string]string) error {
 	types := map[string]enumspb.IndexedValueType{}
 	for _, a := range searchAttributes {
 		types[a.name] = a.kind
@@ -277,6 +277,7 @@ func createNamespace(db *config.SQL, name string) error {
 		return fmt.Errorf("describe namespace %q: %w", name, err)
 	}
 	namespace.Detail.Config.Retention = timestamp.DurationPtr(retention)
+	namespace.Detail.Info.Data = data
 	if err := sqliteschema.CreateNamespaces(db, namespace); err != nil {
 		return fmt.Errorf("create namespace %q: %w", name, err)
 	}
@@ -284,8 +285,8 @@ func createNamespace(db *config.SQL, name string) error {
 }
 
 // tuning returns Temporal's dynamic configuration for one process on one machine that is mostly idle. Durations must be
-// typed: a bare int would mean seconds.
-func tuning() dynamicconfig.StaticClient {
+// typed: a bare int would mean seconds. own is the namespace of the server; the others are those of users.
+func tuning(own string) dynamicconfig.StaticClient {
 	const (
 		workers = 16 // goroutines per task queue processor instead of 512, since there is a single SQLite writer
 		never   = 24 * time.Hour
@@ -317,6 +318,8 @@ func tuning() dynamicconfig.StaticClient {
 	// There is no system worker for this task.
 	set(dynamicconfig.EnableParentClosePolicyWorker, false)
 
+	limitUsers(values, own)
+
 	// Memory.
 	set(dynamicconfig.HistoryCacheHostLevelMaxSize, 512)
 	set(dynamicconfig.EventsCacheMaxSizeBytes, 1<<20)
@@ -333,6 +336,27 @@ func tuning() dynamicconfig.StaticClient {
 	set(dynamicconfig.MatchingNexusEndpointsRefreshInterval, never)
 	set(dynamicconfig.PersistenceHealthSignalMetricsEnabled, false)
 	return values
+}
+
+// limitUsers sets the limits of the namespaces of users. own is the namespace of the server, to which Temporal's defaults
+// apply.
+func limitUsers(values map[dynamicconfig.Key]any, own string) {
+	set := func(setting dynamicconfig.GenericSetting, ours, theirs any) {
+		values[setting.Key()] = []dynamicconfig.ConstrainedValue{
+			{Constraints: dynamicconfig.Constraints{Namespace: own}, Value: ours},
+			{Value: theirs},
+		}
+	}
+	set(dynamicconfig.FrontendMaxNamespaceRPSPerInstance, 2400, 300)
+	set(dynamicconfig.HistorySizeLimitWarn, 10<<20, 4<<20)
+	set(dynamicconfig.HistorySizeLimitError, 50<<20, 8<<20)
+	set(dynamicconfig.HistoryCountLimitWarn, 10<<10, 5<<10)
+	set(dynamicconfig.HistoryCountLimitError, 50<<10, 10<<10)
+	// Callbacks would call addresses from this machine. Worker versions need the worker service. Heartbeats of workers
+	// would only use memory.
+	set(dynamicconfig.MaxCallbacksPerWorkflow, 32, 0)
+	set(dynamicconfig.EnableDeploymentVersions, true, false)
+	set(dynamicconfig.WorkerHeartbeatsEnabled, true, false)
 }
 
 // serverName is the name in the certificate of the embedded server.

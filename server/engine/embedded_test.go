@@ -35,7 +35,7 @@ func TestErrorOfATakenPort(t *testing.T) {
 			}
 			defer func() { _ = taken.Close() }()
 			ports[i] = taken.Addr().(*net.TCPAddr).Port
-			if _, err := startOn(ports, main, visibility, &mutualTLS{}, slog.New(slog.DiscardHandler)); !errors.Is(err, syscall.EADDRINUSE) {
+			if _, err := startOn(ports, main, visibility, &mutualTLS{}, "hykube", slog.New(slog.DiscardHandler)); !errors.Is(err, syscall.EADDRINUSE) {
 				t.Errorf("got %v", err)
 			}
 		})

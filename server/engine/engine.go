@@ -27,6 +27,9 @@ type Config struct {
 	Credentials Credentials
 	// Namespace is the Temporal namespace of all workflows; empty means "hykube".
 	Namespace string
+	// NamespaceOwner returns the UID of a Kubernetes namespace; ok is false if it does not exist or is being deleted. With
+	// an embedded server, it decides which namespaces have workflows of users. nil means none.
+	NamespaceOwner func(namespace string) (uid string, ok bool)
 	// Logger receives Temporal's log, each entry one level lower than Temporal's level; nil discards it.
 	Logger *slog.Logger
 }
@@ -48,6 +51,7 @@ type Engine struct {
 	embedded *embedded
 	client   client.Client
 	webUI    atomic.Pointer[webUI]
+	users    atomic.Pointer[UserNamespaces]
 
 	background sync.WaitGroup
 	cancel     context.CancelFunc
@@ -129,6 +133,15 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	// The caller's context ends after startup, but the search for abandoned activities ends with the engine.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
+	if e.embedded != nil && e.config.NamespaceOwner != nil {
+		users, err := newUserNamespaces(f, e.embedded.main, e.logger)
+		if err != nil {
+			return err
+		}
+		users.Owner = e.config.NamespaceOwner
+		e.users.Store(users)
+		e.background.Go(func() { users.clean(background) })
+	}
 	e.background.Go(func() {
 		defer close(e.recovered)
 		e.recover(background, previous)
@@ -176,6 +189,13 @@ func (e *Engine) UIHandler() http.Handler {
 	})
 }
 
+// Users returns the Temporal namespaces of users. It returns nil while the engine does not run, and with an external
+// cluster.
+func (e *Engine) Users() *UserNamespaces { return e.users.Load() }
+
+// Namespace returns the Temporal namespace of the server's own workflows.
+func (e *Engine) Namespace() string { return e.config.Namespace }
+
 // Healthy returns an error if the engine cannot process workflows. It is fast enough for a readiness probe.
 func (e *Engine) Healthy() error {
 	e.mu.Lock()
@@ -217,6 +237,9 @@ func (e *Engine) stop(ctx context.Context) error {
 	var errs []error
 	if ui := e.webUI.Swap(nil); ui != nil {
 		errs = append(errs, ui.Close())
+	}
+	if users := e.users.Swap(nil); users != nil {
+		errs = append(errs, users.conn.Close())
 	}
 	if e.client != nil {
 		e.client.Close()

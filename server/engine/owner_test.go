@@ -27,7 +27,7 @@ func TestAUserWithoutAName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := startOn(ports, main, visibility, &mutualTLS{}, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := startOn(ports, main, visibility, &mutualTLS{}, "hykube", slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("Temporal no longer needs the name of the user: remove owner.go")
 	}
 

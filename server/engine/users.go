@@ -1,0 +1,300 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	namespacepb "go.temporal.io/api/namespace/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/server/common/config"
+	"golang.org/x/sync/singleflight"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+const (
+	// ownerKey is the key in the data of a user's Temporal namespace with the UID of its Kubernetes namespace.
+	ownerKey = "hykube.io/namespace-uid"
+	// Limits of one Temporal namespace. Above keptExecutions, the server deletes the oldest finished executions. Above
+	// the others, it starts none.
+	runningExecutions = 2000
+	keptExecutions    = 10_000
+	storedExecutions  = 20_000
+	// countFor is the time for which a count of executions is used again.
+	countFor = 5 * time.Second
+	// prepareLimit is the maximum time of the preparation of a namespace.
+	prepareLimit = 20 * time.Second
+	// cleanEvery is the interval at which finished executions above the limit are deleted, and those of removed
+	// namespaces.
+	cleanEvery = time.Minute
+	// cleanPage is the number of executions that are deleted together.
+	cleanPage = 500
+)
+
+// UserNamespaces are the Temporal namespaces for the workflows of users, one for each Kubernetes namespace. Only an
+// embedded server has them.
+type UserNamespaces struct {
+	// Owner returns the UID of a Kubernetes namespace; ok is false if it does not exist or is being deleted.
+	Owner func(namespace string) (uid string, ok bool)
+
+	service workflowservice.WorkflowServiceClient
+	conn    *grpc.ClientConn
+	main    *config.SQL
+	logger  *slog.Logger
+
+	preparing singleflight.Group
+
+	mu       sync.Mutex
+	prepared map[string]preparedNamespace
+	counts   map[string]counted
+}
+
+type preparedNamespace struct{ id, owner string }
+
+// counted is the result of Room at a time.
+type counted struct {
+	at  time.Time
+	err error
+}
+
+func newUserNamespaces(f frontend, main *config.SQL, logger *slog.Logger) (*UserNamespaces, error) {
+	conn, err := f.connect()
+	if err != nil {
+		return nil, fmt.Errorf("connect the service for users: %w", err)
+	}
+	return &UserNamespaces{
+		conn: conn, service: workflowservice.NewWorkflowServiceClient(conn), main: main, logger: logger,
+		prepared: map[string]preparedNamespace{}, counts: map[string]counted{},
+	}, nil
+}
+
+// Connection returns the connection to the frontend.
+func (u *UserNamespaces) Connection() grpc.ClientConnInterface { return u.conn }
+
+// Prepare makes the Temporal namespace of a Kubernetes namespace if it does not exist, and returns its ID. If it has runs
+// of a removed Kubernetes namespace of the same name, Prepare deletes them first. Its errors are those of gRPC.
+func (u *UserNamespaces) Prepare(ctx context.Context, namespace string) (id string, err error) {
+	owner, ok := u.Owner(namespace)
+	if !ok {
+		return "", status.Errorf(codes.NotFound, "namespace %q does not exist, or is being deleted", namespace)
+	}
+	u.mu.Lock()
+	p, ok := u.prepared[namespace]
+	u.mu.Unlock()
+	if ok && p.owner == owner {
+		return p.id, nil
+	}
+	// All callers that wait share one preparation, so it does not end with one of them.
+	made, err, _ := u.preparing.Do(namespace, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), prepareLimit)
+		defer cancel()
+		return u.prepare(ctx, namespace, owner)
+	})
+	if err != nil {
+		u.logger.Warn("preparing the Temporal namespace of users failed", "namespace", namespace, "error", err)
+		return "", status.Errorf(codes.Unavailable, "prepare the Temporal namespace %q: %v", v1alpha1.TemporalNamespace(namespace), err)
+	}
+	p = made.(preparedNamespace)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.prepared[namespace] = p
+	return p.id, nil
+}
+
+func (u *UserNamespaces) prepare(ctx context.Context, namespace, owner string) (preparedNamespace, error) {
+	name := v1alpha1.TemporalNamespace(namespace)
+	p, err := u.describe(ctx, name)
+	if status.Code(err) == codes.NotFound {
+		if err = createNamespace(u.main, name, map[string]string{ownerKey: owner}); err == nil {
+			p, err = u.describe(ctx, name)
+		}
+		if err == nil {
+			err = u.awaitVisible(ctx, name)
+		}
+	}
+	if err == nil && p.owner != owner {
+		if err = u.empty(ctx, name); err == nil {
+			_, err = u.service.UpdateNamespace(ctx, &workflowservice.UpdateNamespaceRequest{
+				Namespace: name, UpdateInfo: &namespacepb.UpdateNamespaceInfo{Data: map[string]string{ownerKey: owner}},
+			})
+		}
+	}
+	p.owner = owner
+	return p, err
+}
+
+// awaitVisible waits until the frontend forgets that a namespace did not exist, which takes a second.
+func (u *UserNamespaces) awaitVisible(ctx context.Context, name string) error {
+	for {
+		_, err := u.count(ctx, name, "")
+		if status.Code(err) != codes.NotFound {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("Temporal does not find its new namespace: %w", ctx.Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (u *UserNamespaces) describe(ctx context.Context, name string) (preparedNamespace, error) {
+	d, err := u.service.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: name})
+	if err != nil {
+		return preparedNamespace{}, err
+	}
+	return preparedNamespace{id: d.GetNamespaceInfo().GetId(), owner: d.GetNamespaceInfo().GetData()[ownerKey]}, nil
+}
+
+// Room returns an error of gRPC if a namespace has as many workflow executions as it may have.
+func (u *UserNamespaces) Room(ctx context.Context, namespace string) error {
+	u.mu.Lock()
+	known, ok := u.counts[namespace]
+	u.mu.Unlock()
+	if ok && time.Since(known.at) < countFor {
+		return known.err
+	}
+	name := v1alpha1.TemporalNamespace(namespace)
+	running, err := u.count(ctx, name, `ExecutionStatus = "Running"`)
+	if err != nil {
+		return err
+	}
+	stored, err := u.count(ctx, name, "")
+	if err != nil {
+		return err
+	}
+	switch {
+	case running >= runningExecutions:
+		err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d running workflows, and may have %d", namespace, running, runningExecutions)
+	case stored >= storedExecutions:
+		err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d workflow executions, and may have %d; the server deletes the oldest finished ones in a minute", namespace, stored, storedExecutions)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.counts[namespace] = counted{time.Now(), err}
+	return err
+}
+
+func (u *UserNamespaces) count(ctx context.Context, name, query string) (int64, error) {
+	c, err := u.service.CountWorkflowExecutions(ctx, &workflowservice.CountWorkflowExecutionsRequest{Namespace: name, Query: query})
+	return c.GetCount(), err
+}
+
+// clean keeps the namespaces within their limits until ctx ends.
+func (u *UserNamespaces) clean(ctx context.Context) {
+	tick := time.NewTicker(cleanEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := u.cleanAll(ctx); err != nil && ctx.Err() == nil {
+			u.logger.Warn("cleaning the Temporal namespaces of users failed", "error", err)
+		}
+	}
+}
+
+func (u *UserNamespaces) cleanAll(ctx context.Context) error {
+	var errs []error
+	for token, first := []byte(nil), true; first || len(token) > 0; first = false {
+		page, err := u.service.ListNamespaces(ctx, &workflowservice.ListNamespacesRequest{PageSize: 100, NextPageToken: token})
+		if err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		for _, d := range page.GetNamespaces() {
+			name, owner := d.GetNamespaceInfo().GetName(), d.GetNamespaceInfo().GetData()[ownerKey]
+			namespace, ok := v1alpha1.NamespaceOfTemporal(name)
+			if !ok || owner == "" { // the server's own
+				continue
+			}
+			if uid, exists := u.Owner(namespace); !exists || uid != owner {
+				errs = append(errs, u.empty(ctx, name))
+				continue
+			}
+			errs = append(errs, u.trim(ctx, name, keptExecutions))
+		}
+		token = page.GetNextPageToken()
+	}
+	return errors.Join(errs...)
+}
+
+// trim deletes the oldest finished executions of a Temporal namespace above the limit.
+func (u *UserNamespaces) trim(ctx context.Context, name string, limit int64) error {
+	stored, err := u.count(ctx, name, "")
+	if err != nil || stored <= limit {
+		return err
+	}
+	// The list begins with the newest, so the oldest are at its end.
+	skipped := int64(0)
+	for token, first := []byte(nil), true; first || len(token) > 0; first = false {
+		page, err := u.service.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+			Namespace: name, PageSize: cleanPage, NextPageToken: token, Query: `ExecutionStatus != "Running"`,
+		})
+		if err != nil {
+			return err
+		}
+		for _, e := range page.GetExecutions() {
+			if skipped++; skipped <= limit {
+				continue
+			}
+			if err := u.deleteExecution(ctx, name, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()); err != nil {
+				return err
+			}
+		}
+		token = page.GetNextPageToken()
+	}
+	return nil
+}
+
+// empty deletes all schedules and executions of a Temporal namespace, also running ones.
+func (u *UserNamespaces) empty(ctx context.Context, name string) error {
+	for {
+		schedules, err := u.service.ListSchedules(ctx, &workflowservice.ListSchedulesRequest{Namespace: name, MaximumPageSize: cleanPage})
+		if err != nil {
+			return err
+		}
+		for _, s := range schedules.GetSchedules() {
+			_, err := u.service.DeleteSchedule(ctx, &workflowservice.DeleteScheduleRequest{Namespace: name, ScheduleId: s.GetScheduleId()})
+			if err != nil && status.Code(err) != codes.NotFound {
+				return err
+			}
+		}
+		page, err := u.service.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: cleanPage})
+		if err != nil {
+			return err
+		}
+		for _, e := range page.GetExecutions() {
+			if err := u.deleteExecution(ctx, name, e.GetExecution().GetWorkflowId(), e.GetExecution().GetRunId()); err != nil {
+				return err
+			}
+		}
+		if len(schedules.GetSchedules())+len(page.GetExecutions()) == 0 {
+			return nil
+		}
+		select { // the list follows the deletions with a delay
+		case <-ctx.Done():
+			return fmt.Errorf("delete the runs of an earlier namespace: %w", ctx.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (u *UserNamespaces) deleteExecution(ctx context.Context, name, workflowID, runID string) error {
+	_, err := u.service.DeleteWorkflowExecution(ctx, &workflowservice.DeleteWorkflowExecutionRequest{
+		Namespace: name, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID},
+	})
+	if status.Code(err) == codes.NotFound { // it was deleted, and the list does not know yet
+		return nil
+	}
+	return err
+}

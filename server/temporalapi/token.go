@@ -1,0 +1,53 @@
+package temporalapi
+
+import (
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/server/common/tasktoken"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// checkToken returns an error if the token of a task belongs to another Temporal namespace. Temporal compares the two as
+// well, but not while it does not know the namespace of the request yet: then it uses that of the token.
+func checkToken(message any, namespaceID string) error {
+	holder, ok := message.(interface{ GetTaskToken() []byte })
+	if !ok {
+		return nil
+	}
+	tokens := tasktoken.NewSerializer()
+	var id string
+	if _, query := message.(*workflowservice.RespondQueryTaskCompletedRequest); query {
+		token, err := tokens.DeserializeQueryTaskToken(holder.GetTaskToken())
+		if err != nil {
+			return status.Error(codes.InvalidArgument, "the task token is invalid")
+		}
+		id = token.GetNamespaceId()
+	} else {
+		token, err := tokens.Deserialize(holder.GetTaskToken())
+		if err != nil {
+			return status.Error(codes.InvalidArgument, "the task token is invalid")
+		}
+		id = token.GetNamespaceId()
+	}
+	if id != namespaceID {
+		return status.Error(codes.PermissionDenied, "the task token is not one of this Temporal namespace")
+	}
+	return nil
+}
+
+// startsMore reports whether a request may add workflow executions. The answer to a workflow task does so only with
+// certain commands.
+func startsMore(message any) bool {
+	answer, ok := message.(*workflowservice.RespondWorkflowTaskCompletedRequest)
+	if !ok {
+		return true
+	}
+	for _, c := range answer.GetCommands() {
+		switch c.GetCommandType() {
+		case enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION, enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION:
+			return true
+		}
+	}
+	return false
+}
