@@ -354,7 +354,7 @@ func TestPollersAreLimited(t *testing.T) {
 	workflowsOf(t, "beside", "approver")
 	temporalOf(t, shared.as("editor"), "flood")
 	quiet := temporalOf(t, shared.as("approver"), "beside")
-	ctx, cancel := context.WithCancel(from(t, "editor-token", "hykube.flood"))
+	ctx, cancel := context.WithTimeout(from(t, "editor-token", "hykube.flood"), 2*deadline) // Temporal refuses a poll without a time limit
 	defer cancel()
 	refused := make(chan error, 300)
 	var pollers sync.WaitGroup

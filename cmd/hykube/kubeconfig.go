@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/access"
 )
@@ -25,7 +26,9 @@ type kubeconfigOptions struct {
 	dataDir string
 	expires string
 	output  string
-	user    access.User
+	// temporal is true if the command writes a profile for Temporal's clients, too.
+	temporal bool
+	user     access.User
 }
 
 func newKubeconfigCommand() *cobra.Command {
@@ -39,6 +42,10 @@ Run the command on the server's machine, because it signs with the certificate a
 need not run. The user has no rights until you bind a role to the name or to one of the groups. A certificate cannot be
 revoked: to end access earlier, remove the bindings of its name and groups.
 
+With --temporal, the command also writes USER.temporal.toml: a profile for workers and clients of workflows in the namespace.
+Temporal's CLI and SDKs read it from the file that TEMPORAL_CONFIG_FILE names. The user needs the role edit, or the verbs of
+workflows.hykube.io.
+
 Without --user, the command renews the certificate in admin.kubeconfig of the data directory. It is valid for 7 days, and a
 running server renews it in the file. A copy of the file, and the file of a server that was off, expire; kubectl then says
 "You must be logged in to the server". Renew the file with this command, and copy it again.`,
@@ -47,6 +54,9 @@ running server renews it in the file. A copy of the file, and the file of a serv
 
   # alice.kubeconfig, for 90 days
   hykube kubeconfig --user alice --group platform --data-dir /var/lib/hykube --server https://hykube.example.com:6443
+
+  # ci.kubeconfig and ci.temporal.toml, for a worker of workflows in the namespace prod
+  hykube kubeconfig --user ci --temporal -n prod --data-dir /var/lib/hykube
 
   # grant rights to alice's group
   kubectl create rolebinding platform --clusterrole=edit --group=platform -n prod`,
@@ -67,6 +77,7 @@ running server renews it in the file. A copy of the file, and the file of a serv
 	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server.")
 	fs.StringVar(&o.expires, "expires", o.expires, "Lifetime of the certificate, such as 12h or 90d.")
 	fs.StringVarP(&o.output, "output", "o", "", "File to write, which must not exist, or - for standard output; the default is USER.kubeconfig.")
+	fs.BoolVar(&o.temporal, "temporal", false, "Also write a profile for Temporal's clients, to the file of --output with the ending .temporal.toml.")
 	return cmd
 }
 
@@ -98,6 +109,9 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 	if host := access.UncertifiedHost(o.dataDir, o.user.ServerURL); host != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Warning: the server's certificate does not have the name %s, so clients refuse the server at that address. Start the server with --tls-san %s.\n", host, host)
 	}
+	if o.temporal && o.output == "-" {
+		return errors.New("--temporal writes two files: name the kubeconfig with --output FILE")
+	}
 	if o.output == "-" {
 		_, err := cmd.OutOrStdout().Write(data)
 		return err
@@ -106,12 +120,29 @@ func (o *kubeconfigOptions) run(cmd *cobra.Command, now time.Time) error {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s written: user %s%s, until %s\n", o.output, o.user.Name, inGroups(o.user.Groups), day(o.user.Expires))
+	if !o.temporal {
+		return nil
+	}
+	return o.writeProfile(cmd, data)
+}
+
+// writeProfile writes the profile for Temporal's clients beside a kubeconfig.
+func (o *kubeconfigOptions) writeProfile(cmd *cobra.Command, kubeconfig []byte) error {
+	profile, err := access.TemporalProfile(kubeconfig)
+	if err != nil {
+		return fmt.Errorf("make Temporal profile: %w", err)
+	}
+	path := strings.TrimSuffix(o.output, ".kubeconfig") + ".temporal.toml"
+	if err := createFile(path, profile); err != nil {
+		return fmt.Errorf("write Temporal profile: %w", err)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s written: Temporal namespace %s\n", path, v1alpha1.TemporalNamespace(o.user.Namespace))
 	return nil
 }
 
 // renewAdmin renews the certificate in admin.kubeconfig.
 func (o *kubeconfigOptions) renewAdmin(cmd *cobra.Command, now time.Time) error {
-	for _, flag := range []string{"group", "namespace", "output", "expires"} {
+	for _, flag := range []string{"group", "namespace", "output", "expires", "temporal"} {
 		if cmd.Flags().Changed(flag) {
 			return fmt.Errorf("--%s needs --user", flag)
 		}

@@ -118,6 +118,9 @@ func (o *showOptions) Run(ctx context.Context) error {
 	if speculative(p) {
 		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(cannotBeApproved(p)))
 	}
+	if w := workflowOf(p); w != nil {
+		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(fmt.Sprintf("The workflow %s asked for it: kubectl hykube ui %s -n %s --workflow", w, p.Name, p.Namespace)))
+	}
 	if waiting(p) {
 		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(approvedSoFar(p)+o.approvalHint(ctx, p, text != "")))
 	}

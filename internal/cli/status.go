@@ -182,6 +182,9 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 	if r := p.Status.Runs; r != nil {
 		row("Runs", strings.TrimSpace(r.Plan+" "+r.Apply))
 	}
+	if w := workflowOf(p); w != nil {
+		row("Workflow", w.String())
+	}
 	return w.Flush()
 }
 

@@ -30,8 +30,9 @@ const temporalNamespace = "hykube"
 
 type uiOptions struct {
 	planArgument
-	open bool
-	port int
+	open     bool
+	port     int
+	workflow bool
 }
 
 func newUI(s *session) *cobra.Command {
@@ -45,7 +46,8 @@ The server authenticates each request for the Web UI, and a browser cannot use a
 loopback port and forwards requests with your credentials. It prints an address with a random key; the browser stores the
 key as a cookie, and the command refuses requests without it. It runs until Ctrl-C.
 
-With the name of a plan it opens the run that applied the plan, or the run that made the plan if it was not applied.`,
+With the name of a plan it opens the run that applied the plan, or the run that made the plan if it was not applied. With
+--workflow, it opens the run of the user's workflow that asked for the plan.`,
 		Example: `  kubectl hykube ui --open
   kubectl hykube ui apply-x7k2d -n prod --open`,
 		Args:              cobra.MaximumNArgs(1),
@@ -54,7 +56,16 @@ With the name of a plan it opens the run that applied the plan, or the run that 
 	}
 	cmd.Flags().BoolVar(&o.open, "open", false, "Open the address in a browser")
 	cmd.Flags().IntVar(&o.port, "port", 0, "Loopback port to listen on; 0 takes a free one")
+	cmd.Flags().BoolVar(&o.workflow, "workflow", false, "Open the workflow of a user that asked for the plan")
 	return cmd
+}
+
+// Validate checks the flags.
+func (o *uiOptions) Validate() error {
+	if o.workflow && o.name == "" {
+		return errors.New("--workflow needs the name of a plan")
+	}
+	return nil
 }
 
 func (o *uiOptions) Run(ctx context.Context) error {
@@ -71,7 +82,7 @@ func (o *uiOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if proxy.page, err = runPage(p); err != nil {
+		if proxy.page, err = o.pageOf(p); err != nil {
 			return err
 		}
 	}
@@ -100,6 +111,18 @@ func (o *uiOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("serve browser: %w", err)
 	}
 	return srv.Close()
+}
+
+// pageOf returns the page that the options ask for.
+func (o *uiOptions) pageOf(p *v1alpha1.Plan) (string, error) {
+	if !o.workflow {
+		return runPage(p)
+	}
+	w := workflowOf(p)
+	if w == nil {
+		return "", fmt.Errorf("no workflow of a user asked for plan %q", p.Name)
+	}
+	return w.page(), nil
 }
 
 // runPage returns the page of the run that applied a plan, or that made it if it was not applied. The Web UI finds the
