@@ -26,5 +26,8 @@ func TemporalNamespace(namespace string) string { return temporalPrefix + namesp
 // Kubernetes namespace may have the name.
 func NamespaceOfTemporal(name string) (namespace string, ok bool) {
 	namespace, ok = strings.CutPrefix(name, temporalPrefix)
-	return namespace, ok && namespace != ""
+	if !ok || namespace == "" {
+		return "", false
+	}
+	return namespace, true
 }

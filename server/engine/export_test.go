@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"os"
@@ -34,3 +35,11 @@ func (e *Engine) CredentialsFor(t *testing.T) Credentials {
 	}
 	return c
 }
+
+// Trim deletes the oldest finished executions above a limit.
+func (u *UserNamespaces) Trim(ctx context.Context, name string, limit int64) error {
+	return u.trim(ctx, name, limit)
+}
+
+// CleanAll cleans all namespaces once.
+func (u *UserNamespaces) CleanAll(ctx context.Context) error { return u.cleanAll(ctx) }

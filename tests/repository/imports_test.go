@@ -18,7 +18,7 @@ func TestImportsRunDownhill(t *testing.T) {
 	t.Parallel()
 	for path, p := range listed(t) {
 		from, _, _ := strings.Cut(inModule(path), "/")
-		if from == "tests" || from == "hack" || from == "" {
+		if from == "tests" || from == "hack" || from == "examples" || from == "" {
 			continue
 		}
 		level := slices.Index(layers, from)
@@ -78,6 +78,8 @@ func TestForbiddenImports(t *testing.T) {
 		{"activities/planning", []string{module + "/activities/applying"}, "planning changes nothing"},
 		{"activities/applying", []string{module + "/activities/planning"}, "applying knows a plan by what is stored"},
 		{"internal/cli", []string{"k8s.io/apiserver", "k8s.io/kubernetes", "go.temporal.io", "github.com/k3s-io/kine", module + "/internal/provider", module + "/internal/ledger"}, "the plugin talks to the API alone"},
+		{"sdk/steps", []string{module + "/internal", module + "/server", module + "/activities", module + "/workflows", "k8s.io/apiserver", "k8s.io/kubernetes", "go.temporal.io/server", "github.com/k3s-io/kine"}, "a worker of a user has no server code in it"},
+		{"examples", []string{module + "/internal", module + "/server", module + "/activities", module + "/workflows", "k8s.io/apiserver", "k8s.io/kubernetes", "go.temporal.io/server"}, "an example uses what every user may import"},
 		{"tests/harness", []string{module + "/server", module + "/activities", "k8s.io/apiserver", "go.temporal.io"}, "whoever links the harness does not link the server"},
 		{"activities", []string{"k8s.io/client-go/kubernetes", "k8s.io/apiserver", "github.com/k3s-io/kine", "go.temporal.io/server"}, "how objects are stored is behind interfaces"},
 	}

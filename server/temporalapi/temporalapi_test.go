@@ -1,0 +1,151 @@
+package temporalapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	commandpb "go.temporal.io/api/command/v1"
+	commonpb "go.temporal.io/api/common/v1"
+	protocolpb "go.temporal.io/api/protocol/v1"
+	updatepb "go.temporal.io/api/update/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// TestMethodsAreListed checks the list of methods against the service of Temporal: each exists, names a namespace in its
+// request, and belongs to none of the families that administer Temporal.
+func TestMethodsAreListed(t *testing.T) {
+	service := workflowservice.File_temporal_api_workflowservice_v1_service_proto.Services().ByName("WorkflowService")
+	found := 0
+	for i := range service.Methods().Len() {
+		m := service.Methods().Get(i)
+		name := string(m.Name())
+		if _, listed := methods[name]; !listed {
+			continue
+		}
+		found++
+		if m.Input().Fields().ByName("namespace") == nil {
+			t.Errorf("%s names no namespace, so nothing limits it to one", name)
+		}
+		for _, family := range []string{"Nexus", "Batch", "Cluster", "Deployment", "Versioning", "BuildId", "WorkflowRule", "SearchAttributes", "Archived", "WorkerConfig"} {
+			if strings.Contains(name, family) {
+				t.Errorf("%s is for the administration of Temporal", name)
+			}
+		}
+	}
+	if found != len(methods) {
+		t.Errorf("the service has %d of the %d listed methods", found, len(methods))
+	}
+	for _, name := range []string{"RegisterNamespace", "UpdateNamespace", "DeprecateNamespace", "ListNamespaces"} {
+		if _, listed := methods[name]; listed {
+			t.Errorf("%s is listed", name)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	packed := func(m proto.Message) *anypb.Any {
+		a, err := anypb.New(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	message := func(body *anypb.Any) proto.Message {
+		return &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "hykube.a", Messages: []*protocolpb.Message{{Body: body}}}
+	}
+	child := func(namespace string) proto.Message {
+		return &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "hykube.a", Commands: []*commandpb.Command{{
+			Attributes: &commandpb.Command_StartChildWorkflowExecutionCommandAttributes{StartChildWorkflowExecutionCommandAttributes: &commandpb.StartChildWorkflowExecutionCommandAttributes{Namespace: namespace}},
+		}}}
+	}
+	for name, tc := range map[string]struct {
+		request proto.Message
+		want    codes.Code
+	}{
+		"its own namespace":              {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a"}, codes.OK},
+		"another":                        {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.b"}, codes.PermissionDenied},
+		"none":                           {&workflowservice.StartWorkflowExecutionRequest{}, codes.PermissionDenied},
+		"a request without the field":    {&workflowservice.GetClusterInfoRequest{}, codes.PermissionDenied},
+		"a child in the same":            {child("hykube.a"), codes.OK},
+		"a child in the default":         {child(""), codes.OK},
+		"a child in another":             {child("hykube.b"), codes.PermissionDenied},
+		"an update's answer":             {message(packed(&updatepb.Response{})), codes.OK},
+		"another's request in a message": {message(packed(&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.b"})), codes.PermissionDenied},
+		"a message of an unknown type":   {message(&anypb.Any{TypeUrl: "type.googleapis.com/x.Y"}), codes.InvalidArgument},
+		"a broken message":               {message(&anypb.Any{TypeUrl: "type.googleapis.com/temporal.api.update.v1.Response", Value: []byte{0xff}}), codes.InvalidArgument},
+		"a payload that looks like one": {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", Input: &commonpb.Payloads{Payloads: []*commonpb.Payload{
+			{Metadata: map[string][]byte{"namespace": []byte("hykube.b")}}}}}, codes.OK},
+		"a callback in a map's value": {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", CompletionCallbacks: []*commonpb.Callback{{}}}, codes.PermissionDenied},
+	} {
+		if err := check(tc.request, "hykube.a"); status.Code(err) != tc.want {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+func TestLimitsOfRequests(t *testing.T) {
+	c := newCounter(limits{user: 2, namespace: 3, all: 4})
+	enter := func(namespace, user string, want bool) func() {
+		t.Helper()
+		done, err := c.enter(namespace, user)
+		if (err == nil) != want || err != nil && status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("%s in %s: %v, want success %t", user, namespace, err, want)
+		}
+		return done
+	}
+	first := enter("a", "u", true)
+	enter("a", "u", true)
+	enter("a", "u", false)
+	enter("a", "v", true)
+	enter("a", "w", false) // the namespace
+	enter("b", "u", true)
+	enter("c", "x", false) // all
+	first()
+	enter("a", "u", true)
+}
+
+func TestResolver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		path, namespace string
+		want            request.RequestInfo
+	}{
+		"a poll":        {PathPrefix + "PollWorkflowTaskQueue", "hykube.a", request.RequestInfo{IsResourceRequest: true, Verb: "work", Namespace: "a", Resource: "workflows", APIGroup: "hykube.io"}},
+		"a start":       {PathPrefix + "StartWorkflowExecution", "hykube.a", request.RequestInfo{IsResourceRequest: true, Verb: "create", Namespace: "a", Resource: "workflows", APIGroup: "hykube.io"}},
+		"the server's":  {PathPrefix + "StartWorkflowExecution", "hykube", request.RequestInfo{IsResourceRequest: true, Verb: "create", Resource: "workflows", APIGroup: "hykube.io"}},
+		"not listed":    {PathPrefix + "RegisterNamespace", "hykube.a", request.RequestInfo{IsResourceRequest: true, Verb: "work", Namespace: "a", Resource: "workflows", APIGroup: "hykube.io"}},
+		"the abilities": {PathPrefix + "GetSystemInfo", "", request.RequestInfo{Verb: "get"}},
+	} {
+		r := httptest.NewRequest(http.MethodPost, tc.path, nil)
+		r.Header.Set(header, tc.namespace)
+		got, err := Resolver{}.NewRequestInfo(r)
+		if err != nil || got.IsResourceRequest != tc.want.IsResourceRequest || got.Verb != tc.want.Verb || got.Namespace != tc.want.Namespace || got.Resource != tc.want.Resource || got.APIGroup != tc.want.APIGroup {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// A client of gRPC shows the message of a refusal, whatever characters it has.
+func TestRefusalsAreThoseOfGRPC(t *testing.T) {
+	refused := WithStatus(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","message":"no: 100% \u00fc\n"}`))
+	}))
+	w := httptest.NewRecorder()
+	refused.ServeHTTP(w, httptest.NewRequest(http.MethodPost, PathPrefix+"StartWorkflowExecution", nil))
+	if h := w.Header(); w.Code != http.StatusOK || h.Get("Content-Type") != "application/grpc" || h.Get("Grpc-Status") != "7" || h.Get("Grpc-Message") != "no: 100%25 %C3%BC%0A" || w.Body.Len() != 0 {
+		t.Errorf("status %d, header %v, body %q", w.Code, h, w.Body)
+	}
+	w = httptest.NewRecorder()
+	refused.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/apis", nil))
+	if w.Code != http.StatusForbidden || w.Body.Len() == 0 {
+		t.Errorf("another path: status %d, body %q; want the answer as it is", w.Code, w.Body)
+	}
+}
