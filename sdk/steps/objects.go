@@ -52,7 +52,13 @@ func (s *Steps) record(ctx context.Context, o RecordOptions) (out RecordResult, 
 		if err == nil {
 			err = client.Delete(ctx, ref.Name, metav1.DeleteOptions{})
 		}
-		if err != nil && !apierrors.IsNotFound(err) {
+		if err == nil {
+			_, err = client.Get(ctx, ref.Name, metav1.GetOptions{})
+		}
+		switch {
+		case err == nil:
+			out.Remaining = append(out.Remaining, ref)
+		case !apierrors.IsNotFound(err):
 			return out, explain("delete "+ref.String(), ended(ctx, err))
 		}
 	}

@@ -93,6 +93,8 @@ type RecordOptions struct {
 type RecordResult struct {
 	// Objects are the written objects, in the order of the options.
 	Objects []RecordedObject `json:"objects,omitempty"`
+	// Remaining are the deleted objects that stay until a plan has destroyed their infrastructure. The others are gone.
+	Remaining []ObjectRef `json:"remaining,omitempty"`
 }
 
 // RecordedObject is an object that Record wrote.

@@ -58,7 +58,8 @@ func TestFinishedRunsAreTrimmed(t *testing.T) {
 	listed := func(want ...string) {
 		t.Helper()
 		var got []string
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		end := time.Now().Add(90 * time.Second) // Temporal deletes a finished run up to a minute later
+		for ; time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			page, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: `ExecutionStatus = "Running" OR ExecutionStatus = "Completed"`})
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +85,7 @@ func TestFinishedRunsAreTrimmed(t *testing.T) {
 	}
 	listed("brief-4", "brief-5", "endless")
 	removed.Store(true)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	if err := users.CleanAll(ctx); err != nil {
 		t.Fatal(err)

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxMessage is the maximum size of a request in bytes; that of Temporal's own server.
-	maxMessage = 4 << 20
+	// maxMessage is the maximum size of a request in bytes: that of the API, whose bodies count together.
+	maxMessage = 2 << 20
 	// callTime is the maximum time of a request that does not wait.
 	callTime = 30 * time.Second
 )

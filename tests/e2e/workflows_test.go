@@ -166,7 +166,7 @@ func effects(t *testing.T, prefix string) (creates, deletes map[string]int) {
 func TestBlueGreen(t *testing.T) {
 	t.Parallel()
 	const namespace = "bluegreen"
-	newNamespace(t, namespace)
+	kubectl(t, "create", "namespace", namespace)
 	kubectl(t, "hykube", "apply", "-f", "../../examples/workflows/bluegreen/base.yaml", "--auto-approve")
 	w := newRolloutWorker(t, namespace)
 	w.start()
@@ -253,7 +253,7 @@ func TestBlueGreen(t *testing.T) {
 func TestWorkflowsWaitForAPerson(t *testing.T) {
 	t.Parallel()
 	const namespace = "story-flow-approval"
-	newNamespace(t, namespace)
+	kubectl(t, "create", "namespace", namespace)
 	base, err := os.ReadFile("../../examples/workflows/bluegreen/base.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -287,6 +287,9 @@ func TestWorkflowsWaitForAPerson(t *testing.T) {
 	}
 	if creates, _ := effects(t, "forced"); len(creates) != 0 {
 		t.Errorf("created without an approval: %v", creates)
+	}
+	if sets := kubectl(t, "get", "resourcesets", "-n", namespace, "-o", "name"); sets != "resourceset.hykube.io/person\n" {
+		t.Errorf("the workflow did not take back what it recorded: %s", sets)
 	}
 	kubectl(t, "hykube", "destroy", "--all", "-n", namespace, "--auto-approve")
 }

@@ -144,13 +144,15 @@ func (r *rollout) decision(ctx workflow.Context) error {
 
 // back takes back what forward did: the DNS record points to the old set again, and the new set is destroyed.
 func (r *rollout) back(ctx workflow.Context) error {
-	if r.moved && r.in.Old != "" {
-		if err := r.point(ctx, r.in.Old); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case r.moved && r.in.Old != "":
+		err = r.point(ctx, r.in.Old)
+	case r.moved:
+		err = r.remove(ctx, steps.ObjectRef{APIVersion: "sim.hykube.io/v1", Kind: "sim-dns-record", Name: r.in.Record}, "sim_dns_record."+r.in.Record)
 	}
-	if !r.recorded {
-		return nil
+	if err != nil || !r.recorded {
+		return err
 	}
 	return r.destroy(ctx, r.in.New)
 }
@@ -172,10 +174,16 @@ func (r *rollout) destroy(ctx workflow.Context, set string) error {
 	if set == "" {
 		return nil
 	}
-	if _, err := steps.Record(ctx, steps.RecordOptions{StepOptions: r.options, Delete: []steps.ObjectRef{setRef(set)}}); err != nil {
+	return r.remove(ctx, setRef(set), "sim_instance."+set)
+}
+
+// remove deletes an object, and destroys its infrastructure if it has any.
+func (r *rollout) remove(ctx workflow.Context, object steps.ObjectRef, address string) error {
+	deleted, err := steps.Record(ctx, steps.RecordOptions{StepOptions: r.options, Delete: []steps.ObjectRef{object}})
+	if err != nil || len(deleted.Remaining) == 0 {
 		return err
 	}
-	return r.change(ctx, "sim_instance."+set)
+	return r.change(ctx, address)
 }
 
 // change plans a target and applies the plan after its approval. A plan that became stale is made again.
