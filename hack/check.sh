@@ -23,7 +23,7 @@ tool() {
 }
 
 step "gofmt"
-unformatted=$(gofmt -l activities api cmd hack internal sdk server tests workflows)
+unformatted=$(gofmt -l activities api cmd examples hack internal sdk server tests workflows)
 [[ -z $unformatted ]] || fail "not formatted, run gofmt -w: $unformatted"
 
 step "go vet, the analyzers that go test does not run"

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 attackers set deprecated fields, too
+
 package server_test
 
 import (

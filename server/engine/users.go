@@ -140,7 +140,7 @@ func (u *UserNamespaces) awaitVisible(ctx context.Context, name string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("Temporal does not find its new namespace: %w", ctx.Err())
+			return fmt.Errorf("wait for Temporal to find its new namespace: %w", ctx.Err())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

@@ -1,6 +1,7 @@
 package temporalapi
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,10 +12,15 @@ import (
 	protocolpb "go.temporal.io/api/protocol/v1"
 	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
+	tokenspb "go.temporal.io/server/api/token/v1"
+	"go.temporal.io/server/common/tasktoken"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
@@ -61,8 +67,10 @@ func TestCheck(t *testing.T) {
 		return &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "hykube.a", Messages: []*protocolpb.Message{{Body: body}}}
 	}
 	child := func(namespace string) proto.Message {
+		attributes := &commandpb.StartChildWorkflowExecutionCommandAttributes{}
+		attributes.ProtoReflect().Set(attributes.ProtoReflect().Descriptor().Fields().ByName("namespace"), protoreflect.ValueOfString(namespace))
 		return &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "hykube.a", Commands: []*commandpb.Command{{
-			Attributes: &commandpb.Command_StartChildWorkflowExecutionCommandAttributes{StartChildWorkflowExecutionCommandAttributes: &commandpb.StartChildWorkflowExecutionCommandAttributes{Namespace: namespace}},
+			Attributes: &commandpb.Command_StartChildWorkflowExecutionCommandAttributes{StartChildWorkflowExecutionCommandAttributes: attributes},
 		}}}
 	}
 	for name, tc := range map[string]struct {
@@ -147,5 +155,76 @@ func TestRefusalsAreThoseOfGRPC(t *testing.T) {
 	refused.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/apis", nil))
 	if w.Code != http.StatusForbidden || w.Body.Len() == 0 {
 		t.Errorf("another path: status %d, body %q; want the answer as it is", w.Code, w.Body)
+	}
+}
+
+// These calls reach the service although the API server should have stopped them, or the server has no Temporal for users.
+func TestServiceRefuses(t *testing.T) {
+	authorized := func(namespace, verb string) context.Context {
+		ctx := request.WithUser(t.Context(), &user.DefaultInfo{Name: "u"})
+		return request.WithRequestInfo(ctx, &request.RequestInfo{IsResourceRequest: true, Resource: Resource, Verb: verb, Namespace: namespace})
+	}
+	for name, tc := range map[string]struct {
+		config Config
+		ctx    context.Context
+		method string
+		want   codes.Code
+	}{
+		"served":                      {Config{}, authorized("a", "list"), "ListWorkflowExecutions", codes.OK},
+		"an external cluster":         {Config{External: true}, authorized("a", "list"), "ListWorkflowExecutions", codes.Unimplemented},
+		"not authorized":              {Config{}, t.Context(), "ListWorkflowExecutions", codes.Internal},
+		"authorized for less":         {Config{}, authorized("a", "get"), "ListWorkflowExecutions", codes.Internal},
+		"no namespace":                {Config{}, authorized("", "list"), "ListWorkflowExecutions", codes.PermissionDenied},
+		"the server's own":            {Config{Reserved: "hykube.a"}, authorized("a", "list"), "ListWorkflowExecutions", codes.PermissionDenied},
+		"a method that is not listed": {Config{}, authorized("a", "list"), "ListNamespaces", codes.PermissionDenied},
+	} {
+		tc.config.Prepare = func(context.Context, string) (string, error) { return "id", nil }
+		s, err := New(tc.config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		call := func() error {
+			_, err := s.intercept(tc.ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: "hykube.a"}, &grpc.UnaryServerInfo{FullMethod: PathPrefix + tc.method},
+				func(context.Context, any) (any, error) { return nil, nil })
+			return err
+		}
+		if err := call(); status.Code(err) != tc.want {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+		if s.Stop(); tc.want == codes.OK && status.Code(call()) != codes.Unavailable {
+			t.Errorf("%s: a stopped service does not refuse", name)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	tokens := tasktoken.NewSerializer()
+	of := func(id string) []byte {
+		data, err := tokens.Serialize(&tokenspb.Task{NamespaceId: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	query, err := tokens.SerializeQueryTaskToken(&tokenspb.QueryTask{NamespaceId: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		message any
+		want    codes.Code
+	}{
+		"its own task":        {&workflowservice.RespondActivityTaskCompletedRequest{TaskToken: of("own")}, codes.OK},
+		"another's task":      {&workflowservice.RespondActivityTaskCompletedRequest{TaskToken: of("other")}, codes.PermissionDenied},
+		"another's heartbeat": {&workflowservice.RecordActivityTaskHeartbeatRequest{TaskToken: of("other")}, codes.PermissionDenied},
+		"another's workflow":  {&workflowservice.RespondWorkflowTaskFailedRequest{TaskToken: of("other")}, codes.PermissionDenied},
+		"another's query":     {&workflowservice.RespondQueryTaskCompletedRequest{TaskToken: query}, codes.PermissionDenied},
+		"no token":            {&workflowservice.RespondActivityTaskCompletedRequest{}, codes.PermissionDenied},
+		"no token at all":     {&workflowservice.RespondActivityTaskCompletedRequest{TaskToken: []byte("x")}, codes.InvalidArgument},
+		"without tokens":      {&workflowservice.StartWorkflowExecutionRequest{}, codes.OK},
+	} {
+		if err := checkToken(tc.message, "own"); status.Code(err) != tc.want {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
 	}
 }
