@@ -12,9 +12,11 @@ import (
 	namespacepb "go.temporal.io/api/namespace/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/headers"
 	"golang.org/x/sync/singleflight"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -35,6 +37,8 @@ const (
 	// cleanEvery is the interval at which finished executions above the limit are deleted, and those of removed
 	// namespaces.
 	cleanEvery = time.Minute
+	// limitedPause is the pause after a request that a rate limit refused.
+	limitedPause = 200 * time.Millisecond
 	// cleanPage is the number of executions that are deleted together.
 	cleanPage = 500
 )
@@ -71,9 +75,29 @@ func newUserNamespaces(f frontend, main *config.SQL, logger *slog.Logger) (*User
 		return nil, fmt.Errorf("connect the service for users: %w", err)
 	}
 	return &UserNamespaces{
-		conn: conn, service: workflowservice.NewWorkflowServiceClient(conn), main: main, logger: logger,
+		conn: conn, service: workflowservice.NewWorkflowServiceClient(operatorConn{conn}), main: main, logger: logger,
 		prepared: map[string]preparedNamespace{}, counts: map[string]counted{},
 	}, nil
+}
+
+// operatorConn is a connection for the server's own requests. They have priority over those of users, who could otherwise
+// use up the rate of a namespace, so that nothing would delete their runs.
+type operatorConn struct{ *grpc.ClientConn }
+
+// Invoke implements grpc.ClientConnInterface. It repeats a request that a rate limit refuses until ctx ends.
+func (c operatorConn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
+	ctx = metadata.AppendToOutgoingContext(ctx, headers.CallerTypeHeaderName, headers.CallerTypeOperator)
+	for {
+		err := c.ClientConn.Invoke(ctx, method, request, reply, options...)
+		if status.Code(err) != codes.ResourceExhausted {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(limitedPause):
+		}
+	}
 }
 
 // Connection returns the connection to the frontend.

@@ -2,13 +2,13 @@ package mutants
 
 var workflowMutants = []mutant{
 	{"A user reaches the workflows of another namespace by naming it in the message.", "server/temporalapi/check.go",
-		"if !ok || named.GetNamespace() != namespace {", "if !ok {", "TestCheck"},
+		"if !ok || named.GetNamespace() != namespace {", "if !ok || named == nil {", "TestCheck"},
 	{"A workflow starts a child in another namespace.", "server/temporalapi/check.go",
 		"if got := value.String(); got != \"\" && got != namespace {", "if got := value.String(); false {", "TestCheck"},
 	{"A workflow makes Temporal call an address from the server's machine.", "server/temporalapi/check.go",
 		"case name == \"temporal.api.common.v1.Callback\":", "case false:", "TestCheck"},
 	{"A message inside of an Any names another namespace.", "server/temporalapi/check.go",
-		"return checkMessage(inner.ProtoReflect(), namespace)", "return nil", "TestCheck"},
+		"return checkMessage(inner.ProtoReflect(), namespace)", "_ = inner\n\t\treturn nil", "TestCheck"},
 	{"A user takes the server's namespace for one of Kubernetes.", "api/v1alpha1/workflow.go",
 		"if !ok || namespace == \"\" {", "if namespace == \"\" {", "server/temporalapi:TestResolver"},
 	{"A poll needs only the right to read.", "server/temporalapi/methods.go",
