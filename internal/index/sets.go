@@ -53,6 +53,7 @@ func (x *Index) applySet(ctx context.Context, c Change, reparse bool) error {
 		if old != nil && old.revision <= c.Revision {
 			delete(ns.sets, c.Name)
 			ns.dropInstances(old, nil)
+			ns.unsettle(old.UID)
 			x.touched[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = old.UID
 			return x.expandOthers(ctx, ns, old)
 		}
@@ -128,13 +129,20 @@ func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.Resourc
 	ns.sets[obj.Name] = next
 	if old != nil {
 		ns.dropInstances(old, next)
+		ns.unsettle(old.UID)
 	}
+	ns.unsettle(next.UID)
+	return nil
+}
+
+// unsettle removes the entries of the instances that left a set. settleLeaving adds them again, with the labels and the
+// lifecycle that the template has now.
+func (ns *namespace) unsettle(set types.UID) {
 	for uid := range ns.leaving {
-		if o := ns.objectOf(uid); o != nil && o.Instance.SetUID == next.UID {
-			ns.clear(ns.uids[uid]) // the lifecycle of the template may differ now
+		if o := ns.objectOf(uid); o != nil && o.Instance.SetUID == set {
+			ns.clear(ns.uids[uid])
 		}
 	}
-	return nil
 }
 
 // fill makes the entries of a set's instances. was returns the previous entry of a slot, or nil.

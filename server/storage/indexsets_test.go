@@ -239,6 +239,7 @@ func TestInstancesThatLeftStayWhileTheyHaveARecord(t *testing.T) {
 	want("after a record went", "sim_a.web[0]", "sim_a.web[1] leaves")
 	x.write(resourceSets, "team", "web", nil)
 	want("after the set went", "sim_a.web[0] leaves", "sim_a.web[1] leaves")
+	x.check(followed, "after the set went")
 	x.counted("team", "web", uid, 2, `{}`)
 	want("after it came back", "sim_a.web[0]", "sim_a.web[1]")
 	x.check(followed, "in the end")

@@ -1,6 +1,8 @@
 package mutants
 
 var setMutants = []mutant{
+	{"An instance of a removed set keeps the labels of the set, until the server restarts.", "internal/index/sets.go",
+		"			ns.unsettle(old.UID)\n			x.touched", "			x.touched", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
 	{"A plan does not see an instance that just left its set.", "internal/index/index.go",
 		"x.all.done = 0 // what follows", "// what follows", "server/storage:TestFindSeesEarlierWrites"},
 	{"A reader of the index misses a write of the moment.", "internal/index/fresh.go",
