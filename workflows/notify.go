@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -49,6 +50,9 @@ type NotifyState struct {
 	Pending []notification.Transition `json:"pending,omitempty"`
 	// Sent has the times of the last messages.
 	Sent []time.Time `json:"sent,omitempty"`
+	// Current is the message that the receiver has not accepted yet, and Since the time of the first attempt to send it.
+	Current *Delivery `json:"current,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 }
 
 // Delivery is the input of the activities: one message, either about a transition or about those that were left out.
@@ -59,6 +63,8 @@ type Delivery struct {
 	// ID and At are those of a message about transitions that were left out.
 	ID string    `json:"id,omitempty"`
 	At time.Time `json:"at,omitzero"`
+	// Attempt is the number of the attempt, from 1 on.
+	Attempt int32 `json:"attempt,omitempty"`
 }
 
 // Delivered is the result of the activity that sends a message.
@@ -74,6 +80,8 @@ const (
 	messageWindow = time.Minute
 	// DeliveryPatience is the time for which the server tries to send a message.
 	DeliveryPatience = 6 * time.Hour
+	// maxBackoff is the maximum time between two attempts.
+	maxBackoff = 10 * time.Minute
 	// maxSignals is the number of signals after which the workflow continues as a new one, so that its history stays short.
 	maxSignals = 500
 )
@@ -120,7 +128,8 @@ func (s *NotifyState) next(now time.Time) (d Delivery, pause time.Duration) {
 	return d, 0
 }
 
-// Notify sends the messages of a Notification, one after another. It runs for as long as the Notification exists.
+// Notify sends the messages of a Notification, one after another. It runs for as long as the Notification exists. It counts
+// the attempts itself: signals arrive during hours of them, and between two it can continue as a new workflow.
 func Notify(ctx workflow.Context, s NotifyState) error {
 	signals := workflow.GetSignalChannel(ctx, SignalTransitions)
 	for received := 0; ; {
@@ -130,48 +139,70 @@ func Notify(ctx workflow.Context, s NotifyState) error {
 			received++
 			now = Transitions{}
 		}
-		if len(s.Pending) == 0 {
-			if received >= maxSignals {
-				return workflow.NewContinueAsNewError(ctx, NotifyName, s)
-			}
+		if received >= maxSignals || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
+			return workflow.NewContinueAsNewError(ctx, NotifyName, s)
+		}
+		if s.Current == nil && len(s.Pending) == 0 {
 			if err := workflow.Await(ctx, func() bool { return signals.Len() > 0 }); err != nil {
 				return ended(err)
 			}
 			continue
 		}
-		d, pause := s.next(workflow.Now(ctx))
-		if pause > 0 {
-			if err := workflow.Sleep(ctx, pause); err != nil {
-				return ended(err)
+		if s.Current == nil {
+			d, pause := s.next(workflow.Now(ctx))
+			if pause > 0 {
+				if err := workflow.Sleep(ctx, pause); err != nil {
+					return ended(err)
+				}
+				continue
 			}
-			continue
+			s.Current, s.Since = &d, workflow.Now(ctx)
 		}
-		result, err := deliver(ctx, d)
-		if err != nil || result.Gone {
+		if gone, err := s.attempt(ctx); err != nil || gone {
 			return ended(err)
-		}
-		if result.Sent {
-			s.Sent = append(s.Sent, workflow.Now(ctx))
 		}
 	}
 }
 
-// deliver sends a message. If the receiver does not accept it for long, deliver notes that and returns no error.
+// attempt makes one attempt to send the current message. After a failed one it waits, or gives the message up. gone is true
+// if the Notification no longer exists.
+func (s *NotifyState) attempt(ctx workflow.Context) (gone bool, err error) {
+	s.Current.Attempt++
+	result, err := deliver(ctx, *s.Current)
+	switch {
+	case temporal.IsCanceledError(err):
+		return false, err
+	case err == nil:
+		if s.Current, s.Since = nil, (time.Time{}); result.Sent {
+			s.Sent = append(s.Sent, workflow.Now(ctx))
+		}
+		return result.Gone, nil
+	case isFinal(err), workflow.Now(ctx).Sub(s.Since) >= DeliveryPatience:
+		given := *s.Current
+		s.Current, s.Since, s.Sent = nil, time.Time{}, append(s.Sent, workflow.Now(ctx))
+		noting := scheduledOptions(titled(ctx, "note that a message was given up"))
+		return false, workflow.ExecuteActivity(noting, ActivityGiveUp, given).Get(ctx, nil)
+	}
+	return false, workflow.Sleep(ctx, min(maxBackoff, time.Second<<min(s.Current.Attempt-1, 16)))
+}
+
+// isFinal reports whether another attempt does not help.
+func isFinal(err error) bool {
+	final, ok := errors.AsType[*temporal.ApplicationError](err)
+	return ok && final.NonRetryable()
+}
+
+// deliver makes one attempt to send a message.
 func deliver(ctx workflow.Context, d Delivery) (result Delivered, err error) {
 	title := "send the number of messages that were left out"
 	if t := d.Transition; t != nil {
 		title = fmt.Sprintf("send %s of %s %s", t.Reason, t.Kind, t.Name)
 	}
 	sending := workflow.WithActivityOptions(titled(ctx, title), workflow.ActivityOptions{
-		StartToCloseTimeout: 2 * time.Minute, ScheduleToCloseTimeout: DeliveryPatience,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Minute, NonRetryableErrorTypes: []string{ErrorFinal}},
+		StartToCloseTimeout: 2 * time.Minute, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 	err = workflow.ExecuteActivity(sending, ActivityDeliver, d).Get(ctx, &result)
-	if err == nil || temporal.IsCanceledError(err) {
-		return result, err
-	}
-	noting := scheduledOptions(titled(ctx, "note that a message was given up"))
-	return Delivered{Sent: true}, workflow.ExecuteActivity(noting, ActivityGiveUp, d).Get(ctx, nil)
+	return result, err
 }
 
 // ended returns nil for the error of a workflow that was cancelled, because its Notification was deleted.

@@ -125,7 +125,7 @@ func TestPlansThatNoLongerWait(t *testing.T) {
 
 func TestMessagesAreGivenUp(t *testing.T) {
 	s := newSender(t)
-	attempts := 0
+	attempts, finals := 0, 0
 	began := s.env.Now()
 	var last time.Time
 	s.answer = func(d Delivery) (Delivered, error) {
@@ -134,6 +134,7 @@ func TestMessagesAreGivenUp(t *testing.T) {
 			attempts, last = attempts+1, s.env.Now()
 			return Delivered{}, errors.New("the receiver is busy")
 		case "final":
+			finals++
 			return Delivered{}, temporal.NewNonRetryableApplicationError("no", ErrorFinal, nil)
 		}
 		return Delivered{Sent: true}, nil
@@ -143,8 +144,11 @@ func TestMessagesAreGivenUp(t *testing.T) {
 	if diff := cmp.Diff([]string{"never", "final"}, s.givenUp); diff != "" {
 		t.Errorf("given up (-want +got):\n%s", diff)
 	}
-	if attempts < 10 || last.Sub(began) < 8*time.Minute { // the test environment stops at the maximum interval
+	if attempts < 40 || last.Sub(began) < DeliveryPatience-maxBackoff || last.Sub(began) > DeliveryPatience+maxBackoff {
 		t.Errorf("%d attempts within %s", attempts, last.Sub(began))
+	}
+	if finals != 1 {
+		t.Errorf("%d attempts after a final error", finals)
 	}
 	if diff := cmp.Diff([]string{"good"}, s.delivered); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
@@ -180,5 +184,30 @@ func TestTheWorkflowContinuesAsNew(t *testing.T) {
 	state.Sent = nil
 	if diff := cmp.Diff(NotifyState{Notification: Notification{Name: "team"}, Seen: []string{"a", "x1"}}, state); diff != "" {
 		t.Errorf("the state (-want +got):\n%s", diff)
+	}
+}
+
+// TestTheWorkflowContinuesWhileAReceiverFails expects the history to stay short also then, and the attempts to go on.
+func TestTheWorkflowContinuesWhileAReceiverFails(t *testing.T) {
+	s := newSender(t)
+	attempts := int32(0)
+	s.answer = func(d Delivery) (Delivered, error) {
+		if attempts = d.Attempt; attempts == 5 {
+			s.env.SetContinueAsNewSuggested(true)
+		}
+		return Delivered{}, errors.New("the receiver is busy")
+	}
+	s.tell(time.Second, v1alpha1.NotifyFailed, "a", "b")
+	s.env.ExecuteWorkflow(NotifyName, NotifyState{Notification: Notification{Name: "team"}})
+	again, ok := errors.AsType[*workflow.ContinueAsNewError](s.env.GetWorkflowError())
+	if !ok {
+		t.Fatalf("the workflow ended with %v", s.env.GetWorkflowError())
+	}
+	var state NotifyState
+	if err := converter.GetDefaultDataConverter().FromPayloads(again.Input, &state); err != nil {
+		t.Fatal(err)
+	}
+	if state.Current == nil || state.Current.Transition.ID != "a" || state.Current.Attempt != 5 || state.Since.IsZero() || len(state.Pending) != 1 {
+		t.Errorf("the workflow continues with %+v", state)
 	}
 }

@@ -99,7 +99,6 @@ func (n *Notifier) Deliver(ctx context.Context, d workflows.Delivery) (workflows
 		return workflows.Delivered{}, err
 	}
 	defer slot.Release()
-	attempt := activity.GetInfo(ctx).Attempt
 	message, err := n.message(ctx, obj, d)
 	if message == nil || err != nil {
 		return workflows.Delivered{}, store.IgnoreGone(err) // the object needs no person any more
@@ -107,7 +106,7 @@ func (n *Notifier) Deliver(ctx context.Context, d workflows.Delivery) (workflows
 	message.Text = obj.Spec.Text
 	code, err := n.send(ctx, obj, *message)
 	if why, ok := errors.AsType[*problem](err); ok {
-		return workflows.Delivered{}, n.failed(ctx, obj, d, message.ID, attempt, why)
+		return workflows.Delivered{}, n.failed(ctx, obj, d, message.ID, why)
 	}
 	if err != nil {
 		return workflows.Delivered{}, err
@@ -115,7 +114,7 @@ func (n *Notifier) Deliver(ctx context.Context, d workflows.Delivery) (workflows
 	n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationDelivered)
 	// Another attempt would send the message again, so an error of this write is only logged.
 	n.note(context.WithoutCancel(ctx), obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
-		last.Attempts, last.Code, last.DeliveredAt = attempt, int32(code), new(metav1.Now())
+		last.Attempts, last.Code, last.DeliveredAt = d.Attempt, int32(code), new(metav1.Now())
 		s.Delivered++
 		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonDelivered, "The receiver accepted the last message.")
 	})
@@ -221,7 +220,7 @@ func (n *Notifier) secret(ctx context.Context, namespace string, k v1alpha1.Secr
 }
 
 // failed notes a failed attempt, and returns the error of the activity.
-func (n *Notifier) failed(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, id string, attempt int32, why *problem) error {
+func (n *Notifier) failed(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, id string, why *problem) error {
 	if why.permanent {
 		result := metrics.NotificationFailed
 		if why.reason == v1alpha1.ReasonMissingRights || why.code == 0 {
@@ -232,15 +231,15 @@ func (n *Notifier) failed(ctx context.Context, obj *v1alpha1.Notification, d wor
 		n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationRetried)
 	}
 	n.note(ctx, obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
-		last.Attempts, last.Code = attempt, int32(why.code)
+		last.Attempts, last.Code = d.Attempt, int32(why.code)
 		if why.permanent {
 			condition.Stalled(&s.Conditions, obj.Generation, why.reason, "A message was given up: "+why.text+".")
 			return
 		}
 		condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryRetrying,
-			fmt.Sprintf("Attempt %d to send a message failed, and the server tries again for up to %s: %s.", attempt, workflows.DeliveryPatience, why.text))
+			fmt.Sprintf("Attempt %d to send a message failed, and the server tries again for up to %s: %s.", d.Attempt, workflows.DeliveryPatience, why.text))
 	})
-	n.Logger.Warn("cannot send a message of a notification", "namespace", d.Namespace, "name", d.Name, "message", id, "attempt", attempt, "reason", why.text)
+	n.Logger.Warn("cannot send a message of a notification", "namespace", d.Namespace, "name", d.Name, "message", id, "attempt", d.Attempt, "reason", why.text)
 	if why.permanent {
 		return temporal.NewNonRetryableApplicationError(why.text, workflows.ErrorFinal, nil)
 	}

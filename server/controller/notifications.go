@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -38,18 +39,23 @@ type Notifications struct {
 	queue    *queue[cache.ObjectName]
 
 	mu sync.Mutex
-	// told holds, by the ID of a workflow, the transitions that this process told it.
-	told map[string]map[string]bool
+	// told holds, by the ID of a workflow, the transitions that this process told it, and toldAt when.
+	told   map[string]map[string]bool
+	toldAt map[string]time.Time
 	// ids holds the workflows by the names of their Notifications.
 	ids map[cache.ObjectName]string
 }
 
-// maxCurrent is the maximum number of transitions in a signal: the latest.
-const maxCurrent = 500
+const (
+	// maxCurrent is the maximum number of transitions in a signal: the latest.
+	maxCurrent = 100
+	// tellInterval is the minimum time between two signals to a workflow, so that its history stays small.
+	tellInterval = 2 * time.Second
+)
 
 func (c *Notifications) start(plans *Plans, stacks *Stacks) {
 	c.plans, c.stacks = plans, stacks
-	c.told, c.ids = map[string]map[string]bool{}, map[cache.ObjectName]string{}
+	c.told, c.toldAt, c.ids = map[string]map[string]bool{}, map[string]time.Time{}, map[cache.ObjectName]string{}
 	c.queue = newQueue("notification", c.Logger, c.reconcile)
 	c.informer = informer(c.Client, "notifications", &v1alpha1.Notification{}, c.queue)
 	changed := func(obj any) {
@@ -86,6 +92,7 @@ func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) er
 		}
 		c.mu.Lock()
 		delete(c.told, old)
+		delete(c.toldAt, old)
 		delete(c.ids, name)
 		c.mu.Unlock()
 	}
@@ -95,9 +102,13 @@ func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) er
 	current := c.current(n)
 	c.mu.Lock()
 	c.ids[name] = id
-	told := c.told[id]
+	told, rest := c.told[id], tellInterval-time.Since(c.toldAt[id])
 	c.mu.Unlock()
 	if !slices.ContainsFunc(current, func(t notification.Transition) bool { return !told[t.ID] }) {
+		return nil
+	}
+	if rest > 0 {
+		c.queue.work.AddAfter(name, rest)
 		return nil
 	}
 	if err := c.tell(ctx, n, current); err != nil {
@@ -108,7 +119,7 @@ func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) er
 		told[t.ID] = true
 	}
 	c.mu.Lock()
-	c.told[id] = told
+	c.told[id], c.toldAt[id] = told, time.Now()
 	c.mu.Unlock()
 	return nil
 }
