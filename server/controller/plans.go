@@ -321,6 +321,9 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 	}
 	if p.stacks != nil {
 		for _, s := range p.stacks.in(name.Name) {
+			if err := p.prune(ctx, History{Limit: keptChecks}, b, name.Name, endedChecks(s, plans)); err != nil {
+				return err
+			}
 			if limit := s.Spec.HistoryLimit; limit != nil {
 				if err := p.prune(ctx, History{Limit: int(*limit)}, b, name.Name, p.stacks.plansOf(s)); err != nil {
 					return err

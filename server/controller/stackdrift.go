@@ -30,11 +30,27 @@ const (
 	pageTime = 10 * time.Minute
 	// minRest is the rest of a window in which a check makes no further plan.
 	minRest = 10 * time.Second
+	// keptChecks is the number of plans of ended checks that the server keeps for each stack. Checks may fail often.
+	keptChecks = 10
 )
 
 // isCheck reports whether a plan is one of a drift check.
 func isCheck(p *v1alpha1.Plan) bool {
 	return p.Status.Stack != nil && p.Status.Stack.Trigger == v1alpha1.TriggerDriftCheck
+}
+
+// endedChecks returns the plans of the drift checks of a stack, except those of the check that runs.
+func endedChecks(s *v1alpha1.Stack, plans []*v1alpha1.Plan) (out []*v1alpha1.Plan) {
+	running := ""
+	if d := s.Status.Drift; d != nil && d.Running != nil {
+		running = d.Running.ID
+	}
+	for _, p := range plans {
+		if isCheck(p) && p.Status.Stack.StackUID == s.UID && p.Status.Stack.Request != running {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // driftCheck is the drift check of a stack that runs.

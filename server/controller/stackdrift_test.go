@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -107,5 +108,23 @@ func TestWantedSchedules(t *testing.T) {
 	s.Spec.Suspend = true
 	if wanted(s)[0].note() == note {
 		t.Error("a suspended stack keeps its Schedule")
+	}
+}
+
+// TestPlansOfEndedChecks expects the plans of a running check to stay, because the check goes on after the last one.
+func TestPlansOfEndedChecks(t *testing.T) {
+	check := func(name, uid, request string, trigger v1alpha1.PlanTrigger) *v1alpha1.Plan {
+		p := &v1alpha1.Plan{}
+		p.Name, p.Status.Stack = name, &v1alpha1.PlanStack{StackUID: types.UID(uid), Trigger: trigger, Request: request}
+		return p
+	}
+	s := &v1alpha1.Stack{}
+	s.UID, s.Status.Drift = "web", &v1alpha1.StackDriftStatus{Running: &v1alpha1.DriftCheck{ID: "now"}}
+	plans := []*v1alpha1.Plan{
+		check("ended", "web", "before", v1alpha1.TriggerDriftCheck), check("running", "web", "now", v1alpha1.TriggerDriftCheck),
+		check("of another stack", "db", "before", v1alpha1.TriggerDriftCheck), check("of an edit", "web", "", v1alpha1.TriggerChange), {},
+	}
+	if got := endedChecks(s, plans); len(got) != 1 || got[0].Name != "ended" {
+		t.Errorf("%d plans, want the one of the ended check: %v", len(got), got)
 	}
 }

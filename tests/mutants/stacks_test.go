@@ -81,6 +81,8 @@ var stackMutants = []mutant{
 		"if s.plan != nil && s.plan.Status.Approval == nil {", "if false {", "TestDecisionsAboutAStack"},
 	{"A stack makes another plan for what a user discarded.", "server/controller/stackdecide.go",
 		"if s.plan != nil && s.plan.Status.Approval == nil {", "if s.plan != nil {", "TestDecisionsAboutAStack"},
+	{"The server removes the plans of a drift check that runs.", "server/controller/stackdrift.go",
+		"p.Status.Stack.StackUID == s.UID && p.Status.Stack.Request != running", "p.Status.Stack.StackUID == s.UID && (p.Status.Stack.Request != running || true)", "TestPlansOfEndedChecks"},
 	{"A stack destroys what a resource outside of it needs, and asks nobody.", "activities/planning/totals.go",
 		"if po.Status.Stack != nil && t.needed != \"\" {", "if false {", "TestAStackDestroysNothingThatOthersNeed"},
 	{"A stack goes on before what it depends on is applied.", "server/controller/stackdecide.go",
