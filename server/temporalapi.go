@@ -30,7 +30,7 @@ func (s *Server) addTemporalAPI() (err error) {
 			}
 			return "", starting
 		},
-		Room: func(ctx context.Context, namespace string) error {
+		Room: func(ctx context.Context, namespace string, starts int, schedule bool) error {
 			users := s.engine.Users()
 			if users == nil {
 				return starting
@@ -38,7 +38,7 @@ func (s *Server) addTemporalAPI() (err error) {
 			if err := s.config.store.HasSpace(); err != nil {
 				return status.Error(codes.ResourceExhausted, err.Error())
 			}
-			return users.Room(ctx, namespace)
+			return users.Room(ctx, namespace, starts, schedule)
 		},
 	})
 	if err != nil {

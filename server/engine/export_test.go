@@ -36,6 +36,11 @@ func (e *Engine) CredentialsFor(t *testing.T) Credentials {
 	return c
 }
 
+// Terminate terminates the newest running executions above a limit.
+func (u *UserNamespaces) Terminate(ctx context.Context, name string, limit int64) error {
+	return u.stop(ctx, name, limit)
+}
+
 // Trim deletes the oldest finished executions above a limit.
 func (u *UserNamespaces) Trim(ctx context.Context, name string, limit int64) error {
 	return u.trim(ctx, name, limit)

@@ -30,6 +30,7 @@ const (
 	runningExecutions = 2000
 	keptExecutions    = 10_000
 	storedExecutions  = 20_000
+	maxSchedules      = 50
 	// countFor is the time for which a count of executions is used again.
 	countFor = 5 * time.Second
 	// prepareLimit is the maximum time of the preparation of a namespace.
@@ -41,6 +42,8 @@ const (
 	limitedPause = 200 * time.Millisecond
 	// cleanPage is the number of executions that are deleted together.
 	cleanPage = 500
+	// cleanLimit is the maximum time for which one namespace is cleaned before others are.
+	cleanLimit = 20 * time.Second
 )
 
 // UserNamespaces are the Temporal namespaces for the workflows of users, one for each Kubernetes namespace. Only an
@@ -63,10 +66,11 @@ type UserNamespaces struct {
 
 type preparedNamespace struct{ id, owner string }
 
-// counted is the result of Room at a time.
+// counted says at a time how many executions a namespace may still start; err is the reason if it may start none.
 type counted struct {
-	at  time.Time
-	err error
+	at   time.Time
+	left int64
+	err  error
 }
 
 func newUserNamespaces(f frontend, main *config.SQL, logger *slog.Logger) (*UserNamespaces, error) {
@@ -178,33 +182,62 @@ func (u *UserNamespaces) describe(ctx context.Context, name string) (preparedNam
 	return preparedNamespace{id: d.GetNamespaceInfo().GetId(), owner: d.GetNamespaceInfo().GetData()[ownerKey]}, nil
 }
 
-// Room returns an error of gRPC if a namespace has as many workflow executions as it may have.
-func (u *UserNamespaces) Room(ctx context.Context, namespace string) error {
+// runningQuery selects running executions.
+const runningQuery = `ExecutionStatus = "Running"`
+
+// Room returns an error of gRPC if a namespace may not start a number of workflow executions, or may have no further schedule.
+// Between two counts, it subtracts what was started.
+func (u *UserNamespaces) Room(ctx context.Context, namespace string, starts int, schedule bool) error {
+	name := v1alpha1.TemporalNamespace(namespace)
+	if schedule {
+		page, err := u.service.ListSchedules(ctx, &workflowservice.ListSchedulesRequest{Namespace: name, MaximumPageSize: maxSchedules})
+		if err != nil {
+			return err
+		}
+		if len(page.GetSchedules()) >= maxSchedules {
+			return status.Errorf(codes.ResourceExhausted, "namespace %q has %d schedules, and may have no more", namespace, maxSchedules)
+		}
+	}
 	u.mu.Lock()
 	known, ok := u.counts[namespace]
 	u.mu.Unlock()
-	if ok && time.Since(known.at) < countFor {
-		return known.err
-	}
-	name := v1alpha1.TemporalNamespace(namespace)
-	running, err := u.count(ctx, name, `ExecutionStatus = "Running"`)
-	if err != nil {
-		return err
-	}
-	stored, err := u.count(ctx, name, "")
-	if err != nil {
-		return err
-	}
-	switch {
-	case running >= runningExecutions:
-		err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d running workflows, and may have %d", namespace, running, runningExecutions)
-	case stored >= storedExecutions:
-		err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d workflow executions, and may have %d; the server deletes the oldest finished ones in a minute", namespace, stored, storedExecutions)
+	if !ok || time.Since(known.at) >= countFor {
+		var err error
+		if known, err = u.room(ctx, namespace, name); err != nil {
+			return err
+		}
+		u.mu.Lock()
+		u.counts[namespace] = known
+		u.mu.Unlock()
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.counts[namespace] = counted{time.Now(), err}
-	return err
+	known = u.counts[namespace]
+	if known.left < int64(starts) {
+		return known.err
+	}
+	known.left -= int64(starts)
+	u.counts[namespace] = known
+	return nil
+}
+
+// room counts the executions of a namespace.
+func (u *UserNamespaces) room(ctx context.Context, namespace, name string) (counted, error) {
+	running, err := u.count(ctx, name, runningQuery)
+	if err != nil {
+		return counted{}, err
+	}
+	stored, err := u.count(ctx, name, "")
+	if err != nil {
+		return counted{}, err
+	}
+	c := counted{at: time.Now(), left: max(0, min(runningExecutions-running, storedExecutions-stored))}
+	if runningExecutions-running <= storedExecutions-stored {
+		c.err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d running workflows, and may have %d", namespace, running, runningExecutions)
+	} else {
+		c.err = status.Errorf(codes.ResourceExhausted, "namespace %q has %d workflow executions, and may have %d; the server deletes the oldest finished ones in a minute", namespace, stored, storedExecutions)
+	}
+	return c, nil
 }
 
 func (u *UserNamespaces) count(ctx context.Context, name, query string) (int64, error) {
@@ -241,15 +274,50 @@ func (u *UserNamespaces) cleanAll(ctx context.Context) error {
 			if !ok || owner == "" { // the server's own
 				continue
 			}
-			if uid, exists := u.Owner(namespace); !exists || uid != owner {
-				errs = append(errs, u.empty(ctx, name))
-				continue
-			}
-			errs = append(errs, u.trim(ctx, name, keptExecutions))
+			uid, exists := u.Owner(namespace)
+			errs = append(errs, u.cleanOne(ctx, name, exists && uid == owner))
 		}
 		token = page.GetNextPageToken()
 	}
 	return errors.Join(errs...)
+}
+
+// cleanOne cleans one namespace, which exists or was removed. What it does not reach is for the next time.
+func (u *UserNamespaces) cleanOne(ctx context.Context, name string, exists bool) (err error) {
+	limited, cancel := context.WithTimeout(ctx, cleanLimit)
+	defer cancel()
+	if exists {
+		err = errors.Join(u.stop(limited, name, runningExecutions), u.trim(limited, name, keptExecutions))
+	} else {
+		err = u.empty(limited, name)
+	}
+	if limited.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// stop terminates the newest running executions of a Temporal namespace above the limit. Schedules start executions without a
+// request that could be refused.
+func (u *UserNamespaces) stop(ctx context.Context, name string, limit int64) error {
+	running, err := u.count(ctx, name, runningQuery)
+	for left := running - limit; err == nil && left > 0; {
+		var page *workflowservice.ListWorkflowExecutionsResponse
+		page, err = u.service.ListWorkflowExecutions(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: name, PageSize: int32(min(left, cleanPage)), Query: runningQuery})
+		if err != nil || len(page.GetExecutions()) == 0 {
+			break
+		}
+		for _, e := range page.GetExecutions() {
+			_, terr := u.service.TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
+				Namespace: name, WorkflowExecution: e.GetExecution(), Reason: fmt.Sprintf("the namespace has more than %d running workflows", limit),
+			})
+			if terr != nil && status.Code(terr) != codes.NotFound {
+				return terr
+			}
+			left--
+		}
+	}
+	return err
 }
 
 // trim deletes the oldest finished executions of a Temporal namespace above the limit.

@@ -84,6 +84,10 @@ func TestFinishedRunsAreTrimmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	listed("brief-4", "brief-5", "endless")
+	if err := users.Terminate(t.Context(), "hykube.prod", 0); err != nil {
+		t.Fatal(err)
+	}
+	listed("brief-4", "brief-5") // a running one above the limit ends
 	removed.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()

@@ -25,19 +25,26 @@ func check(request proto.Message, namespace string) error {
 	if d, ok := request.(*workflowservice.DescribeNamespaceRequest); ok && d.GetId() != "" {
 		return status.Error(codes.PermissionDenied, "a namespace is described by its name, and not by its ID")
 	}
-	return checkMessage(request.ProtoReflect(), namespace)
+	return checkMessage(request.ProtoReflect(), namespace, 0)
 }
 
-func checkMessage(m protoreflect.Message, namespace string) error {
+// maxPacked is the maximum number of Any messages in each other. To unpack each one copies its content.
+const maxPacked = 3
+
+// checkMessage checks a message within a number of Any messages.
+func checkMessage(m protoreflect.Message, namespace string, packed int) error {
 	switch v := m.Interface().(type) {
 	case *commonpb.Payload: // the data of users, which Temporal does not read
 		return nil
 	case *anypb.Any:
+		if packed == maxPacked {
+			return status.Error(codes.InvalidArgument, "the request has too many messages in each other")
+		}
 		inner, err := v.UnmarshalNew()
 		if err != nil {
 			return status.Errorf(codes.InvalidArgument, "the request has a message of the unknown type %q", v.GetTypeUrl())
 		}
-		return checkMessage(inner.ProtoReflect(), namespace)
+		return checkMessage(inner.ProtoReflect(), namespace, packed+1)
 	case *deploymentpb.WorkerDeploymentOptions:
 		if v.GetWorkerVersioningMode() == enumspb.WORKER_VERSIONING_MODE_VERSIONED {
 			return status.Error(codes.PermissionDenied, "this server supports no worker versioning: leave the deployment options of the worker out")
@@ -46,9 +53,12 @@ func checkMessage(m protoreflect.Message, namespace string) error {
 	if why := forbidden(m.Descriptor().FullName()); why != "" {
 		return status.Error(codes.PermissionDenied, why)
 	}
+	if why := tooOften(m.Interface()); why != "" {
+		return status.Error(codes.InvalidArgument, why)
+	}
 	var err error
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		err = checkField(field, value, namespace)
+		err = checkField(field, value, namespace, packed)
 		return err == nil
 	})
 	return err
@@ -65,31 +75,31 @@ func forbidden(name protoreflect.FullName) string {
 	return ""
 }
 
-func checkField(field protoreflect.FieldDescriptor, value protoreflect.Value, namespace string) (err error) {
+func checkField(field protoreflect.FieldDescriptor, value protoreflect.Value, namespace string, packed int) (err error) {
 	switch {
 	case field.IsMap():
 		if field.MapValue().Message() == nil {
 			return nil
 		}
 		value.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
-			err = checkMessage(v.Message(), namespace)
+			err = checkMessage(v.Message(), namespace, packed)
 			return err == nil
 		})
 	case field.IsList():
 		for i := range value.List().Len() {
-			if err = checkValue(field, value.List().Get(i), namespace); err != nil {
+			if err = checkValue(field, value.List().Get(i), namespace, packed); err != nil {
 				return err
 			}
 		}
 	default:
-		err = checkValue(field, value, namespace)
+		err = checkValue(field, value, namespace, packed)
 	}
 	return err
 }
 
-func checkValue(field protoreflect.FieldDescriptor, value protoreflect.Value, namespace string) error {
+func checkValue(field protoreflect.FieldDescriptor, value protoreflect.Value, namespace string, packed int) error {
 	if field.Message() != nil {
-		return checkMessage(value.Message(), namespace)
+		return checkMessage(value.Message(), namespace, packed)
 	}
 	if field.Kind() != protoreflect.StringKind || !namesNamespace(field.Name()) {
 		return nil

@@ -85,7 +85,7 @@ var methods = map[string]method{
 	"UnpauseActivity":                  {verb: "update"},
 	"ResetActivity":                    {verb: "update"},
 	"UpdateSchedule":                   {verb: "update"},
-	"PatchSchedule":                    {verb: "update"},
+	"PatchSchedule":                    {verb: "update", starts: true},
 	"ResetWorkflowExecution":           {verb: "update", starts: true},
 	"TerminateWorkflowExecution":       {verb: "delete"},
 	"DeleteWorkflowExecution":          {verb: "delete"},

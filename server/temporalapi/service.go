@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/api/proxy"
@@ -20,8 +21,10 @@ import (
 )
 
 const (
-	// maxMessage is the maximum size of a request in bytes: that of the API, whose bodies count together.
+	// maxMessage is the maximum size of a request in bytes: that of the API, whose bodies count together. maxBody is that of
+	// its body, in which gRPC has a few bytes before the message. gRPC itself keeps whatever follows the message in memory.
 	maxMessage = 2 << 20
+	maxBody    = maxMessage + 1<<10
 	// callTime is the maximum time of a request that does not wait.
 	callTime = 30 * time.Second
 )
@@ -43,8 +46,9 @@ type Config struct {
 	// Prepare makes the Temporal namespace of a Kubernetes namespace when it is needed first, and returns its ID. Its
 	// errors are those of gRPC.
 	Prepare func(ctx context.Context, namespace string) (id string, err error)
-	// Room returns an error of gRPC if a namespace may have no more workflow executions.
-	Room func(ctx context.Context, namespace string) error
+	// Room returns an error of gRPC if a namespace may not start a number of workflow executions, or may have no further
+	// schedule.
+	Room func(ctx context.Context, namespace string, starts int, schedule bool) error
 }
 
 // Service is the WorkflowService for users.
@@ -52,6 +56,8 @@ type Service struct {
 	config         Config
 	server         *grpc.Server
 	waiting, short *counter
+	// info is the answer to the public method. Users without a right may ask, so Temporal is asked once.
+	info atomic.Pointer[workflowservice.GetSystemInfoResponse]
 	// stopped ends the requests that wait.
 	stopped context.Context
 	stop    context.CancelFunc
@@ -78,6 +84,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this path serves gRPC over HTTP/2 only", http.StatusUnsupportedMediaType)
 		return
 	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	s.server.ServeHTTP(w, r)
 }
 
@@ -93,7 +100,7 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 	case s.stopped.Err() != nil:
 		return nil, status.Error(codes.Unavailable, "the server stops")
 	case name == publicMethod:
-		return handler(forwarded(ctx, ""), message)
+		return s.systemInfo(ctx, message, handler)
 	case m.verb == "":
 		return nil, status.Errorf(codes.PermissionDenied, "the method %s is not for users of this server", name)
 	}
@@ -126,8 +133,9 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 	if err := checkToken(message, id); err != nil {
 		return nil, err
 	}
-	if m.starts && startsMore(message) {
-		if err := s.config.Room(ctx, authorized.Namespace); err != nil {
+	if starts := startsOf(message); m.starts && starts > 0 {
+		_, schedule := message.(*workflowservice.CreateScheduleRequest)
+		if err := s.config.Room(ctx, authorized.Namespace, starts, schedule); err != nil {
 			return nil, err
 		}
 	}
@@ -143,6 +151,20 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 	answer, err := handler(ctx, message)
 	if err != nil && s.stopped.Err() != nil {
 		return nil, status.Error(codes.Unavailable, "the server stops")
+	}
+	return answer, err
+}
+
+// systemInfo answers the public method.
+func (s *Service) systemInfo(ctx context.Context, message any, handler grpc.UnaryHandler) (any, error) {
+	if known := s.info.Load(); known != nil {
+		return known, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	answer, err := handler(forwarded(ctx, ""), message)
+	if info, ok := answer.(*workflowservice.GetSystemInfoResponse); ok && err == nil {
+		s.info.Store(info)
 	}
 	return answer, err
 }

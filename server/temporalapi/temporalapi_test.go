@@ -2,14 +2,18 @@ package temporalapi
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	commandpb "go.temporal.io/api/command/v1"
 	commonpb "go.temporal.io/api/common/v1"
 	protocolpb "go.temporal.io/api/protocol/v1"
+	schedulepb "go.temporal.io/api/schedule/v1"
 	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	tokenspb "go.temporal.io/server/api/token/v1"
@@ -20,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
@@ -90,7 +95,15 @@ func TestCheck(t *testing.T) {
 		"a broken message":               {message(&anypb.Any{TypeUrl: "type.googleapis.com/temporal.api.update.v1.Response", Value: []byte{0xff}}), codes.InvalidArgument},
 		"a payload that looks like one": {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", Input: &commonpb.Payloads{Payloads: []*commonpb.Payload{
 			{Metadata: map[string][]byte{"namespace": []byte("hykube.b")}}}}}, codes.OK},
-		"a callback in a map's value": {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", CompletionCallbacks: []*commonpb.Callback{{}}}, codes.PermissionDenied},
+		"messages in each other": {message(packed(packed(packed(packed(&updatepb.Response{}))))), codes.InvalidArgument},
+		"a cron schedule":        {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", CronSchedule: "@every 1s"}, codes.InvalidArgument},
+		"retries without end":    {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", RetryPolicy: &commonpb.RetryPolicy{}}, codes.InvalidArgument},
+		"a few retries":          {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", RetryPolicy: &commonpb.RetryPolicy{MaximumAttempts: 3}}, codes.OK},
+		"a child with a cron schedule": {&workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "hykube.a", Commands: []*commandpb.Command{{
+			Attributes: &commandpb.Command_StartChildWorkflowExecutionCommandAttributes{StartChildWorkflowExecutionCommandAttributes: &commandpb.StartChildWorkflowExecutionCommandAttributes{CronSchedule: "* * * * *"}},
+		}}}, codes.InvalidArgument},
+		"runs of a schedule for the past": {&workflowservice.PatchScheduleRequest{Namespace: "hykube.a", Patch: &schedulepb.SchedulePatch{BackfillRequest: []*schedulepb.BackfillRequest{{}}}}, codes.InvalidArgument},
+		"a callback in a map's value":     {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", CompletionCallbacks: []*commonpb.Callback{{}}}, codes.PermissionDenied},
 	} {
 		if err := check(tc.request, "hykube.a"); status.Code(err) != tc.want {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
@@ -159,6 +172,109 @@ func TestRefusalsAreThoseOfGRPC(t *testing.T) {
 }
 
 // These calls reach the service although the API server should have stopped them, or the server has no Temporal for users.
+// TestSchedulesThatRunTooOften has specs of schedules, in all forms that Temporal knows.
+func TestSchedulesThatRunTooOften(t *testing.T) {
+	interval := func(d time.Duration) *schedulepb.ScheduleSpec {
+		return &schedulepb.ScheduleSpec{Interval: []*schedulepb.IntervalSpec{{Interval: durationpb.New(d)}}}
+	}
+	cron := func(texts ...string) *schedulepb.ScheduleSpec { return &schedulepb.ScheduleSpec{CronString: texts} }
+	seconds := func(ranges ...*schedulepb.Range) *schedulepb.ScheduleSpec {
+		return &schedulepb.ScheduleSpec{StructuredCalendar: []*schedulepb.StructuredCalendarSpec{{Second: ranges}}}
+	}
+	calendar := func(second string) *schedulepb.ScheduleSpec {
+		return &schedulepb.ScheduleSpec{Calendar: []*schedulepb.CalendarSpec{{Second: second, Minute: "*"}}}
+	}
+	for name, tc := range map[string]struct {
+		spec  *schedulepb.ScheduleSpec
+		often bool
+	}{
+		"each minute":                   {interval(time.Minute), false},
+		"each second":                   {interval(time.Second), true},
+		"no interval":                   {&schedulepb.ScheduleSpec{Interval: []*schedulepb.IntervalSpec{{}}}, true},
+		"a cron string":                 {cron("0 6 * * 1-5"), false},
+		"a cron string with a year":     {cron("TZ=UTC 0 6 * * * 2027 # daily"), false},
+		"a cron string with seconds":    {cron("* * * * * * *"), true},
+		"the same, with a time zone":    {cron("CRON_TZ=UTC */5 * * * * * *"), true},
+		"a predefined one":              {cron("@hourly"), false},
+		"@every second":                 {cron("@every 1s"), true},
+		"@every second, with a phase":   {cron("@every 1s/1h"), true},
+		"a comment in the time zone":    {cron("TZ=U#TC @every 1s"), true},
+		"@every day":                    {cron("@every 1d"), false},
+		"many":                          {cron("0 1 * * *", "0 2 * * *", "0 3 * * *", "0 4 * * *", "0 5 * * *", "0 6 * * *"), true},
+		"one second":                    {seconds(&schedulepb.Range{Start: 30}), false},
+		"a range of seconds":            {seconds(&schedulepb.Range{Start: 0, End: 59}), true},
+		"several seconds":               {seconds(&schedulepb.Range{Start: 1}, &schedulepb.Range{Start: 2}), true},
+		"a calendar with one second":    {calendar("30"), false},
+		"a calendar with all seconds":   {calendar("*"), true},
+		"a calendar with a few seconds": {calendar("1,2"), true},
+	} {
+		request := &workflowservice.CreateScheduleRequest{Namespace: "hykube.a", Schedule: &schedulepb.Schedule{Spec: tc.spec}}
+		if err := check(request, "hykube.a"); (status.Code(err) == codes.InvalidArgument) != tc.often || err != nil && !tc.often {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestABodyIsLimited sends bytes without end after the message of a call that waits. gRPC would keep them all.
+func TestABodyIsLimited(t *testing.T) {
+	s, err := New(Config{Connection: func() grpc.ClientConnInterface { return waitingConnection{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(s)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	body, sent := &endless{ctx: ctx}, make(chan error, 1)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+PathPrefix+publicMethod, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/grpc")
+	r.Header.Set("Te", "trailers")
+	go func() {
+		resp, err := server.Client().Do(r)
+		if err == nil {
+			_, err = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+		sent <- err
+	}()
+	<-sent // the call waits until ctx ends
+	if n := body.read.Load(); n > 16<<20 {
+		t.Errorf("the server took %d bytes of a request", n)
+	}
+}
+
+// waitingConnection is a connection to a Temporal that does not answer.
+type waitingConnection struct{ grpc.ClientConnInterface }
+
+func (waitingConnection) Invoke(ctx context.Context, _ string, _, _ any, _ ...grpc.CallOption) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// endless is the body of a request: an empty message, and then bytes until ctx ends, or until 64 MiB.
+type endless struct {
+	ctx  context.Context
+	read atomic.Int64
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.ctx.Err() != nil || e.read.Load() > 64<<20 {
+		<-e.ctx.Done()
+		return 0, e.ctx.Err()
+	}
+	clear(p)
+	if e.read.Load() == 0 {
+		p = p[:5] // the header of an empty message
+	}
+	e.read.Add(int64(len(p)))
+	return len(p), nil
+}
+
 func TestServiceRefuses(t *testing.T) {
 	authorized := func(namespace, verb string) context.Context {
 		ctx := request.WithUser(t.Context(), &user.DefaultInfo{Name: "u"})

@@ -36,18 +36,18 @@ func checkToken(message any, namespaceID string) error {
 	return nil
 }
 
-// startsMore reports whether a request may add workflow executions. The answer to a workflow task does so only with
-// certain commands.
-func startsMore(message any) bool {
+// startsOf returns how many workflow executions a request may add. The answer to a workflow task adds them with certain
+// commands.
+func startsOf(message any) (n int) {
 	answer, ok := message.(*workflowservice.RespondWorkflowTaskCompletedRequest)
 	if !ok {
-		return true
+		return 1
 	}
 	for _, c := range answer.GetCommands() {
 		switch c.GetCommandType() {
 		case enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION, enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION:
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
