@@ -113,7 +113,7 @@ func TestObjectOfAnInstance(t *testing.T) {
 	key := v1alpha1.InstanceKey{Named: true, Name: "a"}
 	u := s.Object(key)
 	want := map[string]any{
-		"name": `web["a"]`, "namespace": "prod", "uid": string(s.UIDOf(key)), "generation": s.GenerationOf(key), "resourceVersion": "7",
+		"name": `web["a"]`, "namespace": "prod", "uid": string(s.UIDOf(key)), "generation": s.GenerationOf(key), "resourceVersion": fmt.Sprint(s.Revision),
 		"labels": map[string]any{"team": "infra", "app": "web"},
 	}
 	if diff := cmp.Diff(want, u.Object["metadata"]); diff != "" {

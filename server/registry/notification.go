@@ -10,12 +10,15 @@ import (
 	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -68,9 +71,30 @@ func newNotifications(c Config) (*resourceREST, *statusREST, error) {
 	}
 	mayWrite := func(ctx context.Context, obj, old runtime.Object) error {
 		before, _ := old.(*v1alpha1.Notification)
+		if before == nil {
+			if err := fewNotifications(ctx, stored, obj.(*v1alpha1.Notification).Name); err != nil {
+				return err
+			}
+		}
 		return c.mayWriteNotification(ctx, obj.(*v1alpha1.Notification), before)
 	}
 	return &resourceREST{Store: stored, short: "ntf", mayWrite: mayWrite}, status, nil
+}
+
+// maxNotifications is the maximum number of Notifications of a namespace. Each plan concerns all of them.
+const maxNotifications = 20
+
+// fewNotifications returns an error if the namespace has as many Notifications as it may have.
+func fewNotifications(ctx context.Context, stored rest.Lister, name string) error {
+	list, err := stored.List(ctx, &metainternalversion.ListOptions{})
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("count notifications: %w", err))
+	}
+	if n := meta.LenList(list); n >= maxNotifications {
+		return apierrors.NewForbidden(v1alpha1.Resource("notifications"), name,
+			fmt.Errorf("the namespace has %d Notifications, and may have no more: delete one, or let one receiver distribute the messages", n))
+	}
+	return nil
 }
 
 // setIdle sets the conditions of a Notification whose spec was written.

@@ -52,6 +52,8 @@ var reportMutants = []mutant{
 		"ready == nil || p.Spec.Speculative ||", "ready == nil ||", "TestTransitionsOfPlans"},
 	{"A further start of the server sends all messages again.", "workflows/notify.go",
 		"if !slices.Contains(s.Seen, t.ID) {", "if true {", "TestEachTransitionHasOneMessage"},
+	{"A namespace makes Notifications without end, and each plan concerns all of them.", "server/registry/notification.go",
+		"n >= maxNotifications {", "n < 0 {", "server:TestNotificationsOfANamespaceAreLimited"},
 	{"A storm of failures floods a receiver.", "workflows/notify.go",
 		"s.Sent = append(s.Sent, workflow.Now(ctx))", "_ = s.Sent", "TestManyTransitionsAtOnce"},
 	{"A receiver that fails for hours lets a history grow beyond the limit of Temporal.", "workflows/notify.go",
