@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -242,7 +241,7 @@ func (s *Steps) untilPlan(ctx context.Context, ref PlanRef, done func(*v1alpha1.
 		get: func(ctx context.Context) (*v1alpha1.Plan, error) { return s.getPlan(ctx, ref) },
 		watch: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
-			return s.hykube.Get().Namespace(ref.Namespace).Resource("plans").VersionedParams(&options, scheme.ParameterCodec).Watch(ctx)
+			return s.hykube.Get().Namespace(ref.Namespace).Resource("plans").VersionedParams(&options, metav1.ParameterCodec).Watch(ctx)
 		},
 	}, done)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,10 +52,11 @@ func TestStepName(t *testing.T) {
 // fakeAPI answers requests for plans. Each value of answers is a status code and an object.
 type fakeAPI struct {
 	*httptest.Server
-	posts, puts atomic.Int32
-	post        func() (int, any)
-	get         func() (int, any)
-	put         func() (int, any)
+	posts, puts, watches atomic.Int32
+	post                 func() (int, any)
+	get                  func() (int, any)
+	put                  func() (int, any)
+	watch                func(url.Values) (int, any) // with the parameters of the request
 }
 
 func newFakeAPI(t *testing.T) (*fakeAPI, *testsuite.TestActivityEnvironment) {
@@ -62,11 +64,14 @@ func newFakeAPI(t *testing.T) (*fakeAPI, *testsuite.TestActivityEnvironment) {
 	f := &fakeAPI{}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := f.get
-		switch r.Method {
-		case http.MethodPost:
+		switch query := r.URL.Query(); {
+		case query.Has("watch"):
+			f.watches.Add(1)
+			answer = func() (int, any) { return f.watch(query) }
+		case r.Method == http.MethodPost:
 			f.posts.Add(1)
 			answer = f.post
-		case http.MethodPut:
+		case r.Method == http.MethodPut:
 			f.puts.Add(1)
 			answer = f.put
 		}
@@ -231,6 +236,42 @@ func TestWaitsEnd(t *testing.T) {
 				if _, err := env.ExecuteActivity(activityName, in); want == "" && err != nil || want != "" && !Is(err, want) {
 					t.Errorf("%s: %v, want %q", activityName, err, want)
 				}
+			}
+		})
+	}
+}
+
+// One attempt of a step sees the end of its wait in the watch of its plan. Temporal's retries would hide a broken watch.
+func TestWaitsWatchThePlan(t *testing.T) {
+	ref := PlanRef{Namespace: "prod", Name: "x", UID: "uid-1"}
+	for activityName, tc := range map[string]struct {
+		in           any
+		kind, reason string
+	}{
+		planName:          {PlanOptions{}, v1alpha1.ConditionPlanned, v1alpha1.ReasonPlanned},
+		awaitApprovalName: {AwaitApprovalOptions{Plan: ref}, v1alpha1.ConditionReady, v1alpha1.ReasonApplied},
+		applyName:         {ApplyOptions{Plan: ref}, v1alpha1.ConditionReady, v1alpha1.ReasonApplied},
+	} {
+		t.Run(activityName, func(t *testing.T) {
+			f, env := newFakeAPI(t)
+			f.post = func() (int, any) {
+				return http.StatusCreated, stored(ofTestStep(t, v1alpha1.PlanSpec{}), "", "")
+			}
+			reads := 0
+			f.get = func() (int, any) {
+				if reads++; reads > 1 { // ends a step that reads the plan again instead of following its watch
+					return status(apierrors.NewNotFound(v1alpha1.Resource("plans"), "x"))
+				}
+				return http.StatusOK, stored(ofTestStep(t, v1alpha1.PlanSpec{}), "", "")
+			}
+			f.watch = func(query url.Values) (int, any) {
+				if name := query.Get("fieldSelector"); !strings.HasPrefix(name, "metadata.name=") || query.Get("resourceVersion") != "7" || query.Get("timeoutSeconds") != "300" {
+					t.Errorf("parameters of the watch: %v, want one plan from its resource version on, for five minutes", query)
+				}
+				return http.StatusOK, map[string]any{"type": "MODIFIED", "object": stored(ofTestStep(t, v1alpha1.PlanSpec{}), tc.kind, tc.reason)}
+			}
+			if _, err := env.ExecuteActivity(activityName, tc.in); err != nil || f.watches.Load() != 1 {
+				t.Errorf("the first attempt: %v with %d watches, want success with one", err, f.watches.Load())
 			}
 		})
 	}

@@ -49,6 +49,8 @@ var workflowMutants = []mutant{
 		"if ref.UID != \"\" && p.UID != ref.UID {", "if false {", "TestApplyApprovesTheDigestThatWasRead"},
 	{"A step waits for ever for a plan that was discarded.", "sdk/steps/plan.go",
 		"\t\tcase p.Ended(), p.Status.StalledFor() == v1alpha1.ReasonPolicyDenied:\n\t\t\treturn false, failedFor(p)\n", "\t\tcase p.Ended():\n\t\t\treturn true, nil\n", "TestWaitsEnd"},
+	{"A step cannot watch its plan, so only Temporal's retries see the end of the wait.", "sdk/steps/plan.go",
+		"options.Watch = true\n\t\t\treturn s.hykube.Get().Namespace(ref.Namespace).Resource(\"plans\").VersionedParams(&options, metav1.ParameterCodec)", "options.Watch = true\n\t\t\treturn s.hykube.Get().Namespace(ref.Namespace).Resource(\"plans\")", "TestWaitsWatchThePlan"},
 	{"Temporal repeats a step that is forbidden.", "sdk/steps/failure.go",
 		"\tcase apierrors.IsForbidden(err):\n\t\tkind = Forbidden\n", "", "TestTemporaryErrorsHaveNoType"},
 	{"A failure loses its type on the way, and Temporal repeats the step.", "sdk/steps/failure.go",
