@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/sdk/steps"
+	"github.com/hykube/hykube/tests/harness"
 )
 
 // stepsResult is what the workflow of TestSteps found.
@@ -63,21 +65,14 @@ func TestSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := steps.ConnectOptions(config, namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.DialContext(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := temporalClient(t, namespace)
 	activities, err := steps.New(config, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := worker.New(c, "steps", worker.Options{})
 	w.RegisterWorkflow(useSteps)
+	w.RegisterWorkflow(waitWithSteps)
 	activities.Register(w)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
@@ -109,5 +104,105 @@ func TestSteps(t *testing.T) {
 	if plans := plansOfWorkflow(t, namespace, "steps"); len(plans) != 1 || plans[0].Name != got.Plan.Name {
 		t.Errorf("%d plans are left, want the discarded one and not that of the drift", len(plans))
 	}
+
+	// Each step that waits sees the end of its wait in its first attempt, when a person approves the plan meanwhile.
+	run, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "waits", TaskQueue: "steps"}, waitWithSteps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitStep(t, c, "waits", "hykube.AwaitApproval")
+	kubectl(t, "hykube", "approve", plansOfWorkflow(t, namespace, "waits")[0].Name, "-n", namespace)
+	if err := run.Get(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := attempts(t, c, "waits"); len(got) != 4 {
+		t.Errorf("attempts of the steps: %v, want those of four steps", got)
+	} else {
+		for step, attempt := range got {
+			if attempt != 1 {
+				t.Errorf("%s ended in attempt %d, want the first", step, attempt)
+			}
+		}
+	}
 	kubectl(t, "hykube", "destroy", "--all", "-n", namespace, "--auto-approve")
+}
+
+// waitWithSteps is a workflow with the steps that wait. AwaitReady waits during all others.
+func waitWithSteps(ctx workflow.Context) error {
+	ready, done := workflow.NewFuture(ctx)
+	workflow.Go(ctx, func(ctx workflow.Context) {
+		network := steps.ObjectRef{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Name: "later"}
+		done.Set(nil, steps.AwaitReady(ctx, steps.AwaitReadyOptions{Object: network}))
+	})
+	plan, err := steps.Plan(ctx, steps.PlanOptions{Spec: v1alpha1.PlanSpec{Targets: []string{"sim_network.later"}}})
+	if err != nil {
+		return err
+	}
+	if _, err := steps.AwaitApproval(ctx, steps.AwaitApprovalOptions{Plan: plan.PlanRef}); err != nil {
+		return err
+	}
+	if _, err := steps.Apply(ctx, steps.ApplyOptions{Plan: plan.PlanRef}); err != nil {
+		return err
+	}
+	return ready.Get(ctx, nil)
+}
+
+// temporalClient returns a client of the Temporal namespace of a Kubernetes namespace, with the administrator's rights.
+func temporalClient(t *testing.T, namespace string) client.Client {
+	t.Helper()
+	config, err := shared.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := steps.ConnectOptions(config, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.DialContext(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// awaitStep waits until an activity of a workflow runs.
+func awaitStep(t *testing.T, c client.Client, id, step string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := harness.Poll(ctx, 50*time.Millisecond, func() error {
+		run, err := c.DescribeWorkflowExecution(ctx, id, "")
+		if err != nil {
+			return err
+		}
+		for _, a := range run.GetPendingActivities() {
+			if a.GetActivityType().GetName() == step && a.GetState() == enums.PENDING_ACTIVITY_STATE_STARTED {
+				return nil
+			}
+		}
+		return errNotYet
+	})
+	if err != nil {
+		t.Fatalf("wait until workflow %s runs %s: %v", id, step, err)
+	}
+}
+
+// attempts returns the number of the last attempt of each activity of a workflow that has ended.
+func attempts(t *testing.T, c client.Client, id string) map[string]int32 {
+	t.Helper()
+	scheduled, last := map[int64]string{}, map[string]int32{}
+	for events := c.GetWorkflowHistory(t.Context(), id, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		e, err := events.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := e.GetActivityTaskScheduledEventAttributes(); a != nil {
+			scheduled[e.GetEventId()] = a.GetActivityType().GetName()
+		}
+		if a := e.GetActivityTaskStartedEventAttributes(); a != nil {
+			last[scheduled[a.GetScheduledEventId()]] = a.GetAttempt()
+		}
+	}
+	return last
 }

@@ -285,11 +285,36 @@ func TestWorkflowsWaitForAPerson(t *testing.T) {
 	if out, err := w.client(ctx, "wait", "forces"); err == nil || !strings.Contains(out, "approve") || !strings.Contains(out, "forbidden") {
 		t.Errorf("a worker without the right to approve: %v, %s; want that it is refused", err, out)
 	}
+	plans := plansOfWorkflow(t, namespace, "forces")
+	if len(plans) != 1 {
+		t.Fatalf("the refused workflow made %d plans, want one", len(plans))
+	}
+	if out, _ := w.client(ctx, "wait", "forces"); !strings.Contains(out, "the worker's user may not discard it") || !strings.Contains(out, "kubectl hykube discard "+plans[0].Name+" -n "+namespace) {
+		t.Errorf("a worker without the right to discard: %s; want that the result says how to discard plan %s", out, plans[0].Name)
+	}
+	kubectl(t, "hykube", "discard", plans[0].Name, "-n", namespace)
 	if creates, _ := effects(t, "forced"); len(creates) != 0 {
 		t.Errorf("created without an approval: %v", creates)
 	}
 	if sets := kubectl(t, "get", "resourcesets", "-n", namespace, "-o", "name"); sets != "resourceset.hykube.io/person\n" {
 		t.Errorf("the workflow did not take back what it recorded: %s", sets)
+	}
+
+	// With the right to approve, a cancelled workflow leaves no plan that a person could approve later.
+	kubectl(t, "create", "rolebinding", "flow-approver", "--clusterrole=hykube:plan-approver", "--user=flow", "-n", namespace)
+	w.begin("stops", `{"new": "stopped", "waves": [1], "image": "debian-13", "subnet": "front", "record": "person-www", "heartbeat": 4000000000}`)
+	awaitPlans(t, namespace, "stops", 1, false)
+	c := temporalClient(t, namespace)
+	awaitStep(t, c, "stops", "hykube.AwaitApproval")
+	if err := c.CancelWorkflow(ctx, "stops", ""); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := w.client(ctx, "wait", "stops"); err == nil || !strings.Contains(out, "canceled") {
+		t.Errorf("the cancelled rollout: %v, %s", err, out)
+	}
+	plans = plansOfWorkflow(t, namespace, "stops")
+	if len(plans) != 1 || plans[0].Status.Approval == nil || plans[0].Status.Approval.Decision != v1alpha1.DecisionDiscarded {
+		t.Errorf("the cancelled rollout left the plans %+v, want one that is discarded", plans)
 	}
 	kubectl(t, "hykube", "destroy", "--all", "-n", namespace, "--auto-approve")
 }

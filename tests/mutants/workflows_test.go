@@ -59,6 +59,8 @@ var workflowMutants = []mutant{
 		"if observed != object.GetGeneration() {", "if observed < 0 {", "TestReadiness"},
 	{"The history of a workflow shows a Secret.", "sdk/steps/workflow.go",
 		"if o.GetKind() == \"Secret\" {", "if false {", "TestRecordRefusesSecrets"},
+	{"The example sends a decision that its workflow takes as rollback.", "examples/workflows/bluegreen/main.go",
+		" && word != promote && word != rollback {", " && word == \"\" {", "TestDecisions"},
 	{"A client sends its token without TLS.", "sdk/steps/connect.go",
 		"if err != nil || u.Scheme != \"https\" || u.Host == \"\" {", "if err != nil || u.Host == \"\" {", "TestConnectOptions"},
 }

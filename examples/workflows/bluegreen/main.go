@@ -37,6 +37,10 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	// The workflow takes a decision once, and a word that it does not know would take the rollout back.
+	if word := flags.Arg(2); flags.NArg() == 3 && flags.Arg(0) == "decide" && word != promote && word != rollback {
+		return fmt.Errorf("the decision %q is neither %q nor %q, so it was not sent", word, promote, rollback)
+	}
 	config, namespace, err := load(*kubeconfig)
 	if err != nil {
 		return err

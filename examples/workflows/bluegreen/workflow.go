@@ -186,7 +186,8 @@ func (r *rollout) remove(ctx workflow.Context, object steps.ObjectRef, address s
 	return r.change(ctx, address)
 }
 
-// change plans a target and applies the plan after its approval. A plan that became stale is made again.
+// change plans a target and applies the plan after its approval. A plan that became stale is made again. The plan of a
+// change that fails is discarded.
 func (r *rollout) change(ctx workflow.Context, target string) error {
 	for {
 		plan, err := steps.Plan(ctx, steps.PlanOptions{StepOptions: r.options, Spec: v1alpha1.PlanSpec{Targets: []string{target}}})
@@ -199,10 +200,32 @@ func (r *rollout) change(ctx workflow.Context, target string) error {
 		if err == nil {
 			_, err = steps.Apply(ctx, steps.ApplyOptions{StepOptions: r.options, Plan: plan.PlanRef, Approve: r.in.Approve, Message: "rollout of " + r.in.New})
 		}
+		if err == nil {
+			return nil
+		}
 		if !steps.Is(err, steps.Stale) && !steps.Is(err, steps.Superseded) {
-			return err
+			return r.discard(ctx, plan.PlanRef, err)
 		}
 	}
+}
+
+// discard discards the plan of a change that failed, so that nobody approves it later. It returns the error of the
+// change. If the worker's user may not discard the plan, the error says that the plan waits, and how to discard it.
+func (r *rollout) discard(ctx workflow.Context, plan steps.PlanRef, failed error) error {
+	if plan.Name == "" || steps.Is(failed, steps.PlanFailed) { // no plan that a user could approve
+		return failed
+	}
+	ctx, _ = workflow.NewDisconnectedContext(ctx) // of a cancelled workflow, too
+	err := steps.Discard(ctx, steps.DiscardOptions{StepOptions: r.options, Plan: plan, Message: "the rollout of " + r.in.New + " failed"})
+	if err == nil || steps.Is(err, steps.Approved) {
+		return failed
+	}
+	why := err.Error()
+	if steps.Is(err, steps.Forbidden) {
+		why = "the worker's user may not discard it"
+	}
+	return fmt.Errorf("%w; plan %q still waits for a decision: %s. As a user who may approve plans: kubectl hykube discard %s -n %s",
+		failed, plan, why, plan.Name, plan.Namespace)
 }
 
 func setRef(name string) steps.ObjectRef {
