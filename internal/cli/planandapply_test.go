@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	tfjson "github.com/hashicorp/terraform-json"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -233,7 +234,8 @@ func deferring(waitsFor ...v1alpha1.PlanReference) func(*fakeServer) {
 	return func(f *fakeServer) {
 		f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
 			p.Status.WaitsFor, p.Status.Summary = waitsFor, &v1alpha1.PlanSummary{Resources: 1}
-			f.set(p, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+			// The server writes both together.
+			meta.SetStatusCondition(&p.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionPlanned, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonPlanned})
 			f.set(p, v1alpha1.ConditionReady, true, v1alpha1.ReasonDeferred, "No change can be applied now.")
 			return nil
 		}
