@@ -34,10 +34,10 @@ func (ns *namespace) count() (n metrics.Resources) {
 		o := ns.nodes[i].Object
 		switch {
 		case o == nil || o.Mode != v1alpha1.ModeManaged && o.Mode != "":
-		case o.Has(Drifted):
-			n.Drifted++
-		case o.Has(Stalled):
+		case o.Has(Failed):
 			n.Failed++
+		case o.Has(Drifted) || o.Has(Stalled):
+			n.Drifted++
 		}
 	}
 	return n

@@ -58,6 +58,8 @@ const (
 	Overlaid
 	// Stalled is that of the object's status: nothing happens until a user acts.
 	Stalled
+	// Failed means that the object is stalled for another reason than drift.
+	Failed
 )
 
 // Object is the entry of an object. It is immutable.
@@ -132,17 +134,24 @@ func (x *Index) objectOf(ns slotter, kind *Kind, c Change, old *Object) *Object 
 	if u.GetDeletionTimestamp() != nil {
 		o.Flags |= Deleting
 	}
-	good, stalled, drifted := resource.Judge(u)
-	if good {
+	o.judge(resource.Judge(u))
+	return o
+}
+
+// judge sets the flags that depend on the status of an object.
+func (o *Object) judge(j resource.Judgement) {
+	if j.Good {
 		o.Flags |= Good
 	}
-	if stalled {
+	if j.Stalled {
 		o.Flags |= Stalled
 	}
-	if drifted != 0 && drifted == o.Generation {
+	if j.Failed {
+		o.Flags |= Failed
+	}
+	if j.Drifted != 0 && j.Drifted == o.Generation {
 		o.Flags |= Drifted
 	}
-	return o
 }
 
 // inherit takes over the parts of an entry that come from the object's spec and lifecycle.

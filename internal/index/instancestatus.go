@@ -16,22 +16,15 @@ import (
 type instanceStatus struct {
 	revision, applied int64
 	// drifted is the generation for which drift was recorded; 0 if there is none.
-	drifted                  int64
-	ready, stalled, applying bool
+	drifted int64
+	// stalled and failed are those of resource.Judgement.
+	ready, stalled, failed, applying bool
 }
 
-// judge sets the flags that depend on the status of an instance.
-func (o *Object) judge(s instanceStatus) {
+// judgeInstance sets the flags that depend on the status of an instance.
+func (o *Object) judgeInstance(s instanceStatus) {
 	o.Revision += s.revision
-	if s.ready && s.applied == o.Generation {
-		o.Flags |= Good
-	}
-	if s.drifted != 0 && s.drifted == o.Generation {
-		o.Flags |= Drifted
-	}
-	if s.stalled {
-		o.Flags |= Stalled
-	}
+	o.judge(resource.Judgement{Good: s.ready && s.applied == o.Generation, Stalled: s.stalled, Failed: s.failed, Drifted: s.drifted})
 	o.Instance.Stalled, o.Instance.Applying = s.stalled, s.applying
 }
 
@@ -58,9 +51,9 @@ func (x *Index) applyStatus(c ledger.Status) {
 	x.touch(c.Namespace, o.Instance.Set)
 	changed, instance := *o, *o.Instance
 	changed.Instance = &instance
-	changed.Flags &^= Good | Drifted | Stalled
+	changed.Flags &^= Good | Drifted | Stalled | Failed
 	changed.Revision -= before.revision
-	changed.judge(next)
+	changed.judgeInstance(next)
 	ns.putAt(ns.uids[c.UID], &changed)
 }
 
@@ -73,6 +66,6 @@ func statusOf(c ledger.Status) instanceStatus {
 	u.Object["status"] = status
 	applied, _, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	u.SetGeneration(applied)
-	ready, stalled, drifted := resource.Judge(u)
-	return instanceStatus{c.Revision, applied, drifted, ready, stalled, condition.IsTrue(u, v1alpha1.ConditionReconciling)}
+	j := resource.Judge(u)
+	return instanceStatus{c.Revision, applied, j.Drifted, j.Good, j.Stalled, j.Failed, condition.IsTrue(u, v1alpha1.ConditionReconciling)}
 }

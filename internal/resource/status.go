@@ -71,9 +71,20 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	return s
 }
 
-// Judge reports whether the status of an object is good, whether it is stalled, and the generation for which it is
-// drifted; see Status. The generation is 0 if it is not drifted. Judge is faster than StatusOf.
-func Judge(obj *unstructured.Unstructured) (good, stalled bool, drifted int64) {
+// Judgement has what Judge finds in the status of an object.
+type Judgement struct {
+	// Good is that of Status.
+	Good bool
+	// Stalled is true if nothing happens until a user acts. Failed is true if it is for another reason than
+	// drift, which has the reasons Drifted and Gone.
+	Stalled, Failed bool
+	// Drifted is the generation for which drift was recorded; 0 if there is none.
+	Drifted int64
+}
+
+// Judge returns the facts from the status of an object on which plans and counts depend; see Status. Judge is faster
+// than StatusOf.
+func Judge(obj *unstructured.Unstructured) (j Judgement) {
 	status, _ := obj.Object["status"].(map[string]any)
 	applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	if !found {
@@ -87,14 +98,15 @@ func Judge(obj *unstructured.Unstructured) (good, stalled bool, drifted int64) {
 		}
 		switch c["type"] {
 		case v1alpha1.ConditionReady:
-			good = applied == obj.GetGeneration()
+			j.Good = applied == obj.GetGeneration()
 		case v1alpha1.ConditionDrifted:
-			drifted, _, _ = unstructured.NestedInt64(c, "observedGeneration")
+			j.Drifted, _, _ = unstructured.NestedInt64(c, "observedGeneration")
 		case v1alpha1.ConditionStalled:
-			stalled = true
+			j.Stalled = true
+			j.Failed = c["reason"] != v1alpha1.ReasonDrifted && c["reason"] != v1alpha1.ReasonGone
 		}
 	}
-	return good, stalled, drifted
+	return j
 }
 
 // Good reports whether the object's current generation is applied and the object is ready. A plan that does not change

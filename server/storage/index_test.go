@@ -20,6 +20,7 @@ import (
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/metrics"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -194,12 +195,12 @@ func (x *indexed) checkCounts(followed *index.Index, when string) {
 				continue
 			}
 			objects++
-			switch drifted := node.Object.Has(index.Drifted); {
+			switch {
 			case node.Object.Mode != v1alpha1.ModeManaged:
-			case drifted:
-				n.Drifted++
-			case node.Object.Has(index.Stalled):
+			case node.Object.Has(index.Failed):
 				n.Failed++
+			case node.Object.Has(index.Drifted) || node.Object.Has(index.Stalled):
+				n.Drifted++
 			}
 		}
 		x.drifted, x.failed = x.drifted+n.Drifted, x.failed+n.Failed
@@ -279,6 +280,62 @@ func TestIndexFollowsTheStore(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCountsOfDriftedAndFailedResources edits the specs of stalled resources, so that their statuses belong to an older
+// generation, and restarts.
+func TestCountsOfDriftedAndFailedResources(t *testing.T) {
+	x := &indexed{t: t, dir: t.TempDir(), catalog: catalog.New(nil)}
+	putProvider(x.catalog, "name")
+	x.open()
+	followed := x.newIndex()
+	gr := kschema.GroupResource{Group: "sim.hykube.io", Resource: "sim_a"}
+	expect := func(when string, want metrics.Resources) {
+		t.Helper()
+		if _, err := followed.View(t.Context(), "team"); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string]metrics.Resources{"team": want}, followed.Counts()); diff != "" {
+			t.Errorf("%s: the counts differ (-want +got):\n%s", when, diff)
+		}
+	}
+	statuses := map[string]func(*resource.Status){
+		"good":    func(s *resource.Status) { s.Ready(1, "applied") },
+		"drifted": func(s *resource.Status) { s.Drift(1, v1alpha1.ReasonDrifted, "changed") },
+		"gone":    func(s *resource.Status) { s.Drift(1, v1alpha1.ReasonGone, "removed") },
+		"failed":  func(s *resource.Status) { s.Stall(1, v1alpha1.ReasonApplyFailed, "no") },
+		"uncorrected": func(s *resource.Status) {
+			s.Drift(1, v1alpha1.ReasonDrifted, "changed")
+			s.Stall(1, v1alpha1.ReasonApplyFailed, "the correction failed")
+		},
+	}
+	for name, change := range statuses {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-a"}}
+		u.SetNamespace("team")
+		u.SetName(name)
+		u.SetUID(types.UID("uid-" + name))
+		u.SetGeneration(1)
+		status := resource.StatusOf(u)
+		change(status)
+		u.Object["status"] = status.ToMap()
+		x.write(gr, "team", name, u)
+	}
+	want := metrics.Resources{Drifted: 2, Failed: 2}
+	expect("before the edits", want)
+	for name := range statuses {
+		u, err := x.s.Objects().Get(t.Context(), gr, "team", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.SetGeneration(2)
+		u.Object["spec"] = map[string]any{"name": "other"}
+		x.write(gr, "team", name, u)
+	}
+	expect("after the edits", want)
+	closeStore(t, x.s)
+	x.open()
+	followed = x.newIndex()
+	expect("after a restart", want)
 }
 
 // compact removes the rows that kine's compaction would remove.
