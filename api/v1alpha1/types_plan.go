@@ -231,6 +231,11 @@ func (s *PlanStatus) Ended() bool {
 		stalled != "" && stalled != ReasonBlocked && stalled != ReasonPolicyDenied
 }
 
+// Undecided reports whether the plan has not ended, and no user has approved, discarded or cancelled it.
+func (p *Plan) Undecided() bool {
+	return !p.Ended() && p.Status.Approval == nil && p.Status.Cancel == nil
+}
+
 // StalledFor returns the reason why a plan is stalled; "" if it is not.
 func (s *PlanStatus) StalledFor() string { return TrueReason(s.Conditions, ConditionStalled) }
 

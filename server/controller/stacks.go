@@ -257,7 +257,7 @@ func (c *Stacks) plansOf(s *v1alpha1.Stack) (out []*v1alpha1.Plan) {
 func (c *Stacks) endOrphans(ctx context.Context, namespace string, stacks []*v1alpha1.Stack) error {
 	for _, p := range c.plans.in(namespace) {
 		origin := p.Status.Stack
-		if origin == nil || p.Ended() || p.Status.Approval != nil || p.Status.Cancel != nil ||
+		if origin == nil || !p.Undecided() ||
 			slices.ContainsFunc(stacks, func(s *v1alpha1.Stack) bool { return s.UID == origin.StackUID }) {
 			continue
 		}

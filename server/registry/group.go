@@ -144,7 +144,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of resource sets: %w", err)
 	}
-	stacks, stackStatus, err := newStacks(uncached)
+	stacks, stackStatus, err := newStacks(uncached, plans.Store)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of stacks: %w", err)
 	}

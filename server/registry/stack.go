@@ -23,7 +23,8 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
-func newStacks(c Config) (*resourceREST, *statusREST, error) {
+// newStacks returns the storage of stacks and of their status. plans has the plans that deletes of stacks warn about.
+func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusREST, error) {
 	var stored *genericregistry.Store
 	strategy := kindStrategy[*v1alpha1.Stack, v1alpha1.StackStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
@@ -75,7 +76,8 @@ func newStacks(c Config) (*resourceREST, *statusREST, error) {
 	mayDelete := func(ctx context.Context, obj runtime.Object) error {
 		return c.mayRelease(ctx, stored, obj.(*v1alpha1.Stack))
 	}
-	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, current: c.CurrentStacks}, statusREST, nil
+	warn := func(ctx context.Context, obj runtime.Object) { warnOfOrphans(ctx, plans, obj.(*v1alpha1.Stack)) }
+	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, warnDeleted: warn, current: c.CurrentStacks}, statusREST, nil
 }
 
 // mayRelease checks the right to take resources from a stack. Another stack of the namespace may then select them, and

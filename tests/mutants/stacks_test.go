@@ -1,6 +1,14 @@
 package mutants
 
 var stackMutants = []mutant{
+	{"The deletion of a stack ends its waiting plan without a warning.", "server/registry/rest.go",
+		"if err == nil && deleted != nil {", "if false {", "server:TestDeletionOfAStackWithPlans"},
+	{"The deletion of all stacks ends their waiting plans without a warning.", "server/registry/rest.go",
+		"\t\tr.warn(ctx, obj, opts)\n", "", "server:TestDeletionOfAStackWithPlans"},
+	{"The deletion of a stack warns about plans that have ended.", "server/registry/stackdelete.go",
+		" || !p.Undecided() {", " {", "server:TestDeletionOfAStackWithPlans"},
+	{"The deletion of a stack warns about plans of others.", "server/registry/stackdelete.go",
+		" || p.Status.Stack.StackUID != s.UID", "", "server:TestDeletionOfAStackWithPlans"},
 	{"A Stack is Ready for a reader although a resource was changed before.", "server/controller/stackcurrent.go",
 		"u == nil || u.begun {", "u == nil {", "TestReadsOfStacksWaitForChanges"},
 	{"A read of a Stack returns before the status shows a change.", "server/controller/stackcurrent.go",

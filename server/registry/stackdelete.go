@@ -1,0 +1,52 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+const (
+	warningPlanEnds = "stack %q: its plan %s %s. The resources of the stack and their infrastructure stay, also what the plan would destroy. " +
+		"To plan again: kubectl hykube plan -n %s"
+	warningPlansUnknown = "stack %q: its plans cannot be read: %v. Plans without a decision will be discarded. The resources of the stack and their infrastructure stay."
+)
+
+// warnOfOrphans adds a warning about each plan that the server ends because its stack was deleted.
+func warnOfOrphans(ctx context.Context, plans *genericregistry.Store, s *v1alpha1.Stack) {
+	list, err := plans.List(request.WithNamespace(ctx, s.Namespace), &metainternalversion.ListOptions{})
+	if err != nil { // an error does not prevent the deletion
+		warning.AddWarning(ctx, "", fmt.Sprintf(warningPlansUnknown, s.Name, err))
+		return
+	}
+	items := list.(*v1alpha1.PlanList).Items
+	slices.SortFunc(items, func(a, b v1alpha1.Plan) int { return cmp.Compare(numberOf(&a), numberOf(&b)) })
+	for i := range items {
+		p := &items[i]
+		if p.Status.Stack == nil || p.Status.Stack.StackUID != s.UID || !p.Undecided() {
+			continue
+		}
+		end := "is being made and will be cancelled"
+		if meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) {
+			end = "waits for a decision and will be discarded"
+		}
+		warning.AddWarning(ctx, "", fmt.Sprintf(warningPlanEnds, s.Name, p.Name, end, s.Namespace))
+	}
+}
+
+// numberOf returns the number of a plan among those of its stack; 0 if no stack made it.
+func numberOf(p *v1alpha1.Plan) int64 {
+	if p.Status.Stack == nil {
+		return 0
+	}
+	return p.Status.Stack.Number
+}
