@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -66,10 +67,15 @@ func (i *Instance) setVersions() {
 	}
 }
 
-// changedAttributes returns the names of the attributes that differ from the stored ones. known is false if the
-// stored ones are unknown, or if the instance did not exist or is gone.
+// changedAttributes returns the names of the attributes that differ from the stored ones, or whose sensitive paths do.
+// known is false if the stored ones are unknown, or if the instance did not exist or is gone.
 func (i *Instance) changedAttributes() (changed []string, known bool) {
-	if len(i.read) == 0 || len(i.Attributes) == 0 || !bytes.Equal(i.readSensitive, i.Sensitive) {
+	if len(i.read) == 0 || len(i.Attributes) == 0 {
+		return nil, false
+	}
+	marked, known := sensitivePaths(i.Sensitive)
+	readMarked, readKnown := sensitivePaths(i.readSensitive)
+	if !known || !readKnown {
 		return nil, false
 	}
 	var before, after map[string]json.RawMessage
@@ -77,7 +83,7 @@ func (i *Instance) changedAttributes() (changed []string, known bool) {
 		return nil, false
 	}
 	for name, value := range after {
-		if old, ok := before[name]; !ok || !bytes.Equal(old, value) {
+		if old, ok := before[name]; !ok || !bytes.Equal(old, value) || !slices.Equal(marked[name], readMarked[name]) {
 			changed = append(changed, name)
 		}
 	}
@@ -87,4 +93,30 @@ func (i *Instance) changedAttributes() (changed []string, known bool) {
 		}
 	}
 	return changed, true
+}
+
+// sensitivePaths returns the sensitive paths of each attribute, sorted, as instance.SensitivePaths encodes them. known is
+// false if a path does not begin with the name of an attribute.
+func sensitivePaths(encoded []byte) (paths map[string][]string, known bool) {
+	paths = map[string][]string{}
+	if len(encoded) == 0 {
+		return paths, true
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(encoded, &list) != nil {
+		return nil, false
+	}
+	for _, path := range list {
+		var steps []struct {
+			Attr string `json:"attr"`
+		}
+		if json.Unmarshal(path, &steps) != nil || len(steps) == 0 || steps[0].Attr == "" {
+			return nil, false
+		}
+		paths[steps[0].Attr] = append(paths[steps[0].Attr], string(path))
+	}
+	for _, of := range paths {
+		slices.Sort(of)
+	}
+	return paths, true
 }

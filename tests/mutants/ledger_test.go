@@ -23,6 +23,8 @@ var ledgerMutants = []mutant{
 		" && bytes.Equal(i.readSensitive, i.Sensitive):", ":", "TestVersionTellsDependants"},
 	{"Dependants keep values that an instance does not have, since a provider made something else than it planned.", "internal/ledger/versions.go",
 		"\tcase i.Unplanned:\n\t\ti.set(version + \"~\")\n", "", "TestVersionTellsDependants"},
+	{"Dependants of an attribute do not notice that it became secret.", "internal/ledger/versions.go",
+		" || !slices.Equal(marked[name], readMarked[name])", " || slices.Equal(marked[name], nil) && readMarked == nil", "TestVersionsOfAttributes"},
 	{"Dependants keep the value of an attribute that a plan changed.", "internal/ledger/versions.go",
 		"v.Since[name] = version", "_ = name", "TestVersionsOfAttributes"},
 	{"A value that a plan could not know keeps its version, which no dependant noted.", "internal/ledger/versions.go",
