@@ -8,9 +8,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -49,6 +51,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	// Without a logger, Temporal's client prints each step to the standard output.
+	options.Logger = log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	// Lazy: a worker that starts while the server restarts waits for it.
 	c, err := client.NewLazyClient(options)
 	if err != nil {
