@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,7 +38,7 @@ type resourceREST struct {
 	busy func(runtime.Object) error
 	// mayDelete returns an error if the user may not delete the object. A nil function permits all deletes.
 	mayDelete func(ctx context.Context, obj runtime.Object) error
-	// warnDeleted adds warnings about an object that a user deleted. A nil function adds none.
+	// warnDeleted adds warnings about an object that a user deletes. A nil function adds none.
 	warnDeleted func(ctx context.Context, obj runtime.Object)
 	// current waits until the objects of a namespace show all earlier writes of other objects. A nil function does not wait.
 	current func(ctx context.Context, namespace string)
@@ -95,22 +94,20 @@ func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.Va
 	if r.held != nil {
 		return r.held.Delete(ctx, name, validate, opts)
 	}
-	guard := r.guard(validate)
-	var deleted runtime.Object
-	out, gone, err := r.Store.Delete(ctx, name, func(ctx context.Context, obj runtime.Object) error {
-		deleted = obj
-		return guard(ctx, obj)
-	}, opts)
-	if err == nil && deleted != nil {
-		r.warn(ctx, deleted, opts)
-	}
-	return out, gone, err
+	return r.Store.Delete(ctx, name, r.warned(r.guard(validate), opts), opts)
 }
 
-// warn adds the warnings about a deleted object, unless the server deleted it or nothing is deleted.
-func (r *resourceREST) warn(ctx context.Context, deleted runtime.Object, opts *metav1.DeleteOptions) {
-	if r.warnDeleted != nil && !dryRun(opts) && !byServer(ctx) {
-		r.warnDeleted(ctx, deleted)
+// warned adds the warnings about an object that a user may delete, unless the server deletes it or nothing is deleted. The
+// warnings describe what is there before: a controller may react before the response.
+func (r *resourceREST) warned(validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) rest.ValidateObjectFunc {
+	return func(ctx context.Context, obj runtime.Object) error {
+		if err := validate(ctx, obj); err != nil {
+			return err
+		}
+		if r.warnDeleted != nil && !dryRun(opts) && !byServer(ctx) {
+			r.warnDeleted(ctx, obj)
+		}
+		return nil
 	}
 }
 
@@ -119,14 +116,7 @@ func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.Valid
 	if r.held != nil {
 		return r.held.DeleteCollection(ctx, validate, opts, list)
 	}
-	out, err := r.Store.DeleteCollection(ctx, r.guard(validate), opts, list)
-	if err != nil || r.warnDeleted == nil {
-		return out, err
-	}
-	return out, meta.EachListItem(out, func(obj runtime.Object) error {
-		r.warn(ctx, obj, opts)
-		return nil
-	})
+	return r.Store.DeleteCollection(ctx, r.warned(r.guard(validate), opts), opts, list)
 }
 
 // Get returns an object.

@@ -2,9 +2,9 @@ package mutants
 
 var stackMutants = []mutant{
 	{"The deletion of a stack ends its waiting plan without a warning.", "server/registry/rest.go",
-		"if err == nil && deleted != nil {", "if false {", "server:TestDeletionOfAStackWithPlans"},
+		"Delete(ctx, name, r.warned(r.guard(validate), opts), opts)", "Delete(ctx, name, r.guard(validate), opts)", "server:TestDeletionOfAStackWithPlans"},
 	{"The deletion of all stacks ends their waiting plans without a warning.", "server/registry/rest.go",
-		"\t\tr.warn(ctx, obj, opts)\n", "", "server:TestDeletionOfAStackWithPlans"},
+		"DeleteCollection(ctx, r.warned(r.guard(validate), opts), opts, list)", "DeleteCollection(ctx, r.guard(validate), opts, list)", "server:TestDeletionOfAStackWithPlans"},
 	{"The deletion of a stack warns about plans that have ended.", "server/registry/stackdelete.go",
 		" || !p.Undecided() {", " {", "server:TestDeletionOfAStackWithPlans"},
 	{"The deletion of a stack warns about plans of others.", "server/registry/stackdelete.go",
