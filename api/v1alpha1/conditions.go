@@ -140,6 +140,16 @@ const (
 	ReasonSelectorOverlaps = "SelectorOverlaps"
 	// ReasonRetrying: the last plan of the Stack failed, and the server makes another one after a pause.
 	ReasonRetrying = "Retrying"
+	// ReasonWorkflowRunning: the workflow of the Stack runs. The message names its run.
+	ReasonWorkflowRunning = "WorkflowRunning"
+	// ReasonAwaitingWorker: the workflow of the Stack waits for a worker, because none polls its task queue.
+	ReasonAwaitingWorker = "AwaitingWorker"
+	// ReasonWorkflowFailed: the workflow of the Stack failed, timed out or was terminated. The message says why.
+	ReasonWorkflowFailed = "WorkflowFailed"
+	// ReasonWorkflowIncomplete: the workflow of the Stack completed, and resources are not as written.
+	ReasonWorkflowIncomplete = "WorkflowIncomplete"
+	// ReasonWorkflowRefused: Temporal does not accept the workflow of the Stack. The message says why.
+	ReasonWorkflowRefused = "WorkflowRefused"
 	// ReasonMissingRights: the author of the Stack lacks a right; the message names it.
 	ReasonMissingRights = "MissingRights"
 	// ReasonOutputsFailed: the infrastructure is as written, but an output of the Stack cannot be evaluated or written.

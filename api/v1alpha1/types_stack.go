@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -31,6 +32,9 @@ type StackSpec struct {
 	// When to make plans, and how.
 	// +optional
 	Plan StackPlanPolicy `json:"plan,omitempty"`
+	// Workflow of a user that the server starts instead of making a plan. Left out: the server makes plans.
+	// +optional
+	Workflow *StackWorkflow `json:"workflow,omitempty"`
 	// Who approves the plans: Manual (the default) or Automatic. Automatic acts with the rights of status.author, who
 	// needs the verb "approve" on plans.
 	// +optional
@@ -59,9 +63,21 @@ type StackSpec struct {
 	// Number of finished plans of this stack that the server keeps, 1 to 100; 20 by default.
 	// +optional
 	HistoryLimit *int32 `json:"historyLimit,omitempty"`
-	// Make no plan. A plan that exists already is not affected.
+	// Make no plan, and start no workflow. A plan that exists already, and a workflow that runs, are not affected.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
+}
+
+// StackWorkflow names a workflow of a user. The server starts it in the Temporal namespace hykube.NAMESPACE, with the
+// workflow ID stack.NAME, so that one run of a stack goes on at a time.
+type StackWorkflow struct {
+	// Name under which a worker registered the workflow.
+	Type string `json:"type"`
+	// Task queue of that worker.
+	TaskQueue string `json:"taskQueue"`
+	// JSON object that the workflow gets in the field "input" of its argument, up to 64 KiB.
+	// +optional
+	Input *runtime.RawExtension `json:"input,omitempty"`
 }
 
 // PlanTrigger is an event after which the server makes a plan of a stack.
@@ -82,7 +98,7 @@ const (
 //
 // No field is named "on", which is the boolean true in the YAML that kubectl reads.
 type StackPlanPolicy struct {
-	// Events after which the server makes a plan: Change, Schedule or both. Change is the default.
+	// Events after which the server makes a plan, or starts spec.workflow: Change, Schedule or both. Change is the default.
 	// +optional
 	// +listType=set
 	Triggers []PlanTrigger `json:"triggers,omitempty"`
@@ -194,6 +210,9 @@ type StackStatus struct {
 	// The last plan that the stack made.
 	// +optional
 	Plan *StackPlan `json:"plan,omitempty"`
+	// The last run of spec.workflow that the stack started.
+	// +optional
+	Run *StackRun `json:"run,omitempty"`
 	// The last time at which spec.plan.schedule asked for a plan.
 	// +optional
 	Scheduled *StackRequest `json:"scheduled,omitempty"`
@@ -308,6 +327,64 @@ type StackPlan struct {
 	// True when the plan has ended.
 	// +optional
 	Ended bool `json:"ended,omitempty"`
+}
+
+// RunOutcome says how a workflow run ended.
+type RunOutcome string
+
+const (
+	// RunCompleted: the workflow returned without an error.
+	RunCompleted RunOutcome = "Completed"
+	// RunFailed: the workflow returned an error.
+	RunFailed RunOutcome = "Failed"
+	// RunTimedOut: a timeout of the workflow ended it.
+	RunTimedOut RunOutcome = "TimedOut"
+	// RunTerminated: a user terminated the workflow.
+	RunTerminated RunOutcome = "Terminated"
+	// RunCancelled: a user cancelled the workflow, and the workflow ended.
+	RunCancelled RunOutcome = "Cancelled"
+	// RunLost: Temporal does not have the run any more, so its end is unknown.
+	RunLost RunOutcome = "Lost"
+)
+
+// StackRun is a run of the workflow of a stack.
+type StackRun struct {
+	// Workflow ID in the Temporal namespace hykube.NAMESPACE.
+	WorkflowID string `json:"workflowID"`
+	// Run ID. A workflow that continues as new gets another one.
+	RunID string `json:"runID"`
+	// The origin of the run.
+	RunOrigin `json:",inline"`
+	// Time of the start.
+	StartedAt metav1.Time `json:"startedAt"`
+	// Time of the end; absent while the run goes on.
+	// +optional
+	EndedAt *metav1.Time `json:"endedAt,omitempty"`
+	// How the run ended; empty while it goes on.
+	// +optional
+	Outcome RunOutcome `json:"outcome,omitempty"`
+	// Message of the failure, up to 2,000 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// The last plan of the run, as the annotations of the plan say.
+	// +optional
+	Plan *PlanReference `json:"plan,omitempty"`
+}
+
+// RunOrigin says for which state of a stack a workflow run was started. The memo of the run has it, too.
+type RunOrigin struct {
+	// Number of the run among those of the stack.
+	Number int64 `json:"number"`
+	// Generation of the stack's spec.
+	StackGeneration int64 `json:"stackGeneration"`
+	// Digest of what the stack selected; see the status of the stack.
+	Contents string `json:"contents"`
+	// Why the server started the workflow; Change by default.
+	// +optional
+	Trigger PlanTrigger `json:"trigger,omitempty"`
+	// ID of the request, for the trigger Schedule.
+	// +optional
+	Request string `json:"request,omitempty"`
 }
 
 // PlanStack says for which stack, and which state of it, a plan was made.

@@ -31,3 +31,30 @@ func NamespaceOfTemporal(name string) (namespace string, ok bool) {
 	}
 	return namespace, true
 }
+
+// stackPrefix begins the IDs of the workflows that stacks start.
+const stackPrefix = "stack."
+
+// WorkflowIDOfStack returns the workflow ID of the workflow of a stack: "web" -> "stack.web".
+func WorkflowIDOfStack(stack string) string { return stackPrefix + stack }
+
+// StackOfWorkflowID is the inverse of WorkflowIDOfStack. ok is false for any other ID.
+func StackOfWorkflowID(id string) (stack string, ok bool) {
+	if !strings.HasPrefix(id, stackPrefix) {
+		return "", false
+	}
+	return id[len(stackPrefix):], true
+}
+
+// StackName returns the name of the stack that made the plan, or whose workflow did; "" if there is none. The annotations
+// of the plan name the workflow, so they prove nothing.
+func (p *Plan) StackName() string {
+	if p.Status.Stack != nil {
+		return p.Status.Stack.Stack
+	}
+	if p.Annotations[AnnotationWorkflowNamespace] != TemporalNamespace(p.Namespace) {
+		return ""
+	}
+	stack, _ := StackOfWorkflowID(p.Annotations[AnnotationWorkflowID])
+	return stack
+}

@@ -376,6 +376,11 @@ func (in ResourceTemplateMetadata) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in RunOrigin) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.RunOrigin"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in SecretArgument) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.SecretArgument"
 }
@@ -436,6 +441,11 @@ func (in StackRetry) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackRun) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackRun"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in StackSpec) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.StackSpec"
 }
@@ -443,6 +453,11 @@ func (in StackSpec) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in StackStatus) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.StackStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StackWorkflow) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StackWorkflow"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

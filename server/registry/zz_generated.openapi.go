@@ -89,6 +89,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ResourceSummaryStatus{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ResourceSummaryStatus(ref),
 		v1alpha1.ResourceTemplate{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ResourceTemplate(ref),
 		v1alpha1.ResourceTemplateMetadata{}.OpenAPIModelName(): schema_hykube_hykube_api_v1alpha1_ResourceTemplateMetadata(ref),
+		v1alpha1.RunOrigin{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_RunOrigin(ref),
 		v1alpha1.SecretArgument{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_SecretArgument(ref),
 		v1alpha1.SecretKey{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_SecretKey(ref),
 		v1alpha1.Stack{}.OpenAPIModelName():                    schema_hykube_hykube_api_v1alpha1_Stack(ref),
@@ -101,8 +102,10 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.StackPlanPolicy{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref),
 		v1alpha1.StackRequest{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_StackRequest(ref),
 		v1alpha1.StackRetry{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_StackRetry(ref),
+		v1alpha1.StackRun{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_StackRun(ref),
 		v1alpha1.StackSpec{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StackSpec(ref),
 		v1alpha1.StackStatus{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_StackStatus(ref),
+		v1alpha1.StackWorkflow{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_StackWorkflow(ref),
 		v1alpha1.Validation{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Validation(ref),
 		v1alpha1.ValidationProblem{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
 		v1alpha1.ValidationSpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref),
@@ -4739,6 +4742,58 @@ func schema_hykube_hykube_api_v1alpha1_ResourceTemplateMetadata(ref common.Refer
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_RunOrigin(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "RunOrigin says for which state of a stack a workflow run was started. The memo of the run has it, too.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of the run among those of the stack.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"stackGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the stack's spec.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"contents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Digest of what the stack selected; see the status of the stack.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"trigger": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why the server started the workflow; Change by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the request, for the trigger Schedule.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"number", "stackGeneration", "contents"},
+			},
+		},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_SecretArgument(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5177,7 +5232,7 @@ func schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Events after which the server makes a plan: Change, Schedule or both. Change is the default.",
+							Description: "Events after which the server makes a plan, or starts spec.workflow: Change, Schedule or both. Change is the default.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5291,6 +5346,108 @@ func schema_hykube_hykube_api_v1alpha1_StackRetry(ref common.ReferenceCallback) 
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackRun is a run of the workflow of a stack.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"workflowID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Workflow ID in the Temporal namespace hykube.NAMESPACE.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"runID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Run ID. A workflow that continues as new gets another one.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"number": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of the run among those of the stack.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"stackGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the stack's spec.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"contents": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Digest of what the stack selected; see the status of the stack.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"trigger": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Why the server started the workflow; Change by default.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"request": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the request, for the trigger Schedule.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"startedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time of the start.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"endedAt": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time of the end; absent while the run goes on.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How the run ended; empty while it goes on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message of the failure, up to 2,000 bytes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"plan": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last plan of the run, as the annotations of the plan say.",
+							Ref:         ref(v1alpha1.PlanReference{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"workflowID", "runID", "number", "stackGeneration", "contents", "startedAt"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.PlanReference{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -5309,6 +5466,12 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 							Description: "When to make plans, and how.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.StackPlanPolicy{}.OpenAPIModelName()),
+						},
+					},
+					"workflow": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Workflow of a user that the server starts instead of making a plan. Left out: the server makes plans.",
+							Ref:         ref(v1alpha1.StackWorkflow{}.OpenAPIModelName()),
 						},
 					},
 					"approval": {
@@ -5388,7 +5551,7 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Make no plan. A plan that exists already is not affected.",
+							Description: "Make no plan, and start no workflow. A plan that exists already, and a workflow that runs, are not affected.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -5397,7 +5560,7 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.StackDrift{}.OpenAPIModelName(), v1alpha1.StackOutputTargets{}.OpenAPIModelName(), v1alpha1.StackPlanPolicy{}.OpenAPIModelName(), v1alpha1.StackRetry{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName()},
+			v1alpha1.StackDrift{}.OpenAPIModelName(), v1alpha1.StackOutputTargets{}.OpenAPIModelName(), v1alpha1.StackPlanPolicy{}.OpenAPIModelName(), v1alpha1.StackRetry{}.OpenAPIModelName(), v1alpha1.StackWorkflow{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 
@@ -5470,6 +5633,12 @@ func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback)
 							Ref:         ref(v1alpha1.StackPlan{}.OpenAPIModelName()),
 						},
 					},
+					"run": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The last run of spec.workflow that the stack started.",
+							Ref:         ref(v1alpha1.StackRun{}.OpenAPIModelName()),
+						},
+					},
 					"scheduled": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The last time at which spec.plan.schedule asked for a plan.",
@@ -5515,7 +5684,45 @@ func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.StackDriftStatus{}.OpenAPIModelName(), v1alpha1.StackOutput{}.OpenAPIModelName(), v1alpha1.StackPlan{}.OpenAPIModelName(), v1alpha1.StackRequest{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
+			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.StackDriftStatus{}.OpenAPIModelName(), v1alpha1.StackOutput{}.OpenAPIModelName(), v1alpha1.StackPlan{}.OpenAPIModelName(), v1alpha1.StackRequest{}.OpenAPIModelName(), v1alpha1.StackRun{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StackWorkflow(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StackWorkflow names a workflow of a user. The server starts it in the Temporal namespace hykube.NAMESPACE, with the workflow ID stack.NAME, so that one run of a stack goes on at a time.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name under which a worker registered the workflow.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"taskQueue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Task queue of that worker.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"input": {
+						SchemaProps: spec.SchemaProps{
+							Description: "JSON object that the workflow gets in the field \"input\" of its argument, up to 64 KiB.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"type", "taskQueue"},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
