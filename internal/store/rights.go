@@ -49,6 +49,11 @@ func WriteOf(namespace, resource, name string) []Right {
 	return []Right{{Verb: VerbCreate, Namespace: namespace, Resource: resource}, {Verb: VerbUpdate, Namespace: namespace, Resource: resource, Name: name}}
 }
 
+// StartsWorkflows returns the right to start workflows in the Temporal namespace of a namespace.
+func StartsWorkflows(namespace string) Right {
+	return Right{Verb: VerbCreate, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "workflows"}
+}
+
 // Target returns RESOURCE[.GROUP][/SUBRESOURCE], the form that kubectl auth can-i accepts.
 func (r Right) Target() string {
 	resource, sub, isSub := strings.Cut(r.Resource, "/")

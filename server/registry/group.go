@@ -77,6 +77,8 @@ type Config struct {
 	// CurrentStacks waits until the Stacks of a namespace, or of all if it is empty, show all earlier writes. It gives up
 	// after a few seconds.
 	CurrentStacks func(ctx context.Context, namespace string)
+	// ExternalTemporal is true if the server uses an external Temporal cluster, in which stacks start no workflows.
+	ExternalTemporal bool
 	// MayRead reports whether the user of a request may get the objects of a plan.
 	MayRead ReaderFunc
 	// Collection has the objects of all providers' kinds, StoredObjects single ones, and Kinds the kinds.

@@ -52,7 +52,12 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 			if err != nil {
 				return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 			}
-			return append(validateAmong(s, list.(*v1alpha1.StackList).Items), validateOutputs(s, c.Kinds.Functions(), lang.BudgetOf(ctx))...)
+			errs := append(validateAmong(s, list.(*v1alpha1.StackList).Items), validateOutputs(s, c.Kinds.Functions(), lang.BudgetOf(ctx))...)
+			if s.Spec.Workflow != nil && c.ExternalTemporal {
+				errs = append(errs, field.Forbidden(field.NewPath("spec", "workflow"),
+					"this server uses an external Temporal cluster, and starts workflows of users only in an embedded one"))
+			}
+			return errs
 		},
 		keepOwn: func(s, old *v1alpha1.StackStatus) { s.Author = old.Author },
 		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.Stack) field.ErrorList {
@@ -155,7 +160,13 @@ func (c Config) mayWriteStack(ctx context.Context, s, old *v1alpha1.Stack) error
 // rightsOfStack returns the rights that the author of a stack needs, without those to what the outputs refer to.
 func rightsOfStack(s *v1alpha1.Stack) []store.Right {
 	plans := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: groupName, Resource: "plans"}
-	needed := []store.Right{plans}
+	var needed []store.Right
+	if s.Spec.Workflow != nil {
+		needed = append(needed, store.StartsWorkflows(s.Namespace))
+	}
+	if s.Spec.Workflow == nil || s.Spec.Drift != nil {
+		needed = append(needed, plans)
+	}
 	// A drift check makes plans that approve themselves: they change records, and no infrastructure.
 	if s.Spec.Approval == v1alpha1.ApprovalAutomatic || s.Spec.Drift != nil {
 		plans.Verb = store.VerbApprove
@@ -180,22 +191,29 @@ func outputReferences(s *v1alpha1.Stack) (refs []lang.Reference) {
 var stackTable = tableConvertor{
 	columns: []metav1.TableColumnDefinition{
 		nameColumn, readyColumn, reasonColumn,
-		column("Plan", "string", "Last plan that the stack made.", 0),
+		column("Plan", "string", "Last plan that the stack, or its workflow, made.", 0),
 		column("Resources", "integer", "Number of resources that the stack selects.", 0),
 		ageColumn,
 		column("Pending", "integer", "Number of resources that are not as written.", 1),
 		column("Approval", "string", "Who approves the plans.", 1),
+		column("Run", "string", "Last run of the stack's workflow.", 1),
 		whyColumn,
 	},
 	cells: func(obj runtime.Object) []any {
 		s := obj.(*v1alpha1.Stack)
 		ready, reason, message := readinessCells(s, s.Status.Conditions)
-		plan := "<none>"
+		plan, run := "<none>", "<none>"
 		if s.Status.Plan != nil {
 			plan = s.Status.Plan.Name
 		}
+		if r := s.Status.Run; r != nil && s.Spec.Workflow != nil {
+			plan, run = "<none>", r.RunID
+			if r.Plan != nil {
+				plan = r.Plan.Name
+			}
+		}
 		return []any{s.Name, ready, reason, plan, int64(s.Status.Resources), age(s.CreationTimestamp),
-			int64(s.Status.Pending), string(s.Spec.Approval), message}
+			int64(s.Status.Pending), string(s.Spec.Approval), run, message}
 	},
 }
 

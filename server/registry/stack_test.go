@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -29,10 +30,16 @@ func stackOf(changes ...func(*v1alpha1.StackSpec)) *v1alpha1.Stack {
 	return s
 }
 
+// flows gives a stack a workflow.
+func flows(s *v1alpha1.StackSpec) {
+	s.Workflow = &v1alpha1.StackWorkflow{Type: "Release", TaskQueue: "release"}
+}
+
 func automatic(s *v1alpha1.StackSpec) { s.Approval = v1alpha1.ApprovalAutomatic }
 
 func TestValidateStack(t *testing.T) {
 	pause := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	raw := func(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
 	for why, tc := range map[string]struct {
 		change func(*v1alpha1.StackSpec)
 		want   string // empty for a valid stack
@@ -58,7 +65,33 @@ func TestValidateStack(t *testing.T) {
 		"no backoff": {func(s *v1alpha1.StackSpec) {
 			s.OnError, s.Retry = v1alpha1.OnErrorRetry, &v1alpha1.StackRetry{Times: 1, Backoff: pause(0)}
 		}, "spec.retry.backoff"},
-		"no history":           {func(s *v1alpha1.StackSpec) { s.HistoryLimit = new(int32(0)) }, "spec.historyLimit"},
+		"no history": {func(s *v1alpha1.StackSpec) { s.HistoryLimit = new(int32(0)) }, "spec.historyLimit"},
+		"a workflow": {change: flows},
+		"a workflow with Continue, and Report": {change: func(s *v1alpha1.StackSpec) {
+			flows(s)
+			s.OnError, s.Drift = v1alpha1.OnErrorContinue, &v1alpha1.StackDrift{}
+		}},
+		"a workflow without type":  {func(s *v1alpha1.StackSpec) { flows(s); s.Workflow.Type = "" }, "spec.workflow.type"},
+		"a workflow without queue": {func(s *v1alpha1.StackSpec) { flows(s); s.Workflow.TaskQueue = "" }, "spec.workflow.taskQueue"},
+		"a queue of Temporal":      {func(s *v1alpha1.StackSpec) { flows(s); s.Workflow.TaskQueue = "/_sys/q" }, "spec.workflow.taskQueue"},
+		"a queue with a newline":   {func(s *v1alpha1.StackSpec) { flows(s); s.Workflow.TaskQueue = "a\nb" }, "spec.workflow.taskQueue"},
+		"a long type":              {func(s *v1alpha1.StackSpec) { flows(s); s.Workflow.Type = strings.Repeat("x", 201) }, "spec.workflow.type"},
+		"an input":                 {change: func(s *v1alpha1.StackSpec) { flows(s); s.Workflow.Input = raw(`{"a":[1]}`) }},
+		"an input that is a list":  {func(s *v1alpha1.StackSpec) { flows(s); s.Workflow.Input = raw(`[1]`) }, "spec.workflow.input"},
+		"an input that is null":    {func(s *v1alpha1.StackSpec) { flows(s); s.Workflow.Input = raw(`null`) }, "spec.workflow.input"},
+		"a large input": {func(s *v1alpha1.StackSpec) {
+			flows(s)
+			s.Workflow.Input = raw(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`)
+		}, "spec.workflow.input"},
+		"an automatic workflow": {func(s *v1alpha1.StackSpec) { flows(s); automatic(s) }, "spec.approval"},
+		"a workflow with Retry": {func(s *v1alpha1.StackSpec) {
+			flows(s)
+			s.OnError, s.Retry = v1alpha1.OnErrorRetry, &v1alpha1.StackRetry{Times: 1}
+		}, "spec.onError"},
+		"a workflow that corrects drift": {func(s *v1alpha1.StackSpec) {
+			flows(s)
+			s.Drift = &v1alpha1.StackDrift{Action: v1alpha1.DriftPlan}
+		}, "spec.drift.action"},
 		"targets without name": {func(s *v1alpha1.StackSpec) { s.WriteOutputsTo = &v1alpha1.StackOutputTargets{} }, "spec.writeOutputsTo"},
 		"a bad Secret name":    {func(s *v1alpha1.StackSpec) { s.WriteOutputsTo = &v1alpha1.StackOutputTargets{Secret: "A/b"} }, "spec.writeOutputsTo.secret"},
 	} {
@@ -157,17 +190,24 @@ func TestRightsOfTheAuthorOfAStack(t *testing.T) {
 		old, now *v1alpha1.Stack
 		want     string
 	}{
-		"a manual stack":                              {"create plans", nil, stackOf(), ""},
-		"without the right to plan":                   {"approve plans", nil, stackOf(), "create plans.hykube.io"},
-		"an automatic stack":                          {"create plans,approve plans", nil, stackOf(automatic), ""},
-		"without the right to approve":                {"create plans", nil, stackOf(automatic), "approve plans.hykube.io"},
-		"drift checks":                                {"create plans,approve plans", nil, stackOf(checks), ""},
-		"drift checks without the right to approve":   {"create plans", nil, stackOf(checks), "approve plans.hykube.io"},
-		"a manual stack becomes automatic":            {"create plans", stackOf(), stackOf(automatic), "approve plans.hykube.io"},
-		"an automatic stack becomes wider":            {"create plans", stackOf(automatic), stackOf(automatic, wider), "approve plans.hykube.io"},
-		"an automatic stack is stopped":               {"", stackOf(automatic), stackOf(automatic, suspended), ""},
-		"an automatic stack continues":                {"create plans", stackOf(automatic, suspended), stackOf(automatic), "approve plans.hykube.io"},
-		"it is stopped, and becomes wider":            {"create plans", stackOf(automatic), stackOf(automatic, suspended, wider), "approve plans.hykube.io"},
+		"a manual stack":                            {"create plans", nil, stackOf(), ""},
+		"without the right to plan":                 {"approve plans", nil, stackOf(), "create plans.hykube.io"},
+		"an automatic stack":                        {"create plans,approve plans", nil, stackOf(automatic), ""},
+		"without the right to approve":              {"create plans", nil, stackOf(automatic), "approve plans.hykube.io"},
+		"drift checks":                              {"create plans,approve plans", nil, stackOf(checks), ""},
+		"drift checks without the right to approve": {"create plans", nil, stackOf(checks), "approve plans.hykube.io"},
+		"a manual stack becomes automatic":          {"create plans", stackOf(), stackOf(automatic), "approve plans.hykube.io"},
+		"an automatic stack becomes wider":          {"create plans", stackOf(automatic), stackOf(automatic, wider), "approve plans.hykube.io"},
+		"an automatic stack is stopped":             {"", stackOf(automatic), stackOf(automatic, suspended), ""},
+		"an automatic stack continues":              {"create plans", stackOf(automatic, suspended), stackOf(automatic), "approve plans.hykube.io"},
+		"it is stopped, and becomes wider":          {"create plans", stackOf(automatic), stackOf(automatic, suspended, wider), "approve plans.hykube.io"},
+		"a workflow":                                {"create workflows", nil, stackOf(flows), ""},
+		"a workflow without the right to start it":  {"create plans,approve plans", nil, stackOf(flows), "create workflows.hykube.io"},
+		"a workflow with drift checks":              {"create workflows,create plans", nil, stackOf(flows, checks), "approve plans.hykube.io"},
+		"a stack gets a workflow":                   {"create plans", stackOf(), stackOf(flows), "create workflows.hykube.io"},
+		"the input of a workflow changes": {"create plans", stackOf(flows), stackOf(flows, func(s *v1alpha1.StackSpec) {
+			s.Workflow.Input = &runtime.RawExtension{Raw: []byte(`{}`)}
+		}), "create workflows.hykube.io"},
 		"no change":                                   {"", stackOf(automatic), stackOf(automatic), ""},
 		"outputs for objects":                         {"create plans,create configmaps,update configmaps,create secrets,update secrets", nil, stackOf(writes), ""},
 		"outputs for a Secret of another":             {"create plans,create configmaps,update configmaps,create secrets", nil, stackOf(writes), "update secrets"},

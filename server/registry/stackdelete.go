@@ -18,11 +18,16 @@ import (
 const (
 	warningPlanEnds = "stack %q: its plan %s %s. The resources of the stack and their infrastructure stay, also what the plan would destroy. " +
 		"To plan again: kubectl hykube plan -n %s"
+	warningRunEnds = "stack %q: its workflow %s, run %s, goes on and will be asked to end. The resources of the stack and their infrastructure stay. " +
+		"A plan that is being applied goes on."
 	warningPlansUnknown = "stack %q: its plans cannot be read: %v. Plans without a decision will be discarded. The resources of the stack and their infrastructure stay."
 )
 
-// warnOfOrphans adds a warning about each plan that the server ends because its stack was deleted.
+// warnOfOrphans adds a warning about each plan, and about the workflow, that the server ends because its stack was deleted.
 func warnOfOrphans(ctx context.Context, plans *genericregistry.Store, s *v1alpha1.Stack) {
+	if r := s.Status.Run; r != nil && r.EndedAt == nil {
+		warning.AddWarning(ctx, "", fmt.Sprintf(warningRunEnds, s.Name, r.WorkflowID, r.RunID))
+	}
 	list, err := plans.List(request.WithNamespace(ctx, s.Namespace), &metainternalversion.ListOptions{})
 	if err != nil { // an error does not prevent the deletion
 		warning.AddWarning(ctx, "", fmt.Sprintf(warningPlansUnknown, s.Name, err))

@@ -80,6 +80,7 @@ func validateStack(s *v1alpha1.Stack) field.ErrorList {
 	errs = append(errs, validatePlanSchedule(s.Spec.Plan, plan)...)
 	errs = append(errs, validateDrift(s, spec.Child("drift"))...)
 	errs = append(errs, validateOnError(s, spec)...)
+	errs = append(errs, validateWorkflow(s, spec)...)
 	if n := s.Spec.HistoryLimit; n != nil && (*n < 1 || *n > 100) {
 		errs = append(errs, field.Invalid(spec.Child("historyLimit"), *n, "must be between 1 and 100"))
 	}
