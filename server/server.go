@@ -143,20 +143,21 @@ func (s *Server) makeAPIServer() (err error) {
 func (s *Server) wire(ctx context.Context) (err error) {
 	c := s.config
 	s.wiring, err = c.Wire(ctx, &Components{
-		DataDir:    c.DataDir,
-		KeyFiles:   c.keyFiles(),
-		Settings:   c.Settings,
-		Loopback:   rest.CopyConfig(s.generic.LoopbackClientConfig),
-		KV:         c.store.KV(),
-		Objects:    c.store.Objects(),
-		Plans:      s.plans,
-		Kinds:      s.kinds,
-		Authorizer: c.generic.Authorization.Authorizer,
-		Engine:     s.engine,
-		Processors: s.processors,
-		Record:     c.recorder(),
-		Metrics:    legacyregistry.Registerer(),
-		Logger:     c.Logger,
+		DataDir:      c.DataDir,
+		KeyFiles:     c.keyFiles(),
+		Settings:     c.Settings,
+		Loopback:     rest.CopyConfig(s.generic.LoopbackClientConfig),
+		KV:           c.store.KV(),
+		Objects:      c.store.Objects(),
+		Plans:        s.plans,
+		Kinds:        s.kinds,
+		Authorizer:   c.generic.Authorization.Authorizer,
+		Engine:       s.engine,
+		WorkflowRoom: s.workflowRoom,
+		Processors:   s.processors,
+		Record:       c.recorder(),
+		Metrics:      legacyregistry.Registerer(),
+		Logger:       c.Logger,
 	})
 	if err != nil {
 		return err

@@ -12,9 +12,22 @@ import (
 	"github.com/hykube/hykube/server/temporalapi"
 )
 
+var errStarting = status.Error(codes.Unavailable, "Temporal is still starting; try again in a moment")
+
+// workflowRoom returns an error of gRPC if a namespace may not start a number of workflows, or may have no further schedule.
+func (s *Server) workflowRoom(ctx context.Context, namespace string, starts int, schedule bool) error {
+	users := s.engine.Users()
+	if users == nil {
+		return errStarting
+	}
+	if err := s.config.store.HasSpace(); err != nil {
+		return status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return users.Room(ctx, namespace, starts, schedule)
+}
+
 // addTemporalAPI serves Temporal's WorkflowService for the workflows of users.
 func (s *Server) addTemporalAPI() (err error) {
-	starting := status.Error(codes.Unavailable, "Temporal is still starting; try again in a moment")
 	s.temporal, err = temporalapi.New(temporalapi.Config{
 		External: s.config.TemporalAddress != "",
 		Reserved: s.engine.Namespace(),
@@ -28,18 +41,9 @@ func (s *Server) addTemporalAPI() (err error) {
 			if users := s.engine.Users(); users != nil {
 				return users.Prepare(ctx, namespace)
 			}
-			return "", starting
+			return "", errStarting
 		},
-		Room: func(ctx context.Context, namespace string, starts int, schedule bool) error {
-			users := s.engine.Users()
-			if users == nil {
-				return starting
-			}
-			if err := s.config.store.HasSpace(); err != nil {
-				return status.Error(codes.ResourceExhausted, err.Error())
-			}
-			return users.Room(ctx, namespace, starts, schedule)
-		},
+		Room: s.workflowRoom,
 	})
 	if err != nil {
 		return err

@@ -54,6 +54,9 @@ type Components struct {
 	Authorizer authorizer.Authorizer
 	// Engine is the Temporal engine. Its Client is set when Wiring.Run is called.
 	Engine *engine.Engine
+	// WorkflowRoom returns an error of gRPC if a namespace may not start a number of workflows, or may have no further
+	// schedule.
+	WorkflowRoom func(ctx context.Context, namespace string, starts int, schedule bool) error
 	// Processors are the slots of work that needs a processor, by namespace.
 	Processors *fair.Slots
 	// Record records provider calls in the audit log; nil if it is off.

@@ -85,6 +85,9 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		defer runIndex(ctx, sources.Index, providers)()
 		temporal := h.Engine.Client()
 		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
+		if users := h.Engine.Users(); users != nil {
+			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: h.WorkflowRoom}
+		}
 		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier)
 		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
 			History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans}

@@ -164,6 +164,9 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	if err := stacks.Schedules.DeleteOthers(ctx, stacks.all()); err != nil && ctx.Err() == nil {
 		stacks.Logger.Warn("find schedules of deleted stacks; the next start tries again", "error", err)
 	}
+	if err := stacks.endOrphanRuns(ctx); err != nil && ctx.Err() == nil {
+		stacks.Logger.Warn("find workflows of deleted stacks; the next start tries again", "error", err)
+	}
 	if err := notifications.cancelOrphans(ctx); err != nil && ctx.Err() == nil {
 		notifications.Logger.Warn("find workflows of deleted notifications; the next start tries again", "error", err)
 	}

@@ -160,8 +160,8 @@ func currentOf(n *v1alpha1.Notification, plans []*v1alpha1.Plan, stacks []*v1alp
 	for _, p := range plans {
 		t, ok := notification.OfPlan(p)
 		var of labels.Set // nil for a plan without a stack
-		if p.Status.Stack != nil {
-			of = byName[p.Status.Stack.Stack]
+		if name := p.StackName(); name != "" {
+			of = byName[name]
 		}
 		add(t, ok, of)
 	}

@@ -35,11 +35,13 @@ type stackState struct {
 	others []*v1alpha1.Plan
 	// overlaps is the name of an older stack that selects some of the same resources; empty if there is none.
 	overlaps string
-	// waits says for which other stack this one waits; empty if it waits for none. mayPlan is false if the author may not
-	// create plans.
-	waits   string
-	mayPlan bool
-	now     time.Time
+	// waits says for which other stack this one waits; empty if it waits for none.
+	waits string
+	// missing is the right that the author lacks to make plans, or to start the workflow; empty if there is none.
+	missing string
+	// run is the last run of the stack's workflow; nil if there is none.
+	run *stackRun
+	now time.Time
 }
 
 // stackStep is the decision about a stack.
@@ -47,8 +49,8 @@ type stackStep struct {
 	// set sets the conditions.
 	set             func(conditions *[]metav1.Condition, generation int64, reason, message string)
 	reason, message string
-	// make says that a plan must be made, and attempt is its number among those of the same contents. trigger is its
-	// reason, and request the ID of the scheduled time or the drift check that caused it.
+	// make says that a plan must be made, or the workflow be started. attempt is the number of the plan among those of the same
+	// contents. trigger is the reason, and request the ID of the scheduled time or the drift check that caused it.
 	make    bool
 	attempt int32
 	trigger v1alpha1.PlanTrigger
@@ -85,9 +87,12 @@ func (s *stackState) covers() bool { return s.last != nil && s.last.Contents == 
 
 // decide returns what happens next.
 func (s *stackState) decide() stackStep {
-	if s.busy() {
+	switch {
+	case s.busy():
 		reason, message := readyOf(s.plan)
 		return work(reason, "Plan %s: %s", s.plan.Name, message)
+	case s.run.running():
+		return s.running()
 	}
 	open := s.plan != nil && !s.plan.Ended()
 	if s.overlaps != "" {
@@ -97,16 +102,14 @@ func (s *stackState) decide() stackStep {
 	if id := s.scheduled(); id != "" {
 		return s.next(stackPlan{trigger: v1alpha1.TriggerSchedule, request: id})
 	}
+	if s.stack.Spec.Workflow != nil {
+		return s.decideRun()
+	}
 	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() { // it may correct what no other plan has read
 		return awaiting(s.plan)
 	}
 	if s.good() {
-		step := stackStep{set: condition.Ready, reason: v1alpha1.ReasonApplied, good: true,
-			message: fmt.Sprintf("The infrastructure of %s is as written.", counted(s.selected.Resources))}
-		if s.selected.Resources == 0 {
-			step.message = "The stack selects no resource."
-		}
-		step.message += s.checkProblem()
+		step := s.ready()
 		if open {
 			step.discard = "Discarded, because the infrastructure of the stack's resources is as written meanwhile."
 		}
@@ -131,6 +134,17 @@ func (s *stackState) decide() stackStep {
 	return s.next(stackPlan{settle: true})
 }
 
+// ready returns the step for a stack whose infrastructure is as written.
+func (s *stackState) ready() stackStep {
+	step := stackStep{set: condition.Ready, reason: v1alpha1.ReasonApplied, good: true,
+		message: fmt.Sprintf("The infrastructure of %s is as written.", counted(s.selected.Resources))}
+	if s.selected.Resources == 0 {
+		step.message = "The stack selects no resource."
+	}
+	step.message += s.checkProblem()
+	return step
+}
+
 // specFor returns the spec of a plan that the stack makes for a reason.
 func (s *stackState) specFor(trigger v1alpha1.PlanTrigger) v1alpha1.PlanSpec {
 	spec := s.spec
@@ -145,6 +159,9 @@ func (s *stackState) specFor(trigger v1alpha1.PlanTrigger) v1alpha1.PlanSpec {
 func (s *stackState) scheduled() string {
 	due := s.stack.Status.Scheduled
 	if due == nil || s.last != nil && s.last.Request == due.ID || s.stack.Spec.Suspend || !s.triggeredBy(v1alpha1.TriggerSchedule) {
+		return ""
+	}
+	if s.run != nil && (s.run.Request == due.ID || s.run.StartedAt.After(due.At.Time)) {
 		return ""
 	}
 	if s.last != nil && s.plan != nil && s.plan.CreationTimestamp.After(due.At.Time) {
@@ -194,13 +211,19 @@ func (s *stackState) onlyDrifted() bool {
 // good reports whether the infrastructure of all that the stack selects is as written. A plan that ended well for the same
 // contents says so, even for objects that it did not need to change.
 func (s *stackState) good() bool {
-	here := s.selected
-	switch ended := s.covers() && s.last.Ended; {
+	here, ended := s.selected, ""
+	switch {
+	case s.stack.Spec.Workflow != nil:
+		ended = s.run.planned(s)
+	case s.covers() && s.last.Ended:
+		ended = s.last.Reason
+	}
+	switch {
 	case len(here.Missing)+len(here.Faulty)+len(here.Drifted) > 0:
 		return false
-	case ended && s.last.Reason == v1alpha1.ReasonNoChanges:
+	case ended == v1alpha1.ReasonNoChanges:
 		return true
-	case ended && s.last.Reason == v1alpha1.ReasonApplied:
+	case ended == v1alpha1.ReasonApplied:
 		return len(here.Failed) == 0
 	}
 	return len(here.Edited)+len(here.Unread)+len(here.Failed) == 0
@@ -354,33 +377,33 @@ type stackPlan struct {
 
 // next makes a plan, unless something prevents that.
 func (s *stackState) next(p stackPlan) stackStep {
-	pending := append(s.selected.Pending(), s.selected.Unread...)
+	need, act := s.need(), s.act()
 	switch left := s.changedAt.Add(s.stack.Spec.Plan.Settle.Duration).Sub(s.now); {
 	case s.stack.Spec.Suspend:
-		return wait(v1alpha1.ReasonSuspended, "%s not as written, and the stack makes no plan, because spec.suspend is true.", namedAre(pending))
-	case !s.mayPlan:
-		return stall(v1alpha1.ReasonMissingRights, "The author of the stack has no right to create plans.hykube.io in the namespace %q. Let a user with that right write the stack.", s.stack.Namespace)
+		return wait(v1alpha1.ReasonSuspended, "%s, and the stack %s, because spec.suspend is true.", need, act.not)
+	case s.missing != "":
+		return stall(v1alpha1.ReasonMissingRights, "The author of the stack has no right to %s in the namespace %q. Let a user with that right write the stack.", s.missing, s.stack.Namespace)
 	case s.waits != "":
 		return wait(v1alpha1.ReasonAwaitingStack, "%s", s.waits)
 	case s.selected.Beyond != nil && !s.selected.Destroys:
 		return wait(v1alpha1.ReasonAwaitingDependency, "%s needs %s, which the stack does not select and which is not applied: apply that first, or give it the labels of the stack.",
 			s.selected.For, s.selected.Beyond)
 	case p.settle && !s.triggeredBy(v1alpha1.TriggerChange):
-		return wait(v1alpha1.ReasonAwaitingSchedule, "%s not as written. The stack makes its next plan when its schedule says so: %s.", namedAre(pending), s.stack.Spec.Plan.Schedule)
+		return wait(v1alpha1.ReasonAwaitingSchedule, "%s. The stack %s when its schedule says so: %s.", need, act.next, s.stack.Spec.Plan.Schedule)
 	case p.settle && left > 0:
-		step := work(v1alpha1.ReasonSettling, "%s not as written. The stack makes a plan %s after the last change.", namedAre(pending), s.stack.Spec.Plan.Settle.Duration)
+		step := work(v1alpha1.ReasonSettling, "%s. The stack %s %s after the last change.", need, act.now, s.stack.Spec.Plan.Settle.Duration)
 		step.after = left
 		return step
 	}
 	if left := s.notBefore.Sub(s.now); left > 0 {
-		step := work(v1alpha1.ReasonSettling, "%s not as written. The stack made more than %d plans in %s, so it waits %s before the next. "+
-			"If its resources refer to outputs that their own apply changes, remove that reference; spec.suspend stops the stack.", namedAre(pending), plansAtOnce, countedFor, left.Round(time.Second))
+		step := work(v1alpha1.ReasonSettling, "%s. The stack %s in %s, so it waits %s before the next. "+
+			"If its resources refer to outputs that their own apply changes, remove that reference; spec.suspend stops the stack.", need, fmt.Sprintf(act.did, plansAtOnce), countedFor, left.Round(time.Second))
 		step.after = left
 		return step
 	}
-	step := work(v1alpha1.ReasonPlanning, "The stack makes a plan: %s not as written.", namedAre(pending))
+	step := work(act.reason, "The stack %s: %s.", act.now, need)
 	if p.trigger == v1alpha1.TriggerSchedule {
-		step = work(v1alpha1.ReasonPlanning, "The stack makes a plan, because its schedule says so: %s.", s.stack.Spec.Plan.Schedule)
+		step = work(act.reason, "The stack %s, because its schedule says so: %s.", act.now, s.stack.Spec.Plan.Schedule)
 	}
 	step.make, step.attempt, step.trigger, step.request = true, p.attempt, p.trigger, p.request
 	return step
@@ -390,6 +413,9 @@ func (s *stackState) next(p stackPlan) stackStep {
 func (s *stackState) write(status *v1alpha1.StackStatus, step stackStep) {
 	status.ObservedGeneration = s.stack.Generation
 	status.Plan = s.last
+	if s.run != nil && (status.Run == nil || s.run.Number >= status.Run.Number) { // the cache may be old
+		status.Run = &s.run.StackRun
+	}
 	if s.selected != nil {
 		status.Resources, status.Pending = int32(s.selected.Resources), int32(len(s.selected.Pending()))
 		if step.good {
@@ -431,6 +457,9 @@ func passed(s *v1alpha1.Stack, selected *planning.Selection) bool {
 	}
 	if meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) {
 		return len(selected.Missing)+len(selected.Faulty)+len(selected.Failed) == 0
+	}
+	if r := s.Status.Run; s.Spec.Workflow != nil {
+		return s.Spec.OnError == v1alpha1.OnErrorContinue && r != nil && r.Contents == selected.Contents && runFailed(r.Outcome)
 	}
 	if p := s.Status.Plan; s.Spec.OnError == v1alpha1.OnErrorContinue && p != nil && p.Ended && p.Contents == selected.Contents {
 		return failed(p.Reason)

@@ -25,7 +25,7 @@ func stackWith(changes ...func(*stackState)) *stackState {
 	s.Spec.Plan.Triggers = []v1alpha1.PlanTrigger{v1alpha1.TriggerChange}
 	s.Spec.OnError = v1alpha1.OnErrorHalt
 	state := &stackState{
-		stack: s, now: stackNow, changedAt: stackNow.Add(-time.Minute), mayPlan: true,
+		stack: s, now: stackNow, changedAt: stackNow.Add(-time.Minute),
 		selected: &planning.Selection{Resources: 2, Contents: "new", Edited: []lang.Address{{Type: "sim_network", Name: "main"}}},
 		spec:     v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshChanged, Approval: v1alpha1.ApprovalManual},
 	}
@@ -171,7 +171,7 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"suspended":                       {state: stackWith(func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonSuspended, ready: "False"},
 		"suspended, and nothing to do": {
 			state: stackWith(asWritten, func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonApplied, ready: "True"},
-		"the author may not plan":    {state: stackWith(func(s *stackState) { s.mayPlan = false }), reason: v1alpha1.ReasonMissingRights, ready: "False Stalled"},
+		"the author may not plan":    {state: stackWith(func(s *stackState) { s.missing = "create plans.hykube.io" }), reason: v1alpha1.ReasonMissingRights, ready: "False Stalled"},
 		"another stack is not ready": {state: stackWith(func(s *stackState) { s.waits = "Waiting for the stack db." }), reason: v1alpha1.ReasonAwaitingStack, ready: "False", message: "stack db"},
 		"it would change something else": {
 			state: stackWith(func(s *stackState) {

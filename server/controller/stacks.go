@@ -39,10 +39,11 @@ type Stacks struct {
 	seen map[types.UID]seenContents
 	// updates holds the changes that the status of a stack may not show yet.
 	updates map[cache.ObjectName]*update
+	runs    knownRuns
 	overdue overdue
 }
 
-// StacksConfig configures Stacks. Every field is required.
+// StacksConfig configures Stacks. Every field but Runs is required.
 type StacksConfig struct {
 	Client rest.Interface
 	// Update changes the status of a stack. It does nothing if there is none with the UID.
@@ -53,6 +54,8 @@ type StacksConfig struct {
 	Outputs func(ctx context.Context, stack *v1alpha1.Stack) ([]v1alpha1.StackOutput, error)
 	// Access checks the rights of the authors of stacks.
 	Access store.Access
+	// Runs starts the workflows of stacks; nil with an external Temporal cluster.
+	Runs *UserRuns
 	// Schedules keeps the Temporal Schedules of the stacks.
 	Schedules *Schedules
 	Logger    *slog.Logger
@@ -99,7 +102,7 @@ func (c *Stacks) notBefore(s *v1alpha1.Stack, now time.Time) time.Time {
 
 // NewStacks returns the controller of Stacks. Run starts it.
 func NewStacks(config StacksConfig) *Stacks {
-	c := &Stacks{StacksConfig: config, seen: map[types.UID]seenContents{}, updates: map[cache.ObjectName]*update{}}
+	c := &Stacks{StacksConfig: config, seen: map[types.UID]seenContents{}, updates: map[cache.ObjectName]*update{}, runs: newKnownRuns()}
 	c.queue = newQueue("stack", c.Logger, c.reconcile)
 	c.informer = informer(c.Client, "stacks", &v1alpha1.Stack{}, c.queue)
 	return c
@@ -108,6 +111,7 @@ func NewStacks(config StacksConfig) *Stacks {
 func (c *Stacks) start(plans *Plans) {
 	c.plans, plans.stacks = plans, c
 	// A stack without a selector depends on the selectors of the others, and a stack depends on those that it names.
+	c.follow(c.informer, c.noteRun)
 	c.follow(c.informer, c.changedIn)
 	c.follow(plans.informer, c.planChanged)
 }
@@ -132,8 +136,8 @@ func (c *Stacks) planChanged(obj metav1.Object) {
 	if !ok {
 		return
 	}
-	if origin := plan.Status.Stack; origin != nil {
-		c.queue.work.Add(cache.NewObjectName(plan.Namespace, origin.Stack))
+	if name := plan.StackName(); name != "" {
+		c.queue.work.Add(cache.NewObjectName(plan.Namespace, name))
 	}
 	if plan.Ended() {
 		c.NamespaceChanged(plan.Namespace)
@@ -186,9 +190,12 @@ func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
 	at := slices.IndexFunc(stacks, func(s *v1alpha1.Stack) bool { return s.Name == name.Name })
 	if at < 0 {
 		c.forgetDeleted()
-		return c.Schedules.DeleteKept(ctx, c.all)
+		return errors.Join(c.endDeleted(ctx, name, ""), c.Schedules.DeleteKept(ctx, c.all))
 	}
 	s := stacks[at]
+	if err := c.endDeleted(ctx, name, s.UID); err != nil {
+		return err
+	}
 	err := c.plan(ctx, s, stacks)
 	if err != nil && ctx.Err() == nil {
 		c.reportError(ctx, s, err)
@@ -219,7 +226,7 @@ func (c *Stacks) plan(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1
 	}
 	next := state.decide()
 	if next.make {
-		if err := c.makePlan(ctx, state, &next); err != nil {
+		if err := c.make(ctx, state, &next, stacks); err != nil {
 			return err
 		}
 	}
@@ -240,6 +247,14 @@ func (c *Stacks) plan(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1
 		return nil // the next change of the stack comes
 	}
 	return err
+}
+
+// make makes the next plan of a stack, or starts its workflow.
+func (c *Stacks) make(ctx context.Context, state *stackState, next *stackStep, stacks []*v1alpha1.Stack) error {
+	if state.stack.Spec.Workflow != nil {
+		return c.startRun(ctx, state, next, stacks)
+	}
+	return c.makePlan(ctx, state, next)
 }
 
 // plansOf returns the plans of a stack without those of drift checks, the latest first.
@@ -300,7 +315,10 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	if state.busy() {
 		return state, nil // the selection matters when the plan has ended
 	}
-	var err error
+	err := c.readRun(ctx, state)
+	if err != nil || state.run.running() {
+		return state, err
+	}
 	picks, overlaps := watchOverlap(s, stacks)
 	if state.selected, err = c.Select(ctx, s.Status.Author, s.Namespace, picks); err != nil {
 		return nil, fmt.Errorf("find the resources of stack %q: %w", s.Name, err)
@@ -309,6 +327,9 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	state.changedAt = c.since(s, state.selected.Contents, state.now)
 	state.notBefore = c.notBefore(s, state.now)
 	state.spec = planSpec(s, stacks, state.selected)
+	if state.run != nil {
+		c.findPlans(state)
+	}
 	for _, p := range c.plans.in(s.Namespace) {
 		if state.plan != nil && p.UID != state.plan.UID && !p.Ended() {
 			state.others = append(state.others, p)
@@ -317,11 +338,23 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	if state.waits, err = c.waitsFor(ctx, s, stacks); err != nil {
 		return nil, err
 	}
-	if author := s.Status.Author; author != nil {
-		right := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: v1alpha1.GroupName, Resource: "plans"}
-		state.mayPlan, err = c.Access.May(ctx, *author, right)
-	}
+	state.missing, err = c.missing(ctx, s)
 	return state, err
+}
+
+// missing returns the right that the author of a stack lacks to make plans, or to start its workflow; "" if there is none.
+func (c *Stacks) missing(ctx context.Context, s *v1alpha1.Stack) (string, error) {
+	right := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: v1alpha1.GroupName, Resource: "plans"}
+	if s.Spec.Workflow != nil {
+		right = store.StartsWorkflows(s.Namespace)
+	}
+	if s.Status.Author != nil {
+		may, err := c.Access.May(ctx, *s.Status.Author, right)
+		if err != nil || may {
+			return "", err
+		}
+	}
+	return right.String(), nil
 }
 
 // since returns the time at which the contents of a stack were first seen. began is the time at which the search for them
@@ -356,6 +389,7 @@ func (c *Stacks) forgetDeleted() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.seen, func(uid types.UID, _ seenContents) bool { return !exists[uid] })
+	maps.DeleteFunc(c.runs.read, func(uid types.UID, _ bool) bool { return !exists[uid] })
 }
 
 // selection returns what a stack selects.

@@ -107,6 +107,9 @@ func (c operatorConn) Invoke(ctx context.Context, method string, request, reply 
 // Connection returns the connection to the frontend.
 func (u *UserNamespaces) Connection() grpc.ClientConnInterface { return u.conn }
 
+// Service returns the service for the server's own requests, which have priority over those of users.
+func (u *UserNamespaces) Service() workflowservice.WorkflowServiceClient { return u.service }
+
 // Prepare makes the Temporal namespace of a Kubernetes namespace if it does not exist, and returns its ID. If it has runs
 // of a removed Kubernetes namespace of the same name, Prepare deletes them first. Its errors are those of gRPC.
 func (u *UserNamespaces) Prepare(ctx context.Context, namespace string) (id string, err error) {

@@ -1,0 +1,162 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// This file decides about a stack with a workflow. The decision does no I/O.
+
+// stackRun is the last run of the workflow of a stack, with its plans.
+type stackRun struct {
+	v1alpha1.StackRun
+	// plans are the plans of the run, the latest first. applied is true if another plan of what the stack selects ended well
+	// after the run.
+	plans   []*v1alpha1.Plan
+	applied bool
+	// queue is the task queue, and idle is true if the run waits for a worker and none polls that.
+	queue string
+	idle  bool
+	// again is the time after which the server looks for a worker; 0 means never.
+	again time.Duration
+}
+
+// running reports whether the run goes on.
+func (r *stackRun) running() bool { return r != nil && r.EndedAt == nil }
+
+// String names the run.
+func (r *stackRun) String() string { return fmt.Sprintf("Workflow %s, run %s,", r.WorkflowID, r.RunID) }
+
+// planned returns the reason with which the last plan of all that the stack selects ended, if the run made it for what the
+// stack selects now.
+func (r *stackRun) planned(s *stackState) string {
+	if r == nil || r.Contents != s.selected.Contents {
+		return ""
+	}
+	for _, p := range r.plans {
+		if sameResources(p.Spec, s.spec) {
+			if !p.Ended() {
+				return ""
+			}
+			reason, _ := readyOf(p)
+			return reason
+		}
+	}
+	return ""
+}
+
+// sameResources reports whether a plan is about what the other one is about. Its refresh and approval do not matter.
+func sameResources(a, b v1alpha1.PlanSpec) bool {
+	a.Refresh, a.Approval, a.Timestamp = b.Refresh, b.Approval, b.Timestamp
+	return (len(a.Targets) > 0) == (len(b.Targets) > 0) && sameStackPlan(a, b)
+}
+
+// runFailed reports whether a run ended without completing, and no user wanted that.
+func runFailed(o v1alpha1.RunOutcome) bool {
+	return o == v1alpha1.RunFailed || o == v1alpha1.RunTimedOut || o == v1alpha1.RunTerminated || o == v1alpha1.RunLost
+}
+
+// covered reports whether the last run ended and was started for what the stack selects, and its spec, now.
+func (s *stackState) covered() bool {
+	return s.run != nil && s.run.Contents == s.selected.Contents && s.run.StackGeneration == s.stack.Generation
+}
+
+// unsettled reports whether the last run ended without completing, and no plan made the infrastructure as written since.
+func (s *stackState) unsettled() bool {
+	return s.run != nil && s.run.Contents == s.selected.Contents && s.run.Outcome != v1alpha1.RunCompleted && !s.run.applied
+}
+
+// decideRun returns what happens next with a stack whose workflow does not run.
+func (s *stackState) decideRun() stackStep {
+	step := s.afterRun()
+	if s.plan != nil && !s.plan.Ended() {
+		step.discard = "Discarded, because the stack starts a workflow instead of making plans."
+	}
+	return step
+}
+
+func (s *stackState) afterRun() stackStep {
+	switch {
+	case s.covered() && s.unsettled():
+		return s.runEnded()
+	case s.good() && !s.unsettled():
+		return s.ready()
+	case s.onlyDrifted():
+		return s.drifted()
+	case s.covered() && s.run.Outcome != v1alpha1.RunCompleted:
+		return s.runEnded()
+	case s.covered():
+		return stall(v1alpha1.ReasonWorkflowIncomplete, "%s completed, and %s: kubectl get resources shows why. %s", s.run, s.need(), untilStart)
+	}
+	return s.next(stackPlan{settle: true, trigger: v1alpha1.TriggerChange})
+}
+
+// untilStart says when a stack with a workflow goes on that does not start it now.
+const untilStart = "The stack starts its workflow again when something that it selects, or its spec, changes."
+
+// runEnded returns the step for a stack whose workflow did not complete.
+func (s *stackState) runEnded() stackStep {
+	reason, how := v1alpha1.ReasonWorkflowFailed, "failed"
+	switch s.run.Outcome {
+	case v1alpha1.RunTimedOut:
+		how = "timed out"
+	case v1alpha1.RunTerminated:
+		how = "was terminated"
+	case v1alpha1.RunCancelled:
+		reason, how = v1alpha1.ReasonCancelled, "was cancelled"
+	case v1alpha1.RunLost:
+		how = "is gone from Temporal before the server saw its end"
+	}
+	if s.run.Message != "" {
+		how += ": " + s.run.Message
+	}
+	return stall(reason, "%s %s. %s", s.run, strings.TrimSuffix(how, "."), untilStart)
+}
+
+// running returns the step for a stack whose workflow runs.
+func (s *stackState) running() stackStep {
+	then := ""
+	if s.stack.Spec.Workflow == nil {
+		then = " The stack makes its next plan when the run has ended."
+	}
+	step := work(v1alpha1.ReasonWorkflowRunning, "%s goes on.%s", s.run, then)
+	if len(s.run.plans) > 0 {
+		if p := s.run.plans[0]; !p.Ended() {
+			reason, message := readyOf(p)
+			step = work(v1alpha1.ReasonWorkflowRunning, "%s goes on. Plan %s: %s%s", s.run, p.Name, message, then)
+			if waits(p) && reason == v1alpha1.ReasonAwaitingApproval {
+				step = awaiting(p)
+				step.message += fmt.Sprintf(" %s waits for that, or goes on.%s", s.run, then)
+			}
+		}
+	}
+	if s.run.idle {
+		step = work(v1alpha1.ReasonAwaitingWorker, "%s waits, because no worker polls the task queue %q of the Temporal namespace %s. Start a worker.%s",
+			s.run, s.run.queue, v1alpha1.TemporalNamespace(s.stack.Namespace), then)
+	}
+	step.after = s.run.again
+	return step
+}
+
+// need says why a stack needs a plan, or its workflow.
+func (s *stackState) need() string {
+	pending := append(s.selected.Pending(), s.selected.Unread...)
+	if len(pending) == 0 && s.stack.Spec.Workflow != nil && s.run != nil {
+		return "The last run of the workflow did not complete"
+	}
+	return namedAre(pending) + " not as written"
+}
+
+// act holds the words for what a stack does. did is a format for a number.
+type act struct{ now, not, next, did, reason string }
+
+// act returns the words for what the stack does: it makes plans, or starts its workflow.
+func (s *stackState) act() act {
+	if s.stack.Spec.Workflow != nil {
+		return act{"starts its workflow", "starts no workflow", "starts its workflow", "started its workflow more than %d times", v1alpha1.ReasonWorkflowRunning}
+	}
+	return act{"makes a plan", "makes no plan", "makes its next plan", "made more than %d plans", v1alpha1.ReasonPlanning}
+}

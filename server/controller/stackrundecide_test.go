@@ -1,0 +1,144 @@
+package controller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/activities/planning"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/lang"
+)
+
+// withWorkflow gives the stack a workflow.
+func withWorkflow(s *stackState) {
+	s.stack.Spec.Workflow = &v1alpha1.StackWorkflow{Type: "Release", TaskQueue: "release"}
+}
+
+// hasRun gives the stack a workflow, and a run of it that was started for some contents. An empty outcome means that it goes on.
+func hasRun(contents string, outcome v1alpha1.RunOutcome, changes ...func(*stackRun)) func(*stackState) {
+	return func(s *stackState) {
+		withWorkflow(s)
+		r := &stackRun{queue: "release", again: runPoll}
+		r.WorkflowID, r.RunID, r.Number, r.StackGeneration, r.Contents = "stack.web", "r", 1, 1, contents
+		r.StartedAt, r.Outcome = metav1.NewTime(stackNow.Add(-time.Minute)), outcome
+		if outcome != "" {
+			r.EndedAt = new(metav1.NewTime(stackNow.Add(-20 * time.Second)))
+		}
+		for _, change := range changes {
+			change(r)
+		}
+		s.run = r
+	}
+}
+
+// withPlan gives a run a plan of all that the stack selects.
+func withPlan(set func(*v1alpha1.PlanStatus)) func(*stackRun) {
+	return func(r *stackRun) {
+		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "stack-web-1", Namespace: "prod"}, Spec: v1alpha1.PlanSpec{Refresh: v1alpha1.RefreshAll}}
+		condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+		set(&p.Status)
+		r.plans = append(r.plans, p)
+	}
+}
+
+func ofTargets(r *stackRun) { r.plans[0].Spec.Targets = []string{"sim_disk.d"} }
+
+func TestDecisionsAboutAWorkflow(t *testing.T) {
+	rewritten := func(s *stackState) { s.stack.Generation = 2 }
+	missing := func(s *stackState) { s.selected.Missing = []lang.Address{{Type: "sim_disk", Name: "d"}} }
+	for why, tc := range map[string]struct {
+		state         *stackState
+		reason, ready string
+		message       string
+		make, discard bool
+		trigger       v1alpha1.PlanTrigger
+		after         time.Duration
+	}{
+		"an edit":            {state: stackWith(withWorkflow), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange, message: "starts its workflow: sim_network.main is not as written"},
+		"nothing to do":      {state: stackWith(withWorkflow, asWritten), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"suspended":          {state: stackWith(withWorkflow, func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonSuspended, ready: "False", message: "starts no workflow"},
+		"the author may not": {state: stackWith(withWorkflow, func(s *stackState) { s.missing = "create workflows.hykube.io" }), reason: v1alpha1.ReasonMissingRights, ready: "False Stalled", message: "create workflows.hykube.io"},
+		"its schedule":       {state: stackWith(withWorkflow, asWritten, onSchedule(v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerSchedule},
+		"its schedule, once": {state: stackWith(hasRun("new", v1alpha1.RunCompleted, func(r *stackRun) { r.Request = "t" }), asWritten, onSchedule(v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"its schedule, and a later run": {state: stackWith(hasRun("new", v1alpha1.RunCompleted, func(r *stackRun) { r.StartedAt = metav1.NewTime(stackNow) }), asWritten, onSchedule(v1alpha1.TriggerSchedule)),
+			reason: v1alpha1.ReasonApplied, ready: "True"},
+		"a run goes on": {state: stackWith(hasRun("old", "")), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll, message: "Workflow stack.web, run r, goes on."},
+		"a run goes on, and the stack is suspended": {state: stackWith(hasRun("old", ""), func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll},
+		"a run goes on without a spec": {state: stackWith(hasRun("old", ""), func(s *stackState) { s.stack.Spec.Workflow = nil }), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll,
+			message: "makes its next plan when the run has ended"},
+		"a run without a worker": {state: stackWith(hasRun("new", "", func(r *stackRun) { r.idle = true })), reason: v1alpha1.ReasonAwaitingWorker, ready: "False Reconciling", after: runPoll,
+			message: `no worker polls the task queue "release" of the Temporal namespace hykube.prod`},
+		"its plan waits": {state: stackWith(hasRun("new", "", withPlan(awaits))), reason: v1alpha1.ReasonAwaitingApproval, ready: "False", after: runPoll, message: "kubectl hykube approve stack-web-1 -n prod"},
+		"its plan is denied": {state: stackWith(hasRun("new", "", withPlan(func(s *v1alpha1.PlanStatus) {
+			condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
+		}))), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll, message: "A policy refuses"},
+		"a run completed":                  {state: stackWith(hasRun("new", v1alpha1.RunCompleted), asWritten), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"a run completed and left an edit": {state: stackWith(hasRun("new", v1alpha1.RunCompleted)), reason: v1alpha1.ReasonWorkflowIncomplete, ready: "False Stalled", message: "completed, and sim_network.main is not as written"},
+		"a run whose plan had no changes":  {state: stackWith(hasRun("new", v1alpha1.RunCompleted, withPlan(ended(v1alpha1.ReasonNoChanges, true)))), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"a run whose plan of one resource had no changes": {state: stackWith(hasRun("new", v1alpha1.RunCompleted, withPlan(ended(v1alpha1.ReasonNoChanges, true)), ofTargets)),
+			reason: v1alpha1.ReasonWorkflowIncomplete, ready: "False Stalled"},
+		"a run whose plan was of earlier contents": {state: stackWith(hasRun("old", v1alpha1.RunCompleted, withPlan(ended(v1alpha1.ReasonNoChanges, true)))),
+			reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange},
+		"a run that left a resource out": {state: stackWith(hasRun("new", v1alpha1.RunCompleted, withPlan(ended(v1alpha1.ReasonApplied, true))), missing),
+			reason: v1alpha1.ReasonWorkflowIncomplete, ready: "False Stalled"},
+		"an edit during the run":            {state: stackWith(hasRun("old", v1alpha1.RunCompleted)), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange},
+		"a new spec":                        {state: stackWith(hasRun("new", v1alpha1.RunCompleted), rewritten), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange},
+		"a failure":                         {state: stackWith(hasRun("new", v1alpha1.RunFailed, func(r *stackRun) { r.Message = "no money." })), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "run r, failed: no money. The stack starts its workflow again when"},
+		"a failure of what is as written":   {state: stackWith(hasRun("new", v1alpha1.RunFailed), asWritten), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled"},
+		"a failure, and a plan of a person": {state: stackWith(hasRun("new", v1alpha1.RunFailed, func(r *stackRun) { r.applied = true }), asWritten), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"a failure, and a plan of a person that left something": {state: stackWith(hasRun("new", v1alpha1.RunFailed, func(r *stackRun) { r.applied = true })), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled"},
+		"a failure, and an edit":                                {state: stackWith(hasRun("old", v1alpha1.RunFailed)), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange},
+		"a failure of what is as written, and a new spec": {state: stackWith(hasRun("new", v1alpha1.RunFailed), asWritten, rewritten), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange,
+			message: "The last run of the workflow did not complete"},
+		"a timeout":                       {state: stackWith(hasRun("new", v1alpha1.RunTimedOut)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "timed out"},
+		"a termination":                   {state: stackWith(hasRun("new", v1alpha1.RunTerminated)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "was terminated"},
+		"a cancellation":                  {state: stackWith(hasRun("new", v1alpha1.RunCancelled)), reason: v1alpha1.ReasonCancelled, ready: "False Stalled", message: "was cancelled"},
+		"a lost run":                      {state: stackWith(hasRun("new", v1alpha1.RunLost)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "is gone from Temporal"},
+		"drift, and Report":               {state: stackWith(withWorkflow, checked(v1alpha1.DriftReport)), reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
+		"a plan from before the workflow": {state: stackWith(planned("new", awaits), withWorkflow), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange, discard: true},
+		"a plan from before the workflow is applied": {state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
+			s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}
+			condition.Reconciling(&s.Conditions, 1, v1alpha1.ReasonApplying, "1 of 2")
+		}), withWorkflow), reason: v1alpha1.ReasonApplying, ready: "False Reconciling"},
+	} {
+		t.Run(why, func(t *testing.T) {
+			step := tc.state.decide()
+			status := v1alpha1.StackStatus{}
+			tc.state.write(&status, step)
+			got := ""
+			for _, c := range status.Conditions {
+				if c.Type == v1alpha1.ConditionReady {
+					got = string(c.Status) + got
+				} else if c.Status == metav1.ConditionTrue {
+					got += " " + c.Type
+				}
+				if c.Reason != tc.reason || !strings.Contains(c.Message, tc.message) {
+					t.Errorf("%+v, want the reason %s and %q", c, tc.reason, tc.message)
+				}
+			}
+			if got != tc.ready || step.make != tc.make || step.trigger != tc.trigger || step.after != tc.after || (step.discard != "") != tc.discard {
+				t.Errorf("conditions %q, %+v, want %q, make %t, trigger %s, after %s, discard %t", got, step, tc.ready, tc.make, tc.trigger, tc.after, tc.discard)
+			}
+		})
+	}
+}
+
+// TestStacksPassedWithWorkflows says which stacks hold those up that depend on them.
+func TestStacksPassedWithWorkflows(t *testing.T) {
+	for outcome, want := range map[v1alpha1.RunOutcome]bool{v1alpha1.RunFailed: true, v1alpha1.RunTerminated: true, v1alpha1.RunCancelled: false, "": false} {
+		s := &v1alpha1.Stack{Status: v1alpha1.StackStatus{Contents: "c"}}
+		s.Spec.Workflow, s.Spec.OnError = &v1alpha1.StackWorkflow{}, v1alpha1.OnErrorContinue
+		s.Status.Run = &v1alpha1.StackRun{Outcome: outcome, RunOrigin: v1alpha1.RunOrigin{Contents: "c"}}
+		if got := passed(s, &planning.Selection{Contents: "c"}); got != want {
+			t.Errorf("the outcome %q and Continue: %t, want %t", outcome, got, want)
+		}
+		s.Spec.OnError = v1alpha1.OnErrorHalt
+		if passed(s, &planning.Selection{Contents: "c"}) {
+			t.Errorf("the outcome %q and Halt: others go on", outcome)
+		}
+	}
+}

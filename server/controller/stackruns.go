@@ -1,0 +1,336 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// This file starts, follows and ends the workflow runs of stacks.
+
+const (
+	// workerGrace is the time for which a run waits for a worker before the stack says so, and runPoll is the interval at
+	// which the server looks for the worker of a run.
+	workerGrace = 10 * time.Second
+	runPoll     = time.Minute
+	// runRetry is the pause after Temporal did not accept a run, and while another workflow has the ID.
+	runRetry = 10 * time.Second
+)
+
+// knownRuns is what this process knows about the workflow runs of stacks.
+type knownRuns struct {
+	// read has the stacks whose last run was read once, so that the status is current.
+	read map[types.UID]bool
+	// awaited has the IDs of the runs for whose end a goroutine waits.
+	awaited map[string]bool
+	// going has the UIDs of the stacks with a run that goes on, by name, so that the run of a deleted stack is found.
+	going map[cache.ObjectName]types.UID
+}
+
+func newKnownRuns() knownRuns {
+	return knownRuns{read: map[types.UID]bool{}, awaited: map[string]bool{}, going: map[cache.ObjectName]types.UID{}}
+}
+
+// noteRun notes a stack with a run that goes on.
+func (c *Stacks) noteRun(obj metav1.Object) {
+	s, ok := obj.(*v1alpha1.Stack)
+	if !ok || s.Status.Run == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	name := cache.MetaObjectToName(s)
+	switch {
+	case s.Status.Run.EndedAt == nil:
+		c.runs.going[name] = s.UID
+	case c.runs.going[name] == s.UID:
+		delete(c.runs.going, name)
+	}
+}
+
+// readRun reads the last run of the workflow of a stack. Temporal knows it, even if a crash came before the write of the
+// status.
+func (c *Stacks) readRun(ctx context.Context, state *stackState) error {
+	s := state.stack
+	known := s.Status.Run
+	if known == nil && s.Spec.Workflow == nil {
+		return nil
+	}
+	if known != nil {
+		state.run = &stackRun{StackRun: *known.DeepCopy()}
+	}
+	c.mu.Lock()
+	current := c.runs.read[s.UID]
+	c.mu.Unlock()
+	if c.Runs != nil && (s.Spec.Workflow != nil && !current || state.run.running()) {
+		if err := c.refreshRun(ctx, state); err != nil {
+			return err
+		}
+	}
+	if state.run == nil {
+		return nil
+	}
+	if c.Runs == nil && state.run.running() { // the server used an embedded Temporal before
+		state.run.Outcome, state.run.EndedAt = v1alpha1.RunLost, &metav1.Time{Time: state.now}
+	}
+	c.findPlans(state)
+	if state.run.running() {
+		c.awaitRun(ctx, cache.MetaObjectToName(s), state.run.StackRun)
+	}
+	return nil
+}
+
+// refreshRun brings the last run of a stack up to date.
+func (c *Stacks) refreshRun(ctx context.Context, state *stackState) error {
+	s := state.stack
+	found, err := c.Runs.Read(ctx, s.Namespace, v1alpha1.WorkflowIDOfStack(s.Name), "")
+	if err != nil {
+		return err
+	}
+	if !state.adopt(found) && state.run.running() { // another run has the ID now, or none
+		if found, err = c.Runs.Read(ctx, s.Namespace, state.run.WorkflowID, state.run.RunID); err != nil {
+			return err
+		}
+		if found == nil {
+			state.run.Outcome, state.run.EndedAt = v1alpha1.RunLost, &metav1.Time{Time: state.now}
+		} else {
+			found.RunOrigin, found.stack = state.run.RunOrigin, s.UID
+			state.adopt(found)
+		}
+	}
+	if state.run.running() && found != nil {
+		if err := c.findWorker(ctx, state, found); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs.read[s.UID] = true
+	return nil
+}
+
+// adopt makes a run that Temporal has the last run of the stack. It returns false for a run that is not the last one of
+// this stack.
+func (s *stackState) adopt(found *userRun) bool {
+	if found == nil || found.stack != s.stack.UID || s.run != nil && found.Number < s.run.Number {
+		return false
+	}
+	next := found.StackRun
+	if s.run != nil && s.run.Number == found.Number {
+		next.StartedAt, next.Plan = s.run.StartedAt, s.run.Plan // it may have continued as new since
+	}
+	s.run = &stackRun{StackRun: next}
+	return true
+}
+
+// findWorker notes whether a run waits for a worker that is not there.
+func (c *Stacks) findWorker(ctx context.Context, state *stackState, found *userRun) (err error) {
+	run := state.run
+	run.queue, run.again = found.queue, runPoll
+	if found.queued.IsZero() {
+		return nil
+	}
+	if left := found.queued.Add(workerGrace).Sub(state.now); left > 0 {
+		run.again = left
+		return nil
+	}
+	polled, err := c.Runs.Polled(ctx, state.stack.Namespace, found.queue)
+	run.idle, run.again = !polled, workerGrace
+	return err
+}
+
+// findPlans finds the plans of the last run, and whether another plan made the infrastructure as written after it.
+func (c *Stacks) findPlans(state *stackState) {
+	run := state.run
+	run.plans, run.applied = nil, false
+	for _, p := range c.plans.in(state.stack.Namespace) {
+		switch {
+		case p.Status.Stack == nil && p.StackName() == state.stack.Name && !p.CreationTimestamp.Time.Before(run.StartedAt.Truncate(time.Second)):
+			run.plans = append(run.plans, p)
+		case run.EndedAt != nil && p.Status.FinishedAt != nil && p.Status.FinishedAt.After(run.EndedAt.Time):
+			reason, _ := readyOf(p)
+			about := sameResources(p.Spec, state.spec) || equality.Semantic.DeepEqual(p.Spec, v1alpha1.PlanSpec{Refresh: p.Spec.Refresh, Approval: p.Spec.Approval})
+			run.applied = run.applied || about && (reason == v1alpha1.ReasonApplied || reason == v1alpha1.ReasonNoChanges)
+		}
+	}
+	slices.SortFunc(run.plans, func(a, b *v1alpha1.Plan) int { return compareRequests(b, a) })
+	if len(run.plans) > 0 {
+		run.Plan = &v1alpha1.PlanReference{Name: run.plans[0].Name, UID: run.plans[0].UID}
+	}
+}
+
+// awaitRun queues a stack when its run has ended.
+func (c *Stacks) awaitRun(ctx context.Context, name cache.ObjectName, run v1alpha1.StackRun) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs.awaited[run.RunID] {
+		return
+	}
+	c.runs.awaited[run.RunID] = true
+	go func() {
+		for {
+			err := c.Runs.Await(ctx, name.Namespace, run.WorkflowID, run.RunID)
+			if err == nil || ctx.Err() != nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(runRetry):
+			}
+		}
+		c.mu.Lock()
+		delete(c.runs.awaited, run.RunID)
+		c.mu.Unlock()
+		c.queue.work.Add(name)
+	}()
+}
+
+// startRun starts the workflow of a stack, unless an earlier attempt did. The step says if that is not possible now.
+func (c *Stacks) startRun(ctx context.Context, state *stackState, next *stackStep, stacks []*v1alpha1.Stack) error {
+	s := state.stack
+	next.make = false
+	if c.Runs == nil {
+		next.stall(v1alpha1.ReasonWorkflowRefused, "The server uses an external Temporal cluster, and starts workflows of users only in an embedded one. Remove spec.workflow.")
+		return nil
+	}
+	found, err := c.Runs.Read(ctx, s.Namespace, v1alpha1.WorkflowIDOfStack(s.Name), "")
+	if err != nil {
+		return err
+	}
+	if last := state.run; found != nil && found.stack == s.UID && (last == nil || found.Number > last.Number) && state.adopt(found) {
+		return c.followRun(ctx, state, next)
+	}
+	if found != nil && found.Outcome == "" {
+		return c.awaitOther(ctx, s, found, next, stacks)
+	}
+	origin := v1alpha1.RunOrigin{Number: 1, StackGeneration: s.Generation, Contents: state.selected.Contents, Trigger: next.trigger, Request: next.request}
+	if state.run != nil {
+		origin.Number = state.run.Number + 1
+	}
+	spec := state.spec
+	spec.Approval = "" // the workflow decides
+	run, err := c.Runs.Start(ctx, s, origin, spec)
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.ResourceExhausted:
+		*next = work(v1alpha1.ReasonWorkflowRefused, "Temporal does not start the workflow of the stack now, and the server tries again: %s.", status.Convert(err).Message())
+		next.after = runRetry
+		return nil
+	case codes.InvalidArgument, codes.PermissionDenied, codes.Unimplemented:
+		next.stall(v1alpha1.ReasonWorkflowRefused, fmt.Sprintf("Temporal refused the workflow of the stack: %s. Change spec.workflow.", status.Convert(err).Message()))
+		return nil
+	default:
+		return fmt.Errorf("start the workflow of stack %q: %w", s.Name, err)
+	}
+	c.noteMade(s, state.now)
+	state.run = &stackRun{StackRun: run.StackRun, again: workerGrace}
+	return c.followRun(ctx, state, next)
+}
+
+// followRun makes the step that of a stack whose workflow was started.
+func (c *Stacks) followRun(ctx context.Context, state *stackState, next *stackStep) error {
+	c.findPlans(state)
+	discard := next.discard
+	if *next = state.decide(); next.make { // the run that an earlier attempt started has ended
+		next.make, next.after = false, time.Second
+	}
+	if next.discard == "" {
+		next.discard = discard
+	}
+	if state.run.running() {
+		c.awaitRun(ctx, cache.MetaObjectToName(state.stack), state.run.StackRun)
+	}
+	return nil
+}
+
+// awaitOther makes the step that of a stack whose workflow ID another workflow has. It asks the workflow of a deleted stack
+// of the same name to end.
+func (c *Stacks) awaitOther(ctx context.Context, s *v1alpha1.Stack, other *userRun, next *stackStep, stacks []*v1alpha1.Stack) error {
+	owned := slices.ContainsFunc(stacks, func(o *v1alpha1.Stack) bool { return o.UID == other.stack })
+	*next = work(v1alpha1.ReasonWorkflowRunning, "The stack did not start workflow %s, run %s, which goes on. The stack starts its own when that has ended.", other.WorkflowID, other.RunID)
+	next.after = runRetry
+	if other.stack == "" || owned {
+		return nil
+	}
+	return c.cancelRun(ctx, s.Namespace, other)
+}
+
+// endDeleted asks the workflow of a deleted stack to end. A stack of the same name may exist.
+func (c *Stacks) endDeleted(ctx context.Context, name cache.ObjectName, now types.UID) error {
+	c.mu.Lock()
+	uid, going := c.runs.going[name]
+	c.mu.Unlock()
+	if !going || uid == now || c.Runs == nil {
+		return nil
+	}
+	found, err := c.Runs.Read(ctx, name.Namespace, v1alpha1.WorkflowIDOfStack(name.Name), "")
+	switch {
+	case status.Code(err) == codes.NotFound: // the namespace is being deleted, with its workflows
+	case err != nil:
+		return err
+	case found != nil && found.stack == uid && found.Outcome == "":
+		if err := c.cancelRun(ctx, name.Namespace, found); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs.going[name] == uid {
+		delete(c.runs.going, name)
+	}
+	return nil
+}
+
+// endOrphanRuns asks the workflows of stacks to end that were deleted while the server was down. Call it when all stacks are
+// known.
+func (c *Stacks) endOrphanRuns(ctx context.Context) error {
+	if c.Runs == nil {
+		return nil
+	}
+	exists := map[types.UID]bool{}
+	for _, s := range c.all() {
+		exists[s.UID] = true
+	}
+	running, err := c.Runs.Running(ctx)
+	if err != nil {
+		return err
+	}
+	for namespace, found := range running {
+		for _, run := range found {
+			if run.stack == "" || exists[run.stack] {
+				continue
+			}
+			if err := c.cancelRun(ctx, namespace, run); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// cancelRun asks the workflow of a deleted stack to end, and discards its plans that no user has decided on.
+func (c *Stacks) cancelRun(ctx context.Context, namespace string, run *userRun) error {
+	if err := c.Runs.Cancel(ctx, namespace, run, "The stack was deleted."); err != nil {
+		return err
+	}
+	for _, p := range c.plans.in(namespace) {
+		if p.Status.Stack != nil || !p.Undecided() || p.Annotations[v1alpha1.AnnotationWorkflowRunID] != run.RunID || p.Annotations[v1alpha1.AnnotationWorkflowID] != run.WorkflowID {
+			continue
+		}
+		name, _ := v1alpha1.StackOfWorkflowID(run.WorkflowID)
+		if err := c.plans.discard(ctx, p, fmt.Sprintf("Discarded, because the stack %s, whose workflow made it, was deleted.", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

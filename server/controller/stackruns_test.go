@@ -1,0 +1,345 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/sdk/steps"
+	"github.com/hykube/hykube/server/engine"
+)
+
+// temporalStacks returns the controller of stacks on a Temporal server, and a client for the workflows of the namespace
+// prod.
+func temporalStacks(t *testing.T) (*Stacks, client.Client) {
+	t.Helper()
+	e, err := engine.New(engine.Config{DataDir: t.TempDir(), NamespaceOwner: func(name string) (string, bool) { return "uid-1", name == "prod" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := e.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	users := e.Users()
+	if _, err := users.Prepare(t.Context(), "prod"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewClientFromExisting(e.Client(), client.Options{Namespace: "hykube.prod", Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return restarted(&UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: users.Room}), c
+}
+
+// restarted returns the controller of stacks that knows nothing yet, as after a start of the server.
+func restarted(runs *UserRuns) *Stacks {
+	stacks := NewStacks(StacksConfig{Runs: runs, Logger: slog.New(slog.DiscardHandler)})
+	stacks.plans = &Plans{informer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1alpha1.Plan{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})}
+	return stacks
+}
+
+// release is a workflow that ends as its input says.
+func release(ctx workflow.Context, in steps.StackInput) error {
+	var input struct{ End string }
+	if err := in.Decode(&input); err != nil {
+		return err
+	}
+	switch input.End {
+	case "again":
+		in.Input = []byte(`{"End":"later"}`)
+		return workflow.NewContinueAsNewError(ctx, release, in)
+	case "later":
+		return workflow.Sleep(ctx, time.Hour)
+	case "fail":
+		return temporal.NewApplicationError("no "+strings.Repeat("money ", 1000), "Poor")
+	}
+	return nil
+}
+
+// edited returns a stack with a workflow whose argument says how it ends.
+func edited(end string) *stackState {
+	return stackWith(withWorkflow, func(s *stackState) {
+		s.stack.Spec.Workflow.Input = &runtime.RawExtension{Raw: []byte(`{"End":"` + end + `"}`)}
+	})
+}
+
+func startOf(t *testing.T, c *Stacks, s *stackState) stackStep {
+	t.Helper()
+	step := s.decide()
+	if !step.make {
+		t.Fatalf("the stack starts nothing: %+v", step)
+	}
+	if err := c.startRun(t.Context(), s, &step, []*v1alpha1.Stack{s.stack}); err != nil {
+		t.Fatal(err)
+	}
+	return step
+}
+
+// untilRun reads the run of a stack until a condition holds.
+func untilRun(t *testing.T, c *Stacks, s *stackState, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if err := c.refreshRun(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if done() {
+			return
+		}
+	}
+	t.Fatalf("not within 20 s: %s: %+v", what, s.run)
+}
+
+// TestRunsOfStacks starts and follows workflows of stacks on a Temporal server.
+func TestRunsOfStacks(t *testing.T) {
+	c, flows := temporalStacks(t)
+	first := edited("again")
+	if step := startOf(t, c, first); step.reason != v1alpha1.ReasonWorkflowRunning || step.make || step.after != workerGrace {
+		t.Errorf("after the start: %+v", step)
+	}
+	begun := first.run.RunID
+
+	// The server dies before it writes the status. The next one finds the run, and starts no other.
+	for why, change := range map[string]func(*stackState){
+		"the same":               func(*stackState) {},
+		"an edit since":          func(s *stackState) { s.selected.Contents = "newer" },
+		"another input since":    func(s *stackState) { s.stack.Generation, s.stack.Spec.Workflow.Input = 2, nil },
+		"the cache has the last": func(s *stackState) { s.run = &stackRun{}; s.run.EndedAt = &s.run.StartedAt },
+	} {
+		lost := edited("again")
+		change(lost)
+		if startOf(t, restarted(c.Runs), lost); lost.run.RunID != begun || lost.run.Number != 1 || lost.run.Contents != "new" || lost.run.StackGeneration != 1 {
+			t.Errorf("%s: %+v, want the run %s", why, lost.run, begun)
+		}
+	}
+	if again, err := c.Runs.Start(t.Context(), first.stack, first.run.RunOrigin, first.spec); err != nil || again.RunID != begun {
+		t.Errorf("the answer to a start was lost: %+v, %v, want the run %s", again, err, begun)
+	}
+
+	// No worker polls. The condition says so after a grace time.
+	first.now = time.Now()
+	untilRun(t, c, first, "the run waits", func() bool { return first.run.again > 0 && first.run.again <= workerGrace })
+	if first.run.idle {
+		t.Error("the run has no worker before the grace time")
+	}
+	first.now = time.Now().Add(workerGrace)
+	untilRun(t, c, first, "the worker is missing", func() bool { return first.run.idle })
+	if step := first.decide(); step.reason != v1alpha1.ReasonAwaitingWorker || !strings.Contains(step.message, `"release"`) {
+		t.Errorf("without a worker: %+v", step)
+	}
+
+	w := worker.New(flows, "release", worker.Options{})
+	w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+
+	// The run continues as new. It stays the run of the stack, and another stack of the name does not take it.
+	untilRun(t, c, first, "the run continues as new", func() bool { return first.run.RunID != begun })
+	if !first.run.running() || first.run.Number != 1 || first.run.idle {
+		t.Errorf("after it continued as new: %+v", first.run)
+	}
+	other := edited("")
+	other.stack.UID = "other"
+	if step := startOf(t, c, other); other.run != nil || step.after != runRetry || !strings.Contains(step.message, "did not start workflow stack.web") {
+		t.Errorf("a stack of the same name: %+v, %+v", step, other.run)
+	}
+	untilRun(t, c, first, "the run of the deleted stack ends", func() bool { return !first.run.running() })
+	if step := first.decide(); first.run.Outcome != v1alpha1.RunCancelled || step.reason != v1alpha1.ReasonCancelled {
+		t.Errorf("the run of a deleted stack: %+v, %+v", first.run, step)
+	}
+
+	// A failure has a message of bounded length.
+	failing := edited("fail")
+	failing.stack.UID = "failing"
+	startOf(t, c, failing)
+	if err := c.Runs.Await(t.Context(), "prod", "stack.web", failing.run.RunID); err != nil {
+		t.Fatal(err)
+	}
+	untilRun(t, c, failing, "the run failed", func() bool { return !failing.run.running() })
+	if r := failing.run; r.Outcome != v1alpha1.RunFailed || !strings.HasPrefix(r.Message, "no money") || len(r.Message) != maxFailure {
+		t.Errorf("a failure: %s, %d bytes, %.20s", r.Outcome, len(r.Message), r.Message)
+	}
+
+	// The next one has the next number.
+	failing.selected.Contents = "newer"
+	startOf(t, c, failing)
+	if failing.run.Number != 2 {
+		t.Errorf("the next run has the number %d", failing.run.Number)
+	}
+
+	// Temporal lost a run.
+	gone := edited("")
+	gone.run = &stackRun{}
+	gone.run.WorkflowID, gone.run.RunID = "stack.web", "6b3b52f6-7b5b-4b1f-8a3e-000000000000"
+	if err := c.refreshRun(t.Context(), gone); err != nil || gone.run.Outcome != v1alpha1.RunLost {
+		t.Errorf("a run that Temporal does not have: %+v, %v", gone.run, err)
+	}
+}
+
+// TestRunsOfDeletedStacks ends the workflows of stacks that were deleted while the server ran, and while it was down.
+func TestRunsOfDeletedStacks(t *testing.T) {
+	c, flows := temporalStacks(t)
+	for _, name := range []string{"deleted", "missed", "kept"} {
+		s := edited("later")
+		s.stack.Name, s.stack.UID = name, types.UID(name)
+		startOf(t, c, s)
+		s.stack.Status.Run = &s.run.StackRun
+		c.noteRun(s.stack)
+		if name == "kept" {
+			if err := c.informer.GetStore().Add(s.stack); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := flows.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "stack.mine", TaskQueue: "release"}, "Release", steps.StackInput{}); err != nil {
+		t.Fatal(err)
+	}
+	cancelled := func(name string) bool {
+		t.Helper()
+		history := flows.GetWorkflowHistory(t.Context(), "stack."+name, "", false, 0)
+		for history.HasNext() {
+			e, err := history.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.GetWorkflowExecutionCancelRequestedEventAttributes() != nil {
+				return true
+			}
+		}
+		return false
+	}
+	for _, name := range []string{"deleted", "kept"} {
+		now := types.UID("")
+		if name == "kept" {
+			now = "kept"
+		}
+		if err := c.endDeleted(t.Context(), cache.NewObjectName("prod", name), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !cancelled("deleted") || cancelled("kept") || cancelled("missed") {
+		t.Errorf("after a deletion: deleted %t, kept %t, missed %t", cancelled("deleted"), cancelled("kept"), cancelled("missed"))
+	}
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !cancelled("missed"); time.Sleep(100 * time.Millisecond) { // the list lags
+		if err := c.endOrphanRuns(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !cancelled("missed") || cancelled("kept") || cancelled("mine") {
+		t.Errorf("after a start: missed %t, kept %t, of a user %t", cancelled("missed"), cancelled("kept"), cancelled("mine"))
+	}
+}
+
+// noWorkflows is a Temporal without workflows.
+type noWorkflows struct {
+	workflowservice.WorkflowServiceClient
+}
+
+func (noWorkflows) DescribeWorkflowExecution(context.Context, *workflowservice.DescribeWorkflowExecutionRequest, ...grpc.CallOption) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+	return nil, status.Error(codes.NotFound, "none")
+}
+
+// TestLimitsOfRuns refuses the workflows that Temporal does not accept, and repeats those above the limits of the namespace.
+func TestLimitsOfRuns(t *testing.T) {
+	for code, want := range map[codes.Code]struct {
+		reason string
+		stalls bool
+	}{
+		codes.ResourceExhausted: {v1alpha1.ReasonWorkflowRefused, false},
+		codes.InvalidArgument:   {v1alpha1.ReasonWorkflowRefused, true},
+		codes.Unavailable:       {"", false},
+	} {
+		refused := errors.New("no")
+		prepared := 0
+		c := restarted(&UserRuns{
+			Prepare: func(context.Context, string) (string, error) { prepared++; return "", nil },
+			Room:    func(context.Context, string, int, bool) error { return status.Error(code, refused.Error()) },
+			Service: noWorkflows{},
+		})
+		s := edited("")
+		step := s.decide()
+		err := c.startRun(t.Context(), s, &step, nil)
+		if (err != nil) != (want.reason == "") || want.reason != "" && step.reason != want.reason || (step.after == 0) != want.stalls && err == nil || step.make || prepared == 0 {
+			t.Errorf("%s: %+v, %v", code, step, err)
+		}
+	}
+	c, s := restarted(nil), edited("")
+	step := s.decide()
+	if err := c.startRun(t.Context(), s, &step, nil); err != nil || step.reason != v1alpha1.ReasonWorkflowRefused || step.make {
+		t.Errorf("an external cluster: %+v, %v", step, err)
+	}
+	s = stackWith(hasRun("new", ""))
+	s.stack.Status.Run, s.run = &s.run.StackRun, nil
+	if err := c.readRun(t.Context(), s); err != nil || s.run.Outcome != v1alpha1.RunLost {
+		t.Errorf("a run of the embedded cluster before: %+v, %v", s.run, err)
+	}
+}
+
+// rightsOnly allows the rights with these names.
+type rightsOnly struct {
+	store.Access
+	allowed string
+}
+
+func (r rightsOnly) May(_ context.Context, _ v1alpha1.Identity, right store.Right) (bool, error) {
+	return right.String() == r.allowed, nil
+}
+
+// TestRightsAtEachStart checks the right of the author that the stack needs at the time.
+func TestRightsAtEachStart(t *testing.T) {
+	const plans, flows = "create plans.hykube.io", "create workflows.hykube.io"
+	for why, tc := range map[string]struct {
+		state         *stackState
+		allowed, want string
+	}{
+		"plans":                              {stackWith(), plans, ""},
+		"plans without the right":            {stackWith(), flows, plans},
+		"a workflow":                         {stackWith(withWorkflow), flows, ""},
+		"a workflow without the right":       {stackWith(withWorkflow), plans, flows},
+		"a workflow whose author is unknown": {stackWith(withWorkflow, func(s *stackState) { s.stack.Status.Author = nil }), flows, flows},
+	} {
+		s := tc.state.stack
+		if why != "a workflow whose author is unknown" {
+			s.Status.Author = &v1alpha1.Identity{Username: "ann"}
+		}
+		c := NewStacks(StacksConfig{Access: rightsOnly{allowed: tc.allowed}, Logger: slog.New(slog.DiscardHandler)})
+		if got, err := c.missing(t.Context(), s); err != nil || got != tc.want {
+			t.Errorf("%s: %q, %v, want %q", why, got, err, tc.want)
+		}
+	}
+}
+
+// TestRunsInAnOldCache writes the status from a cache that does not have the newest run.
+func TestRunsInAnOldCache(t *testing.T) {
+	old, status := stackWith(hasRun("new", v1alpha1.RunCompleted), asWritten), v1alpha1.StackStatus{}
+	status.Run = &v1alpha1.StackRun{RunOrigin: v1alpha1.RunOrigin{Number: 2}}
+	if old.write(&status, old.decide()); status.Run.Number != 2 {
+		t.Errorf("the status forgot the run: %+v", status.Run)
+	}
+}

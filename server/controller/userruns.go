@@ -1,0 +1,297 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	failurepb "go.temporal.io/api/failure/v1"
+	historypb "go.temporal.io/api/history/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/converter"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/sdk/steps"
+)
+
+// UserRuns starts and reads the workflow runs of stacks in the Temporal namespaces of users. Temporal itself keeps what was
+// started: the memo of a run says for which state of which stack it was. So a server that dies between a start and the
+// write of the status finds the run.
+type UserRuns struct {
+	Service workflowservice.WorkflowServiceClient
+	// Prepare makes the Temporal namespace of a namespace, and Room returns an error if the namespace may not start a number
+	// of workflows. Their errors are those of gRPC.
+	Prepare func(ctx context.Context, namespace string) (id string, err error)
+	Room    func(ctx context.Context, namespace string, starts int, schedule bool) error
+}
+
+const (
+	// runMemo is the key of the memo that says for which stack a run was started.
+	runMemo = "hykubeStack"
+	// runCall is the maximum time of a request to Temporal that does not wait.
+	runCall = 10 * time.Second
+	// maxFailure is the maximum length of the message of a failed run in bytes.
+	maxFailure = 2000
+	// polledFor is the time for which a poll of a worker counts. A worker polls at least once a minute.
+	polledFor = 90 * time.Second
+)
+
+// runNote is the value of runMemo.
+type runNote struct {
+	Stack types.UID `json:"stackUID"`
+	v1alpha1.RunOrigin
+}
+
+// userRun is a workflow run, as Temporal knows it.
+type userRun struct {
+	v1alpha1.StackRun
+	// stack is the UID of the stack that started the run; empty if none did.
+	stack types.UID
+	// queue is the task queue of the workflow, and queued the time since which the run waits for a worker; zero if it does
+	// not.
+	queue  string
+	queued time.Time
+}
+
+// Start starts the workflow of a stack. An attempt after a crash, or one whose answer was lost, returns the same run.
+func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1.RunOrigin, plan v1alpha1.PlanSpec) (*userRun, error) {
+	ctx, cancel := context.WithTimeout(ctx, runCall)
+	defer cancel()
+	if _, err := r.Prepare(ctx, s.Namespace); err != nil {
+		return nil, err
+	}
+	if err := r.Room(ctx, s.Namespace, 1, false); err != nil {
+		return nil, err
+	}
+	input := steps.StackInput{Namespace: s.Namespace, Stack: s.Name, Reason: origin.Trigger, Generation: s.Generation, Plan: plan}
+	if in := s.Spec.Workflow.Input; in != nil {
+		input.Input = in.Raw
+	}
+	convert := converter.GetDefaultDataConverter()
+	argument, err := convert.ToPayloads(input)
+	if err != nil {
+		return nil, fmt.Errorf("encode the argument of the workflow: %w", err)
+	}
+	note, err := convert.ToPayload(runNote{Stack: s.UID, RunOrigin: origin})
+	if err != nil {
+		return nil, fmt.Errorf("encode the memo of the workflow: %w", err)
+	}
+	summary, err := convert.ToPayload(fmt.Sprintf("stack %s/%s, %s", s.Namespace, s.Name, origin.Trigger))
+	if err != nil {
+		return nil, fmt.Errorf("encode the summary of the workflow: %w", err)
+	}
+	id := v1alpha1.WorkflowIDOfStack(s.Name)
+	started, err := r.Service.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
+		Namespace: v1alpha1.TemporalNamespace(s.Namespace), WorkflowId: id, Input: argument,
+		WorkflowType: &commonpb.WorkflowType{Name: s.Spec.Workflow.Type}, TaskQueue: &taskqueuepb.TaskQueue{Name: s.Spec.Workflow.TaskQueue},
+		RequestId: fmt.Sprintf("%s-%d", s.UID, origin.Number), Identity: "hykube",
+		WorkflowIdReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		WorkflowIdConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
+		Memo:                     &commonpb.Memo{Fields: map[string]*commonpb.Payload{runMemo: note}},
+		UserMetadata:             &sdkpb.UserMetadata{Summary: summary},
+	})
+	if err != nil {
+		return nil, err
+	}
+	run := &userRun{stack: s.UID}
+	run.WorkflowID, run.RunID, run.RunOrigin, run.StartedAt = id, started.GetRunId(), origin, metav1.Now()
+	return run, nil
+}
+
+// Read returns a run of a workflow; nil if Temporal does not have it. An empty run ID means the current, or else the last
+// run.
+func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string) (*userRun, error) {
+	ctx, cancel := context.WithTimeout(ctx, runCall)
+	defer cancel()
+	if _, err := r.Prepare(ctx, namespace); err != nil {
+		return nil, err
+	}
+	at := &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID}
+	found, err := r.Service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{Namespace: v1alpha1.TemporalNamespace(namespace), Execution: at})
+	if status.Code(err) == codes.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read workflow %q: %w", workflowID, err)
+	}
+	info := found.GetWorkflowExecutionInfo()
+	run := runOf(info)
+	run.queue = found.GetExecutionConfig().GetTaskQueue().GetName()
+	if task := found.GetPendingWorkflowTask(); task.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
+		run.queued = task.GetScheduledTime().AsTime()
+	}
+	for _, a := range found.GetPendingActivities() {
+		if a.GetState() == enumspb.PENDING_ACTIVITY_STATE_SCHEDULED && a.GetScheduledTime().IsValid() && !a.GetScheduledTime().AsTime().After(time.Now()) {
+			run.queued = a.GetScheduledTime().AsTime()
+		}
+	}
+	if run.Outcome == "" {
+		return run, nil
+	}
+	run.EndedAt = new(metav1.NewTime(info.GetCloseTime().AsTime()))
+	run.Message, err = r.failure(ctx, namespace, info.GetExecution())
+	return run, err
+}
+
+// runOf returns a run as a list of workflows has it, without its end.
+func runOf(info *workflowpb.WorkflowExecutionInfo) *userRun {
+	run := &userRun{}
+	run.WorkflowID, run.RunID = info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
+	run.StartedAt = metav1.NewTime(info.GetStartTime().AsTime())
+	var note runNote
+	if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()[runMemo], &note); err == nil {
+		run.stack, run.RunOrigin = note.Stack, note.RunOrigin
+	}
+	run.Outcome = map[enumspb.WorkflowExecutionStatus]v1alpha1.RunOutcome{
+		enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:  v1alpha1.RunCompleted,
+		enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:     v1alpha1.RunFailed,
+		enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:  v1alpha1.RunTimedOut,
+		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: v1alpha1.RunTerminated,
+		enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:   v1alpha1.RunCancelled,
+		// Its next run is gone, or Read would have found that.
+		enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW: v1alpha1.RunLost,
+	}[info.GetStatus()]
+	return run
+}
+
+// failure returns why a run that ended did not complete.
+func (r *UserRuns) failure(ctx context.Context, namespace string, run *commonpb.WorkflowExecution) (string, error) {
+	last, err := r.close(ctx, namespace, run, false)
+	if err != nil {
+		return "", fmt.Errorf("read the end of workflow %q: %w", run.GetWorkflowId(), err)
+	}
+	message := ""
+	switch {
+	case last.GetWorkflowExecutionFailedEventAttributes() != nil:
+		message = cause(last.GetWorkflowExecutionFailedEventAttributes().GetFailure())
+	case last.GetWorkflowExecutionTerminatedEventAttributes() != nil:
+		message = last.GetWorkflowExecutionTerminatedEventAttributes().GetReason()
+	}
+	message = strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " ")
+	if len(message) > maxFailure {
+		message = strings.ToValidUTF8(message[:maxFailure-3], "") + "..."
+	}
+	return message, nil
+}
+
+// cause returns the message of a failure. That of a failed step says only that an activity failed, so the cause counts.
+func cause(f *failurepb.Failure) string {
+	for f.GetCause() != nil && (f.GetActivityFailureInfo() != nil || f.GetChildWorkflowExecutionFailureInfo() != nil) {
+		f = f.GetCause()
+	}
+	return f.GetMessage()
+}
+
+// close returns the event that ended a run. With wait, it waits for that; the event may be nil after some time without one.
+func (r *UserRuns) close(ctx context.Context, namespace string, run *commonpb.WorkflowExecution, wait bool) (*historypb.HistoryEvent, error) {
+	request := &workflowservice.GetWorkflowExecutionHistoryRequest{
+		Namespace: v1alpha1.TemporalNamespace(namespace), Execution: run, WaitNewEvent: wait,
+		HistoryEventFilterType: enumspb.HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT,
+	}
+	for {
+		page, err := r.Service.GetWorkflowExecutionHistory(ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		if events := page.GetHistory().GetEvents(); len(events) > 0 {
+			return events[len(events)-1], nil
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return nil, nil
+		}
+	}
+}
+
+// Await returns when a run has ended, or Temporal does not have it.
+func (r *UserRuns) Await(ctx context.Context, namespace, workflowID, runID string) error {
+	_, err := r.close(ctx, namespace, &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID}, true)
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}
+
+// Polled reports whether a worker polls a task queue for workflows.
+func (r *UserRuns) Polled(ctx context.Context, namespace, taskQueue string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, runCall)
+	defer cancel()
+	q, err := r.Service.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
+		Namespace: v1alpha1.TemporalNamespace(namespace), TaskQueue: &taskqueuepb.TaskQueue{Name: taskQueue}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
+	})
+	if err != nil {
+		return false, fmt.Errorf("read task queue %q: %w", taskQueue, err)
+	}
+	for _, p := range q.GetPollers() {
+		if time.Since(p.GetLastAccessTime().AsTime()) < polledFor {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Cancel asks a run to end. A run that has ended is no error.
+func (r *UserRuns) Cancel(ctx context.Context, namespace string, run *userRun, reason string) error {
+	ctx, cancel := context.WithTimeout(ctx, runCall)
+	defer cancel()
+	_, err := r.Service.RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
+		Namespace: v1alpha1.TemporalNamespace(namespace), Identity: "hykube", Reason: reason, RequestId: string(run.stack) + "-cancel",
+		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
+	})
+	if status.Code(err) == codes.NotFound {
+		return nil
+	}
+	return err
+}
+
+// Running returns the runs of all stacks that go on, by their namespaces.
+func (r *UserRuns) Running(ctx context.Context) (map[string][]*userRun, error) {
+	out := map[string][]*userRun{}
+	spaces := &workflowservice.ListNamespacesRequest{PageSize: 100}
+	for {
+		page, err := r.Service.ListNamespaces(ctx, spaces)
+		if err != nil {
+			return nil, fmt.Errorf("list the Temporal namespaces: %w", err)
+		}
+		for _, d := range page.GetNamespaces() {
+			namespace, ok := v1alpha1.NamespaceOfTemporal(d.GetNamespaceInfo().GetName())
+			if !ok {
+				continue
+			}
+			if out[namespace], err = r.runningIn(ctx, namespace); err != nil {
+				return nil, err
+			}
+		}
+		if spaces.NextPageToken = page.GetNextPageToken(); len(spaces.NextPageToken) == 0 {
+			return out, nil
+		}
+	}
+}
+
+func (r *UserRuns) runningIn(ctx context.Context, namespace string) (out []*userRun, err error) {
+	request := &workflowservice.ListWorkflowExecutionsRequest{
+		Namespace: v1alpha1.TemporalNamespace(namespace),
+		Query:     fmt.Sprintf(`ExecutionStatus = "Running" AND WorkflowId STARTS_WITH %q`, v1alpha1.WorkflowIDOfStack("")),
+	}
+	for {
+		page, err := r.Service.ListWorkflowExecutions(ctx, request)
+		if err != nil {
+			return nil, fmt.Errorf("list the workflows of stacks in namespace %q: %w", namespace, err)
+		}
+		for _, info := range page.GetExecutions() {
+			out = append(out, runOf(info))
+		}
+		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
+			return out, nil
+		}
+	}
+}
