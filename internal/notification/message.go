@@ -50,9 +50,7 @@ const maxDetail = 2000
 func AboutPlan(t Transition, p *v1alpha1.Plan) Message {
 	m := about(t, p.Namespace, p.Status.Conditions)
 	m.Summary = p.Status.Summary
-	if p.Status.Stack != nil {
-		m.Stack = p.Status.Stack.Stack
-	}
+	m.Stack = p.StackName()
 	if by := p.Status.RequestedBy; by != nil {
 		m.RequestedBy = by.Username
 	}

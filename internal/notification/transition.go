@@ -76,7 +76,8 @@ func OfStack(s *v1alpha1.Stack) (t Transition, ok bool) {
 	switch ready.Reason {
 	case v1alpha1.ReasonDrifted:
 		t.Reason = v1alpha1.NotifyDrifted
-	case v1alpha1.ReasonOutputsFailed, v1alpha1.ReasonMissingRights, v1alpha1.ReasonSelectorOverlaps:
+	case v1alpha1.ReasonOutputsFailed, v1alpha1.ReasonMissingRights, v1alpha1.ReasonSelectorOverlaps,
+		v1alpha1.ReasonWorkflowFailed, v1alpha1.ReasonWorkflowIncomplete, v1alpha1.ReasonWorkflowRefused:
 		t.Reason = v1alpha1.NotifyFailed
 	default:
 		return t, false
