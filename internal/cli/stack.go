@@ -105,8 +105,12 @@ func stackReadiness(s *v1alpha1.Stack) (status, reason, message string) {
 	return string(ready.Status), ready.Reason, diff.Clean(ready.Message, false)
 }
 
+// lastPlan returns the name of the last plan that a stack, or its workflow, made.
 func lastPlan(s *v1alpha1.Stack) string {
-	if s.Status.Plan == nil {
+	switch r := s.Status.Run; {
+	case s.Spec.Workflow != nil && r != nil && r.Plan != nil:
+		return r.Plan.Name
+	case s.Spec.Workflow != nil, s.Status.Plan == nil:
 		return "-"
 	}
 	return s.Status.Plan.Name

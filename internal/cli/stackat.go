@@ -98,7 +98,7 @@ func planAt(plans []v1alpha1.Plan, s *v1alpha1.Stack, at string) (*v1alpha1.Plan
 		p := &plans[i]
 		switch {
 		case isTime && p.Status.FinishedAt != nil && !p.Status.FinishedAt.After(when),
-			!isTime && p.Name == at, !isTime && strconv.FormatInt(p.Status.Stack.Number, 10) == at && p.Status.Stack.Trigger != v1alpha1.TriggerDriftCheck:
+			!isTime && p.Name == at, !isTime && p.Status.Stack != nil && strconv.FormatInt(numberOf(p), 10) == at && p.Status.Stack.Trigger != v1alpha1.TriggerDriftCheck:
 			return p, nil
 		}
 	}
@@ -248,7 +248,7 @@ func (o *stackHistoryOptions) laterChanges(ctx context.Context, s *v1alpha1.Stac
 		if q.Status.Approval == nil || q.Spec.Speculative {
 			continue
 		}
-		ofStack := q.Status.Stack != nil && q.Status.Stack.StackUID == s.UID
+		ofStack := madeFor(q, s)
 		for c, err := range o.changes(ctx, q) {
 			switch {
 			case err != nil:

@@ -23,8 +23,8 @@ func newStackStatus(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status STACK",
 		Short: "Show what a stack does, and what it waits for",
-		Long: `Show what a stack does, and what it waits for: its resources, its last plan, the stacks that it depends on, and the user
-with whose rights it acts.`,
+		Long: `Show what a stack does, and what it waits for: its resources, its last plan, the last run of its workflow, the stacks that it
+depends on, and the user with whose rights it acts.`,
 		Example:           `  kubectl hykube stack status web -n prod`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeStacks(s),
@@ -57,8 +57,15 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 	if s.Status.Author != nil {
 		author = s.Status.Author.Username
 	}
-	fmt.Fprintf(w, "Approval:\t%s; plans and outputs have the rights of %s\n", s.Spec.Approval, author)
-	if p := s.Status.Plan; p != nil {
+	if s.Spec.Workflow != nil {
+		fmt.Fprintf(w, "Workflow:\t%s\n", runLine(s))
+		fmt.Fprintf(w, "Rights:\tworkflows and outputs have those of %s\n", author)
+	} else {
+		fmt.Fprintf(w, "Approval:\t%s; plans and outputs have the rights of %s\n", s.Spec.Approval, author)
+	}
+	if name := lastPlan(s); s.Spec.Workflow != nil && name != "-" {
+		fmt.Fprintf(w, "Last plan:\t%s, which the workflow made\n", name)
+	} else if p := s.Status.Plan; p != nil && s.Spec.Workflow == nil {
 		fmt.Fprintf(w, "Last plan:\t%s, %s\n", p.Name, cmp.Or(p.Reason, v1alpha1.ReasonPlanning))
 	}
 	if len(s.Spec.DependsOn) > 0 {
@@ -79,6 +86,20 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 	return w.Flush()
 }
 
+// runLine describes the last run of the workflow of a stack.
+func runLine(s *v1alpha1.Stack) string {
+	r := s.Status.Run
+	if r == nil {
+		return fmt.Sprintf("%s on the task queue %s, which has no run yet", flat(s.Spec.Workflow.Type), flat(s.Spec.Workflow.TaskQueue))
+	}
+	run := workflowRun{v1alpha1.TemporalNamespace(s.Namespace), r.WorkflowID, r.RunID}
+	state := "goes on"
+	if r.EndedAt != nil {
+		state = string(r.Outcome)
+	}
+	return run.String() + ", " + state
+}
+
 type stackHistoryOptions struct {
 	stackArgument
 	limit int
@@ -90,8 +111,8 @@ func newStackHistory(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history STACK",
 		Short: "List the plans of a stack, or show an earlier state of it",
-		Long: `List the plans that a stack made and that the server still keeps, newest first. kubectl hykube history shows the records of
-all decided plans of the namespace, which outlive the plans.
+		Long: `List the plans that a stack, or its workflow, made and that the server still keeps, newest first. kubectl hykube history shows
+the records of all decided plans of the namespace, which outlive the plans.
 
 With --at, show the state of the stack at the end of one of these plans: who asked for the plan and approved it, its changes, and the
 resources of the stack with the values that were recorded then. The command computes the values: it begins with those of today, and
@@ -169,11 +190,27 @@ func (o *stackHistoryOptions) Run(ctx context.Context) error {
 	return w.Flush()
 }
 
-// plansOfStack returns the plans that a stack made, newest first.
+// plansOfStack returns the plans that a stack, or its workflow, made, newest first.
 func plansOfStack(all []v1alpha1.Plan, s *v1alpha1.Stack) []v1alpha1.Plan {
-	plans := slices.DeleteFunc(all, func(p v1alpha1.Plan) bool { return p.Status.Stack == nil || p.Status.Stack.StackUID != s.UID })
+	plans := slices.DeleteFunc(all, func(p v1alpha1.Plan) bool { return !madeFor(&p, s) })
 	slices.SortFunc(plans, func(a, b v1alpha1.Plan) int {
-		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(b.Status.Stack.Number, a.Status.Stack.Number))
+		return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(numberOf(&b), numberOf(&a)))
 	})
 	return plans
+}
+
+// madeFor reports whether a stack, or its workflow, made a plan. An earlier stack may have had the same name.
+func madeFor(p *v1alpha1.Plan, s *v1alpha1.Stack) bool {
+	if p.Status.Stack != nil {
+		return p.Status.Stack.StackUID == s.UID
+	}
+	return p.StackName() == s.Name && !p.CreationTimestamp.Time.Before(s.CreationTimestamp.Time)
+}
+
+// numberOf returns the number of a plan among those that its stack made; 0 if no stack made it.
+func numberOf(p *v1alpha1.Plan) int64 {
+	if p.Status.Stack == nil {
+		return 0
+	}
+	return p.Status.Stack.Number
 }
