@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -76,6 +78,7 @@ func TestStories(t *testing.T) {
 	}
 	commands := harness.StoryCommands()
 	commands["kstatus"] = kstatus
+	release := sync.OnceValues(func() (string, error) { return buildRelease(t) })
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
@@ -92,10 +95,27 @@ func TestStories(t *testing.T) {
 			if err := shared.NewStory(env, namespace); err != nil {
 				return err
 			}
+			if strings.HasPrefix(filepath.Base(env.WorkDir), "script-stack-workflow") {
+				program, err := release()
+				if err != nil {
+					return err
+				}
+				env.Setenv("RELEASE", program)
+			}
 			return configure(env, namespace)
 		},
 		Cmds: commands,
 	})
+}
+
+// buildRelease builds the worker of examples/workflows/release.
+func buildRelease(t *testing.T) (string, error) {
+	program := filepath.Join(t.TempDir(), "release")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/workflows/release").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build the example: %w\n%s", err, out)
+	}
+	return program, nil
 }
 
 // simConfig is a ProviderConfig for the provider "sim" without arguments.
