@@ -59,8 +59,20 @@ func AboutPlan(t Transition, p *v1alpha1.Plan) Message {
 	m.Command = fmt.Sprintf("kubectl hykube show %s -n %s", p.Name, p.Namespace)
 	if t.Reason == v1alpha1.NotifyFailed {
 		m.Command = fmt.Sprintf("kubectl hykube status %s -n %s", p.Name, p.Namespace)
+		m.Detail = shorten(m.Detail + problem(p))
 	}
 	return m
+}
+
+// problem returns the summary of the first error about an object. The condition of the plan has only the address of the
+// object. A summary has no values of the object.
+func problem(p *v1alpha1.Plan) string {
+	for _, d := range p.Status.Diagnostics {
+		if d.Severity == v1alpha1.SeverityError && d.Address != "" {
+			return fmt.Sprintf(" %s: %s.", d.Address, strings.TrimSuffix(d.Summary, "."))
+		}
+	}
+	return ""
 }
 
 // AboutStack returns the message about a transition of a stack.

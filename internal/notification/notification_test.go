@@ -57,6 +57,7 @@ func TestTransitionsOfPlans(t *testing.T) {
 func TestTransitionsOfStacks(t *testing.T) {
 	for reason, want := range map[string]v1alpha1.NotificationReason{
 		v1alpha1.ReasonDrifted: v1alpha1.NotifyDrifted, v1alpha1.ReasonOutputsFailed: v1alpha1.NotifyFailed, v1alpha1.ReasonMissingRights: v1alpha1.NotifyFailed,
+		v1alpha1.ReasonWorkflowFailed: v1alpha1.NotifyFailed, v1alpha1.ReasonWorkflowIncomplete: v1alpha1.NotifyFailed, v1alpha1.ReasonCancelled: "",
 		v1alpha1.ReasonApplyFailed: "", v1alpha1.ReasonDiscarded: "", // their plans have messages, or a user did that
 	} {
 		s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "u"}}
@@ -168,5 +169,20 @@ func TestLongDetailsAreCut(t *testing.T) {
 	tr, _ := OfPlan(p)
 	if n := len(AboutPlan(tr, p).Detail); n > maxDetail+3 {
 		t.Errorf("the detail has %d bytes", n)
+	}
+}
+
+// TestFailuresNameTheirReason has the summary of the first error about an object, and no detail, which may have values.
+func TestFailuresNameTheirReason(t *testing.T) {
+	p := plan(condition.Stalled, v1alpha1.ReasonPlanFailed, func(p *v1alpha1.Plan) {
+		p.Status.Conditions[0].Message = "Error in sim_disk.d, see status.diagnostics."
+		p.Status.Diagnostics = []v1alpha1.Diagnostic{
+			{Severity: v1alpha1.SeverityWarning, Address: "sim_disk.a", Summary: "Old"},
+			{Severity: v1alpha1.SeverityError, Address: "sim_disk.d", Summary: "Invalid size", Detail: "the size is 7"},
+		}
+	})
+	tr, _ := OfPlan(p)
+	if got, want := AboutPlan(tr, p).Detail, "Error in sim_disk.d, see status.diagnostics. sim_disk.d: Invalid size."; got != want {
+		t.Errorf("the detail is %q, want %q", got, want)
 	}
 }
