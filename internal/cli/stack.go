@@ -124,11 +124,23 @@ type stackArgument struct {
 }
 
 func (o *stackArgument) Complete(args []string) error {
-	_, name, ok := strings.Cut(args[0], "/") // stack/NAME is also valid
-	if o.name = args[0]; ok {
-		o.name = name
+	var err error
+	if o.name, err = stackName(args[0]); err != nil {
+		return err
 	}
 	return o.connect()
+}
+
+// stackName returns the name of a stack from NAME or stack/NAME.
+func stackName(arg string) (string, error) {
+	kind, name, ok := strings.Cut(arg, "/")
+	switch {
+	case !ok:
+		return arg, nil
+	case slices.Contains([]string{"stack", "stacks", "stk", "stack." + v1alpha1.GroupName, "stacks." + v1alpha1.GroupName}, kind):
+		return name, nil
+	}
+	return "", fmt.Errorf("%q names no stack: write NAME or stack/NAME, and the namespace with -n", arg)
 }
 
 func (o *stackArgument) read(ctx context.Context) (*v1alpha1.Stack, error) {

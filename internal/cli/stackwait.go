@@ -45,9 +45,9 @@ preventDestroy stops a plan or a right is missing, and 1 for other failures and 
 
 func (o *stackWaitOptions) Complete(args []string) error {
 	for _, arg := range args {
-		_, name, ok := strings.Cut(arg, "/")
-		if !ok {
-			name = arg
+		name, err := stackName(arg)
+		if err != nil {
+			return err
 		}
 		o.names = append(o.names, name)
 	}
