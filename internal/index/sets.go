@@ -339,9 +339,9 @@ func (x *Index) findAfter(ctx context.Context, lock func(context.Context) (func(
 	return Found{n.Object, n.Record, ns.setOf(n.Object.Instance.SetUID)}, true, nil
 }
 
-// SetAt refreshes the index and returns the set whose template has the kind and the name of the reference, or nil.
+// SetAt refreshes the sets of the index and returns the one whose template has the kind and the name of the reference, or nil.
 func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
-	unlock, err := x.lockFresh(ctx)
+	unlock, err := x.lockFreshObjects(ctx)
 	defer unlock()
 	if err != nil {
 		return nil, err

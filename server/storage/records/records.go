@@ -73,11 +73,23 @@ func (s *Store) Close() {
 
 // Get returns the value and revision of a key. It returns ledger.ErrNotFound if the key does not exist.
 func (s *Store) Get(ctx context.Context, key string) (value []byte, revision int64, err error) {
+	if ctx, err = s.reading(ctx); err != nil {
+		return nil, 0, failed("read", err)
+	}
 	err = s.read.QueryRowContext(ctx, s.dialect.text("SELECT value, revision FROM hykube_ledger WHERE name = ?"), []byte(key)).Scan(&value, &revision)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, 0, ledger.ErrNotFound
 	}
 	return value, revision, failed("read", err)
+}
+
+// reading returns the context of a read, or the error of a context that has ended. The driver of SQLite starts a goroutine
+// for each row if a read can be cancelled. That costs more than the row, and a read of one page never takes long.
+func (s *Store) reading(ctx context.Context) (context.Context, error) {
+	if err := ctx.Err(); err != nil || !s.dialect.embedded {
+		return ctx, err
+	}
+	return context.WithoutCancel(ctx), nil
 }
 
 // List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
@@ -94,6 +106,9 @@ func (s *Store) Page(ctx context.Context, revision int64, limit int) ([]ledger.E
 
 // entries returns the rows of a query for name, value and revision.
 func (s *Store) entries(ctx context.Context, query string, args ...any) (out []ledger.Entry, err error) {
+	if ctx, err = s.reading(ctx); err != nil {
+		return nil, failed("read", err)
+	}
 	rows, err := s.read.QueryContext(ctx, s.dialect.text(query), args...)
 	if err != nil {
 		return nil, failed("read", err)
