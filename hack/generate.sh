@@ -16,7 +16,7 @@ go run "k8s.io/code-generator/cmd/deepcopy-gen@$kubernetes" \
 	--output-file zz_generated.deepcopy.go \
 	"$module/api/v1alpha1"
 
-# The last two packages are named so that the generator reads how their models are called.
+# The last three packages are named so that the generator reads how their models are called.
 go run "k8s.io/kube-openapi/cmd/openapi-gen@$openapi" \
 	--go-header-file "$header" \
 	--output-dir server/registry \
@@ -26,7 +26,8 @@ go run "k8s.io/kube-openapi/cmd/openapi-gen@$openapi" \
 	--report-filename /dev/null \
 	--readonly-pkg k8s.io/apimachinery/pkg/apis/meta/v1 \
 	--readonly-pkg k8s.io/apimachinery/pkg/runtime \
-	"$module/api/v1alpha1" k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime
+	--readonly-pkg k8s.io/apimachinery/pkg/util/intstr \
+	"$module/api/v1alpha1" k8s.io/apimachinery/pkg/apis/meta/v1 k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/util/intstr
 gofmt -w server/registry/zz_generated.openapi.go api/v1alpha1/zz_generated.*.go
 
 hack/generate-proto.sh

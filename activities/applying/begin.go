@@ -20,8 +20,12 @@ import (
 )
 
 // smallPlan is the maximum number of steps that run as separate activities, which the Web UI shows one by one. A single
-// Lane activity runs a larger plan, because a history can hold only some thousand activities.
+// Lane activity runs a larger plan, because a history can hold only some thousand activities. It also runs a plan with
+// rollouts, whose steps wait for more than their dependencies.
 const smallPlan = 200
+
+// applyingText is the message of a plan that is being applied.
+const applyingText = "The plan is being applied."
 
 // Begin checks that a plan may be applied and returns its steps in order.
 func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun, error) {
@@ -63,13 +67,13 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	a.progress.begin(p, work.Progress())
 	err = a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
 		s.Progress = new(work.Progress())
-		condition.Reconciling(&s.Conditions, po.Generation, v1alpha1.ReasonApplying, "The plan is being applied.")
+		condition.Reconciling(&s.Conditions, po.Generation, v1alpha1.ReasonApplying, applyingText)
 	})
 	if err != nil {
 		return workflows.Begun{}, err
 	}
 	begun := workflows.Begun{Total: len(work.Steps), Providers: work.Providers()}
-	if len(work.Steps) <= smallPlan {
+	if len(work.Steps) <= smallPlan && len(po.Status.Rollouts) == 0 {
 		for _, s := range work.Steps {
 			begun.Steps = append(begun.Steps, workflows.Step{Step: s, Title: title(work.Changes[s.Change], s.Destroy)})
 		}

@@ -108,12 +108,17 @@ func incompleteText(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obs
 // skipPending marks the changes that are pending or running as skipped. It returns the stale changes.
 func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored, cancelled bool) ([]changes.Obstacle, error) {
 	var stale []changes.Obstacle
+	stopped := work.StoppedRollouts(po)
 	for _, c := range work.Changes {
 		if changes.HasNoSteps(c) {
 			continue
 		}
 		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
-			if err := a.skip(ctx, po, c, work, cancelled); err != nil {
+			why := ""
+			if changes.Rolled(c) {
+				why = stopped[c.Object.SetUID]
+			}
+			if err := a.skip(ctx, po, c, work, cancelled, why); err != nil {
 				return nil, err
 			}
 		}
@@ -222,8 +227,9 @@ func whyFailed(c *ledger.Change) string {
 	return strings.TrimSuffix(c.Message, ".")
 }
 
-// skip records that a change was not attempted, or not finished.
-func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, w *changes.Stored, cancelled bool) error {
+// skip records that a change was not attempted, or not finished. stopped is why the rollout of its set stopped; empty if it
+// did not.
+func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, w *changes.Stored, cancelled bool, stopped string) error {
 	c.State, c.FinishedAt = v1alpha1.ChangeSkipped, changes.Now()
 	reason := v1alpha1.ReasonSkipped
 	blockers := w.Blockers(c)
@@ -232,6 +238,8 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
 	case len(blockers) > 0:
 		c.Message = waitsFor(c, blockers)
+	case stopped != "":
+		c.Message = stopped
 	case po.Status.Progress == nil:
 		c.Message = "no change of the plan was applied"
 	default:

@@ -10,7 +10,6 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
@@ -34,6 +33,9 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
+	if len(po.Status.Rollouts) > 0 {
+		return workflows.StepResult{}, refused(in.Plan, "its lane alone runs the steps, at the pace of its rollouts")
+	}
 	if err := a.checkOrder(ctx, po, in); err != nil {
 		return workflows.StepResult{}, err
 	}
@@ -55,8 +57,9 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 	}
 	// The lane runs for long, and keeps no change with its values in memory.
 	steps, width := work.Steps, a.width(work)
-	tracker := graph.NewTracker(len(steps), func(i int) []int { return steps[i].DependsOn })
-	return changes.Each(ctx, tracker, width, func(ctx context.Context, i int) (bool, error) {
+	source, done := a.paced(ctx, p, po, work)
+	defer done()
+	return changes.Each(ctx, source, width, func(ctx context.Context, i int) (bool, error) {
 		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
 			return false, err
 		}

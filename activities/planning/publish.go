@@ -49,6 +49,9 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
 	t.summarize(in)
+	if err := t.findRollouts(ctx, a.Sources); err != nil {
+		return workflows.Published{}, err
+	}
 	if t.verdict, err = changes.Judge(ctx, a.Sources, po, nil); err != nil {
 		return workflows.Published{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -40,6 +41,9 @@ type totals struct {
 	// needed says which resource the plan destroys although one outside of the plan refers to it; empty if there is none.
 	needed   string
 	waitsFor []v1alpha1.PlanReference
+	// rolled counts the changes of each ResourceSet that its rollout limits, and rollouts are what the limits are.
+	rolled   map[types.UID]*rolled
+	rollouts []v1alpha1.PlanRollout
 	// diags are about the changes, postponed about those that were taken out of the plan, and forbidden about those
 	// that lifecycle.preventDestroy blocks. obstacles lists the latter.
 	diags, postponed, forbidden diag.Diagnostics
@@ -49,7 +53,7 @@ type totals struct {
 }
 
 func newTotals(key []byte) *totals {
-	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}, referrers: map[string]bool{}}
+	return &totals{digest: changes.NewDigest(), contents: &contents{key: key}, referrers: map[string]bool{}, rolled: map[types.UID]*rolled{}}
 }
 
 // add adds one change.
@@ -77,6 +81,9 @@ func (t *totals) add(c *ledger.Change) {
 		if c.Action == v1alpha1.ActionDelete && t.needed == "" {
 			t.needed = fmt.Sprintf("%s, to which %s refers", c.Address, r.Address)
 		}
+	}
+	if changes.Rolled(c) {
+		t.noteRolled(c)
 	}
 	if !changes.HasNoSteps(c) {
 		t.steps++
@@ -112,7 +119,7 @@ func (t *totals) summarize(in workflows.Publish) {
 func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	g := po.Generation
 	s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &t.summary, t.digest.String(), changes.Now()
-	s.Contents, s.WaitsFor = t.contents.String(), t.waitsFor
+	s.Contents, s.WaitsFor, s.Rollouts = t.contents.String(), t.waitsFor, t.rollouts
 	diags := t.diagnostics()
 	if t.summary.Referrers > 0 {
 		diags = append(diag.Diagnostics{leftOut(po, slices.Sorted(maps.Keys(t.referrers)))}, diags...)

@@ -88,6 +88,8 @@ const (
 	ReasonSuperseded = "Superseded"
 	// ReasonApplying: the apply is in progress.
 	ReasonApplying = "Applying"
+	// ReasonRolloutPaused says that a plan waits between two waves of a ResourceSet's rollout.
+	ReasonRolloutPaused = "RolloutPaused"
 	// ReasonApplied: the change was applied.
 	ReasonApplied = "Applied"
 	// ReasonAppliedInPart: a partial approval left blocked changes out, and all other changes were applied.

@@ -226,6 +226,11 @@ func (in PlanReference) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanRollout) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanRollout"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanRuns) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanRuns"
 }
@@ -338,6 +343,11 @@ func (in ResourceSetInstanceList) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ResourceSetList) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ResourceSetList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ResourceSetRollout) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ResourceSetRollout"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

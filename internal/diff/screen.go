@@ -131,8 +131,8 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 	}
 	var out []string
 	fit := s.style.Fit
-	policies := Policies(plan, s.style, maxPolicies)
-	if s.whole && s.used+frame+len(s.drift.lines)+len(policies) <= s.lines {
+	below := slices.Concat(Rollouts(plan), Policies(plan, s.style, maxPolicies))
+	if s.whole && s.used+frame+len(s.drift.lines)+len(below) <= s.lines {
 		fit = func(line string) string { return line }
 		out = append(out, s.drift.section()...)
 		if s.full.Len() > 0 {
@@ -141,7 +141,7 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 			out = append(out, "")
 		}
 		out = append(out, s.drift.recorded(sum.RecordUpdates)...)
-		out = append(append(out, Verdict(plan, sum, s.style)), policies...)
+		out = append(append(out, Verdict(plan, sum, s.style)), below...)
 	} else {
 		s.Folded = true
 		out = s.fold(plan, sum)
@@ -156,7 +156,7 @@ func (s *Screen) Write(w io.Writer, plan *v1alpha1.Plan) error {
 
 // fold renders a plan that is too long to be rendered in full.
 func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
-	out := append([]string{Verdict(plan, sum, s.style)}, Policies(plan, s.style, maxPolicies)...)
+	out := slices.Concat([]string{Verdict(plan, sum, s.style)}, Rollouts(plan), Policies(plan, s.style, maxPolicies))
 	out = append(out, "")
 	row := func(sym string, n int32, what string) {
 		if n > 0 {

@@ -12,6 +12,13 @@ type Source interface {
 	Fail(i int) (skipped []int)
 }
 
+// Waker is a Source in which items also become ready with time. Wake returns a channel that is closed when Ready may return
+// further items; nil if only Done and Fail make items ready. Run calls it after Ready.
+type Waker interface {
+	Source
+	Wake() <-chan struct{}
+}
+
 // Run calls work for the items that a tracker returns, at most width at a time. If work returns false, Run skips the
 // dependents of the item. After an error, Run starts no more work, waits for the running calls, and returns the error.
 func Run(ctx context.Context, tracker Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
@@ -37,13 +44,24 @@ func Run(ctx context.Context, tracker Source, width int, work func(ctx context.C
 				results <- ended{i, ok, err}
 			})
 		}
-		if running == 0 {
+		var wake <-chan struct{}
+		if w, ok := tracker.(Waker); ok && failure == nil && ctx.Err() == nil {
+			wake = w.Wake()
+		}
+		if running == 0 && wake == nil {
 			if failure == nil {
 				failure = ctx.Err()
 			}
 			return failure
 		}
-		e := <-results
+		var e ended
+		select {
+		case e = <-results:
+		case <-wake:
+			continue
+		case <-whileIdle(ctx, running):
+			continue
+		}
 		running--
 		switch {
 		case e.err != nil && failure == nil:
@@ -54,4 +72,12 @@ func Run(ctx context.Context, tracker Source, width int, work func(ctx context.C
 			tracker.Fail(e.i)
 		}
 	}
+}
+
+// whileIdle returns the channel of the end of ctx if no call is running. Otherwise the calls learn of it themselves.
+func whileIdle(ctx context.Context, running int) <-chan struct{} {
+	if running > 0 {
+		return nil
+	}
+	return ctx.Done()
 }

@@ -64,3 +64,52 @@ func TestRunStopsHandingOutAfterAnError(t *testing.T) {
 		t.Errorf("got %v after %d calls", err, calls)
 	}
 }
+
+// sleeper is a Waker whose second half of the items becomes ready when it wakes.
+type sleeper struct {
+	*Tracker
+	half  []int
+	woken chan struct{}
+	slept bool
+}
+
+func (s *sleeper) Ready() []int {
+	out := s.Tracker.Ready()
+	if !s.slept {
+		s.half = append(s.half, out...)
+		return nil
+	}
+	out, s.half = append(out, s.half...), nil
+	return out
+}
+
+func (s *sleeper) Wake() <-chan struct{} {
+	if s.slept {
+		return nil
+	}
+	s.slept = true
+	return s.woken
+}
+
+func TestRunWaitsForItemsThatTimeMakesReady(t *testing.T) {
+	var calls atomic.Int32
+	s := &sleeper{Tracker: NewTracker(3, func(int) []int { return nil }), woken: make(chan struct{})}
+	close(s.woken)
+	err := Run(t.Context(), s, 2, func(context.Context, int) (bool, error) {
+		calls.Add(1)
+		return true, nil
+	})
+	if err != nil || calls.Load() != 3 {
+		t.Errorf("err %v, %d calls, want 3", err, calls.Load())
+	}
+}
+
+func TestRunEndsWithItsContextWhileItWaits(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := &sleeper{Tracker: NewTracker(1, func(int) []int { return nil }), woken: make(chan struct{})}
+	cancel()
+	err := Run(ctx, s, 1, func(context.Context, int) (bool, error) { return true, nil })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want the error of the context", err)
+	}
+}

@@ -48,6 +48,8 @@ type Set struct {
 	Held bool
 	// Problem is the reason why the keys are not known; empty if they are.
 	Problem string
+	// Rollout limits how plans change the instances; nil if nothing does.
+	Rollout *v1alpha1.ResourceSetRollout
 
 	from   *v1alpha1.ForEachSource
 	labels map[string]string
@@ -71,7 +73,7 @@ func New(obj *v1alpha1.ResourceSet, configMap int64, data map[string][]byte) (*S
 		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp,
 		Created: obj.CreationTimestamp, APIVersion: template.APIVersion, Kind: template.Kind, Template: NameOf(obj),
 		Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: map[string]string{},
-		imports: map[string]v1alpha1.InstanceImport{}, moved: map[string]string{},
+		imports: map[string]v1alpha1.InstanceImport{}, moved: map[string]string{}, Rollout: obj.Spec.Rollout,
 	}
 	for _, labels := range []map[string]string{obj.Labels, template.Metadata.Labels} {
 		maps.Copy(s.labels, labels)

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -105,6 +106,7 @@ func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {
 			errs = append(errs, field.Invalid(spec.Child("forEachFrom", "configMap", "name"), shorten(from.ConfigMap.Name), msg))
 		}
 	}
+	errs = append(errs, validateRollout(s.Spec.Rollout, spec.Child("rollout"))...)
 	template := spec.Child("template")
 	if name := s.Spec.Template.Metadata.Name; name != "" {
 		for _, msg := range validation.IsDNS1123Subdomain(name) {
@@ -128,6 +130,48 @@ func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("forEach"), field.OmitValueType{}, expanded.Problem))
 	}
 	return append(errs, validateInstances(s, expanded)...)
+}
+
+func validateRollout(r *v1alpha1.ResourceSetRollout, at *field.Path) (errs field.ErrorList) {
+	if r == nil {
+		return nil
+	}
+	number := func(v intstr.IntOrString, least int, at *field.Path) {
+		if err := resourceset.CheckNumber(v, least); err != nil {
+			errs = append(errs, field.Invalid(at, shorten(v.String()), err.Error()))
+		}
+	}
+	if r.MaxUnavailable != nil {
+		number(*r.MaxUnavailable, 1, at.Child("maxUnavailable"))
+	}
+	if r.MaxFailures != nil {
+		number(*r.MaxFailures, 0, at.Child("maxFailures"))
+	}
+	waves := at.Child("waves")
+	if len(r.Waves) > resourceset.MaxWaves {
+		return append(errs, field.TooMany(waves, len(r.Waves), resourceset.MaxWaves))
+	}
+	for i, w := range r.Waves {
+		number(w, 1, waves.Index(i))
+		if i > 0 && w.Type == r.Waves[i-1].Type && len(errs) == 0 && !ascending(r.Waves[i-1], w) {
+			errs = append(errs, field.Invalid(waves.Index(i), w.String(), "must be greater than the wave before it: a wave counts the instances from the first one on"))
+		}
+	}
+	switch pause := at.Child("pause"); {
+	case r.Pause == nil:
+	case r.Pause.Duration < 0 || r.Pause.Duration > resourceset.MaxPause:
+		errs = append(errs, field.Invalid(pause, r.Pause.Duration.String(), fmt.Sprintf("must be between 0s and %s", resourceset.MaxPause)))
+	case len(r.Waves) == 0:
+		errs = append(errs, field.Invalid(pause, r.Pause.Duration.String(), "is between two waves: add spec.rollout.waves, such as [1]"))
+	}
+	return errs
+}
+
+// ascending reports whether the second of two numbers, or of two percentages, is greater. Both are valid.
+func ascending(a, b intstr.IntOrString) bool {
+	first, _ := intstr.GetScaledValueFromIntOrPercent(&a, 100, false)
+	second, _ := intstr.GetScaledValueFromIntOrPercent(&b, 100, false)
+	return second > first
 }
 
 // validateInstances validates the parts of a set that name single instances.

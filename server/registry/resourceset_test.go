@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,14 @@ func keyed(raw string) func(*v1alpha1.ResourceSetSpec) {
 func keyedFrom(name string) func(*v1alpha1.ResourceSetSpec) {
 	return func(s *v1alpha1.ResourceSetSpec) {
 		s.ForEachFrom = &v1alpha1.ForEachSource{ConfigMap: v1alpha1.ForEachConfigMap{Name: name}}
+	}
+}
+
+func rolled(raw string) func(*v1alpha1.ResourceSetSpec) {
+	return func(s *v1alpha1.ResourceSetSpec) {
+		if err := json.Unmarshal([]byte(raw), &s.Rollout); err != nil {
+			panic(err)
+		}
 	}
 }
 
@@ -98,6 +107,15 @@ func TestResourceSetsAreValidated(t *testing.T) {
 		"too many":               {setOf(counted(resourceset.MaxCount + 1)), "spec.count: FieldValueInvalid"},
 		"a key twice":            {setOf(keyed(`["a","a"]`)), "spec.forEach: FieldValueInvalid"},
 		"a number as the keys":   {setOf(keyed(`3`)), "spec.forEach: FieldValueInvalid"},
+		"a rollout":              {setOf(one, rolled(`{"maxUnavailable":"10%","waves":[1,"10%",50],"pause":"5m","maxFailures":0}`)), ""},
+		"none at once":           {setOf(one, rolled(`{"maxUnavailable":0}`)), "spec.rollout.maxUnavailable: FieldValueInvalid"},
+		"a part of an instance":  {setOf(one, rolled(`{"maxUnavailable":"half"}`)), "spec.rollout.maxUnavailable: FieldValueInvalid"},
+		"more than all":          {setOf(one, rolled(`{"maxFailures":"101%"}`)), "spec.rollout.maxFailures: FieldValueInvalid"},
+		"fewer failures":         {setOf(one, rolled(`{"maxFailures":-1}`)), "spec.rollout.maxFailures: FieldValueInvalid"},
+		"waves that descend":     {setOf(one, rolled(`{"waves":["20%","10%"]}`)), "spec.rollout.waves[1]: FieldValueInvalid"},
+		"too many waves":         {setOf(one, rolled(`{"waves":[1,2,3,4,5,6,7,8,9,10,11]}`)), "spec.rollout.waves: FieldValueTooMany"},
+		"too long a pause":       {setOf(one, rolled(`{"waves":[1],"pause":"61m"}`)), "spec.rollout.pause: FieldValueInvalid"},
+		"a pause of no waves":    {setOf(one, rolled(`{"pause":"1m"}`)), "spec.rollout.pause: FieldValueInvalid"},
 		"a name of no ConfigMap": {setOf(keyedFrom("A B")), "spec.forEachFrom.configMap.name: FieldValueInvalid"},
 		"a name of no object": {setOf(one, func(s *v1alpha1.ResourceSetSpec) {
 			s.Template.Metadata.Name = "web[0]"

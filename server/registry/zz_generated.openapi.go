@@ -9,6 +9,7 @@ import (
 	v1alpha1 "github.com/hykube/hykube/api/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
+	intstr "k8s.io/apimachinery/pkg/util/intstr"
 	common "k8s.io/kube-openapi/pkg/common"
 	spec "k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -59,6 +60,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanRecordChange{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref),
 		v1alpha1.PlanRecordList{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanRecordList(ref),
 		v1alpha1.PlanReference{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
+		v1alpha1.PlanRollout{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanRollout(ref),
 		v1alpha1.PlanRuns{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
 		v1alpha1.PlanSpec{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
 		v1alpha1.PlanStack{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_PlanStack(ref),
@@ -82,6 +84,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ResourceSet{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_ResourceSet(ref),
 		v1alpha1.ResourceSetInstanceList{}.OpenAPIModelName():  schema_hykube_hykube_api_v1alpha1_ResourceSetInstanceList(ref),
 		v1alpha1.ResourceSetList{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ResourceSetList(ref),
+		v1alpha1.ResourceSetRollout{}.OpenAPIModelName():       schema_hykube_hykube_api_v1alpha1_ResourceSetRollout(ref),
 		v1alpha1.ResourceSetSpec{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ResourceSetSpec(ref),
 		v1alpha1.ResourceSetStatus{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref),
 		v1alpha1.ResourceSummary{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref),
@@ -165,6 +168,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		runtime.RawExtension{}.OpenAPIModelName():              schema_k8sio_apimachinery_pkg_runtime_RawExtension(ref),
 		runtime.TypeMeta{}.OpenAPIModelName():                  schema_k8sio_apimachinery_pkg_runtime_TypeMeta(ref),
 		runtime.Unknown{}.OpenAPIModelName():                   schema_k8sio_apimachinery_pkg_runtime_Unknown(ref),
+		intstr.IntOrString{}.OpenAPIModelName():                schema_apimachinery_pkg_util_intstr_IntOrString(ref),
 	}
 }
 
@@ -2650,6 +2654,78 @@ func schema_hykube_hykube_api_v1alpha1_PlanReference(ref common.ReferenceCallbac
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_PlanRollout(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanRollout is the rollout of one ResourceSet in a plan.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resourceSet": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the ResourceSet.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"uid": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UID of the ResourceSet.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"waves": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances that the plan updates or replaces in each wave. Their sum is the number of all.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: 0,
+										Type:    []string{"integer"},
+										Format:  "int32",
+									},
+								},
+							},
+						},
+					},
+					"maxUnavailable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances that the plan changes at once; unlimited if it is empty.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"pause": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Pause between two waves.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"maxFailures": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances that may fail. After one more, the plan changes no further instance of the set.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+				Required: []string{"resourceSet", "uid", "waves"},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_PlanRuns(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -3017,6 +3093,28 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"rollouts": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"uid",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "How the apply updates and replaces the instances of ResourceSets with spec.rollout. The plan keeps the rollout that the set had when the plan was made.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanRollout{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"approval": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The decision about the plan. Only the subresource \"approval\" writes it.",
@@ -3126,7 +3224,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRollout{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -4327,6 +4425,57 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetList(ref common.ReferenceCallb
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_ResourceSetRollout(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ResourceSetRollout limits how a plan updates and replaces the instances of a set. It does not limit the creates and destroys of instances. A percentage is one of all instances of the set, rounded down.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"maxUnavailable": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number or percentage of instances that a plan updates or replaces at once, at least 1. Unlimited if it is empty.",
+							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
+						},
+					},
+					"waves": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Numbers or percentages of instances, ascending, such as [1, \"10%\"]. When that many are changed, the plan waits until all of them have ended, and for the pause. The rest of the instances is the last wave.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(intstr.IntOrString{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"pause": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Pause after each wave but the last one, such as \"5m\", at most 1h. None if it is empty.",
+							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
+						},
+					},
+					"maxFailures": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number or percentage of instances that may fail. After one more, the plan changes no further instance of the set. The default is 0.",
+							Ref:         ref(intstr.IntOrString{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Duration{}.OpenAPIModelName(), intstr.IntOrString{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_ResourceSetSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4404,12 +4553,18 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetSpec(ref common.ReferenceCallb
 							},
 						},
 					},
+					"rollout": {
+						SchemaProps: spec.SchemaProps{
+							Description: "How a plan updates and replaces the instances. Without it, a plan changes as many at once as their provider allows.",
+							Ref:         ref(v1alpha1.ResourceSetRollout{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"template"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ForEachSource{}.OpenAPIModelName(), v1alpha1.InstanceImport{}.OpenAPIModelName(), v1alpha1.InstanceMove{}.OpenAPIModelName(), v1alpha1.JSON{}.OpenAPIModelName(), v1alpha1.ResourceTemplate{}.OpenAPIModelName()},
+			v1alpha1.ForEachSource{}.OpenAPIModelName(), v1alpha1.InstanceImport{}.OpenAPIModelName(), v1alpha1.InstanceMove{}.OpenAPIModelName(), v1alpha1.JSON{}.OpenAPIModelName(), v1alpha1.ResourceSetRollout{}.OpenAPIModelName(), v1alpha1.ResourceTemplate{}.OpenAPIModelName()},
 	}
 }
 
@@ -8535,4 +8690,24 @@ func schema_k8sio_apimachinery_pkg_runtime_Unknown(ref common.ReferenceCallback)
 			},
 		},
 	}
+}
+
+func schema_apimachinery_pkg_util_intstr_IntOrString(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.EmbedOpenAPIDefinitionIntoV2Extension(common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "IntOrString is a type that can hold an int32 or a string.  When used in JSON or YAML marshalling and unmarshalling, it produces or consumes the inner type.  This allows you to have, for example, a JSON field that can accept a name or number.",
+				OneOf:       common.GenerateOpenAPIV3OneOfSchema(intstr.IntOrString{}.OpenAPIV3OneOfTypes()),
+				Format:      intstr.IntOrString{}.OpenAPISchemaFormat(),
+			},
+		},
+	}, common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "IntOrString is a type that can hold an int32 or a string.  When used in JSON or YAML marshalling and unmarshalling, it produces or consumes the inner type.  This allows you to have, for example, a JSON field that can accept a name or number.",
+				Type:        intstr.IntOrString{}.OpenAPISchemaType(),
+				Format:      intstr.IntOrString{}.OpenAPISchemaFormat(),
+			},
+		},
+	})
 }

@@ -1,6 +1,22 @@
 package mutants
 
 var setMutants = []mutant{
+	{"More instances are down at once than maxUnavailable says.", "activities/applying/rollout.go",
+		"s.running < s.MaxUnavailable", "s.running <= s.MaxUnavailable", "TestRolloutChangesAFewAtOnce"},
+	{"A rollout changes all other instances after one failed.", "activities/applying/rollout.go",
+		"return s.failed > s.MaxFailures", "return false", "TestRolloutStopsAfterItsFailures"},
+	{"A wave begins while one before it runs.", "activities/applying/rollout.go",
+		"len(s.waves)-1 && s.waves[s.current].left == 0 {", "len(s.waves)-1 {", "TestRolloutWaitsForEachWaveAndItsPause"},
+	{"A rollout does not pause between its waves.", "activities/applying/rollout.go",
+		"now.Before(until) {", "false {", "TestRolloutWaitsForEachWaveAndItsPause"},
+	{"A restart lets a rollout fail once more.", "activities/applying/rollout.go",
+		"in.end(changes.RolloutFailed(c), at)", "in.end(false, at)", "TestRolloutResumes"},
+	{"After a restart, a rollout has one more instance down.", "activities/applying/rollout.go",
+		"	case v1alpha1.ChangeRunning:\n		in.begin()\n", "	case v1alpha1.ChangeRunning:\n", "TestRolloutResumesWhatWasRunning"},
+	{"Two rollouts that depend on each other never end.", "activities/applying/rollout.go",
+		"			out = r.releaseHeld()\n", "", "TestDependenciesPrecedeWaves"},
+	{"A cancelled plan pauses for an hour.", "activities/applying/rollout.go",
+		"context.WithDeadline(r.cancelled, until)", "context.WithDeadline(context.Background(), until)", "TestACancelEndsThePause"},
 	{"An instance of a removed set keeps the labels of the set, until the server restarts.", "internal/index/sets.go",
 		"			ns.unsettle(old.UID)\n			x.touched", "			x.touched", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
 	{"A plan does not see an instance that just left its set.", "internal/index/index.go",

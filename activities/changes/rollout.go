@@ -1,0 +1,43 @@
+package changes
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+)
+
+// Rolled reports whether the rollout of a ResourceSet limits a change: an update or a replace of an instance.
+func Rolled(c *ledger.Change) bool {
+	return c.Object.SetUID != "" && c.Deposed == "" && (c.Action == v1alpha1.ActionUpdate || c.Action == v1alpha1.ActionReplace)
+}
+
+// RolloutFailed reports whether a change counts as a failure of the rollout of its set.
+func RolloutFailed(c *ledger.Change) bool {
+	switch c.State {
+	case v1alpha1.ChangeFailed, v1alpha1.ChangeUnknown, v1alpha1.ChangeStale:
+		return !c.Held
+	}
+	return false
+}
+
+// StoppedRollouts returns why the rollouts of a plan stopped whose steps have ended, by the UIDs of their sets. It omits those that did not.
+func (w *Stored) StoppedRollouts(po *v1alpha1.Plan) map[types.UID]string {
+	failed := map[types.UID]int32{}
+	for _, c := range w.Changes {
+		half := c.HalfDone && c.State == v1alpha1.ChangeRunning // the apply has ended
+		if Rolled(c) && (RolloutFailed(c) || half) {
+			failed[c.Object.SetUID]++
+		}
+	}
+	why := map[types.UID]string{}
+	for _, r := range po.Status.Rollouts {
+		if n := failed[r.UID]; n > r.MaxFailures {
+			why[r.UID] = fmt.Sprintf("the rollout of the ResourceSet %q stopped: %s failed, and spec.rollout.maxFailures is %d",
+				r.ResourceSet, Counted(int(n), "change", "changes"), r.MaxFailures)
+		}
+	}
+	return why
+}
