@@ -62,6 +62,8 @@ func TestForgedActivities(t *testing.T) {
 			refused: append([]string{"Step", "Lane"}, approved...)},
 		{name: "is approved and was not begun", reach: beginning, refused: append([]string{"Step", "Lane"}, approved...)},
 		{name: "is being applied", reach: stepping, refused: approved},
+		{name: "waits for its rollouts", reach: stepping, prepare: func(s *v1alpha1.PlanStatus) { s.Rollouts = []v1alpha1.PlanRollout{{ResourceSet: "web"}} },
+			refused: append([]string{"Step"}, approved...)},
 		{name: "has ended", reach: over, refused: append([]string{"Lane"}, approved...)},
 	} {
 		t.Run(phase.name, func(t *testing.T) {

@@ -15,6 +15,8 @@ var setMutants = []mutant{
 		"	case v1alpha1.ChangeRunning:\n		in.begin()\n", "	case v1alpha1.ChangeRunning:\n", "TestRolloutResumesWhatWasRunning"},
 	{"Two rollouts that depend on each other never end.", "activities/applying/rollout.go",
 		"			out = r.releaseHeld()\n", "", "TestDependenciesPrecedeWaves"},
+	{"A task in Temporal's queue changes an instance before its wave.", "activities/applying/step.go",
+		"if len(po.Status.Rollouts) > 0 {", "if false {", "activities:TestForgedActivities"},
 	{"A cancelled plan pauses for an hour.", "activities/applying/rollout.go",
 		"context.WithDeadline(r.cancelled, until)", "context.WithDeadline(context.Background(), until)", "TestACancelEndsThePause"},
 	{"An instance of a removed set keeps the labels of the set, until the server restarts.", "internal/index/sets.go",
