@@ -35,7 +35,7 @@ type Collection struct {
 func (s *Store) Collection(convert func(*unstructured.Unstructured) runtime.Object, newFunc func() runtime.Object) *Collection {
 	objects := s.Objects()
 	decode := func(ctx context.Context, key string, data []byte, revision int64) (runtime.Object, error) {
-		at, _ := placeOf(key)
+		at, _ := locationOf(key)
 		u, err := objects.decode(ctx, at.resource, key, data, revision)
 		if err != nil {
 			return nil, err
@@ -57,26 +57,26 @@ type View struct {
 	Visible func(resource kschema.GroupResource, namespace string) (bool, error)
 }
 
-// place is the place of an object in the store.
-type place struct {
+// location is the resource and the namespace in the key of an object.
+type location struct {
 	resource  kschema.GroupResource
 	namespace string
 }
 
-// placeOf parses the key of an object. It returns false for keys of other kinds than providers'.
-func placeOf(key string) (place, bool) {
+// locationOf parses the key of an object. It returns false for an object that is not of a provider's kind.
+func locationOf(key string) (location, bool) {
 	rest, ok := strings.CutPrefix(key, objectPrefix+"/")
 	part := strings.SplitN(rest, "/", 4)
 	if !ok || len(part) != 4 {
-		return place{}, false
+		return location{}, false
 	}
 	_, provided := v1alpha1.ProviderOfGroup(part[0])
-	return place{kschema.GroupResource{Group: part[0], Resource: part[1]}, part[2]}, provided
+	return location{kschema.GroupResource{Group: part[0], Resource: part[1]}, part[2]}, provided
 }
 
-// sees reports whether the view has the object of a key.
-func (v View) sees(key string) (bool, error) {
-	at, ok := placeOf(key)
+// includes reports whether the view has the object of a key.
+func (v View) includes(key string) (bool, error) {
+	at, ok := locationOf(key)
 	if !ok || v.Namespace != "" && v.Namespace != at.namespace {
 		return false, nil
 	}
@@ -85,7 +85,7 @@ func (v View) sees(key string) (bool, error) {
 
 // span returns the end of a range of keys, from a key on, whose objects the view either all has or all lacks.
 func (v View) span(key string) (end string, visible bool, err error) {
-	at, ok := placeOf(key)
+	at, ok := locationOf(key)
 	if !ok {
 		group, _, _ := strings.Cut(strings.TrimPrefix(key, objectPrefix+"/"), "/")
 		return clientv3.GetPrefixRangeEnd(objectPrefix + "/" + group + "/"), false, nil
@@ -229,7 +229,7 @@ func listError(err error, token, from string, revision int64) error {
 // Watch sends the changes of the objects of a view that the predicate selects. It asks the view about each change, so
 // that a user who loses a right gets no more of them.
 func (c *Collection) Watch(ctx context.Context, v View, opts storage.ListOptions) (watch.Interface, error) {
-	w := &objectWatch{store: c.store, key: objectPrefix + "/", recursive: true, sees: v.sees}
+	w := &objectWatch{store: c.store, key: objectPrefix + "/", recursive: true, includes: v.includes}
 	w.initial = func(revision *int64) iter.Seq2[*server.KeyValue, error] {
 		return c.read(w.ctx, v, w.key, revision, collectionPage)
 	}

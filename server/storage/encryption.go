@@ -123,7 +123,7 @@ func (e *encryption) prepare(ctx context.Context, t *table, own *records.Store) 
 	if errors.Is(err, fs.ErrNotExist) && !used {
 		root, writeKey, err = e.ring.root.create()
 	} else if errors.Is(err, fs.ErrNotExist) {
-		err = e.ring.root.gone()
+		err = e.ring.root.missing()
 	}
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (e *encryption) prepare(ctx context.Context, t *table, own *records.Store) 
 	}
 	e.ring.loaded.Store(unsaved)
 	return func(ctx context.Context) error {
-		if err := writeKey(); err != nil { // first: after a crash, a keyring without its key would be lost
+		if err := writeKey(); err != nil { // before the keyring, which is lost without its key after a crash
 			return err
 		}
 		err := e.ring.save(ctx, k, 0, root)

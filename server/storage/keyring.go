@@ -81,7 +81,7 @@ func load(k keys, revision int64) (*loadedKeys, error) {
 	return l, nil
 }
 
-// keyring holds the data keys. The database stores them, so several servers on one database share them.
+// keyring holds the data keys. The database stores them, so a server on another machine has them, too.
 type keyring struct {
 	table  *table
 	client clientv3.KV // set before the first save
@@ -124,7 +124,7 @@ func (r *keyring) current(ctx context.Context, age time.Duration) (*loadedKeys, 
 func (r *keyring) decrypt(ctx context.Context, data []byte, revision int64) (*loadedKeys, error) {
 	root, err := r.root.transformer()
 	if errors.Is(err, fs.ErrNotExist) {
-		err = r.root.gone()
+		err = r.root.missing()
 	}
 	if err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (r *keyring) save(ctx context.Context, k keys, revision int64, root value.T
 }
 
 var (
-	errNoKeyring = errors.New("the database has no keyring; restore it from a backup")
+	errNoKeyring = errors.New("the database has no keyring; restore the database from a backup")
 	// errKeyringChanged says that another server wrote the keyring.
 	errKeyringChanged = errors.New("another server changed the keyring; try again")
 )
@@ -199,12 +199,12 @@ func keyID(data []byte) string {
 	return string(id)
 }
 
-// nameOf names a data key for a person.
-func nameOf(id string) string {
+// describeKey describes a data key in an error, and remedy returns what to restore if the key is missing.
+func describeKey(id string) (key, remedy string) {
 	if id == "" {
-		return "the key in " + ownKeyFile + " of the data directory that wrote it; restore that file from a backup"
+		return "the key in " + ownKeyFile + " of the data directory that wrote it", "restore that file from a backup"
 	}
-	return fmt.Sprintf("the data key %q, which the database does not have; restore the database from a backup", id)
+	return fmt.Sprintf("the data key %q", id), "restore the database from a backup"
 }
 
 // TransformFromStorage implements value.Transformer. The result is stale if the row is plain or another key encrypts now.
@@ -217,6 +217,7 @@ func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte, d
 		return nil, false, errors.New("the stored value is not encrypted with a key of this server: give the same --encryption-provider-config as before")
 	}
 	id := keyID(data)
+	key, remedy := describeKey(id)
 	if ring.byID[id] == nil {
 		// Another server may have added the key.
 		var err error
@@ -225,11 +226,11 @@ func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte, d
 		}
 	}
 	if ring.byID[id] == nil {
-		return nil, false, fmt.Errorf("the stored value is not encrypted with this server's keys: it needs %s", nameOf(id))
+		return nil, false, fmt.Errorf("the stored value needs %s, which this server does not have; %s", key, remedy)
 	}
 	out, _, err := ring.byID[id].TransformFromStorage(ctx, data, dataCtx)
 	if err != nil {
-		return nil, false, fmt.Errorf("the stored value is damaged, or another key encrypted it than %s: %w", nameOf(id), err)
+		return nil, false, fmt.Errorf("the stored value is damaged, or it was not encrypted with %s: %w; restore the database from a backup", key, err)
 	}
 	return out, id != ring.Keys[0].ID, nil
 }

@@ -31,8 +31,8 @@ type RESTOptions struct {
 }
 
 // RESTOptions returns the options for resources that codec can encode. A nil codec stores unstructured objects as JSON.
-// The watch cache needs some 13 KB per object and 17 goroutines per resource. So use it only for resources with few
-// objects.
+// The watch cache needs about 13 KB for each object and 17 goroutines for each resource. So use it only for resources
+// with few objects.
 func (s *Store) RESTOptions(codec func(schema.GroupResource) runtime.Codec, watchCache bool) *RESTOptions {
 	if codec == nil {
 		codec = func(schema.GroupResource) runtime.Codec { return unstructured.UnstructuredJSONScheme }

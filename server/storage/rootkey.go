@@ -33,7 +33,8 @@ type root struct {
 	user value.Transformer
 	// file is the path of Config.KeyFile; empty means own.
 	file string
-	// own is the path of the key file in the data directory. It decrypts the keyring also when another key encrypts it.
+	// own is the path of the key file in the data directory. Its key may still decrypt the keyring if another key encrypts
+	// it from now on.
 	own string
 }
 
@@ -116,12 +117,12 @@ func (r root) create() (value.Transformer, func() error, error) {
 	return t, write, err
 }
 
-// gone is the error for a database that has data without a root key.
-func (r root) gone() error {
-	return fmt.Errorf("read encryption key %q: it is gone, and the database cannot be read without it; restore it from a backup, or name another file with --encryption-key-file", r.own)
+// missing returns the error for a database that has data although no root key exists.
+func (r root) missing() error {
+	return fmt.Errorf("read encryption key %q: %w, and the server cannot read the database without it; restore it from a backup, or name another file with --encryption-key-file", r.own, fs.ErrNotExist)
 }
 
-// source names the root key for a person.
+// source describes the root key in messages.
 func (r root) source() string {
 	switch {
 	case r.user != nil:

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,7 +58,7 @@ func TestAServerDoesNotStartWithoutItsKey(t *testing.T) {
 		prepare func(t *testing.T, own string, c *Config)
 		want    string
 	}{
-		"lost":     {func(t *testing.T, own string, _ *Config) { remove(t, own) }, "it is gone, and the database cannot be read without it"},
+		"lost":     {func(t *testing.T, own string, _ *Config) { remove(t, own) }, "file does not exist, and the server cannot read the database without it"},
 		"another":  {func(t *testing.T, own string, _ *Config) { writeKey(t, own, other, 0o600) }, "give the server the key file"},
 		"short":    {func(t *testing.T, own string, _ *Config) { writeKey(t, own, "\x00\x01", 0o600) }, "it has 2 bytes instead of 32"},
 		"readable": {func(t *testing.T, own string, _ *Config) { chmod(t, own, 0o644) }, "every user of this machine may open it (mode 0644): chmod 600"},
@@ -116,7 +118,7 @@ func TestALostKeyIsNotReplaced(t *testing.T) {
 	withoutLedger(t, s, dir)
 	own := filepath.Join(dir, ownKeyFile)
 	remove(t, own)
-	if s, err := Open(t.Context(), Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "it is gone, and the database cannot be read") {
+	if s, err := Open(t.Context(), Config{DataDir: dir}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, %v", s, err)
 	}
 	if _, err := os.Stat(own); !os.IsNotExist(err) {

@@ -24,8 +24,8 @@ const (
 	rotationKey = "/hykube.io-keys/rotation"
 	// rotationPage is the number of rows that a rotation reads at once.
 	rotationPage = 50
-	// rotationSettle is the time after which no write with the old key is under way, on any server: the age of a
-	// server's keyring and the time of its longest request.
+	// rotationSettle is the time after which no write with the old key is in progress. It is the maximum age of the
+	// keyring that a server uses, and the time of its longest request.
 	rotationSettle = keyringAge + 70*time.Second
 	// rotationRetry is the delay after a failed pass.
 	rotationRetry = 30 * time.Second
@@ -71,7 +71,7 @@ type Progress struct {
 	Finished time.Time `json:"finished,omitzero"`
 	// Part is the part of the database that this pass visits: 0 for the objects, 1 for the ledger.
 	Part int `json:"part,omitempty"`
-	// Revision is the last row of the part that this pass visited, of Last.
+	// Revision is the revision of the last row that this pass visited. Last is the highest revision of the part.
 	Revision int64 `json:"revision,omitempty"`
 	Last     int64 `json:"last,omitempty"`
 	// Rewritten is the number of rows that were encrypted again.
@@ -199,7 +199,7 @@ func (r *rotator) begin() {
 // keys.
 func (r *rotator) run(ctx context.Context) {
 	var key string
-	var promoted time.Time // a time at which key encrypted already
+	var promoted time.Time // the time at which this run found that new writes use key
 	for ctx.Err() == nil {
 		begun := time.Now()
 		ring, err := r.encryption.ring.current(ctx, 0)
@@ -217,7 +217,7 @@ func (r *rotator) run(ctx context.Context) {
 		}
 		wait := r.settle - time.Since(promoted)
 		if err != nil && ctx.Err() == nil {
-			r.log.Error("cannot encrypt all rows with the new key; the old key stays", "error", err)
+			r.log.Error("cannot encrypt all rows with the new key; the server keeps the old key and tries again", "error", err)
 			r.note(ctx, func(p *Progress) { p.Message = err.Error() })
 			wait = r.retry
 		}
@@ -236,7 +236,7 @@ func (r *rotator) pass(ctx context.Context, key string) (stale int64, err error)
 	if progress.Key != key {
 		progress = Progress{Key: key, Started: time.Now().UTC().Truncate(time.Second)}
 	}
-	// A pass that a restart interrupted continues, and counts as one that found old rows.
+	// A pass that a restart interrupted continues. It counts as a pass that found old rows, so another one follows.
 	if progress.Part > 0 || progress.Revision > 0 {
 		stale++
 	}
@@ -267,7 +267,7 @@ func (r *rotator) passPart(ctx context.Context, p part, progress *Progress) (sta
 		if err != nil || len(rows) == 0 {
 			return stale, broken, err
 		}
-		changed, failed := r.encryptAgain(ctx, rows)
+		changed, failed := r.reencryptRows(ctx, rows)
 		broken = append(broken, failed...)
 		if len(changed) > 0 {
 			r.reach(stepPage)
@@ -297,29 +297,29 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// encryptAgain returns the rows that were not encrypted with the current key, encrypted with it.
-func (r *rotator) encryptAgain(ctx context.Context, rows []row) (changed []row, failed []error) {
+// reencryptRows returns the rows that were not encrypted with the current key, now encrypted with it.
+func (r *rotator) reencryptRows(ctx context.Context, rows []row) (changed []row, failed []error) {
 	for _, one := range rows {
 		gr, ok := resourceOf(one.name)
 		if !ok {
 			continue
 		}
 		t := r.encryption.transformer(gr)
-		value, newer, err := again(ctx, t, one.name, one.value)
-		old, older, oldErr := again(ctx, t, one.name, one.old)
+		value, valueChanged, err := reencrypt(ctx, t, one.name, one.value)
+		old, oldChanged, oldErr := reencrypt(ctx, t, one.name, one.old)
 		if err := cmp.Or(err, oldErr); err != nil {
 			failed = append(failed, fmt.Errorf("decrypt %q at revision %d: %w", one.name, one.id, err))
 			continue
 		}
-		if newer || older {
+		if valueChanged || oldChanged {
 			changed = append(changed, row{one.id, one.name, value, old})
 		}
 	}
 	return changed, failed
 }
 
-// again encrypts the value of a row again if another key than the current one encrypted it.
-func again(ctx context.Context, t value.Transformer, name string, data []byte) (out []byte, changed bool, err error) {
+// reencrypt encrypts the value of a row with the current key, unless it is encrypted with that key already.
+func reencrypt(ctx context.Context, t value.Transformer, name string, data []byte) (out []byte, changed bool, err error) {
 	if len(data) == 0 {
 		return data, false, nil
 	}

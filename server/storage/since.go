@@ -40,8 +40,8 @@ type changed struct {
 // times, and a repeated call may return a change again. since returns at least limit changes, unless there are no more.
 // The next call passes the returned revision.
 //
-// since returns ledger.ErrExpired, and the revision from which the caller continues once it has listed all keys, if the
-// table no longer has all changes. That is always so for revision 0.
+// since returns ledger.ErrExpired for revision 0, and if the table no longer has all changes. Then the caller must list
+// all keys and continue from the returned revision.
 //
 // PostgreSQL and MySQL number a row when its transaction begins, so a row may become visible after rows with higher
 // numbers. The returned revision is therefore the last one without a gap before it, and the rows behind a gap are read

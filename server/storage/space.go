@@ -17,7 +17,7 @@ type SpaceError struct {
 }
 
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("the disk of %s has %d MiB left, and the server needs %d MiB to record what it changes: free some space, then try again",
+	return fmt.Sprintf("the disk of %s has %d MiB left, and the server needs %d MiB to record its changes: free some space, then try again",
 		e.Dir, e.Free>>20, minFreeBytes>>20)
 }
 

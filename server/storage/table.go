@@ -92,7 +92,8 @@ func (t *table) query(text string) string {
 	return text
 }
 
-// afterName makes a name the next possible one. It sorts after a space, with which MySQL pads names that it compares.
+// afterName is appended to a name to get the start of a range after it. It sorts after a space, with which MySQL pads
+// names that it compares.
 const afterName = "#"
 
 // used reports whether the database has objects or records.
@@ -139,10 +140,10 @@ func (t *table) get(ctx context.Context, name string) (data []byte, revision int
 	return data, revision, nil
 }
 
-// maxSampleNames is the maximum number of deleted keys that samples passes in search of a living one.
+// maxSampleNames is the maximum number of deleted keys that samples skips to find one that exists.
 const maxSampleNames = 20
 
-// samples calls check with a living row of the ledger, and of each resource.
+// samples calls check with a row of the ledger and a row of each resource. The rows are not deleted.
 func (t *table) samples(ctx context.Context, check func(name string, data []byte) error) error {
 	for _, prefix := range []string{ledgerPrefix, objectPrefix + "/"} {
 		for from, tried, resource := prefix, 0, ""; ; {

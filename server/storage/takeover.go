@@ -28,8 +28,8 @@ const (
 	takenPrefix = "a newer version of hykube:"
 	// oldPage is the number of old rows that are read or removed at once.
 	oldPage = 500
-	// oldRetry is the time after which the removal of old rows goes on. It includes the time until the canary has
-	// written a row with a higher revision.
+	// oldRetry is the time after which the removal of old rows continues. Within it, the canary may write a row with a
+	// higher revision, so that the last old row can be removed, too.
 	oldRetry = time.Second
 )
 
@@ -123,7 +123,7 @@ func (o *takeover) copy(ctx context.Context) error {
 	}
 	n := 0
 	entries := func(yield func(ledger.Entry, error) bool) {
-		for e, err := range o.table.living(ctx, takenKey, clientv3.GetPrefixRangeEnd(ledgerPrefix)) {
+		for e, err := range o.table.existing(ctx, takenKey, clientv3.GetPrefixRangeEnd(ledgerPrefix)) {
 			n++
 			if e.Key = strings.TrimPrefix(e.Key, ledgerPrefix); !yield(e, err) {
 				return
@@ -196,8 +196,8 @@ func (o *takeover) removeOld(ctx context.Context) {
 	}
 }
 
-// living returns the keys between two names, without their deleted and previous revisions.
-func (t *table) living(ctx context.Context, after, end string) iter.Seq2[ledger.Entry, error] {
+// existing returns the keys between two names, without their deleted and previous revisions.
+func (t *table) existing(ctx context.Context, after, end string) iter.Seq2[ledger.Entry, error] {
 	query := t.query(`SELECT k.name, k.id, k.value FROM kine AS k WHERE k.name > ? AND k.name < ? AND k.deleted = 0
 		AND k.id = (SELECT MAX(i.id) FROM kine AS i WHERE i.name = k.name) ORDER BY k.name LIMIT ?`)
 	return func(yield func(ledger.Entry, error) bool) {

@@ -103,10 +103,10 @@ type objectWatch struct {
 	key       string
 	recursive bool
 	predicate storage.SelectionPredicate
-	// sees reports whether the watch includes a key; nil includes all. initial reads the existing objects; nil reads
+	// includes reports whether the watch includes a key; nil includes all. initial reads the existing objects; nil reads
 	// those below key.
-	sees    func(key string) (bool, error)
-	initial func(revision *int64) iter.Seq2[*server.KeyValue, error]
+	includes func(key string) (bool, error)
+	initial  func(revision *int64) iter.Seq2[*server.KeyValue, error]
 	// endOfInitial is true if the client requests a bookmark after the initial objects.
 	endOfInitial bool
 	ctx          context.Context
@@ -219,8 +219,8 @@ func (w *objectWatch) passExisting(kv *mvccpb.KeyValue) error {
 
 // pass sends an event if the client's selector matches the object or its previous value.
 func (w *objectWatch) pass(e *clientv3.Event) error {
-	if w.sees != nil {
-		if ok, err := w.sees(string(e.Kv.Key)); !ok || err != nil {
+	if w.includes != nil {
+		if ok, err := w.includes(string(e.Kv.Key)); !ok || err != nil {
 			return err
 		}
 	}

@@ -19,7 +19,8 @@ import (
 const (
 	// prefixPage is the number of keys that DeletePrefix deletes in one transaction.
 	prefixPage = 500
-	// keepDeletions is the time for which the store remembers deletions, and maxDeletions is the number of revisions.
+	// keepDeletions is the time for which the store keeps deletions, and maxDeletions is the maximum number of revisions
+	// after which it removes them earlier.
 	keepDeletions  = time.Hour
 	maxDeletions   = 500_000
 	forgetInterval = 5 * time.Minute
