@@ -116,7 +116,7 @@ func (s *Server) registryConfig() registry.Config {
 		AuthorizeReferences: s.authorizeReferences,
 		Changes:             s.changes,
 		Instances:           s.instances,
-		Left:                s.left,
+		FormerSet:           s.formerSet,
 		Verify:              s.verify,
 		Judge:               s.judge,
 		Automatic:           s.automatic,

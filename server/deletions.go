@@ -19,10 +19,10 @@ import (
 const namespaces = "namespaces"
 
 const (
-	// settlePause is the minimum time between two checks of the deletions. It combines changes that occur together.
-	settlePause = 200 * time.Millisecond
-	// settleRetry is the time after which a failed check is repeated.
-	settleRetry = 5 * time.Second
+	// deletionPause is the minimum time between two checks of the deletions. It combines changes that occur together.
+	deletionPause = 200 * time.Millisecond
+	// deletionRetry is the time after which a failed check is repeated.
+	deletionRetry = 5 * time.Second
 )
 
 // deletions tracks objects that are marked for deletion but still needed: namespaces, Providers, ProviderConfigs,
@@ -30,7 +30,8 @@ const (
 type deletions struct {
 	log  *slog.Logger
 	held map[string]*registry.Held
-	kick chan struct{}
+	// requested signals that a check is due. It has a capacity of one.
+	requested chan struct{}
 	// any is true if pending is not empty.
 	any atomic.Bool
 
@@ -54,7 +55,7 @@ type deletions struct {
 type deleted struct{ resource, namespace, name string }
 
 func newDeletions(log *slog.Logger) *deletions {
-	return &deletions{log: log, held: map[string]*registry.Held{}, kick: make(chan struct{}, 1), pending: map[deleted]int{}, closed: map[string]bool{},
+	return &deletions{log: log, held: map[string]*registry.Held{}, requested: make(chan struct{}, 1), pending: map[deleted]int{}, closed: map[string]bool{},
 		undeleting: map[string]bool{}, undeletes: map[string]chan struct{}{}}
 }
 
@@ -79,7 +80,7 @@ func (d *deletions) changed() {
 
 func (d *deletions) wake() {
 	select {
-	case d.kick <- struct{}{}:
+	case d.requested <- struct{}{}:
 	default:
 	}
 }
@@ -212,7 +213,7 @@ func (d *deletions) done(x deleted, added int) {
 // laterError requests another check after a delay.
 type laterError struct{ after time.Duration }
 
-func (e *laterError) Error() string { return fmt.Sprintf("look again after %s", e.after) }
+func (e *laterError) Error() string { return fmt.Sprintf("check again after %s", e.after) }
 
 // runDeletions processes the tracked deletions until ctx ends.
 func (s *Server) runDeletions(ctx context.Context) {
@@ -222,33 +223,34 @@ func (s *Server) runDeletions(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.deletions.kick:
+		case <-s.deletions.requested:
 		case <-timer.C:
 		}
 		if !known {
 			if err := s.findDeleted(ctx); err != nil {
 				s.log.Warn("cannot list the objects that are being deleted; trying again", "error", err)
-				timer.Reset(settleRetry)
+				timer.Reset(deletionRetry)
 				continue
 			}
 			known = true
 		}
 		began := time.Now()
-		next := s.settleAll(ctx)
+		next := s.checkDeletions(ctx)
 		if next > 0 {
 			timer.Reset(next)
 		}
 		select { // pause: with many objects a check takes long, and must not occupy a core continuously
 		case <-ctx.Done():
-		case <-time.After(max(settlePause, 4*time.Since(began))):
+		case <-time.After(max(deletionPause, 4*time.Since(began))):
 		}
 	}
 }
 
-// settleAll checks all tracked objects once. It returns the time until the next check without a change; 0 means never.
-func (s *Server) settleAll(ctx context.Context) (next time.Duration) {
+// checkDeletions checks all tracked objects once. It returns the time until the next check without a change; 0 means
+// never.
+func (s *Server) checkDeletions(ctx context.Context) (next time.Duration) {
 	for x, added := range s.deletions.list() {
-		waits, err := s.settle(ctx, x)
+		waits, err := s.checkDeletion(ctx, x)
 		if later, ok := errors.AsType[*laterError](err); ok {
 			err = nil
 			if next == 0 || later.after < next {
@@ -261,7 +263,7 @@ func (s *Server) settleAll(ctx context.Context) (next time.Duration) {
 		case err != nil:
 			s.log.Warn("cannot check an object that is being deleted; trying again", "resource", x.resource, "namespace", x.namespace, "name", x.name, "error", err)
 			if next == 0 {
-				next = settleRetry
+				next = deletionRetry
 			}
 		case !waits:
 			s.deletions.done(x, added)
@@ -270,11 +272,12 @@ func (s *Server) settleAll(ctx context.Context) (next time.Duration) {
 	return next
 }
 
-func (s *Server) settle(ctx context.Context, x deleted) (waits bool, err error) {
+// checkDeletion performs the next step for a tracked object. waits is true while the server must track the object.
+func (s *Server) checkDeletion(ctx context.Context, x deleted) (waits bool, err error) {
 	if x.resource == namespaces {
-		return s.settleNamespace(ctx, x.name)
+		return s.continueNamespaceDeletion(ctx, x.name)
 	}
-	return s.deletions.held[x.resource].Settle(ctx, x.namespace, x.name)
+	return s.deletions.held[x.resource].RemoveUnused(ctx, x.namespace, x.name)
 }
 
 // findDeleted adds the objects that were marked for deletion when the server stopped.

@@ -71,7 +71,7 @@ type Wiring struct {
 	// InUse returns the number of existing resources that need a Namespace, Provider, ProviderConfig, Secret or
 	// ConfigMap, and the name of one.
 	InUse registry.InUseFunc
-	// Named reports whether any object refers to such an object.
+	// Named reports whether any object refers to one of these objects.
 	Named registry.NamedFunc
 	// Changes returns a page of the changes of a plan.
 	Changes registry.ChangesFunc
@@ -100,12 +100,12 @@ type Wiring struct {
 	// Instance returns an instance of a ResourceSet, or nil, and InstanceStatus changes its status; see kinds.Config.
 	Instance       func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
 	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
-	// SetAt returns the name of the ResourceSet whose instances have the name of a reference, or ""; see kinds.Config.
+	// SetAt returns the name of the ResourceSet whose instances have the address of a reference, or ""; see kinds.Config.
 	SetAt func(ref v1alpha1.ObjectReference) string
 	// Instances returns a page of the instances of a ResourceSet.
 	Instances registry.InstancesFunc
-	// Left finds the ResourceSet of an instance that left it and still has infrastructure.
-	Left registry.LeftFunc
+	// FormerSet finds the ResourceSet that a removed instance belonged to; see registry.FormerSetFunc.
+	FormerSet registry.FormerSetFunc
 	// Query makes a provider list existing resources.
 	Query registry.QueryFunc
 	// Evaluate evaluates an expression over the recorded values.
@@ -212,11 +212,11 @@ func (s *Server) instances(ctx context.Context, set *v1alpha1.ResourceSet, limit
 	return s.wiring.Instances(ctx, set, limit, cont)
 }
 
-func (s *Server) left(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {
-	if s.wiring.Left == nil { // in tests
+func (s *Server) formerSet(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {
+	if s.wiring.FormerSet == nil { // in tests
 		return "", nil
 	}
-	return s.wiring.Left(ctx, ref, except)
+	return s.wiring.FormerSet(ctx, ref, except)
 }
 
 func (s *Server) instanceStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
@@ -232,7 +232,7 @@ func (s *Server) evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha
 }
 
 // providerConfigs returns a function for kinds.Config.ProviderConfigs: it returns the provider of the named
-// ProviderConfig, or those of all ProviderConfigs in the namespace if there is no such one.
+// ProviderConfig, or those of all ProviderConfigs in the namespace if that does not exist.
 func providerConfigs(stored *storage.Objects) func(ctx context.Context, namespace, name string) (map[string]string, error) {
 	return func(ctx context.Context, namespace, name string) (map[string]string, error) {
 		providers := map[string]string{}

@@ -132,7 +132,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 			}
 		},
 		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
-		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, Left: objects.Index.LeftAt, SetAt: objects.Index.KnownSetAt, Query: loopback.Query(queries.Query),
+		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, FormerSet: objects.Index.LeftAt, SetAt: objects.Index.KnownSetAt, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: func(ctx context.Context) error { recorder.Close(); return providers.Pool.Close(ctx) },
 	}, nil
 }

@@ -191,7 +191,7 @@ func (c *check) references(ctx context.Context, s *served, u *unstructured.Unstr
 		if ctx.Err() != nil {
 			return
 		}
-		if near := c.similarName(full(r.Address, u.GetNamespace())); near != "" {
+		if near := c.similarName(qualified(r.Address, u.GetNamespace())); near != "" {
 			c.add(v1alpha1.SeverityWarning, r.Field, fmt.Sprintf("no %s %q is among these objects; did you mean %q?", r.Kind(), r.Name, near))
 		}
 	}
@@ -226,8 +226,8 @@ func (c *check) catalog(namespace string) lang.Catalog {
 	return lang.Catalog{Block: c.block(namespace), Exists: func(lang.Address) bool { return true }, Types: c.types}
 }
 
-// full returns an address with its namespace.
-func full(a lang.Address, namespace string) lang.Address {
+// qualified returns an address with its namespace.
+func qualified(a lang.Address, namespace string) lang.Address {
 	if a.Namespace == "" {
 		a.Namespace = namespace
 	}
@@ -239,7 +239,7 @@ func full(a lang.Address, namespace string) lang.Address {
 func (c *check) block(namespace string) func(lang.Address) *schema.Block {
 	return func(a lang.Address) *schema.Block {
 		if a.Stored() {
-			a = full(a, namespace)
+			a = qualified(a, namespace)
 			if _, known := c.keys[a]; !known {
 				c.keys[a] = keysOf(c.written[a])
 			}

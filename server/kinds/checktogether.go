@@ -172,12 +172,12 @@ func (s *served) dependencies(ctx context.Context, u *unstructured.Unstructured)
 	refs, _ := s.references(ctx, u)
 	var out []lang.Address
 	for _, r := range refs {
-		out = append(out, full(r.Address, u.GetNamespace()))
+		out = append(out, qualified(r.Address, u.GetNamespace()))
 	}
 	dependsOn, _, _ := unstructured.NestedStringSlice(u.Object, "lifecycle", "dependsOn")
 	for _, text := range dependsOn {
 		if a, err := lang.ParseAddress(text); err == nil {
-			out = append(out, full(a, u.GetNamespace()))
+			out = append(out, qualified(a, u.GetNamespace()))
 		}
 	}
 	slices.SortFunc(out, lang.Address.Compare)

@@ -41,7 +41,7 @@ const (
 	warningUnknown = "%s %q is marked for deletion. A create of it started, and its outcome is unknown, so the resource may exist. " +
 		"The next approved plan removes its record and destroys nothing: check first whether the resource exists. Until then kubectl hykube undelete %s/%s -n %s takes the deletion back."
 	warningFailed    = "A create of %s %q failed %s. It may have made the resource, which nothing manages any more. Search for it by name or tags."
-	warningReferrers = "These refer to it: %s. Plans fail until each of them is deleted, too, or no longer refers to it."
+	warningReferrers = "These objects refer to it: %s. Plans fail until each of them is deleted, too, or no longer refers to it."
 )
 
 // Delete deletes an object. If the object has infrastructure, it adds warnings about the consequences.
@@ -52,7 +52,7 @@ func (r *objectREST) Delete(ctx context.Context, name string, validate rest.Vali
 		if obj, err := r.Store.Get(ctx, name, &metav1.GetOptions{}); err == nil {
 			before, _ = obj.(*unstructured.Unstructured)
 		}
-		if before != nil && held(before) {
+		if before != nil && hasStateFinalizer(before) {
 			d = r.deletion(ctx, before)
 			ctx = context.WithValue(ctx, deletionKey{}, d)
 		}
@@ -61,7 +61,7 @@ func (r *objectREST) Delete(ctx context.Context, name string, validate rest.Vali
 	if before != nil && err == nil {
 		r.kind.kinds.noteDeleted(before, options.DryRun)
 	}
-	if u, ok := obj.(*unstructured.Unstructured); ok && err == nil && !gone && held(u) && !byServer(ctx) {
+	if u, ok := obj.(*unstructured.Unstructured); ok && err == nil && !gone && hasStateFinalizer(u) && !byServer(ctx) {
 		warnMarked(ctx, u, d)
 	}
 	if before != nil && err == nil && gone {
@@ -85,7 +85,7 @@ func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.Validat
 			r.kind.kinds.noteDeleted(&l.Items[i], options.DryRun)
 		}
 		for i := range l.Items {
-			if u := &l.Items[i]; held(u) {
+			if u := &l.Items[i]; hasStateFinalizer(u) {
 				warnMarked(ctx, u, r.deletion(ctx, u))
 				break
 			}
@@ -94,8 +94,8 @@ func (r *objectREST) DeleteCollection(ctx context.Context, validate rest.Validat
 	return out, err
 }
 
-// held reports whether the object has the finalizer that keeps it until its infrastructure is destroyed.
-func held(u *unstructured.Unstructured) bool {
+// hasStateFinalizer reports whether the object has the finalizer that keeps it until its infrastructure is destroyed.
+func hasStateFinalizer(u *unstructured.Unstructured) bool {
 	return slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState)
 }
 

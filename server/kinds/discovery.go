@@ -19,7 +19,7 @@ const (
 
 // Subresources of an object.
 const (
-	// resolveSubresource settles a create with an unknown outcome.
+	// resolveSubresource drops the intent of a create with an unknown outcome.
 	resolveSubresource = "resolve"
 	// stateSubresource returns the raw provider state.
 	stateSubresource  = "state"

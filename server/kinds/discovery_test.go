@@ -115,7 +115,7 @@ func TestUnknownPlaces(t *testing.T) {
 		"/apis/other.hykube.io/v1/things":                               `no provider "other" is installed`,
 		"/apis/sim.hykube.io/v2/sim-networks":                           "has no resource",
 		"/apis/sim.hykube.io/v1/namespaces/default/sim-foos":            `has no resource "sim-foos"`,
-		"/apis/sim.hykube.io/v1/sim-networks/main":                      "live in namespaces",
+		"/apis/sim.hykube.io/v1/sim-networks/main":                      "are namespaced",
 		"/apis/sim.hykube.io/v1/namespaces/default/sim-networks/main/x": "no subresource",
 	} {
 		if a := h.do(t, admin, http.MethodGet, path, ""); a.code != http.StatusNotFound || !strings.Contains(a.message(), want) {

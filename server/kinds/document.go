@@ -260,7 +260,7 @@ func writeProperties(j *jsonWriter, attrs []*schema.Attribute, blocks []*schema.
 			j.object(a.Name, func() { writeAttribute(j, a, status) })
 		}
 		for _, nb := range blocks {
-			if status && !decidedWithin(nb.Block) {
+			if status && !hasComputedPart(nb.Block) {
 				continue
 			}
 			if nb.MinItems > 0 && !status {
@@ -277,9 +277,9 @@ func hasComputed(a *schema.Attribute) bool {
 	return a.Computed || a.Nested != nil && slices.ContainsFunc(a.Nested.Attributes, hasComputed)
 }
 
-func decidedWithin(b *schema.Block) bool {
+func hasComputedPart(b *schema.Block) bool {
 	return slices.ContainsFunc(b.Attributes, hasComputed) ||
-		slices.ContainsFunc(b.Blocks, func(nb *schema.NestedBlock) bool { return decidedWithin(nb.Block) })
+		slices.ContainsFunc(b.Blocks, func(nb *schema.NestedBlock) bool { return hasComputedPart(nb.Block) })
 }
 
 func writeAttribute(j *jsonWriter, a *schema.Attribute, status bool) {

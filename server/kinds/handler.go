@@ -85,8 +85,8 @@ func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *requ
 		metrics.CleanScope(info), metrics.APIServerComponent, false, "", h)(w, r)
 }
 
-// acquire returns the kind of a request and its handlers. If the kind was just replaced, it looks again: the new kind
-// is in place before the old one ends.
+// acquire returns the kind of a request and its handlers. If the kind was just replaced, it finds the new one, which is
+// served before the old one ends.
 func (k *Kinds) acquire(info *request.RequestInfo) (*served, *serving, func(), error) {
 	for {
 		s, err := k.find(info)
@@ -130,7 +130,7 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 		return nil, apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb)
 	}
 	if info.Namespace == "" && info.Verb != "list" && info.Verb != "watch" {
-		message := fmt.Sprintf("%s live in namespaces, and the request names none", info.Resource)
+		message := fmt.Sprintf("%s are namespaced, and the request has no namespace", info.Resource)
 		if info.Name != "" {
 			return nil, notFound(info.APIGroup, info.Resource, message)
 		}

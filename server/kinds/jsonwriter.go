@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// jsonWriter writes JSON as a stream. The document of a large provider is some 10 MB, and would need ten times that as
-// a tree of Go values.
+// jsonWriter writes JSON as a stream. The document of a large provider has about 10 MB, and would need ten times that
+// as a tree of Go values.
 type jsonWriter struct {
 	w *bufio.Writer
-	// first has an entry per open object or list: is the next element the first one?
+	// first has an entry for each open object or list. It is true until the first element is written.
 	first []bool
 	err   error
 }

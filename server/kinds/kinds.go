@@ -72,8 +72,8 @@ type Config struct {
 	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error
 	// Deletion returns the consequences of deleting an object with infrastructure; nil returns none.
 	Deletion func(ctx context.Context, obj metav1.Object, kind Kind) (Deletion, error)
-	// ProviderConfigs returns the providers of a namespace's ProviderConfigs by name: the one of the given name, or all
-	// if there is no such one. It may be nil.
+	// ProviderConfigs returns the providers of a namespace's ProviderConfigs by name. If there is one with the given
+	// name, it returns only that one. It may be nil.
 	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
 	// ProviderConfig returns the provider of one ProviderConfig; "" if the ProviderConfig does not exist. If
 	// ProviderConfig is nil, the server treats each ProviderConfig as missing.
@@ -81,7 +81,7 @@ type Config struct {
 	// Instance returns an instance of a ResourceSet by the name of its kind, or nil if there is none. If Instance is nil,
 	// there are no instances.
 	Instance func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
-	// SetAt returns the name of the ResourceSet whose instances have the name of a reference; "" if it knows of none. If
+	// SetAt returns the name of the ResourceSet whose instances have the address of a reference; "" if there is none. If
 	// SetAt is nil, there are no ResourceSets.
 	SetAt func(ref v1alpha1.ObjectReference) string
 	// InstanceStatus changes the status of an instance.

@@ -104,7 +104,7 @@ func (s *served) validateLifecycle(ctx context.Context, u *unstructured.Unstruct
 			errs = append(errs, f.validate(ctx, s, u, path.Child(f.name), v)...)
 		}
 	}
-	errs = append(errs, refuse(s.unknownLifecycle(u))...)
+	errs = append(errs, unknownFieldErrors(s.unknownLifecycle(u))...)
 	return errs
 }
 

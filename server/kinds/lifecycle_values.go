@@ -216,7 +216,7 @@ func fieldsOf(path *field.Path, v any, names ...string) (map[string]any, field.E
 		if hint == "" {
 			hint = suggest.Nearest(name, names)
 		}
-		errs = append(errs, refuse([]fieldnames.Unknown{{Path: path.Child(name).String(), Hint: fieldnames.DidYouMean(hint)}})...)
+		errs = append(errs, unknownFieldErrors([]fieldnames.Unknown{{Path: path.Child(name).String(), Hint: fieldnames.DidYouMean(hint)}})...)
 	}
 	return m, errs
 }

@@ -53,7 +53,7 @@ func nameKinds(types map[v1alpha1.Mode][]string) ([]kindNames, error) {
 func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kindNames, error) {
 	slices.Sort(types)
 	// A type that TypeOf(KindOf(type)) restores ("a_b") has priority over one that it does not ("a-b").
-	slices.SortStableFunc(types, func(a, b string) int { return boolOrder(faithful(b), faithful(a)) })
+	slices.SortStableFunc(types, func(a, b string) int { return boolOrder(roundTrips(b), roundTrips(a)) })
 	out := make([]kindNames, 0, len(types))
 	for _, t := range types {
 		if !typeName.MatchString(t) {
@@ -81,7 +81,7 @@ func nameMode(mode v1alpha1.Mode, types []string, taken map[string]bool) ([]kind
 		out[i].plural = p
 	}
 	for i, n := range out {
-		if guess := guessedPlural(n.kind); guess != PluralOf(n.kind) && !taken[guess] {
+		if guess := kubernetesPlural(n.kind); guess != PluralOf(n.kind) && !taken[guess] {
 			out[i].alias = guess
 		}
 	}
@@ -93,16 +93,16 @@ func PluralOf(kind string) string {
 	if stem, ok := strings.CutSuffix(kind, "y"); ok && stem != "" && strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
 		return kind + "s"
 	}
-	return guessedPlural(kind)
+	return kubernetesPlural(kind)
 }
 
-// guessedPlural returns the plural that Kubernetes guesses, which releases until 0.1 used.
-func guessedPlural(kind string) string {
+// kubernetesPlural returns the plural that Kubernetes guesses, which releases until 0.1 used.
+func kubernetesPlural(kind string) string {
 	plural, _ := meta.UnsafeGuessKindToResource(kschema.GroupVersionKind{Kind: kind})
 	return plural.Resource
 }
 
-func faithful(t string) bool {
+func roundTrips(t string) bool {
 	return v1alpha1.TypeOf(v1alpha1.KindOf(t)) == t && strings.ToLower(t) == t
 }
 

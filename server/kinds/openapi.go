@@ -24,8 +24,8 @@ import (
 
 const openAPIPath = "/openapi/v3"
 
-// document is the OpenAPI document of a group. It is built on the first request and kept compressed. That of a large
-// provider is some 10 MB as text and a tenth of that as gzip.
+// document is the OpenAPI document of a group. It is built on the first request and kept compressed. The document of a
+// large provider has about 10 MB as text and a tenth of that as gzip.
 type document struct {
 	hashOnce sync.Once
 	hash     string

@@ -22,8 +22,8 @@ var topFields = []string{"apiVersion", "kind", "metadata", "spec", "lifecycle", 
 // topField reports whether objects have the top-level field.
 func topField(name string) bool { return slices.Contains(topFields, name) }
 
-// refuse converts unknown fields to validation errors.
-func refuse(unknown []fieldnames.Unknown) field.ErrorList {
+// unknownFieldErrors converts unknown fields to validation errors.
+func unknownFieldErrors(unknown []fieldnames.Unknown) field.ErrorList {
 	var errs field.ErrorList
 	for _, e := range unknown {
 		errs = append(errs, &field.Error{Type: field.ErrorTypeForbidden, Field: e.Path, Detail: e.Error()})

@@ -167,7 +167,7 @@ func movedFrom(u *unstructured.Unstructured) []lang.Reference {
 
 // MayRefer returns the problems of a namespace's references: those that their author may not read, and those that would
 // reveal a sensitive value that the author may not read. sent is true if a provider receives the spec during planning,
-// before any approval. Such an object cannot pass a sensitive value on either.
+// before any approval. References in such a spec reveal a sensitive value by passing it on.
 func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, refs []lang.Reference, sent bool) (problems []string, err error) {
 	return k.mayRefer(ctx, k.access.Asker(who), namespace, refs, sent)
 }
@@ -201,8 +201,8 @@ func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace stri
 	return problems, nil
 }
 
-// mayUse returns why the author may not use the ProviderConfig that plans would use for the object; "" if the author
-// may. If the object names no ProviderConfig and no default exists, mayUse checks the right to the name "default".
+// mayUse returns the reason why the author may not use the ProviderConfig that plans would use for the object; "" if the
+// author may. If the object names no ProviderConfig and no default exists, mayUse checks the right to the name "default".
 func (s *served) mayUse(ctx context.Context, asker *store.Asker, u *unstructured.Unstructured) (problem string, err error) {
 	namespace := u.GetNamespace()
 	all, err := asker.May(ctx, store.UseOf(namespace, ""))
@@ -309,7 +309,8 @@ func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace strin
 	return "", nil
 }
 
-// authorizingCreate adds the check of references to the validation of a create.
+// authorizingCreate adds the check of references to the validation of a create, and authorizingUpdate to that of an
+// update.
 func (s *served) authorizingCreate(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if err := validate(ctx, obj); err != nil {

@@ -221,7 +221,7 @@ func (r *objectREST) Create(ctx context.Context, obj runtime.Object, validate re
 }
 
 func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, created, err := r.Store.Update(ctx, name, readable{speculation.Adopt(ctx, info)}, r.kind.authorizingCreate(create), r.kind.authorizingUpdate(update), forceCreate, options)
+	obj, created, err := r.Store.Update(ctx, name, applyErrors{speculation.Adopt(ctx, info)}, r.kind.authorizingCreate(create), r.kind.authorizingUpdate(update), forceCreate, options)
 	return obj, created, r.kind.withoutPatched(name, err)
 }
 
@@ -246,12 +246,12 @@ func (s *served) reference(namespace, name string) v1alpha1.ObjectReference {
 	return v1alpha1.ObjectReference{APIVersion: version, Kind: kind, Namespace: namespace, Name: name}
 }
 
-// readable is an update whose errors from server-side apply become a BadRequest. Server-side apply returns an error
+// applyErrors is an update whose errors from server-side apply become a BadRequest. Server-side apply returns an error
 // without an API status for an invalid object, such as one with a string for a list in its metadata. The handler would
 // report an internal error, but the error is the client's, since the stored object is valid.
-type readable struct{ rest.UpdatedObjectInfo }
+type applyErrors struct{ rest.UpdatedObjectInfo }
 
-func (r readable) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+func (r applyErrors) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
 	obj, err := r.UpdatedObjectInfo.UpdatedObject(ctx, old)
 	if _, status := errors.AsType[*apierrors.StatusError](err); err != nil && !status && ctx.Err() == nil {
 		err = apierrors.NewBadRequest(err.Error())
@@ -304,7 +304,7 @@ func (r *statusREST) Get(ctx context.Context, name string, options *metav1.GetOp
 
 // Update never creates an object.
 func (r *statusREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	obj, created, err := r.store.Update(ctx, name, readable{info}, create, update, false, options)
+	obj, created, err := r.store.Update(ctx, name, applyErrors{info}, create, update, false, options)
 	return obj, created, r.kind.withoutPatched(name, err)
 }
 

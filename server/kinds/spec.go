@@ -137,8 +137,8 @@ func pathSteps(path string) (steps []any, ok bool) {
 	return steps, true
 }
 
-// at returns the value at a path.
-func at(v any, steps []any) (any, bool) {
+// valueAt returns the value at a path.
+func valueAt(v any, steps []any) (any, bool) {
 	for _, step := range steps {
 		switch step := step.(type) {
 		case string:
@@ -165,11 +165,11 @@ func badValue(spec map[string]any, block *schema.Block, path string) any {
 	if !ok {
 		return field.OmitValueType{}
 	}
-	v, ok := at(spec, steps)
+	v, ok := valueAt(spec, steps)
 	if !ok {
 		return field.OmitValueType{}
 	}
-	here := place{block: block}
+	here := position{block: block}
 	for _, step := range steps {
 		if name, ok := step.(string); ok {
 			here = here.step(name)
@@ -189,19 +189,20 @@ func badValue(spec map[string]any, block *schema.Block, path string) any {
 	return field.OmitValueType{}
 }
 
-// place is a position in a schema.
-type place struct {
+// position is a position in a schema. An attribute with nested attributes has an object, and any other attribute has
+// neither a block nor an object.
+type position struct {
 	block  *schema.Block
 	object *schema.Object
 	secret bool
 }
 
-func (p place) step(name string) place {
+func (p position) step(name string) position {
 	var a *schema.Attribute
 	switch {
 	case p.block != nil:
 		if nb := p.block.NestedBlock(name); nb != nil {
-			return place{block: nb.Block, secret: p.secret}
+			return position{block: nb.Block, secret: p.secret}
 		}
 		a = p.block.Attribute(name)
 	case p.object != nil:
@@ -214,7 +215,7 @@ func (p place) step(name string) place {
 		// A key of a map of blocks or objects, or an unknown field.
 		return p
 	}
-	return place{object: a.Nested, secret: p.secret || a.Sensitive || a.WriteOnly}
+	return position{object: a.Nested, secret: p.secret || a.Sensitive || a.WriteOnly}
 }
 
 // parsedSpec caches the parsed spec of a write request. Decoding, validation, warnings and the check of references then

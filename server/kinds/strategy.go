@@ -25,9 +25,9 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-// awaitEnd sets the condition of an object that is marked for deletion and waits for a plan. movedTo is the address of
+// awaitDeletion sets the condition of an object that is marked for deletion and waits for a plan. movedTo is the address of
 // the object that gets the infrastructure; empty without one. The condition CreateUnknown stays.
-func awaitEnd(u *unstructured.Unstructured, movedTo string) {
+func awaitDeletion(u *unstructured.Unstructured, movedTo string) {
 	destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy")
 	switch {
 	case condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonCreateUnknown:
@@ -40,8 +40,8 @@ func awaitEnd(u *unstructured.Unstructured, movedTo string) {
 	}
 }
 
-// begin sets the condition Ready of a new object.
-func begin(u *unstructured.Unstructured, mode v1alpha1.Mode) {
+// initialCondition sets the condition Ready of a new object.
+func initialCondition(u *unstructured.Unstructured, mode v1alpha1.Mode) {
 	message := "recorded; make a Plan to apply it"
 	switch mode {
 	case v1alpha1.ModeEphemeral:
@@ -133,7 +133,7 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 }
 
 // PrepareForCreate replaces the client's status by the initial conditions. A new object has no infrastructure, so it
-// also removes the finalizer, as in a manifest from a backup.
+// also removes the finalizer, which a manifest from a backup may have.
 func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	u := obj.(*unstructured.Unstructured)
 	if finalizers := u.GetFinalizers(); slices.Contains(finalizers, v1alpha1.FinalizerState) {
@@ -144,7 +144,7 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 		observed = 1 // no plan has to visit it
 	}
 	u.Object["status"] = map[string]any{"observedGeneration": observed}
-	begin(u, s.kind.Mode)
+	initialCondition(u, s.kind.Mode)
 	u.SetGeneration(1)
 }
 
@@ -167,7 +167,7 @@ func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 
 // resetStatus sets the status of an ephemeral resource for its new spec, which needs no apply.
 func (strategy) resetStatus(u *unstructured.Unstructured) {
-	begin(u, v1alpha1.ModeEphemeral)
+	initialCondition(u, v1alpha1.ModeEphemeral)
 	u.Object["status"].(map[string]any)["observedGeneration"] = u.GetGeneration()
 }
 
@@ -200,7 +200,7 @@ func (s strategy) validate(ctx context.Context, u *unstructured.Unstructured) fi
 	errs = append(errs, tooManyKeys(u.Object["spec"], field.NewPath("spec"))...)
 	errs = append(errs, s.kind.validateSpec(ctx, u)...)
 	errs = append(errs, s.kind.validateLifecycle(ctx, u)...)
-	return append(errs, s.validateHold(u, nil)...)
+	return append(errs, s.validateStateFinalizer(u, nil)...)
 }
 
 // ValidateUpdate validates spec and lifecycle only if they change. So an object that is invalid after an upgrade of its
@@ -217,12 +217,12 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 		errs = append(errs, s.kind.validateLifecycle(ctx, n)...)
 	}
 	errs = append(errs, s.kind.refuseUnknownTypes(ctx, n, o)...)
-	errs = append(errs, s.validateHold(n, o)...)
+	errs = append(errs, s.validateStateFinalizer(n, o)...)
 	return append(errs, validateFinalizers(ctx, n, o)...)
 }
 
-// validateHold rejects the finalizer on an object without infrastructure, because no plan would ever remove it.
-func (s strategy) validateHold(n, o *unstructured.Unstructured) field.ErrorList {
+// validateStateFinalizer rejects the finalizer on an object without infrastructure, because no plan would remove it.
+func (s strategy) validateStateFinalizer(n, o *unstructured.Unstructured) field.ErrorList {
 	if s.kind.Mode == v1alpha1.ModeManaged || !slices.Contains(n.GetFinalizers(), v1alpha1.FinalizerState) ||
 		o != nil && slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
 		return nil
@@ -241,18 +241,18 @@ func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
 	if got, want := u.GetKind(), s.kind.GVK.Kind; got != want {
 		errs = append(errs, field.Invalid(field.NewPath("kind"), got, "must be "+want))
 	}
-	errs = append(errs, refuse(s.kind.unknownTop(u))...)
+	errs = append(errs, unknownFieldErrors(s.kind.unknownTop(u))...)
 	path := field.NewPath("metadata")
 	m, unknown, err := decodeMetadata(u.Object["metadata"])
 	if err != nil {
 		return append(errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
 	}
-	errs = append(errs, refuse(unknown)...)
+	errs = append(errs, unknownFieldErrors(unknown)...)
 	return append(errs, apivalidation.ValidateObjectMetaAccessor(m, true, apivalidation.NameIsDNSSubdomain, path)...)
 }
 
-// keepFinalizer restores the finalizer if `kubectl replace` sends a manifest without finalizers. It does not if the
-// request names other finalizers, or if a patch removes it.
+// keepFinalizer restores the finalizer if `kubectl replace` sends a manifest without finalizers. It does not restore it
+// if the request has other finalizers, or if a patch removes it.
 func keepFinalizer(ctx context.Context, n, o *unstructured.Unstructured) {
 	info, ok := request.RequestInfoFrom(ctx)
 	if !ok || info.Verb != "update" || byServer(ctx) || n.GetFinalizers() != nil || !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
@@ -286,7 +286,7 @@ func (strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *
 	u, ok := obj.(*unstructured.Unstructured)
 	if ok && slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
 		d, _ := ctx.Value(deletionKey{}).(Deletion)
-		awaitEnd(u, d.MovedTo)
+		awaitDeletion(u, d.MovedTo)
 	}
 	return false
 }

@@ -30,9 +30,9 @@ type Template struct {
 	Namespace, APIVersion, Kind, Name string
 	Repeats                           lang.Repetition
 	Spec, Lifecycle                   map[string]any
-	// Named has the objects that the set names outside of the template, each with a field that does: the ConfigMap with
-	// its keys, and those whose records its instances take over. Its author needs the right to them, as to what the
-	// template refers to.
+	// Named has the objects that the set names outside of the template, each with the field that names it: the ConfigMap
+	// with its keys, and the objects whose records its instances take over. The author of the set needs the right to read
+	// them, as for references in the template.
 	Named map[lang.Address]string
 }
 
@@ -73,7 +73,7 @@ func (t Template) Object() *unstructured.Unstructured {
 	return u
 }
 
-// repetitionOf returns how a template is repeated; "" for an object of no ResourceSet.
+// repetitionOf returns how a ResourceSet repeats a template; "" for an object that is no template.
 func repetitionOf(u *unstructured.Unstructured) lang.Repetition {
 	text, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldRepeats)
 	return lang.Repetition(text)
@@ -169,7 +169,8 @@ func (k *Kinds) TemplateWarnings(ctx context.Context, t Template) (out []string)
 }
 
 // AuthorizeDelete returns a Forbidden error if the author of a ResourceSet may not delete the instances of a template. The
-// resource of a kind that is not served is unknown, so its deletion needs the right to all kinds of the provider.
+// server does not know the plural of a kind that it does not serve. Then the author needs the right to all kinds of the
+// provider.
 func (k *Kinds) AuthorizeDelete(ctx context.Context, t Template) error {
 	if _, err := k.templateKind(t); err == nil {
 		return k.AuthorizeTemplate(ctx, t, false, store.VerbDelete)
@@ -199,8 +200,8 @@ func authorizeSet(ctx context.Context, asker *store.Asker, t Template, right sto
 }
 
 // AuthorizeTemplate returns a Forbidden error if the author of a ResourceSet lacks a right that the author of single
-// objects would need: the verbs on the template's kind, and the rights to what the template refers to. changed is false if
-// the template itself stays.
+// objects would need: the verbs on the template's kind, and the rights to read the objects to which the template refers.
+// changed is false if the template itself stays the same.
 func (k *Kinds) AuthorizeTemplate(ctx context.Context, t Template, changed bool, verbs ...string) error {
 	s, err := k.templateKind(t)
 	if err != nil {

@@ -13,19 +13,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// measuredBytes is the minimum size of a body, in bytes, for which refuseTooLarge estimates the size of the stored
+// minMeasuredBytes is the minimum size of a body, in bytes, for which refuseTooLarge estimates the size of the stored
 // object.
-const measuredBytes = 256 << 10
+const minMeasuredBytes = 256 << 10
 
 // refuseTooLarge rejects a body whose stored object would be too large, because the server adds the name of each field
 // to metadata.managedFields. Without this check, the server would compute these fields first, in a time quadratic in
 // their number.
 func refuseTooLarge(s *served, info *request.RequestInfo, r *http.Request) error {
-	if r.ContentLength >= 0 && r.ContentLength < measuredBytes {
+	if r.ContentLength >= 0 && r.ContentLength < minMeasuredBytes {
 		return nil
 	}
 	body, err := peekBody(r)
-	if err != nil || len(body) < measuredBytes || len(body) > MaxRequestBodyBytes {
+	if err != nil || len(body) < minMeasuredBytes || len(body) > MaxRequestBodyBytes {
 		return nil // the handler reports the error
 	}
 	var object map[string]any

@@ -89,7 +89,7 @@ func (k *Kinds) undelete(ctx context.Context, s *served, use *serving, info *req
 			return nil, err
 		}
 	}
-	return k.takeBack(ctx, s, use, obj, dry)
+	return k.revertDeletion(ctx, s, use, obj, dry)
 }
 
 // Undelete reverts the deletion of an object on behalf of the user of ctx. The caller must have checked the user's
@@ -101,7 +101,7 @@ func (k *Kinds) Undelete(ctx context.Context, kind Kind, obj *unstructured.Unstr
 		return err
 	}
 	defer done()
-	_, err = k.takeBack(request.WithNamespace(ctx, obj.GetNamespace()), s, use, obj, false)
+	_, err = k.revertDeletion(request.WithNamespace(ctx, obj.GetNamespace()), s, use, obj, false)
 	return err
 }
 
@@ -110,7 +110,8 @@ func userOf(ctx context.Context) user.Info {
 	return who
 }
 
-func (k *Kinds) takeBack(ctx context.Context, s *served, use *serving, obj *unstructured.Unstructured, dry bool) (runtime.Object, error) {
+// revertDeletion reverts the deletion of an object whose user and namespace were checked.
+func (k *Kinds) revertDeletion(ctx context.Context, s *served, use *serving, obj *unstructured.Unstructured, dry bool) (runtime.Object, error) {
 	name := nameOf(ctx)
 	var out runtime.Object
 	store := use.object.Store
@@ -126,7 +127,7 @@ func (k *Kinds) takeBack(ctx context.Context, s *served, use *serving, obj *unst
 	}
 	mark := func() error {
 		return deletion.Redo(ctx, store, obj.GetName(), obj.GetUID(), func(existing runtime.Object) {
-			awaitEnd(existing.(*unstructured.Unstructured), "")
+			awaitDeletion(existing.(*unstructured.Unstructured), "")
 		})
 	}
 	err := k.config.Undelete(ctx, obj, s.Kind, clear, mark)

@@ -9,12 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/internal/suggest"
+	"github.com/hykube/hykube/server/rights"
 )
 
 // This file checks references to types and ProviderConfigs that do not exist. Plans check whether the objects exist,
@@ -193,9 +194,6 @@ func (s *served) mayListConfigs(ctx context.Context, namespace string) bool {
 	if !ok {
 		return false
 	}
-	decision, _, err := s.kinds.config.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: who, Verb: "list", Namespace: namespace, APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
-		Resource: "providerconfigs", ResourceRequest: true,
-	})
-	return err == nil && decision == authorizer.DecisionAllow
+	may, err := s.kinds.access.May(ctx, rights.IdentityOf(who), store.Right{Verb: "list", Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs"})
+	return err == nil && may
 }

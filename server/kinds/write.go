@@ -75,7 +75,7 @@ func (w *write) pruneSpec(u *unstructured.Unstructured) ([]fieldnames.Unknown, e
 		if !ok || len(steps) == 0 {
 			continue
 		}
-		if _, there := at(before, steps); there {
+		if _, there := valueAt(before, steps); there {
 			continue
 		}
 		// The result of an expression is not part of the object, so there is nothing to drop.
@@ -84,7 +84,7 @@ func (w *write) pruneSpec(u *unstructured.Unstructured) ([]fieldnames.Unknown, e
 		if last == 0 && lang.IsMetaArgument(name) {
 			continue
 		}
-		within, _ := at(u.Object["spec"], steps[:last])
+		within, _ := valueAt(u.Object["spec"], steps[:last])
 		object, ok := within.(map[string]any)
 		if _, there := object[name]; ok && named && there {
 			delete(object, name)

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -55,16 +54,16 @@ func newEvaluations(evaluate EvaluateFunc) rest.Storage {
 		e.Status = v1alpha1.EvaluationStatus{}
 		if strings.TrimSpace(e.Spec.Expression) == "" {
 			return apierrors.NewInvalid(v1alpha1.Kind("Evaluation"), e.Name, field.ErrorList{
-				field.Required(field.NewPath("spec", "expression"), `such as "sim_network.main.id"`)})
+				field.Required(field.NewPath("spec", "expression"), `an expression, such as "sim_network.main.id"`)})
 		}
 		if err := validate(ctx, e.DeepCopy()); err != nil {
 			return err
 		}
-		who := requester(ctx)
-		if who == nil {
-			return apierrors.NewInternalError(errors.New("answer evaluation: the request has no user"))
+		who, err := requireUser(ctx, "answer evaluation")
+		if err != nil {
+			return err
 		}
-		return evaluate(ctx, *who, e)
+		return evaluate(ctx, who, e)
 	}
 	return answeredREST[*v1alpha1.Evaluation]{
 		rest.NewDefaultTableConvertor(v1alpha1.Resource("evaluations")), "evaluation", func() *v1alpha1.Evaluation { return new(v1alpha1.Evaluation) }, answer,

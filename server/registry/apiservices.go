@@ -28,7 +28,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Priorities of the groups, which are those of custom resources.
+// Priorities of the groups. The groups of custom resources have the same ones.
 const (
 	groupPriority   = 1000
 	versionPriority = 100

@@ -16,7 +16,7 @@ import (
 
 // Codecs encodes and decodes the fixed kinds, including Kubernetes' own.
 type Codecs struct {
-	// Scheme has the types of hykube.io. There is only one version, so one Go type also serves as the internal version
+	// Scheme has the types of hykube.io. There is only one version, so the same Go types also are the internal version,
 	// without conversion.
 	Scheme *runtime.Scheme
 	// Factory creates codecs of Scheme.
@@ -90,16 +90,16 @@ func (c Codecs) ForStorage(gr schema.GroupResource) runtime.Codec {
 	return legacyscheme.Codecs.LegacyCodec(legacyscheme.Scheme.PrioritizedVersionsForGroup(gr.Group)...)
 }
 
-// DecoderToVersion returns a decoder for request bodies.
-func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
-	return noting{hinting{n.NegotiatedSerializer.DecoderToVersion(decoder, gv), n.scheme}}
-}
-
 // negotiated supports JSON and YAML but not protobuf, which clients would prefer, because the types of hykube.io have
 // no protobuf form.
 type negotiated struct {
 	runtime.NegotiatedSerializer
 	scheme *runtime.Scheme
+}
+
+// DecoderToVersion returns a decoder for request bodies.
+func (n negotiated) DecoderToVersion(decoder runtime.Decoder, gv runtime.GroupVersioner) runtime.Decoder {
+	return copyMarker{hinting{n.NegotiatedSerializer.DecoderToVersion(decoder, gv), n.scheme}}
 }
 
 func (n negotiated) SupportedMediaTypes() []runtime.SerializerInfo {

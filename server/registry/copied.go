@@ -19,38 +19,38 @@ import (
 // A plan with automatic approval runs as soon as it is planned. A copy of one, from a backup or another server, must
 // not run, because its changes there were never intended. This file distinguishes a copy from an original plan.
 
-// foreign is the generation of a decoded plan whose metadata come from a server. No server uses a negative generation,
+// generationOfCopy is the generation of a decoded plan whose metadata come from a server. No server uses a negative generation,
 // and the create later drops the client's generation.
-const foreign = -1
+const generationOfCopy = -1
 
-// noteOrigin marks an object in a request whose metadata only a server writes. The API machinery removes these metadata
-// before a create.
-func noteOrigin(obj runtime.Object) {
+// markCopy sets generationOfCopy in a plan of a request whose metadata only a server writes. The API machinery removes
+// these metadata before a create, so they must be noted earlier.
+func markCopy(obj runtime.Object) {
 	p, ok := obj.(*v1alpha1.Plan)
 	if !ok {
 		return
 	}
 	if p.UID != "" || p.ResourceVersion != "" || !p.CreationTimestamp.IsZero() || p.DeletionTimestamp != nil || p.Generation != 0 {
-		p.Generation = foreign
+		p.Generation = generationOfCopy
 	}
 }
 
-// noting is a decoder that calls noteOrigin.
-type noting struct{ runtime.Decoder }
+// copyMarker is a decoder that calls markCopy.
+type copyMarker struct{ runtime.Decoder }
 
-func (d noting) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+func (d copyMarker) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
 	if p, ok := obj.(*v1alpha1.Plan); ok {
-		noteOrigin(p)
+		markCopy(p)
 		if len(p.ManagedFields) > 0 {
-			p.Generation = foreign
+			p.Generation = generationOfCopy
 		}
 	}
 	return obj, gvk, err
 }
 
-// markOf returns the property that shows that a plan is a copy, or "" if there is none.
-func markOf(p *v1alpha1.Plan) string {
+// copyEvidence returns the property that shows that a plan is a copy, or "" if there is none.
+func copyEvidence(p *v1alpha1.Plan) string {
 	switch {
 	case p.Annotations[v1alpha1.AnnotationCreatedAs] != "":
 		return "annotation " + v1alpha1.AnnotationCreatedAs
@@ -84,9 +84,9 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 		by, stack = p.Status.RequestedBy, p.Status.Stack
 		p.Status = v1alpha1.PlanStatus{}
 	}
-	mark := markOf(p)
+	mark := copyEvidence(p)
 	p.Status = v1alpha1.PlanStatus{RequestedBy: by, RequestedAt: new(metav1.NowMicro()), Stack: stack}
-	// there is no decision yet
+	// A new plan has no decision, so no record has to be written before its deletion.
 	p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerRecord })
 	message := "Waiting to be planned."
 	if p.Spec.Approval == v1alpha1.ApprovalAutomatic {

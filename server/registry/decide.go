@@ -72,13 +72,13 @@ func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan, dry bool) e
 	if !dry { // a dry run decides nothing
 		annotateDecision(ctx, p, sent.Status.Approval)
 	}
-	return decide(ctx, p, sent.Status.Approval, c.Verify, c.mayMake, c.Judge, metav1.Now())
+	return decide(ctx, p, sent.Status.Approval, c.Verify, c.authorizeChanges, c.Judge, metav1.Now())
 }
 
-// mayMake returns a Forbidden error if the approving user lacks a right that the plan's changes require. If the server
+// authorizeChanges returns a Forbidden error if the approving user lacks a right that the plan's changes require. If the server
 // approves for the plan's requester, the requester also needs the verb "approve". No user needs that verb if a policy
 // allows the server to apply the plan.
-func (c Config) mayMake(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error {
+func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error {
 	who := decider(ctx, sent)
 	if who == nil {
 		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: the request has no user", p.Name))
@@ -99,14 +99,14 @@ func (c Config) mayMake(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pl
 		who.Username, store.ListRights(missing)))
 }
 
-// mayMakeFunc is the type of Config.mayMake.
-type mayMakeFunc func(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error
+// authorizeChangesFunc is the type of Config.authorizeChanges.
+type authorizeChangesFunc func(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error
 
 // decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,
 // unless the approval is partial.
-func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, mayMake mayMakeFunc, judge JudgeFunc, now metav1.Time) error {
+func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, authorizeChanges authorizeChangesFunc, judge JudgeFunc, now metav1.Time) error {
 	if repeats(sent, p.Status.Approval) {
-		return nil // as after a lost response
+		return nil // a client repeats its decision if the response was lost
 	}
 	if err := mayDecide(ctx, p, sent); err != nil {
 		return err
@@ -122,7 +122,7 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 		if err := checkApplicable(p, found, sent.Partial); err != nil {
 			return err
 		}
-		if err := mayMake(ctx, p, sent, found.Rights); err != nil {
+		if err := authorizeChanges(ctx, p, sent, found.Rights); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,8 @@ func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, 
 // annotateDecision adds the decision, and the digest of the plan's changes, to the audit event of the request.
 func annotateDecision(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) {
 	k8saudit.AddAuditAnnotations(ctx, audit.Prefix+"decision", string(sent.Decision), audit.Prefix+"plan-uid", string(p.UID))
-	if p.Status.Digest != "" { // the first attempt may have read an older plan from the cache, and an annotation stays as it is
+	// The first attempt may have read an older plan from the cache, and an annotation cannot be changed afterwards.
+	if p.Status.Digest != "" {
 		k8saudit.AddAuditAnnotation(ctx, audit.Prefix+"digest", p.Status.Digest)
 	}
 	if by := decider(ctx, sent); by != nil {
@@ -190,11 +191,11 @@ func mayDecide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApprova
 		}
 		if sent.Digest == "" {
 			return apierrors.NewInvalid(v1alpha1.Kind("Plan"), p.Name, field.ErrorList{
-				field.Required(field.NewPath("status", "approval", "digest"), "an approval names the digest of the plan that was read, status.digest")})
+				field.Required(field.NewPath("status", "approval", "digest"), "the value of status.digest in the plan that you read")})
 		}
 	}
 	if sent.Digest != "" && sent.Digest != p.Status.Digest {
-		return refuse("the decision is about changes with the digest %s, and the plan's are %s; read it again", shorten(sent.Digest), p.Status.Digest)
+		return refuse("the decision is for changes with the digest %s, but the plan's digest is %s; read the plan again", shorten(sent.Digest), p.Status.Digest)
 	}
 	return nil
 }
@@ -268,8 +269,8 @@ func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identit
 	return requester(ctx)
 }
 
-// recordDecision sets the conditions for a decision. itself is true for an automatic approval.
-func recordDecision(p *v1alpha1.Plan, itself bool) {
+// recordDecision sets the conditions for a decision. automatic is true if the server approves the plan.
+func recordDecision(p *v1alpha1.Plan, automatic bool) {
 	approval := p.Status.Approval
 	if !slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) {
 		p.Finalizers = append(p.Finalizers, v1alpha1.FinalizerRecord)
@@ -285,7 +286,7 @@ func recordDecision(p *v1alpha1.Plan, itself bool) {
 	if approval.Partial {
 		message = fmt.Sprintf("Approved by %s, without blocked and stale changes.", by)
 	}
-	if itself {
+	if automatic {
 		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved automatically: %s set spec.approval to Automatic.", by)
 	}
 	condition.Set(c, g, v1alpha1.ConditionApproved, true, reason, message)

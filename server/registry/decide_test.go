@@ -117,7 +117,7 @@ func TestDecide(t *testing.T) {
 			}
 			return authorizer.DecisionNoOpinion, "", nil
 		})}
-		err := decide(as(t, test.who), p, &sent, test.verify, c.mayMake, noPolicies, metav1.Now())
+		err := decide(as(t, test.who), p, &sent, test.verify, c.authorizeChanges, noPolicies, metav1.Now())
 		if (err == nil) != test.taken || !test.taken && p.Status.Approval != before {
 			t.Errorf("%s: %v", reason, err)
 		}
@@ -152,7 +152,7 @@ func TestAutomaticApprovalTakesTheRightsOfItsUser(t *testing.T) {
 		})}
 		p := waiting()
 		p.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
-		err := c.mayMake(as(t, user.APIServerUser), p, &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "ann"}},
+		err := c.authorizeChanges(as(t, user.APIServerUser), p, &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "ann"}},
 			[]store.Right{{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks"}})
 		if (err == nil) != (want == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "ann" has no right to `+want+` in the namespace "team"`)) {
 			t.Errorf("without %q: %v", lost, err)
@@ -177,7 +177,7 @@ func TestAnApprovalOfAnImportTakesTheRightToTheOtherObject(t *testing.T) {
 		`user "ann" has no right to ` + other + ", and an approval":                                             {right("create", "team"), right("update", "ops"), right("update", "secret")},
 		`no right to delete sim-networks.sim.hykube.io in the namespace "team", ` + other + ", and an approval": {right("update", "ops"), right("delete", "team")},
 	} {
-		err := c.mayMake(as(t, "ann"), waiting(), nil, needed)
+		err := c.authorizeChanges(as(t, "ann"), waiting(), nil, needed)
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ops") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v, want %q", err, want)
 		}
@@ -212,11 +212,11 @@ func TestOnlyTheServerWrites(t *testing.T) {
 		}
 	}
 	old.Finalizers = []string{v1alpha1.FinalizerRecord}
-	keeps := keepsRecord(rest.ValidateAllObjectUpdateFunc)
+	keeps := keepRecordFinalizer(rest.ValidateAllObjectUpdateFunc)
 	if keeps(as(t, "ann"), waiting(), old) == nil || keeps(as(t, user.APIServerUser), waiting(), old) != nil {
 		t.Error("the finalizer of a plan's record is the server's own")
 	}
-	if byServerAlone(as(t, "ann"), "r") == nil {
+	if requireServer(as(t, "ann"), "r") == nil {
 		t.Error("a client may write a PlanRecord")
 	}
 }

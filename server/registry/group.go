@@ -27,7 +27,8 @@ import (
 // ConfigMap, and the name of one.
 type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example string, err error)
 
-// NamedFunc reports whether any object refers to such an object. Only then can a resource need it now or soon.
+// NamedFunc reports whether any object refers to a Namespace, Provider, ProviderConfig, Secret or ConfigMap. Only then
+// can a resource need it now or soon.
 type NamedFunc func(ctx context.Context, obj metav1.Object) (bool, error)
 
 // ChangesFunc returns a page of at most limit changes of a plan. cont is the token of the previous page.
@@ -64,9 +65,8 @@ type Config struct {
 	Changes             ChangesFunc
 	// Instances returns the instances of ResourceSets.
 	Instances InstancesFunc
-	// Left returns the name of the ResourceSet of an instance that left it and still has infrastructure, and whose name
-	// begins with that of the reference; "" if there is none. It ignores the set with the UID.
-	Left LeftFunc
+	// FormerSet finds the ResourceSet that a removed instance belonged to.
+	FormerSet FormerSetFunc
 	// Objects accepts the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc
@@ -99,8 +99,8 @@ type Config struct {
 	Trust *trust.Policy
 }
 
-// holdWith returns the HeldConfig for a kind with conditions.
-func holdWith[T copied[T], S any](c Config, strategy kindStrategy[T, S]) HeldConfig {
+// newHeldConfig returns the HeldConfig for a kind with conditions.
+func newHeldConfig[T deepCopier[T], S any](c Config, strategy kindStrategy[T, S]) HeldConfig {
 	conditions := func(obj runtime.Object) *[]metav1.Condition { return strategy.conditions(strategy.status(obj.(T))) }
 	return HeldConfig{
 		As:    func(obj runtime.Object) metav1.Object { return obj.(metav1.Object) },

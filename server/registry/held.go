@@ -40,12 +40,12 @@ type HeldConfig struct {
 	Named NamedFunc
 	// Note records in an object what its deletion waits for.
 	Note func(obj runtime.Object, message string)
-	// Clear removes the text of Note.
+	// Clear removes the message that Note recorded.
 	Clear func(obj runtime.Object)
 	// Refused is a sentence about requests that are rejected until the deletion is reverted; empty means none.
 	Refused string
-	// Needed returns what a deleted object waits for; nil means until the infrastructure of the resources that need it
-	// is gone.
+	// Needed returns the end of the message about a deleted object: its users, and when the server removes it. The
+	// default, for nil, is neededByResources.
 	Needed func(count int, example string) string
 	// Deleting is called before and after an object of the store is marked. The callee must then check the object until
 	// it no longer exists.
@@ -118,7 +118,7 @@ func (h *Held) Delete(ctx context.Context, name string, validate rest.ValidateOb
 	if err != nil || gone || dryRun(opts) {
 		return obj, gone, err
 	}
-	waits, message, err := h.settle(ctx, namespace, name)
+	waits, message, err := h.removeUnused(ctx, namespace, name)
 	switch {
 	case err != nil:
 		h.config.Deleting(h.DefaultQualifiedResource.Resource, namespace, name)
@@ -165,21 +165,21 @@ func (h *Held) DeleteCollection(ctx context.Context, validate rest.ValidateObjec
 		}
 		h.config.Deleting(h.DefaultQualifiedResource.Resource, m.GetNamespace(), m.GetName())
 		// the server tries again, as in Delete
-		_, _, _ = h.settle(request.WithNamespace(ctx, m.GetNamespace()), m.GetNamespace(), m.GetName())
+		_, _, _ = h.removeUnused(request.WithNamespace(ctx, m.GetNamespace()), m.GetNamespace(), m.GetName())
 		return nil
 	})
 }
 
 func dryRun(opts *metav1.DeleteOptions) bool { return opts != nil && len(opts.DryRun) > 0 }
 
-// Settle removes a marked object that nothing needs. Otherwise it records in the object what it waits for, and returns
+// RemoveUnused removes a marked object that nothing needs. Otherwise it records the users in the object, and returns
 // true.
-func (h *Held) Settle(ctx context.Context, namespace, name string) (waits bool, err error) {
-	obj, _, err := h.settle(request.WithNamespace(ctx, namespace), namespace, name)
+func (h *Held) RemoveUnused(ctx context.Context, namespace, name string) (waits bool, err error) {
+	obj, _, err := h.removeUnused(request.WithNamespace(ctx, namespace), namespace, name)
 	return obj != nil, err
 }
 
-func (h *Held) settle(ctx context.Context, namespace, name string) (waits runtime.Object, message string, err error) {
+func (h *Held) removeUnused(ctx context.Context, namespace, name string) (waits runtime.Object, message string, err error) {
 	obj, err := h.Store.Get(ctx, name, &metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, "", nil
@@ -227,7 +227,7 @@ func (h *Held) settle(ctx context.Context, namespace, name string) (waits runtim
 	return out, message, nil
 }
 
-// neededByResources is the Needed of an object that works for the infrastructure of resources.
+// neededByResources is the Needed of an object without which the infrastructure of resources cannot be destroyed.
 func neededByResources(count int, example string) string {
 	if count == 1 {
 		return "a resource needs it: " + example + ". The server removes it when the infrastructure of that resource is destroyed or forgotten."
@@ -238,7 +238,7 @@ func neededByResources(count int, example string) string {
 // write changes a marked object as the server. It fails if the object was replaced or its deletion was reverted.
 func (h *Held) write(ctx context.Context, marked metav1.Object, change func(runtime.Object, metav1.Object)) (runtime.Object, error) {
 	store := *h.Store
-	store.UpdateStrategy = settledStrategy{h.Store.UpdateStrategy}
+	store.UpdateStrategy = serverWrite{h.Store.UpdateStrategy}
 	ctx = request.WithUser(ctx, &user.DefaultInfo{Name: user.APIServerUser})
 	info := rest.DefaultUpdatedObjectInfo(nil, func(_ context.Context, _, old runtime.Object) (runtime.Object, error) {
 		obj := old.DeepCopyObject()
@@ -255,11 +255,11 @@ func (h *Held) write(ctx context.Context, marked metav1.Object, change func(runt
 	return out, err
 }
 
-// settledStrategy permits the server's own write, which changes only finalizers and the message.
-type settledStrategy struct{ rest.RESTUpdateStrategy }
+// serverWrite permits the server's own write, which changes only finalizers and the message.
+type serverWrite struct{ rest.RESTUpdateStrategy }
 
-func (settledStrategy) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
-func (settledStrategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
+func (serverWrite) PrepareForUpdate(context.Context, runtime.Object, runtime.Object) {}
+func (serverWrite) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
 	return nil
 }
 

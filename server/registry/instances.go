@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,8 +20,9 @@ import (
 // InstancesFunc returns a page of at most limit instances of a ResourceSet. cont is the token of the previous page.
 type InstancesFunc func(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error)
 
-// LeftFunc finds the ResourceSet of an instance that left it; see Config.Left.
-type LeftFunc func(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (set string, err error)
+// FormerSetFunc returns a ResourceSet that no longer has an instance with the address of ref, although the
+// infrastructure of that instance still exists. It returns "" if there is none. It ignores the set with the UID except.
+type FormerSetFunc func(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (set string, err error)
 
 // instancesREST serves the subresource "instances": the instances of a ResourceSet, in pages.
 type instancesREST struct {
@@ -55,12 +55,12 @@ func (r *instancesREST) Get(ctx context.Context, name string, options runtime.Ob
 	if err != nil {
 		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
-	who := requester(ctx)
-	if who == nil {
-		return nil, apierrors.NewInternalError(errors.New("list instances: the request has no user"))
+	who, err := requireUser(ctx, "list instances")
+	if err != nil {
+		return nil, err
 	}
 	right := store.Right{Verb: "list", Namespace: set.Namespace, Group: kind.GVR.Group, Resource: kind.GVR.Resource}
-	if may, err := r.access.May(ctx, *who, right); err != nil {
+	if may, err := r.access.May(ctx, who, right); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	} else if !may {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("resourcesets/instances"), name, fmt.Errorf("user %q has no right to %s in the namespace %q", who.Username, right, set.Namespace))

@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
 
@@ -26,7 +24,6 @@ import (
 	"github.com/hykube/hykube/internal/notification"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/internal/webhook"
-	"github.com/hykube/hykube/server/rights"
 )
 
 const (
@@ -72,7 +69,7 @@ func newNotifications(c Config) (*resourceREST, *statusREST, error) {
 	mayWrite := func(ctx context.Context, obj, old runtime.Object) error {
 		before, _ := old.(*v1alpha1.Notification)
 		if before == nil {
-			if err := fewNotifications(ctx, stored, obj.(*v1alpha1.Notification).Name); err != nil {
+			if err := checkNotificationLimit(ctx, stored, obj.(*v1alpha1.Notification).Name); err != nil {
 				return err
 			}
 		}
@@ -81,11 +78,11 @@ func newNotifications(c Config) (*resourceREST, *statusREST, error) {
 	return &resourceREST{Store: stored, short: "ntf", mayWrite: mayWrite}, status, nil
 }
 
-// maxNotifications is the maximum number of Notifications of a namespace. Each plan concerns all of them.
+// maxNotifications is the maximum number of Notifications of a namespace. Each plan may cause a message of each.
 const maxNotifications = 20
 
-// fewNotifications returns an error if the namespace has as many Notifications as it may have.
-func fewNotifications(ctx context.Context, stored rest.Lister, name string) error {
+// checkNotificationLimit returns an error if the namespace already has the maximum number of Notifications.
+func checkNotificationLimit(ctx context.Context, stored rest.Lister, name string) error {
 	list, err := stored.List(ctx, &metainternalversion.ListOptions{})
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("count notifications: %w", err))
@@ -120,19 +117,8 @@ func (c Config) mayWriteNotification(ctx context.Context, n, old *v1alpha1.Notif
 	if old != nil && (sameSpec(n.Spec, old.Spec) || onlySuspends(n, old)) {
 		return nil
 	}
-	who, ok := request.UserFrom(ctx)
-	if !ok {
-		return apierrors.NewInternalError(errors.New("authorize notification: the request has no user"))
-	}
-	missing, err := rights.Access{Authorizer: c.Authorizer}.Asker(who).Missing(ctx, store.RightsOfNotification(n))
-	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("authorize notification %q: %w", n.Name, err))
-	}
-	if len(missing) > 0 {
-		return apierrors.NewForbidden(v1alpha1.Resource("notifications"), n.Name, fmt.Errorf(
-			"user %q has no right to %s, and the server sends messages with the rights of the user who writes the Notification", who.GetName(), store.ListRights(missing)))
-	}
-	return nil
+	return requireRights(ctx, c.Authorizer, "notifications", n.Name, store.RightsOfNotification(n),
+		"the server sends messages with the rights of the user who writes the Notification")
 }
 
 // setNotificationDefaults sets the defaults of a Notification.

@@ -83,23 +83,23 @@ func statusOfPlan(ctx context.Context, _, _ *v1alpha1.Plan) field.ErrorList {
 
 // Create creates a plan.
 func (r *planREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
-	obj, err := r.resourceREST.Create(ctx, obj, r.mayApproveItself(validate), opts)
+	obj, err := r.resourceREST.Create(ctx, obj, r.authorizeAutomatic(validate), opts)
 	return r.mayRead.response(ctx, obj, err)
 }
 
 // Update updates a plan. A server-side apply may create one.
 func (r *planREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
 	info = rest.WrapUpdatedObjectInfo(info, func(_ context.Context, obj, _ runtime.Object) (runtime.Object, error) {
-		noteOrigin(obj)
+		markCopy(obj)
 		return obj, nil
 	})
-	obj, created, err := r.Store.Update(ctx, name, info, r.mayApproveItself(create), keepsRecord(update), force, opts)
+	obj, created, err := r.Store.Update(ctx, name, info, r.authorizeAutomatic(create), keepRecordFinalizer(update), force, opts)
 	obj, err = r.mayRead.response(ctx, obj, err)
 	return obj, created, err
 }
 
-// keepsRecord lets only the server remove the finalizer that keeps a plan until its record is complete.
-func keepsRecord(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
+// keepRecordFinalizer lets only the server remove the finalizer that keeps a plan until its record is complete.
+func keepRecordFinalizer(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpdateFunc {
 	return func(ctx context.Context, obj, old runtime.Object) error {
 		if err := validate(ctx, obj, old); err != nil {
 			return err
@@ -113,7 +113,8 @@ func keepsRecord(validate rest.ValidateObjectUpdateFunc) rest.ValidateObjectUpda
 	}
 }
 
-func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+// authorizeAutomatic adds the check of the right to approve to the validation of a plan with automatic approval.
+func (r *planREST) authorizeAutomatic(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if err := validate(ctx, obj); err != nil {
 			return err
@@ -136,8 +137,8 @@ func (r *planREST) mayApproveItself(validate rest.ValidateObjectFunc) rest.Valid
 	}
 }
 
-// requesterMayNotApprove reports whether the requester of a plan lacks the verb "approve". That is the author of the stack,
-// if a stack made the plan, and else the user of the request.
+// requesterMayNotApprove reports whether the requester of a plan lacks the verb "approve". The requester of a stack's
+// plan is the author of the stack.
 func (c Config) requesterMayNotApprove(ctx context.Context, p *v1alpha1.Plan) bool {
 	who := p.Status.RequestedBy
 	if who == nil {

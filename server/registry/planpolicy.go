@@ -36,7 +36,7 @@ func newClusterPlanPolicies(c Config) (*resourceREST, error) {
 
 // newPolicies returns the registry of a kind of policy. rules returns the rules of an object, and spec everything that
 // users write in it.
-func newPolicies[T copied[T]](c Config, plural, singular, short string, example, list runtime.Object, namespaced bool,
+func newPolicies[T deepCopier[T]](c Config, plural, singular, short string, example, list runtime.Object, namespaced bool,
 	rules func(T) v1alpha1.PlanPolicySpec, spec func(T) any, validate func(T) field.ErrorList,
 ) (*resourceREST, error) {
 	strategy := kindStrategy[T, struct{}]{

@@ -72,7 +72,7 @@ func (*recordREST) ShortNames() []string { return []string{"planrec"} }
 
 // Create creates a record; only the server may.
 func (r *recordREST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
-	if err := byServerAlone(ctx, obj.(*v1alpha1.PlanRecord).Name); err != nil {
+	if err := requireServer(ctx, obj.(*v1alpha1.PlanRecord).Name); err != nil {
 		return nil, err
 	}
 	return r.Store.Create(ctx, obj, validate, opts)
@@ -80,13 +80,13 @@ func (r *recordREST) Create(ctx context.Context, obj runtime.Object, validate re
 
 // Update updates a record; only the server may.
 func (r *recordREST) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, force bool, opts *metav1.UpdateOptions) (runtime.Object, bool, error) {
-	if err := byServerAlone(ctx, name); err != nil {
+	if err := requireServer(ctx, name); err != nil {
 		return nil, false, err
 	}
 	return r.Store.Update(ctx, name, info, create, update, force, opts)
 }
 
-func byServerAlone(ctx context.Context, name string) error {
+func requireServer(ctx context.Context, name string) error {
 	if byServer(ctx) {
 		return nil
 	}

@@ -44,13 +44,13 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	hold := holdWith(c, strategy)
+	hold := newHeldConfig(c, strategy)
 	hold.Refused, hold.Needed = "No new objects of its kinds can be created.", neededByObjects
 	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold), mayWrite: trusted(c.Trust)}, statusREST, nil
 }
 
-// neededByObjects is the Needed of a Provider. Its objects would be inaccessible without it, also those without
-// infrastructure.
+// neededByObjects is the Needed of a Provider. Without the Provider, the objects of its kinds would be inaccessible, even
+// those without infrastructure.
 func neededByObjects(count int, example string) string {
 	if count == 1 {
 		return "an object of its kinds exists: " + example + ". The server removes it with that object: delete the object, and destroy its infrastructure if it has any."

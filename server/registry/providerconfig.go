@@ -67,7 +67,7 @@ func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceRE
 	if err != nil {
 		return nil, nil, err
 	}
-	return &resourceREST{Store: store, short: "pc", held: NewHeld(store, holdWith(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences)}, statusREST, nil
+	return &resourceREST{Store: store, short: "pc", held: NewHeld(store, newHeldConfig(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences)}, statusREST, nil
 }
 
 // schemaOf returns the schema of a provider's configuration, and whether the Provider exists. The schema is nil if the
@@ -210,10 +210,10 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 		case ref.Argument == "":
 			errs = append(errs, field.Required(at.Child("argument"), "argument of the provider that takes the value"))
 		case !argumentPath.MatchString(ref.Argument):
-			errs = append(errs, field.Invalid(at.Child("argument"), shorten(ref.Argument), `must be the name of an argument, a nested one spelled with dots, such as "auth.password"`))
+			errs = append(errs, field.Invalid(at.Child("argument"), shorten(ref.Argument), `must be the name of an argument, or the path of a nested one with dots, such as "auth.password"`))
 		case seen[ref.Argument]:
 			errs = append(errs, field.Duplicate(at.Child("argument"), ref.Argument))
-		case given(config, ref.Argument):
+		case hasArgument(config, ref.Argument):
 			errs = append(errs, field.Invalid(at.Child("argument"), ref.Argument, "is set in spec.config, too; remove it from one of the two"))
 		}
 		seen[ref.Argument] = true
@@ -235,15 +235,15 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 	return errs
 }
 
-// given reports whether the arguments contain the one with a dotted path.
-func given(config map[string]any, argument string) bool {
+// hasArgument reports whether the arguments contain the one with a dotted path.
+func hasArgument(config map[string]any, argument string) bool {
 	first, rest, nested := strings.Cut(argument, ".")
 	value, ok := config[first]
 	if !ok || !nested {
 		return ok
 	}
 	inner, ok := value.(map[string]any)
-	return ok && given(inner, rest)
+	return ok && hasArgument(inner, rest)
 }
 
 func validateRange(value, most int32, path *field.Path) field.ErrorList {

@@ -14,15 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
-	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/rights"
 )
 
 const (
@@ -31,8 +31,6 @@ const (
 	maxQuery     = 10_000
 	// answerTime is the part of a request's time that is reserved for the response.
 	answerTime = 500 * time.Millisecond
-	// verbUse is the verb that permits using a ProviderConfig.
-	verbUse = "use"
 )
 
 // QueryFunc lists existing resources with a provider and sets the query's status. The spec is validated and has the
@@ -44,15 +42,15 @@ type TypesFunc func(terraformType string) []kinds.Kind
 
 // queries serves Queries.
 type queries struct {
-	configs    *genericregistry.Store
-	authorizer authorizer.Authorizer
-	types      TypesFunc
-	query      QueryFunc
+	configs *genericregistry.Store
+	access  rights.Access
+	types   TypesFunc
+	query   QueryFunc
 }
 
 // newQueries returns the storage for Queries.
 func newQueries(c Config, configs *genericregistry.Store) rest.Storage {
-	r := &queries{configs: configs, authorizer: c.Authorizer, types: c.Types, query: c.Query}
+	r := &queries{configs: configs, access: rights.Access{Authorizer: c.Authorizer}, types: c.Types, query: c.Query}
 	return answeredREST[*v1alpha1.Query]{queryTable{}, "query", func() *v1alpha1.Query { return new(v1alpha1.Query) }, r.answer}
 }
 
@@ -64,11 +62,11 @@ func (r *queries) answer(ctx context.Context, q *v1alpha1.Query, validate rest.V
 	if err := validate(ctx, q.DeepCopy()); err != nil {
 		return err
 	}
-	who := requester(ctx)
-	if who == nil {
-		return apierrors.NewInternalError(errors.New("answer query: the request has no user"))
+	who, err := requireUser(ctx, "answer query")
+	if err != nil {
+		return err
 	}
-	if err := r.configure(ctx, q); err != nil || len(opts.DryRun) > 0 {
+	if err := r.configure(ctx, who, q); err != nil || len(opts.DryRun) > 0 {
 		return err
 	}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -76,7 +74,7 @@ func (r *queries) answer(ctx context.Context, q *v1alpha1.Query, validate rest.V
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answerTime))
 		defer cancel()
 	}
-	if err := r.query(ctx, *who, q); err != nil {
+	if err := r.query(ctx, who, q); err != nil {
 		return r.failure(ctx, q, err)
 	}
 	return nil
@@ -211,7 +209,7 @@ func validateArguments(ctx context.Context, raw *runtime.RawExtension, block *sc
 
 // configure sets the ProviderConfig of a query, chosen as for a resource of the type. It checks that the author may use
 // it.
-func (r *queries) configure(ctx context.Context, q *v1alpha1.Query) error {
+func (r *queries) configure(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {
 	named := q.Spec.ProviderConfig
 	candidates := []string{named}
 	if named == "" {
@@ -233,7 +231,7 @@ func (r *queries) configure(ctx context.Context, q *v1alpha1.Query) error {
 		}
 		if of := obj.(*v1alpha1.ProviderConfig).Spec.Provider; of == q.Spec.Provider {
 			q.Spec.ProviderConfig = name
-			return r.mayUse(ctx, q.Namespace, name)
+			return r.mayUse(ctx, who, q.Namespace, name)
 		} else if named != "" {
 			return refuse("it configures the provider %q, but the resource type belongs to %q", of, q.Spec.Provider)
 		}
@@ -241,21 +239,16 @@ func (r *queries) configure(ctx context.Context, q *v1alpha1.Query) error {
 	return nil
 }
 
-func (r *queries) mayUse(ctx context.Context, namespace, name string) error {
-	user, ok := genericapirequest.UserFrom(ctx)
-	if !ok {
-		return apierrors.NewInternalError(fmt.Errorf("authorize use of provider config %q: the request has no user", name))
-	}
-	decision, _, err := r.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: user, Verb: verbUse, Namespace: namespace, APIGroup: groupName, APIVersion: v1alpha1.SchemeGroupVersion.Version,
-		Resource: "providerconfigs", Name: name, ResourceRequest: true,
-	})
-	if decision == authorizer.DecisionAllow {
-		return nil
-	}
+// mayUse returns a Forbidden error if a user may not use a ProviderConfig.
+func (r *queries) mayUse(ctx context.Context, who v1alpha1.Identity, namespace, name string) error {
+	right := store.UseOf(namespace, name)
+	may, err := r.access.May(ctx, who, right)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("authorize use of provider config %q: %w", name, err))
 	}
+	if may {
+		return nil
+	}
 	return apierrors.NewForbidden(v1alpha1.Resource("providerconfigs"), name,
-		fmt.Errorf("user %q has no verb %q on it, and a query uses that configuration; ask for the verb, or name another ProviderConfig in spec.providerConfig", user.GetName(), verbUse))
+		fmt.Errorf("user %q has no verb %q on it, and a query uses that configuration; ask for the verb, or name another ProviderConfig in spec.providerConfig", who.Username, right.Verb))
 }

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -77,12 +76,12 @@ func (r resourcesREST) Get(ctx context.Context, name string, _ *metav1.GetOption
 	if err != nil {
 		return nil, err
 	}
-	who := requester(ctx)
-	if who == nil {
-		return nil, apierrors.NewInternalError(errors.New("get resource: the request has no user"))
+	who, err := requireUser(ctx, "get resource")
+	if err != nil {
+		return nil, err
 	}
 	right := store.Right{Verb: store.VerbGet, Namespace: genericapirequest.NamespaceValue(ctx), Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: object}
-	if may, err := r.access.May(ctx, *who, right); err != nil {
+	if may, err := r.access.May(ctx, who, right); err != nil {
 		return nil, apierrors.NewInternalError(err)
 	} else if !may {
 		return nil, apierrors.NewForbidden(kind.GVR.GroupResource(), object, fmt.Errorf("you need the verb %q on it to read it as a Resource", store.VerbGet))
@@ -100,11 +99,11 @@ func (r resourcesREST) Get(ctx context.Context, name string, _ *metav1.GetOption
 // List implements rest.Lister.
 func (r resourcesREST) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
 	predicate := resourcePredicate(opts)
-	who := requester(ctx)
-	if who == nil {
-		return nil, apierrors.NewInternalError(errors.New("list resources: the request has no user"))
+	who, err := requireUser(ctx, "list resources")
+	if err != nil {
+		return nil, err
 	}
-	asker := &store.Asker{Access: r.access, Who: *who} // remembers its answers
+	asker := &store.Asker{Access: r.access, Who: who} // remembers its answers
 	page, err := r.collection.List(ctx, r.view(ctx, "list", predicate, asker.May), storage.ListOptions{
 		ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Predicate: predicate,
 	})
@@ -122,19 +121,19 @@ func (r resourcesREST) List(ctx context.Context, opts *metainternalversion.ListO
 // Watch implements rest.Watcher. It checks the rights anew at each change.
 func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
 	predicate := resourcePredicate(opts)
-	who := requester(ctx)
-	if who == nil {
-		return nil, apierrors.NewInternalError(errors.New("watch resources: the request has no user"))
+	who, err := requireUser(ctx, "watch resources")
+	if err != nil {
+		return nil, err
 	}
-	may := func(ctx context.Context, right store.Right) (bool, error) { return r.access.May(ctx, *who, right) }
+	may := func(ctx context.Context, right store.Right) (bool, error) { return r.access.May(ctx, who, right) }
 	return r.collection.Watch(ctx, r.view(ctx, "watch", predicate, may), storage.ListOptions{
 		ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Predicate: predicate,
 		SendInitialEvents: opts.SendInitialEvents,
 	})
 }
 
-// view returns what a request may read. The resource of a kind that is not served is unknown. So only users with the
-// right to all kinds of its provider see its objects.
+// view returns the objects that a request may read. The server does not know the plural of a kind that it does not
+// serve. So only users with the right to all kinds of the provider see objects of that kind.
 func (r resourcesREST) view(ctx context.Context, verb string, predicate storage.SelectionPredicate, may func(context.Context, store.Right) (bool, error)) hykubestorage.View {
 	wantedKind, byKind := predicate.Field.RequiresExactMatch(v1alpha1.ResourceFieldKind)
 	wantedProvider, byProvider := predicate.Field.RequiresExactMatch(v1alpha1.ResourceFieldProvider)

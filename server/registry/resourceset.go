@@ -33,7 +33,7 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		begin: func(_ context.Context, s *v1alpha1.ResourceSet) {
 			s.Status = v1alpha1.ResourceSetStatus{}
 			condition.Set(&s.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
-			// A new set has no infrastructure, as in a manifest from a backup.
+			// A new set has no infrastructure. A manifest from a backup may have the finalizer nevertheless.
 			s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
 		},
 		prepareUpdate: func(ctx context.Context, s, old *v1alpha1.ResourceSet) {
@@ -48,14 +48,14 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		validate:   validateResourceSet,
 		validateAgainst: func(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
 			if old == nil {
-				return append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), sameAddress(ctx, c, s)...)
+				return append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), refuseTakenAddress(ctx, c, s)...)
 			}
-			errs := keepsFinalizer(ctx, s, old)
+			errs := keepStateFinalizer(ctx, s, old)
 			before := kinds.TemplateOf(old)
 			if changed := kinds.TemplateOf(s); !sameSpec(changed, before) {
 				errs = append(errs, c.Kinds.ValidateTemplate(ctx, changed, &before)...)
 				if changed.APIVersion != before.APIVersion || changed.Kind != before.Kind || changed.Name != before.Name {
-					errs = append(errs, sameAddress(ctx, c, s)...)
+					errs = append(errs, refuseTakenAddress(ctx, c, s)...)
 				}
 			}
 			return errs
@@ -215,8 +215,8 @@ func validateKey(s *resourceset.Set, text string, path *field.Path) field.ErrorL
 	return nil
 }
 
-// keepsFinalizer lets only the server remove the finalizer of a set with infrastructure.
-func keepsFinalizer(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
+// keepStateFinalizer lets only the server remove the finalizer of a set with infrastructure.
+func keepStateFinalizer(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
 	if byServer(ctx) || !slices.Contains(old.Finalizers, v1alpha1.FinalizerState) || slices.Contains(s.Finalizers, v1alpha1.FinalizerState) {
 		return nil
 	}
@@ -224,8 +224,8 @@ func keepsFinalizer(ctx context.Context, s, old *v1alpha1.ResourceSet) field.Err
 		v1alpha1.FinalizerState+" stays until the infrastructure of all instances is destroyed: delete the set and apply a Plan, and the server removes the finalizer")}
 }
 
-// sameAddress refuses a template with the address of an object or of another set.
-func sameAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) field.ErrorList {
+// refuseTakenAddress refuses a template with the address of an object or of another set.
+func refuseTakenAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) field.ErrorList {
 	t := kinds.TemplateOf(s)
 	path, address := field.NewPath("spec", "template", "metadata", "name"), lang.Address{Type: v1alpha1.TypeOf(t.Kind), Name: t.Name}
 	kind, err := c.Kinds.TemplateKind(t)
@@ -239,7 +239,7 @@ func sameAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) field.E
 	if single != nil && single.GetDeletionTimestamp() == nil && !slices.ContainsFunc(s.Spec.Moved, func(m v1alpha1.InstanceMove) bool { return m.From == address.String() }) {
 		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("the object %s/%s has the address %s already: choose another name, or name the object in spec.moved and delete it", t.Kind, t.Name, address))}
 	}
-	left, err := c.Left(ctx, v1alpha1.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: s.Namespace, Name: t.Name}, s.UID)
+	left, err := c.FormerSet(ctx, v1alpha1.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: s.Namespace, Name: t.Name}, s.UID)
 	if err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
 	}

@@ -29,7 +29,7 @@ const category = "hykube"
 type resourceREST struct {
 	*genericregistry.Store
 	short string
-	// held handles deletes of objects that may be in use; nil for kinds without.
+	// held handles deletes of objects that may be in use; nil for kinds whose objects are never in use.
 	held *Held
 	// mayWrite returns an error if the author may not write the object. old is nil for a new object. A nil function
 	// permits all writes.
@@ -97,8 +97,8 @@ func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.Va
 	return r.Store.Delete(ctx, name, r.warned(r.guard(validate), opts), opts)
 }
 
-// warned adds the warnings about an object that a user may delete, unless the server deletes it or nothing is deleted. The
-// warnings describe what is there before: a controller may react before the response.
+// warned adds the warnings about an object that a user deletes, except in a dry run. It adds them before the deletion,
+// because a controller may react to the deletion before the response.
 func (r *resourceREST) warned(validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if err := validate(ctx, obj); err != nil {
@@ -146,7 +146,7 @@ func (r *resourceREST) Watch(ctx context.Context, opts *metainternalversion.List
 }
 
 // awaitCurrent waits until the objects are current, if the kind needs that and a client asks. The server's own reads do
-// not wait, because its controllers write what the others wait for.
+// not wait, because its controllers make the objects current.
 func (r *resourceREST) awaitCurrent(ctx context.Context) bool {
 	if r.current == nil || byServer(ctx) {
 		return false
@@ -251,7 +251,7 @@ func (r *statusREST) ConvertToTable(ctx context.Context, obj, opts runtime.Objec
 }
 
 // newStoreOnly returns the store of a kind without status.
-func newStoreOnly[T copied[T], S any](c Config, plural, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, error) {
+func newStoreOnly[T deepCopier[T], S any](c Config, plural, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, error) {
 	store := &genericregistry.Store{
 		NewFunc:                   func() runtime.Object { return example.DeepCopyObject() },
 		NewListFunc:               func() runtime.Object { return list.DeepCopyObject() },
@@ -267,7 +267,7 @@ func newStoreOnly[T copied[T], S any](c Config, plural, singular string, example
 }
 
 // newStore returns the store of a kind and the storage for its status. The plural is the singular with an s.
-func newStore[T copied[T], S any](c Config, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, *statusREST, error) {
+func newStore[T deepCopier[T], S any](c Config, singular string, example, list runtime.Object, strategy kindStrategy[T, S], table tableConvertor) (*genericregistry.Store, *statusREST, error) {
 	store, err := newStoreOnly(c, singular+"s", singular, example, list, strategy, table)
 	if err != nil {
 		return nil, nil, err

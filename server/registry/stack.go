@@ -20,7 +20,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/store"
-	"github.com/hykube/hykube/server/rights"
 )
 
 // newStacks returns the storage of stacks and of their status. plans has the plans that deletes of stacks warn about.
@@ -52,7 +51,7 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 			if err != nil {
 				return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 			}
-			errs := append(validateAmong(s, list.(*v1alpha1.StackList).Items), validateOutputs(s, c.Kinds.Functions(), lang.BudgetOf(ctx))...)
+			errs := append(validateDependencies(s, list.(*v1alpha1.StackList).Items), validateOutputs(s, c.Kinds.Functions(), lang.BudgetOf(ctx))...)
 			if s.Spec.Workflow != nil && c.ExternalTemporal {
 				errs = append(errs, field.Forbidden(field.NewPath("spec", "workflow"),
 					"this server uses an external Temporal cluster, and starts workflows of users only in an embedded one"))
@@ -81,7 +80,7 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 	mayDelete := func(ctx context.Context, obj runtime.Object) error {
 		return c.mayRelease(ctx, stored, obj.(*v1alpha1.Stack))
 	}
-	warn := func(ctx context.Context, obj runtime.Object) { warnOfOrphans(ctx, plans, obj.(*v1alpha1.Stack)) }
+	warn := func(ctx context.Context, obj runtime.Object) { warnOfEndingPlans(ctx, plans, obj.(*v1alpha1.Stack)) }
 	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, warnDeleted: warn, current: c.CurrentStacks}, statusREST, nil
 }
 
@@ -101,21 +100,9 @@ func (c Config) mayRelease(ctx context.Context, stored *genericregistry.Store, s
 	if automatic < 0 {
 		return nil
 	}
-	who, ok := request.UserFrom(ctx)
-	if !ok {
-		return apierrors.NewInternalError(errors.New("authorize stack: the request has no user"))
-	}
-	right := store.Right{Verb: store.VerbApprove, Namespace: s.Namespace, Group: groupName, Resource: "plans"}
-	may, err := rights.Access{Authorizer: c.Authorizer}.Asker(who).May(ctx, right)
-	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("authorize stack %q: %w", s.Name, err))
-	}
-	if !may {
-		return apierrors.NewForbidden(v1alpha1.Resource("stacks"), s.Name, fmt.Errorf(
-			"user %q has no right to %s, and the stack %q, which approves its plans by itself, may select the resources that this stack gives up",
-			who.GetName(), right, list.(*v1alpha1.StackList).Items[automatic].Name))
-	}
-	return nil
+	approve := []store.Right{{Verb: store.VerbApprove, Namespace: s.Namespace, Group: groupName, Resource: "plans"}}
+	return requireRights(ctx, c.Authorizer, "stacks", s.Name, approve, fmt.Sprintf(
+		"the stack %q, which approves its plans by itself, may select the resources that this stack gives up", list.(*v1alpha1.StackList).Items[automatic].Name))
 }
 
 // needsAuthor reports whether a change of a stack acts with the rights of whoever makes it. A change that only suspends
@@ -135,18 +122,11 @@ func (c Config) mayWriteStack(ctx context.Context, s, old *v1alpha1.Stack) error
 	if old != nil && !needsAuthor(s, old) {
 		return nil
 	}
-	who, ok := request.UserFrom(ctx)
-	if !ok {
-		return apierrors.NewInternalError(errors.New("authorize stack: the request has no user"))
+	if err := requireRights(ctx, c.Authorizer, "stacks", s.Name, rightsOfStack(s),
+		"the server acts for the stack with the rights of the user who writes it"); err != nil {
+		return err
 	}
-	missing, err := rights.Access{Authorizer: c.Authorizer}.Asker(who).Missing(ctx, rightsOfStack(s))
-	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("authorize stack %q: %w", s.Name, err))
-	}
-	if len(missing) > 0 {
-		return apierrors.NewForbidden(v1alpha1.Resource("stacks"), s.Name, fmt.Errorf(
-			"user %q has no right to %s, and the server acts for the stack with the rights of the user who writes it", who.GetName(), store.ListRights(missing)))
-	}
+	who, _ := request.UserFrom(ctx)
 	problems, err := c.Kinds.MayRefer(ctx, who, s.Namespace, outputReferences(s), true)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("authorize outputs of stack %q: %w", s.Name, err))
@@ -157,7 +137,7 @@ func (c Config) mayWriteStack(ctx context.Context, s, old *v1alpha1.Stack) error
 	return nil
 }
 
-// rightsOfStack returns the rights that the author of a stack needs, without those to what the outputs refer to.
+// rightsOfStack returns the rights that the author of a stack needs, except those to the objects in its outputs.
 func rightsOfStack(s *v1alpha1.Stack) []store.Right {
 	plans := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: groupName, Resource: "plans"}
 	var needed []store.Right
@@ -194,7 +174,7 @@ var stackTable = tableConvertor{
 		column("Plan", "string", "Last plan that the stack, or its workflow, made.", 0),
 		column("Resources", "integer", "Number of resources that the stack selects.", 0),
 		ageColumn,
-		column("Pending", "integer", "Number of resources that are not as written.", 1),
+		column("Pending", "integer", "Number of resources that differ from their specs.", 1),
 		column("Approval", "string", "Who approves the plans.", 1),
 		column("Run", "string", "Last run of the stack's workflow.", 1),
 		whyColumn,

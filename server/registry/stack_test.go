@@ -143,7 +143,7 @@ func TestStacksDoNotWaitForEachOther(t *testing.T) {
 		"the old version of itself":      {nil, []v1alpha1.Stack{named("web", "web")}, ""},
 	} {
 		self := named("web", tc.dependsOn...)
-		errs := validateAmong(&self, tc.others)
+		errs := validateDependencies(&self, tc.others)
 		if (len(errs) > 0) != (tc.want != "") || tc.want != "" && !strings.Contains(errs[0].Detail, tc.want) {
 			t.Errorf("%s: %v, want %q", why, errs, tc.want)
 		}

@@ -23,8 +23,8 @@ const (
 	warningPlansUnknown = "stack %q: its plans cannot be read: %v. Plans without a decision will be discarded. The resources of the stack and their infrastructure stay."
 )
 
-// warnOfOrphans adds a warning about each plan, and about the workflow, that the server ends because its stack was deleted.
-func warnOfOrphans(ctx context.Context, plans *genericregistry.Store, s *v1alpha1.Stack) {
+// warnOfEndingPlans adds a warning about each plan, and about the workflow, that the server ends because its stack was deleted.
+func warnOfEndingPlans(ctx context.Context, plans *genericregistry.Store, s *v1alpha1.Stack) {
 	if r := s.Status.Run; r != nil && r.EndedAt == nil {
 		warning.AddWarning(ctx, "", fmt.Sprintf(warningRunEnds, s.Name, r.WorkflowID, r.RunID))
 	}

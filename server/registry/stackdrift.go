@@ -23,8 +23,8 @@ type driftREST struct {
 
 var _ rest.NamedCreater = (*driftREST)(nil)
 
-// Create sets status.drift.requested, and returns the stack. The request says in status.drift.requested.id which check the
-// user waits for.
+// Create sets status.drift.requested, and returns the stack. Its status.drift.requested.id identifies the check for which
+// the user may wait.
 func (r *driftREST) Create(ctx context.Context, name string, obj runtime.Object, validate rest.ValidateObjectFunc, opts *metav1.CreateOptions) (runtime.Object, error) {
 	if err := validate(ctx, obj); err != nil {
 		return nil, err
@@ -38,18 +38,18 @@ func (r *driftREST) Create(ctx context.Context, name string, obj runtime.Object,
 	return r.mayRead.response(ctx, stored, err)
 }
 
-// requestCheck asks a stack for a drift check. It refuses that for a stack that takes none now.
+// requestCheck asks a stack for a drift check. It returns an error if the stack cannot begin one now.
 func requestCheck(s *v1alpha1.Stack, request *v1alpha1.StackRequest) error {
 	refuse := func(format string, args ...any) error {
 		return apierrors.NewConflict(v1alpha1.Resource("stacks"), s.Name, fmt.Errorf(format, args...))
 	}
 	switch {
 	case s.Spec.Drift == nil:
-		return refuse("the stack has no spec.drift; kubectl explain stack.spec.drift says what it holds, and drift: {action: Report} is enough")
+		return refuse("the stack has no spec.drift; add it, for example drift: {action: Report}. kubectl explain stack.spec.drift describes its fields")
 	case s.Spec.Suspend:
 		return refuse("the stack is suspended; set spec.suspend to false first")
 	case s.Status.Drift != nil && !s.Status.Drift.Takes():
-		return refuse("a drift check of the stack has not ended; kubectl hykube drift %s -n %s shows how far it is", s.Name, s.Namespace)
+		return refuse("a drift check of the stack has not ended; kubectl hykube drift %s -n %s shows its progress", s.Name, s.Namespace)
 	}
 	if s.Status.Drift == nil {
 		s.Status.Drift = &v1alpha1.StackDriftStatus{}

@@ -215,8 +215,8 @@ func validateTargets(to *v1alpha1.StackOutputTargets, path *field.Path) (errs fi
 	return errs
 }
 
-// validateAmong validates what a stack depends on, together with the other stacks of its namespace.
-func validateAmong(s *v1alpha1.Stack, others []v1alpha1.Stack) (errs field.ErrorList) {
+// validateDependencies validates spec.dependsOn. With the other stacks of the namespace, it finds cycles.
+func validateDependencies(s *v1alpha1.Stack, others []v1alpha1.Stack) (errs field.ErrorList) {
 	path := field.NewPath("spec", "dependsOn")
 	if n := len(s.Spec.DependsOn); n > maxStackDependencies {
 		return field.ErrorList{field.TooMany(path, n, maxStackDependencies)}

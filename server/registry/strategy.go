@@ -26,14 +26,14 @@ type object interface {
 	metav1.Object
 }
 
-// copied is an object with DeepCopyInto.
-type copied[T any] interface {
+// deepCopier is an object with DeepCopyInto.
+type deepCopier[T any] interface {
 	object
 	DeepCopyInto(T)
 }
 
 // kindStrategy is the strategy of a kind with objects T and status S. Its functions handle the concrete types.
-type kindStrategy[T copied[T], S any] struct {
+type kindStrategy[T deepCopier[T], S any] struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	namespaced bool
@@ -130,7 +130,7 @@ func statusByServer(ctx context.Context, text string) field.ErrorList {
 }
 
 // statusStrategy is the strategy of the subresource "status", which changes only the status.
-type statusStrategy[T copied[T], S any] struct{ kindStrategy[T, S] }
+type statusStrategy[T deepCopier[T], S any] struct{ kindStrategy[T, S] }
 
 func (s statusStrategy[T, S]) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	o, before := obj.(T), old.(T)

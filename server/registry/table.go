@@ -119,8 +119,8 @@ var planTable = tableConvertor{
 	},
 }
 
-// resourceTable has the names of the objects. They are no names of Resources, so the column has no format, with which
-// kubectl would add the kind.
+// resourceTable shows the names of the objects, which are not the names of the Resources. So the column Name does not
+// have the format "name", for which kubectl would add the kind Resource.
 var resourceTable = tableConvertor{
 	columns: []metav1.TableColumnDefinition{
 		column("Kind", "string", "Kind of the object.", 0),
@@ -188,10 +188,10 @@ func changesTable(list *v1alpha1.PlanChangeList) *metav1.Table {
 		ListMeta: list.ListMeta,
 		ColumnDefinitions: []metav1.TableColumnDefinition{
 			column("Index", "integer", "Number of the change in its plan.", 0),
-			column("Action", "string", "What it does.", 0),
+			column("Action", "string", "Action of the change.", 0),
 			column("Address", "string", "Resource that is changed.", 0),
-			column("State", "string", "How far it is.", 0),
-			column("Message", "string", "What happened.", 0),
+			column("State", "string", "State of the change.", 0),
+			column("Message", "string", "Result of the change, or the reason why it waits.", 0),
 		},
 	}
 	for _, c := range list.Items {

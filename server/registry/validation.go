@@ -39,17 +39,17 @@ import (
 // of references. It returns the error of ctx if that ends first.
 type CheckFunc func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error)
 
-// longestCheck is the maximum time for one Validation. Every user may create one, and expressions take time.
-const longestCheck = 20 * time.Second
+// maxCheckTime is the maximum time for one Validation. Every user may create one, and expressions take time.
+const maxCheckTime = 20 * time.Second
 
 // validations serves Validations. It limits their concurrency, so that processors remain for other requests. The users
 // share the slots, and one user never has all.
 type validations struct {
 	slots *fair.Slots
 	mu    sync.Mutex
-	// asked counts the current requests of each user, which has no entry without one.
-	asked map[string]int
-	check CheckFunc
+	// running counts the current requests of each user. A user without one has no entry.
+	running map[string]int
+	check   CheckFunc
 	// config returns the schema of a provider's configuration, or nil if the provider is not installed.
 	config func(provider string) *schema.Block
 	// protected are directories of the server.
@@ -60,7 +60,7 @@ type validations struct {
 // newValidations returns the storage for Validations.
 func newValidations(c Config) rest.Storage {
 	slots := max(2, goruntime.GOMAXPROCS(0)/2)
-	r := &validations{slots: fair.NewLimited(slots, slots-1), asked: map[string]int{}, check: c.Check, config: c.ConfigBlock, protected: c.Protected, trust: c.Trust}
+	r := &validations{slots: fair.NewLimited(slots, slots-1), running: map[string]int{}, check: c.Check, config: c.ConfigBlock, protected: c.Protected, trust: c.Trust}
 	return answeredREST[*v1alpha1.Validation]{
 		rest.NewDefaultTableConvertor(v1alpha1.Resource("validations")), "validation", func() *v1alpha1.Validation { return new(v1alpha1.Validation) }, r.answer,
 	}
@@ -97,15 +97,15 @@ const maxValidations = 3
 func (r *validations) enter(user string) (leave func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.asked[user] == maxValidations {
+	if r.running[user] == maxValidations {
 		return nil, false
 	}
-	r.asked[user]++
+	r.running[user]++
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.asked[user]--; r.asked[user] == 0 {
-			delete(r.asked, user)
+		if r.running[user]--; r.running[user] == 0 {
+			delete(r.running, user)
 		}
 	}, true
 }
@@ -118,7 +118,7 @@ func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.U
 	}
 	leave, ok := r.enter(name)
 	if !ok {
-		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("the user %q has %d validations under way; try again", name, maxValidations), 5)
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("user %q already has %d validations in progress; try again", name, maxValidations), 5)
 	}
 	defer leave()
 	resume := fair.Pause(ctx) // the wait needs no processor
@@ -128,20 +128,20 @@ func (r *validations) checkInSlot(ctx context.Context, objects []*unstructured.U
 		return nil, apierrors.NewTooManyRequests("other validations keep the server busy; try again", 10)
 	}
 	defer slot.Release()
-	ctx, cancel := context.WithTimeout(ctx, longestCheck)
+	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
 	defer cancel()
 	problems, err := r.check(ctx, objects)
 	for i, u := range objects {
 		if ctx.Err() != nil {
 			break
 		}
-		for _, p := range r.fixed(ctx, u) {
+		for _, p := range r.fixedKindProblems(ctx, u) {
 			p.Index = int32(i)
 			problems = append(problems, p)
 		}
 	}
 	if err = cmp.Or(err, ctx.Err()); err != nil {
-		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the check takes longer than %s; send fewer objects at once, or use fewer loops", longestCheck))
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the check takes longer than %s; send fewer objects at once, or use fewer loops", maxCheckTime))
 	}
 	return problems, nil
 }
@@ -152,8 +152,8 @@ func clusterScoped(kind string) bool {
 	return slices.Contains([]string{"Provider", "ClusterPlanPolicy", "Namespace", "ClusterRole", "ClusterRoleBinding", "FlowSchema", "PriorityLevelConfiguration"}, kind)
 }
 
-// fixed validates an object of a fixed kind and ignores others.
-func (r *validations) fixed(ctx context.Context, u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
+// fixedKindProblems validates an object of a fixed kind and ignores others.
+func (r *validations) fixedKindProblems(ctx context.Context, u *unstructured.Unstructured) []v1alpha1.ValidationProblem {
 	var errs field.ErrorList
 	var out []v1alpha1.ValidationProblem
 	switch u.GroupVersionKind() {

@@ -73,7 +73,7 @@ func TestFixed(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, p := range r.fixed(t.Context(), u) {
+			for _, p := range r.fixedKindProblems(t.Context(), u) {
 				got = append(got, p.Field+": "+p.Message)
 			}
 			if len(got) != len(tt.want) {
@@ -118,7 +118,7 @@ func TestHints(t *testing.T) {
 
 // TestValidationOfObjectsWithoutANamespace sends a Namespace and a ConfigMap as files hold them.
 func TestValidationOfObjectsWithoutANamespace(t *testing.T) {
-	r := &validations{slots: fair.New(1), asked: map[string]int{}, check: func(context.Context, []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
+	r := &validations{slots: fair.New(1), running: map[string]int{}, check: func(context.Context, []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 		return nil, nil
 	}}
 	v := &v1alpha1.Validation{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}
@@ -138,7 +138,7 @@ func TestValidationsLeaveProcessorsFree(t *testing.T) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}
-		r := &validations{slots: fair.New(1), asked: map[string]int{}, check: endless}
+		r := &validations{slots: fair.New(1), running: map[string]int{}, check: endless}
 		ask := func(ctx context.Context) error {
 			return r.answer(ctx, &v1alpha1.Validation{ObjectMeta: metav1.ObjectMeta{Namespace: "team"}}, nil, nil)
 		}

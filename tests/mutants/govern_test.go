@@ -2,7 +2,7 @@ package mutants
 
 var governMutants = []mutant{
 	{"One user's validations keep those of all others waiting.", "server/registry/validation.go",
-		"if r.asked[user] == maxValidations {", "if false {", "TestValidationsLeaveProcessorsFree"},
+		"if r.running[user] == maxValidations {", "if false {", "TestValidationsLeaveProcessorsFree"},
 	{"A user without a role takes the processors of a namespace with validations.", "server/processors.go",
 		"info.APIGroup == v1alpha1.GroupName && info.Resource == \"validations\":", "false:", "TestProcessorKey"},
 	{"A namespace holds more objects than its quota allows.", "server/config.go",

@@ -60,7 +60,7 @@ var registryMutants = []mutant{
 		"server:TestResourcesOfAProviderThatIsNotServed"},
 	{"A watch of Resources goes on with the rights of its begin.",
 		"server/registry/resource.go",
-		"	may := func(ctx context.Context, right store.Right) (bool, error) { return r.access.May(ctx, *who, right) }",
-		"	may := (&store.Asker{Access: r.access, Who: *who}).May",
+		"	may := func(ctx context.Context, right store.Right) (bool, error) { return r.access.May(ctx, who, right) }",
+		"	may := (&store.Asker{Access: r.access, Who: who}).May",
 		"server:TestResourcesWatchShowsWhatTheUserMayWatch"},
 }
