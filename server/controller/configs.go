@@ -69,11 +69,12 @@ func (c *Configs) start() {
 
 // providerChanged validates the configurations of a provider again.
 func (c *Configs) providerChanged(name string) {
-	c.again(func(cfg *v1alpha1.ProviderConfig) bool { return cfg.Spec.Provider == name })
+	c.enqueue(func(cfg *v1alpha1.ProviderConfig) bool { return cfg.Spec.Provider == name })
 }
 
+// secretChanged validates the configurations that take values from a Secret again.
 func (c *Configs) secretChanged(secret cache.ObjectName) {
-	c.again(func(cfg *v1alpha1.ProviderConfig) bool {
+	c.enqueue(func(cfg *v1alpha1.ProviderConfig) bool {
 		if cfg.Namespace != secret.Namespace {
 			return false
 		}
@@ -86,7 +87,7 @@ func (c *Configs) secretChanged(secret cache.ObjectName) {
 	})
 }
 
-func (c *Configs) again(concerned func(*v1alpha1.ProviderConfig) bool) {
+func (c *Configs) enqueue(concerned func(*v1alpha1.ProviderConfig) bool) {
 	for _, obj := range c.informer.GetStore().List() {
 		if cfg, ok := obj.(*v1alpha1.ProviderConfig); ok && concerned(cfg) {
 			c.queue.work.Add(cache.MetaObjectToName(cfg))
@@ -99,9 +100,9 @@ func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
 	if err != nil || !ok || cfg.DeletionTimestamp != nil {
 		return err
 	}
-	reason, message, again := c.check(ctx, cfg)
+	reason, message, retry := c.check(ctx, cfg)
 	if ctx.Err() != nil || reason == "" {
-		return cmp.Or(ctx.Err(), again)
+		return cmp.Or(ctx.Err(), retry)
 	}
 	err = c.status(ctx, cfg, func(s *v1alpha1.ProviderConfigStatus) {
 		s.ObservedGeneration = cfg.Generation
@@ -115,12 +116,12 @@ func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
 		}
 		condition.Stalled(&s.Conditions, cfg.Generation, reason, message)
 	})
-	return cmp.Or(err, again)
+	return cmp.Or(err, retry)
 }
 
 // check validates a ProviderConfig against the provider's schema, then with the provider. It has no other effect. It
-// returns an error if the queue must try again: without a reason if check could not read an object, and with one if the
-// provider's process was lost.
+// returns an error if the queue must try again. The reason is then empty if check could not read an object, and
+// ProviderNotReady if the provider's process was lost.
 func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reason, message string, err error) {
 	var secrets plan.Secrets
 	defer func() { message = secrets.Hide(message) }() // providers quote the values that they reject
@@ -155,14 +156,14 @@ func (c *Configs) check(ctx context.Context, cfg *v1alpha1.ProviderConfig) (reas
 	if _, err := c.Catalog.Meta(ctx, entry, cfg); err != nil {
 		return v1alpha1.ReasonConfigRefused, err.Error(), nil
 	}
-	said, err := c.Pool.ValidateConfig(ctx, entry.Package, conf.Config)
+	answer, err := c.Pool.ValidateConfig(ctx, entry.Package, conf.Config)
 	if _, lost := errors.AsType[*provider.UnavailableError](err); lost {
 		return v1alpha1.ReasonProviderNotReady, err.Error(), err
 	}
 	if err != nil {
 		return v1alpha1.ReasonProviderNotReady, err.Error(), nil
 	}
-	diags := diag.FromProto(said)
+	diags := diag.FromProto(answer)
 	if diag.HasErrors(diags) {
 		return v1alpha1.ReasonConfigRefused, catalog.ConfigDiagnostics(diags).Error(), nil
 	}

@@ -1,7 +1,8 @@
-// Package controller watches the fixed kinds. It installs Providers and serves their kinds, checks ProviderConfigs
-// with their providers, and starts the workflows of Plans. Each controller is a queue of names and a function that
-// processes one of them; none polls. It records their transitions as Events. It imports internal packages and the clients of the API, and does not know how a
-// plan is made.
+// Package controller watches the fixed kinds. It installs Providers and serves their kinds, and checks ProviderConfigs
+// with their providers. It makes the plans of Stacks, starts the workflows of Plans, and signals those of Notifications.
+// It records the transitions of these objects as Events. Each controller is a queue of names and a function that
+// processes one of them. Only ResourceSets polls. The package imports internal packages and the clients of the API, and
+// does not know how a plan is made.
 package controller
 
 import (
@@ -24,8 +25,8 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// pause is the maximum delay before a failed reconciliation is retried. There is no limit to the retries, because only
-// a change would trigger another reconciliation.
+// pause is the maximum delay before a failed reconciliation is retried. There is no limit to the retries,
+// because only a change would trigger another reconciliation.
 const pause = time.Minute
 
 // queueKey identifies a unit of work. String is for the log.
@@ -152,7 +153,7 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	}
 	wg.Go(func() { providers.queue.run(ctx, installs) })
 	wg.Go(func() { configs.queue.run(ctx, workers) })
-	providers.settled(ctx)
+	providers.awaitKinds(ctx)
 	if ctx.Err() == nil {
 		if err := work(); err != nil {
 			return err

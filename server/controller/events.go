@@ -31,8 +31,8 @@ func recordEvents[T metav1.Object](inf cache.SharedIndexInformer, kind string, t
 	}})
 }
 
-// recordAll records the transitions of Providers, Plans, Stacks and Notifications. A speculative plan is an answer to a command, which
-// shows it.
+// recordAll records the transitions of Providers, Plans, Stacks and Notifications. Speculative plans have no events,
+// because the command that made one shows its result.
 func recordAll(to *events.Recorder, providers *Providers, plans *Plans, stacks *Stacks, notifications *Notifications) {
 	recordEvents(providers.informer, "Provider", to, func(p *v1alpha1.Provider) ([]metav1.Condition, bool) { return p.Status.Conditions, true })
 	recordEvents(plans.informer, "Plan", to, func(p *v1alpha1.Plan) ([]metav1.Condition, bool) { return p.Status.Conditions, !p.Spec.Speculative })

@@ -86,8 +86,8 @@ func (p *Plans) prune(ctx context.Context, limits History, b *bindings, namespac
 	return nil
 }
 
-// uncertain reports whether the outcome of a plan's change is unknown. Such a plan explains the change, so it stays
-// until a user has checked the infrastructure.
+// uncertain reports whether the outcome of a plan's change is unknown. The plan explains that change, so the server keeps
+// the plan until a user has checked the infrastructure.
 func (p *Plans) uncertain(ctx context.Context, b *bindings, plan types.UID) (bool, error) {
 	from := b.uncertain[plan] // the index at which it was found last time
 	for c, err := range p.Ledger.Changes(ctx, plan, from) {

@@ -26,8 +26,9 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// Notifications tells the workflows of Notifications what is current in their namespaces: which plans wait, and so on. The
-// workflow knows what it has sent. So a restarted server tells it everything again, and nothing is lost or sent twice.
+// Notifications signals the workflows of Notifications with the current transitions of their namespaces, such as plans
+// that wait for approval. The workflow knows for which transitions it has sent a message. So a restarted server signals
+// all of them again, and no message is lost or sent twice.
 type Notifications struct {
 	Client   rest.Interface
 	Temporal client.Client
@@ -39,23 +40,24 @@ type Notifications struct {
 	queue    *queue[cache.ObjectName]
 
 	mu sync.Mutex
-	// told holds, by the ID of a workflow, the transitions that this process told it, and toldAt when.
-	told   map[string]map[string]bool
-	toldAt map[string]time.Time
+	// signaled holds, by the ID of a workflow, the transitions in the last signal of this process. signaledAt holds the
+	// time of that signal.
+	signaled   map[string]map[string]bool
+	signaledAt map[string]time.Time
 	// ids holds the workflows by the names of their Notifications.
 	ids map[cache.ObjectName]string
 }
 
 const (
-	// maxCurrent is the maximum number of transitions in a signal: the latest.
+	// maxCurrent is the maximum number of transitions in a signal. It has the latest ones.
 	maxCurrent = 100
-	// tellInterval is the minimum time between two signals to a workflow, so that its history stays small.
-	tellInterval = 2 * time.Second
+	// signalInterval is the minimum time between two signals to a workflow, so that its history stays small.
+	signalInterval = 2 * time.Second
 )
 
 func (c *Notifications) start(plans *Plans, stacks *Stacks) {
 	c.plans, c.stacks = plans, stacks
-	c.told, c.toldAt, c.ids = map[string]map[string]bool{}, map[string]time.Time{}, map[cache.ObjectName]string{}
+	c.signaled, c.signaledAt, c.ids = map[string]map[string]bool{}, map[string]time.Time{}, map[cache.ObjectName]string{}
 	c.queue = newQueue("notification", c.Logger, c.reconcile)
 	c.informer = informer(c.Client, "notifications", &v1alpha1.Notification{}, c.queue)
 	changed := func(obj any) {
@@ -91,8 +93,8 @@ func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) er
 			return err
 		}
 		c.mu.Lock()
-		delete(c.told, old)
-		delete(c.toldAt, old)
+		delete(c.signaled, old)
+		delete(c.signaledAt, old)
 		delete(c.ids, name)
 		c.mu.Unlock()
 	}
@@ -102,24 +104,24 @@ func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) er
 	current := c.current(n)
 	c.mu.Lock()
 	c.ids[name] = id
-	told, rest := c.told[id], tellInterval-time.Since(c.toldAt[id])
+	signaled, rest := c.signaled[id], signalInterval-time.Since(c.signaledAt[id])
 	c.mu.Unlock()
-	if !slices.ContainsFunc(current, func(t notification.Transition) bool { return !told[t.ID] }) {
+	if !slices.ContainsFunc(current, func(t notification.Transition) bool { return !signaled[t.ID] }) {
 		return nil
 	}
 	if rest > 0 {
 		c.queue.work.AddAfter(name, rest)
 		return nil
 	}
-	if err := c.tell(ctx, n, current); err != nil {
+	if err := c.signal(ctx, n, current); err != nil {
 		return err
 	}
-	told = map[string]bool{}
+	signaled = map[string]bool{}
 	for _, t := range current {
-		told[t.ID] = true
+		signaled[t.ID] = true
 	}
 	c.mu.Lock()
-	c.told[id], c.toldAt[id] = told, time.Now()
+	c.signaled[id], c.signaledAt[id] = signaled, time.Now()
 	c.mu.Unlock()
 	return nil
 }
@@ -169,8 +171,8 @@ func currentOf(n *v1alpha1.Notification, plans []*v1alpha1.Plan, stacks []*v1alp
 	return out[max(0, len(out)-maxCurrent):]
 }
 
-// tell signals the workflow of a Notification, and starts it if it does not run.
-func (c *Notifications) tell(ctx context.Context, n *v1alpha1.Notification, current []notification.Transition) error {
+// signal signals the workflow of a Notification, and starts it if it does not run.
+func (c *Notifications) signal(ctx context.Context, n *v1alpha1.Notification, current []notification.Transition) error {
 	ref := refOfNotification(n)
 	_, err := c.Temporal.SignalWithStartWorkflow(ctx, ref.WorkflowID(), workflows.SignalTransitions, workflows.Transitions{Current: current}, client.StartWorkflowOptions{
 		ID: ref.WorkflowID(), TaskQueue: workflows.TaskQueue,
@@ -179,7 +181,7 @@ func (c *Notifications) tell(ctx context.Context, n *v1alpha1.Notification, curr
 		StaticSummary:         fmt.Sprintf("Notification %s/%s", n.Namespace, n.Name),
 	}, workflows.NotifyName, workflows.NotifyState{Notification: ref})
 	if err != nil {
-		return fmt.Errorf("tell the workflow of a Notification: %w", err)
+		return fmt.Errorf("signal workflow %q: %w", ref.WorkflowID(), err)
 	}
 	return nil
 }
@@ -192,7 +194,7 @@ func (c *Notifications) cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// cancelOrphans cancels the workflows of Notifications that were deleted while the server stopped.
+// cancelOrphans cancels the workflows of Notifications that were deleted while the server was down.
 func (c *Notifications) cancelOrphans(ctx context.Context) error {
 	exists := map[string]bool{}
 	for _, obj := range c.informer.GetStore().List() {

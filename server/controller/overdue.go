@@ -23,8 +23,8 @@ type seenGeneration struct {
 	at         time.Time
 }
 
-// Overdue returns, by the name of the workflow, for how long the run of a schedule is missing; 0 if none is. It reads the
-// cache only. Run must have called work.
+// Overdue returns, by the name of the workflow, the time since which the run of a schedule is missing; 0 if none is. It
+// reads only the cache. Run must have called work.
 func (c *Stacks) Overdue() map[string]time.Duration { return c.overdue.find(c.all(), time.Now()) }
 
 func (o *overdue) find(stacks []*v1alpha1.Stack, now time.Time) map[string]time.Duration {

@@ -21,9 +21,8 @@ var planStates = map[string]bool{
 
 const otherState = "Other"
 
-// Counts returns the number of plans by the reason of their condition Ready, and how long the oldest plan that waits for
-// a decision has waited; 0 if none waits. It reads the cache only. Run must have called
-// work.
+// Counts returns the number of plans by the reason of their condition Ready. oldest is the time that the oldest plan
+// without a decision has waited for one; 0 if no plan waits. Counts reads only the cache. Run must have called work.
 func (p *Plans) Counts() (byState map[string]int, oldest time.Duration) {
 	return countPlans(p.informer.GetStore(), time.Now())
 }

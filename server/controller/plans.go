@@ -60,7 +60,7 @@ type Plans struct {
 	making, applying *fair.Slots
 
 	mu sync.Mutex
-	// slots holds the slots and requests of the plans that run or wait for that.
+	// slots holds the slots of running plans, and the requests of plans that wait for a slot.
 	slots map[types.UID]phaseSlot
 	// bindings holds the objects of waiting plans, by namespace.
 	bindings map[string]*bindings
@@ -112,7 +112,7 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	p.mu.Unlock()
 	p.noteStage(obj)
 	if !runs(obj) {
-		p.leave(obj.UID)
+		p.releaseSlot(obj.UID)
 	}
 	if obj.DeletionTimestamp != nil && !obj.Ended() {
 		return nil
@@ -149,7 +149,8 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 // uploadTimeout is the maximum time that a speculative plan waits for its objects.
 const uploadTimeout = 15 * time.Minute
 
-// awaitObjects fails a speculative plan whose upload was never completed, as after an interrupted client.
+// awaitObjects fails a speculative plan whose upload was not completed in time, for example because the client was
+// interrupted.
 func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan) error {
 	if left := time.Until(obj.CreationTimestamp.Add(uploadTimeout)); left > 0 {
 		p.queue.work.AddAfter(name, left)
@@ -178,7 +179,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 	if begun {
 		return p.runID(obj, ref, id), nil
 	}
-	asked := id
+	requested := id
 	id, err := p.findRun(ctx, obj, ref, id)
 	if err != nil {
 		return "", err
@@ -221,7 +222,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 		return "", err
 	}
 	p.mu.Lock()
-	p.begun[asked] = true
+	p.begun[requested] = true
 	p.mu.Unlock()
 	return id, nil
 }
@@ -284,11 +285,11 @@ func (p *Plans) end(ctx context.Context, ref workflows.Plan) error {
 }
 
 // stage holds the properties of a plan that matter to other plans of its namespace.
-type stage struct{ waits, overtakes, finished, recorded bool }
+type stage struct{ waits, supersedes, finished, recorded bool }
 
 // noteStage queues the namespace of a plan if the plan's stage has changed. The progress of an apply does not matter.
 func (p *Plans) noteStage(obj *v1alpha1.Plan) {
-	now := stage{waits(obj), overtakes(obj), obj.Status.FinishedAt != nil, !slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord)}
+	now := stage{waits(obj), supersedes(obj), obj.Status.FinishedAt != nil, !slices.Contains(obj.Finalizers, v1alpha1.FinalizerRecord)}
 	p.mu.Lock()
 	before := p.stages[obj.UID]
 	p.stages[obj.UID] = now
@@ -313,7 +314,7 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 	}
 	p.mu.Unlock()
 	b.keep(plans)
-	if err := p.endOvertaken(ctx, b, plans); err != nil {
+	if err := p.endSuperseded(ctx, b, plans); err != nil {
 		return err
 	}
 	if err := p.markStale(ctx, b, name.Name, plans); err != nil {
@@ -338,7 +339,7 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	p.dropped.work.Add(deletedPlan(ref.UID))
 	p.namespaces.work.Add(cache.ObjectName{Name: ref.Namespace})
-	p.leave(uid(ref))
+	p.releaseSlot(uid(ref))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.plans, name)

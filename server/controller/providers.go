@@ -30,9 +30,9 @@ import (
 	"github.com/hykube/hykube/server/loopback"
 )
 
-// settleLimit is the maximum time that a restarted server waits for the kinds that it served before. A plugin that
+// maxKindsWait is the maximum time that a restarted server waits for the kinds that it served before. A plugin that
 // hangs fails after a minute.
-const settleLimit = 90 * time.Second
+const maxKindsWait = 90 * time.Second
 
 // Providers installs the plugins of Provider objects and serves their kinds.
 type Providers struct {
@@ -97,7 +97,7 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 	if ierr != nil {
 		return p.keepOrFail(ctx, obj, pkg, ierr)
 	}
-	refused, err := p.orphans(ctx, obj, pkg, sch)
+	refused, err := p.missingTypes(ctx, obj, pkg, sch)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ type refusal struct {
 	err error
 }
 
-// keepOrFail handles a provider that could not be installed. If another version is installed, and the new one was not
-// found, could not be verified or returned no schema, the installed one continues. It met the requirements when it was
+// keepOrFail handles a provider that could not be installed. The server keeps another version that is installed if the
+// new one was not found, could not be verified or returned no schema. The kept version met the requirements when it was
 // installed.
 func (p *Providers) keepOrFail(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, why error) error {
 	reason := v1alpha1.ReasonInstallFailed
@@ -127,7 +127,7 @@ func (p *Providers) keepOrFail(ctx context.Context, obj *v1alpha1.Provider, pkg 
 	switch {
 	case obj.Status.Version == "" || pkg.Version == obj.Status.Version || refusedSandbox(why):
 		return p.fail(ctx, obj, pkg, why)
-	case ok && unverified.Version == obj.Status.Version, !ok && (distrusted(why) || p.stays(obj)):
+	case ok && unverified.Version == obj.Status.Version, !ok && (distrusted(why) || p.keepsInstalled(obj)):
 		return p.fail(ctx, obj, pkg, why)
 	case ok:
 		reason = v1alpha1.ReasonUpgradeRefused
@@ -156,7 +156,7 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 	if distrusted(why) {
 		p.Catalog.Remove(obj.Name) // no plan may use it
 	}
-	p.settle(obj)
+	p.markTried(obj)
 	defer p.Changed(obj.Name)
 	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 		s.ObservedGeneration = obj.Generation
@@ -198,7 +198,7 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 			return err
 		}
 	}
-	p.settle(obj)
+	p.markTried(obj)
 	p.Changed(obj.Name)
 	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 		s.ObservedGeneration = obj.Generation
@@ -259,8 +259,8 @@ func (p *Providers) serveRecorded(obj *v1alpha1.Provider) string {
 	return fmt.Sprintf("The server serves the kinds from the recorded schema of version %s. It cannot plan or apply them until the provider is installed.", r.Version)
 }
 
-// settle records that this spec was installed or rejected.
-func (p *Providers) settle(obj *v1alpha1.Provider) {
+// markTried records that this spec was installed or rejected.
+func (p *Providers) markTried(obj *v1alpha1.Provider) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tried[obj.Name] = obj.Spec
@@ -273,7 +273,7 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	if p.stays(obj) {
+	if p.keepsInstalled(obj) {
 		pkg, sch, err := p.installed(ctx, obj, trustOf(obj))
 		// The checksums in a changed spec may belong to another version.
 		if _, ok := errors.AsType[*provider.VerificationError](err); !ok || observed(obj) {
@@ -287,15 +287,15 @@ func (p *Providers) install(ctx context.Context, obj *v1alpha1.Provider) (provid
 	return p.readSchema(ctx, obj, pkg)
 }
 
-// stays reports whether the installed version stays, even if there are newer versions now. It does not stay if the
-// server could not install the version that the spec asks for: the server tries that one again.
-func (p *Providers) stays(obj *v1alpha1.Provider) bool {
-	return obj.Status.Checksum != "" && !upgradeRefused(obj) && (observed(obj) && !stalled(obj) || p.chosen(obj))
+// keepsInstalled reports whether the server keeps the installed version, even if there are newer versions now. It does
+// not keep that version if it could not install the one in the spec before, because it tries that one again.
+func (p *Providers) keepsInstalled(obj *v1alpha1.Provider) bool {
+	return obj.Status.Checksum != "" && !upgradeRefused(obj) && (observed(obj) && !stalled(obj) || p.constraintUnchanged(obj))
 }
 
-// chosen reports whether the installed version was chosen for the current spec.version. Then another field of the spec
-// has changed.
-func (p *Providers) chosen(obj *v1alpha1.Provider) bool {
+// constraintUnchanged reports whether the installed version was chosen for the current spec.version. Then another field
+// of the spec has changed.
+func (p *Providers) constraintUnchanged(obj *v1alpha1.Provider) bool {
 	r, err := p.Schemas.read(obj.Name, obj.Status.Checksum)
 	return err == nil && r.Constraint != nil && *r.Constraint == obj.Spec.Version
 }
@@ -332,9 +332,9 @@ func (p *Providers) readSchema(ctx context.Context, obj *v1alpha1.Provider, pkg 
 	return pkg, sch, err
 }
 
-// orphans returns the reason why another version must not replace the installed one: it lacks types of existing
+// missingTypes returns the reason why another version must not replace the installed one: it lacks types of existing
 // objects, which would become inaccessible. It returns "" if there is none.
-func (p *Providers) orphans(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider) (string, error) {
+func (p *Providers) missingTypes(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider) (string, error) {
 	if obj.Status.Version == "" || pkg.Version == obj.Status.Version {
 		return "", nil
 	}
@@ -412,10 +412,11 @@ func (p *Providers) Ready() error {
 	return errors.New("the server does not serve the providers' kinds yet")
 }
 
-// settled waits until every provider that served kinds before the start was installed or rejected, at most settleLimit.
-// It does not wait for other providers. Afterwards, requests for kinds that are not served get 503 instead of 404.
-func (p *Providers) settled(ctx context.Context) {
-	limit, cancel := context.WithTimeout(ctx, settleLimit)
+// awaitKinds waits until every provider that served kinds before the start was installed or rejected, at most
+// maxKindsWait. It does not wait for other providers. Afterwards, requests for kinds that are not served get 503 instead
+// of 404.
+func (p *Providers) awaitKinds(ctx context.Context) {
+	limit, cancel := context.WithTimeout(ctx, maxKindsWait)
 	defer cancel()
 	for _, obj := range p.informer.GetStore().List() {
 		provider, ok := obj.(*v1alpha1.Provider)

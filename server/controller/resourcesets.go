@@ -14,7 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/index"
 )
 
-// ResourceSets keeps the status of ResourceSets, which sums up their instances.
+// ResourceSets writes the status of ResourceSets, which counts their instances by state.
 type ResourceSets struct {
 	Index *index.Index
 	// Update changes the status of a set. It does nothing if there is no set with the UID.
@@ -29,7 +29,8 @@ type ResourceSets struct {
 const (
 	// setInterval is the time between two updates of the changed sets.
 	setInterval = 500 * time.Millisecond
-	// setRest is how many times longer than the updates the pause after them is. Each update counts all instances of a set.
+	// setRest is the ratio of the pause after the updates to the time that they took. Each update counts all instances of
+	// a set.
 	setRest = 20
 )
 

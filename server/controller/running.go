@@ -32,7 +32,7 @@ func runs(obj *v1alpha1.Plan) bool {
 }
 
 // admit reports whether a plan may be made or applied now; phase has the slots for that. If not, it queues the plan and
-// says so in its status. A plan that was cancelled runs at once, because its run only ends it.
+// sets the reason Queued in its status. A plan that was cancelled needs no slot, because its run only ends it.
 func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan, phase *fair.Slots) (bool, error) {
 	slot := p.slotOf(ctx, name, obj, phase)
 	if granted(slot) || obj.Status.Cancel != nil {
@@ -96,8 +96,8 @@ func granted(slot *fair.Slot) bool {
 	}
 }
 
-// leave releases the slot of a plan, or takes the plan from the queue.
-func (p *Plans) leave(plan types.UID) {
+// releaseSlot releases the slot of a plan, or withdraws its request for one.
+func (p *Plans) releaseSlot(plan types.UID) {
 	p.mu.Lock()
 	slot, ok := p.slots[plan]
 	delete(p.slots, plan)

@@ -44,7 +44,7 @@ type schedule struct {
 
 func (s schedule) id() string { return s.Stack.ScheduleID(s.Workflow) }
 
-// note returns the text that says for which state of the stack a Schedule was written.
+// note returns the note of the Temporal Schedule. Its digest identifies the spec for which the Schedule was written.
 func (s schedule) note() string {
 	text, _ := json.Marshal(s) // it has only strings and booleans
 	sum := sha256.Sum256(text)

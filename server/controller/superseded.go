@@ -30,8 +30,8 @@ func waits(p *v1alpha1.Plan) bool {
 		!p.Spec.Speculative && (!p.ApprovesItself() || s.StalledFor() == v1alpha1.ReasonBlocked) && p.DeletionTimestamp == nil
 }
 
-// overtakes reports whether a plan supersedes earlier ones with the same spec, because it has the current changes.
-func overtakes(p *v1alpha1.Plan) bool {
+// supersedes reports whether a plan supersedes earlier ones with the same spec, because it has the current changes.
+func supersedes(p *v1alpha1.Plan) bool {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned) && !p.Spec.Speculative &&
 		(p.Status.Cancel == nil || p.Status.Approval != nil) && (ready == nil || ready.Reason != v1alpha1.ReasonDeferred)
@@ -87,7 +87,7 @@ func superseded(plans []*v1alpha1.Plan) map[*v1alpha1.Plan]*v1alpha1.Plan {
 func latestPlans(plans []*v1alpha1.Plan) map[string]*v1alpha1.Plan {
 	latest := map[string]*v1alpha1.Plan{} // by scope
 	for _, p := range plans {
-		if !overtakes(p) {
+		if !supersedes(p) {
 			continue
 		}
 		if key := scope(p); latest[key] == nil || later(p, latest[key]) {
@@ -136,7 +136,7 @@ func supersededBy(p *v1alpha1.Plan) string {
 type bindings struct {
 	seed     maphash.Seed
 	byObject map[uint64][]binding // by the hash of the object's UID
-	plans    map[types.UID]*bound
+	plans    map[types.UID]*boundPlan
 	gone     int // number of bindings of plans that no longer wait
 	// done holds the applied plans whose changes were processed.
 	done map[types.UID]bool
@@ -146,19 +146,19 @@ type bindings struct {
 
 // binding is one change of a waiting plan to an object.
 type binding struct {
-	plan   *bound
+	plan   *boundPlan
 	change int32
 }
 
-// bound is a waiting plan.
-type bound struct {
+// boundPlan is a waiting plan with bindings.
+type boundPlan struct {
 	uid  types.UID
 	n    int // number of its bindings
 	gone bool
 }
 
 func newBindings() *bindings {
-	return &bindings{seed: maphash.MakeSeed(), byObject: map[uint64][]binding{}, plans: map[types.UID]*bound{}, done: map[types.UID]bool{}, uncertain: map[types.UID]int32{}}
+	return &bindings{seed: maphash.MakeSeed(), byObject: map[uint64][]binding{}, plans: map[types.UID]*boundPlan{}, done: map[types.UID]bool{}, uncertain: map[types.UID]int32{}}
 }
 
 // keep removes plans that no longer exist.
@@ -179,7 +179,7 @@ func (b *bindings) add(ctx context.Context, l *ledger.Ledger, plan types.UID) er
 	if b.plans[plan] != nil {
 		return nil
 	}
-	to := &bound{uid: plan}
+	to := &boundPlan{uid: plan}
 	b.plans[plan] = to // an error below removes it again
 	for c, err := range l.Changes(ctx, plan, 0) {
 		if err != nil {
@@ -250,8 +250,8 @@ func objects(c *ledger.Change) []types.UID {
 	return []types.UID{c.Object.UID}
 }
 
-// moved reports whether the recorded state that a change depends on has changed since planning.
-func moved(ctx context.Context, l *ledger.Ledger, c *ledger.Change) (bool, error) {
+// stateChanged reports whether the recorded state that a change depends on has changed since planning.
+func stateChanged(ctx context.Context, l *ledger.Ledger, c *ledger.Change) (bool, error) {
 	rec, err := l.Instance(ctx, c.Object)
 	if err != nil {
 		return false, err
@@ -270,8 +270,8 @@ func moved(ctx context.Context, l *ledger.Ledger, c *ledger.Change) (bool, error
 	return err == nil && from.Digest() != c.Preconditions.FromState, err
 }
 
-// overtake calls end for each waiting plan that depends on a recorded state which the applied plan changed.
-func (b *bindings) overtake(ctx context.Context, l *ledger.Ledger, plan types.UID, end func(plan types.UID, address string) error) error {
+// endDependents calls end for each waiting plan that depends on a recorded state which the applied plan changed.
+func (b *bindings) endDependents(ctx context.Context, l *ledger.Ledger, plan types.UID, end func(plan types.UID, address string) error) error {
 	for c, err := range l.Changes(ctx, plan, 0) {
 		if err != nil {
 			return err
@@ -291,9 +291,9 @@ func (b *bindings) overtake(ctx context.Context, l *ledger.Ledger, plan types.UI
 				if err != nil {
 					return err
 				}
-				if is, err := moved(ctx, l, waiting); err != nil {
+				if changed, err := stateChanged(ctx, l, waiting); err != nil {
 					return err
-				} else if !is {
+				} else if !changed {
 					continue
 				}
 				if err := end(x.plan.uid, waiting.Address); err != nil {
@@ -306,8 +306,8 @@ func (b *bindings) overtake(ctx context.Context, l *ledger.Ledger, plan types.UI
 	return nil
 }
 
-// endOvertaken ends the superseded waiting plans of a namespace.
-func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1.Plan) error {
+// endSuperseded ends the superseded waiting plans of a namespace.
+func (p *Plans) endSuperseded(ctx context.Context, b *bindings, plans []*v1alpha1.Plan) error {
 	waiting := map[types.UID]*v1alpha1.Plan{}
 	over := superseded(plans)
 	for _, obj := range plans {
@@ -344,7 +344,7 @@ func (p *Plans) endOvertaken(ctx context.Context, b *bindings, plans []*v1alpha1
 			}
 		}
 		if concerned > 0 {
-			if err := b.overtake(ctx, p.Ledger, obj.UID, func(uid types.UID, address string) error {
+			if err := b.endDependents(ctx, p.Ledger, obj.UID, func(uid types.UID, address string) error {
 				message := fmt.Sprintf("Plan %s changed %s after this plan was made; make a new plan.", obj.Name, address)
 				return p.supersede(ctx, waiting[uid], message)
 			}); err != nil {

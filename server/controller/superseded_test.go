@@ -67,7 +67,7 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 		want   map[string]string
 	}{
 		{"one plan waits", []*v1alpha1.Plan{planAt("a", 0, nil)}, nil},
-		{"all but the latest are overtaken by the latest", []*v1alpha1.Plan{planAt("b", 1, nil), planAt("c", 2, nil), planAt("a", 0, nil)},
+		{"the latest supersedes all others", []*v1alpha1.Plan{planAt("b", 1, nil), planAt("c", 2, nil), planAt("a", 0, nil)},
 			map[string]string{"a": "Superseded by plan c, a later plan of the same resources.", "b": "Superseded by plan c, a later plan of the same resources."}},
 		{"in one second, the one that was requested last is the latest", []*v1alpha1.Plan{planAt("a", 0, requestedAt(1, "100")), planAt("b", 0, requestedAt(2, "99"))},
 			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
@@ -191,10 +191,10 @@ func (e *estate) change(plan string, index int, name string, more func(*ledger.C
 
 func done(c *ledger.Change) { c.State = v1alpha1.ChangeDone }
 
-func (e *estate) overtaken(b *bindings, plan string) map[string]string {
+func (e *estate) superseded(b *bindings, plan string) map[string]string {
 	e.t.Helper()
 	got := map[string]string{}
-	if err := b.overtake(e.t.Context(), e.Ledger, types.UID(plan), func(uid types.UID, address string) error {
+	if err := b.endDependents(e.t.Context(), e.Ledger, types.UID(plan), func(uid types.UID, address string) error {
 		got[string(uid)] = address
 		return nil
 	}); err != nil {
@@ -237,11 +237,11 @@ func TestAppliedPlansSupersedeWhatIsBoundToTheirChanges(t *testing.T) {
 		}
 	}
 	want := map[string]string{"bound": "sim_network.main", "creates": "sim_network.new", "moves": "sim_network.target", "reads": "sim_network.read"}
-	if diff := cmp.Diff(want, e.overtaken(b, "applied")); diff != "" {
-		t.Errorf("overtaken (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, e.superseded(b, "applied")); diff != "" {
+		t.Errorf("superseded (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string{}, e.overtaken(b, "applied")); diff != "" {
-		t.Errorf("overtaken again (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[string]string{}, e.superseded(b, "applied")); diff != "" {
+		t.Errorf("superseded again (-want +got):\n%s", diff)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestManyWaitingPlansCostLittle(t *testing.T) {
 	}
 	e.kv.Reads = 0
 	for a := range applies {
-		if got := e.overtaken(b, fmt.Sprint("applied", a)); len(got) > 0 {
+		if got := e.superseded(b, fmt.Sprint("applied", a)); len(got) > 0 {
 			t.Errorf("apply %d overtook %v", a, got)
 		}
 	}
@@ -280,11 +280,11 @@ func TestManyWaitingPlansCostLittle(t *testing.T) {
 	e.change("last", 0, "shared7", done)
 	e.set("shared7", `{"id":"2"}`)
 	e.kv.Reads = 0
-	if got := e.overtaken(b, "last"); len(got) != waiting {
-		t.Errorf("%d plans were overtaken, want %d", len(got), waiting)
+	if got := e.superseded(b, "last"); len(got) != waiting {
+		t.Errorf("%d plans were superseded, want %d", len(got), waiting)
 	}
 	if most := 3*waiting + 3; e.kv.Reads > most {
-		t.Errorf("%d reads to overtake %d plans, want at most %d", e.kv.Reads, waiting, most)
+		t.Errorf("%d reads to supersede %d plans, want at most %d", e.kv.Reads, waiting, most)
 	}
 	if len(b.byObject) != 0 || b.gone != 0 {
 		t.Errorf("nothing waits, and %d objects are remembered", len(b.byObject))

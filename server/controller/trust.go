@@ -13,7 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/provider/trust"
 )
 
-// trustOf returns what a Provider requires of its package.
+// trustOf returns the requirements of a Provider for its package.
 func trustOf(obj *v1alpha1.Provider) provider.Trust {
 	return provider.Trust{Checksums: obj.Spec.Checksums, SigningKeys: obj.Spec.SigningKeys}
 }
@@ -32,7 +32,7 @@ func verified(conditions *[]metav1.Condition, generation int64, v provider.Verif
 		set(v1alpha1.ReasonChecksumFromMirror, "The package has the checksum %s, which the %s names.", v.Checksum, v.From)
 	case provider.Nothing:
 		condition.Unknown(conditions, generation, v1alpha1.ConditionVerified, v1alpha1.ReasonChecksumUnknown,
-			fmt.Sprintf("Nothing vouches for the package from the %s. Its checksum is %s. List it in spec.checksums if you trust it.", v.From, v.Checksum))
+			fmt.Sprintf("No trusted list has a checksum of the package from the %s. Its checksum is %s. If you trust the package, add that checksum to spec.checksums.", v.From, v.Checksum))
 	}
 	if v.SignedBy == "" {
 		condition.Unknown(conditions, generation, v1alpha1.ConditionSigned, v1alpha1.ReasonSignatureUnknown,

@@ -3,13 +3,13 @@ package mutants
 var controllerMutants = []mutant{
 	{"A ProviderConfig stays refused after its provider died once.", "server/controller/configs.go",
 		"](err); lost {", "](err); lost && false {", "TestConfigsAreCheckedAgainAfterALostProcess"},
-	{"A plan that was approved is superseded by a later one.", "server/controller/overtaken.go",
+	{"A plan that was approved is superseded by a later one.", "server/controller/superseded.go",
 		"s.Approval == nil && s.Cancel == nil && !p.Ended() &&\n", "s.Cancel == nil && !p.Ended() &&\n", "TestLaterPlansSupersedeEarlierOnes"},
-	{"Plans of one second are ordered by chance.", "server/controller/overtaken.go",
+	{"Plans of one second are ordered by chance.", "server/controller/superseded.go",
 		"if at := p.Status.RequestedAt; at != nil {", "if at := p.Status.RequestedAt; false {", "TestLaterPlansSupersedeEarlierOnes"},
-	{"A plan for other targets supersedes the one that waits for approval.", "server/controller/overtaken.go",
+	{"A plan for other targets supersedes the one that waits for approval.", "server/controller/superseded.go",
 		"spec.Approval, spec.Timestamp = \"\", nil\n", "spec.Approval, spec.Timestamp, spec.Targets = \"\", nil, nil\n", "TestLaterPlansSupersedeEarlierOnes"},
-	{"A plan is bound to a state that an applied plan moved, and nobody says so.", "server/controller/overtaken.go",
+	{"A plan is bound to a state that an applied plan moved, and the server does not end the plan.", "server/controller/superseded.go",
 		"\tcase binds(c):\n\t\treturn true\n\t}\n\treturn c.Refreshed != nil", "\t}\n\treturn c.Refreshed != nil", "TestAppliedPlansSupersedeWhatIsBoundToTheirChanges"},
 	{"The plan that explains a lost create is removed with the old ones.", "server/controller/history.go",
 		"if rec.Intent.Of(plan, c.Index) {", "if rec == nil {", "TestPlansOfLostOutcomesAreKept"},
@@ -24,7 +24,7 @@ var controllerMutants = []mutant{
 	{"A cancelled plan waits for others until it ends.", "server/controller/running.go",
 		"granted(slot) || obj.Status.Cancel != nil {", "granted(slot) {", "TestACancelledPlanNeedsNoSlot"},
 	{"A plan that ended keeps its place, until no plan can run.", "server/controller/plans.go",
-		"\tif !runs(obj) {\n\t\tp.leave(obj.UID)\n\t}\n", "", "TestPlansOfOneNamespaceLeaveRoomForOthers"},
+		"\tif !runs(obj) {\n\t\tp.releaseSlot(obj.UID)\n\t}\n", "", "TestPlansOfOneNamespaceLeaveRoomForOthers"},
 	{"Plans go on with a provider whose package is not the listed one.", "server/controller/providers.go",
 		`	if distrusted(why) {
 `, `	if false {
