@@ -72,7 +72,8 @@ func (p *Plans) Get(ctx context.Context, namespace, name string, uid types.UID) 
 	return plan, nil
 }
 
-// Cancelled implements store.Plans. A large plan is slow to read and decode, and this is asked before each step.
+// Cancelled implements store.Plans. It reads the cache, because each step of an apply calls it first, and a large plan is
+// slow to read and decode.
 func (p *Plans) Cancelled(ctx context.Context, namespace, name string, uid types.UID) (bool, error) {
 	plan, err := p.Stored.Cached(ctx, namespace, name)
 	if apierrors.IsNotFound(err) || err == nil && plan.UID != uid {
@@ -146,7 +147,7 @@ type StoredObjects interface {
 // Configs accesses the ProviderConfigs, ConfigMaps and Secrets. It implements store.Configs.
 type Configs struct {
 	Core kubernetes.Interface
-	// Stored reads what the audit log does not record.
+	// Stored reads objects without requests. So the audit log does not record these reads.
 	Stored StoredObjects
 }
 

@@ -120,7 +120,7 @@ func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference
 	return err
 }
 
-// recordEvent records what a write of a status says happened to the resource. err is the error of the write.
+// recordEvent records the Event for the transition between two statuses of a resource. err is the error of the write.
 func (o *Objects) recordEvent(ref v1alpha1.ObjectReference, before, now map[string]any, err error) {
 	if o.Events == nil || err != nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Notifications reads what the messages of Notifications are about, and writes their status. It implements
-// notifying.Objects.
+// Notifications reads the Plans and Stacks that messages of Notifications describe, and writes the status of
+// Notifications. It implements notifying.Objects.
 type Notifications struct {
 	Client rest.Interface
 	Plans  store.Plans

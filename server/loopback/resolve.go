@@ -19,7 +19,8 @@ import (
 // then writes the condition of the object.
 //
 // The write of the record fails if a plan has changed the record since, for example because it imports the resource. If
-// the server stops after that write, the object still says that the outcome is unknown, and the same request continues.
+// the server stops after that write, the condition of the object still has the reason CreateUnknown. The user can then
+// send the same request again.
 func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) error {
 	refuse := func(format string, args ...any) error {
 		return apierrors.NewConflict(k.GVR.GroupResource(), obj.GetName(), fmt.Errorf("resolve: %s", fmt.Sprintf(format, args...)))
@@ -38,7 +39,7 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 	case rec.Exists():
 		return refuse("it has infrastructure: kubectl hykube state show %s/%s -n %s. To replace that, use kubectl hykube taint",
 			k.GVK.Kind, obj.GetName(), obj.GetNamespace())
-	case rec.Intent == nil && saysCreateUnknown(obj):
+	case rec.Intent == nil && showsCreateUnknown(obj):
 		return nil // an earlier attempt changed the record and did not write the status
 	case rec.Intent == nil:
 		return refuse("no create of it has an unknown outcome, so there is nothing to resolve")
@@ -63,7 +64,7 @@ func (a *Answers) dropCreate(ctx context.Context, rec *ledger.Instance) error {
 	return a.Ledger.Forget(ctx, rec)
 }
 
-func saysCreateUnknown(obj metav1.Object) bool {
+func showsCreateUnknown(obj metav1.Object) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	return ok && condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonCreateUnknown
 }

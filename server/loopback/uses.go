@@ -40,7 +40,7 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 	namespace, name := obj.GetNamespace(), obj.GetName()
 	switch obj.(type) {
 	case *corev1.Namespace:
-		err = a.made(ctx, t, name, func(rec *ledger.Instance) bool { return lives(rec, "") })
+		err = a.countRecords(ctx, t, name, func(rec *ledger.Instance) bool { return hasInfrastructure(rec, "") })
 	case *v1alpha1.Provider:
 		for o, err := range a.Stored.List(ctx, v1alpha1.ProviderGroup(name), "") {
 			if err != nil {
@@ -57,7 +57,7 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 			}
 		}
 	case *v1alpha1.ProviderConfig:
-		err = a.made(ctx, t, namespace, func(rec *ledger.Instance) bool { return lives(rec, name) })
+		err = a.countRecords(ctx, t, namespace, func(rec *ledger.Instance) bool { return hasInfrastructure(rec, name) })
 	case *corev1.Secret:
 		err = a.read(ctx, t, lang.Address{Namespace: namespace, Type: lang.TypeSecret, Name: name})
 	case *corev1.ConfigMap:
@@ -82,7 +82,7 @@ func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 	case *corev1.ConfigMap:
 		return a.isRead(ctx, lang.Address{Namespace: namespace, Type: lang.TypeConfigMap, Name: o.Name})
 	default:
-		return false, fmt.Errorf("find what names a %T: unknown kind", obj)
+		return false, fmt.Errorf("find objects that name a %T: unknown kind", obj)
 	}
 	for _, err := range a.Stored.List(ctx, group, namespace) {
 		return err == nil, err
@@ -113,8 +113,8 @@ func (a *Answers) isRead(ctx context.Context, what lang.Address) (bool, error) {
 	return len(readers) > 0, err
 }
 
-// made counts the managed resources of a namespace for which pick returns true.
-func (a *Answers) made(ctx context.Context, t *tally, namespace string, pick func(*ledger.Instance) bool) error {
+// countRecords counts the managed resources of a namespace for which pick returns true.
+func (a *Answers) countRecords(ctx context.Context, t *tally, namespace string, pick func(*ledger.Instance) bool) error {
 	for rec, err := range a.Ledger.Instances(ctx, namespace) {
 		if err != nil {
 			return err
@@ -172,9 +172,9 @@ func (a *Answers) read(ctx context.Context, t *tally, what lang.Address) error {
 		through[what.Namespace] = nil
 	}
 	for namespace, names := range through {
-		err := a.made(ctx, t, namespace, func(rec *ledger.Instance) bool {
-			return slices.ContainsFunc(names, func(name string) bool { return lives(rec, name) }) ||
-				namespace == what.Namespace && (direct[rec.Object.UID] || direct[rec.Object.SetUID]) && lives(rec, "")
+		err := a.countRecords(ctx, t, namespace, func(rec *ledger.Instance) bool {
+			return slices.ContainsFunc(names, func(name string) bool { return hasInfrastructure(rec, name) }) ||
+				namespace == what.Namespace && (direct[rec.Object.UID] || direct[rec.Object.SetUID]) && hasInfrastructure(rec, "")
 		})
 		if err != nil {
 			return err
@@ -235,9 +235,9 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 	return out, nil
 }
 
-// lives reports whether infrastructure exists, or may exist, that was created with a ProviderConfig; an empty name
+// hasInfrastructure reports whether infrastructure exists, or may exist, that was created with a ProviderConfig; an empty name
 // means any.
-func lives(rec *ledger.Instance, config string) bool {
+func hasInfrastructure(rec *ledger.Instance, config string) bool {
 	if (rec.Exists() || rec.Intent != nil) && (config == "" || rec.ProviderConfig == config) {
 		return true
 	}
