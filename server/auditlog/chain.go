@@ -71,7 +71,7 @@ type record struct {
 	annotations map[string]string
 }
 
-// errChanged is the error for a line that the server did not write so.
+// errChanged is the error for a line that differs from the one that the server wrote.
 var errChanged = errors.New("the record was changed, or the server did not write it")
 
 // open checks the code of a line without its newline, and returns the record. After an error, the record has the fields
@@ -120,7 +120,7 @@ func ownKey(path, log string) ([]byte, error) {
 		return key, err
 	}
 	if files, err := files(log); err != nil || len(files) > 0 {
-		return nil, errors.Join(err, fmt.Errorf("read key of audit log %q: it is gone, and the log %q cannot be verified without it; restore it from a backup, or move the log away to begin a new one", path, log))
+		return nil, errors.Join(err, fmt.Errorf("read key of audit log %q: %w, and the server cannot verify the log %q without it; restore the file from a backup, or move the log to another directory to begin a new one", path, fs.ErrNotExist, log))
 	}
 	key = make([]byte, keyBytes)
 	rand.Read(key) // rand.Read never fails: https://pkg.go.dev/crypto/rand#Read

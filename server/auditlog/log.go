@@ -25,8 +25,8 @@ const keptTorn = 1 << 10
 type Config struct {
 	// Path is the file of the log. KeyFile is that of its key.
 	Path, KeyFile string
-	// MaxBytes is the size at which a file is rotated; 0 means no rotation. MaxFiles is the number of rotated files to
-	// keep, and MaxAge how long; 0 means no limit.
+	// MaxBytes is the size at which a file is rotated; 0 means no rotation. MaxFiles is the maximum number of rotated
+	// files, and MaxAge their maximum age; 0 means no limit.
 	MaxBytes int64
 	MaxFiles int
 	MaxAge   time.Duration

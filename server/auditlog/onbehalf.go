@@ -11,7 +11,8 @@ import (
 	"github.com/hykube/hykube/internal/audit"
 )
 
-// causeHeader is the header with which the server names, in a request to itself, on whose behalf it asks.
+// causeHeader is the header with the cause of a request of the server to itself: the plan or the user on whose behalf the
+// server acts.
 const causeHeader = "Hykube-On-Behalf-Of"
 
 // SendCause returns a transport that sends the cause of a request's context.

@@ -37,13 +37,13 @@ rules:
   - {group: flowcontrol.apiserver.k8s.io}
 # Evaluations, whose answers may have values of states: recorded before and after.
 - {level: Metadata, verbs: [create], resources: [{group: hykube.io, resources: [evaluations]}]}
-# Frequent questions that change nothing.
+# Frequent requests that change nothing.
 - level: None
   resources: [{group: authentication.k8s.io}, {group: authorization.k8s.io}, {group: "", resources: [events]}, {group: events.k8s.io}, {group: hykube.io, resources: [validations]}]
 - {level: None, verbs: [get, list, watch]}
-# The tasks of workers of workflows. What they do to infrastructure and objects is recorded as requests of its own.
+# The tasks of workers of workflows. The changes of workers to infrastructure and objects are requests of their own.
 - {level: None, verbs: [work], resources: [{group: hykube.io, resources: [workflows]}]}
-# Every other write, after it.
+# Every other write: recorded only after it.
 - {level: Metadata, omitStages: [RequestReceived]}
 `
 

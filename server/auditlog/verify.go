@@ -24,7 +24,7 @@ type Report struct {
 	Notes []Finding
 }
 
-// Finding is something at a line of a log.
+// Finding is a problem or a note about a line of a log.
 type Finding struct {
 	File string
 	// Line is the number of the line; 0 means the whole file.
