@@ -51,7 +51,7 @@ func dial(ctx context.Context, options client.Options) (client.Client, error) {
 	}
 }
 
-// tlsAdvice returns what to check if a cluster and this server may disagree about TLS.
+// tlsAdvice returns the advice for a cluster and a server that may disagree about TLS.
 func tlsAdvice(config *tls.Config) string {
 	if config == nil {
 		return "--temporal-tls=false connects without TLS; does it expect TLS?"
@@ -76,7 +76,7 @@ func ensureNamespace(ctx context.Context, c client.Client, name string) error {
 		WorkflowExecutionRetentionPeriod: durationpb.New(retention),
 	})
 	if _, ok := errors.AsType[*serviceerror.NamespaceAlreadyExists](err); ok {
-		return nil // another replica has registered it
+		return nil // another server has registered it
 	}
 	if err != nil {
 		return fmt.Errorf("register Temporal namespace %q: %w: register it yourself with `temporal operator namespace create -n %s`", name, err, name)

@@ -294,7 +294,7 @@ func tuning(own string) dynamicconfig.StaticClient {
 	values := map[dynamicconfig.Key]any{}
 	set := func(setting dynamicconfig.GenericSetting, value any) { values[setting.Key()] = value }
 
-	// Speed: by default, each step of a workflow waits some 45 ms for the next poll of its queue.
+	// Speed: by default, each step of a workflow waits about 45 ms for the next poll of its queue.
 	set(dynamicconfig.TransferProcessorMaxPollRPS, 1000)
 	set(dynamicconfig.TimerProcessorMaxPollRPS, 1000)
 	set(dynamicconfig.VisibilityProcessorMaxPollRPS, 1000)

@@ -141,7 +141,7 @@ func tagValue(t tag.Tag) any {
 }
 
 // Quiet logs a library's "info" entries at level debug, because they describe internals. Warnings and errors keep their
-// level, except those about a cancelled call, such as a heartbeat that the end of its activity overtook.
+// level, except those about a cancelled call, such as a heartbeat after the end of its activity.
 func Quiet(h slog.Handler) slog.Handler { return quietHandler{h} }
 
 type quietHandler struct{ slog.Handler }

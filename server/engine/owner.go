@@ -14,8 +14,8 @@ import (
 //go:linkname processOwner go.opentelemetry.io/otel/sdk/resource.owner
 var processOwner func() (*user.User, error)
 
-// allowUnnamedUser lets Temporal start as a user that the machine has no name for, as in a container with a user ID of
-// its own.
+// allowUnnamedUser lets Temporal start as a user without a name in the system, as in a container with an arbitrary user
+// ID.
 var allowUnnamedUser = sync.OnceFunc(func() { nameUser(user.Current) })
 
 // nameUser gives the user of the process its ID as its name if current fails.

@@ -25,7 +25,8 @@ import (
 
 const (
 	recoveryTimeout = time.Minute
-	// maximum number of running workflows to examine, newest first; for others, the heartbeats must expire
+	// recoveryWorkflows is the maximum number of running workflows to examine, newest first. The activities of others
+	// wait until their heartbeats expire.
 	recoveryWorkflows = 10_000
 	recoveryParallel  = 8
 	identityFile      = "identities"
@@ -57,7 +58,7 @@ func rememberIdentity(dir, identity string) (previous []string, err error) {
 		}
 		_ = file.Close()
 	}
-	// Keep several identities: a run that died during its recovery has left the activities of its predecessors.
+	// Keep several identities: a run that ended during its recovery has left activities of earlier runs unfinished.
 	previous = previous[max(0, len(previous)-identitiesKept):]
 	return previous, writeIdentities(dir, append(slices.Clone(previous), identity))
 }
@@ -90,18 +91,18 @@ func (e *Engine) recover(ctx context.Context, previous []string) {
 		failed, examined = failed+f, l
 		if err != nil {
 			if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				e.logger.Warn("activities of an earlier run may wait for their heartbeat to expire", "failed", failed, "error", err)
+				e.logger.Warn("cannot fail all activities of earlier runs; Temporal retries the others when their heartbeats expire", "failed", failed, "error", err)
 			}
 			return
 		}
 	}
 	if failed > 0 {
-		e.logger.Info("activities of an earlier run were failed, to be retried", "activities", failed,
+		e.logger.Info("failed the activities of earlier runs, so that Temporal retries them", "activities", failed,
 			"workflows", examined, "took", time.Since(begin).Round(time.Millisecond))
 	}
 	// Only now may the earlier identities be removed.
 	if err := writeIdentities(e.dir, []string{e.identity}); err != nil {
-		e.logger.Warn("earlier runs could not be forgotten", "error", err)
+		e.logger.Warn("cannot remove the identities of earlier runs", "error", err)
 	}
 }
 
@@ -158,7 +159,7 @@ func (e *Engine) failActivities(ctx context.Context, execution *commonpb.Workflo
 			continue
 		}
 		err := e.client.CompleteActivityByID(ctx, e.config.Namespace, execution.GetWorkflowId(), execution.GetRunId(), activity.GetActivityId(), nil,
-			temporal.NewApplicationErrorWithOptions("the server that ran this was stopped or died", "ServerStopped",
+			temporal.NewApplicationErrorWithOptions("the server that ran this activity has stopped", "ServerStopped",
 				temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond}))
 		if isNotFound(err) {
 			continue // it timed out or ended in the meantime
@@ -173,6 +174,7 @@ func (e *Engine) failActivities(ctx context.Context, execution *commonpb.Workflo
 	return failed, nil
 }
 
+// abandoned reports whether an earlier run of the server started an activity and has not ended it.
 func abandoned(activity *workflowpb.PendingActivityInfo, previous []string) bool {
 	switch activity.GetState() {
 	case enumspb.PENDING_ACTIVITY_STATE_STARTED, enumspb.PENDING_ACTIVITY_STATE_CANCEL_REQUESTED, enumspb.PENDING_ACTIVITY_STATE_PAUSE_REQUESTED:
