@@ -1,6 +1,6 @@
 // Package events records Kubernetes Events for transitions of objects, as `kubectl describe` and `kubectl events` show
-// them. It decides from the conditions of an object what is worth an Event, and limits the Events of each namespace. It
-// does not know where objects come from.
+// them. It decides from the conditions of an object which transitions have an Event, and limits the Events of each
+// namespace. It does not know where objects come from.
 package events
 
 import (
@@ -22,17 +22,17 @@ import (
 const (
 	// component is the source of the events.
 	component = "hykube"
-	// Each namespace may have burst events at once, and perSecond in the long run. The server writes few hundred events a
-	// second, so that a namespace with very many failures must not fill the queue.
+	// burst is the number of events that a namespace may have at once, and perSecond is its rate afterwards. The server
+	// writes only a few hundred events a second, and one namespace with many failures must not fill the queue.
 	burst     = 200
 	perSecond = 2
 	// maxMessage is the maximum length of a message, as in the group events.k8s.io.
 	maxMessage = 1024
-	// maxLimits is the number of namespaces after which the limits of quiet ones are forgotten.
+	// maxLimits is the number of limiters after which the Recorder removes those that no longer limit anything.
 	maxLimits = 1000
 )
 
-// Event says what happened to an object.
+// Event describes a transition of an object.
 type Event struct {
 	// Warning is true if a user must act.
 	Warning bool
@@ -104,7 +104,7 @@ func shorten(message string) string {
 	return strings.ToValidUTF8(message[:maxMessage-3], "") + "..." // the cut may split a character
 }
 
-// sink writes events as the server itself. It ignores those that have no place any more.
+// sink writes events as the server itself. It drops events whose namespace no longer exists or is being deleted.
 type sink struct{ typed.EventSinkImpl }
 
 // Create implements record.EventSink.

@@ -7,8 +7,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Of returns what happened to a Plan, a Stack, a Provider or a Notification between two versions of its conditions. Work
-// that begins is no event, because its end is one.
+// Of returns the Events for the transitions of a Plan, a Stack, a Provider or a Notification between two versions of its
+// conditions. The begin of work has no Event, because its end has one.
 func Of(before, now []metav1.Condition) (out []Event) {
 	for _, kind := range []string{v1alpha1.ConditionApproved, v1alpha1.ConditionVerified} {
 		if c := changed(before, now, kind); c != nil && c.Status == metav1.ConditionTrue {
@@ -33,8 +33,9 @@ func Of(before, now []metav1.Condition) (out []Event) {
 	return append(out, e)
 }
 
-// OfResource returns what happened to a resource: a failure, drift, an unknown outcome, or its end. ok is false if that is
-// no event: a change that succeeds, and one that was not tried because of another one, are not.
+// OfResource returns the Event for a failure of a resource, drift or an unknown outcome, and for the end of one of these.
+// ok is false for other transitions: changes that succeed, and changes that were skipped because of others, have no
+// Event.
 func OfResource(before, now []metav1.Condition) (e Event, ok bool) {
 	ready := changed(before, now, v1alpha1.ConditionReady)
 	stalled := meta.IsStatusConditionTrue(before, v1alpha1.ConditionStalled)

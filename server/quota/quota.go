@@ -33,9 +33,8 @@ const (
 	countDelay = 500 * time.Millisecond
 	// evaluators is the number of namespaces whose creates are admitted at once.
 	evaluators = 4
-	// restShare bounds the share of the time that counting takes: after a count, the counter rests for this many times
-	// its duration.
-	restShare = 20
+	// pauseRatio is the ratio of the pause after a count to the duration of the count.
+	pauseRatio = 20
 )
 
 // named are the resources that a quota may also name without "count/".
@@ -119,7 +118,7 @@ func (c *Counter) Run(ctx context.Context, count CountFunc) {
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced) {
 		return
 	}
-	rest := countDelay
+	pause := countDelay
 	for {
 		select {
 		case <-ctx.Done():
@@ -129,11 +128,11 @@ func (c *Counter) Run(ctx context.Context, count CountFunc) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(rest):
+		case <-time.After(pause):
 		}
 		start := time.Now()
 		c.countAll(ctx, count)
-		rest = max(countDelay, restShare*time.Since(start))
+		pause = max(countDelay, pauseRatio*time.Since(start))
 	}
 }
 
@@ -156,7 +155,7 @@ func (c *Counter) countAll(ctx context.Context, count CountFunc) {
 	}
 }
 
-// update counts what a quota limits and writes its status if that changes.
+// update counts the objects that a quota limits, and writes its status if that changes.
 func (c *Counter) update(ctx context.Context, namespace, name string, count CountFunc) error {
 	q, err := c.client.CoreV1().ResourceQuotas(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
