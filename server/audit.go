@@ -82,7 +82,7 @@ func (c *completedConfig) openAudit(ctx context.Context) error {
 	g, o := c.generic, *c.Audit
 	path := strings.Replace(o.LogOptions.Path, dataDirMark, c.DataDir, 1)
 	if path == "" && o.WebhookOptions.ConfigFile == "" {
-		c.Logger.Warn("the audit log is off (--audit-log-path=); it does not record who approved or changed what")
+		c.Logger.Warn("the audit log is off (--audit-log-path=), so the server does not record the users who approve and change objects")
 		return nil
 	}
 	own := o.PolicyFile == ""

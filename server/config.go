@@ -183,7 +183,7 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 	if err != nil {
 		return CompletedConfig{}, err
 	}
-	// A server that does not start leaves the kubeconfig of the one that did.
+	// Write it only now: a server that cannot open its database must not replace the kubeconfig of one that runs.
 	if err = cc.certs.WriteKubeconfig(cc.admin(), time.Now()); err != nil {
 		return CompletedConfig{}, err
 	}
@@ -241,7 +241,7 @@ func (c *completedConfig) secure() (err error) {
 	if err != nil {
 		return fmt.Errorf("load client authority: %w", err)
 	}
-	c.generic.SecureServing = &genericapiserver.SecureServingInfo{Listener: impatient{c.listener, writeLimit}, Cert: unwatched{c.serving}, ClientCA: clientCA}
+	c.generic.SecureServing = &genericapiserver.SecureServingInfo{Listener: deadlineListener{c.listener, writeLimit}, Cert: unwatched{c.serving}, ClientCA: clientCA}
 	return nil
 }
 

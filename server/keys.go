@@ -30,8 +30,8 @@ type Keys struct {
 	Certificates map[string]time.Time `json:"certificates"`
 }
 
-// addKeys serves RotateKeysPath. Only users with a right on this URL get there; among the predefined roles, that is
-// cluster-admin alone.
+// addKeys serves RotateKeysPath. Only users with a right on this URL can use it. Among the predefined roles, only
+// cluster-admin has that right.
 func (s *Server) addKeys() {
 	s.generic.Handler.NonGoRestfulMux.HandleFunc(RotateKeysPath, func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK

@@ -34,8 +34,8 @@ const undeleteSubresource = "undelete"
 // create may still be in progress.
 const emptyingDelay = 2 * time.Second
 
-// settleNamespace performs the next step for a deleted namespace. waits is true while the namespace exists.
-func (s *Server) settleNamespace(ctx context.Context, name string) (waits bool, err error) {
+// continueNamespaceDeletion performs the next step for a deleted namespace. waits is true while the namespace exists.
+func (s *Server) continueNamespaceDeletion(ctx context.Context, name string) (waits bool, err error) {
 	ns, err := s.config.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.DeletionTimestamp == nil {
 		return false, nil
@@ -98,7 +98,7 @@ func (s *Server) markResources(ctx context.Context, namespace string) (left map[
 			continue
 		}
 		if kind.Mode != v1alpha1.ModeManaged {
-			// a ProviderConfig may need it for a destroy; it has no infrastructure and is deleted with the rest
+			// a destroy may still need it through a ProviderConfig; it has no infrastructure, and is deleted at the end
 			continue
 		}
 		if u.GetDeletionTimestamp() == nil {
@@ -138,8 +138,7 @@ func (s *Server) mark(ctx context.Context, gvr kschema.GroupVersionResource, u *
 	return nil
 }
 
-// setNamespaceConditions sets the conditions of a namespace that say what its deletion waits for, in Kubernetes'
-// format.
+// setNamespaceConditions sets the conditions of a namespace with the reasons why it still exists, in Kubernetes' format.
 func (s *Server) setNamespaceConditions(ctx context.Context, ns *corev1.Namespace, left map[kschema.GroupResource]int, example string) error {
 	var parts []string
 	total := 0

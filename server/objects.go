@@ -35,8 +35,8 @@ import (
 	"github.com/hykube/hykube/server/speculation"
 )
 
-// judgeAtOnce is the number of objects of one upload that are checked concurrently.
-const judgeAtOnce = 8
+// maxConcurrentChecks is the maximum number of objects of one upload that are checked at once.
+const maxConcurrentChecks = 8
 
 // objects checks a chunk of the objects of a speculative plan as if its author recorded them. It stores them for the
 // plan.
@@ -49,22 +49,22 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, 0, err
 	}
-	j := &uploadChecker{handler: registry.WithApplyHints(s.generic.Handler.Director, s.config.codecs, kinds.MaxRequestBodyBytes), authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk,
+	c := &uploadChecker{handler: registry.WithApplyHints(s.generic.Handler.Director, s.config.codecs, kinds.MaxRequestBodyBytes), authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk,
 		terminating: err == nil && ns.DeletionTimestamp != nil}
 	n := len(chunk.Objects)
 	results := make([]v1alpha1.PlanObjectResult, n+len(chunk.Prune))
 	docs := make([]*ledger.Document, len(results))
 	var work sync.WaitGroup
-	slots := make(chan struct{}, judgeAtOnce)
+	slots := make(chan struct{}, maxConcurrentChecks)
 	for i := range results {
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
 			var err error
 			if i < n {
-				results[i], docs[i], err = j.apply(ctx, chunk.Objects[i].Raw)
+				results[i], docs[i], err = c.apply(ctx, chunk.Objects[i].Raw)
 			} else {
-				results[i], docs[i], err = j.remove(ctx, chunk.Prune[i-n])
+				results[i], docs[i], err = c.remove(ctx, chunk.Prune[i-n])
 			}
 			if err != nil {
 				results[i], docs[i] = v1alpha1.PlanObjectResult{Outcome: v1alpha1.ObjectRefused, Error: statusOf(err)}, nil
@@ -141,13 +141,13 @@ type uploadChecker struct {
 	terminating bool
 }
 
-// place is the resource, namespace and name of an object, which need not exist.
-type place struct {
+// objectPath is the resource, namespace and name of an object, which need not exist.
+type objectPath struct {
 	gvr             kschema.GroupVersionResource
 	namespace, name string
 }
 
-func (p place) path() string {
+func (p objectPath) path() string {
 	root := "/apis/" + p.gvr.Group
 	if p.gvr.Group == "" {
 		root = "/api"
@@ -158,53 +158,53 @@ func (p place) path() string {
 	return fmt.Sprintf("%s/%s/%s/%s", root, p.gvr.Version, p.gvr.Resource, p.name)
 }
 
-func (j *uploadChecker) place(gvk kschema.GroupVersionKind, namespace, name string) (place, error) {
-	gvr, namespaced, ok := j.resource(gvk)
+func (c *uploadChecker) objectPath(gvk kschema.GroupVersionKind, namespace, name string) (objectPath, error) {
+	gvr, namespaced, ok := c.resource(gvk)
 	switch {
 	case !ok:
-		return place{}, apierrors.NewBadRequest(fmt.Sprintf("this server serves no kind %q in %q", gvk.Kind, gvk.GroupVersion()))
+		return objectPath{}, apierrors.NewBadRequest(fmt.Sprintf("this server serves no kind %q in %q", gvk.Kind, gvk.GroupVersion()))
 	case namespaced && namespace == "":
-		return place{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q has no namespace", gvk.Kind, name))
+		return objectPath{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q has no namespace", gvk.Kind, name))
 	case name == "" || strings.ContainsAny(name+namespace, "/?#%"):
-		return place{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q in the namespace %q: the name is not valid", gvk.Kind, name, namespace))
+		return objectPath{}, apierrors.NewBadRequest(fmt.Sprintf("%s %q in the namespace %q: the name is not valid", gvk.Kind, name, namespace))
 	case !namespaced:
 		namespace = ""
 	}
-	return place{gvr, namespace, name}, nil
+	return objectPath{gvr, namespace, name}, nil
 }
 
 // apply returns the result that a server-side apply of an object would have.
-func (j *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
+func (c *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
 	sent := &unstructured.Unstructured{}
 	if err := sent.UnmarshalJSON(raw); err != nil {
 		return result, nil, apierrors.NewBadRequest(err.Error())
 	}
-	at, err := j.place(sent.GroupVersionKind(), sent.GetNamespace(), sent.GetName())
+	at, err := c.objectPath(sent.GroupVersionKind(), sent.GetNamespace(), sent.GetName())
 	if err != nil {
 		return result, nil, err
 	}
-	if mode, _ := v1alpha1.ParseKind(sent.GetKind()); mode != v1alpha1.ModeEphemeral && at.namespace != j.plan.Namespace && isResource(at) {
+	if mode, _ := v1alpha1.ParseKind(sent.GetKind()); mode != v1alpha1.ModeEphemeral && at.namespace != c.plan.Namespace && isResource(at) {
 		return result, nil, apierrors.NewBadRequest(fmt.Sprintf("%s %q is in the namespace %q, but plan %q is in the namespace %q: make a plan in the object's namespace",
-			sent.GetKind(), at.name, at.namespace, j.plan.Name, j.plan.Namespace))
+			sent.GetKind(), at.name, at.namespace, c.plan.Name, c.plan.Namespace))
 	}
-	writable, err := j.mayWrite(ctx, at, "patch")
+	writable, err := c.mayWrite(ctx, at, "patch")
 	if err != nil {
 		return result, nil, err
 	}
-	before, err := j.get(ctx, at)
+	before, err := c.get(ctx, at)
 	if err != nil {
 		return result, nil, err
 	}
-	if before != nil && (j.terminating && at.namespace == j.plan.Namespace || before.GetDeletionTimestamp() != nil) && !j.plan.Spec.Destroy && !j.plan.Spec.RefreshOnly {
+	if before != nil && (c.terminating && at.namespace == c.plan.Namespace || before.GetDeletionTimestamp() != nil) && !c.plan.Spec.Destroy && !c.plan.Spec.RefreshOnly {
 		return result, nil, beingDeleted(at)
 	}
 	if before == nil && writable {
 		// An apply that creates an object needs both verbs.
-		if writable, err = j.may(ctx, at, "create"); err != nil {
+		if writable, err = c.may(ctx, at, "create"); err != nil {
 			return result, nil, err
 		}
 	}
-	after, texts, owned, err := j.patch(ctx, at, raw)
+	after, texts, owned, err := c.patch(ctx, at, raw)
 	if err != nil {
 		return result, nil, err
 	}
@@ -222,7 +222,7 @@ func (j *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.
 	foreign := !writable && result.Outcome != v1alpha1.ObjectUnchanged
 	if foreign && at.gvr.Group == v1alpha1.GroupName && at.gvr.Resource == "providerconfigs" {
 		return result, nil, apierrors.NewForbidden(at.gvr.GroupResource(), at.name, fmt.Errorf(
-			"user %q may not write it, and planning sends the changed configuration to the provider: ask for the verb \"patch\" on it, or do not change it", j.who.GetName()))
+			"user %q may not write it, and planning sends the changed configuration to the provider: ask for the verb \"patch\" on it, or do not change it", c.who.GetName()))
 	}
 	after.SetManagedFields(nil)
 	object, err := after.MarshalJSON()
@@ -234,15 +234,15 @@ func (j *uploadChecker) apply(ctx context.Context, raw []byte) (result v1alpha1.
 
 // patch applies an object in a dry run. It returns the object, warnings, and the fields that other managers own: the
 // plan treats them as taken over, but recording them needs forceConflicts.
-func (j *uploadChecker) patch(ctx context.Context, at place, raw []byte) (after *unstructured.Unstructured, texts []string, owned []metav1.StatusCause, err error) {
-	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldManager": {j.chunk.FieldManager}, "fieldValidation": {metav1.FieldValidationStrict}}
-	if j.chunk.ForceConflicts {
+func (c *uploadChecker) patch(ctx context.Context, at objectPath, raw []byte) (after *unstructured.Unstructured, texts []string, owned []metav1.StatusCause, err error) {
+	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldManager": {c.chunk.FieldManager}, "fieldValidation": {metav1.FieldValidationStrict}}
+	if c.chunk.ForceConflicts {
 		query.Set("force", "true")
 	}
 	try := func() {
-		heard := &warnings{}
-		after, err = j.request(warning.WithWarningRecorder(kinds.FollowedByPlan(ctx), heard), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
-		texts = heard.texts
+		recorder := &warnings{}
+		after, err = c.request(warning.WithWarningRecorder(kinds.FollowedByPlan(ctx), recorder), http.MethodPatch, at, query, string(types.ApplyYAMLPatchType), raw)
+		texts = recorder.texts
 	}
 	try()
 	if owned = fieldConflicts(err); len(owned) > 0 {
@@ -254,14 +254,14 @@ func (j *uploadChecker) patch(ctx context.Context, at place, raw []byte) (after 
 
 // beingDeleted returns the error for an object that is declared but marked for deletion: recording it would not keep
 // it.
-func beingDeleted(at place) error {
+func beingDeleted(at objectPath) error {
 	err := apierrors.NewConflict(at.gvr.GroupResource(), at.name, errors.New("it is being deleted, and recording it does not prevent that"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: v1alpha1.CauseBeingDeleted, Field: "metadata.deletionTimestamp", Message: "it is being deleted"}}
 	return err
 }
 
-// isResource reports whether a place is that of a provider's object.
-func isResource(at place) bool {
+// isResource reports whether an object is of a provider's kind.
+func isResource(at objectPath) bool {
 	_, ok := v1alpha1.ProviderOfGroup(at.gvr.Group)
 	return ok
 }
@@ -279,16 +279,16 @@ func fieldConflicts(err error) []metav1.StatusCause {
 }
 
 // remove returns the result that the deletion of an object would have.
-func (j *uploadChecker) remove(ctx context.Context, ref v1alpha1.ObjectReference) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
-	at, err := j.place(kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
+func (c *uploadChecker) remove(ctx context.Context, ref v1alpha1.ObjectReference) (result v1alpha1.PlanObjectResult, doc *ledger.Document, err error) {
+	at, err := c.objectPath(kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind), ref.Namespace, ref.Name)
 	if err != nil {
 		return result, nil, err
 	}
-	writable, err := j.mayWrite(ctx, at, "delete")
+	writable, err := c.mayWrite(ctx, at, "delete")
 	if err != nil {
 		return result, nil, err
 	}
-	before, err := j.get(ctx, at)
+	before, err := c.get(ctx, at)
 	if err != nil {
 		return result, nil, err
 	}
@@ -305,20 +305,20 @@ func (j *uploadChecker) remove(ctx context.Context, ref v1alpha1.ObjectReference
 
 // mayWrite reports whether the user has the right to write an object. It returns an error if the user may not read it
 // either.
-func (j *uploadChecker) mayWrite(ctx context.Context, at place, verb string) (bool, error) {
-	if ok, err := j.may(ctx, at, verb); ok || err != nil {
+func (c *uploadChecker) mayWrite(ctx context.Context, at objectPath, verb string) (bool, error) {
+	if ok, err := c.may(ctx, at, verb); ok || err != nil {
 		return ok, err
 	}
-	ok, err := j.may(ctx, at, "get")
+	ok, err := c.may(ctx, at, "get")
 	if err == nil && !ok {
-		err = apierrors.NewForbidden(at.gvr.GroupResource(), at.name, fmt.Errorf("user %q has neither the verb %q nor \"get\" on it", j.who.GetName(), verb))
+		err = apierrors.NewForbidden(at.gvr.GroupResource(), at.name, fmt.Errorf("user %q has neither the verb %q nor \"get\" on it", c.who.GetName(), verb))
 	}
 	return false, err
 }
 
-func (j *uploadChecker) may(ctx context.Context, at place, verb string) (bool, error) {
-	decision, _, err := j.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: j.who, Verb: verb, Namespace: at.namespace, APIGroup: at.gvr.Group, APIVersion: at.gvr.Version, Resource: at.gvr.Resource, Name: at.name, ResourceRequest: true,
+func (c *uploadChecker) may(ctx context.Context, at objectPath, verb string) (bool, error) {
+	decision, _, err := c.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: c.who, Verb: verb, Namespace: at.namespace, APIGroup: at.gvr.Group, APIVersion: at.gvr.Version, Resource: at.gvr.Resource, Name: at.name, ResourceRequest: true,
 	})
 	if decision == authorizer.DecisionAllow {
 		return true, nil
@@ -327,8 +327,8 @@ func (j *uploadChecker) may(ctx context.Context, at place, verb string) (bool, e
 }
 
 // get returns an object, or nil if it does not exist.
-func (j *uploadChecker) get(ctx context.Context, at place) (*unstructured.Unstructured, error) {
-	obj, err := j.request(ctx, http.MethodGet, at, nil, "", nil)
+func (c *uploadChecker) get(ctx context.Context, at objectPath) (*unstructured.Unstructured, error) {
+	obj, err := c.request(ctx, http.MethodGet, at, nil, "", nil)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -336,13 +336,13 @@ func (j *uploadChecker) get(ctx context.Context, at place) (*unstructured.Unstru
 }
 
 // request sends a request to the server's own handlers on behalf of the user.
-func (j *uploadChecker) request(ctx context.Context, method string, at place, query url.Values, contentType string, body []byte) (*unstructured.Unstructured, error) {
-	ctx = speculation.With(ctx, j.chunk.FieldManager)
+func (c *uploadChecker) request(ctx context.Context, method string, at objectPath, query url.Values, contentType string, body []byte) (*unstructured.Unstructured, error) {
+	ctx = speculation.With(ctx, c.chunk.FieldManager)
 	ctx = request.WithRequestInfo(ctx, &request.RequestInfo{
 		IsResourceRequest: true, Path: at.path(), Verb: strings.ToLower(method), APIPrefix: strings.Split(at.path(), "/")[1],
 		APIGroup: at.gvr.Group, APIVersion: at.gvr.Version, Namespace: at.namespace, Resource: at.gvr.Resource, Name: at.name,
 	})
-	ctx = request.WithUser(ctx, j.who)
+	ctx = request.WithUser(ctx, c.who)
 	r, err := http.NewRequestWithContext(ctx, method, at.path()+"?"+query.Encode(), bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("check %s %q: %w", at.gvr.Resource, at.name, err)
@@ -353,11 +353,11 @@ func (j *uploadChecker) request(ctx context.Context, method string, at place, qu
 		r.Header.Set("Content-Type", contentType)
 	}
 	w := responsewriter.NewInMemoryResponseWriter()
-	j.handler.ServeHTTP(w, r)
+	c.handler.ServeHTTP(w, r)
 	if w.RespCode() >= http.StatusBadRequest {
 		status := metav1.Status{}
 		if err := json.Unmarshal(w.Data(), &status); err != nil || status.Code == 0 {
-			return nil, fmt.Errorf("check %s %q: the server answers %d", at.gvr.Resource, at.name, w.RespCode())
+			return nil, fmt.Errorf("check %s %q: the server responds with status %d", at.gvr.Resource, at.name, w.RespCode())
 		}
 		return nil, &apierrors.StatusError{ErrStatus: status}
 	}

@@ -12,28 +12,28 @@ import (
 // that accepts no byte for this time, and ends a watch that accepts no event.
 const writeLimit = 30 * time.Second
 
-// impatient is a listener that closes the connections of clients that stop reading. Otherwise each would hold its
+// deadlineListener is a listener that closes the connections of clients that stop reading. Otherwise each would hold its
 // requests, goroutines and buffers until the client ends.
-type impatient struct {
+type deadlineListener struct {
 	net.Listener
 	limit time.Duration
 }
 
-func (l impatient) Accept() (net.Conn, error) {
+func (l deadlineListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	return impatientConn{c, l.limit}, nil
+	return deadlineConn{c, l.limit}, nil
 }
 
-type impatientConn struct {
+type deadlineConn struct {
 	net.Conn
 	limit time.Duration
 }
 
 // Write implements net.Conn. TLS writes records of at most 16 KiB, so even a slow client has enough time for each.
-func (c impatientConn) Write(p []byte) (int, error) {
+func (c deadlineConn) Write(p []byte) (int, error) {
 	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
 	}
@@ -45,36 +45,36 @@ func (c impatientConn) Write(p []byte) (int, error) {
 func endStalled(inner http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 && r.URL.Query().Has("watch") {
-			w = responsewriter.WrapForHTTP1Or2(&stalling{ResponseWriter: w, control: http.NewResponseController(w), limit: limit})
+			w = responsewriter.WrapForHTTP1Or2(&deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), limit: limit})
 		}
 		inner.ServeHTTP(w, r)
 	})
 }
 
-// stalling is a response with a time limit for each write. A watch may be idle between writes.
-type stalling struct {
+// deadlineWriter is a response with a time limit for each write. A watch may be idle between writes.
+type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	limit   time.Duration
 }
 
-var _ responsewriter.UserProvidedDecorator = (*stalling)(nil)
+var _ responsewriter.UserProvidedDecorator = (*deadlineWriter)(nil)
 
 // Unwrap implements responsewriter.UserProvidedDecorator.
-func (s *stalling) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+func (s *deadlineWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-func (s *stalling) Write(p []byte) (int, error) {
+func (s *deadlineWriter) Write(p []byte) (int, error) {
 	defer s.within()()
 	return s.ResponseWriter.Write(p)
 }
 
-func (s *stalling) Flush() {
+func (s *deadlineWriter) Flush() {
 	defer s.within()()
 	_ = s.control.Flush() // the handler notices the closed connection from the request's context
 }
 
 // within sets the write deadline and returns a function that removes it.
-func (s *stalling) within() func() {
+func (s *deadlineWriter) within() func() {
 	_ = s.control.SetWriteDeadline(time.Now().Add(s.limit))
 	return func() { _ = s.control.SetWriteDeadline(time.Time{}) }
 }

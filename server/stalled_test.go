@@ -78,7 +78,7 @@ func TestStalledConnectionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	served, err := impatient{l, stallLimit}.Accept()
+	served, err := deadlineListener{l, stallLimit}.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

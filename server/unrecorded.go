@@ -34,7 +34,7 @@ func explainUnrecorded(inner http.Handler, build func(http.Handler) http.Handler
 	})
 }
 
-// unwritableLog returns why the audit log cannot be written and what to do; nil if it can.
+// unwritableLog returns the reason why the audit log cannot be written, with a remedy; nil if it can.
 func (c *completedConfig) unwritableLog() error {
 	if c.auditLog == nil {
 		return nil
