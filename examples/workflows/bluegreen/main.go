@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	// Without a logger, Temporal's client prints each step to the standard output.
 	options.Logger = log.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	// Lazy: a worker that starts while the server restarts waits for it.
+	// A lazy client waits for the server if the worker starts while the server restarts.
 	c, err := client.NewLazyClient(options)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func work(c client.Client, config *rest.Config, namespace string) error {
 	return w.Run(worker.InterruptCh())
 }
 
-// start starts a rollout. The workflow ID says what it is about, so that one rollout of a service runs at once.
+// start starts a rollout. The workflow ID is the name of the service, so that only one rollout of it runs at once.
 func start(ctx context.Context, c client.Client, id, file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

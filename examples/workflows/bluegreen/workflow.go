@@ -42,7 +42,7 @@ type Rollout struct {
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`
 }
 
-// Result says what the rollout left.
+// Result describes the state after the rollout.
 type Result struct {
 	// Serving is the set that the DNS record points to.
 	Serving string   `json:"serving"`
@@ -50,14 +50,14 @@ type Result struct {
 }
 
 // BlueGreen makes a new set in waves, checks it, moves the DNS record, waits, and destroys the old set. If a step fails
-// before the decision, or a person decides so, it takes back what it did.
+// before the decision, or a person decides so, it reverts its earlier steps.
 func BlueGreen(ctx workflow.Context, in Rollout) (Result, error) {
 	if in.New == "" || in.New == in.Old || len(in.Waves) == 0 {
 		return Result{}, temporal.NewNonRetryableApplicationError("the rollout needs a new set that is not the old one, and waves", steps.Invalid, nil)
 	}
 	r := &rollout{in: in, options: steps.StepOptions{HeartbeatTimeout: in.Heartbeat}}
 	if err := r.forward(ctx); err != nil {
-		// A cancelled workflow takes back what it did, too. For that it needs a context that is not cancelled.
+		// A cancelled workflow reverts its earlier steps, too. For that it needs a context that is not cancelled.
 		ctx, _ := workflow.NewDisconnectedContext(ctx)
 		workflow.SetCurrentDetails(ctx, fmt.Sprintf("Takes the rollout of %s back: %v", in.New, err))
 		if undo := r.back(ctx); undo != nil {
@@ -77,11 +77,11 @@ type rollout struct {
 	in      Rollout
 	options steps.StepOptions
 	plans   []string
-	// What to take back.
+	// The steps to revert after a failure.
 	recorded, moved bool
 }
 
-// forward does the steps until the decision. It returns an error if the rollout must be taken back.
+// forward does the steps until the decision. It returns an error if the workflow must revert them.
 func (r *rollout) forward(ctx workflow.Context) error {
 	for i, count := range r.in.Waves {
 		workflow.SetCurrentDetails(ctx, fmt.Sprintf("Wave %d of %d: %d servers of %s.", i+1, len(r.in.Waves), count, r.in.New))
@@ -142,7 +142,7 @@ func (r *rollout) decision(ctx workflow.Context) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("a person decided %q", word), "RolledBack", nil)
 }
 
-// back takes back what forward did: the DNS record points to the old set again, and the new set is destroyed.
+// back reverts the steps of forward: the DNS record points to the old set again, and the new set is destroyed.
 func (r *rollout) back(ctx workflow.Context) error {
 	var err error
 	switch {
@@ -209,7 +209,7 @@ func (r *rollout) change(ctx workflow.Context, target string) error {
 	}
 }
 
-// discard discards the plan of a change that failed, so that nobody approves it later. It returns the error of the
+// discard discards the plan of a change that failed, so that no user approves it later. It returns the error of the
 // change. If the worker's user may not discard the plan, the error says that the plan waits, and how to discard it.
 func (r *rollout) discard(ctx workflow.Context, plan steps.PlanRef, failed error) error {
 	if plan.Name == "" || steps.Is(failed, steps.PlanFailed) { // no plan that a user could approve
