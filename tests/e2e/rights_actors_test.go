@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -192,7 +193,7 @@ func testReferences(t *testing.T, config *rest.Config) (cells int) {
 			// An object that names no ProviderConfig uses the default one.
 			takesDefault := strings.Contains(form.object, "apiVersion: sim.") && !strings.Contains(form.object, "providerConfig")
 			lacks := user == form.right || user == "default" && takesDefault
-			if refused := err != nil && strings.Contains(err.Error(), "forbidden"); refused != lacks || err != nil && !refused {
+			if refused := apierrors.IsForbidden(err); refused != lacks || err != nil && !refused {
 				t.Errorf("author without %s, %s: %v", user, form.name, err)
 			}
 		}
@@ -263,7 +264,7 @@ func testPlansOfReferences(t *testing.T, as func(string) dynamic.Interface, put 
 				sent.Object["status"] = map[string]any{"approval": map[string]any{"decision": "Approved", "digest": digest}}
 				_, err := as(user).Resource(plans).Namespace(namespace).Update(t.Context(), sent, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}}, "approval")
 				lacks := form.approver && user == form.right
-				if refused := err != nil && strings.Contains(err.Error(), "has no right to"); refused != lacks || err != nil && !refused {
+				if refused := apierrors.IsForbidden(err); refused != lacks || err != nil && !refused {
 					t.Errorf("approver without %s: %v", user, err)
 				}
 			}
