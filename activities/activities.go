@@ -54,14 +54,14 @@ func New(sources *scope.Sources, plans store.Plans, processors *fair.Slots, logg
 // Register registers the activities with a worker.
 func (a *Activities) Register(w worker.Registry) {
 	for name, fn := range map[string]any{
-		workflows.ActivitySurvey:  heartbeating(sharing(a.slots, computing(a.processors, a.planner.Survey))),
-		workflows.ActivityPropose: heartbeating(sharing(a.slots, computing(a.processors, a.planner.Propose))),
-		workflows.ActivityPublish: heartbeating(computing(a.processors, a.planner.Publish)),
+		workflows.ActivitySurvey:  withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.planner.Survey))),
+		workflows.ActivityPropose: withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.planner.Propose))),
+		workflows.ActivityPublish: withHeartbeats(withProcessor(a.processors, a.planner.Publish)),
 		workflows.ActivityFail:    a.planner.Fail,
-		workflows.ActivityBegin:   heartbeating(computing(a.processors, a.applier.Begin)),
-		workflows.ActivityStep:    heartbeating(sharing(a.slots, computing(a.processors, a.step))),
-		workflows.ActivityLane:    heartbeating(sharing(a.slots, computing(a.processors, a.runLargePlan))),
-		workflows.ActivityFinish:  heartbeating(computing(a.processors, a.applier.Finish)),
+		workflows.ActivityBegin:   withHeartbeats(withProcessor(a.processors, a.applier.Begin)),
+		workflows.ActivityStep:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.step))),
+		workflows.ActivityLane:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.runLargePlan))),
+		workflows.ActivityFinish:  withHeartbeats(withProcessor(a.processors, a.applier.Finish)),
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 	}
@@ -93,9 +93,9 @@ const heartbeatEvery = 5 * time.Second
 // planInput is the input of an activity.
 type planInput interface{ PlanRef() workflows.Plan }
 
-// heartbeating wraps an activity so that it sends heartbeats until do returns. The context has the key of the plan's
-// namespace, so that the namespaces share the database fairly.
-func heartbeating[In planInput, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+// withHeartbeats wraps an activity so that it sends heartbeats until do returns. Its context names the plan's namespace,
+// so that the namespaces share the database fairly.
+func withHeartbeats[In planInput, Out any](do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		done := make(chan struct{})
 		defer close(done)
@@ -104,8 +104,8 @@ func heartbeating[In planInput, Out any](do func(context.Context, In) (Out, erro
 	}
 }
 
-// sharing wraps an activity so that it waits for a slot of its plan's namespace.
-func sharing[In planInput, Out any](slots *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+// withSlot wraps an activity so that it first waits for one of the slots, which all namespaces share.
+func withSlot[In planInput, Out any](slots *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		slot, err := slots.Acquire(ctx, in.PlanRef().Namespace)
 		if err != nil {
@@ -116,9 +116,9 @@ func sharing[In planInput, Out any](slots *fair.Slots, do func(context.Context, 
 	}
 }
 
-// computing wraps an activity so that its plan's namespace shares the processors with others. The activity holds a slot
-// only while it computes.
-func computing[In planInput, Out any](processors *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+// withProcessor wraps an activity so that it holds a processor only while it computes. The namespaces share the
+// processors fairly.
+func withProcessor[In planInput, Out any](processors *fair.Slots, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
 	return func(ctx context.Context, in In) (out Out, err error) {
 		ctx, done, err := processors.Take(ctx, in.PlanRef().Namespace)
 		if err != nil {

@@ -179,7 +179,7 @@ func TestAPlanOfAnObjectThatMoves(t *testing.T) {
 	sc.until(run, proposing)
 	sc.put("test-thing/a", m{"name": "b"}, nil)
 	_, err := sc.planner.Propose(t.Context(), workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
-	if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != workflows.ErrorMoved {
+	if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != workflows.ErrorObjectChanged {
 		t.Errorf("got %v, want a new survey", err)
 	}
 }

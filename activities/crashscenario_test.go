@@ -269,7 +269,7 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 		}
 	case proposing:
 		_, err = sc.planner.Propose(ctx, workflows.Propose{Plan: run.Plan, Whole: run.surveyed.Whole})
-		if ae, ok := errors.AsType[*temporal.ApplicationError](err); ok && ae.Type() == workflows.ErrorMoved {
+		if ae, ok := errors.AsType[*temporal.ApplicationError](err); ok && ae.Type() == workflows.ErrorObjectChanged {
 			next, err = surveying, nil
 		}
 	case publishing:

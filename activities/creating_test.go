@@ -38,7 +38,7 @@ func (sc *crashScenario) loses(name string) {
 // TestAnImportOfALostCreate plans to import what a create of another namespace may have made, whose answer was lost.
 // Such a create has no ID.
 func TestAnImportOfALostCreate(t *testing.T) {
-	const may = "Resource is managed already: namespace.ops.test_thing.lost may have made the resource to import: its create runs, or has an unknown outcome"
+	const may = "Resource is managed already: namespace.ops.test_thing.lost may have created the resource to import: its create is running, or has an unknown outcome"
 	for name, tc := range map[string]struct {
 		made, zone                                  string
 		permitted, refused, planGone, server, alias bool

@@ -12,7 +12,7 @@ import (
 // TestActivitiesOfOneNamespaceLeaveRoomForOthers blocks the activities of one namespace.
 func TestActivitiesOfOneNamespaceLeaveRoomForOthers(t *testing.T) {
 	entered := make(chan string, 10)
-	hang := sharing(fair.New(4), func(ctx context.Context, in workflows.StepInput) (any, error) {
+	hang := withSlot(fair.New(4), func(ctx context.Context, in workflows.StepInput) (any, error) {
 		entered <- in.Plan.Namespace
 		<-ctx.Done()
 		return nil, ctx.Err()

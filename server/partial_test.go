@@ -60,7 +60,7 @@ func TestApprovalOfWhatCannotBeApplied(t *testing.T) {
 		"nothing moved":      {changes.Verification{Left: 2}, nil, nil, ""},
 		"one change moved":   {changes.Verification{Stale: stale, Left: 2}, []string{"Stale sim_network.a"}, nil, "the 2 other changes"},
 		"one is blocked":     {changes.Verification{Blocked: blocked, Left: 1}, []string{"Blocked sim_network.b"}, nil, ""},
-		"others need it":     {changes.Verification{Blocked: blocked, Needing: 3, Left: 1}, []string{"Blocked sim_network.b"}, nil, "3 more"},
+		"others need it":     {changes.Verification{Blocked: blocked, Dependants: 3, Left: 1}, []string{"Blocked sim_network.b"}, nil, "3 more"},
 		"both":               {changes.Verification{Stale: stale, Blocked: blocked, Left: 1}, []string{"Stale sim_network.a", "Blocked sim_network.b"}, nil, ""},
 		"every change moved": {changes.Verification{Stale: stale}, []string{"Stale sim_network.a", "NothingLeft"}, []string{"Stale sim_network.a", "NothingLeft"}, ""},
 		"all are blocked":    {changes.Verification{Blocked: blocked}, []string{"Blocked sim_network.b", "NothingLeft"}, []string{"Blocked sim_network.b", "NothingLeft"}, ""},

@@ -44,13 +44,13 @@ func newFake(t *testing.T) *FakeProvider {
 	return &FakeProvider{t: t, schema: Schema(), Fails: map[string][]*tfprotov6.Diagnostic{}, Deferred: map[string]bool{}}
 }
 
-func (f *FakeProvider) Said() []string {
+func (f *FakeProvider) RecordedCalls() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.Calls)
 }
 
-func (f *FakeProvider) note(format string, args ...any) ([]*tfprotov6.Diagnostic, *tfprotov6.Deferred) {
+func (f *FakeProvider) record(format string, args ...any) ([]*tfprotov6.Diagnostic, *tfprotov6.Deferred) {
 	call := fmt.Sprintf(format, args...)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,7 +103,7 @@ func (f *FakeProvider) ValidateDataResourceConfig(context.Context, *tfprotov6.Va
 func (f *FakeProvider) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	s := f.schema.DataSources[r.TypeName]
 	c := f.decode(r.Config, s)
-	diags, deferred := f.note("read %s", c["name"])
+	diags, deferred := f.record("read %s", c["name"])
 	c["id"], c["token"] = "id-"+c["name"], "token-"+c["name"]
 	return &tfprotov6.ReadDataSourceResponse{State: f.encode(s.Block.ImpliedType(), c), Diagnostics: diags, Deferred: deferred}, nil
 }
@@ -115,7 +115,7 @@ func (f *FakeProvider) ValidateEphemeralResourceConfig(context.Context, *tfproto
 func (f *FakeProvider) OpenEphemeralResource(_ context.Context, r *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
 	s := f.schema.Ephemerals[r.TypeName]
 	c := f.decode(r.Config, s)
-	diags, deferred := f.note("open %s", c["audience"])
+	diags, deferred := f.record("open %s", c["audience"])
 	c["value"] = "value-for-" + c["audience"]
 	return &tfprotov6.OpenEphemeralResourceResponse{
 		Result: f.encode(s.Block.ImpliedType(), c), Private: []byte(c["audience"]), Diagnostics: diags, Deferred: deferred,
@@ -123,7 +123,7 @@ func (f *FakeProvider) OpenEphemeralResource(_ context.Context, r *tfprotov6.Ope
 }
 
 func (f *FakeProvider) CloseEphemeralResource(_ context.Context, r *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
-	diags, _ := f.note("close %s", r.Private)
+	diags, _ := f.record("close %s", r.Private)
 	return &tfprotov6.CloseEphemeralResourceResponse{Diagnostics: diags}, nil
 }
 
@@ -132,13 +132,13 @@ func (f *FakeProvider) ValidateActionConfig(context.Context, *tfprotov6.Validate
 }
 
 func (f *FakeProvider) PlanAction(_ context.Context, r *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
-	diags, deferred := f.note("plan %s", f.decode(r.Config, f.schema.Actions[r.ActionType])["target"])
+	diags, deferred := f.record("plan %s", f.decode(r.Config, f.schema.Actions[r.ActionType])["target"])
 	return &tfprotov6.PlanActionResponse{Diagnostics: diags, Deferred: deferred}, nil
 }
 
 func (f *FakeProvider) InvokeAction(_ context.Context, r *tfprotov6.InvokeActionRequest) (*tfprotov6.InvokeActionServerStream, error) {
 	c := f.decode(r.Config, f.schema.Actions[r.ActionType])
-	diags, _ := f.note("invoke %s %s", c["target"], c["password"])
+	diags, _ := f.record("invoke %s %s", c["target"], c["password"])
 	return &tfprotov6.InvokeActionServerStream{Events: func(yield func(tfprotov6.InvokeActionEvent) bool) {
 		for _, text := range []string{"half way", "almost"} {
 			yield(tfprotov6.InvokeActionEvent{Type: tfprotov6.ProgressInvokeActionEventType{Message: text}})
@@ -164,7 +164,7 @@ func (f *FakeProvider) CallFunction(_ context.Context, r *tfprotov6.CallFunction
 	if err != nil {
 		return nil, err
 	}
-	f.note("call %s", r.Name)
+	f.record("call %s", r.Name)
 	d, err := schema.Encode(cty.StringVal(strings.ToUpper(v.AsString())), cty.String)
 	return &tfprotov6.CallFunctionResponse{Result: d}, err
 }
@@ -182,7 +182,7 @@ func (f *FakeProvider) ValidateListResourceConfig(context.Context, *tfprotov6.Va
 }
 
 func (f *FakeProvider) ListResource(_ context.Context, r *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
-	diags, _ := f.note("list %s", f.decode(r.Config, f.schema.ListResources[r.TypeName])["prefix"])
+	diags, _ := f.record("list %s", f.decode(r.Config, f.schema.ListResources[r.TypeName])["prefix"])
 	return &tfprotov6.ListResourceServerStream{Results: func(yield func(tfprotov6.ListResourceResult) bool) {
 		for _, id := range f.Things {
 			result := tfprotov6.ListResourceResult{DisplayName: "Thing " + id, Identity: f.identity(id)}
@@ -208,7 +208,7 @@ func (f *FakeProvider) ImportResourceState(_ context.Context, r *tfprotov6.Impor
 		}
 		id = v.GetAttr("id").AsString()
 	}
-	diags, _ := f.note("import %s", id)
+	diags, _ := f.record("import %s", id)
 	return &tfprotov6.ImportResourceStateResponse{Diagnostics: diags, ImportedResources: []*tfprotov6.ImportedResource{
 		{TypeName: r.TypeName, State: f.thing(id), Identity: f.identity(id)},
 	}}, nil
@@ -227,8 +227,8 @@ func (w *World) Done(r *resource.Resource) {
 	r.Object.Object["status"] = s.ToMap()
 }
 
-// Began records a change of another plan that began. ended is true if that plan ended without learning the outcome.
-func (w *World) Began(r *resource.Resource, ended bool) {
+// RecordBegun records a change of another plan that began. ended is true if that plan ended without learning the outcome.
+func (w *World) RecordBegun(r *resource.Resource, ended bool) {
 	w.T.Helper()
 	old := ChangeOf(r, 7)
 	old.State = v1alpha1.ChangeRunning

@@ -29,6 +29,7 @@ type Applier struct {
 	process string
 }
 
+// NewApplier returns an applier with an identity of its own, by which intents name this process.
 func NewApplier(s *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Applier {
 	a := &Applier{Sources: s, Plans: plans, Logger: logger, locks: newObjectLocks(), cancels: newCancelWatcher(cancels, s.Sessions), process: rand.Text()}
 	a.progress = &progress{Applier: a, counts: map[workflows.Plan]*tally{}}

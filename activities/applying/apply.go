@@ -54,11 +54,11 @@ func (s *stepRun) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	switch key := s.oldKey(); {
+	switch key := s.deposedKey(); {
 	case r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction:
 		return s.readOrInvoke(ctx, r)
 	case key != "":
-		return s.destroyOld(ctx, r, rec, key)
+		return s.destroyDeposed(ctx, r, rec, key)
 	case c.Preconditions.From != nil:
 		if err := s.takeOver(ctx, obj, rec); err != nil {
 			return err
@@ -98,8 +98,8 @@ func (s *stepRun) readOrInvoke(ctx context.Context, r *resource.Resource) error 
 	return s.invoke(ctx)
 }
 
-// recordInterrupted completes the audit log if the server ended during a call of this step. The process that made the call
-// has recorded its beginning.
+// recordInterrupted completes the audit log if the server ended during a call of this step. The process that made the
+// call recorded only that it began.
 func (s *stepRun) recordInterrupted(ctx context.Context, rec *ledger.Instance) {
 	i := rec.Intent
 	if !i.Of(s.Plan.UID, s.Change.Index) || i.Process == s.process {
@@ -114,8 +114,8 @@ func (s *stepRun) recordInterrupted(ctx context.Context, rec *ledger.Instance) {
 	}
 }
 
-// resume handles an intent that an earlier attempt or another plan left. It returns true if the step continues from
-// there; the caller must then read the current state. It never repeats a create whose outcome is unknown.
+// resume handles an intent that an earlier attempt or another plan left. It returns true if the step continues that
+// operation; the caller must then read the current state. It never repeats a create whose outcome is unknown.
 func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed bool, err error) {
 	resumed = rec.Intent.Of(s.Plan.UID, s.Change.Index)
 	switch {
@@ -288,8 +288,8 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	return s.retryable(o.Err, !creating || session.Throttled(o.Err) && !o.State.Exists())
 }
 
-// intend writes the intent, if the outcome will fit on the disk. It checks for a cancel before, because a cancelled
-// write may still have succeeded. The intent would then look like that of a call whose answer was lost.
+// intend writes the intent, unless the disk lacks space for the outcome. It checks for a cancel first and then writes
+// without one. An intent whose write was cancelled may exist, and would look like that of a call without an answer.
 func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -303,12 +303,12 @@ func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alp
 		}
 	}
 	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC(), Process: s.process}
-	s.asked = action
+	s.intendedAction = action
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
 }
 
-// checkConfigStays checks that the configuration of a create is not being deleted. The intent is already written. So a
-// later delete sees the use, and an earlier one is detected here.
+// checkConfigStays returns an error if the ProviderConfig of a create is being deleted. It runs after the intent was
+// written: a later delete then finds the intent, and checkConfigStays finds an earlier delete.
 func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *ledger.Instance) error {
 	if l.Config == nil || s.Change.Action == v1alpha1.ActionReplace {
 		return nil
@@ -321,7 +321,7 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 		err = scope.BeingDeleted(what)
 	}
 	// The provider was not called.
-	rec.Intent, s.asked = nil, ""
+	rec.Intent, s.intendedAction = nil, ""
 	if rec.Living() {
 		return cmp.Or(s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec)), err)
 	}

@@ -56,8 +56,8 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	return nil
 }
 
-// prior returns the state before the step: the recorded state or the one that planning read. After an attempt with an
-// unknown outcome, and with arguments of the provider that no read had, it reads the current state.
+// prior returns the state before the step: the recorded state or the one that planning read. It reads the current state
+// if the outcome of an earlier attempt is unknown, or if no read used the provider's current arguments.
 func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instance, resumed bool) (instance.State, error) {
 	if s.Change.Action == v1alpha1.ActionReplace && !s.Destroy {
 		return l.Null(), nil
@@ -74,9 +74,9 @@ func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instanc
 	return prior, err
 }
 
-// unread reports whether the provider has other arguments than those of the recorded state, and than those with which
-// planning read the resource. The value of a Secret may have changed after the plan was made. The ID in the record may
-// then be of no resource, and providers report the destroy of a missing resource as a success.
+// unread reports whether no read used the provider's current arguments: neither the recorded state nor the plan has
+// them, as after a change of a Secret. With them, the recorded ID may name no resource, and providers report the
+// destroy of a missing resource as a success.
 func (s *stepRun) unread(l *scope.Lease, rec *ledger.State) bool {
 	return rec.Exists() && l.HasOtherArguments(rec) && ledger.Configuration(l.Digest) != s.Change.Configuration
 }

@@ -124,8 +124,8 @@ func (s *stepOrders) forget(uid types.UID) {
 	delete(s.byPlan, uid)
 }
 
-// errStepsUnderWay is the error for finishing a plan while this process runs steps of it.
-var errStepsUnderWay = errors.New("steps of the plan are still running; the plan can end after them")
+// errStepsRunning is the error for finishing a plan while this process runs steps of it.
+var errStepsRunning = errors.New("steps of the plan are still running; the plan can end after them")
 
 // checkRights returns an error if the creator or the approver of the plan has lost a right that the change needs. It
 // checks the rights at each step. rec is the instance that the change replaces; nil if there is none.
@@ -133,11 +133,11 @@ func (s *stepRun) checkRights(ctx context.Context, rec *ledger.Instance) error {
 	return changes.ActorsOf(s.Sources, s.Plan).Check(ctx, s.Change, rec)
 }
 
-// checkAfterWait checks the rights and the object of the step again. A step may wait for the limits of its ProviderConfig,
-// or for a provider process, for long, and both may have changed meanwhile. A step that creates or updates need not read
-// the object, because AddFinalizer finds a change of it.
+// checkAfterWait checks the rights and the object of the step again. Both may have changed while the step waited for
+// the limits of its ProviderConfig or for a provider process. A step that creates or updates need not read the object,
+// because AddFinalizer detects a change of it.
 func (s *stepRun) checkAfterWait(ctx context.Context, rec *ledger.Instance) error {
-	if err := s.checkRights(ctx, rec); err != nil || s.oldKey() != "" {
+	if err := s.checkRights(ctx, rec); err != nil || s.deposedKey() != "" {
 		return err
 	}
 	if s.resource.Mode == v1alpha1.ModeManaged && !s.Destroy {

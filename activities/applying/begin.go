@@ -99,10 +99,10 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 	return refused, err
 }
 
-// markLeftOut marks the changes that the apply leaves out: blocked and stale ones, and those that depend on them. It returns
-// the number of stale changes. It must be called before any step of the plan begins.
+// markLeftOut marks the changes that the apply leaves out: blocked and stale ones, and those that depend on them. It
+// returns the number of stale changes. Call it before any step of the plan begins.
 func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (stale int, err error) {
-	moved, err := changes.Moved(ctx, a.Sources, po, w)
+	moved, err := changes.FindStale(ctx, a.Sources, po, w)
 	if err != nil {
 		return 0, err
 	}

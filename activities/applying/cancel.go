@@ -82,8 +82,8 @@ func (s *cancelWatcher) beginStep(po *v1alpha1.Plan, p workflows.Plan, c *ledger
 	}
 }
 
-// makesSteps reports whether steps of a plan are running.
-func (s *cancelWatcher) makesSteps(uid types.UID) bool {
+// hasRunningSteps reports whether steps of a plan are running.
+func (s *cancelWatcher) hasRunningSteps(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.active[uid] != nil
@@ -159,7 +159,7 @@ func (u *activePlan) waitingText(leases []session.Stoppable, asked time.Time) st
 	if n := len(u.steps); n > 1 {
 		calls = fmt.Sprintf("%d running calls", n)
 	}
-	text := fmt.Sprintf("Cancelling: waiting for %s: %s.", calls, changes.Since(u.steps))
+	text := fmt.Sprintf("Cancelling: waiting for %s: %s.", calls, changes.ListRunning(u.steps))
 	stopped := 0
 	for _, l := range leases {
 		if l.Stopped() {
@@ -206,7 +206,7 @@ func (s *stepRun) interrupted(err error) bool {
 // resetPending resets a change that began to Pending.
 func (a *Applier) resetPending(ctx context.Context, in workflows.StepInput, c *ledger.Change) (workflows.StepResult, error) {
 	if !c.HalfDone { // otherwise the first half of the replace is done
-		a.progress.moved(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
+		a.progress.transition(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
 		c.State, c.StartedAt = v1alpha1.ChangePending, nil
 		if err := a.Ledger.SaveChange(ctx, workflows.ObjectUID(in.Plan), c); err != nil {
 			return workflows.StepResult{}, err

@@ -19,8 +19,8 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	if err != nil {
 		return workflows.Finished{}, err
 	}
-	if a.cancels.makesSteps(po.UID) {
-		return workflows.Finished{}, errStepsUnderWay
+	if a.cancels.hasRunningSteps(po.UID) {
+		return workflows.Finished{}, errStepsRunning
 	}
 	a.progress.end(f.Plan)
 	defer a.orders.forget(po.UID)
@@ -102,7 +102,7 @@ func incompleteText(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obs
 		notMade += fmt.Sprintf(", %d stale", len(stale))
 	}
 	return fmt.Sprintf("%d of %d changes were made, %s, %d were not tried.%s %s",
-		counts.Done, counts.Total, notMade, counts.Skipped, unmade(po, work), afterIncomplete(po, unknown))
+		counts.Done, counts.Total, notMade, counts.Skipped, notMadeText(po, work), nextStepText(po, unknown))
 }
 
 // skipPending marks the changes that are pending or running as skipped. It returns the stale changes.
@@ -129,8 +129,8 @@ func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *chan
 	return stale, nil
 }
 
-// unmade names the changes that were not made, and the command that shows why.
-func unmade(po *v1alpha1.Plan, w *changes.Stored) string {
+// notMadeText names the changes that were not made, and the command that shows why.
+func notMadeText(po *v1alpha1.Plan, w *changes.Stored) string {
 	text := halfReplaced(w) + failures(w)
 	if unknown := unknownOutcomes(w); len(unknown) > 0 {
 		var names []changes.Obstacle
@@ -156,9 +156,9 @@ func unknownOutcomes(w *changes.Stored) []*ledger.Change {
 	return unknown
 }
 
-// afterIncomplete returns the next step after a plan that was not applied completely. Plans fail because of a create with
+// nextStepText returns the next step after a plan that was not applied completely. Plans fail because of a create with
 // an unknown outcome, but not because of an action.
-func afterIncomplete(po *v1alpha1.Plan, unknown []*ledger.Change) string {
+func nextStepText(po *v1alpha1.Plan, unknown []*ledger.Change) string {
 	isCreate := func(c *ledger.Change) bool { return c.Action != v1alpha1.ActionInvoke }
 	if !slices.ContainsFunc(unknown, isCreate) {
 		return "Make a new plan for the rest."
@@ -237,7 +237,7 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 	case cancelled:
 		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
 	case len(blockers) > 0:
-		c.Message = waitsFor(c, blockers)
+		c.Message = blockersText(c, blockers)
 	case stopped != "":
 		c.Message = stopped
 	case po.Status.Progress == nil:
@@ -250,7 +250,7 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 		if cancelled {
 			c.Message = "the plan was cancelled"
 		}
-		c.State, reason, text = v1alpha1.ChangeFailed, v1alpha1.ReasonReplaceIncomplete, halfText(c, c.Message+".")
+		c.State, reason, text = v1alpha1.ChangeFailed, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c, c.Message+".")
 	}
 	if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 		return err
@@ -259,8 +259,8 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 	return a.stall(ctx, c, reason, text)
 }
 
-// waitsFor names the dependencies of a change that were not done.
-func waitsFor(c *ledger.Change, blockers []*ledger.Change) string {
+// blockersText names the dependencies of a change that were not done.
+func blockersText(c *ledger.Change, blockers []*ledger.Change) string {
 	refers := func(b *ledger.Change) bool { return slices.Contains(b.Requires, c.Address) }
 	first := refers(blockers[0])
 	var names []string
@@ -290,8 +290,8 @@ func waitsFor(c *ledger.Change, blockers []*ledger.Change) string {
 // maxBlockers is the maximum number of changes in the message of a skipped one.
 const maxBlockers = 3
 
-// halfText describes a replacement whose first half alone is done.
-func halfText(c *ledger.Change, why string) string {
+// replaceIncompleteText describes a replacement whose first half alone is done.
+func replaceIncompleteText(c *ledger.Change, why string) string {
 	if c.CreateBeforeDestroy {
 		return fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it. %s", c.DeposedKey, why)
 	}

@@ -10,7 +10,7 @@ import (
 type bugError struct{ cause any }
 
 func (e *bugError) Error() string {
-	return fmt.Sprintf("Hykube itself failed: %v. This is a bug; the server's log has the place. Please report it", e.cause)
+	return fmt.Sprintf("Hykube itself failed: %v. This is a bug. Please report it with the stack trace from the server's log", e.cause)
 }
 
 // guard calls f and converts a panic to a *bugError.

@@ -17,8 +17,8 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 )
 
-// importClaims prevents two plans from importing the same resource at once. Each was checked when it began, and neither
-// has recorded the resource yet.
+// importClaims prevents two plans from importing the same resource at once. The checks of both may pass when they
+// begin, because neither has recorded the resource yet.
 type importClaims struct {
 	mu sync.Mutex
 	// pending holds the owners whose import is not recorded yet, by object.
@@ -83,8 +83,8 @@ func (s *stepRun) checkReconfigured(ctx context.Context, l *scope.Lease, state *
 }
 
 // checkRead returns a *changes.StaleError if a create of another object may have made the resource, and CheckOther does
-// not permit the step. The step read the resource with arguments that no earlier read had. A read that returns the
-// recorded state shows that the resource is the recorded one.
+// not permit the step. Call it after a read with arguments that no earlier read used. If the read returned the recorded
+// state, the resource is the recorded one.
 func (s *stepRun) checkRead(ctx context.Context, l *scope.Lease, recorded, found instance.State) error {
 	before, _ := recorded.Value.UnmarkDeep()
 	after, _ := found.Value.UnmarkDeep()

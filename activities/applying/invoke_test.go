@@ -50,7 +50,7 @@ func TestInvoke(t *testing.T) {
 		"begun by an earlier attempt": {
 			reason: "it may have run",
 			prepare: func(w *activitiestest.World, s *stepRun) {
-				w.Began(s.resource, false)
+				w.RecordBegun(s.resource, false)
 				s.Plan.UID, s.Begun = "older", true
 			},
 			unknown: true, begun: true,
@@ -66,10 +66,10 @@ func TestInvoke(t *testing.T) {
 			ran: true,
 		},
 		"another plan is changing it": {
-			reason: "never two at once", prepare: func(w *activitiestest.World, s *stepRun) { w.Began(s.resource, false) }, stale: v1alpha1.StalePlanRunning, begun: true,
+			reason: "never two at once", prepare: func(w *activitiestest.World, s *stepRun) { w.RecordBegun(s.resource, false) }, stale: v1alpha1.StalePlanRunning, begun: true,
 		},
 		"another plan gave up on it": {
-			reason: "the plan was made knowing that", prepare: func(w *activitiestest.World, s *stepRun) { w.Began(s.resource, true) }, calls: run, ran: true,
+			reason: "the plan was made knowing that", prepare: func(w *activitiestest.World, s *stepRun) { w.RecordBegun(s.resource, true) }, calls: run, ran: true,
 		},
 		"other arguments than approved": {
 			reason: "the approval was about others",
@@ -106,7 +106,7 @@ func TestInvoke(t *testing.T) {
 				}
 			}
 			err := s.invoke(t.Context())
-			if diff := cmp.Diff(tc.calls, w.Provider.Said()); diff != "" {
+			if diff := cmp.Diff(tc.calls, w.Provider.RecordedCalls()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			_, unknown := errors.AsType[*unknownError](err)

@@ -66,7 +66,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 			st.Stall(g, v1alpha1.ReasonCreateUnknown, text)
 		default:
 			if destroyedNotCreated(c) {
-				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, halfText(c, diag.Describe(c.Diagnostics)))
+				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c, diag.Describe(c.Diagnostics)))
 				break
 			}
 			st.Stall(g, reason, text)
@@ -123,16 +123,16 @@ func (s *stepRun) succeed(st *resource.Status) {
 	c, g, gone := s.Change, s.Change.Object.Generation, changes.Removes(s.Change)
 	switch {
 	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonNotFound:
-		st.Remove(g, v1alpha1.ReasonForgotten, "The provider does not find the infrastructure with the new arguments of its ProviderConfig, and a plan removed its record. It may still exist where the earlier arguments lead. "+s.next())
+		st.Remove(g, v1alpha1.ReasonForgotten, "The provider does not find the infrastructure with the new arguments of its ProviderConfig, and a plan removed its record. With the earlier arguments, the provider may still find it. "+s.nextPlanText())
 	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
-		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.next())
+		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.nextPlanText())
 	case c.Action == v1alpha1.ActionForget:
 		st.Remove(g, v1alpha1.ReasonForgotten, "Hykube no longer manages the infrastructure, which still exists. The next plan creates it again, unless lifecycle.import names it. To prevent both, delete the object.")
 	case c.Action == v1alpha1.ActionRead && gone:
 		st.Attributes, st.Applied = nil, 0
-		st.Drift(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.nextIfGone(st))
+		st.Drift(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.nextPlanTextIfGone(st))
 	case gone:
-		st.Remove(g, v1alpha1.ReasonDestroyed, "A plan destroyed the infrastructure. "+s.next())
+		st.Remove(g, v1alpha1.ReasonDestroyed, "A plan destroyed the infrastructure. "+s.nextPlanText())
 	case c.Action == v1alpha1.ActionRead && c.Mode == "":
 		st.Drift(g, v1alpha1.ReasonDrifted, fmt.Sprintf("A change made outside of Hykube was recorded: %s. The next plan changes it back if the spec says otherwise.", pathsText(c.Drift)))
 	case c.Action == v1alpha1.ActionInvoke:
@@ -154,20 +154,20 @@ func pathsText(paths []string) string {
 	return strings.Join(paths, ", ")
 }
 
-// next returns what the next plan does with an object that has no infrastructure any more.
-func (s *stepRun) next() string {
+// nextPlanText says what the next plan does with an object that has no infrastructure any more.
+func (s *stepRun) nextPlanText() string {
 	if s.resource != nil && s.resource.Lifecycle.Import != nil {
 		return "The next plan imports the resource that lifecycle.import names. To create a new one instead, remove lifecycle.import; to prevent both, delete the object."
 	}
 	return "The next plan creates it again; to prevent that, delete the object."
 }
 
-// nextIfGone returns what the next plan does with an object whose infrastructure a refresh did not find.
-func (s *stepRun) nextIfGone(st *resource.Status) string {
+// nextPlanTextIfGone returns what the next plan does with an object whose infrastructure a refresh did not find.
+func (s *stepRun) nextPlanTextIfGone(st *resource.Status) string {
 	if st.Imported != "" && s.resource != nil && s.resource.Lifecycle.Import != nil {
 		return "The next plan imports the resource that lifecycle.import names if it exists again, and otherwise creates it; to prevent both, delete the object."
 	}
-	return s.next()
+	return s.nextPlanText()
 }
 
 // publishDeposed writes to the object that a deposed instance could not be destroyed. It does not report on the current

@@ -14,10 +14,10 @@ import (
 )
 
 // publishEvery is the default minimum time between two writes of a plan's progress to its object. A write of a large
-// plan may take long, so that the next one waits for restFactor times its duration, too.
+// plan takes long. So the next write also waits for at least pauseFactor times the duration of the last one.
 const (
 	publishEvery = 250 * time.Millisecond
-	restFactor   = 20
+	pauseFactor  = 20
 )
 
 // progress counts the changes of the plans that this process applies, and writes the counts to the Plan objects. The
@@ -50,8 +50,8 @@ func (p *progress) end(plan workflows.Plan) {
 	delete(p.counts, plan)
 }
 
-// moved counts the transition of a change from one state to another.
-func (p *progress) moved(plan workflows.Plan, from, to v1alpha1.ChangeState) {
+// transition counts the transition of a change from one state to another.
+func (p *progress) transition(plan workflows.Plan, from, to v1alpha1.ChangeState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.counts[plan]
@@ -83,7 +83,7 @@ func (p *progress) publish(plan workflows.Plan) {
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		t.pause = restFactor * time.Since(began)
+		t.pause = pauseFactor * time.Since(began)
 		if t.scheduled = false; t.PlanProgress != counts && p.counts[plan] == t {
 			p.schedule(plan, t)
 		}

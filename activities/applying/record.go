@@ -20,9 +20,9 @@ import (
 
 // This file has the steps that change records: moves, imports, deposed instances and forgets.
 
-// takeOver checks the rights of a move, and moves the record of another object to this one. An earlier attempt or plan may have begun the move. It
-// writes the new record first. Until the old record is removed, both describe the same infrastructure, and
-// rec.MovedFrom shows which one is valid.
+// takeOver checks the rights of a move, and moves the record of another object to this one. It writes the new record
+// before it removes the old one. Between these writes, both describe the same infrastructure, and rec.MovedFrom shows
+// that the new one is valid. An earlier attempt or plan may have stopped there.
 func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
 	c := s.Change
 	if !s.Begun {
@@ -128,8 +128,8 @@ func dropDeposed(rec *ledger.Instance, key string) {
 	rec.Deposed = slices.DeleteFunc(rec.Deposed, func(d ledger.Deposed) bool { return d.Key == key })
 }
 
-// oldKey returns the key of the step's deposed instance, or "" if the step is about the current one.
-func (s *stepRun) oldKey() string {
+// deposedKey returns the key of the step's deposed instance, or "" if the step is about the current one.
+func (s *stepRun) deposedKey() string {
 	c := s.Change
 	if c.Deposed == "" && s.Destroy && c.Action == v1alpha1.ActionReplace && c.CreateBeforeDestroy {
 		return c.DeposedKey
@@ -137,8 +137,8 @@ func (s *stepRun) oldKey() string {
 	return c.Deposed
 }
 
-// destroyOld destroys or forgets a deposed instance.
-func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *ledger.Instance, key string) error {
+// destroyDeposed destroys or forgets a deposed instance.
+func (s *stepRun) destroyDeposed(ctx context.Context, r *resource.Resource, rec *ledger.Instance, key string) error {
 	c := s.Change
 	old := rec.FindDeposed(key)
 	if old == nil {
@@ -147,7 +147,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		}
 		return changes.Stale(v1alpha1.StaleStateChanged, "another plan destroyed it")
 	}
-	resumed, err := s.checkOld(ctx, r, rec, old)
+	resumed, err := s.checkDeposed(ctx, r, rec, old)
 	if err == nil {
 		err = s.checkRights(ctx, rec)
 	}
@@ -155,7 +155,7 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 		return err
 	}
 	if c.Action == v1alpha1.ActionForget {
-		return s.saveOld(ctx, rec, key)
+		return s.saveDeposed(ctx, rec, key)
 	}
 	ctx, done := s.active.withCancel(ctx)
 	defer done()
@@ -168,18 +168,18 @@ func (s *stepRun) destroyOld(ctx context.Context, r *resource.Resource, rec *led
 	if err := cmp.Or(s.checkAfterWait(ctx, rec), s.checkReconfigured(ctx, l, &old.State)); err != nil {
 		return err
 	}
-	prior, err := s.priorOld(ctx, r, l, old, resumed)
+	prior, err := s.priorDeposed(ctx, r, l, old, resumed)
 	if err != nil {
 		return s.retryable(err, true)
 	}
 	if !prior.Exists() {
-		return s.saveOld(ctx, rec, key)
+		return s.saveDeposed(ctx, rec, key)
 	}
-	return s.destroyRead(ctx, l, rec, key, prior)
+	return s.destroyLoaded(ctx, l, rec, key, prior)
 }
 
-// priorOld returns the state of a deposed instance before its destroy.
-func (s *stepRun) priorOld(ctx context.Context, r *resource.Resource, l *scope.Lease, old *ledger.Deposed, resumed bool) (instance.State, error) {
+// priorDeposed returns the state of a deposed instance before its destroy.
+func (s *stepRun) priorDeposed(ctx context.Context, r *resource.Resource, l *scope.Lease, old *ledger.Deposed, resumed bool) (instance.State, error) {
 	c := s.Change
 	from := &old.State
 	if c.Deposed != "" && c.Refreshed != nil && !s.Begun {
@@ -193,8 +193,8 @@ func (s *stepRun) priorOld(ctx context.Context, r *resource.Resource, l *scope.L
 	return prior, err
 }
 
-// destroyRead destroys a deposed instance with a known state, and records the outcome.
-func (s *stepRun) destroyRead(ctx context.Context, l *scope.Lease, rec *ledger.Instance, key string, prior instance.State) error {
+// destroyLoaded destroys a deposed instance with a known state, and records the outcome.
+func (s *stepRun) destroyLoaded(ctx context.Context, l *scope.Lease, rec *ledger.Instance, key string, prior instance.State) error {
 	c := s.Change
 	var approved []byte
 	if c.Action == v1alpha1.ActionDelete { // otherwise the plan's private data belong to the new instance
@@ -217,15 +217,15 @@ func (s *stepRun) destroyRead(ctx context.Context, l *scope.Lease, rec *ledger.I
 	if err := record(l, &old.State, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
 	}
-	if err := s.saveOld(ctx, rec, key); err != nil {
+	if err := s.saveDeposed(ctx, rec, key); err != nil {
 		return errors.Join(o.Err, err)
 	}
 	return s.retryable(o.Err, true)
 }
 
-// checkOld returns an error if a deposed instance has changed since planning, or if another plan is changing it.
+// checkDeposed returns an error if a deposed instance has changed since planning, or if another plan is changing it.
 // resumed is true if an earlier attempt to destroy it has no recorded outcome.
-func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledger.Instance, old *ledger.Deposed) (resumed bool, err error) {
+func (s *stepRun) checkDeposed(ctx context.Context, r *resource.Resource, rec *ledger.Instance, old *ledger.Deposed) (resumed bool, err error) {
 	c := s.Change
 	resumed = rec.Intent.Of(s.Plan.UID, c.Index) && rec.Intent.Deposed == old.Key
 	if rec.Intent != nil && !resumed {
@@ -247,8 +247,8 @@ func (s *stepRun) checkOld(ctx context.Context, r *resource.Resource, rec *ledge
 	return resumed, changes.CheckProvider(c, r)
 }
 
-// saveOld writes the record after a step on a deposed instance, and removes that instance if nothing remains of it.
-func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string) error {
+// saveDeposed writes the record after a step on a deposed instance, and removes that instance if nothing remains of it.
+func (s *stepRun) saveDeposed(ctx context.Context, rec *ledger.Instance, key string) error {
 	if old := rec.FindDeposed(key); s.Change.Action == v1alpha1.ActionForget || !old.Exists() || !s.answered {
 		dropDeposed(rec, key)
 	}
@@ -259,8 +259,8 @@ func (s *stepRun) saveOld(ctx context.Context, rec *ledger.Instance, key string)
 	return s.keep(ctx, rec)
 }
 
-// keep saves a record. After the provider has answered, it overwrites concurrent changes. The intent should prevent
-// these, and otherwise the provider's answer must not be lost.
+// keep saves a record. After the provider has answered, it overwrites a concurrent change: the intent should have
+// prevented that change, and the provider's answer must not be lost.
 func (s *stepRun) keep(ctx context.Context, rec *ledger.Instance) error {
 	err := s.Ledger.Save(ctx, rec)
 	if s.answered && errors.Is(err, ledger.ErrConflict) {

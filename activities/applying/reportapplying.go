@@ -15,13 +15,13 @@ import (
 // status only once.
 const applyingAfter = 2 * time.Second
 
-// reportApplying makes the object of a step that takes longer than applyingAfter report that it is being applied. The
-// caller must call end, which may be called twice.
+// reportApplying writes to the object of a step that takes longer than applyingAfter that it is being applied. The
+// caller must call end, and may call it twice.
 func (a *Applier) reportApplying(ctx context.Context, c *ledger.Change) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	over := make(chan struct{})
-	say := time.AfterFunc(applyingAfter, func() {
-		defer close(over)
+	written := make(chan struct{})
+	timer := time.AfterFunc(applyingAfter, func() {
+		defer close(written)
 		err := resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
 			if s.Generation == c.Object.Generation && ctx.Err() == nil {
 				s.Reconcile(c.Object.Generation, fmt.Sprintf("An approved plan has started to %s.", changes.PlanVerbs[c.Action]))
@@ -33,8 +33,8 @@ func (a *Applier) reportApplying(ctx context.Context, c *ledger.Change) (end fun
 	})
 	return sync.OnceFunc(func() {
 		cancel()
-		if !say.Stop() {
-			<-over
+		if !timer.Stop() {
+			<-written
 		}
 	})
 }

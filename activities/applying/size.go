@@ -14,8 +14,8 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
-// checkSize returns an error if the planned state of the resource is too large to store. The step checks that before it
-// writes the intent. It stores a provider's answer of any size.
+// checkSize returns an error if the planned state of the resource is too large to store. Call it before the intent is
+// written: after the call, the step stores the provider's answer whatever its size.
 func (s *stepRun) checkSize(p *instance.Planned) error {
 	planned, _ := p.Value.UnmarkDeep()
 	raw, err := ctyjson.Marshal(cty.UnknownAsNull(planned), s.resource.Schema.Block.ImpliedType())

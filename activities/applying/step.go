@@ -21,7 +21,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// unknownError is the error if the outcome of a create or a run is unknown.
+// unknownError is the error if the outcome of a create, or of an action's run, is unknown.
 type unknownError struct{ error }
 
 // RetryError is the error of a step that may succeed later and is safe to retry.
@@ -55,7 +55,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 	if why := work.NotApproved(po); why != "" {
 		return refused(p, why)
 	}
-	// The lane runs for long, and keeps no change with its values in memory.
+	// A lane may run for hours, so it keeps the steps in memory but not the values of the changes.
 	steps, width := work.Steps, a.width(work)
 	source, done := a.paced(ctx, p, po, work)
 	defer done()
@@ -105,12 +105,12 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
-	leave, err := a.locks.lock(ctx, po.UID, c.Object.UID)
+	unlock, err := a.locks.lock(ctx, po.UID, c.Object.UID)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
-	defer leave()
-	// an earlier attempt may have held the lock
+	defer unlock()
+	// read the change again, because an earlier attempt may have held the lock
 	if c, err = a.Ledger.Change(ctx, po.UID, int32(in.Change)); err != nil {
 		return workflows.StepResult{}, err
 	}
@@ -119,22 +119,22 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	}
 	begun := c.State == v1alpha1.ChangeRunning
 	if !begun {
-		a.progress.moved(in.Plan, c.State, v1alpha1.ChangeRunning)
+		a.progress.transition(in.Plan, c.State, v1alpha1.ChangeRunning)
 		c.State, c.StartedAt = v1alpha1.ChangeRunning, changes.Now()
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 			return workflows.StepResult{}, err
 		}
 	}
-	under, left := a.cancels.beginStep(po, in.Plan, c)
-	defer left()
-	said := a.reportApplying(ctx, c)
-	defer said()
-	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1, active: under}
+	active, leave := a.cancels.beginStep(po, in.Plan, c)
+	defer leave()
+	endReport := a.reportApplying(ctx, c)
+	defer endReport()
+	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1, active: active}
 	err = guard(a.Logger, "apply "+c.Address, func() error { return s.apply(ctx) })
-	if _, bug := errors.AsType[*bugError](err); bug && s.asked == v1alpha1.ActionCreate {
+	if _, bug := errors.AsType[*bugError](err); bug && s.intendedAction == v1alpha1.ActionCreate {
 		err = &unknownError{err} // the provider may have been called, and may have answered
 	}
-	said()
+	endReport()
 	switch {
 	case s.answered:
 		// Record the provider's answer even if the server stops, because otherwise the step would run again.
@@ -146,7 +146,7 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	case s.interrupted(err):
 		return a.resetPending(ctx, in, c)
 	}
-	if re, ok := errors.AsType[*RetryError](err); ok && attempt < session.Attempts && !under.isCancelled() {
+	if re, ok := errors.AsType[*RetryError](err); ok && attempt < session.Attempts && !active.isCancelled() {
 		c.Message = s.scope.Mask(fmt.Sprintf("attempt %d: %v", attempt, re))
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 			return workflows.StepResult{}, err
@@ -204,8 +204,8 @@ type stepRun struct {
 	renewed []string
 	// warnings are the warnings of all provider calls.
 	warnings diag.Diagnostics
-	// asked is the action of the next provider call, set when the intent is written.
-	asked v1alpha1.Action
+	// intendedAction is the action in the intent that the step has written; "" before.
+	intendedAction v1alpha1.Action
 	// answered is true after the provider was called to make the change, with any outcome.
 	answered bool
 }
@@ -265,7 +265,7 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		return workflows.StepResult{}, err
 	}
 	if c.State != v1alpha1.ChangeRunning {
-		s.progress.moved(in.Plan, v1alpha1.ChangeRunning, c.State)
+		s.progress.transition(in.Plan, v1alpha1.ChangeRunning, c.State)
 		s.Metrics.Step(string(c.Action), string(c.State))
 	}
 	return workflows.StepResult{OK: c.State == v1alpha1.ChangeDone || c.State == v1alpha1.ChangeRunning, State: string(c.State)}, nil

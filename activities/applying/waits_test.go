@@ -20,7 +20,7 @@ func TestASkippedChangeNamesItsBlockers(t *testing.T) {
 		"s.a, s.b, s.c and 1 more refer to it, and their changes must succeed first": {
 			change("s.a", "n.main"), change("s.b", "n.main"), change("s.c", "n.main"), change("s.d", "n.main")},
 	} {
-		if got := waitsFor(c, blockers); got != want {
+		if got := blockersText(c, blockers); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -21,9 +21,9 @@ import (
 // This file finds creates that may have made a resource. A create that runs, or whose outcome is unknown, has no ID
 // yet.
 
-// Found returns the state of a resource that the provider returned to a plan, and that may be another resource than the
-// recorded one: an imported one, or one with the recorded ID that the provider read with other arguments than before.
-// It returns nil if there is none. A read that returns the recorded state shows that the resource is the recorded one.
+// Found returns the state that the provider returned to a plan for a resource that may not be the recorded one: an
+// imported resource, or one with the recorded ID that the provider read with other arguments than before. It returns
+// nil if there is none. If a read returned the recorded state, the resource is the recorded one.
 func Found(c *ledger.Change) *ledger.State {
 	if c.Importing != nil || c.Reconfigured && c.Read {
 		return c.Refreshed
@@ -31,9 +31,9 @@ func Found(c *ledger.Change) *ledger.State {
 	return nil
 }
 
-// Creators returns the other objects that may have created a resource: their create runs, or its outcome is unknown,
-// and found, in which the provider returned the resource, does not show that it is another one. The caller refreshes
-// the index before. Creators also finds creates that ended after that.
+// Creators returns the other objects that may have created a resource. Their create is running or has an unknown
+// outcome, and found, the state of the resource, does not prove that they created another one. The caller first
+// refreshes the index. Creators also finds creates that ended after the refresh.
 func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, found *ledger.State) ([]OtherOwner, error) {
 	var others []OtherOwner
 	for _, ref := range src.Index.Creating() {
@@ -55,7 +55,7 @@ func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catal
 		if !same && len(e.Package.Grants.Environment) == 0 {
 			continue
 		}
-		may, err := mayHaveMade(ctx, src, rec, e, c.Type, found)
+		may, err := mayHaveCreated(ctx, src, rec, e, c.Type, found)
 		if err != nil {
 			return nil, err
 		}
@@ -81,10 +81,10 @@ func providerOf(rec *ledger.Instance) string {
 	return name
 }
 
-// mayHaveMade reports whether the create of a record may have made a resource of a type, or of one with the same
-// arguments. It returns false only if an argument that tells resources apart surely differs. Other arguments prove
-// nothing: a cloud may change them, and an import may not read them.
-func mayHaveMade(ctx context.Context, src *scope.Sources, rec *ledger.Instance, e catalog.Entry, terraformType string, found *ledger.State) (bool, error) {
+// mayHaveCreated reports whether the create of a record may have made the resource with the state found. It returns
+// false only if an argument that identifies resources surely differs. Other arguments prove nothing: a cloud may change
+// them, and an import may not read them.
+func mayHaveCreated(ctx context.Context, src *scope.Sources, rec *ledger.Instance, e catalog.Entry, terraformType string, found *ledger.State) (bool, error) {
 	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate { // the create ended after the index was refreshed
 		own := query.OwnerOf(rec.Object, e, &rec.State)
 		return own.Has(found.IdentityText(), found.ID()), nil
@@ -105,12 +105,12 @@ func mayHaveMade(ctx context.Context, src *scope.Sources, rec *ledger.Instance, 
 	if err != nil {
 		return true, nil
 	}
-	return !tellsApart(of.Block, e.Schema.Identities[terraformType], planned, made), nil
+	return !provesDifferent(of.Block, e.Schema.Identities[terraformType], planned, made), nil
 }
 
-// tellsApart reports whether an argument shows that two values of a block are those of different resources. Such an
-// argument is required or a part of the identity, and a string.
-func tellsApart(block *schema.Block, identity *schema.Identity, planned, made cty.Value) bool {
+// provesDifferent reports whether an argument proves that two values of a block belong to different resources. Only
+// strings that are required, or part of the identity, prove it.
+func provesDifferent(block *schema.Block, identity *schema.Identity, planned, made cty.Value) bool {
 	if !plain(planned) || !plain(made) {
 		return false
 	}
@@ -118,12 +118,12 @@ func tellsApart(block *schema.Block, identity *schema.Identity, planned, made ct
 		if a.Type != cty.String || a.Sensitive || a.WriteOnly || !a.Required && !(a.Optional && identifies(identity, a.Name)) {
 			continue
 		}
-		if ours, theirs := planned.GetAttr(a.Name), made.GetAttr(a.Name); plain(ours) && plain(theirs) && !mayMean(ours.AsString(), theirs.AsString()) {
+		if ours, theirs := planned.GetAttr(a.Name), made.GetAttr(a.Name); plain(ours) && plain(theirs) && !mayEqual(ours.AsString(), theirs.AsString()) {
 			return true
 		}
 	}
 	for _, b := range block.Blocks {
-		if tellsApart(b.Block, identity, only(planned.GetAttr(b.TypeName)), only(made.GetAttr(b.TypeName))) {
+		if provesDifferent(b.Block, identity, singleBlock(planned.GetAttr(b.TypeName)), singleBlock(made.GetAttr(b.TypeName))) {
 			return true
 		}
 	}
@@ -138,9 +138,9 @@ func identifies(identity *schema.Identity, name string) bool {
 // plain reports whether a value is known, and neither null nor sensitive.
 func plain(v cty.Value) bool { return !v.IsMarked() && v.IsKnown() && !v.IsNull() }
 
-// only returns the one block in the value of a nested block; null if there is none, or if there are several, whose
-// order may differ.
-func only(v cty.Value) cty.Value {
+// singleBlock returns the only block in the value of a nested block. It returns null if there is none, or if there are
+// several, because their order may differ.
+func singleBlock(v cty.Value) cty.Value {
 	switch ty := v.Type(); {
 	case ty.IsObjectType():
 		return v
@@ -150,9 +150,9 @@ func only(v cty.Value) cty.Value {
 	return v.AsValueSlice()[0]
 }
 
-// mayMean reports whether a provider may return a planned string as another one. Clouds fold case, write numbers in
-// another unit, and add to a name what surrounds it, as in an ARN, a URL or a domain. They format documents anew.
-func mayMean(planned, made string) bool {
+// mayEqual reports whether a provider may return a planned string as the made one. Clouds fold case, write numbers in
+// another unit, reformat documents, and extend a name to an ARN, a URL or a domain.
+func mayEqual(planned, made string) bool {
 	a, b := parts(planned), parts(made)
 	if strings.Contains(a, b) || strings.Contains(b, a) {
 		return true

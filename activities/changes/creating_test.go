@@ -36,7 +36,7 @@ func TestMayMean(t *testing.T) {
 			if swap {
 				a, b = b, a
 			}
-			if got := mayMean(a, b); got != tc.want {
+			if got := mayEqual(a, b); got != tc.want {
 				t.Errorf("%q and %q: %t, want %t", a, b, got, tc.want)
 			}
 		}
@@ -104,7 +104,7 @@ func TestTellsApart(t *testing.T) {
 		"unknown blocks":              {map[string]cty.Value{"rule": cty.UnknownVal(blocks(true).Type())}, false},
 		"a block with a secret value": {map[string]cty.Value{"rule": blocks(true, "other").Mark("sensitive")}, false},
 	} {
-		if got := tellsApart(block, identity, value(tc.planned), value(nil)); got != tc.want {
+		if got := provesDifferent(block, identity, value(tc.planned), value(nil)); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

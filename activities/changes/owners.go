@@ -14,14 +14,14 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file checks whether a change may reach a resource, if another object manages one with the same ID or identity.
-// An import names a resource by its ID. A ProviderConfig with other arguments than before may reach another account,
-// where the recorded ID belongs to another resource.
+// This file checks whether a change may touch a resource although another object manages one with the same ID or
+// identity. An import names a resource by its ID. A ProviderConfig with other arguments than before may reach another
+// account, in which the recorded ID belongs to another resource.
 
 // OtherOwner is another object that manages a resource with the ID or identity of a change's resource.
 type OtherOwner struct {
 	query.Owner
-	// Same is true if both resources have the same type; see query.Owner's Is.
+	// Same is true if both resources have the same type; see query.Owner.Is.
 	Same bool
 	// Creating is true if the other object may have created the resource; see Creators.
 	Creating bool
@@ -70,10 +70,10 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 //
 // The resource may be the same even if the ProviderConfigs or the identities differ. The writers of ProviderConfigs
 // choose the arguments, such as a region that is in the identity. An import therefore needs a right to each object with
-// a resource of the same type. Many resources of different types have the same ID, as of objects with the same name in
-// different clusters. So a resource of another type, and a recorded one, are only compared with those that the
-// arguments may reach; see query.SameAccount. Credentials of the server's environment do not depend on the arguments,
-// so that different arguments prove nothing.
+// a resource of the same type. Many resources of different types have the same ID, such as objects with the same name
+// in different clusters. So a resource of another type, and a recorded one, are only compared with those that the
+// arguments may reach; see query.SameAccount. If the provider gets credentials from the server's environment, different
+// arguments prove nothing.
 func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, own query.Owner) (*OtherOwner, error) {
 	identity, importing := state.IdentityText(), c.Importing != nil
 	sameConfig := own.Object.Namespace == c.Object.Namespace && own.Config == c.ProviderConfig
@@ -159,7 +159,7 @@ func (v *verifier) verifyOwners(ctx context.Context, c *ledger.Change, r *resour
 		if err := v.actors.CheckOther(ctx, c, other); err != nil {
 			return err
 		}
-		v.sharing[c.Index] = append(v.sharing[c.Index], *other.Right)
+		v.ownerRights[c.Index] = append(v.ownerRights[c.Index], *other.Right)
 	}
 	return nil
 }

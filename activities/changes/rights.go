@@ -86,8 +86,8 @@ type Actors struct {
 	requester *store.Asker
 	// approvers are all users who approved the plan, except the requester.
 	approvers []*store.Asker
-	// approve is the right to approve the plan, which each approver keeps needing. approved is true if the requester is
-	// one of them.
+	// approve is the right to approve the plan, which each approver must still have. approved is true if the requester
+	// is an approver, too.
 	approve  store.Right
 	approved bool
 }
@@ -96,7 +96,7 @@ type Actors struct {
 func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
 	a := &Actors{src: src, requester: src.RequesterOf(po), approvers: src.ApproversOf(po),
 		approve: store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans", Name: po.Name}}
-	// A plan that a policy allows to be applied automatically takes no right to approve.
+	// A plan that a policy allows to be applied automatically needs no right to approve.
 	if automatic := po.Status.AutomaticApproval; automatic == nil || !automatic.ByPolicy {
 		a.approved = len(po.AllApprovals()) > len(a.approvers)
 	}

@@ -12,7 +12,7 @@ import (
 // StaleError is the error for a change whose preconditions no longer hold.
 type StaleError struct {
 	Reason v1alpha1.StaleReason
-	// Message says for a person what changed.
+	// Message describes for users what changed.
 	Message string
 }
 

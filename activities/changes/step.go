@@ -82,8 +82,9 @@ func (s Step) AttemptRecorded(rec *ledger.Instance) bool {
 	return s.Begun && rec.Plan == s.Plan.UID && rec.Object.Generation == 0
 }
 
-// TakesOverIntent reports whether the step may continue where an ended plan left an intent. The step then reads the
-// current state first. It may not for a create, which cannot be read, except for an import, a delete or a forget.
+// TakesOverIntent reports whether the step may continue an operation whose intent an ended plan left. The step then
+// reads the current state first. A create cannot be read without an ID, so only an import, a delete and a forget may
+// follow its intent.
 func (s Step) TakesOverIntent(ctx context.Context, l *ledger.Ledger, rec *ledger.Instance) (bool, error) {
 	over, err := IntentAbandoned(ctx, l, rec.Intent)
 	if err != nil {

@@ -84,12 +84,12 @@ func beganCreate(addr string, intent *ledger.Intent) string {
 
 // AfterLostCreate tells users how to resolve a create with an unknown outcome.
 func AfterLostCreate(ref v1alpha1.ObjectReference) string {
-	resolve := Resolve(ref)
+	resolve := ResolveCommand(ref)
 	return fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. To stop managing it: %s --forget.", resolve, resolve, resolve)
 }
 
-// Resolve returns the command that resolves a create with an unknown outcome, without the flag that says how.
-func Resolve(ref v1alpha1.ObjectReference) string {
+// ResolveCommand returns the command that resolves a create with an unknown outcome, without the flag that says how.
+func ResolveCommand(ref v1alpha1.ObjectReference) string {
 	return fmt.Sprintf("kubectl hykube resolve %s/%s -n %s", ref.Kind, ref.Name, ref.Namespace)
 }
 
@@ -127,9 +127,9 @@ var PlanVerbs = map[v1alpha1.Action]string{
 	v1alpha1.ActionInvoke: "run it", v1alpha1.ActionNoOp: "record it",
 }
 
-// HoldText returns the reason why a change is left out because of others, which are blocked or stale. It returns "" if
-// the change is not left out.
-func HoldText(h plan.Hold, changes []*ledger.Change, what string) string {
+// HoldText returns the reason why a change is left out because of others. state is the state of these: "blocked" or
+// "stale". HoldText returns "" if the change is not left out.
+func HoldText(h plan.Hold, changes []*ledger.Change, state string) string {
 	names := []string{changes[h.By].Address}
 	for _, i := range h.Also {
 		names = append(names, changes[i].Address)
@@ -137,17 +137,17 @@ func HoldText(h plan.Hold, changes []*ledger.Change, what string) string {
 	others, one := List(names, h.More), len(h.Also) == 0
 	switch {
 	case h.Reason == plan.HeldByReference && one:
-		return fmt.Sprintf("it refers to %s, which is %s", others, what)
+		return fmt.Sprintf("it refers to %s, which is %s", others, state)
 	case h.Reason == plan.HeldByReference:
-		return fmt.Sprintf("it refers to %s, which are %s", others, what)
+		return fmt.Sprintf("it refers to %s, which are %s", others, state)
 	case h.Reason == plan.HeldUnder && one:
-		return fmt.Sprintf("%s, which refers to it, stays because its own change is %s", others, what)
+		return fmt.Sprintf("%s, which refers to it, stays because its own change is %s", others, state)
 	case h.Reason == plan.HeldUnder:
-		return fmt.Sprintf("%s, which refer to it, stay because their own changes are %s", others, what)
+		return fmt.Sprintf("%s, which refer to it, stay because their own changes are %s", others, state)
 	case h.Reason == plan.HeldWith && one:
-		return fmt.Sprintf("it refers to %s, which stays because its own change is %s", others, what)
+		return fmt.Sprintf("it refers to %s, which stays because its own change is %s", others, state)
 	case h.Reason == plan.HeldWith:
-		return fmt.Sprintf("it refers to %s, which stay because their own changes are %s", others, what)
+		return fmt.Sprintf("it refers to %s, which stay because their own changes are %s", others, state)
 	default:
 		return ""
 	}
@@ -164,8 +164,8 @@ func List(names []string, more int) string {
 	return strings.Join(names, "")
 }
 
-// Since lists changes with the times at which their calls began, the oldest first.
-func Since(began map[*ledger.Change]time.Time) string {
+// ListRunning lists changes with the times at which their calls began, the oldest first.
+func ListRunning(began map[*ledger.Change]time.Time) string {
 	order := slices.SortedFunc(maps.Keys(began), func(a, b *ledger.Change) int {
 		return cmp.Or(began[a].Compare(began[b]), strings.Compare(a.Address, b.Address))
 	})

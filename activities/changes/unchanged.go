@@ -21,11 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// This file records what a plan found about the objects that it leaves unchanged. Planning itself writes only its Plan.
+// This file records the findings of a plan about the objects that it leaves unchanged. Planning itself writes only its
+// Plan.
 
-// RecordUnchanged records, for the changes without steps, that the objects match their specs, what planning read of
-// their resources, and the values of data sources. It ignores all other changes, and records that are newer than the
-// plan. Call it when the apply begins, before its steps, or when planning ends without steps and so without an approval.
+// RecordUnchanged handles the changes without steps. It records that their objects match the specs, the states that
+// planning read, and the values of data sources. It leaves records alone that are newer than the plan. Call it when an
+// apply begins, before its steps, or when planning ends without steps and so without an approval.
 func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all iter.Seq2[*ledger.Change, error]) error {
 	defer fair.Pause(ctx)()
 	group, ctx := errgroup.WithContext(ctx)
@@ -72,9 +73,9 @@ func recordRead(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *l
 	return RecordData(ctx, src, po.UID, c, r, v)
 }
 
-// recordUnchanged records that the generation of an object needs no change. If the plan has an approval, it also
-// records the state that planning read, as the apply of a Terraform plan does: the other resources were planned with
-// this state, and otherwise every refresh would find the same drift.
+// recordUnchanged records that the generation of an object needs no change. For an approved plan, it also records the
+// state that planning read, as the apply of a Terraform plan does. The plans of other resources rely on this state, and
+// without its record every refresh would find the same drift.
 func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) error {
 	rec, err := src.Ledger.Instance(ctx, c.Object)
 	if err != nil || !rec.Exists() || rec.Intent != nil {

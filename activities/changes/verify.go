@@ -43,9 +43,9 @@ type Verification struct {
 	// Blocked lists the changes that lifecycle.preventDestroy forbids. Stale lists those whose preconditions no longer
 	// hold.
 	Blocked, Stale []Obstacle
-	// Needing is the number of other changes that depend on one of these. Left is the number of changes that can be
-	// applied without them.
-	Needing, Left int
+	// Dependants is the number of other changes that depend on one of these. Remaining is the number of changes that can
+	// be applied without them.
+	Dependants, Left int
 	// Rights lists the rights that an approver needs for the remaining changes.
 	Rights []store.Right
 }
@@ -85,9 +85,9 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 			if err != nil {
 				return Verification{}, err
 			}
-			found.Rights = append(append(found.Rights, rights...), v.sharing[c.Index]...)
+			found.Rights = append(append(found.Rights, rights...), v.ownerRights[c.Index]...)
 		default:
-			found.Needing++
+			found.Dependants++
 		}
 	}
 	return found, nil
@@ -116,14 +116,13 @@ func (w *Stored) blockedOrStale(moved []*StaleError) []int {
 	return stopped
 }
 
-// Moved returns for each change of a plan why it is stale, or nil if it is not. It must be called before any step
-// begins.
-func Moved(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) ([]*StaleError, error) {
+// FindStale returns for each change of a plan why it is stale, or nil if it is not. Call it before any step begins.
+func FindStale(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) ([]*StaleError, error) {
 	_, why, err := verifyAll(ctx, src, po, w)
 	return why, err
 }
 
-// verifyAll returns what Moved returns, and the verifier that found it.
+// verifyAll is FindStale, and also returns the verifier with the rights that it found.
 func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) (*verifier, []*StaleError, error) {
 	known := map[lang.Address]cty.Value{}
 	for _, c := range w.Changes {
@@ -135,7 +134,7 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 			known[addr] = value
 		}
 	}
-	v := &verifier{Sources: src, plan: po, sharing: map[int32][]store.Right{}, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
+	v := &verifier{Sources: src, plan: po, ownerRights: map[int32][]store.Right{}, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
 		terminating: sync.OnceValues(func() (bool, error) { return src.Configs.Terminating(ctx, po.Namespace) })}
 	v.scope = src.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := known[addr]
@@ -192,8 +191,8 @@ type verifier struct {
 	configs *scope.ProviderConfigs
 	// indexed is true after the index was refreshed.
 	indexed bool
-	// sharing holds, by the index of a change, the rights of its OtherOwners.
-	sharing map[int32][]store.Right
+	// ownerRights holds, by the index of a change, the rights of its OtherOwners.
+	ownerRights map[int32][]store.Right
 }
 
 // verify returns a *StaleError if a change's preconditions no longer hold.
@@ -229,12 +228,12 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 	}
 	switch {
 	case c.Deposed != "":
-		return v.verifyOld(ctx, c, r, rec)
+		return v.verifyDeposed(ctx, c, r, rec)
 	case r.Mode != v1alpha1.ModeManaged:
 		err = s.CheckStale(r, nil)
 	default:
 		if err = s.CheckStale(r, rec); err == nil {
-			err = v.verifyFrom(ctx, c)
+			err = v.verifyMove(ctx, c)
 		}
 		if err == nil {
 			err = v.verifyNamespace(c)
@@ -281,8 +280,8 @@ func CheckNamespace(c *ledger.Change, terminating func() (bool, error)) error {
 	return err
 }
 
-// verifyOld checks the change of a deposed instance.
-func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
+// verifyDeposed checks the change of a deposed instance.
+func (v *verifier) verifyDeposed(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
 	old := rec.FindDeposed(c.Deposed)
 	switch {
 	case old == nil:
@@ -296,11 +295,11 @@ func (v *verifier) verifyOld(ctx context.Context, c *ledger.Change, r *resource.
 	if err := v.verifyOwners(ctx, c, r, &old.State); err != nil {
 		return err
 	}
-	return v.configured(ctx, old.ProviderConfig)
+	return v.verifyConfigExists(ctx, old.ProviderConfig)
 }
 
-// verifyFrom checks the record that a change moves.
-func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
+// verifyMove checks the record that a change moves.
+func (v *verifier) verifyMove(ctx context.Context, c *ledger.Change) error {
 	if c.Preconditions.From == nil {
 		return nil
 	}
@@ -315,7 +314,7 @@ func (v *verifier) verifyFrom(ctx context.Context, c *ledger.Change) error {
 }
 
 // configured returns a *StaleError if the ProviderConfig of an applied instance no longer exists.
-func (v *verifier) configured(ctx context.Context, name string) error {
+func (v *verifier) verifyConfigExists(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
@@ -347,7 +346,7 @@ func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resour
 	case found != nil && found.VersionKnown && c.ConfigVersion != "" && found.Version != c.ConfigVersion:
 		return nil, ConfigChanged(name)
 	case c.Action == v1alpha1.ActionReplace && rec.Exists():
-		return found, v.configured(ctx, rec.ProviderConfig)
+		return found, v.verifyConfigExists(ctx, rec.ProviderConfig)
 	}
 	return found, nil
 }

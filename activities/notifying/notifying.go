@@ -1,5 +1,5 @@
-// Package notifying sends the messages of Notifications. It checks the rights of the author and reads the Secrets at each
-// attempt. What Temporal stores of it are names: no address, no header and no text of a message.
+// Package notifying sends the messages of Notifications. At each attempt, it checks the rights of the author and reads
+// the Secrets. Temporal stores only names: no address, no header and no text of a message.
 package notifying
 
 import (
@@ -27,8 +27,8 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// Objects reads what messages are about, and writes the status of Notifications. The methods return store.ErrGone if there
-// is no object with the UID.
+// Objects reads Notifications and the objects of their messages, and writes the status of Notifications. The methods
+// return store.ErrGone if there is no object with the UID.
 type Objects interface {
 	Notification(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Notification, error)
 	UpdateNotification(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.NotificationStatus)) error
@@ -47,8 +47,8 @@ type Sender interface {
 }
 
 const (
-	// concurrent is the number of requests at once, of which one namespace gets perNamespace. So receivers that do not
-	// answer delay the messages of their own namespace only.
+	// concurrent is the maximum number of requests at once, and perNamespace that of one namespace. So a receiver that
+	// does not answer delays only the messages of its own namespace.
 	concurrent   = 32
 	perNamespace = 4
 	// maxSecret is the maximum size of a value from a Secret in bytes.
@@ -101,19 +101,19 @@ func (n *Notifier) Deliver(ctx context.Context, d workflows.Delivery) (workflows
 	defer slot.Release()
 	message, err := n.message(ctx, obj, d)
 	if message == nil || err != nil {
-		return workflows.Delivered{}, store.IgnoreGone(err) // the object needs no person any more
+		return workflows.Delivered{}, store.IgnoreGone(err) // the message is outdated
 	}
 	message.Text = obj.Spec.Text
 	code, err := n.send(ctx, obj, *message)
 	if why, ok := errors.AsType[*problem](err); ok {
-		return workflows.Delivered{}, n.failed(ctx, obj, d, message.ID, why)
+		return workflows.Delivered{}, n.recordFailure(ctx, obj, d, message.ID, why)
 	}
 	if err != nil {
 		return workflows.Delivered{}, err
 	}
 	n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationDelivered)
 	// Another attempt would send the message again, so an error of this write is only logged.
-	n.note(context.WithoutCancel(ctx), obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
+	n.writeStatus(context.WithoutCancel(ctx), obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
 		last.Attempts, last.Code, last.DeliveredAt = d.Attempt, int32(code), new(metav1.Now())
 		s.Delivered++
 		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonDelivered, "The receiver accepted the last message.")
@@ -121,7 +121,7 @@ func (n *Notifier) Deliver(ctx context.Context, d workflows.Delivery) (workflows
 	return workflows.Delivered{Sent: true}, nil
 }
 
-// message returns the message of a delivery; nil if what it is about has ended, or happened before the spec was written.
+// message returns the message of a delivery. It returns nil if the transition of the object is no longer current.
 func (n *Notifier) message(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery) (*notification.Message, error) {
 	t := d.Transition
 	if t == nil {
@@ -207,7 +207,7 @@ func (n *Notifier) authorize(ctx context.Context, obj *v1alpha1.Notification) er
 	return nil
 }
 
-// secret reads a key of a Secret. A user may still create it.
+// secret reads a key of a Secret. A missing key is not permanent, because a user may still create it.
 func (n *Notifier) secret(ctx context.Context, namespace string, k v1alpha1.SecretKey) ([]byte, error) {
 	value, err := n.Secrets.Secret(ctx, namespace, k.Name, k.Key)
 	if missing, ok := errors.AsType[*store.SecretError](err); ok {
@@ -219,8 +219,8 @@ func (n *Notifier) secret(ctx context.Context, namespace string, k v1alpha1.Secr
 	return value, err
 }
 
-// failed notes a failed attempt, and returns the error of the activity.
-func (n *Notifier) failed(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, id string, why *problem) error {
+// recordFailure notes a failed attempt, and returns the error of the activity.
+func (n *Notifier) recordFailure(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, id string, why *problem) error {
 	if why.permanent {
 		result := metrics.NotificationFailed
 		if why.reason == v1alpha1.ReasonMissingRights || why.code == 0 {
@@ -230,14 +230,14 @@ func (n *Notifier) failed(ctx context.Context, obj *v1alpha1.Notification, d wor
 	} else {
 		n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationRetried)
 	}
-	n.note(ctx, obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
+	n.writeStatus(ctx, obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
 		last.Attempts, last.Code = d.Attempt, int32(why.code)
 		if why.permanent {
-			condition.Stalled(&s.Conditions, obj.Generation, why.reason, "A message was given up: "+why.text+".")
+			condition.Stalled(&s.Conditions, obj.Generation, why.reason, "The server gave a message up: "+why.text+".")
 			return
 		}
 		condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryRetrying,
-			fmt.Sprintf("Attempt %d to send a message failed, and the server tries again for up to %s: %s.", d.Attempt, workflows.DeliveryPatience, why.text))
+			fmt.Sprintf("Attempt %d to send a message failed, and the server tries again for up to %s: %s.", d.Attempt, workflows.DeliveryTimeout, why.text))
 	})
 	n.Logger.Warn("cannot send a message of a notification", "namespace", d.Namespace, "name", d.Name, "message", id, "attempt", d.Attempt, "reason", why.text)
 	if why.permanent {
@@ -246,7 +246,7 @@ func (n *Notifier) failed(ctx context.Context, obj *v1alpha1.Notification, d wor
 	return temporal.NewApplicationError(why.text, "NotAccepted")
 }
 
-// GiveUp notes that a message was given up.
+// GiveUp records in the status that the server stops trying to send a message.
 func (n *Notifier) GiveUp(ctx context.Context, d workflows.Delivery) error {
 	obj, err := n.Objects.Notification(ctx, d.Namespace, d.Name, types.UID(d.UID))
 	if err != nil {
@@ -257,14 +257,14 @@ func (n *Notifier) GiveUp(ctx context.Context, d workflows.Delivery) error {
 		for _, c := range s.Conditions {
 			if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonDeliveryRetrying {
 				n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationFailed)
-				condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryFailed, "A message was given up. "+c.Message)
+				condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryFailed, "The server gave a message up. "+c.Message)
 			}
 		}
 	}))
 }
 
-// note writes the status of a Notification with its last message.
-func (n *Notifier) note(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, change func(*v1alpha1.NotificationStatus, *v1alpha1.NotificationMessage)) {
+// writeStatus writes the status of a Notification with its last message.
+func (n *Notifier) writeStatus(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, change func(*v1alpha1.NotificationStatus, *v1alpha1.NotificationMessage)) {
 	err := n.Objects.UpdateNotification(ctx, d.Namespace, d.Name, obj.UID, func(s *v1alpha1.NotificationStatus) {
 		last := &v1alpha1.NotificationMessage{ID: d.ID}
 		if t := d.Transition; t != nil {

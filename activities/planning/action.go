@@ -17,12 +17,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// invokeRequested is the action reason of an action that runs again on request.
+// invokeRequested is the action reason of an action that spec.invoke names.
 const invokeRequested = "invoke_because_requested"
 
-// askAction plans the run of an action, unless this generation has run and the plan does not request another run. It
+// planAction plans the run of an action, unless this generation has run and the plan does not request another run. It
 // returns the planned arguments without write-only values; they may be partly unknown.
-func (pr *proposal) askAction(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
+func (pr *proposal) planAction(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
 	c.ProviderConfig = "" // an earlier attempt may have set it
 	nothing := cty.NullVal(r.Schema.Block.ImpliedType())
 	rest := func() (cty.Value, error) {

@@ -45,14 +45,14 @@ func TestAskAction(t *testing.T) {
 		},
 		"asked for": {reason: "a user requests it again", prepare: (*activitiestest.World).Done, forced: true, want: v1alpha1.ActionInvoke, why: "invoke_because_requested"},
 		"lost": {
-			reason: "it may have run", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, true) },
+			reason: "it may have run", prepare: func(w *activitiestest.World, r *resource.Resource) { w.RecordBegun(r, true) },
 			want: v1alpha1.ActionNoOp, warning: "Outcome of an action is unknown",
 		},
 		"lost, and asked for": {
-			reason: "a user has checked the outcome", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, true) }, forced: true,
+			reason: "a user has checked the outcome", prepare: func(w *activitiestest.World, r *resource.Resource) { w.RecordBegun(r, true) }, forced: true,
 			want: v1alpha1.ActionInvoke, why: "invoke_because_requested",
 		},
-		"running":       {reason: "another plan is running it", prepare: func(w *activitiestest.World, r *resource.Resource) { w.Began(r, false) }, want: v1alpha1.ActionNoOp},
+		"running":       {reason: "another plan is running it", prepare: func(w *activitiestest.World, r *resource.Resource) { w.RecordBegun(r, false) }, want: v1alpha1.ActionNoOp},
 		"destroy":       {reason: "a destroy runs nothing", spec: v1alpha1.PlanSpec{Destroy: true}, want: v1alpha1.ActionNoOp},
 		"refresh alone": {reason: "nor does a refresh", spec: v1alpha1.PlanSpec{RefreshOnly: true}, want: v1alpha1.ActionNoOp},
 	} {
@@ -66,7 +66,7 @@ func TestAskAction(t *testing.T) {
 			pr.plan.Spec = tc.spec
 			c := activitiestest.ChangeOf(r, 0)
 			pr.forced[c.Address] = tc.forced
-			v, err := pr.askAction(t.Context(), c, r)
+			v, err := pr.planAction(t.Context(), c, r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestAskAction(t *testing.T) {
 			if c.Action == v1alpha1.ActionInvoke && !v.GetAttr("password").IsNull() || strings.Contains(string(c.Planned), "hush") {
 				t.Errorf("a write-only value is stored: %#v", v)
 			}
-			if planned := len(w.Provider.Said()) > 0; planned != (tc.want == v1alpha1.ActionInvoke) {
+			if planned := len(w.Provider.RecordedCalls()) > 0; planned != (tc.want == v1alpha1.ActionInvoke) {
 				t.Errorf("asked the provider: %t", planned)
 			}
 		})

@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 )
 
-// configure adds the references of a node's ProviderConfig to the node's dependencies: these must be ready before the
-// node is created, and stay until it is destroyed.
+// configure adds the references of a node's ProviderConfig to the node's dependencies. Their resources must exist
+// before the node is created, and until it is destroyed.
 func (n *node) configure(s *scope.ProviderConfigs) error {
 	found, err := s.ForResource(n.Resource, n.record, n.wanted)
 	if err != nil {
@@ -77,8 +77,8 @@ func (s *survey) resolveProviderConfig(n *node, c lang.Catalog) {
 	}
 }
 
-// through returns a text about the ProviderConfigs that are part of a cycle.
-func (s *survey) through(visited, cycle []int) string {
+// configsInCycleText returns a text about the ProviderConfigs that are part of a cycle.
+func (s *survey) configsInCycleText(visited, cycle []int) string {
 	text := ""
 	for k, i := range cycle {
 		n, next := s.nodes[visited[i]], s.nodes[visited[cycle[(k+1)%len(cycle)]]]

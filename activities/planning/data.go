@@ -26,23 +26,23 @@ const (
 	readDependencyPending = "read_because_dependency_pending"
 )
 
-// planData plans a data source.
-func (pr *proposal) planData(ctx context.Context, c *ledger.Change, r *resource.Resource) (*expected, error) {
+// planDataSource plans a data source.
+func (pr *proposal) planDataSource(ctx context.Context, c *ledger.Change, r *resource.Resource) (*expected, error) {
 	rec, err := pr.Ledger.Instance(ctx, r.Ref)
 	if err != nil {
 		return nil, err
 	}
-	v, err := pr.askData(ctx, c, r)
+	v, err := pr.readOrPlanData(ctx, c, r)
 	recorded := recordedValue(&rec.State, r.Schema)
 	return &expected{recorded: recorded, prior: recorded, planned: v}, err
 }
 
-// askData reads a data source, or plans to read it during the apply. It returns the value, which may be partly unknown.
+// readOrPlanData reads a data source, or plans to read it during the apply. It returns the value, which may be partly unknown.
 // The value is recorded when the plan is published.
-func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
+func (pr *proposal) readOrPlanData(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
 	c.ProviderConfig = "" // an earlier attempt may have set it
 	if r.Deleting || pr.plan.Spec.Destroy {
-		return pr.leaveData(ctx, c, r)
+		return pr.keepData(ctx, c, r)
 	}
 	evaluator := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	config, open, err := evaluator.Arguments(r)
@@ -54,12 +54,12 @@ func (pr *proposal) askData(ctx context.Context, c *ledger.Change, r *resource.R
 		return cty.NilVal, err
 	}
 	if pr.plan.Spec.Refresh == v1alpha1.RefreshNone && !pending && !open {
-		kept, err := pr.keptData(ctx, r, config)
+		kept, err := pr.hasCurrentData(ctx, r, config)
 		if err != nil {
 			return cty.NilVal, err
 		}
 		if kept {
-			return pr.leaveData(ctx, c, r)
+			return pr.keepData(ctx, c, r)
 		}
 	}
 	configured, err := pr.scopeFor(true).Acquire(ctx, r, session.SlotAndRate)
@@ -122,9 +122,9 @@ func readData(ctx context.Context, source *instance.DataSource, config cty.Value
 	return v, "", diags, err
 }
 
-// keptData reports whether the recorded value of a data source was read with the same arguments. A plan without refresh
+// hasCurrentData reports whether the recorded value of a data source was read with the same arguments. A plan without refresh
 // then need not read it.
-func (pr *proposal) keptData(ctx context.Context, r *resource.Resource, config cty.Value) (bool, error) {
+func (pr *proposal) hasCurrentData(ctx context.Context, r *resource.Resource, config cty.Value) (bool, error) {
 	rec, err := pr.Ledger.Instance(ctx, r.Ref)
 	if err != nil || !rec.Exists() || rec.Object.Generation != r.Ref.Generation || rec.SchemaVersion != r.Schema.Version || !scope.Known(config) {
 		return false, err
@@ -134,9 +134,8 @@ func (pr *proposal) keptData(ctx context.Context, r *resource.Resource, config c
 	return err == nil && len(plan.CheckCompatible(r.Schema.Block, unread, v)) == 0, err
 }
 
-// leaveData returns the change of a data source that the plan does not read, since a data source has nothing to
-// destroy.
-func (pr *proposal) leaveData(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
+// keepData returns the change of a data source that the plan does not read: a NoOp with the recorded value.
+func (pr *proposal) keepData(ctx context.Context, c *ledger.Change, r *resource.Resource) (cty.Value, error) {
 	v := cty.NullVal(r.Schema.Block.ImpliedType())
 	rec, err := pr.Ledger.Instance(ctx, r.Ref)
 	if err != nil {
@@ -164,8 +163,8 @@ func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error)
 	return false, nil
 }
 
-// hasEffect reports whether a planned change has an effect. For a data source, it reports whether a change that the data
-// source waits for does. It examines each change once.
+// hasEffect reports whether a planned change has an effect. For a data source, it reports this of the changes that the
+// data source waits for. It examines each change once.
 func (pr *proposal) hasEffect(ctx context.Context, index int32) (bool, error) {
 	pr.mu.Lock()
 	effect, known := pr.effects[index]
@@ -192,8 +191,8 @@ func (pr *proposal) hasEffect(ctx context.Context, index int32) (bool, error) {
 	return effect, nil
 }
 
-// dropData removes the records of data sources and actions without an object. They have no infrastructure to destroy
-// first.
+// dropData removes the records of data sources and actions without an object. No destroy must precede that, because
+// they have no infrastructure.
 func (a *Planner) dropData(ctx context.Context, namespace string, orphans map[types.UID]*ledger.Instance) error {
 	for _, rec := range orphans {
 		if rec.Object.Namespace != namespace || rec.Mode != v1alpha1.ModeData && rec.Mode != v1alpha1.ModeAction {

@@ -102,8 +102,8 @@ func TestAskData(t *testing.T) {
 				"id": id, "uses": cty.StringVal("known"), "password": cty.NullVal(cty.String),
 			})})
 			c := activitiestest.ChangeOf(r, 1, 0)
-			v, err := pr.askData(t.Context(), c, r)
-			if diff := cmp.Diff(tc.calls, w.Provider.Said()); diff != "" {
+			v, err := pr.readOrPlanData(t.Context(), c, r)
+			if diff := cmp.Diff(tc.calls, w.Provider.RecordedCalls()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if tc.failed != "" {
@@ -153,11 +153,11 @@ func TestAskDataWaitsForWhatItDependsOn(t *testing.T) {
 		w.Save(between)
 		r := w.Put("data-test-image/i", map[string]any{"name": "base"}, map[string]any{"dependsOn": []any{tc.own}})
 		c := activitiestest.ChangeOf(r, 2, 1)
-		if _, err := proposalOf(w, nil).askData(t.Context(), c, r); err != nil || c.Action != tc.want {
+		if _, err := proposalOf(w, nil).readOrPlanData(t.Context(), c, r); err != nil || c.Action != tc.want {
 			t.Errorf("%s: %s, %v; want %s", name, c.Action, err, tc.want)
 		}
 		c.ReadAfter = nil // only its ProviderConfig refers to it, and is known all the same
-		if _, err := proposalOf(w, nil).askData(t.Context(), c, r); err != nil || c.Action != noop {
+		if _, err := proposalOf(w, nil).readOrPlanData(t.Context(), c, r); err != nil || c.Action != noop {
 			t.Errorf("%s, for its configuration: %s, %v; want %s", name, c.Action, err, noop)
 		}
 	}
@@ -183,10 +183,10 @@ func TestAskDataWithoutRefreshReadsNothing(t *testing.T) {
 		pr := proposalOf(w, nil)
 		pr.plan.Spec.Refresh = v1alpha1.RefreshNone
 		c := activitiestest.ChangeOf(r, 0)
-		if _, err := pr.askData(t.Context(), c, r); err != nil || c.Action != v1alpha1.ActionNoOp {
+		if _, err := pr.readOrPlanData(t.Context(), c, r); err != nil || c.Action != v1alpha1.ActionNoOp {
 			t.Errorf("%s: %s, %v", name, c.Action, err)
 		}
-		if diff := cmp.Diff(tc.want, w.Provider.Said()); diff != "" {
+		if diff := cmp.Diff(tc.want, w.Provider.RecordedCalls()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -229,7 +229,7 @@ func TestTooLargeDataFailsThePlan(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	w.Ledger.Limit = 4 << 10
 	r := w.Put("data-test-image/i", map[string]any{"name": strings.Repeat("x", 4<<10)}, nil)
-	_, err := proposalOf(w, nil).askData(t.Context(), activitiestest.ChangeOf(r, 0), r)
+	_, err := proposalOf(w, nil).readOrPlanData(t.Context(), activitiestest.ChangeOf(r, 0), r)
 	if text := diag.Describe(diag.Of(err)); !strings.Contains(text, "state of data.test_image.i takes") || !strings.Contains(text, "limit on a stored record is 4096 bytes") {
 		t.Errorf("got %q, %v", text, err)
 	}

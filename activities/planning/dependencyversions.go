@@ -60,8 +60,8 @@ func hasRecordedValue(mode v1alpha1.Mode) bool {
 	return mode == v1alpha1.ModeManaged || mode == v1alpha1.ModeData
 }
 
-// dependenciesChanged reports whether a dependency of a node has changed. An earlier plan may have changed it without
-// visiting the node, its result may have differed from the plan, or it may be external.
+// dependenciesChanged reports whether a dependency of a node has changed since the node was last up to date. An earlier
+// plan may have changed it without visiting the node, or with another result than planned. It may also be external.
 func (s *survey) dependenciesChanged(n *node) bool {
 	return !maps.Equal(known(s.dependencyVersions(n)), n.record.DependencyVersions)
 }
@@ -79,7 +79,7 @@ func (pr *proposal) noteDependencyVersions(c *ledger.Change) {
 		text, attribute, _ := strings.Cut(name, valueSeparator)
 		addr, err := lang.ParseAddress(text)
 		if err != nil {
-			continue // it is no value
+			continue // the version is not that of a resource's value
 		}
 		if e := pr.expectedOf(addr); e != nil && e.changes(attribute) {
 			c.DependencyVersions[name] = ledger.VersionOf(pr.plan.UID)

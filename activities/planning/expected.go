@@ -18,7 +18,7 @@ type expected struct {
 	// recorded is the value in the ledger, and prior the one that the plan starts from. They differ if the resource
 	// drifted.
 	recorded, prior, planned cty.Value
-	// all is true if every value counts as changed, as for a resource that is created or replaced.
+	// all is true if each value counts as changed, as for a resource that is created or replaced.
 	all bool
 
 	// mu guards differs, the cache of the method differ.
@@ -39,8 +39,8 @@ func (e *expected) changes(attribute string) bool {
 	return e.all || attribute == "" && e.action != v1alpha1.ActionNoOp || e.differ(attribute).recorded
 }
 
-// concerns reports whether the plan must visit a resource that refers to an attribute, or to the whole resource if it is
-// empty. Beyond the recorded value, that depends on the one that the plan starts from: see lifecycle.replaceTriggeredBy.
+// concerns reports whether the plan must visit a resource that refers to an attribute; an empty attribute means the
+// whole resource. For lifecycle.replaceTriggeredBy, a difference from the value that the plan starts from also counts.
 func (e *expected) concerns(attribute string) bool {
 	return e.changes(attribute) || e.differ(attribute).prior
 }

@@ -30,12 +30,12 @@ func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger
 	return &expected{recorded: prior, prior: prior, planned: null}, err
 }
 
-// notFound plans an instance that the provider does not find with other arguments than before. The instance may still
-// exist where these no longer lead. A refresh-only plan, or one that removes the instance, forgets it, which takes the
+// notFound plans an instance that the provider does not find with other arguments than before. With the earlier ones,
+// the provider may still find it. A refresh-only plan, or one that removes the instance, forgets it. That needs the
 // right to delete and counts as a forget for policies. Any other plan fails, because it would create another instance.
 func (pr *proposal) notFound(c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, wanted bool) (*expected, error) {
 	d := lang.Problem(r.Address, "", "Resource is not found with the new arguments", fmt.Sprintf(
-		"The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource. With the new ones of %q the provider does not find it. It may still exist where the earlier ones lead.",
+		"The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource. With the new ones of %q the provider does not find it. With the earlier ones, the provider may still find it.",
 		r.Address, l.ConfigName()))
 	if wanted && !pr.plan.Spec.RefreshOnly {
 		d.Detail += fmt.Sprintf(" If it does, restore the arguments. If the resource no longer exists, remove its record with kubectl hykube refresh %s -n %s, and plan again.", r.Address, r.Ref.Namespace)
@@ -56,7 +56,7 @@ func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledg
 			"nothing manages it afterwards. Search for it by name or tags, where %s creates resources. "+
 			"To remove it, delete it there. To keep it, discard this plan, run kubectl hykube undelete %s/%s -n %s, and then %s --adopt ID.",
 		rec.Intent.At.Format(time.RFC3339), r.Address, byPlan(rec.Intent), madeWith(rec, r),
-		r.Ref.Kind, r.Ref.Name, r.Ref.Namespace, changes.Resolve(r.Ref)))
+		r.Ref.Kind, r.Ref.Name, r.Ref.Namespace, changes.ResolveCommand(r.Ref)))
 	d.Severity = v1alpha1.SeverityWarning
 	c.Diagnostics = append(c.Diagnostics, d)
 	return pr.forget(c, r, &rec.State, plan.ReasonCreateUnknown)

@@ -18,7 +18,7 @@ func (s *survey) findMoves() {
 	if s.spec.RefreshOnly {
 		return // a refresh-only plan moves nothing
 	}
-	s.findHalfMoves()
+	s.findInterruptedMoves()
 	for _, n := range s.nodes {
 		written := n.movesFrom()
 		if written == "" {
@@ -62,17 +62,17 @@ func (n *node) movesFrom() string {
 	return n.Lifecycle.Moved.From
 }
 
-// nothingMoved returns a warning for the create of an object whose lifecycle.moved names no existing record. The name
-// may be misspelled, so that the intended resource would exist twice.
-func nothingMoved(r *resource.Resource) v1alpha1.Diagnostic {
+// nothingToMoveWarning returns a warning for the create of an object whose lifecycle.moved names no existing record. If
+// the name is misspelled, the create makes a second resource.
+func nothingToMoveWarning(r *resource.Resource) v1alpha1.Diagnostic {
 	d := lang.Problem(r.Address, "lifecycle.moved.from", "No resource to move",
 		fmt.Sprintf("This namespace has no record of %s, so the plan creates a new resource. To move an existing one, correct the name.", r.Lifecycle.Moved.From))
 	d.Severity = v1alpha1.SeverityWarning
 	return d
 }
 
-// movedBefore reports whether an earlier plan applied lifecycle.moved.
-func movedBefore(r *resource.Resource) bool {
+// moveApplied reports whether an earlier plan applied lifecycle.moved.
+func moveApplied(r *resource.Resource) bool {
 	from, err := lang.ParseAddress(r.Lifecycle.Moved.From)
 	return err == nil && resource.StatusOf(r.Object).MovedFrom == from.String()
 }
@@ -126,10 +126,10 @@ func renameWarning(r *resource.Resource, from string) v1alpha1.Diagnostic {
 	return d
 }
 
-// findHalfMoves pairs the nodes whose move was interrupted between its two writes. They describe the same
-// infrastructure. The records determine the pairs, regardless of the current lifecycle: destroying the old node would
-// destroy the new node's infrastructure.
-func (s *survey) findHalfMoves() {
+// findInterruptedMoves pairs the nodes whose move was interrupted between its two writes. Both records describe the
+// same infrastructure, so a destroy of the old node would destroy that of the new one. The records determine the pairs,
+// regardless of the current lifecycle.
+func (s *survey) findInterruptedMoves() {
 	var byUID map[types.UID]*node
 	for _, n := range s.nodes {
 		if n.record.MovedFrom == "" || !n.record.Living() {
@@ -147,6 +147,7 @@ func (s *survey) findHalfMoves() {
 	}
 }
 
+// takesOver makes the record of another node move to this one.
 func (n *node) takesOver(from *node) {
 	n.movedFrom, from.movedTo = from, n
 	n.requires = from.requires

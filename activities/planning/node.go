@@ -52,8 +52,8 @@ type node struct {
 	movedFrom, movedTo *node
 }
 
-// loadSurvey loads the objects that the survey of a plan needs. With an index, these are only those that the plan visits,
-// and some around them. The diagnostics of the result are about objects whose provider is not ready.
+// loadSurvey loads the objects that the survey of a plan needs. With an index, it loads only the objects that the plan
+// visits, and those that their checks need. The diagnostics of the result are about objects whose provider is not ready.
 func (a *Planner) loadSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	for attempt := 0; a.Index != nil && attempt < loadAttempts; attempt++ {
 		s, err := a.loadSelected(ctx, po)
@@ -115,9 +115,9 @@ func (a *Planner) loadAll(ctx context.Context, po *v1alpha1.Plan) (*survey, erro
 	return s, cmp.Or(s.setsFailed, a.dropData(ctx, po.Namespace, records))
 }
 
-// noteHidden adds an error for each record of an instance that left its set, and whose address an instance of another set
-// has. No plan would destroy what such a record describes. records are those without an object. If the other instance left
-// its set, too, the plan destroys that one, and the next plan finds the record.
+// noteHidden adds an error for each record of an instance that left its set while an instance of another set has its
+// address. No plan would destroy the infrastructure of this record. records are those without an object. If the other
+// instance left its set, too, the plan destroys that one, and the next plan finds the record.
 func (a *Planner) noteHidden(ctx context.Context, s *survey, records map[types.UID]*ledger.Instance) error {
 	leaving := map[lang.Address]bool{}
 	for _, n := range s.nodes {
@@ -180,8 +180,8 @@ func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey,
 	return s, a.dropData(ctx, po.Namespace, lost)
 }
 
-// outlined returns a survey without nodes, which knows the namespace from the index. It returns an errFull if the index
-// does not suffice.
+// outlined returns a survey without nodes, but with the outline of the namespace from the index. It returns an errFull
+// if the index does not suffice.
 func (a *Planner) outlined(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	view, err := a.Index.View(ctx, po.Namespace)
 	if err != nil && ctx.Err() == nil { // an object of another namespace may be the reason
@@ -192,7 +192,7 @@ func (a *Planner) outlined(ctx context.Context, po *v1alpha1.Plan) (*survey, err
 		return nil, err
 	}
 	if o, ok := a.Objects.(*overlay); ok {
-		if err := o.onto(view, po.Namespace); err != nil {
+		if err := o.applyTo(view, po.Namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -219,8 +219,8 @@ func (a *Planner) loadNodes(ctx context.Context, po *v1alpha1.Plan, view *index.
 // loadWidth is the number of objects that a survey loads at once.
 const loadWidth = 8
 
-// load loads the object with a slot and its record. If these are newer than in the view, it returns errOutdated or, with
-// anyRevision, a node that says whether the object was edited.
+// load loads the object with a slot and its record. If these are newer than in the view, it returns errOutdated. With
+// anyRevision, it instead returns a node whose field edited is set.
 func (a *Planner) load(ctx context.Context, po *v1alpha1.Plan, view *index.View, slot int, anyRevision bool) (*node, error) {
 	known := view.Nodes[slot]
 	ref := known.Object.Ref(po.Namespace)
@@ -259,7 +259,7 @@ func newNode(po *v1alpha1.Plan, r *resource.Resource, rec *ledger.Instance, conf
 	return n, n.configure(configs)
 }
 
-// nodeOf returns the node of an object with its record, which may be nil. It lacks what comes from its ProviderConfig.
+// nodeOf returns the node of an object with its record, which may be nil. The caller adds the ProviderConfig with configure.
 func nodeOf(po *v1alpha1.Plan, r *resource.Resource, rec *ledger.Instance) *node {
 	n := &node{Resource: r, record: rec, wanted: !r.Deleting && !po.Spec.Destroy}
 	if n.record == nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // outline is the namespace of a plan as the index knows it. It determines which objects a survey must load: those that
-// the plan visits, those whose references may be wrong, and the dependencies of both. It knows about all other objects
-// what the survey of these needs.
+// the plan visits, those whose references may be wrong, and the dependencies of both. About all other objects, it has
+// the facts that this survey needs.
 type outline struct {
 	view    *index.View
 	spec    *v1alpha1.PlanSpec
@@ -29,7 +29,8 @@ type outline struct {
 
 	// total is the number of objects.
 	total int
-	// uses caches the ProviderConfigs by what determines them, and outside the versions of references.
+	// uses caches the ProviderConfigs, and outside the versions of references to objects that no plan of the namespace
+	// changes.
 	uses    map[use]*usedConfig
 	outside map[*index.Outside]outsideVersion
 	// sums caches the sums of the versions of attributes.
@@ -45,8 +46,7 @@ type outline struct {
 	depends, dependants *graph.Edges
 	// closure[i] is true if the object with slot i is in scope and changed, or depends on a changed one.
 	closure []bool
-	// visited[i] is true if the survey visits the object with slot i, and may be true for others that survey.changed
-	// rules out.
+	// visited[i] is true if the survey may visit the object with slot i. survey.changed decides about it.
 	visited []bool
 	// checked[i] is true if the survey must check the references of the object with slot i.
 	checked []bool
@@ -60,7 +60,7 @@ type use struct {
 	recordedConfig   string
 }
 
-// usedConfig is a ProviderConfig, which may be nil, and what the objects that use it need to know.
+// usedConfig is a ProviderConfig, which may be nil, with its version and references as the index identifies them.
 type usedConfig struct {
 	*scope.ProviderConfigRef
 	version index.Sum
@@ -207,8 +207,8 @@ func (o *outline) config(i int) (*usedConfig, error) {
 	return u, nil
 }
 
-// dependencies returns the slots that a wanted object depends on, and requires those that a record depends on. An error
-// of config was returned before.
+// dependencies returns the slots that a wanted object depends on, and requires returns those that its record depends
+// on. Both ignore an error of config, because newOutline's caller has already returned it.
 func (o *outline) dependencies(i int) []int32 {
 	if !o.wanted(i) {
 		return nil

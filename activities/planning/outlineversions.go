@@ -65,8 +65,8 @@ func (o *outline) valueVersion(ref index.Reference) index.Sum {
 	return sum
 }
 
-// versionsThrough is dependencyVersions for an object that depends on ephemeral resources or data sources. A version counts
-// once, also if several of them have it.
+// versionsThrough is dependencyVersions for an object that depends on ephemeral resources or data sources. It counts a
+// version once, even if several of them depend on it.
 func (o *outline) versionsThrough(i int) index.Sum {
 	counted := map[string]bool{}
 	var sum index.Sum
@@ -94,7 +94,7 @@ func (o *outline) versionsThrough(i int) index.Sum {
 	for _, ref := range o.values(i) {
 		value(ref)
 	}
-	o.through(i, func(d int) {
+	o.forEachThrough(i, func(d int) {
 		if o.wanted(d) {
 			external(d)
 		}
@@ -102,7 +102,7 @@ func (o *outline) versionsThrough(i int) index.Sum {
 			value(index.Reference{Slot: dep, Attribute: whole})
 		}
 	}, v1alpha1.ModeEphemeral)
-	o.through(i, func(d int) {
+	o.forEachThrough(i, func(d int) {
 		if object := o.view.Nodes[d].Object; object.Mode == v1alpha1.ModeData {
 			name := objectVersion(object.Address())
 			add(name, index.SumOf(name, scope.VersionOf(&metav1.ObjectMeta{UID: object.UID, Generation: object.Generation}, "")))
@@ -114,8 +114,8 @@ func (o *outline) versionsThrough(i int) index.Sum {
 // whole is the attribute of a reference to a whole object.
 var whole = unique.Make("")
 
-// through calls each for the objects of some modes that an object depends on directly, or through objects of these modes.
-func (o *outline) through(i int, each func(d int), modes ...v1alpha1.Mode) {
+// forEachThrough calls each for the objects of some modes that an object depends on directly, or through objects of these modes.
+func (o *outline) forEachThrough(i int, each func(d int), modes ...v1alpha1.Mode) {
 	seen := map[int32]bool{}
 	for queue := slices.Clone(o.dependencies(i)); len(queue) > 0; queue = queue[1:] {
 		d := queue[0]
@@ -140,7 +140,8 @@ func (o *outline) externalVersions(i int) index.Sum {
 	return sum
 }
 
-// ownVersion returns the version of an object's references outside, with its name.
+// ownVersion returns the version of an object's references to objects that no plan of the namespace changes, with its
+// name.
 func (o *outline) ownVersion(i int) (name string, version index.Sum) {
 	object := o.view.Nodes[i].Object
 	outside := o.versionOutside(object.Outside)

@@ -44,7 +44,7 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 		}
 		doc := &document{object: u, foreign: d.Foreign}
 		if d.Pruned {
-			if doc.left = u.GetDeletionTimestamp() == nil; doc.left {
+			if doc.leftFiles = u.GetDeletionTimestamp() == nil; doc.leftFiles {
 				u.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
 			}
 			doc.gone = len(u.GetFinalizers()) == 0
@@ -93,8 +93,8 @@ type document struct {
 	object *unstructured.Unstructured
 	// gone is true if the object would not exist.
 	gone bool
-	// left is true if the object is no longer in the files and is not yet marked for deletion.
-	left bool
+	// leftFiles is true if the object is no longer in the files and is not yet marked for deletion.
+	leftFiles bool
 	// foreign is true if the plan's creator has no right to record the object.
 	foreign bool
 }
@@ -140,8 +140,8 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 	}
 }
 
-// onto puts the documents of a namespace onto its entries in the index, as List does.
-func (o *overlay) onto(view *index.View, namespace string) error {
+// applyTo puts the documents of a namespace onto its entries in the index, as List does.
+func (o *overlay) applyTo(view *index.View, namespace string) error {
 	for _, doc := range o.order {
 		at := objectKeyOf(doc.object)
 		if _, resource := v1alpha1.ProviderOfGroup(at.group); !resource || at.namespace != namespace {
@@ -189,7 +189,7 @@ func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
 	if ref.Set != "" {
 		doc = o.find(v1alpha1.GroupName, kindSet, ref.Namespace, ref.Set)
 	}
-	return doc != nil && doc.left
+	return doc != nil && doc.leftFiles
 }
 
 // Plural implements store.Objects.
@@ -214,8 +214,8 @@ func (o *overlay) find(group, kind, namespace, name string) *document {
 // configsOverlay is the overlay for ProviderConfigs, ConfigMaps and Secrets.
 type configsOverlay struct{ *overlay }
 
-// Get implements store.Configs. It rejects a ProviderConfig that would send documents to a provider which the plan's
-// creator has no right to record.
+// Get implements store.Configs. It rejects a ProviderConfig that depends on documents which the plan's creator has no
+// right to record; see authorizeConfig.
 func (o configsOverlay) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
 	var cfg *v1alpha1.ProviderConfig
 	if doc := o.find(v1alpha1.GroupName, "ProviderConfig", namespace, name); doc == nil {
@@ -232,12 +232,12 @@ func (o configsOverlay) Get(ctx context.Context, namespace, name string) (*v1alp
 	} else {
 		return nil, nil
 	}
-	return cfg, o.mayConfigure(cfg)
+	return cfg, o.authorizeConfig(cfg)
 }
 
-// mayConfigure rejects a ProviderConfig that depends on documents which the plan's creator has no right to record. The
+// authorizeConfig rejects a ProviderConfig that depends on documents which the plan's creator has no right to record. The
 // provider would send credentials to the hosts in them.
-func (o configsOverlay) mayConfigure(cfg *v1alpha1.ProviderConfig) error {
+func (o configsOverlay) authorizeConfig(cfg *v1alpha1.ProviderConfig) error {
 	refuse := func(what string) error {
 		return workflows.Final(&scope.ForbiddenError{Text: fmt.Sprintf("the ProviderConfig %q refers to %s, which the files change, but the requester of the plan may not write it; record that change first, or ask for the verb \"patch\" on it", cfg.Name, what)})
 	}

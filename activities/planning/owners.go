@@ -54,8 +54,8 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 	return nil
 }
 
-// checkImport returns the error for an import of a resource that another object manages. It only adds a warning if the
-// resource may be another one, and the plan's requester has the right that the import needs.
+// checkImport returns the error for an import of a resource that another object manages. If the resource may be another
+// one, and the plan's requester has the right that the import needs, it only adds a warning.
 func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resource.Resource, other changes.OtherOwner) error {
 	who, permitted, err := pr.describeOther(ctx, other)
 	if err != nil {
@@ -67,8 +67,8 @@ func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resour
 		d.Detail = fmt.Sprintf("%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
 			"If there is nothing to import, remove lifecycle.import. If the ProviderConfigs reach different accounts, set an argument in both that tells these apart, such as a region. The import then needs the right to update the other object, too.", who)
 	case other.Creating:
-		d.Detail = fmt.Sprintf("%s may have made the resource to import: its create runs, or has an unknown outcome. "+
-			"If it made the resource, name it in lifecycle.import there. Otherwise plan again when its outcome is known.", who)
+		d.Detail = fmt.Sprintf("%s may have created the resource to import: its create is running, or has an unknown outcome. "+
+			"If it created the resource, import the resource with that object instead. Otherwise plan again when the outcome is known.", who)
 		if permitted {
 			d.Severity = v1alpha1.SeverityWarning
 			c.Diagnostics = append(c.Diagnostics, d)
@@ -82,7 +82,7 @@ func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resour
 		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. Its ProviderConfig, its identity or the case of its ID differs, but it may be the same resource. "+
 			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan. If both are the same resource, forget it there first (lifecycle.destroy: false, then delete).", who, other.Right.Verb, other.Right.Target())
 	case !other.Same:
-		return nil // many resources have the ID of another one that they belong to, as the policy of a bucket
+		return nil // many resources have the ID of the resource that they belong to, such as the policy of a bucket
 	default:
 		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
 			"%s manages a resource with the same ID or identity. Its ProviderConfig, its identity or the case of its ID differs. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
@@ -104,12 +104,12 @@ func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *
 	if err != nil {
 		return err
 	}
-	return pr.mayBelongTo(ctx, c, r, others, "%s manages a resource with the same ID or identity. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource. So the provider may now reach that of the other object.")
+	return pr.checkMayBelong(ctx, c, r, others, "%s manages a resource with the same ID or identity. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource. So the provider may now reach that of the other object.")
 }
 
-// mayBelongTo returns an error if the plan's requester may not update one of the objects to which a resource may belong.
+// checkMayBelong returns an error if the plan's requester may not update one of the objects to which a resource may belong.
 // Otherwise it warns. format has the object and the address of the resource.
-func (pr *proposal) mayBelongTo(ctx context.Context, c *ledger.Change, r *resource.Resource, others []changes.OtherOwner, format string) error {
+func (pr *proposal) checkMayBelong(ctx context.Context, c *ledger.Change, r *resource.Resource, others []changes.OtherOwner, format string) error {
 	for _, other := range others {
 		c.Configuration = ledger.Configuration{}
 		who, permitted, err := pr.describeOther(ctx, other)
@@ -137,20 +137,20 @@ func (pr *proposal) checkRead(ctx context.Context, c *ledger.Change, r *resource
 	if err != nil {
 		return err
 	}
-	err = pr.mayBelongTo(ctx, c, r, creators, "%s may have made the resource that has the ID of %[2]s now: its create runs, or has an unknown outcome. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource, and the resource differs from the recorded one.")
+	err = pr.checkMayBelong(ctx, c, r, creators, "%s may have created the resource that now has the ID of %[2]s: its create is running, or has an unknown outcome. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource, and the resource differs from the recorded one.")
 	if err != nil {
 		c.Read, c.Refreshed, c.Drift, c.Recorded, c.RecordedSensitive = false, nil, nil, nil, nil
 	}
 	return err
 }
 
-// notPermitted returns the error for a read with other arguments that takes a right because of another object.
+// notPermitted returns the error for a read with other arguments that needs a right to another object.
 func notPermitted(d v1alpha1.Diagnostic, other changes.OtherOwner) error {
-	d.Detail += fmt.Sprintf(" The plan needs the verb %q on %s for that object, too. If the new arguments lead to another account than before, restore the earlier ones. Otherwise ask for the right, or let a user who has it make the plan, such as an administrator.", other.Right.Verb, other.Right.Target())
+	d.Detail += fmt.Sprintf(" The plan needs the verb %q on %s for that object, too. If the new arguments reach another account than before, restore the earlier ones. Otherwise ask for the right, or let a user who has it make the plan, such as an administrator.", other.Right.Verb, other.Right.Target())
 	return &diag.Failure{Operation: "read", Diagnostics: diag.Diagnostics{d}}
 }
 
-// restoreArguments returns the warning for such a read by a user with the right.
+// restoreArguments returns the warning for a read with other arguments by a user with the right to the other object.
 func restoreArguments(d v1alpha1.Diagnostic) v1alpha1.Diagnostic {
 	d.Severity = v1alpha1.SeverityWarning
 	d.Detail += " If both are the same resource, do not apply this plan. Restore the earlier arguments."
@@ -197,9 +197,9 @@ func (pr *proposal) describeOwner(ctx context.Context, own query.Owner) (string,
 	return lang.Address{Namespace: object.Namespace, Type: own.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
 }
 
-// warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too. If something else
-// removed a resource, another object may have created one with the same ID. Earlier versions let objects of several
-// namespaces import the same resource.
+// warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too. Two causes are
+// possible: a resource was removed outside of Hykube and another object created one with the same ID, or objects of
+// several namespaces imported the same resource, which earlier versions permitted.
 func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
 	identity := state.IdentityText()
 	here := func(ref v1alpha1.ObjectReference) bool { return ref.Namespace == pr.plan.Namespace }
@@ -232,7 +232,7 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 	return nil
 }
 
-// imports maps the identity or ID of an imported resource to the changes that import it.
+// imports maps the identity or ID of a resource to the changes that import it.
 type imports map[string][]*ledger.Change
 
 // importKey returns the identity or ID of the resource that a change imports, or "" if it imports none. It does not

@@ -24,11 +24,12 @@ type Planner struct {
 	// LongCall is the time after which a plan names the resource whose provider it waits for; 0 means 10 seconds.
 	LongCall time.Duration
 
-	surveyed *surveyed
+	decoders *decoderCache
 }
 
+// New returns a planner without cached surveys.
 func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader, logger *slog.Logger) *Planner {
-	return &Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger, surveyed: new(surveyed)}
+	return &Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger, decoders: new(decoderCache)}
 }
 
 // unpublished reads a plan whose changes are not published yet. It returns an error for a published plan, which may
@@ -42,7 +43,7 @@ func (a *Planner) unpublished(ctx context.Context, p workflows.Plan) (*v1alpha1.
 }
 
 func alreadyPlanned(p workflows.Plan) error {
-	return workflows.Final(fmt.Errorf("plan %s/%s has already been made; nothing was changed", p.Namespace, p.Name))
+	return workflows.Final(fmt.Errorf("plan %s/%s is already published; nothing was changed", p.Namespace, p.Name))
 }
 
 // planned reads a plan during planning. In a namespace that is being deleted, every plan except a refresh-only one is a

@@ -45,7 +45,7 @@ func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, 
 			Detail: fmt.Sprintf("Another plan is changing this resource: %v. This plan leaves out the resource and all that depend on it. Plan again when the other plan has ended (kubectl get plans).", be),
 		}, true
 	}
-	if errors.Is(err, errMoved) {
+	if errors.Is(err, errObjectChanged) {
 		return "it changed while the plan was made", v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Object changed while the plan was made", Address: addr.String(),
 			Detail: fmt.Sprintf("%s was changed after planning began. This plan leaves out the object and all that depend on it. Make another plan for them.", addr),

@@ -31,18 +31,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// gone is the entry in a change's drift if the infrastructure no longer exists.
-const gone = "(removed)"
+// driftRemoved is the entry in a change's drift if the infrastructure no longer exists.
+const driftRemoved = "(removed)"
 
-// errMoved is the error for an object that changed after the survey.
-var errMoved = errors.New("the object changed while the plan was being made")
+// errObjectChanged is the error for an object that changed after the survey.
+var errObjectChanged = errors.New("the object changed while the plan was being made")
 
 // restartWithin is the time after the start of Propose during which an object that changed since the survey causes
-// another survey. Later, that would repeat too much work, and the plan leaves out the object.
+// another survey. Later, another survey would repeat too much work, so the plan leaves out the object.
 const restartWithin = 5 * time.Second
 
-// Propose plans each open change of a plan with its provider, and adds changes for the resources that refer to a value
-// which changes. It keeps the changes that an earlier attempt planned.
+// Propose plans each open change of a plan with its provider. It adds changes for the resources that refer to a changed
+// value. It keeps the changes that an earlier attempt planned.
 func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result workflows.Proposed, err error) {
 	po, err := a.unpublished(ctx, in.Plan)
 	if err != nil {
@@ -70,8 +70,8 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 	switch {
 	case errors.Is(context.Cause(ctx), changes.ErrCancelled):
 		return workflows.Proposed{}, nil // Publish reports the cancel
-	case errors.Is(err, errMoved):
-		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorMoved, err)
+	case errors.Is(err, errObjectChanged):
+		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorObjectChanged, err)
 	}
 	return workflows.Proposed{Errors: pr.errors}, err
 }
@@ -93,7 +93,7 @@ func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal
 	}
 	pr.scope = a.NewScope(po, po.Namespace, pr.plannedValue)
 	pr.past = a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
-	pr.scope.Decoder = a.surveyed.take(po.UID, a.Catalog)
+	pr.scope.Decoder = a.decoders.take(po.UID, a.Catalog)
 	pr.past.Decoder = pr.scope.Decoder
 	pr.past.Secrets = pr.scope.Secrets // both scopes hide the same secrets, but have separate ephemeral resources
 	return pr, nil
@@ -112,7 +112,7 @@ func (pr *proposal) planAll(ctx context.Context, whole bool) error {
 		if i < 0 {
 			return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
 		}
-		c := pr.row(int32(i))
+		c := pr.changeAt(int32(i))
 		defer slow.begin(c)()
 		return pr.change(ctx, c)
 	})
@@ -123,7 +123,7 @@ func (pr *proposal) planAll(ctx context.Context, whole bool) error {
 		err = pr.skipDependents(ctx, pr.all)
 	}
 	if err == nil {
-		err = pr.reportLacks(ctx)
+		err = pr.reportMissingRights(ctx)
 	}
 	if err == nil && pr.errors == 0 {
 		err = pr.checkVerbs(ctx)
@@ -202,7 +202,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	}
 	pr.worklist.prepare(ctx, c)
 	var e *expected
-	err = again(ctx, func() (err error) {
+	err = retryTransient(ctx, func() (err error) {
 		e, err = pr.planWithProvider(ctx, c, r)
 		return err
 	})
@@ -231,10 +231,10 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 func (pr *proposal) restarts() bool { return time.Now().Before(pr.restartUntil) }
 
 // leaveOut takes a change out of the plan for an error that blocking accepts, and returns other errors. It returns
-// errMoved while that causes another survey.
+// errObjectChanged as long as a changed object causes another survey.
 func (pr *proposal) leaveOut(ctx context.Context, c *ledger.Change, addr lang.Address, err error) error {
 	why, d, ok := blocking(addr, err)
-	if !ok || errors.Is(err, errMoved) && pr.restarts() {
+	if !ok || errors.Is(err, errObjectChanged) && pr.restarts() {
 		return err
 	}
 	block(c, why, d)
@@ -262,28 +262,28 @@ func (pr *proposal) save(ctx context.Context, c *ledger.Change, addr lang.Addres
 
 // checkVerbs fails the plan if its creator lacks a right for its changes.
 func (pr *proposal) checkVerbs(ctx context.Context) error {
-	lacks, err := checkVerbs(ctx, pr.Sources, pr.plan, pr.all)
-	if err != nil || len(lacks) == 0 {
+	missing, err := checkVerbs(ctx, pr.Sources, pr.plan, pr.all)
+	if err != nil || len(missing) == 0 {
 		return err
 	}
 	pr.errors++
-	if slices.Contains(pr.all[0].Diagnostics, lacks[0]) {
+	if slices.Contains(pr.all[0].Diagnostics, missing[0]) {
 		return nil // an earlier attempt reported it
 	}
-	return pr.warn(ctx, lacks[0])
+	return pr.warn(ctx, missing[0])
 }
 
-// reportLacks fails the plan if its creator lacks a right for an added change.
-func (pr *proposal) reportLacks(ctx context.Context) error {
-	if pr.worklist == nil || len(pr.worklist.lacks) == 0 {
+// reportMissingRights fails the plan if its creator lacks a right for an added change.
+func (pr *proposal) reportMissingRights(ctx context.Context) error {
+	if pr.worklist == nil || len(pr.worklist.missing) == 0 {
 		return nil
 	}
 	pr.errors++
-	return pr.warn(ctx, pr.worklist.lacks[0])
+	return pr.warn(ctx, pr.worklist.missing[0])
 }
 
-// row returns a change of the plan.
-func (pr *proposal) row(i int32) *ledger.Change {
+// changeAt returns a change of the plan.
+func (pr *proposal) changeAt(i int32) *ledger.Change {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	return pr.all[i]
@@ -326,11 +326,11 @@ func (pr *proposal) restoreExpected(ctx context.Context, c *ledger.Change, r *re
 	return nil
 }
 
-// resource reads the object of a change. It returns errMoved if the object changed after the survey.
+// resource reads the object of a change. It returns errObjectChanged if the object changed after the survey.
 func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource.Resource, error) {
 	obj, err := pr.Objects.Get(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {
-		return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
+		return nil, fmt.Errorf("%s: %w", c.Address, errObjectChanged)
 	}
 	if err != nil {
 		return nil, err
@@ -340,7 +340,7 @@ func (pr *proposal) resource(ctx context.Context, c *ledger.Change) (*resource.R
 		return nil, err
 	}
 	if pr.worklist.isEdited(c) || r.Ref.Generation != c.Object.Generation || r.Deleting != c.Preconditions.Deleting || pr.plan.Spec.Destroy != c.Preconditions.Destroys {
-		return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
+		return nil, fmt.Errorf("%s: %w", c.Address, errObjectChanged)
 	}
 	return r, nil
 }

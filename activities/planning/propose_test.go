@@ -36,7 +36,7 @@ func TestReadsPerSecond(t *testing.T) {
 func TestAPlanGivesUpAsking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		err := again(t.Context(), func() error {
+		err := retryTransient(t.Context(), func() error {
 			if asked++; asked > session.Attempts {
 				return errors.New("asked once more")
 			}

@@ -31,9 +31,9 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 	c.Recorded, c.RecordedSensitive = nil, nil
 	switch r.Mode {
 	case v1alpha1.ModeData:
-		return pr.planData(ctx, c, r)
+		return pr.planDataSource(ctx, c, r)
 	case v1alpha1.ModeAction:
-		v, err := pr.askAction(ctx, c, r)
+		v, err := pr.planAction(ctx, c, r)
 		return &expected{recorded: v, prior: v, planned: v}, err // it has no recorded value
 	}
 	rec, err := pr.Ledger.Instance(ctx, r.Ref)
@@ -54,14 +54,14 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 	if c.Deposed != "" {
 		d := rec.FindDeposed(c.Deposed)
 		if d == nil {
-			return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
+			return nil, fmt.Errorf("%s: %w", c.Address, errObjectChanged)
 		}
 		state, wanted = &d.State, false
 	}
 	if !wanted && r.Lifecycle.Forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
 		return pr.forget(c, r, state, "")
 	}
-	return pr.askManaged(ctx, c, r, rec, state, wanted)
+	return pr.planManaged(ctx, c, r, rec, state, wanted)
 }
 
 // checkIntent handles an intent without a recorded outcome. It returns an error if the call may still be running, or if
@@ -92,8 +92,8 @@ func importsLost(po *v1alpha1.Plan, r *resource.Resource) bool {
 	return r.Lifecycle.Import != nil && !po.Spec.Destroy
 }
 
-// askManaged plans the current instance of a resource or a deposed one. state is the recorded state of that instance.
-func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, state *ledger.State, wanted bool) (*expected, error) {
+// planManaged plans the current instance of a resource or a deposed one. state is the recorded state of that instance.
+func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance, state *ledger.State, wanted bool) (*expected, error) {
 	l, err := pr.scopeFor(wanted).Lease(ctx, r, state, wanted, session.SlotAndRate)
 	if err != nil {
 		return nil, err
@@ -122,14 +122,14 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 		// only deposed instances remain, which have their own changes
 		p = &instance.Planned{Action: v1alpha1.ActionNoOp, Value: prior.Value}
 	case !wanted:
-		p, diags, err = pr.askDestroy(ctx, c, r, l, state, prior)
+		p, diags, err = pr.planDestroy(ctx, c, r, l, state, prior)
 	default:
 		if !prior.Exists() && !rec.Exists() && r.Lifecycle.Import != nil {
 			if prior, err = pr.adopt(ctx, c, r, l, rec); err != nil {
 				return nil, err
 			}
 		}
-		if p, diags, err = pr.askWanted(ctx, c, r, l, prior); err != nil {
+		if p, diags, err = pr.planWanted(ctx, c, r, l, prior); err != nil {
 			break
 		}
 		diags = append(diags, createWarnings(c, r, p.Action, prior.Exists())...)
@@ -149,8 +149,8 @@ func (pr *proposal) askManaged(ctx context.Context, c *ledger.Change, r *resourc
 	return e, describeChange(c, block, prior, p)
 }
 
-// askDestroy plans the destroy of an instance that exists.
-func (pr *proposal) askDestroy(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
+// planDestroy plans the destroy of an instance that exists.
+func (pr *proposal) planDestroy(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	if r.Lifecycle.PreventDestroy && c.Deposed == "" {
 		prevent(c)
 	}
@@ -167,8 +167,8 @@ func (pr *proposal) askDestroy(ctx context.Context, c *ledger.Change, r *resourc
 // createWarnings returns the warnings about a planned create or replace.
 func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Action, exists bool) (diags diag.Diagnostics) {
 	if action == v1alpha1.ActionCreate {
-		if r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !movedBefore(r) {
-			diags = append(diags, nothingMoved(r))
+		if r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !moveApplied(r) {
+			diags = append(diags, nothingToMoveWarning(r))
 		}
 		if c.LooksLike != "" {
 			diags = append(diags, renameWarning(r, c.LooksLike))
@@ -180,8 +180,8 @@ func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Acti
 	return diags
 }
 
-// askWanted plans a resource that should exist.
-func (pr *proposal) askWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
+// planWanted plans a resource that should exist.
+func (pr *proposal) planWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	open, err := v.Holds(r, resource.Preconditions, cty.NilVal)
 	if err != nil {

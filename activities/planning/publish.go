@@ -109,7 +109,7 @@ func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Pl
 // waits for a user's approval.
 func (a *Planner) requireUserApproval(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, refused error) error {
 	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
-		text := fmt.Sprintf("The plan waits for a person although spec.approval is Automatic: %v", refused)
+		text := fmt.Sprintf("The plan waits for an approval although spec.approval is Automatic: %v", refused)
 		s.AutomaticApproval = &v1alpha1.AutomaticApproval{Message: text, ByPolicy: po.Status.AutomaticApproval.ByPolicy}
 		condition.Waiting(&s.Conditions, po.Generation, v1alpha1.ReasonAwaitingApproval, text)
 	})
@@ -128,8 +128,8 @@ func blockedText(po *v1alpha1.Plan, obstacles []changes.Obstacle, blocked, steps
 	return text
 }
 
-// once merges equal diagnostics about a ProviderConfig into one with the number of affected resources.
-func once(diags diag.Diagnostics) diag.Diagnostics {
+// mergeConfigDiagnostics merges equal diagnostics about a ProviderConfig into one with the number of affected resources.
+func mergeConfigDiagnostics(diags diag.Diagnostics) diag.Diagnostics {
 	users := map[v1alpha1.Diagnostic]int{}
 	for _, d := range diags {
 		users[d]++

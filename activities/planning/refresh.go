@@ -55,7 +55,7 @@ func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Res
 	if err == nil {
 		err = pr.checkRead(ctx, c, r)
 	}
-	return recorded, now, others && slices.Contains(c.Drift, gone), err
+	return recorded, now, others && slices.Contains(c.Drift, driftRemoved), err
 }
 
 // movedFrom returns the record that moves to a resource.
@@ -65,7 +65,7 @@ func (pr *proposal) movedFrom(ctx context.Context, c *ledger.Change, r *resource
 		return nil, err
 	}
 	if from.Digest() != c.Preconditions.FromState {
-		return nil, fmt.Errorf("%s: %w", c.PreviousAddress, errMoved)
+		return nil, fmt.Errorf("%s: %w", c.PreviousAddress, errObjectChanged)
 	}
 	if from.Intent != nil {
 		return nil, &diag.Failure{Operation: "move", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.moved.from", "Resource is being changed",
@@ -103,8 +103,8 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	found, diags, err := l.Import(ctx, by)
 	if err != nil {
 		refused, ok := importRefused(r, rec.Intent != nil, err)
-		if ok && rec.Intent == nil && appliedBefore(r, shown) {
-			c.Diagnostics = append(c.Diagnostics, importedBefore(r.Address, refused))
+		if ok && rec.Intent == nil && importApplied(r, shown) {
+			c.Diagnostics = append(c.Diagnostics, importedGoneWarning(r.Address, refused))
 			return l.Null(), nil
 		}
 		return instance.State{}, refused
@@ -117,9 +117,9 @@ func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Res
 	return found, pr.checkOwned(ctx, c, r)
 }
 
-// importRefused adds to a failed import the remedy for a user who wants no import. An applied lifecycle.import becomes
-// effective again when its resource is destroyed. lost is true if the outcome of a create is unknown, which then prevents
-// the next create. ok is false if the provider did not refuse the import.
+// importRefused adds to a failed import the remedy for a user who wants no import: an applied lifecycle.import becomes
+// effective again when its resource is destroyed. lost is true if an unknown outcome prevents the next create. ok is
+// false if the provider did not refuse the import.
 func importRefused(r *resource.Resource, lost bool, err error) (_ error, ok bool) {
 	f, is := errors.AsType[*diag.Failure](err)
 	if _, nothing := errors.AsType[*instance.NothingFoundError](err); nothing {
@@ -133,28 +133,29 @@ func importRefused(r *resource.Resource, lost bool, err error) (_ error, ok bool
 	last := &refused.Diagnostics[len(refused.Diagnostics)-1]
 	remedy := "To create the resource instead, remove lifecycle.import and plan again."
 	if lost {
-		remedy = fmt.Sprintf("To create the resource instead, remove lifecycle.import, run %s --retry, and plan again.", changes.Resolve(r.Ref))
+		remedy = fmt.Sprintf("To create the resource instead, remove lifecycle.import, run %s --retry, and plan again.", changes.ResolveCommand(r.Ref))
 	}
 	last.Detail = strings.TrimSpace(last.Detail + "\n" + remedy)
 	return &refused, true
 }
 
-// appliedBefore reports whether an earlier plan applied this import and no plan destroyed the resource since.
-func appliedBefore(r *resource.Resource, by *v1alpha1.PlanImport) bool {
+// importApplied reports whether an earlier plan applied this import and no plan destroyed the resource since.
+func importApplied(r *resource.Resource, by *v1alpha1.PlanImport) bool {
 	applied := resource.StatusOf(r.Object).Imported
 	return applied != "" && applied == resource.ImportText(by)
 }
 
-// importedBefore returns the warning for the create of a resource that an earlier plan imported.
-func importedBefore(addr lang.Address, refused error) v1alpha1.Diagnostic {
+// importedGoneWarning returns the warning for the create of a resource that an earlier plan imported.
+func importedGoneWarning(addr lang.Address, refused error) v1alpha1.Diagnostic {
 	d := lang.Problem(addr, "lifecycle.import", "Imported resource is gone",
 		fmt.Sprintf("An earlier plan imported this resource, and it no longer exists, so the plan creates a new one. The provider's answer to the import: %v", refused))
 	d.Severity = v1alpha1.SeverityWarning
 	return d
 }
 
-// refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change. It always reads
-// with other arguments than before, because a provider reports the destroy of a missing resource as a success.
+// refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change. If the
+// provider has other arguments than before, it always reads: with these, the recorded ID may name no resource, and a
+// provider reports the destroy of a missing resource as a success.
 func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State, recorded instance.State, otherArguments bool) (instance.State, error) {
 	mode := pr.plan.Spec.Refresh
 	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly && !otherArguments {
@@ -172,7 +173,7 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 	after, _ := found.Value.UnmarkDeep()
 	switch {
 	case !found.Exists():
-		c.Drift = []string{gone}
+		c.Drift = []string{driftRemoved}
 	default:
 		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value), lang.MarkSensitive(l.Schema.Block, found.Value))
 	}
@@ -215,8 +216,8 @@ func (pr *proposal) awaitRead(ctx context.Context) error {
 	return pr.reads.Wait(ctx)
 }
 
-// again retries a read-only call after transient errors.
-func again(ctx context.Context, call func() error) error {
+// retryTransient retries a read-only call after transient errors.
+func retryTransient(ctx context.Context, call func() error) error {
 	pause := 500 * time.Millisecond
 	for attempt := 1; ; attempt++ {
 		err := call()

@@ -136,7 +136,7 @@ func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Res
 	}
 	changing := map[string]bool{}
 	for _, j := range c.DependsOn {
-		d := pr.row(j)
+		d := pr.changeAt(j)
 		if changes.HasNoSteps(d) {
 			continue
 		}

@@ -20,10 +20,9 @@ import (
 // summaryRights is the summary of the error for a requester who lacks rights.
 const summaryRights = "Missing rights"
 
-// checkReads returns an error if the requester may not get an object that the plan visits, or a dependency of such an
-// object. The same holds for the ConfigMap with the keys of a ResourceSet, and for the object of lifecycle.moved, which need
-// not exist: the plan shows whether it has a record.
-// The planner calls checkReads before its first provider call.
+// checkReads returns an error if the requester may not get an object that the plan visits, or one of its dependencies.
+// It also checks the ConfigMap with the keys of a ResourceSet, and the object in lifecycle.moved. That object need not
+// exist, but the plan shows whether it has a record. The planner calls checkReads before its first provider call.
 func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (diag.Diagnostics, error) {
 	var rights []store.Right
 	seen, keysSeen := map[lang.Address]bool{}, map[string]bool{}

@@ -13,8 +13,8 @@ import (
 
 // This file selects, with the index, the objects that a survey loads.
 
-// minFull is the number of objects up to which a survey loads the selected ones one by one. Above it, a list of all is
-// faster if most are selected.
+// minFull is the number of objects up to which a survey loads the selected ones one by one. Above it, if most objects
+// are selected, a list of all is faster.
 const minFull = 200
 
 // outlineScope finds the scope of the plan with the outline.
@@ -78,7 +78,7 @@ func (s *survey) selectScope() {
 	}
 	var roots []int
 	for i, n := range o.view.Nodes {
-		if n.Object != nil && s.picked(n.Object.Address(), n.Object.Labels) {
+		if n.Object != nil && s.selects(n.Object.Address(), n.Object.Labels) {
 			roots = append(roots, i)
 		}
 	}
@@ -107,8 +107,8 @@ func (s *survey) selectScope() {
 	}
 }
 
-// limitReads returns the part of a scope that a plan with a read budget reads: no data sources, and no dependencies that
-// the spec does not select. The slots are in ascending order.
+// limitReads returns the part of a scope that a plan with a read budget reads: recorded resources in the order of their
+// addresses, after spec.readAfter. scope and the result are in ascending order.
 func (s *survey) limitReads(scope []int, address func(int) lang.Address, exists func(int) bool) []int {
 	budget := s.spec.ReadBudget
 	if budget == nil {
@@ -183,8 +183,8 @@ func (o *outline) propagateCreatesFirst() {
 	}
 }
 
-// selectVisited sets o.closure and o.visited. The plan visits what changed. What depends on it follows while the plan is
-// made, if a value changes; see worklist.
+// selectVisited sets o.closure and o.visited. The plan visits the changed objects. It visits their dependants during
+// planning if a value changes; see worklist.
 func (s *survey) selectVisited() {
 	o := s.outline
 	forced := map[int]bool{}
@@ -241,8 +241,8 @@ func (o *outline) selectClosure(roots []int) {
 	}
 }
 
-// throughEphemerals returns the objects, and those that refer to ephemeral resources among them. The plan stores nothing
-// about an ephemeral resource, so these change with it.
+// throughEphemerals returns the roots, and the objects that refer to an ephemeral resource among them. The plan stores
+// nothing about an ephemeral resource, so its dependants count as changed with it.
 func (o *outline) throughEphemerals(roots []int) []int {
 	out := slices.Clone(roots)
 	seen := map[int]bool{}
@@ -277,8 +277,9 @@ func (o *outline) canVisit(i int) bool {
 	}
 }
 
-// selectChecked sets o.checked and returns a copy of it. It adds to the visited objects those with references that may be
-// wrong, and the first user of each ProviderConfig. The check of that user reports the errors of the ProviderConfig.
+// selectChecked sets o.checked and returns a copy of it. The survey checks the visited objects, those with references
+// that may be wrong, and the first user of each ProviderConfig. The check of that user reports the errors of the
+// ProviderConfig.
 func (o *outline) selectChecked() []bool {
 	users := map[use]int{}
 	o.checked = slices.Clone(o.visited)

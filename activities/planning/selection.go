@@ -18,15 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// This file tells, for a Stack, what it selects and whether the infrastructure of that is as written. It asks the index, by
-// the same rules as a survey.
+// This file determines the objects that a Stack selects, and whether their infrastructure matches them. It uses the
+// index, by the same rules as a survey.
 
-// Selection is what a Stack selects in its namespace.
+// Selection describes the objects that a Stack selects in its namespace.
 type Selection struct {
 	// Resources is the number of objects.
 	Resources int
 	// Contents is a digest of the objects that are not marked for deletion: their UIDs and generations, and the versions
-	// of what they refer to outside of the selection. An apply of the selection does not change it.
+	// of the values outside of the selection that they refer to. An apply of the selection does not change it.
 	Contents string
 	// Values is a digest of the recorded values.
 	Values string
@@ -41,12 +41,13 @@ type Selection struct {
 	Destroys    bool
 }
 
-// Pending returns the objects whose infrastructure is not as written.
+// Pending returns the objects whose infrastructure does not match them.
 func (s *Selection) Pending() []lang.Address {
 	return slices.Concat(s.Missing, s.Edited, s.Faulty, s.Drifted, s.Failed)
 }
 
-// Select returns what a Stack selects. who is the author of the Stack, with whose rights it reads what the objects refer to.
+// Select returns the selection of a Stack. who is the author of the Stack, with whose rights it reads the values that
+// the objects refer to.
 func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*Selection, error) {
 	view, err := from.Index.View(ctx, namespace)
 	if err != nil {
@@ -58,7 +59,7 @@ func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, na
 	configs := from.ProviderConfigs(ctx, po)
 	o, err := newOutline(view, &po.Spec, configs, from.Catalog, func([]lang.Reference) bool { return false })
 	if _, full := errors.AsType[errFull](err); full {
-		return selectRoughly(view, selects), nil // the plan says what is wrong
+		return selectRoughly(view, selects), nil // the plan will report the problem
 	}
 	if err != nil {
 		return nil, err
@@ -74,7 +75,7 @@ func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, na
 	return o.selection(selects), nil
 }
 
-// selection returns what a Stack selects.
+// selection returns the selection of a Stack.
 func (o *outline) selection(selects func(labels.Set) bool) *Selection {
 	out := &Selection{}
 	o.member = make([]bool, len(o.view.Nodes))
@@ -87,7 +88,7 @@ func (o *outline) selection(selects func(labels.Set) bool) *Selection {
 			continue
 		}
 		out.Resources++
-		out.note(n, o.wanted(i), o.current(i))
+		out.add(n, o.wanted(i), o.current(i))
 		values.Add(n.Version)
 		if o.wanted(i) {
 			contents.Add(index.SumOf(string(n.Object.UID), fmt.Sprint(n.Object.Generation, o.versionsBeyond(i))))
@@ -102,15 +103,15 @@ func (o *outline) selection(selects func(labels.Set) bool) *Selection {
 	return out
 }
 
-// current reports whether the record of an object has the current versions of what the object refers to.
+// current reports whether the record of an object has the current versions of the values that the object refers to.
 func (o *outline) current(i int) bool {
 	object := o.view.Nodes[i].Object
 	return object.Has(index.Impure) || o.external(i) || o.dependencyVersions(i) == o.record(i).DependencyVersions
 }
 
-// note adds an object. wanted is false if it is marked for deletion. current is true if its record has the current versions
-// of what it refers to.
-func (s *Selection) note(n index.Node, wanted, current bool) {
+// add adds an object. wanted is false if it is marked for deletion. current is true if its record has the current
+// versions of the values that it refers to.
+func (s *Selection) add(n index.Node, wanted, current bool) {
 	rec, object := n.Record, n.Object
 	if rec == nil {
 		rec = &noRecord
@@ -150,7 +151,7 @@ func (s *Selection) note(n index.Node, wanted, current bool) {
 	*list = append(*list, object.Address())
 }
 
-// versionsBeyond returns the sum of the versions of what an object refers to, without objects in scope.
+// versionsBeyond returns the sum of the versions of the values outside of the scope that an object refers to.
 func (o *outline) versionsBeyond(i int) index.Sum {
 	sum := o.externalVersions(i)
 	for _, ref := range o.values(i) {
@@ -161,8 +162,8 @@ func (o *outline) versionsBeyond(i int) index.Sum {
 	return sum
 }
 
-// findBeyond returns an object that is not in scope, and that a plan of the objects in scope would change, because a plan
-// visits the dependencies of its objects, too; and the object in scope that depends on it.
+// findBeyond returns an object outside of the scope that a plan of the scope would change, and the object in scope that
+// depends on it. A plan also visits the dependencies of its objects.
 func (o *outline) findBeyond() (found, by *lang.Address) {
 	edges := o.edges(func(i int) []int32 {
 		if !o.wanted(i) {
@@ -177,7 +178,7 @@ func (o *outline) findBeyond() (found, by *lang.Address) {
 		}
 	}
 	needed := graph.WithDependencies(edges, roots)
-	slices.SortStableFunc(needed, func(a, b int) int { // what would be destroyed comes last
+	slices.SortStableFunc(needed, func(a, b int) int { // objects that would be destroyed come last
 		return cmp.Compare(rank(o.view.Nodes[a].Object), rank(o.view.Nodes[b].Object))
 	})
 	for _, d := range needed {
@@ -204,7 +205,7 @@ func rank(o *index.Object) int {
 }
 
 // selectRoughly is outline.selection for a namespace that the index cannot survey, such as one whose provider is not ready.
-// It ignores the versions of what the objects refer to.
+// It ignores the versions of the values that the objects refer to.
 func selectRoughly(view *index.View, selects func(labels.Set) bool) *Selection {
 	out := &Selection{}
 	var contents, values index.Sum
@@ -214,7 +215,7 @@ func selectRoughly(view *index.View, selects func(labels.Set) bool) *Selection {
 		}
 		out.Resources++
 		wanted := !n.Object.Has(index.Deleting)
-		out.note(n, wanted, true)
+		out.add(n, wanted, true)
 		values.Add(n.Version)
 		if wanted {
 			contents.Add(index.SumOf(string(n.Object.UID), fmt.Sprint(n.Object.Generation)))

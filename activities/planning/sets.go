@@ -143,7 +143,8 @@ func (s *survey) catalogOf(a *scope.Sources) lang.Catalog {
 	}
 }
 
-// noteProblems adds an error for each set whose instances are not known. Without them, a plan would destroy what exists.
+// noteProblems adds an error for each set whose instances are not known. Otherwise, a plan would destroy the existing
+// instances.
 func (s *survey) noteProblems(problems map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Instances of a ResourceSet are not known",

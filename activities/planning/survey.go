@@ -43,16 +43,16 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	}
 	visited := s.visit(a.Sources)
 	if !diag.HasErrors(s.diags) {
-		lacks, err := checkReads(ctx, a.Sources, po, s, visited)
+		missing, err := checkReads(ctx, a.Sources, po, s, visited)
 		if err != nil {
 			return workflows.Surveyed{}, err
 		}
-		s.diags = append(s.diags, lacks...)
+		s.diags = append(s.diags, missing...)
 	}
 	if diag.HasErrors(s.diags) {
 		return workflows.Surveyed{Invalid: true}, a.failPlan(ctx, p, diag.Summarize(s.diags), s.diags)
 	}
-	a.surveyed.keep(po.UID, a.Catalog, s.nodes, visited)
+	a.decoders.keep(po.UID, a.Catalog, s.nodes, visited)
 	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded, ReadTo: s.readTo, Whole: s.outline == nil}
 	if err := a.Ledger.SaveChanges(ctx, po.UID, s.changes(visited)); err != nil {
 		return workflows.Surveyed{}, err
@@ -169,7 +169,7 @@ func (s *survey) visit(a *scope.Sources) []int {
 	if cycle != nil {
 		text := graph.CycleText(cycle, func(k int) string { return s.nodes[visited[k]].Address.String() })
 		s.diags = append(s.diags, lang.Problem(s.nodes[visited[cycle[0]]].Address, "", "Cycle",
-			fmt.Sprintf("These resources depend on each other in a cycle: %s. %sRemove one of the references.", text, s.through(visited, cycle))))
+			fmt.Sprintf("These resources depend on each other in a cycle: %s. %sRemove one of the references.", text, s.configsInCycleText(visited, cycle))))
 		return nil
 	}
 	out := make([]int, len(order))
@@ -189,7 +189,7 @@ func (s *survey) scope() []int {
 	var roots []int
 	edges := make([]graph.Node, len(s.nodes))
 	for i, n := range s.nodes {
-		picked := s.picked(n.Address, n.Object.GetLabels())
+		picked := s.selects(n.Address, n.Object.GetLabels())
 		if picked {
 			roots = append(roots, i)
 		}
@@ -319,7 +319,7 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 	for _, n := range nodes {
 		c := s.newChange(n, &n.record.State, texts(n.requires))
 		c.Index = int32(len(out))
-		c.Requested = n.Deleting || s.picked(n.Address, n.Object.GetLabels())
+		c.Requested = n.Deleting || s.selects(n.Address, n.Object.GetLabels())
 		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
 		c.LeaveDeposed = leavesDeposed(n)
 		c.Referrers, c.LooksLike = referrers[n.Address], renamed[n.Address]

@@ -30,9 +30,9 @@ func (s *survey) prepare() {
 	s.forced = setOf(append(s.addresses(fieldReplace, s.spec.Replace), s.addresses("spec.invoke", s.spec.Invoke)...))
 }
 
-// picked reports whether the spec names an object, or all objects. Other objects are in scope only as dependencies or
+// selects reports whether the spec names an object, or all objects. Other objects are in scope only as dependencies or
 // dependants.
-func (s *survey) picked(addr lang.Address, set labels.Set) bool {
+func (s *survey) selects(addr lang.Address, set labels.Set) bool {
 	return s.spec.Selector == nil && len(s.spec.Targets) == 0 || s.targets[addr] || s.selector != nil && s.selector.Matches(set)
 }
 

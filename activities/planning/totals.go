@@ -38,7 +38,8 @@ type totals struct {
 	steps, read int
 	// unselected is the address of a change to an object that the spec does not select; empty if there is none.
 	unselected string
-	// needed says which resource the plan destroys although one outside of the plan refers to it; empty if there is none.
+	// needed names a resource that the plan destroys although one outside of the plan refers to it; empty if there is
+	// none.
 	needed   string
 	waitsFor []v1alpha1.PlanReference
 	// rolled counts the changes of each ResourceSet that its rollout limits, and rollouts are what the limits are.
@@ -102,7 +103,7 @@ func (t *totals) add(c *ledger.Change) {
 
 // diagnostics returns all diagnostics of the plan.
 func (t *totals) diagnostics() diag.Diagnostics {
-	return slices.Concat(once(t.diags), t.forbidden, t.postponed)
+	return slices.Concat(mergeConfigDiagnostics(t.diags), t.forbidden, t.postponed)
 }
 
 // summarize completes the summary after all changes were added.
@@ -173,7 +174,7 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 	if po.Status.Stack != nil && t.destroys {
 		return "it destroys the infrastructure of the namespace, which is being deleted"
 	}
-	if po.Status.Stack != nil && t.unselected != "" { // it was edited after the stack had looked
+	if po.Status.Stack != nil && t.unselected != "" { // it was edited after the stack decided to make the plan
 		return fmt.Sprintf("it would change %s, which the stack %s does not select", t.unselected, po.Status.Stack.Stack)
 	}
 	if po.Status.Stack != nil && t.needed != "" {

@@ -61,9 +61,9 @@ func (w *waiting) text() string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("Waiting for the provider of 1 resource: %s.", changes.Since(slow))
+		return fmt.Sprintf("Waiting for the provider of 1 resource: %s.", changes.ListRunning(slow))
 	default:
-		return fmt.Sprintf("Waiting for the providers of %d resources: %s.", len(slow), changes.Since(slow))
+		return fmt.Sprintf("Waiting for the providers of %d resources: %s.", len(slow), changes.ListRunning(slow))
 	}
 }
 

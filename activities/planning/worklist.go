@@ -19,9 +19,9 @@ import (
 // visitTogether is the number of objects that a worklist adds to a plan at once.
 const visitTogether = 100
 
-// worklist schedules the changes of a plan. It begins with those that the survey stored: of the objects that changed. It
-// follows their dependants, in dependency order, and adds a change for a dependant only if the plan changes a value that
-// the dependant refers to. All others keep their values, so it passes them by without loading them.
+// worklist schedules the changes of a plan. It begins with the changes that the survey stored, those of the changed
+// objects. It follows their dependants in dependency order. It adds a change for a dependant only if the plan changes a
+// value that the dependant refers to. It does not load the others, because they keep their values.
 //
 // It implements graph.Source: an item is the index of a change, or -1-k for the batch k of objects that it adds.
 type worklist struct {
@@ -49,8 +49,8 @@ type worklist struct {
 	edited []bool
 	// before caches the results of changesBefore.
 	before map[int][]int32
-	// lacks lists the rights that the requester lacks for added objects.
-	lacks diag.Diagnostics
+	// missing lists the rights that the requester lacks for added objects.
+	missing diag.Diagnostics
 }
 
 // newWorklist returns the worklist for the changes that a survey stored.
@@ -75,7 +75,7 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 		if c.Deposed != "" {
 			w.ready = append(w.ready, k)
 		} else if slot = w.slotOf(c); slot < 0 {
-			return nil, fmt.Errorf("%s: %w", c.Address, errMoved)
+			return nil, fmt.Errorf("%s: %w", c.Address, errObjectChanged)
 		} else {
 			w.row[slot] = int32(k)
 			roots = append(roots, slot)
@@ -185,7 +185,7 @@ func (w *worklist) proceed() {
 		case w.row[i] >= 0 && !w.failed[i]:
 			w.ready = append(w.ready, int(w.row[i]))
 		case w.row[i] >= 0:
-			w.link(w.pr.row(w.row[i])) // it stays open, and its dependencies say why
+			w.link(w.pr.changeAt(w.row[i])) // it stays open, and its dependencies show the reason
 			w.settle(i)
 		case w.reached[i] && !w.failed[i] && !o.spec.RefreshOnly && hasRecordedValue(mode):
 			w.add = append(w.add, i)
@@ -195,7 +195,7 @@ func (w *worklist) proceed() {
 	}
 }
 
-// settle tells the dependants of an object that nothing about it remains open.
+// settle records that the object needs no more work, and updates its dependants.
 func (w *worklist) settle(i int) {
 	o := w.survey.outline
 	w.unsettled--
@@ -257,7 +257,7 @@ func (w *worklist) link(c *ledger.Change) {
 	for _, d := range o.dependencies(i) {
 		awaits(d)
 	}
-	o.through(i, func(e int) {
+	o.forEachThrough(i, func(e int) {
 		for _, d := range o.dependencies(e) {
 			awaits(d)
 		}
@@ -311,7 +311,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 		load[i] = true
 		if w.edited[i] = !w.unedited(i); w.edited[i] && pr.restarts() {
 			w.mu.Unlock()
-			return false, fmt.Errorf("%s: %w", o.view.Nodes[i].Object.Address(), errMoved)
+			return false, fmt.Errorf("%s: %w", o.view.Nodes[i].Object.Address(), errObjectChanged)
 		}
 	}
 	o.withDependencies(load)
@@ -324,7 +324,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 	}
 	s := *w.survey
 	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots, !pr.restarts()); err != nil {
-		return false, movedIfOutdated(err)
+		return false, changedIfOutdated(err)
 	}
 	fair.Lock(ctx, &w.mu)
 	defer w.mu.Unlock()
@@ -341,9 +341,9 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 		}
 	}
 	s.index()
-	lacks, err := checkReads(ctx, pr.Sources, pr.plan, &s, visited)
-	if err != nil || diag.HasErrors(lacks) {
-		w.lacks = append(w.lacks, lacks...)
+	missing, err := checkReads(ctx, pr.Sources, pr.plan, &s, visited)
+	if err != nil || diag.HasErrors(missing) {
+		w.missing = append(w.missing, missing...)
 		return false, err
 	}
 	added := s.changes(visited)[:len(visited)] // a deposed instance that another plan just left is for the next plan
@@ -373,17 +373,17 @@ func (w *worklist) isEdited(c *ledger.Change) bool {
 	return i >= 0 && w.edited[i]
 }
 
-// unedited reports whether an object is as it was when the survey left it out: applied, and not edited since.
+// unedited reports whether an object is unchanged since the survey left it out: it is applied, and was not edited.
 func (w *worklist) unedited(i int) bool {
 	o := w.survey.outline
 	object, rec := o.view.Nodes[i].Object, o.record(i)
 	return object.Mode == v1alpha1.ModeManaged && o.wanted(i) && rec.Exists && rec.Generation == object.Generation
 }
 
-// movedIfOutdated converts the errors that need another survey to errMoved.
-func movedIfOutdated(err error) error {
+// changedIfOutdated converts the errors that need another survey to errObjectChanged.
+func changedIfOutdated(err error) error {
 	if _, full := errors.AsType[errFull](err); full || errors.Is(err, errOutdated) {
-		return fmt.Errorf("%w: %w", errMoved, err)
+		return fmt.Errorf("%w: %w", errObjectChanged, err)
 	}
 	return err
 }
@@ -395,7 +395,7 @@ func (pr *proposal) changesOf(ctx context.Context, whole bool) (graph.Source, er
 	}
 	w, err := newWorklist(ctx, pr)
 	if err != nil {
-		return nil, movedIfOutdated(err)
+		return nil, changedIfOutdated(err)
 	}
 	pr.worklist = w
 	return w, nil
@@ -407,5 +407,5 @@ func (w *worklist) finish() error {
 	if w == nil || w.unsettled == 0 {
 		return nil
 	}
-	return errMoved
+	return errObjectChanged
 }

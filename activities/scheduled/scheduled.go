@@ -1,5 +1,5 @@
-// Package scheduled has the activities of the workflows that Temporal Schedules start. They ask a Stack for a plan or a
-// drift check, and read how far the check is. The controller of the Stacks does the work.
+// Package scheduled has the activities of the workflows that Temporal Schedules start. They request a plan or a drift
+// check of a Stack, and read the progress of the check. The controller of the Stacks does the work.
 package scheduled
 
 import (
@@ -84,8 +84,8 @@ func (r *Requests) countDelay(kind string, in workflows.StackRequest) {
 	}
 }
 
-// RequestCheck asks a stack for a drift check, unless an earlier one has not ended. A stack whose spec has no schedule
-// for drift checks gets none, whoever started the workflow.
+// RequestCheck requests a drift check of a stack, unless an earlier one has not ended. It skips a stack whose spec has
+// no schedule for drift checks: any user may have started the workflow.
 func (r *Requests) RequestCheck(ctx context.Context, in workflows.StackRequest) (workflows.CheckState, error) {
 	s, err := r.get(ctx, in)
 	if errors.Is(err, store.ErrGone) {
@@ -134,8 +134,8 @@ func (r *Requests) CheckState(ctx context.Context, in workflows.StackRequest) (w
 	return workflows.CheckState{Text: text(d.Running)}, nil
 }
 
-// RequestPlan asks a stack for a plan. It returns false for a stack without the trigger Schedule, which makes none,
-// whoever started the workflow, and for one that is suspended or gone.
+// RequestPlan requests a plan of a stack. It returns false for a stack that is suspended or deleted, or that lacks the
+// trigger Schedule: any user may have started the workflow.
 func (r *Requests) RequestPlan(ctx context.Context, in workflows.StackRequest) (asked bool, err error) {
 	s, err := r.get(ctx, in)
 	if errors.Is(err, store.ErrGone) {

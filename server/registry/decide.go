@@ -232,12 +232,12 @@ func checkApplicable(p *v1alpha1.Plan, found changes.Verification, partial bool)
 	}
 	add(v1alpha1.CauseStale, "stale", found.Stale)
 	add(v1alpha1.CauseBlocked, "blocked", found.Blocked)
-	switch found.Needing {
+	switch found.Dependants {
 	case 0:
 	case 1:
 		texts = append(texts, "1 more needs one of these")
 	default:
-		texts = append(texts, fmt.Sprintf("%d more need one of these", found.Needing))
+		texts = append(texts, fmt.Sprintf("%d more need one of these", found.Dependants))
 	}
 	advice := fmt.Sprintf("make a new plan, or approve the %d other changes with status.approval.partial (--partial)", found.Left)
 	switch {

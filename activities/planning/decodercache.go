@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// keepSurveyed is the time for which a worker keeps the resources of a survey. Propose follows at once, but may run
+	// keepDecoders is the time for which a worker keeps the resources of a survey. Propose follows at once, but may run
 	// on another worker.
-	keepSurveyed = time.Minute
-	// maxSurveyed is the maximum number of resources of one survey that a worker keeps. Propose parses the others
+	keepDecoders = time.Minute
+	// maxDecoded is the maximum number of resources of one survey that a worker keeps. Propose parses the others
 	// again.
-	maxSurveyed = 10_000
+	maxDecoded = 10_000
 )
 
-// surveyed caches decoders by plan UID between a Survey and its Propose, so that each object is parsed only once. After
+// decoderCache caches decoders by plan UID between a Survey and its Propose, so that each object is parsed only once. After
 // a restart it is empty, and Propose parses the objects again.
-type surveyed struct{ decoders sync.Map }
+type decoderCache struct{ decoders sync.Map }
 
 // keep stores the resources that a plan visits, and all ephemeral resources, to which they may refer.
-func (s *surveyed) keep(plan types.UID, c *catalog.Catalog, nodes []*node, visited []int) {
+func (s *decoderCache) keep(plan types.UID, c *catalog.Catalog, nodes []*node, visited []int) {
 	var known []*resource.Resource
 	for _, i := range visited {
-		if len(known) < maxSurveyed {
+		if len(known) < maxDecoded {
 			known = append(known, nodes[i].Resource)
 		}
 	}
@@ -39,11 +39,11 @@ func (s *surveyed) keep(plan types.UID, c *catalog.Catalog, nodes []*node, visit
 	}
 	d := resource.NewDecoder(c, known...)
 	s.decoders.Store(plan, d)
-	time.AfterFunc(keepSurveyed, func() { s.decoders.CompareAndDelete(plan, d) })
+	time.AfterFunc(keepDecoders, func() { s.decoders.CompareAndDelete(plan, d) })
 }
 
 // take removes and returns the decoder of a plan, or returns a new one if this worker did not survey the plan.
-func (s *surveyed) take(plan types.UID, c *catalog.Catalog) *resource.Decoder {
+func (s *decoderCache) take(plan types.UID, c *catalog.Catalog) *resource.Decoder {
 	if d, ok := s.decoders.LoadAndDelete(plan); ok {
 		return d.(*resource.Decoder)
 	}
