@@ -31,8 +31,9 @@ const (
 // SignalCancel makes an Apply workflow stop before the next change.
 const SignalCancel = "cancel"
 
-// ErrorMoved is the error type of an activity that found an object changed since the survey.
-const ErrorMoved = "Moved"
+// ErrorObjectChanged is the error type of an activity that found an object changed since the survey. Histories store
+// its value, so the value must not change.
+const ErrorObjectChanged = "Moved"
 
 // ErrorStep is the error type of a failed step. The ledger holds the cause.
 const ErrorStep = "StepFailed"

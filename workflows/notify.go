@@ -22,7 +22,7 @@ const (
 	ActivityGiveUp  = "GiveUp"
 )
 
-// SignalTransitions has the Transitions of a namespace that are current.
+// SignalTransitions is the signal with the current Transitions of a namespace.
 const SignalTransitions = "transitions"
 
 // Notification names the Notification object of a workflow.
@@ -37,12 +37,13 @@ func (n Notification) WorkflowID() string {
 	return NotifyName + "." + n.Namespace + "." + n.Name + "." + n.UID
 }
 
-// Transitions are what is current in a namespace. A signal has them, so that the workflow can forget all others.
+// Transitions lists all current transitions of a namespace, so that the workflow can forget the others.
 type Transitions struct {
 	Current []notification.Transition `json:"current"`
 }
 
-// NotifyState is the state of a workflow of a Notification. Its size depends on what is current, not on what was sent.
+// NotifyState is the state of a workflow of a Notification. Its size depends on the number of current transitions, and
+// not on the number of sent messages.
 type NotifyState struct {
 	Notification
 	// Seen holds the IDs of the current transitions that have a message or are pending.
@@ -78,16 +79,16 @@ const (
 	// A Notification sends at most maxMessages messages in each window. One of them then counts those that were left out.
 	maxMessages   = 10
 	messageWindow = time.Minute
-	// DeliveryPatience is the time for which the server tries to send a message.
-	DeliveryPatience = 6 * time.Hour
+	// DeliveryTimeout is the time for which the server tries to send a message.
+	DeliveryTimeout = 6 * time.Hour
 	// maxBackoff is the maximum time between two attempts.
 	maxBackoff = 10 * time.Minute
 	// maxSignals is the number of signals after which the workflow continues as a new one, so that its history stays short.
 	maxSignals = 500
 )
 
-// take adds the transitions that are new, and forgets those that are no longer current. A message about a plan that was
-// superseded before its turn would ask for a decision that no one can make. A failure remains worth a message.
+// take adds the new transitions, and forgets those that are no longer current. For example, nobody can decide about a
+// plan that was superseded before its message was sent. A failure stays pending, because its message is still useful.
 func (s *NotifyState) take(now Transitions) {
 	var seen []string
 	s.Pending = slices.DeleteFunc(s.Pending, func(p notification.Transition) bool {
@@ -102,8 +103,8 @@ func (s *NotifyState) take(now Transitions) {
 	s.Seen = seen
 }
 
-// next removes the next message from the pending ones. pause is the time to wait before the message; then next changed
-// nothing.
+// next removes the next message from the pending ones and returns it. If the limit delays the message, next removes
+// nothing and returns the time to wait.
 func (s *NotifyState) next(now time.Time) (d Delivery, pause time.Duration) {
 	s.Sent = slices.DeleteFunc(s.Sent, func(at time.Time) bool { return now.Sub(at) >= messageWindow })
 	free := maxMessages - len(s.Sent)
@@ -128,8 +129,8 @@ func (s *NotifyState) next(now time.Time) (d Delivery, pause time.Duration) {
 	return d, 0
 }
 
-// Notify sends the messages of a Notification, one after another. It runs for as long as the Notification exists. It counts
-// the attempts itself: signals arrive during hours of them, and between two it can continue as a new workflow.
+// Notify sends the messages of a Notification, one after another, as long as the Notification exists. It retries by
+// itself and not by a retry policy: so it receives signals, and can continue as a new workflow, between two attempts.
 func Notify(ctx workflow.Context, s NotifyState) error {
 	signals := workflow.GetSignalChannel(ctx, SignalTransitions)
 	for received := 0; ; {
@@ -164,8 +165,8 @@ func Notify(ctx workflow.Context, s NotifyState) error {
 	}
 }
 
-// attempt makes one attempt to send the current message. After a failed one it waits, or gives the message up. gone is true
-// if the Notification no longer exists.
+// attempt makes one attempt to send the current message. After a failure it waits, or gives the message up. gone is
+// true if the Notification no longer exists.
 func (s *NotifyState) attempt(ctx workflow.Context) (gone bool, err error) {
 	s.Current.Attempt++
 	result, err := deliver(ctx, *s.Current)
@@ -177,7 +178,7 @@ func (s *NotifyState) attempt(ctx workflow.Context) (gone bool, err error) {
 			s.Sent = append(s.Sent, workflow.Now(ctx))
 		}
 		return result.Gone, nil
-	case isFinal(err), workflow.Now(ctx).Sub(s.Since) >= DeliveryPatience:
+	case isFinal(err), workflow.Now(ctx).Sub(s.Since) >= DeliveryTimeout:
 		given := *s.Current
 		s.Current, s.Since, s.Sent = nil, time.Time{}, append(s.Sent, workflow.Now(ctx))
 		noting := scheduledOptions(titled(ctx, "note that a message was given up"))

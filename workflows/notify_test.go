@@ -144,7 +144,7 @@ func TestMessagesAreGivenUp(t *testing.T) {
 	if diff := cmp.Diff([]string{"never", "final"}, s.givenUp); diff != "" {
 		t.Errorf("given up (-want +got):\n%s", diff)
 	}
-	if attempts < 40 || last.Sub(began) < DeliveryPatience-maxBackoff || last.Sub(began) > DeliveryPatience+maxBackoff {
+	if attempts < 40 || last.Sub(began) < DeliveryTimeout-maxBackoff || last.Sub(began) > DeliveryTimeout+maxBackoff {
 		t.Errorf("%d attempts within %s", attempts, last.Sub(began))
 	}
 	if finals != 1 {

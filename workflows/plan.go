@@ -20,7 +20,7 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 		HeartbeatTimeout:    30 * time.Second,
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second, MaximumAttempts: 6,
-			NonRetryableErrorTypes: []string{ErrorFinal, ErrorMoved},
+			NonRetryableErrorTypes: []string{ErrorFinal, ErrorObjectChanged},
 		},
 	})
 	published, err := makePlan(ctx, p)
@@ -45,9 +45,9 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 	return published, nil
 }
 
-// failRun returns the error that fails a run, so that the Web UI shows it as failed. It omits the cause, which is on
-// the Plan object, because a provider's message may be unfit for payloads. Histories of earlier versions ended as
-// completed; they still replay.
+// failRun returns the error that fails a run, so that the Web UI shows it as failed. The error omits the cause, because
+// a provider's message may hold values that Temporal must not store. The Plan object has the cause. In histories of
+// earlier versions, such a run completed; they still replay.
 func failRun(ctx workflow.Context, p Plan, outcome, message string) error {
 	if workflow.GetVersion(ctx, "failed-runs-fail", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return nil
@@ -72,7 +72,7 @@ func makePlan(ctx workflow.Context, p Plan) (Published, error) {
 		if err == nil {
 			break
 		}
-		if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != ErrorMoved || attempt == surveys {
+		if ae, ok := errors.AsType[*temporal.ApplicationError](err); !ok || ae.Type() != ErrorObjectChanged || attempt == surveys {
 			return Published{}, err
 		}
 	}

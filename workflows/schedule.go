@@ -61,7 +61,7 @@ const (
 	CheckGone    = "Gone"
 )
 
-// Pauses between two looks at a drift check. Each pause is twice as long as the one before.
+// Pauses between two reads of the state of a drift check. Each pause is twice as long as the one before.
 const (
 	minCheckPause = time.Second
 	maxCheckPause = time.Minute

@@ -127,7 +127,7 @@ func TestPlanStartsAgainWhenObjectsMove(t *testing.T) {
 	}}
 	h.propose = func() error {
 		if surveys == 1 {
-			return temporal.NewNonRetryableApplicationError("moved", ErrorMoved, nil)
+			return temporal.NewNonRetryableApplicationError("moved", ErrorObjectChanged, nil)
 		}
 		return nil
 	}
