@@ -38,13 +38,17 @@ func (how reveal) ofCollection() reveal {
 
 const nonsensitiveName = "nonsensitive"
 
-// RevealsSensitive reports whether the expression around the reference would reveal something of a sensitive value
-// there. Without nonsensitive(), it considers the attributes that the schema marks sensitive. With nonsensitive(), it
-// always returns true. It reads no values, so it does not know which values are sensitive because of other references.
+// RevealsSensitive reports whether the expression around the reference would reveal something of a sensitive value. It
+// returns true within nonsensitive(). Otherwise it considers the attributes that the schema marks sensitive. It reads
+// no values, so it does not know which values are sensitive because of other references.
 func (r Reference) RevealsSensitive(block *schema.Block) bool {
 	at, within := sensitiveAt(block, r.steps)
-	return r.reveals&revealUnmarked != 0 || r.reveals&(revealValue|revealAll) != 0 && at || r.reveals&revealAll != 0 && within
+	return r.Unmarked() || r.reveals&(revealValue|revealAll) != 0 && at || r.reveals&revealAll != 0 && within
 }
+
+// Unmarked reports whether the expression removes the mark of a sensitive value, because the reference is within a call of
+// nonsensitive().
+func (r Reference) Unmarked() bool { return r.reveals&revealUnmarked != 0 }
 
 // HoldsSensitive reports whether the schema marks the referenced value, or a value within it, as sensitive.
 func (r Reference) HoldsSensitive(block *schema.Block) bool {

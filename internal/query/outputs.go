@@ -69,11 +69,11 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 	return out, nil
 }
 
-// refersToSecret reports whether an output refers to a Secret without nonsensitive(). Some expressions lose the mark of a
-// sensitive value, such as an index or a conversion in can().
+// refersToSecret reports whether an output refers to a Secret outside of a call of nonsensitive(). Some expressions lose
+// the mark of a sensitive value, such as an index or a conversion in can().
 func refersToSecret(text, namespace string) bool {
 	refs, _ := lang.ExpressionOptions{Namespace: namespace}.References(text, "")
-	return slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Type == lang.TypeSecret }) && !strings.Contains(text, "nonsensitive(")
+	return slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Type == lang.TypeSecret && !r.Unmarked() })
 }
 
 // outputOf returns the output with a value, or the reason why the value cannot be one.

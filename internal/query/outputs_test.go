@@ -54,7 +54,7 @@ func TestOutputs(t *testing.T) {
 // TestAnOutputOfASecretIsSensitive has expressions that lose the mark of a sensitive value.
 func TestAnOutputOfASecretIsSensitive(t *testing.T) {
 	for text, want := range map[string]bool{
-		"${configmap.c[secret.s.key]}": true, `${can(regex("^h", secret.s.pw))}`: true, "${nonsensitive(secret.s.pw)}": false, "${configmap.c.key}": false,
+		"${configmap.c[secret.s.key]}": true, `${can(regex("^h", secret.s.pw))}`: true, "${nonsensitive(secret.s.pw)}": false, "${configmap.c.key}": false, "nonsensitive(${secret.s.pw})": true, "${nonsensitive(configmap.c.key)}${secret.s.pw}": true,
 	} {
 		if got := refersToSecret(text, "team"); got != want {
 			t.Errorf("%s: %t, want %t", text, got, want)

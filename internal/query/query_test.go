@@ -59,7 +59,7 @@ func TestQueryLists(t *testing.T) {
 	if diff := cmp.Diff(want, q.Status); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"list net"}, w.Provider.Said()); diff != "" {
+	if diff := cmp.Diff([]string{"list net"}, w.Provider.RecordedCalls()); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 }
@@ -135,7 +135,7 @@ func TestQueryReadsWhatTheListLeavesOut(t *testing.T) {
 	if err := (&Queries{w.Sources}).Query(t.Context(), ann(), q); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"list ", "import a"}, w.Provider.Said()); diff != "" {
+	if diff := cmp.Diff([]string{"list ", "import a"}, w.Provider.RecordedCalls()); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	if len(q.Status.Results) != 2 || q.Status.Results[0].Manifest == nil {
