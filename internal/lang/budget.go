@@ -13,8 +13,8 @@ const (
 	costlyWork = maxWork / 32
 )
 
-// Budget bounds the evaluations of one request or activity together, in addition to the limit on each evaluation. They
-// all end with it. A nil Budget has no limit and does not end.
+// Budget limits the work of all evaluations of one request or activity together. Each evaluation also has a limit of its
+// own. When the request ends, its evaluations end. A nil Budget has no limit and does not end.
 type Budget struct {
 	*requestBudget
 	done <-chan struct{}
@@ -29,16 +29,16 @@ type requestBudget struct {
 
 type requestBudgetKey struct{}
 
-// WithBudget returns the context of a request whose expressions have a limit together. slots, whose capacity bounds the
-// number of costly evaluations at once, is the same for all requests.
+// WithBudget returns the context of a request with a common limit for all its expressions. All requests share slots,
+// whose capacity bounds the number of costly evaluations at once.
 func WithBudget(ctx context.Context, slots chan struct{}) context.Context {
 	b := &requestBudget{slots: slots}
 	b.left.Store(maxRequestWork)
 	return context.WithValue(ctx, requestBudgetKey{}, b)
 }
 
-// BudgetOf returns the budget of the request with the context. It ends with the context. Without WithBudget, nothing
-// else limits it.
+// BudgetOf returns the budget of the request with the context. It ends with the context. In a context without
+// WithBudget, it has no other limit.
 func BudgetOf(ctx context.Context) *Budget {
 	b, _ := ctx.Value(requestBudgetKey{}).(*requestBudget)
 	return &Budget{b, ctx.Done()}

@@ -26,8 +26,8 @@ type coercion struct {
 	// hidden is the path of the enclosing field whose value is sensitive; empty outside of one. Names and keys below
 	// this path may be secret, so diagnostics name the path instead.
 	hidden string
-	// refused is true within a value that may only be passed on. The coercion reports that refusal and no other problem
-	// within the value.
+	// refused is true within a value that may only be passed on; see passOnly. The coercion reports that refusal, but no
+	// other problem within the value.
 	refused bool
 	// siblings are all attributes of the block or object that holds the current attribute.
 	siblings []*schema.Attribute
@@ -197,8 +197,8 @@ func holdsEphemeral(a *schema.Attribute, v cty.Value) bool {
 	return found
 }
 
-// writeOnly returns a hint at the write-only twin of an attribute, as password_wo is for password. It returns "" if
-// there is none.
+// writeOnly returns a hint to use the write-only variant of an attribute, such as password_wo for password. It returns
+// "" if there is none.
 func (c *coercion) writeOnly(a *schema.Attribute) string {
 	if slices.ContainsFunc(c.siblings, func(s *schema.Attribute) bool { return s.WriteOnly && s.Name == a.Name+"_wo" }) {
 		return fmt.Sprintf(" Use %q instead.", a.Name+"_wo")

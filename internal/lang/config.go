@@ -95,7 +95,7 @@ type ConfigOptions struct {
 	// Namespace is the object's own namespace. A reference that names it is equal to a reference without a namespace.
 	Namespace string
 
-	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
+	// Settled refuses impure functions (clock and random values), because the result must be the same in each evaluation.
 	Settled bool
 
 	// Repetition allows count.index, or each.key and each.value, in the template of a ResourceSet.

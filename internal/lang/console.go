@@ -17,8 +17,8 @@ import (
 // withheld marks a sensitive value that the user may not read. No function removes this mark.
 const withheld = mark("withheld")
 
-// Withhold replaces each sensitive value by an unknown one. So no result, error or limit of an expression can depend on
-// a sensitive value, even with regex(), can() or try(). nonsensitive() reveals nothing.
+// Withhold replaces each sensitive value by an unknown one. So no result or error of an expression can depend on a
+// sensitive value, even with regex(), can(), try() or nonsensitive().
 func Withhold(v cty.Value) (cty.Value, error) {
 	return cty.Transform(v, func(at cty.Path, v cty.Value) (cty.Value, error) {
 		if !v.HasMark(Sensitive) {
@@ -155,17 +155,17 @@ func (f *formatter) text(s string, indent int) {
 	f.WriteString("<<" + dash + word + "\n")
 	for _, line := range lines {
 		f.indent(indent)
-		f.WriteString(literal.Replace(line) + "\n")
+		f.WriteString(templateEscaper.Replace(line) + "\n")
 	}
 	f.indent(indent)
 	f.WriteString(word)
 }
 
-// literal escapes template sequences.
-var literal = strings.NewReplacer("${", "$${", "%{", "%%{")
+// templateEscaper escapes template sequences.
+var templateEscaper = strings.NewReplacer("${", "$${", "%{", "%%{")
 
 func quoted(s string) string {
-	return literal.Replace(strconv.Quote(s))
+	return templateEscaper.Replace(strconv.Quote(s))
 }
 
 func nullText(ty cty.Type) string {

@@ -180,18 +180,18 @@ func (m *costBudget) function(name string, f function.Function) function.Functio
 		return templateStringFunc(m)
 	}
 	f = m.bindImpure(name, f)
-	params, rest := open(f.Params()), f.VarParam()
+	params, rest := acceptAll(f.Params()), f.VarParam()
 	// Convert arguments to collections here instead of in the caller: see convertCollection.
 	want := parameterTypes(name, f)
 	if rest != nil {
 		if customdecode.CustomExpressionDecoderForType(rest.Type) != nil {
-			return watched(f) // try and can: the expressions in their arguments are charged themselves
+			return keepPassOnlyMarks(f) // try and can: the expressions in their arguments are charged themselves
 		}
-		rest = &open([]function.Parameter{*rest})[0]
+		rest = &acceptAll([]function.Parameter{*rest})[0]
 	}
 	for _, p := range params {
 		if customdecode.CustomExpressionDecoderForType(p.Type) != nil {
-			return watched(f)
+			return keepPassOnlyMarks(f)
 		}
 	}
 	return function.New(&function.Spec{
@@ -249,7 +249,7 @@ func (m *costBudget) charge(name string, args []cty.Value) error {
 	if cost == nil || hasUnknown(args) {
 		return nil
 	}
-	n, err := cost(bare(args), m.left)
+	n, err := cost(unmarkAll(args), m.left)
 	if err != nil {
 		return err
 	}
@@ -304,8 +304,8 @@ func convertCollections(args []cty.Value, want func(int) cty.Type) ([]cty.Value,
 	return out, nil
 }
 
-// open returns copies of the parameters that accept every value.
-func open(params []function.Parameter) []function.Parameter {
+// acceptAll returns copies of the parameters that accept every value.
+func acceptAll(params []function.Parameter) []function.Parameter {
 	out := make([]function.Parameter, len(params))
 	for i, p := range params {
 		if p.Type.IsCollectionType() {
@@ -327,7 +327,7 @@ func hasUnknown(args []cty.Value) bool {
 	return false
 }
 
-func bare(args []cty.Value) []cty.Value {
+func unmarkAll(args []cty.Value) []cty.Value {
 	out := make([]cty.Value, len(args))
 	for i, a := range args {
 		out[i], _ = a.UnmarkDeep()
@@ -335,7 +335,8 @@ func bare(args []cty.Value) []cty.Value {
 	return out
 }
 
-// budgetedExpr charges the budget for the result of an expression: for the whole result, or for one step only.
+// budgetedExpr charges the cost budget for the result of an expression: for the whole result or, with step, for one
+// unit.
 type budgetedExpr struct {
 	hclsyntax.Expression
 	step bool

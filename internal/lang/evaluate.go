@@ -58,7 +58,7 @@ type evaluation struct {
 
 func (ev *evaluation) prepare() {
 	ev.budget = &costBudget{left: maxWork, functions: ev.functions, request: ev.request, namespace: ev.namespace}
-	if !ev.static { // a dry run finds problems that do not depend on the time
+	if !ev.static { // a dry run has no context, so impure functions are unknown in it
 		ev.budget.context = ev.context
 	}
 	ev.ctx = &hcl.EvalContext{Variables: ev.variables(), Functions: make(map[string]function.Function, len(ev.calls))}
@@ -143,7 +143,7 @@ func (ev *evaluation) variables() map[string]cty.Value {
 func (ev *evaluation) value(r Reference) cty.Value {
 	var v cty.Value
 	if ev.static {
-		v = ev.guess(r.Address)
+		v = ev.unknownValue(r.Address)
 	} else {
 		var ok bool
 		if v, ok = ev.scope(r.Address); !ok || v == cty.NilVal {
@@ -160,8 +160,8 @@ func (ev *evaluation) value(r Reference) cty.Value {
 	return v
 }
 
-// guess returns an unknown value of the most specific type that is known for the address.
-func (ev *evaluation) guess(a Address) cty.Value {
+// unknownValue returns an unknown value of the most specific type that is known for the address.
+func (ev *evaluation) unknownValue(a Address) cty.Value {
 	if a.Stored() {
 		return cty.UnknownVal(cty.Map(cty.String))
 	}

@@ -1,8 +1,6 @@
 package lang
 
 import (
-	"strings"
-
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
@@ -30,7 +28,7 @@ type ExpressionOptions struct {
 	Functions Functions
 	// Namespace is the object's own namespace. A reference that names it is equal to a reference without a namespace.
 	Namespace string
-	// Settled refuses impure functions (clock and random values), for results that must be the same in each evaluation.
+	// Settled refuses impure functions (clock and random values), because the result must be the same in each evaluation.
 	Settled bool
 	// Repetition allows count.index, or each.key and each.value, in the template of a ResourceSet.
 	Repetition Repetition
@@ -55,7 +53,7 @@ func ParseExpression(v any, field string, o ExpressionOptions) (*Expression, dia
 		e.broken = true
 		return e, p.diags
 	}
-	_, diags := e.run(&evaluation{program: &e.program, static: true, warn: true, selfValue: e.guessSelf()})
+	_, diags := e.run(&evaluation{program: &e.program, static: true, warn: true, selfValue: e.unknownSelf()})
 	e.broken = diag.HasErrors(diags)
 	return e, append(p.diags, diags...)
 }
@@ -106,12 +104,12 @@ func (e *Expression) CheckTypes(in Catalog) diag.Diagnostics {
 	if e.broken || len(e.refs) == 0 || diag.HasErrors(CheckReferences(e.refs, in.quiet())) {
 		return nil
 	}
-	_, diags := e.run(&evaluation{program: &e.program, static: true, catalog: &in, selfValue: e.guessSelf()})
+	_, diags := e.run(&evaluation{program: &e.program, static: true, catalog: &in, selfValue: e.unknownSelf()})
 	return diags
 }
 
-// guessSelf returns an unknown value of the type of "self"; NilVal if the options have no Self.
-func (e *Expression) guessSelf() cty.Value {
+// unknownSelf returns an unknown value of the type of "self"; NilVal if the options have no Self.
+func (e *Expression) unknownSelf() cty.Value {
 	if e.own == nil {
 		return cty.NilVal
 	}
@@ -143,7 +141,7 @@ func (e *Expression) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 
 // EscapeTemplate escapes text so that it evaluates to itself in a spec.
 func EscapeTemplate(text string) string {
-	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(text)
+	return templateEscaper.Replace(text)
 }
 
 // EscapeTemplates returns a JSON value whose strings evaluate to themselves in a spec.

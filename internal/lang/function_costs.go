@@ -14,8 +14,8 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// costs returns the price of a call before it is made, for functions whose result can be much larger than their
-// arguments. The arguments are known and unmarked, but may have other types than the parameters.
+// costs maps functions whose result can be much larger than their arguments to the cost of a call before it is made.
+// The arguments are known and unmarked, but may have other types than the parameters.
 var costs = map[string]func(args []cty.Value, left int) (int, error){
 	bcryptName:   bcryptCost,
 	"csvdecode":  decodeCost(0, ",\n"),

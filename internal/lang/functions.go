@@ -293,8 +293,8 @@ var replace = function.New(&function.Spec{
 	Type:   function.StaticReturnType(cty.String), RefineResult: notNull,
 	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 		s, sub, with := args[0].AsString(), args[1].AsString(), args[2].AsString()
-		if len(sub) > 1 && sub[0] == '/' && sub[len(sub)-1] == '/' {
-			re, err := regexp.Compile(sub[1 : len(sub)-1])
+		if pattern, ok := slashed(sub); ok {
+			re, err := regexp.Compile(pattern)
 			if err != nil {
 				return cty.UnknownVal(cty.String), function.NewArgError(1, err)
 			}

@@ -141,7 +141,7 @@ var (
 		if err != nil {
 			return cty.NilVal, function.NewArgError(1, err)
 		}
-		//lint:ignore SA1019 rsadecrypt is defined by it, and there is no oracle: the author of the text has the key
+		//lint:ignore SA1019 Terraform defines rsadecrypt with this padding. There is no oracle: the author has the key.
 		out, err := rsa.DecryptPKCS1v15(nil, private, b)
 		if err != nil {
 			return cty.NilVal, function.NewArgErrorf(0, "failed to decrypt: the text was not encrypted for this key")

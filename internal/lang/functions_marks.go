@@ -5,6 +5,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 )
 
+// markFunc returns a function of one value that handles the marks of the value itself.
 func markFunc(ty func(cty.Value) cty.Type, f func(v cty.Value) cty.Value) function.Function {
 	return function.New(&function.Spec{
 		Params: []function.Parameter{{

@@ -53,6 +53,7 @@ func markAttributes(attrs []*schema.Attribute, vals map[string]cty.Value) {
 // Only write-only attributes accept such a value.
 const Ephemeral = mark("ephemeral")
 
+// WithoutMarks returns a value without marks at any depth.
 func WithoutMarks(v cty.Value) cty.Value {
 	v, _ = v.UnmarkDeep()
 	return v

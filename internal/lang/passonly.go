@@ -165,9 +165,9 @@ func (m *costBudget) mayPass(name string, args []cty.Value) error {
 	return nil
 }
 
-// watched adds the marks of all referenced values to the result of try or can: the failure of an argument may reveal
+// keepPassOnlyMarks adds the marks of all referenced values to the result of try or can: the failure of an argument may reveal
 // something of a value that may only be passed on.
-func watched(f function.Function) function.Function {
+func keepPassOnlyMarks(f function.Function) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(),
 		Type: f.ReturnTypeForValues,

@@ -95,14 +95,14 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 	if root == rootNamespace {
 		ns, ok := step(t, 1)
 		if ok && !validNamespace(ns) {
-			p.fail(at, "Invalid reference", "%q cannot be the name of a namespace. Names are of lower case letters, digits and dashes.", ns)
+			p.fail(at, "Invalid reference", "%q cannot be the name of a namespace. A name consists of lower case letters, digits and dashes.", ns)
 			return Address{}, 0, false
 		}
 		if root, n = "", 2; ok {
 			root, ok = step(t, n)
 		}
 		if !ok {
-			p.fail(at, "Invalid reference", "%q cannot be used so: %s.", rootNamespace, reservedRoots[rootNamespace])
+			p.fail(at, "Invalid reference", "%q alone is not a reference: %s.", rootNamespace, reservedRoots[rootNamespace])
 			return Address{}, 0, false
 		}
 		if slices.Contains([]string{rootCount, rootEach, rootSelf, rootNamespace}, root) {
@@ -137,7 +137,7 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 		return Address{}, 0, false
 	}
 	if !validName(name) {
-		p.fail(at, "Invalid reference", "%q cannot be the name of %s. Names are of lower case letters, digits, dashes and dots.", name, nounOf(a.Mode, root))
+		p.fail(at, "Invalid reference", "%q cannot be the name of %s. A name consists of lower case letters, digits, dashes and dots.", name, nounOf(a.Mode, root))
 		return Address{}, 0, false
 	}
 	a.Type, a.Name = root, name

@@ -13,7 +13,8 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 )
 
-// This file has what expressions can do in the template of a ResourceSet, and references to its instances.
+// This file evaluates count.index, each.key and each.value in the template of a ResourceSet. It also handles references
+// to instances.
 
 // Repetition is how a ResourceSet repeats its template: Terraform's count or for_each.
 type Repetition string
@@ -158,8 +159,8 @@ func instanceKeys(e hclsyntax.Expression) map[hcl.Range]instanceKeyExpr {
 	return out
 }
 
-// instanceReferences returns the references that the expressions have for one instance. A reference with a key that
-// depends only on the instance, as in sim_network.n[count.index], becomes one to another set's instance.
+// instanceReferences returns the references of the expressions of one instance. If the key in a reference depends only
+// on the instance, as in sim_network.n[count.index], the reference becomes one to an instance of the other set.
 func (p *program) instanceReferences(i *Instance) []Reference {
 	if !slices.ContainsFunc(p.refs, func(r Reference) bool { return r.key != nil }) {
 		return p.refs
@@ -228,8 +229,8 @@ func MissingInstance(r Reference, in Catalog) (d v1alpha1.Diagnostic, ok bool) {
 	return diag.Errorf(r.Field, "Invalid index", "The ResourceSet of %s has no instance %s.%s", set, key, hint), true
 }
 
-// instanceProblem reports a reference to a set without the key that its attribute needs, and a key of something that is
-// no set.
+// instanceProblem reports a reference to a set without the key that its attribute needs, and a reference with a key to
+// an object that is not a set.
 func (in Catalog) instanceProblem(r Reference) (v1alpha1.Diagnostic, bool) {
 	if in.Repeats == nil || !r.hasInstances() {
 		return v1alpha1.Diagnostic{}, false

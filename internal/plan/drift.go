@@ -32,7 +32,7 @@ func drift(a, b cty.Value, field string, out *[]string) {
 	if hidden {
 		a, b = lang.WithoutMarks(a), lang.WithoutMarks(b)
 	}
-	if a.RawEquals(b) || nothing(a) && nothing(b) {
+	if a.RawEquals(b) || isEmpty(a) && isEmpty(b) {
 		return
 	}
 	if hidden {
@@ -62,9 +62,9 @@ func drift(a, b cty.Value, field string, out *[]string) {
 	}
 }
 
-// nothing reports whether a value is null or an empty collection. Providers on the legacy SDK read one back as the
+// isEmpty reports whether a value is null or an empty collection. Providers on the legacy SDK read one back as the
 // other, which is not drift.
-func nothing(v cty.Value) bool {
+func isEmpty(v cty.Value) bool {
 	if v.IsNull() {
 		return true
 	}

@@ -57,12 +57,12 @@ func (h *Hold) also(i int) {
 // The result has one element for each change. The work is linear in changes and references.
 func Held(changes []Planned, stopped []int) []Hold {
 	h := &holding{
-		changes: changes,
-		held:    make([]Hold, len(changes)),
-		refer:   graph.Collect(len(changes), func(i int) []int { return changes[i].DependsOn }).Reverse(),
-		stand:   graph.Collect(len(changes), func(i int) []int { return changes[i].Requires }).Reverse(),
-		whole:   make([]bool, len(changes)),
-		passed:  make([]bool, len(changes)),
+		changes:    changes,
+		held:       make([]Hold, len(changes)),
+		referredBy: graph.Collect(len(changes), func(i int) []int { return changes[i].DependsOn }).Reverse(),
+		requiredBy: graph.Collect(len(changes), func(i int) []int { return changes[i].Requires }).Reverse(),
+		whole:      make([]bool, len(changes)),
+		passed:     make([]bool, len(changes)),
 	}
 	for _, i := range stopped {
 		h.hold(i, HeldItself, i, true)
@@ -82,8 +82,8 @@ func Held(changes []Planned, stopped []int) []Hold {
 type holding struct {
 	changes []Planned
 	held    []Hold
-	// refer and stand give the changes that refer to a change, and those that require it.
-	refer, stand *graph.Edges
+	// referredBy and requiredBy give the changes whose configuration, and whose recorded state, refers to a change.
+	referredBy, requiredBy *graph.Edges
 	// whole[i] is true if the deletes of all dependents of change i are held, even those that the user requested
 	// directly.
 	whole []bool
@@ -107,13 +107,13 @@ func (h *holding) hold(i int, reason HeldReason, because int, all bool) {
 // spread holds the changes that cannot run without change i.
 func (h *holding) spread(i int) {
 	// As in Steps, a reference through an unchanged instance counts, too.
-	for far := slices.Clone(h.refer.Of(i)); len(far) > 0; far = far[1:] {
+	for far := slices.Clone(h.referredBy.Of(i)); len(far) > 0; far = far[1:] {
 		switch d := far[0]; {
 		case h.changes[d].applies():
 			h.hold(d, HeldByReference, i, true)
 		case h.changes[d].Action == v1alpha1.ActionNoOp && !h.passed[d]:
 			h.passed[d] = true
-			far = append(far, h.refer.Of(d)...)
+			far = append(far, h.referredBy.Of(d)...)
 		}
 	}
 	for _, d := range h.changes[i].Requires {
@@ -124,7 +124,7 @@ func (h *holding) spread(i int) {
 	if !h.deletes(i) {
 		return
 	}
-	for _, d := range h.stand.Of(i) {
+	for _, d := range h.requiredBy.Of(i) {
 		if h.changes[d].Action == v1alpha1.ActionDelete && (h.whole[i] || !h.changes[d].Requested) {
 			h.hold(d, HeldWith, i, h.whole[i])
 		}
@@ -136,7 +136,7 @@ func (h *holding) deletes(i int) bool {
 	return h.changes[i].Action == v1alpha1.ActionDelete && !h.changes[i].Deposed
 }
 
-// note records change i as a cause of the other changes that are held for the same reason.
+// note adds change i to the causes of the changes that are held because of it.
 func (h *holding) note(i int) {
 	also := func(reason HeldReason, of []int) {
 		for _, d := range of {
@@ -145,9 +145,9 @@ func (h *holding) note(i int) {
 			}
 		}
 	}
-	also(HeldByReference, h.refer.Of(i))
+	also(HeldByReference, h.referredBy.Of(i))
 	also(HeldUnder, h.changes[i].Requires)
 	if h.deletes(i) {
-		also(HeldWith, h.stand.Of(i))
+		also(HeldWith, h.requiredBy.Of(i))
 	}
 }

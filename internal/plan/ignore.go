@@ -103,8 +103,8 @@ func below(paths [][]string, step string) [][]string {
 	return out
 }
 
-// ignoreMembers is ignoreIn for an object or a map. A path that ends at a key of a map also ignores that only one of
-// the two maps has the key.
+// ignoreMembers is ignoreIn for an object or a map. A path that ends at a key of a map also ignores the addition or
+// removal of that key.
 func ignoreMembers(config, prior cty.Value, paths [][]string) cty.Value {
 	ty := config.Type()
 	vals, old := config.AsValueMap(), prior.AsValueMap()

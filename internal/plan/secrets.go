@@ -18,12 +18,12 @@ import (
 )
 
 const (
-	// shortestSecret is the minimum length, in bytes, of a secret that Hide replaces. Shorter texts occur too often by
+	// minSecret is the minimum length, in bytes, of a secret that Hide replaces. Shorter texts occur too often by
 	// chance.
-	shortestSecret = 4
-	// tellingSecret is the length, in bytes, from which Hide also finds a secret within words. From this length, each
+	minSecret = 4
+	// longSecret is the length, in bytes, from which Hide also finds a secret within words. From this length, each
 	// line of a secret, such as a key, is a secret of its own.
-	tellingSecret = 8
+	longSecret = 8
 )
 
 // commonWords lists frequent values of sensitive attributes. Hiding them would make every message unreadable.
@@ -33,22 +33,22 @@ var commonWords = []string{"true", "false", "null", "none", "default", "enabled"
 // zero value is an empty set. It is safe for concurrent use.
 type Secrets struct {
 	mu sync.Mutex
-	// byStart maps the first shortestSecret bytes to the secrets that begin with them, longest first.
+	// byStart maps the first minSecret bytes to the secrets that begin with them, longest first.
 	byStart map[string][]string
 }
 
 // Add adds a secret, and its quoted and URL-escaped forms. It ignores short texts and common words.
 func (s *Secrets) Add(text string) {
-	if len(text) < shortestSecret || slices.Contains(commonWords, strings.ToLower(text)) {
+	if len(text) < minSecret || slices.Contains(commonWords, strings.ToLower(text)) {
 		return
 	}
 	quoted := strconv.Quote(text)
 	forms := []string{text, quoted[1 : len(quoted)-1], url.QueryEscape(text), url.PathEscape(text)}
-	if trimmed := strings.TrimSpace(text); len(trimmed) >= shortestSecret {
+	if trimmed := strings.TrimSpace(text); len(trimmed) >= minSecret {
 		forms = append(forms, trimmed)
 	}
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); len(line) >= tellingSecret {
+		if line = strings.TrimSpace(line); len(line) >= longSecret {
 			forms = append(forms, line)
 		}
 	}
@@ -58,7 +58,7 @@ func (s *Secrets) Add(text string) {
 		s.byStart = map[string][]string{}
 	}
 	for _, form := range forms {
-		start := form[:shortestSecret]
+		start := form[:minSecret]
 		if known := s.byStart[start]; !slices.Contains(known, form) {
 			s.byStart[start] = slices.SortedFunc(slices.Values(append(known, form)), func(a, b string) int {
 				return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b))
@@ -120,11 +120,11 @@ func (s *Secrets) Hide(text string) string {
 
 // at returns the length of the secret that begins at index i of the text, or 0 if none does.
 func (s *Secrets) at(text string, i int) int {
-	if len(text)-i < shortestSecret {
+	if len(text)-i < minSecret {
 		return 0
 	}
-	for _, secret := range s.byStart[text[i:i+shortestSecret]] {
-		if strings.HasPrefix(text[i:], secret) && (len(secret) >= tellingSecret || isWholeWord(text, i, i+len(secret))) {
+	for _, secret := range s.byStart[text[i:i+minSecret]] {
+		if strings.HasPrefix(text[i:], secret) && (len(secret) >= longSecret || isWholeWord(text, i, i+len(secret))) {
 			return len(secret)
 		}
 	}

@@ -275,7 +275,7 @@ type sequence struct {
 	// destroy and apply map each change to the index of its step; -1 if it has none.
 	destroy, apply []int
 	steps          []Step
-	// needed caches the results of behind.
+	// needed caches the results of changesBefore.
 	needed map[int][]int
 	// strengths[i] holds the priorities of the DependsOn of step i.
 	strengths [][]edgePriority
