@@ -10,8 +10,8 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 )
 
-// acquire returns a lease of the process with a key. The process has a slot while it has leases. The slot counts for
-// the namespace whose request was granted first.
+// acquire returns a lease of the process with a key. The process has a slot while it has leases. The slot counts
+// against the share of the namespace whose request was granted first.
 func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, namespace string, config cty.Value) (*Lease, error) {
 	if config != cty.NilVal {
 		config, _ = config.UnmarkDeep()
@@ -45,8 +45,8 @@ func (p *Pool) acquire(ctx context.Context, pkg Package, key processKey, namespa
 	}
 }
 
-// take returns the process for a key and adds a lease. The process may not have been started. slot is a request for its
-// slot; nil if the process has one.
+// take returns the process for a key and adds a lease. The process may not be started yet. slot is the request for its
+// slot; nil if the process has a slot.
 func (p *Pool) take(pkg Package, key processKey, namespace string, config cty.Value) (proc *process, slot *slotRequest, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,21 +144,21 @@ func (p *Pool) evict() {
 	if running < p.config.MaxProcesses {
 		return
 	}
-	var victim *process
+	var oldest *process
 	for _, proc := range p.current {
 		if !proc.begun() || proc.leases > 0 {
 			continue
 		}
 		n, most := byNamespace[proc.namespace], 0
-		if victim != nil {
-			most = byNamespace[victim.namespace]
+		if oldest != nil {
+			most = byNamespace[oldest.namespace]
 		}
-		if victim == nil || n > most || n == most && proc.idle.Before(victim.idle) {
-			victim = proc
+		if oldest == nil || n > most || n == most && proc.idle.Before(oldest.idle) {
+			oldest = proc
 		}
 	}
-	if victim != nil {
-		p.retire(victim)
+	if oldest != nil {
+		p.retire(oldest)
 	}
 }
 

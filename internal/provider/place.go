@@ -34,8 +34,7 @@ type place struct {
 type candidate struct {
 	version   versions.Version
 	platforms []string
-	// put writes the content to a directory. It returns what is known about the origin of the content. It may leave
-	// files in scratch.
+	// put writes the content to a directory, and returns the evidence of its origin. It may leave files in scratch.
 	put func(ctx context.Context, need Requirements, scratch, content string) (evidence, error)
 	// hash and stamp are set for mirror directories. hash returns the h1 hash of the content. stamp changes whenever
 	// the content may have changed.
@@ -261,7 +260,7 @@ func (in *Installer) fromOrigin(ctx context.Context, origin *registry.Origin, ve
 	if err != nil {
 		return e, err
 	}
-	if _, err := need.signer(version, in.platform, &offer.Signed); err != nil { // before a download of a stranger's file
+	if _, err := need.signer(version, in.platform, &offer.Signed); err != nil { // do not download an untrusted file
 		return e, err
 	}
 	e.Signed = &offer.Signed

@@ -280,7 +280,7 @@ func (p *Pool) stopUnwanted(proc *process) {
 	proc.stopped = true
 	p.config.Logger.Info("the server asks a provider to stop", "provider", proc.pkg.Source.String(), "pid", proc.plugin.PID())
 	p.running.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), stopCallTimeout)
 		defer cancel()
 		proc.stopGracefully(ctx)
 	})

@@ -26,8 +26,8 @@ const terraformVersion = "1.11.4"
 // stopGrace is the time that an idle process has to end by itself.
 const stopGrace = 2 * time.Second
 
-// stopPatience is the maximum time of a StopProvider call.
-const stopPatience = 10 * time.Second
+// stopCallTimeout is the maximum time of a StopProvider call.
+const stopCallTimeout = 10 * time.Second
 
 // process is a provider process in the pool. The pool's mutex guards the fields from leases on.
 type process struct {
@@ -253,7 +253,7 @@ func (p *Pool) readSchema(ctx context.Context, proc *process, limits batch.Limit
 	return nil
 }
 
-// readRest reads what GetProviderSchema lacks: the identity schemas, and the functions if functions is true.
+// readRest reads the schemas that GetProviderSchema lacks: those of identities and, if functions is true, of functions.
 func readRest(ctx context.Context, server Server, s *schema.Provider, functions bool) error {
 	ids, err := server.GetResourceIdentitySchemas(ctx, &tfprotov6.GetResourceIdentitySchemasRequest{})
 	if err != nil {
@@ -311,7 +311,7 @@ func (proc *process) stopGracefully(ctx context.Context) {
 		return
 	}
 	if proc.err == nil {
-		// the kill that follows does not depend on it
+		// ignore the error, because the process is killed in any case
 		_, _ = proc.server.StopProvider(ctx, &tfprotov6.StopProviderRequest{})
 	}
 }

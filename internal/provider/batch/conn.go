@@ -18,14 +18,13 @@ import (
 )
 
 const (
-	// maxCalls is the maximum number of calls in a batch, also if the provider announces more.
+	// maxCalls is the maximum number of calls in a batch, even if the provider announces more.
 	maxCalls = 1000
 	// maxBytes is the maximum size of the requests in a batch. gRPC servers refuse more than 4 MiB by default.
 	maxBytes = 3 << 20
-	// The shortest and the longest time for which a call waits at most for the batch before it. So a slow call does not
-	// delay others much. In between, it is half of what the last batch took: the slower the provider's API, the larger
-	// its batches.
-	minPatience, maxPatience = 20 * time.Millisecond, 250 * time.Millisecond
+	// A call waits in the queue while a batch of its kind is running, but at most for half of the duration of the last
+	// batch. So a slower API gets larger batches. These bounds keep a slow batch from delaying later calls much.
+	minDelay, maxDelay = 20 * time.Millisecond, 250 * time.Millisecond
 )
 
 // ClientConn is the connection to a plugin.
@@ -76,9 +75,9 @@ type queue struct {
 	waiting []*call
 	// running is the number of batches with unanswered calls.
 	running int
-	// patience is the time for which a call waits at most.
-	patience time.Duration
-	timer    *time.Timer
+	// delay is the maximum time for which a call waits in the queue.
+	delay time.Duration
+	timer *time.Timer
 }
 
 // call is one call in a queue or in a batch.
@@ -131,7 +130,7 @@ func (c *Conn) enqueue(kind Kind, one *call) {
 	defer c.mu.Unlock()
 	q := c.queues[kind]
 	if q == nil {
-		q = &queue{patience: minPatience}
+		q = &queue{delay: minDelay}
 		c.queues[kind] = q
 	}
 	one.since = time.Now() // not earlier: a wait for the mutex is no reason for a small batch
@@ -161,7 +160,7 @@ func (c *Conn) await(ctx context.Context, kind Kind, one *call) error {
 // the oldest has waited for long enough. The caller holds the mutex.
 func (c *Conn) dispatch(kind Kind, q *queue) {
 	for len(q.waiting) > 0 {
-		wait := q.patience - time.Since(q.waiting[0].since)
+		wait := q.delay - time.Since(q.waiting[0].since)
 		if q.running > 0 && len(q.waiting) < c.limits[kind] && wait > 0 {
 			c.later(kind, q, wait)
 			return
@@ -209,7 +208,7 @@ func (c *Conn) start(kind Kind, q *queue, batch []*call) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		q.running--
-		q.patience = min(max(time.Since(began)/2, minPatience), maxPatience)
+		q.delay = min(max(time.Since(began)/2, minDelay), maxDelay)
 		c.dispatch(kind, q)
 	}()
 }

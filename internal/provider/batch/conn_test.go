@@ -166,7 +166,7 @@ func TestABatchHasNoMoreCallsThanTheProviderTakes(t *testing.T) {
 	t.Parallel()
 	p := &plugin{limits: thing(3), answer: answerAll}
 	c := p.dial(t).(*Conn)
-	c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, patience: minPatience} // so that all calls wait for others
+	c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, delay: minDelay} // so that all calls wait for others
 	var all sync.WaitGroup
 	for i := range 31 {
 		all.Go(func() {
@@ -267,7 +267,7 @@ func TestWrongAnswers(t *testing.T) {
 		p := &plugin{limits: thing(3), answer: tt.answer}
 		c := p.dial(t).(*Conn)
 		// A running batch lets the next one fill.
-		queue := &queue{running: 1, patience: minPatience}
+		queue := &queue{running: 1, delay: minDelay}
 		c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}] = queue
 		type result struct {
 			name, answer string
@@ -350,7 +350,7 @@ func TestACallerThatLeavesTheQueue(t *testing.T) {
 	p := &plugin{limits: thing(10), answer: answerAll}
 	c := p.dial(t).(*Conn)
 	kind := Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}
-	c.queues[kind] = &queue{running: 1, patience: minPatience}
+	c.queues[kind] = &queue{running: 1, delay: minDelay}
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := invoke(ctx, c, "left"); status.Code(err) != codes.Canceled {
@@ -376,12 +376,12 @@ func TestABatchWaitsLongerForASlowProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got time.Duration
-	for end := time.Now().Add(10 * time.Second); (got == 0 || got == minPatience) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); (got == 0 || got == minDelay) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		c.mu.Lock()
 		got = c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}].patience
 		c.mu.Unlock()
 	}
-	if got < 100*time.Millisecond || got > maxPatience {
+	if got < 100*time.Millisecond || got > maxDelay {
 		t.Errorf("calls wait for %s after a batch of 200 ms, want half of that or a little more", got)
 	}
 }

@@ -1,8 +1,8 @@
 // Package batch calls providers that take many calls at once. The service is optional, and a plugin serves it beside
 // the Terraform protocol on the same connection; see batch.proto. Package sdk/batch is its other end.
 //
-// A Conn collects the calls of one method and one type that are waiting anyway, and makes one call of them. So its
-// callers are written as for a provider that is called one by one, and the size of a batch follows from the load.
+// A Conn collects the waiting calls of one method and one type, and sends them as one call. Its callers do not know
+// batches: they make single calls. The size of a batch follows from the load.
 package batch
 
 // Names of the service's methods on the wire.

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// passed are the variables that every provider gets: the program path, the language, and the proxies and certificates
+// passedVariables are the variables that every provider gets: the program path, the language, and the proxies and certificates
 // for the network.
-var passed = []string{
+var passedVariables = []string{
 	"PATH", "LANG", "LANGUAGE", "TZ",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",
@@ -27,7 +27,7 @@ func environment(ours, granted []string) []string {
 	var env []string
 	for _, kv := range ours {
 		name, _, _ := strings.Cut(kv, "=")
-		if slices.Contains(passed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(granted, name) && Grantable(name) {
+		if slices.Contains(passedVariables, name) || strings.HasPrefix(name, "LC_") || slices.Contains(granted, name) && Grantable(name) {
 			env = append(env, kv)
 		}
 	}

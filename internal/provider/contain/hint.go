@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// A permission error of a file, as Go and C libraries write it, with the path; and that of a connection. Errors of
-// clouds do not have these forms. The protocol has no field for the kind of an error, so the hint depends on its text.
-// Nothing else does.
+// These patterns match the permission errors of files and connections, as Go and C libraries write them. Errors of
+// clouds do not have these forms. The protocol has no field for the kind of an error, so the hint depends on the text.
+// Only the hint does.
 var (
 	fileRefused = regexp.MustCompile(`(/[^\s:"']*)["']?: (?:permission denied|operation not permitted)`)
 	portRefused = regexp.MustCompile(`connect: (?:permission denied|operation not permitted)`)
@@ -22,7 +22,7 @@ var (
 func (p *Policy) Hint(source string, g Grants, text string) string {
 	if environmentNamed.MatchString(text) {
 		for _, name := range variableNamed.FindAllString(text, -1) {
-			if Grantable(name) && !slices.Contains(g.Environment, name) && !slices.Contains(passed, name) {
+			if Grantable(name) && !slices.Contains(g.Environment, name) && !slices.Contains(passedVariables, name) {
 				return fmt.Sprintf("The provider does not get the server's variable %[1]s: set the argument in the ProviderConfig, or add %[1]s to spec.environment of the Provider %[2]q.",
 					name, g.Provider)
 			}

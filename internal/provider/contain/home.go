@@ -1,8 +1,6 @@
 package contain
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -49,42 +47,18 @@ func open(dir string) bool {
 }
 
 func newHome() (*home, error) {
-	sweep(temporary())
-	for {
-		path, err := os.MkdirTemp(temporary(), homePattern)
-		if err != nil {
-			return nil, err
-		}
-		// Providers get the path of their own directory. They cannot list the others.
-		if err := os.Chmod(path, 0o711); err != nil {
-			return nil, err
-		}
-		lock, err := dirlock.Lock(path)
-		if errors.Is(err, dirlock.ErrHeld) {
-			continue // another server's sweep has locked and removed it
-		}
-		if err != nil {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		if _, err := os.Stat(path); err == nil {
-			return &home{path: path, lock: lock}, nil
-		}
-		_ = lock.Close()
-	}
-}
-
-// sweep removes the directories of servers that ended without removing them.
-func sweep(temporary string) {
-	left, err := filepath.Glob(filepath.Join(temporary, homePattern))
+	dirlock.Sweep(temporary(), homePattern, os.RemoveAll)
+	path, lock, err := dirlock.Make(temporary(), homePattern)
 	if err != nil {
-		return
+		return nil, err
 	}
-	for _, path := range left {
-		if lock, err := dirlock.Lock(path); err == nil {
-			_ = os.RemoveAll(path)
-			_ = lock.Close()
-		}
+	h := &home{path: path, lock: lock}
+	// Providers get the path of their own directory. They cannot list the others.
+	if err := os.Chmod(path, 0o711); err != nil {
+		h.close()
+		return nil, err
 	}
+	return h, nil
 }
 
 func (h *home) close() {

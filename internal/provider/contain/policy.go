@@ -125,13 +125,13 @@ func (p *Policy) resolve(path string) (string, error) {
 	return resolved, nil
 }
 
-// System are directories that no grant may include. They show other processes and the machine.
+// System lists directories that no grant may include, because they show other processes and the machine.
 var System = []string{"/proc", "/sys"}
 
 // Overlapping returns the directory that contains the path or is below it; "" if there is none.
 func Overlapping(path string, directories []string) string {
 	for _, dir := range directories {
-		for _, d := range []string{dir, real(dir)} {
+		for _, d := range []string{dir, resolveSymlinks(dir)} {
 			if within(path, d) || within(d, path) {
 				return dir
 			}
@@ -140,7 +140,7 @@ func Overlapping(path string, directories []string) string {
 	return ""
 }
 
-func real(dir string) string {
+func resolveSymlinks(dir string) string {
 	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 		return resolved
 	}

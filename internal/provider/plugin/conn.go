@@ -14,8 +14,8 @@ import (
 
 var _ grpc.ClientConnInterface = (*Process)(nil)
 
-// exitPatience is the time that a failed call waits for the end of the process, because the connection fails first.
-const exitPatience = 2 * time.Second
+// exitWait is the time that a failed call waits for the end of the process, because the connection fails first.
+const exitWait = 2 * time.Second
 
 // Invoke calls the plugin.
 func (p *Process) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
@@ -62,7 +62,7 @@ func (p *Process) connectionLost(ctx context.Context, err error) bool {
 	if code != codes.Unavailable {
 		return false
 	}
-	timer := time.NewTimer(exitPatience)
+	timer := time.NewTimer(exitWait)
 	defer timer.Stop()
 	select {
 	case <-p.child.exited:

@@ -140,7 +140,7 @@ func uninterrupted(ctx context.Context, c *Client, f func(context.Context) error
 			select {
 			case <-done:
 			case <-ctx.Done():
-				c.giveUp(done)
+				c.stopWhenCancelled(done)
 			}
 		})
 	}
@@ -149,8 +149,8 @@ func uninterrupted(ctx context.Context, c *Client, f func(context.Context) error
 	return f(context.WithoutCancel(ctx))
 }
 
-// giveUp tells the provider to stop as soon as all its running calls are cancelled applies.
-func (c *Client) giveUp(done <-chan struct{}) {
+// stopWhenCancelled tells the provider to stop as soon as all its running calls are cancelled applies.
+func (c *Client) stopWhenCancelled(done <-chan struct{}) {
 	c.mu.Lock()
 	c.cancelled++
 	c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *Client) giveUp(done <-chan struct{}) {
 
 // StopProvider tells the provider to stop its calls gracefully.
 func (c *Client) StopProvider(ctx context.Context, _ *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
-	// Do not count this call as running, because giveUp waits for the others.
+	// Do not count this call as running, because stopWhenCancelled waits for the others.
 	resp := new(pb.StopProvider_Response)
 	if err := c.conn.Invoke(ctx, service+"StopProvider", &pb.StopProvider_Request{}, resp); err != nil {
 		return nil, callError(ctx, "StopProvider", err)

@@ -52,6 +52,7 @@ type Client struct {
 	backoff time.Duration
 }
 
+// New returns a client with the configuration.
 func New(c Config) *Client {
 	if c.HTTP == nil {
 		c.HTTP = &http.Client{Transport: &http.Transport{
@@ -66,10 +67,10 @@ func New(c Config) *Client {
 	own := *c.HTTP
 	own.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != "https" {
-			return permanent{fmt.Errorf("redirected to %s, which is not https", plain(r.URL))}
+			return permanentError{fmt.Errorf("redirected to %s, which is not https", plain(r.URL))}
 		}
 		if len(via) >= 10 {
-			return permanent{errors.New("redirected ten times")}
+			return permanentError{errors.New("redirected ten times")}
 		}
 		return nil
 	}
@@ -118,7 +119,7 @@ func (c *Client) document(ctx context.Context, u *url.URL, token string) ([]byte
 		at = final
 		data, err = io.ReadAll(io.LimitReader(body, maxDocument+1))
 		if err == nil && len(data) > maxDocument {
-			return permanent{fmt.Errorf("the answer is larger than %d bytes", maxDocument)}
+			return permanentError{fmt.Errorf("the answer is larger than %d bytes", maxDocument)}
 		}
 		return err
 	})
@@ -137,13 +138,13 @@ func (c *Client) jsonDocument(ctx context.Context, u *url.URL, token string, int
 	return at, nil
 }
 
-// permanent is an error that a retry would not fix.
-type permanent struct{ error }
+// permanentError is an error that a retry would not fix.
+type permanentError struct{ error }
 
-func (p permanent) Unwrap() error { return p.error }
+func (p permanentError) Unwrap() error { return p.error }
 
-// later is an error with the delay that the server requests before a retry.
-type later struct {
+// retryAfterError is an error with the delay that the server requests before a retry.
+type retryAfterError struct {
 	error
 	after time.Duration
 }
@@ -155,14 +156,14 @@ func (c *Client) retry(ctx context.Context, u *url.URL, try func() error) error 
 		if err == nil {
 			return nil
 		}
-		if p, ok := errors.AsType[permanent](err); ok {
+		if p, ok := errors.AsType[permanentError](err); ok {
 			return fmt.Errorf("get %s: %w", plain(u), p.error)
 		}
 		if n == attempts || ctx.Err() != nil {
 			return fmt.Errorf("get %s: %w", plain(u), err)
 		}
 		wait := pause
-		if l, ok := errors.AsType[later](err); ok && l.after > wait {
+		if l, ok := errors.AsType[retryAfterError](err); ok && l.after > wait {
 			wait = min(l.after, maxRetryAfter)
 		}
 		c.log.Warn("registry request failed, trying again", "url", plain(u), "attempt", n, "error", err)
@@ -180,11 +181,11 @@ func (c *Client) retry(ctx context.Context, u *url.URL, try func() error) error 
 // get sends one request. The caller closes the body.
 func (c *Client) get(ctx context.Context, u *url.URL, token string) (io.ReadCloser, *url.URL, error) {
 	if u.Scheme != "https" {
-		return nil, nil, permanent{errors.New("only https is allowed")}
+		return nil, nil, permanentError{errors.New("only https is allowed")}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, nil, permanent{errors.New("malformed URL")}
+		return nil, nil, permanentError{errors.New("malformed URL")}
 	}
 	req.Header.Set("User-Agent", "hykube")
 	if token != "" {
@@ -196,10 +197,10 @@ func (c *Client) get(ctx context.Context, u *url.URL, token string) (io.ReadClos
 			err = ue.Err // omit the URL, which may contain a signature
 		}
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound {
-			return nil, nil, permanent{fmt.Errorf("there is no host %q", u.Hostname())}
+			return nil, nil, permanentError{fmt.Errorf("there is no host %q", u.Hostname())}
 		}
 		if cert, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-			return nil, nil, permanent{cert}
+			return nil, nil, permanentError{cert}
 		}
 		return nil, nil, err
 	}
@@ -210,13 +211,13 @@ func (c *Client) get(ctx context.Context, u *url.URL, token string) (io.ReadClos
 	status := fmt.Errorf("the server answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	switch {
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
-		return nil, nil, permanent{ErrNotFound}
+		return nil, nil, permanentError{ErrNotFound}
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return nil, nil, permanent{fmt.Errorf("%w; set the environment variable TF_TOKEN_<host> to a token that may read it", status)}
+		return nil, nil, permanentError{fmt.Errorf("%w; set the environment variable TF_TOKEN_<host> to a token that may read it", status)}
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return nil, nil, later{status, time.Duration(seconds) * time.Second}
+		return nil, nil, retryAfterError{status, time.Duration(seconds) * time.Second}
 	default:
-		return nil, nil, permanent{status}
+		return nil, nil, permanentError{status}
 	}
 }

@@ -36,18 +36,18 @@ func (c *Client) download(ctx context.Context, u *url.URL, token string, into *o
 		}
 		defer body.Close()
 		if _, err := into.Seek(0, io.SeekStart); err != nil {
-			return permanent{err}
+			return permanentError{err}
 		}
 		if err := into.Truncate(0); err != nil {
-			return permanent{err}
+			return permanentError{err}
 		}
 		sum := sha256.New()
 		n, err := io.Copy(io.MultiWriter(into, sum), io.LimitReader(body, maxPackage+1))
 		if pe, ok := errors.AsType[*os.PathError](err); ok { // an error of the disk, not the network
-			return permanent{pe}
+			return permanentError{pe}
 		}
 		if err == nil && n > maxPackage {
-			return permanent{fmt.Errorf("the package is larger than %d bytes", maxPackage)}
+			return permanentError{fmt.Errorf("the package is larger than %d bytes", maxPackage)}
 		}
 		got = hex.EncodeToString(sum.Sum(nil))
 		return err

@@ -152,16 +152,16 @@ func verify(keys openpgp.EntityList, document, sig []byte) (Signer, error) {
 	case errors.Is(err, pgperrors.ErrUnknownIssuer):
 		return Signer{}, &Error{UnknownKey, "its list of checksums is signed by none of the trusted keys"}
 	case errors.Is(err, pgperrors.ErrKeyExpired):
-		return Signer{}, &Error{BadSignature, "its list of checksums was signed with " + named(signer).String() + " after that key expired"}
+		return Signer{}, &Error{BadSignature, "its list of checksums was signed with " + signerOf(signer).String() + " after that key expired"}
 	case errors.Is(err, pgperrors.ErrKeyRevoked):
-		return Signer{}, &Error{BadSignature, "its list of checksums is signed with " + named(signer).String() + ", which was revoked"}
+		return Signer{}, &Error{BadSignature, "its list of checksums is signed with " + signerOf(signer).String() + ", which was revoked"}
 	case err != nil:
 		return Signer{}, &Error{BadSignature, "the signature of its list of checksums is invalid: " + err.Error()}
 	}
-	return named(signer), nil
+	return signerOf(signer), nil
 }
 
-func named(e *openpgp.Entity) Signer {
+func signerOf(e *openpgp.Entity) Signer {
 	if e == nil {
 		return Signer{}
 	}

@@ -1,5 +1,5 @@
-// Package trust reads the server's trust policy for providers: which sources are allowed, and what must vouch for their
-// packages. It imports no package of the server.
+// Package trust reads the server's trust policy for providers: the allowed sources, and the signatures and checksums
+// that their packages need. It imports no package of the server.
 package trust
 
 import (

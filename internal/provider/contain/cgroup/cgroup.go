@@ -20,7 +20,7 @@ type Limits struct {
 type Exhaustion int
 
 const (
-	// NotExhausted means that it killed none.
+	// NotExhausted means that the kernel killed no process.
 	NotExhausted Exhaustion = iota
 	// OwnLimit means that the cgroup reached its own limit.
 	OwnLimit

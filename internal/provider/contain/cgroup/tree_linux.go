@@ -48,13 +48,13 @@ func Open(place string, limits Limits) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweep(root)
+	dirlock.Sweep(root, treePattern, remove)
 	if err := vacate(root); err != nil {
 		return nil, err
 	}
 	t := &Tree{Root: root, limits: limits}
 	enabled := enable(root, controllers)
-	if err := t.make(); err != nil {
+	if t.dir, t.lock, err = dirlock.Make(root, treePattern); err != nil {
 		return nil, err
 	}
 	t.Controllers = enable(t.dir, enabled)
@@ -72,46 +72,10 @@ func Open(place string, limits Limits) (*Tree, error) {
 	return t, nil
 }
 
-// make makes the tree's directory and locks it.
-func (t *Tree) make() error {
-	for {
-		dir, err := os.MkdirTemp(t.Root, treePattern)
-		if err != nil {
-			return err
-		}
-		lock, err := dirlock.Lock(dir)
-		if errors.Is(err, dirlock.ErrHeld) {
-			continue // another server's sweep has locked and removed it
-		}
-		if err != nil {
-			return fmt.Errorf("lock %s: %w", dir, err)
-		}
-		if _, err := os.Stat(dir); err == nil {
-			t.dir, t.lock = dir, lock
-			return nil
-		}
-		_ = lock.Close()
-	}
-}
-
 // Close kills all processes of the tree and removes it.
 func (t *Tree) Close() {
 	_ = remove(t.dir)
 	_ = t.lock.Close()
-}
-
-// sweep removes the trees of servers that ended without Close, with the processes in them.
-func sweep(root string) {
-	left, err := filepath.Glob(filepath.Join(root, treePattern))
-	if err != nil {
-		return
-	}
-	for _, dir := range left {
-		if lock, err := dirlock.Lock(dir); err == nil {
-			_ = remove(dir)
-			_ = lock.Close()
-		}
-	}
 }
 
 // vacate moves the processes of a cgroup to its child for the server. A process may start others meanwhile.
