@@ -6,10 +6,10 @@ import (
 )
 
 // This file lets concurrent readers share a refresh. The steps of an apply read their objects from the index, hundreds at
-// once, and each needs what was written before its call.
+// once, and each must see all writes before its call.
 
-// shared counts refreshes, so that a caller that waited for the index can tell whether it must refresh again.
-type shared struct {
+// refreshCount counts refreshes, so that a caller that waited for the index can tell whether it must refresh again.
+type refreshCount struct {
 	// begun is the number of refreshes that have begun.
 	begun atomic.Int64
 	// done is the highest number of a refresh that succeeded. The mutex of the index guards it.
@@ -18,20 +18,19 @@ type shared struct {
 
 // run refreshes, unless a refresh that began after the caller asked has succeeded. asked is the value of begun at that time.
 // It requires the mutex of the index.
-func (s *shared) run(asked int64, refresh func() error) error {
-	if s.done > asked {
+func (c *refreshCount) run(asked int64, refresh func() error) error {
+	if c.done > asked {
 		return nil
 	}
-	number := s.begun.Add(1)
+	number := c.begun.Add(1)
 	if err := refresh(); err != nil {
 		return err
 	}
-	s.done = number
+	c.done = number
 	return nil
 }
 
-// lockFresh locks the index when it has everything that was written before the call. The caller must call unlock, also
-// after an error.
+// lockFresh locks the index when it has all writes before the call. The caller must call unlock, even after an error.
 func (x *Index) lockFresh(ctx context.Context) (unlock func(), err error) {
 	asked := x.all.begun.Load()
 	x.mu.Lock()

@@ -6,7 +6,7 @@ import (
 )
 
 func TestCallersShareARefresh(t *testing.T) {
-	var s shared
+	var s refreshCount
 	refreshes := 0
 	refresh := func() error { refreshes++; return nil }
 	run := func(asked int64, want int) {

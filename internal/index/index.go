@@ -1,7 +1,7 @@
 // Package index keeps a compact entry for each object of the providers, with the facts that plans need about all
-// objects: who refers to whom, what differs from its record, and what is marked for deletion. Everything in it is
-// derived from the objects and the ledger. An index reads the changes since its last refresh, so several servers can
-// have one each. After a refresh at the start of a plan, it has everything that was written before the plan.
+// objects: their references, their differences from their records, and their marks for deletion. All of it is derived
+// from the objects and the ledger. An index reads the changes since its last refresh, so several servers can have one
+// each. A plan refreshes it first, and then sees all writes before the plan.
 package index
 
 import (
@@ -55,7 +55,7 @@ type Index struct {
 
 	mu sync.Mutex
 	// all counts the refreshes, and stored those of objects alone.
-	all, stored shared
+	all, stored refreshCount
 	// objectsAt, recordsAt and statusesAt are the revisions that were read; 0 means none.
 	objectsAt, recordsAt, statusesAt int64
 	namespaces                       map[string]*namespace
@@ -66,7 +66,7 @@ type Index struct {
 	// touched holds the ResourceSets whose instances may have changed since the last call of Touched, with the UID of a
 	// removed set.
 	touched map[types.NamespacedName]types.UID
-	// changed holds the namespaces in which an object, a ResourceSet or a record changed and that Changed does not know yet.
+	// changed holds the namespaces with changed objects, ResourceSets or records for which Changed was not called yet.
 	changed map[string]bool
 	// Changed is called at the end of a refresh for each namespace in which something changed; nil calls nothing. It must
 	// not block, nor call the index. It must be set before the first refresh.
@@ -98,7 +98,7 @@ func (x *Index) View(ctx context.Context, namespace string) (*View, error) {
 	return x.viewOf(namespace), nil
 }
 
-// Refresh reads what changed since the last refresh.
+// Refresh reads the changes since the last refresh.
 func (x *Index) Refresh(ctx context.Context) error {
 	unlock, err := x.lockFresh(ctx)
 	unlock()
@@ -151,12 +151,12 @@ func (x *Index) refresh(ctx context.Context) error {
 		x.settleLeaving(name, ns)
 		ns.compact()
 	}
-	x.tell()
+	x.notifyChanged()
 	return nil
 }
 
-// tell calls Changed.
-func (x *Index) tell() {
+// notifyChanged calls Changed.
+func (x *Index) notifyChanged() {
 	for name := range x.changed {
 		x.uncounted[name] = true
 		if x.Changed != nil {
@@ -196,7 +196,7 @@ func readChanges[C any](ctx context.Context, at *int64, since func(context.Conte
 
 func (x *Index) refreshObjects(ctx context.Context) error {
 	apply := func(c Change) error {
-		x.all.done = 0 // what follows from the changed objects is missing until the next refresh of all
+		x.all.done = 0 // a refresh of objects alone does not reparse and settle, so the next reader of all must refresh
 		return x.apply(ctx, c, false)
 	}
 	return readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { x.all.done = 0; return x.readObjects(ctx) }, apply)
@@ -299,8 +299,8 @@ func (x *Index) packageOf(provider string) packageID {
 	return packageID{checksum: e.Package.Checksum, version: e.Package.Version}
 }
 
-// follow notes the version of a provider whose objects are parsed, so that reparse sees another version.
-func (x *Index) follow(provider string) {
+// noteProvider notes the version of a provider whose objects are parsed, so that reparse sees another version.
+func (x *Index) noteProvider(provider string) {
 	if _, ok := x.packages[provider]; !ok {
 		x.packages[provider] = x.packageOf(provider)
 	}
@@ -356,7 +356,7 @@ func (x *Index) apply(ctx context.Context, c Change, reparse bool) error {
 		ns.remove(kind, c.Name, c.Revision)
 		return nil
 	}
-	x.follow(c.Provider)
+	x.noteProvider(c.Provider)
 	old := ns.find(kind, c.Name)
 	if old != nil && (old.Revision > c.Revision || old.Revision == c.Revision && !reparse) {
 		return nil

@@ -37,16 +37,16 @@ type Node struct {
 
 // namespace holds the entries of a namespace. Each address that an object has, or refers to, has a slot.
 type namespace struct {
-	// naming guards slots, which views read.
-	naming *sync.RWMutex
-	slots  map[typeKey]map[string]int32
-	nodes  []Node
+	// slotsMu guards slots, which views read.
+	slotsMu *sync.RWMutex
+	slots   map[typeKey]map[string]int32
+	nodes   []Node
 	// uids holds the slots of the objects. lost holds the records without an object.
 	uids map[types.UID]int32
 	lost map[types.UID]*Record
-	// twins holds the objects of further providers with the address of another object.
-	twins map[*Kind]map[string]*Object
-	// objects is the number of objects without twins.
+	// duplicates holds the objects of further providers with the address of another object.
+	duplicates map[*Kind]map[string]*Object
+	// objects is the number of objects without duplicates.
 	objects int
 
 	// sets holds the ResourceSets by name, and statuses the statuses of their instances. records counts the records of a
@@ -54,15 +54,15 @@ type namespace struct {
 	sets     map[string]*set
 	statuses map[types.UID]instanceStatus
 	records  map[types.UID]int
-	// leaving holds the instances that have an entry although their set does not ask for them. unsettled is true if lost may
-	// have records of further ones, and collisions counts those whose address another object has.
+	// leaving holds the instances that left their set and still have an entry. unsettled is true if lost may have records
+	// of further ones. collisions counts those whose address another object has.
 	leaving    map[types.UID]bool
 	unsettled  bool
 	collisions int
 }
 
 func newNamespace() *namespace {
-	return &namespace{naming: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, twins: map[*Kind]map[string]*Object{},
+	return &namespace{slotsMu: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, duplicates: map[*Kind]map[string]*Object{},
 		sets: map[string]*set{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
 }
 
@@ -86,8 +86,8 @@ func (ns *namespace) slot(mode v1alpha1.Mode, terraformType, name string) int32 
 	}
 	i = int32(len(ns.nodes))
 	ns.nodes = append(ns.nodes, Node{})
-	ns.naming.Lock()
-	defer ns.naming.Unlock()
+	ns.slotsMu.Lock()
+	defer ns.slotsMu.Unlock()
 	if ns.slots[key] == nil {
 		ns.slots[key] = map[string]int32{}
 	}
@@ -97,7 +97,7 @@ func (ns *namespace) slot(mode v1alpha1.Mode, terraformType, name string) int32 
 
 // find returns the object of a kind, or nil.
 func (ns *namespace) find(kind *Kind, name string) *Object {
-	if o := ns.twins[kind][name]; o != nil {
+	if o := ns.duplicates[kind][name]; o != nil {
 		return o
 	}
 	i, ok := ns.slots[keyOf(kind.Mode, kind.Type)][name]
@@ -112,10 +112,10 @@ func (ns *namespace) put(o *Object) {
 	i := ns.slot(o.Mode, o.Type, o.Name)
 	old := ns.nodes[i].Object
 	if old != nil && old.Kind != o.Kind {
-		if ns.twins[o.Kind] == nil {
-			ns.twins[o.Kind] = map[string]*Object{}
+		if ns.duplicates[o.Kind] == nil {
+			ns.duplicates[o.Kind] = map[string]*Object{}
 		}
-		ns.twins[o.Kind][o.Name] = o
+		ns.duplicates[o.Kind][o.Name] = o
 		return
 	}
 	ns.putAt(i, o)
@@ -159,24 +159,24 @@ func (ns *namespace) remove(kind *Kind, name string, revision int64) {
 	if o == nil || o.Revision > revision {
 		return
 	}
-	if ns.twins[kind][name] == o {
-		ns.removeTwin(o)
+	if ns.duplicates[kind][name] == o {
+		ns.removeDuplicate(o)
 		return
 	}
 	ns.clear(ns.slot(kind.Mode, kind.Type, name))
-	for other, names := range ns.twins {
-		if twin := names[name]; twin != nil && other.Mode == kind.Mode && other.Type == kind.Type {
-			ns.removeTwin(twin)
-			ns.put(twin)
+	for other, names := range ns.duplicates {
+		if duplicate := names[name]; duplicate != nil && other.Mode == kind.Mode && other.Type == kind.Type {
+			ns.removeDuplicate(duplicate)
+			ns.put(duplicate)
 			return
 		}
 	}
 }
 
-func (ns *namespace) removeTwin(o *Object) {
-	delete(ns.twins[o.Kind], o.Name)
-	if len(ns.twins[o.Kind]) == 0 {
-		delete(ns.twins, o.Kind)
+func (ns *namespace) removeDuplicate(o *Object) {
+	delete(ns.duplicates[o.Kind], o.Name)
+	if len(ns.duplicates[o.Kind]) == 0 {
+		delete(ns.duplicates, o.Kind)
 	}
 }
 
@@ -221,7 +221,7 @@ func (ns *namespace) dropObjects() {
 	for i := range ns.nodes {
 		ns.clear(int32(i))
 	}
-	clear(ns.twins)
+	clear(ns.duplicates)
 }
 
 func (ns *namespace) dropRecords() {
@@ -292,7 +292,7 @@ func (ns *namespace) compact() {
 		record.Requires = moveAll(r.Requires)
 		ns.lost[uid] = &record
 	}
-	for _, names := range ns.twins {
+	for _, names := range ns.duplicates {
 		for name, o := range names {
 			names[name] = moveObject(o)
 		}

@@ -23,12 +23,12 @@ const (
 	StoredConfigMaps = "configmaps"
 )
 
-// Instance says which instance of a ResourceSet an object is.
+// Instance identifies the instance of a ResourceSet that an object is.
 type Instance struct {
 	Key    v1alpha1.InstanceKey
 	Set    string
 	SetUID types.UID
-	// Leaving is true if the set does not ask for the instance any more. The entry remains while its record does.
+	// Leaving is true if the set no longer has the instance. The entry remains as long as its record.
 	Leaving bool
 	// Stalled is true if the status of the instance has a failure, and Applying if a plan changes it.
 	Stalled, Applying bool
@@ -145,11 +145,11 @@ func (ns *namespace) unsettle(set types.UID) {
 	}
 }
 
-// fill makes the entries of a set's instances. was returns the previous entry of a slot, or nil.
-func (x *Index) fill(ns slotter, s *set, statuses map[types.UID]instanceStatus, was func(int32) *Object, put func(int32, *Object)) {
+// fill makes the entries of a set's instances. old returns the previous entry of a slot, or nil.
+func (x *Index) fill(ns slotter, s *set, statuses map[types.UID]instanceStatus, old func(int32) *Object, put func(int32, *Object)) {
 	group := kschema.FromAPIVersionAndKind(s.APIVersion, s.Kind).Group
 	provider, _ := v1alpha1.ProviderOfGroup(group)
-	x.follow(provider)
+	x.noteProvider(provider)
 	address := s.Address()
 	sample := &unstructured.Unstructured{Object: map[string]any{"apiVersion": s.APIVersion, "kind": s.Kind}}
 	s.kind = x.kind(Change{Provider: provider, Stored: address.Type, Object: sample})
@@ -159,7 +159,7 @@ func (x *Index) fill(ns slotter, s *set, statuses map[types.UID]instanceStatus, 
 		name := v1alpha1.InstanceName(s.Template, key)
 		i := ns.slot(s.kind.Mode, s.kind.Type, name)
 		s.slots[k] = i
-		put(i, x.instanceOf(ns, s, key, name, statuses, was(i)))
+		put(i, x.instanceOf(ns, s, key, name, statuses, old(i)))
 	}
 }
 
@@ -208,8 +208,8 @@ func (ns *namespace) dropInstances(old, next *set) {
 	}
 }
 
-// settleLeaving adds an entry for each record of an instance that its set does not ask for. If another object has the
-// address meanwhile, the view is ambiguous.
+// settleLeaving adds an entry for each recorded instance that its set no longer has. If another object has its address,
+// the view is ambiguous.
 func (x *Index) settleLeaving(name string, ns *namespace) {
 	if !ns.unsettled {
 		return
@@ -222,7 +222,7 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 		}
 		gvk := kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 		provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
-		x.follow(provider)
+		x.noteProvider(provider)
 		sample := &unstructured.Unstructured{Object: map[string]any{"apiVersion": ref.APIVersion, "kind": ref.Kind}}
 		kind := x.kind(Change{Provider: provider, Stored: v1alpha1.TypeOf(ref.Kind), Object: sample})
 		i := ns.slot(kind.Mode, kind.Type, ref.Name)
@@ -310,8 +310,8 @@ func (f Found) Unstructured(namespace string) *unstructured.Unstructured {
 	return u
 }
 
-// Find returns an instance by its kind and name, as its set asks for it now. ok is false if there is none. The record may be
-// older, and so may the mark for deletion of an instance that left its set and whose record is gone.
+// Find returns an instance by its kind and name, from the current version of its set. ok is false if there is none. The
+// record may be outdated, and so may the mark for deletion of an instance that left its set.
 func (x *Index) Find(ctx context.Context, ref v1alpha1.ObjectReference) (f Found, ok bool, err error) {
 	if f, ok, err = x.findAfter(ctx, x.lockFreshObjects, ref); err != nil || ok && !f.Instance.Leaving {
 		return f, ok, err
@@ -359,8 +359,8 @@ func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 }
 
 // KnownSetAt returns the name of the set whose template has the kind and the name of the reference, and that is not being
-// deleted; "" if the index knows of none. It neither refreshes the index nor waits for it, so that a bulk of creates stays
-// fast. A plan finds what it misses.
+// deleted; "" if the index knows of none. It neither refreshes the index nor waits for it, so that bulk creates stay
+// fast. If it misses a set, the next plan reports the conflict.
 func (x *Index) KnownSetAt(ref v1alpha1.ObjectReference) string {
 	if !x.mu.TryLock() {
 		return ""
@@ -378,8 +378,9 @@ func (x *Index) KnownSetAt(ref v1alpha1.ObjectReference) string {
 	return ""
 }
 
-// LeftAt refreshes the index and returns the name of the set of an instance that left it and still has a record, and whose
-// name is that of the template and a key; "" if there is none. It ignores the instances of the set with a UID.
+// LeftAt refreshes the index and searches for a recorded instance that left its set and that has the kind and the name of
+// the reference, with a key. It returns the name of that set, or "". It ignores the instances of the set with the UID
+// except.
 func (x *Index) LeftAt(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()
@@ -405,7 +406,7 @@ func (x *Index) LeftAt(ctx context.Context, ref v1alpha1.ObjectReference, except
 // SetInstances is a ResourceSet with its instances.
 type SetInstances struct {
 	*resourceset.Set
-	// Instances are those that the set asks for, in the order of the keys. Leaving are the others with infrastructure.
+	// Instances are those that the set has now, in the order of the keys. Leaving are the others with infrastructure.
 	Instances, Leaving []Node
 }
 

@@ -24,7 +24,7 @@ type View struct {
 	Added map[int]int
 	// Lost lists the UIDs of the records of data sources and actions without an object.
 	Lost []types.UID
-	// Problems says, by the name of a ResourceSet, why its instances are not known.
+	// Problems holds the reason why the instances of a ResourceSet are not known, by the name of the set.
 	Problems map[string]string
 	// TooManyWhole is true if references to whole ResourceSets would add more dependencies than MaxWhole.
 	TooManyWhole bool
@@ -32,9 +32,9 @@ type View struct {
 	// sets holds the ResourceSets by the address of their template.
 	sets map[lang.Address]*ViewSet
 
-	index  *Index
-	naming *sync.RWMutex
-	slots  map[typeKey]map[string]int32
+	index   *Index
+	slotsMu *sync.RWMutex
+	slots   map[typeKey]map[string]int32
 	// known is the number of slots when the view was taken. added holds the further slots of an overlay.
 	known int
 	added map[lang.Address]int32
@@ -46,7 +46,7 @@ func (x *Index) viewOf(name string) *View {
 	if ns == nil {
 		ns = newNamespace()
 	}
-	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.twins) > 0 || ns.collisions > 0, index: x, naming: ns.naming, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{}}
+	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.duplicates) > 0 || ns.collisions > 0, index: x, slotsMu: ns.slotsMu, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{}}
 	for uid, r := range ns.lost {
 		if r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
 			v.Lost = append(v.Lost, uid)
@@ -73,8 +73,8 @@ func (v *View) find(addr lang.Address) (int32, bool) {
 	if i, ok := v.added[addr]; ok {
 		return i, true
 	}
-	v.naming.RLock()
-	defer v.naming.RUnlock()
+	v.slotsMu.RLock()
+	defer v.slotsMu.RUnlock()
 	i, ok := v.slots[keyOf(addr.Mode, addr.Type)][addr.Name]
 	return i, ok && int(i) < v.known
 }
@@ -93,9 +93,9 @@ func (v *View) slot(mode v1alpha1.Mode, terraformType, name string) int32 {
 
 // Names returns the names of the objects of a mode and type, sorted.
 func (v *View) Names(mode v1alpha1.Mode, terraformType string) []string {
-	v.naming.RLock()
+	v.slotsMu.RLock()
 	all := maps.Clone(v.slots[keyOf(mode, terraformType)])
-	v.naming.RUnlock()
+	v.slotsMu.RUnlock()
 	for addr, i := range v.added {
 		if keyOf(addr.Mode, addr.Type) == keyOf(mode, terraformType) {
 			if all == nil {
@@ -145,7 +145,7 @@ func (v *View) putOverlaid(i int32, o *Object) {
 	n.Object = o
 }
 
-// Remove removes the object that a document of a speculative plan says would not exist.
+// Remove removes the object that would not exist after the documents of a speculative plan are recorded.
 func (v *View) Remove(u *unstructured.Unstructured) {
 	r, err := resource.Of(u, v.index.catalog)
 	if err != nil {
@@ -159,7 +159,7 @@ func (v *View) Remove(u *unstructured.Unstructured) {
 // Describe returns the content of the view as text, in a form that does not depend on the slots.
 func (v *View) Describe() []string {
 	names := make([]string, len(v.Nodes))
-	v.naming.RLock()
+	v.slotsMu.RLock()
 	for key, all := range v.slots {
 		for name, i := range all {
 			if int(i) < v.known {
@@ -167,7 +167,7 @@ func (v *View) Describe() []string {
 			}
 		}
 	}
-	v.naming.RUnlock()
+	v.slotsMu.RUnlock()
 	for addr, i := range v.added {
 		names[i] = addr.String()
 	}

@@ -122,7 +122,7 @@ func (t *Type) imported(by ImportBy, all []*tfprotov6.ImportedResource) (State, 
 		return State{}, fmt.Errorf("the provider answered with a value that does not fit its schema: %w", err)
 	}
 	if v.IsNull() {
-		return State{}, &NothingFoundError{fmt.Sprintf("the provider found nothing under %s and did not say so, which is a bug of the provider", by)}
+		return State{}, &NothingFoundError{fmt.Sprintf("the provider found nothing under %s and returned no error, which is a bug of the provider", by)}
 	}
 	if !v.IsWhollyKnown() {
 		return State{}, errors.New("the provider answered with unknown values, which is a bug of the provider")

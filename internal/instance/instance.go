@@ -58,8 +58,8 @@ func (record RecordFunc) begin(operation audit.Operation, name string) (end func
 	return end, nil
 }
 
-// unanswered returns the error that the audit log records for a call without an answer: the call may have changed
-// something. The caller gets err itself, because it may repeat the call nevertheless.
+// unanswered returns the error that the audit log records for a call without an answer, because the call may have
+// changed something. Callers of the provider return err itself, because they may repeat the call.
 func unanswered(err error) error { return &diag.Failure{Kind: diag.Lost, Cause: err} }
 
 // NewType returns a managed resource type of a provider. The caller sets the fields that depend on a process: Provider,

@@ -10,6 +10,7 @@ import (
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 )
 
+// unmarked returns a value without marks at any depth.
 func unmarked(v cty.Value) cty.Value {
 	v, _ = v.UnmarkDeep()
 	return v

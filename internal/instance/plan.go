@@ -89,8 +89,8 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	case v1alpha1.ActionCreate:
 		return p, diags, nil
 	case v1alpha1.ActionReplace:
-		// A second plan, as for a create, determines the values of the new instance. Nothing is left to ignore, its
-		// warnings repeat the first plan's, and only the checks of stored values apply.
+		// A second plan, as for a create, determines the values of the new instance. It ignores no changes, because there
+		// is no prior value. Its warnings repeat those of the first plan. Only the checks of stored values apply to it.
 		anew, more, err := t.planOnce(ctx, t.Null(), p.Private, Config{Written: config.Written, Effective: config.Written}, false)
 		if err != nil {
 			return nil, append(diags, more...), err
