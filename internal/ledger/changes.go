@@ -17,8 +17,8 @@ import (
 )
 
 // This file stores the changes of plans. The row of a change holds its planned part and its progress, separated by a
-// newline. Once the apply writes the progress alone, the change has a second row, which replaces the progress in the
-// first one. So the apply does not write the values before and after again.
+// newline. The apply writes the progress to a second row, which then replaces the progress in the first row. So it does
+// not write the values before and after again.
 
 const (
 	// progressSuffix ends the key of a progress row.

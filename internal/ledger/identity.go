@@ -34,7 +34,7 @@ func (s *State) ID() string {
 // does, too.
 func SameID(a, b string) bool { return FoldID(a) == FoldID(b) }
 
-// FoldID returns the form of an ID or identity that all those have for which SameID returns true.
+// FoldID returns the normal form of an ID or identity. SameID compares the normal forms.
 func FoldID(id string) string { return strings.ToLower(strings.TrimSpace(id)) }
 
 // IdentityText returns the identity as a text for comparisons; see CanonicalIdentity. It returns "" if there is none.

@@ -19,8 +19,7 @@ type KV interface {
 	// Batch makes all writes in one transaction and returns the revision of each. It returns ErrConflict, and writes
 	// nothing, if the revision of any key differs.
 	Batch(ctx context.Context, writes []Write) ([]int64, error)
-	// DeletePrefix deletes all keys that begin with prefix, whatever their revisions are. After an error, some of them
-	// may be left.
+	// DeletePrefix deletes all keys that begin with prefix, at any revision. After an error, some of them may remain.
 	DeletePrefix(ctx context.Context, prefix string) error
 	// List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
 	List(ctx context.Context, prefix, after string, limit int) ([]Entry, error)
@@ -28,8 +27,8 @@ type KV interface {
 	// revision. Of several writes of a key it returns the last one. The next call passes the returned revision. There are
 	// no more changes if the result has less than limit entries.
 	//
-	// Since returns ErrExpired, and the revision from which the caller continues once it has listed all keys, if the store
-	// no longer knows all deletions. That is always so for revision 0.
+	// If the store no longer knows all deletions, Since returns ErrExpired and the current revision. The caller then lists
+	// all keys, and continues from that revision. For revision 0, Since always returns ErrExpired.
 	Since(ctx context.Context, prefix string, revision int64, limit int) ([]ChangedEntry, int64, error)
 	// HasSpace returns an error if the store's disk is nearly full, so that a later Put could fail.
 	HasSpace() error

@@ -116,7 +116,7 @@ type Configuration struct {
 	Ephemeral bool   `json:"ephemeral,omitempty"`
 }
 
-// Same reports whether both are known and surely have the same arguments.
+// Same reports whether both have known arguments that are surely equal.
 func (c Configuration) Same(other Configuration) bool {
 	return c.Arguments != "" && !c.Ephemeral && c == other
 }

@@ -65,7 +65,7 @@ func cycleText(openChain []lang.Address, back lang.Address) string {
 	return strings.Join(names, " -> ")
 }
 
-// inside returns the scope for the expressions of an ephemeral resource itself.
+// inside returns the scope in which the expressions of the ephemeral resource with an address are evaluated.
 func (s *Scope) inside(addr lang.Address) *Scope {
 	inner := *s
 	inner.Home, inner.openChain = addr.Namespace, append(slices.Clone(s.openChain), addr)

@@ -51,7 +51,7 @@ func TestEphemeralResourcesAreOpenedOnceAndClosedLastFirst(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff([]string{"open db", "open value-for-db", "close value-for-db", "close db"}, w.Provider.Said()); diff != "" {
+	if diff := cmp.Diff([]string{"open db", "open value-for-db", "close value-for-db", "close db"}, w.Provider.RecordedCalls()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -105,7 +105,7 @@ func TestEphemeralResourcesThatAreNotOpened(t *testing.T) {
 			if cerr := s.Close(t.Context()); cerr != nil {
 				t.Error(cerr)
 			}
-			if diff := cmp.Diff(tc.want, w.Provider.Said()); diff != "" {
+			if diff := cmp.Diff(tc.want, w.Provider.RecordedCalls()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if tc.failed != "" {
@@ -175,7 +175,7 @@ func TestEphemeralResourceThatCannotBeClosed(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "close ephemeral.test_token.b") || strings.Contains(err.Error(), "value-for") {
 		t.Errorf("got %v, want it to name what was not closed, and nothing else", err)
 	}
-	if said := w.Provider.Said(); said[len(said)-1] != "close a" {
+	if said := w.Provider.RecordedCalls(); said[len(said)-1] != "close a" {
 		t.Errorf("the other one was not closed: %v", said)
 	}
 	w.Config(nil)

@@ -41,9 +41,9 @@ func (l *Lease) Record(rec *ledger.State, s instance.State) error {
 	return l.Type.Record(rec, s)
 }
 
-// Reconfigured reports whether the provider has other arguments than those with which it returned a recorded state, or
-// may have. The ID in the state may then be that of another resource. A record of an older server does not have the
-// arguments, so only the names of the ProviderConfigs are compared.
+// Reconfigured reports whether the provider has, or may have, other arguments than those with which it returned a
+// recorded state. The ID in the state may then be that of another resource. A record of an older server does not have
+// the arguments, so only the names of the ProviderConfigs are compared.
 func (l *Lease) Reconfigured(rec *ledger.State) bool {
 	return l.entry.TakesConfiguration() && l.Digest.Ephemeral || l.HasOtherArguments(rec)
 }

@@ -94,8 +94,8 @@ func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func
 // Functions returns the functions of the installed providers.
 func (s *Scope) Functions() lang.Functions { return s.providerFunctions() }
 
-// EvaluationContext returns the context in which the expressions of an object are evaluated. During planning, it leaves
-// values open that only the apply defines. The evaluation ends with ctx.
+// EvaluationContext returns the context in which the expressions of an object are evaluated. During planning, the
+// results of impure functions that only the apply defines are unknown. The evaluation ends with ctx.
 func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) lang.EvaluationContext {
 	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx), Instance: r.Instance}
 	if s.plan == nil {

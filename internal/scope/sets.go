@@ -69,7 +69,7 @@ func (s *Scope) set(ctx context.Context, addr lang.Address) (v cty.Value, ok boo
 	return cty.ObjectVal(attrs), true, nil
 }
 
-// leftSet reports whether an address is that of an instance that its set does not ask for. Its record may still exist.
+// leftSet reports whether an address is that of an instance that its set no longer has. Its record may still exist.
 func (s *Scope) leftSet(ctx context.Context, addr lang.Address) (bool, error) {
 	of, key, ok := addr.Set()
 	if !ok {

@@ -93,7 +93,7 @@ func (s *Scope) DigestOf(ctx context.Context, addr lang.Address, refs []lang.Ref
 		}
 		raw, err := ctyjson.Marshal(v, v.Type())
 		if err != nil {
-			return "", fmt.Errorf("encode what %s is: %w", addr, err)
+			return "", fmt.Errorf("encode the value of %s: %w", addr, err)
 		}
 		fmt.Fprintf(h, "%d %s\n", len(raw), raw)
 	}
