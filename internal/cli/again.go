@@ -30,8 +30,8 @@ func each(flag string, values []string) string {
 	return text
 }
 
-// again returns the flags that name the same files.
-func (f *fileFlags) again() string {
+// repeatFlags returns the flags that name the same files.
+func (f *fileFlags) repeatFlags() string {
 	text := each("-f", f.Filenames)
 	if f.Kustomize != "" {
 		text += " -k " + shellWord(f.Kustomize)
@@ -45,8 +45,8 @@ func (f *fileFlags) again() string {
 	return text
 }
 
-// again returns the flags for the same plan.
-func (f *planFlags) again() string {
+// repeatFlags returns the flags for the same plan.
+func (f *planFlags) repeatFlags() string {
 	text := each("--target", f.targets) + each("--replace", f.replace) + each("--exclude", f.exclude) + each("--invoke", f.invoke)
 	if f.selector != "" {
 		text += " -l " + shellWord(f.selector)
@@ -72,7 +72,7 @@ func flagsOf(spec *v1alpha1.PlanSpec) *planFlags {
 
 // cannotBeApproved returns the text that names the command to use instead of approving speculative plans.
 func (o *planOptions) cannotBeApproved() string {
-	flags := o.files.again() + o.planning.again() + o.pruning.again()
+	flags := o.files.repeatFlags() + o.planning.repeatFlags() + o.pruning.repeatFlags()
 	if o.all {
 		flags += " --all"
 	}
@@ -109,19 +109,19 @@ func (o *planOptions) oneNamespace() string {
 	return one
 }
 
-// speculativeNextStep returns the text about the next step after a speculative plan.
-func speculativeNextStep(what, command string) string {
-	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s", what, command)
+// speculativeNextStep returns the text about the next step after a speculative plan. purpose is an infinitive without to.
+func speculativeNextStep(purpose, command string) string {
+	return fmt.Sprintf("The plan is speculative: nothing was recorded, and it cannot be approved. To %s:\n  kubectl hykube %s", purpose, command)
 }
 
 // cannotBeApproved returns the text for a plan whose files are unknown.
 func cannotBeApproved(p *v1alpha1.Plan) string {
-	what, command := "record the files and apply them", "apply -f PATH"
+	purpose, command := "record the files and apply them", "apply -f PATH"
 	switch {
 	case p.Spec.RefreshOnly:
-		what, command = "record the files, and leave such a plan for approval", "plan --record --refresh-only -f PATH"
+		purpose, command = "record the files, and leave such a plan for approval", "plan --record --refresh-only -f PATH"
 	case p.Spec.Destroy:
-		what, command = "destroy the resources of the files", "plan --record --destroy -f PATH"
+		purpose, command = "destroy the resources of the files", "plan --record --destroy -f PATH"
 	}
-	return speculativeNextStep(what, command+flagsOf(&p.Spec).again()+" -n "+p.Namespace)
+	return speculativeNextStep(purpose, command+flagsOf(&p.Spec).repeatFlags()+" -n "+p.Namespace)
 }

@@ -23,13 +23,13 @@ type fileApply struct {
 	sp    *speculation
 }
 
-// run applies the files. If objects of the files change after the plan was shown, and not only in the way that the
-// files specify, it starts again.
+// run applies the files. If an object of the files changes after the plan was shown, and the change is not one of the
+// files, run starts again.
 func (a *fileApply) run(ctx context.Context) error {
-	var moved []*movedError
+	var moved []*changedError
 	for question := a.question; ; a.question = question {
 		err := a.once(ctx, moved)
-		if moved = moves(err); len(moved) == 0 || a.waited >= a.waitTimeout {
+		if moved = changedObjects(err); len(moved) == 0 || a.waited >= a.waitTimeout {
 			return err
 		}
 		a.backOff(ctx)
@@ -37,7 +37,7 @@ func (a *fileApply) run(ctx context.Context) error {
 }
 
 // once applies the files. moved holds the objects that changed during an earlier attempt.
-func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
+func (a *fileApply) once(ctx context.Context, moved []*changedError) (err error) {
 	defer func() {
 		if a.sp != nil {
 			err = errors.Join(err, a.sp.discard(ctx))
@@ -85,7 +85,7 @@ func (a *fileApply) once(ctx context.Context, moved []*movedError) (err error) {
 }
 
 // planFiles plans the files, and shows the plans. It returns the number of plans with changes.
-func (a *fileApply) planFiles(ctx context.Context, moved []*movedError) (todo int, err error) {
+func (a *fileApply) planFiles(ctx context.Context, moved []*changedError) (todo int, err error) {
 	if err := a.speculate(ctx); err != nil {
 		return 0, err
 	}
@@ -114,9 +114,9 @@ func (a *fileApply) recordQuestion() string {
 	return fmt.Sprintf("No infrastructure changes. Do you want to record the %s of the files that differ?", diff.Plural(a.sp.changed(), "object"))
 }
 
-// withMarkedHint adds to an error the hint that pruned objects may already be marked for deletion.
+// withMarkedHint prints, after an error, the hint that pruned objects may already be marked for deletion.
 func (a *fileApply) withMarkedHint(err error) error {
-	if a.set != nil && len(a.set.left) > 0 && len(moves(err)) == 0 {
+	if a.set != nil && len(a.set.left) > 0 && len(changedObjects(err)) == 0 {
 		fmt.Fprintln(a.ErrOut, "Objects that you removed from the files stay in the applyset until they are deleted. Resources that are listed as pruned are marked for deletion. To continue, run the same command again.")
 	}
 	return err
@@ -187,7 +187,7 @@ func (a *fileApply) recordFirst(ctx context.Context, needs []prerequisite) error
 	return nil
 }
 
-// withPrerequisites adds to an error which prerequisites stay recorded.
+// withPrerequisites prints, after an error, the prerequisites that stay recorded.
 func (a *fileApply) withPrerequisites(err error) error {
 	if len(a.first) == 0 {
 		return err

@@ -24,7 +24,7 @@ func newCancel(s *session) *cobra.Command {
 		Long: `Cancel a plan. The server starts no further changes. It never abandons a running call to a provider, because the
 outcome would be unknown. The call gets ten seconds to end by itself. Then the server asks the provider to stop, as
 Terraform does at the first Ctrl-C, waits for the answer and records it. While another plan uses the same provider
-process, the server asks it later.
+process, the server asks it to stop later.
 
 The plan is cancelled after the last answer. Until then it is cancelling, and "kubectl hykube status" names the calls
 that still run.`,

@@ -58,7 +58,7 @@ func (j *planAndApply) decidedMeanwhile(ctx context.Context, plans []*v1alpha1.P
 
 // noLongerWaits returns an error with the reason why a plan no longer waits for a decision, or nil if it waits.
 func noLongerWaits(p *v1alpha1.Plan) error {
-	text, code, who := "", ExitStale, "another person"
+	text, code, who := "", ExitStale, "another user"
 	if a := p.Status.Approval; a != nil && a.By != nil {
 		who = fmt.Sprintf("user %q", a.By.Username)
 	}

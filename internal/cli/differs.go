@@ -15,8 +15,8 @@ import (
 	"github.com/hykube/hykube/internal/diff"
 )
 
-// differences returns the changes of the plans that differ from the ones that were shown, with their attributes. A last
-// line names possible causes.
+// differences lists the changes of the plans that differ from the shown ones, with their attributes. The last line names
+// possible causes.
 func (sp *speculation) differences(ctx context.Context, plans []*v1alpha1.Plan) (string, error) {
 	var lines []string
 	for i, p := range plans {

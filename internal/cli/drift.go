@@ -34,8 +34,8 @@ func newDrift(s *session) *cobra.Command {
 server knows that. The server learns of drift from a drift check of a stack and from kubectl hykube refresh.
 
 With --now, first ask the stack for a drift check, and wait for its end. The check reads the infrastructure of the stack within the
-budget in spec.drift. It needs the right to create the subresource "drift" of the stack, which the role edit has. Ctrl-C ends the
-wait, and the check goes on.`,
+budget in spec.drift. It needs the right to create the subresource "drift" of the stack, which the role edit has. Ctrl-C ends only
+the wait; the check continues.`,
 		Example: `  kubectl hykube drift -n prod
   kubectl hykube drift web --now
   kubectl hykube drift web --now --detailed-exitcode`,
@@ -157,7 +157,7 @@ func (o *driftOptions) check(ctx context.Context) error {
 		return fmt.Errorf("check stack %q for drift: %w", o.name, explain(err, o.server()))
 	}
 	if asked.Status.Drift == nil || asked.Status.Drift.Requested == nil {
-		fmt.Fprintln(o.ErrOut, "The check was asked for. You may not read the stack, so the command does not wait for the end.")
+		fmt.Fprintln(o.ErrOut, "The check was requested. You may not read the stack, so the command does not wait for the end.")
 		return nil
 	}
 	id, reported := asked.Status.Drift.Requested.ID, ""
@@ -165,7 +165,7 @@ func (o *driftOptions) check(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			if context.Cause(ctx) == context.DeadlineExceeded {
-				return fmt.Errorf("the check has not ended after %s, and goes on; kubectl hykube drift %s -n %s says how far it is", o.timeout, o.name, o.namespace)
+				return fmt.Errorf("the check has not ended after %s, and continues. To see its progress: kubectl hykube drift %s -n %s", o.timeout, o.name, o.namespace)
 			}
 			return ctx.Err()
 		case <-time.After(pollCheck):
@@ -191,7 +191,7 @@ func (o *driftOptions) check(ctx context.Context) error {
 	}
 }
 
-// pollCheck is the interval at which a drift check is looked at.
+// pollCheck is the interval between two reads of a drift check's state.
 const pollCheck = 300 * time.Millisecond
 
 // runningText describes the drift check that runs.

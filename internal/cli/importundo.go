@@ -117,7 +117,7 @@ func (o *importOptions) settle(ctx context.Context, err error) error {
 	return err
 }
 
-// writeStays returns err with a text that is true although the write of import stays.
+// writeStays corrects the text of err for the case that the write of import stays.
 func writeStays(err error) error {
 	if u, ok := errors.AsType[*unchangedError](err); ok {
 		u.recorded = true

@@ -34,7 +34,7 @@ func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error
 			case "":
 				return nil
 			default:
-				fmt.Fprintf(f.ErrOut, "%q is no answer: write c, d or nothing.", text)
+				fmt.Fprintf(f.ErrOut, "%q is not an answer: write c or d, or press Enter.", text)
 			}
 		case <-ended:
 			fmt.Fprintf(f.ErrOut, "\nPlan %q has ended.\n", f.plan.Name)

@@ -51,7 +51,7 @@ func TestQuestionAtInterrupt(t *testing.T) {
 		if !errors.Is(err, tc.err) || strings.Count(text, "Cancel the plan (c)") != tc.asked || strings.Contains(text, "Cancelling.") != tc.cancelled || strings.Contains(text, "has ended") != tc.ended {
 			t.Errorf("%s: %v: %s", tc.reason, err, text)
 		}
-		if strings.Count(text, "is no answer: write c, d or nothing.") != tc.asked-1 {
+		if strings.Count(text, "is not an answer: write c or d, or press Enter.") != tc.asked-1 {
 			t.Errorf("%s: %s", tc.reason, text)
 		}
 		if (p.Status.Cancel != nil) != tc.cancelled {

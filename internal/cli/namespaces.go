@@ -22,10 +22,10 @@ import (
 var namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
 const (
-	// suggestions is the maximum number of other namespaces in a message. lookedInto is the maximum number that is
-	// searched for it.
+	// suggestions is the maximum number of other namespaces in a message, and maxSearched that of the namespaces that the
+	// command searches for resources.
 	suggestions = 3
-	lookedInto  = 12
+	maxSearched = 12
 	// suggestWithin is the maximum time of that search.
 	suggestWithin = 3 * time.Second
 )
@@ -82,7 +82,7 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return planned[b] - planned[a] })
 	var found []string
-	for _, name := range names[:min(len(names), lookedInto)] {
+	for _, name := range names[:min(len(names), maxSearched)] {
 		if len(found) < suggestions && time.Since(began) < suggestWithin && s.holdsResources(ctx, kinds, name) {
 			found = append(found, name)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// This file plans again if another command was faster, because two users or pipelines apply the same resources
-// concurrently.
+// This file handles users or pipelines that apply the same resources concurrently: the command whose plan was overtaken
+// by another one plans again.
 
 // overtaken is a plan that was not applied completely because of another plan.
 type overtaken struct {
@@ -23,7 +23,7 @@ type overtaken struct {
 	// by holds the plans that changed resources of the namespace since planning. It is empty if a later plan superseded
 	// this one.
 	by []v1alpha1.Plan
-	// beside is true for a plan that is planned again only to be shown with the others.
+	// beside is true for a plan that the command makes again only to show it with the others.
 	beside bool
 }
 
@@ -41,7 +41,7 @@ func (j *planAndApply) overtaken(ctx context.Context, p *v1alpha1.Plan, err erro
 	if !moved && apierrors.IsConflict(err) {
 		now, err := j.readPlan(ctx, p.Namespace, p.Name)
 		if err != nil {
-			return nil, nil // the conflict says enough
+			return nil, nil // the caller reports the conflict
 		}
 		moved, p = stale(now), now
 	}
@@ -128,27 +128,27 @@ func (j *planAndApply) allConfirmed(plans []*v1alpha1.Plan) bool {
 	return true
 }
 
-// movedError is the error for an object of the files that changed after the plan was shown.
-type movedError struct {
+// changedError is the error for an object of the files that changed after the plan was shown.
+type changedError struct {
 	object *unstructured.Unstructured
 	cause  error
 }
 
-func (e *movedError) Error() string { return e.cause.Error() }
+func (e *changedError) Error() string { return e.cause.Error() }
 
-func (e *movedError) Unwrap() error { return e.cause }
+func (e *changedError) Unwrap() error { return e.cause }
 
-// moves returns the objects of the files that changed after the plan was shown. It returns none if there is also
+// changedObjects returns the objects of the files that changed after the plan was shown. It returns none if there is also
 // another error.
-func moves(err error) []*movedError {
-	if m, ok := err.(*movedError); ok {
-		return []*movedError{m}
+func changedObjects(err error) []*changedError {
+	if m, ok := err.(*changedError); ok {
+		return []*changedError{m}
 	}
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:
-		var out []*movedError
+		var out []*changedError
 		for _, one := range e.Unwrap() {
-			ms := moves(one)
+			ms := changedObjects(one)
 			if len(ms) == 0 {
 				return nil
 			}
@@ -156,7 +156,7 @@ func moves(err error) []*movedError {
 		}
 		return out
 	case interface{ Unwrap() error }:
-		return moves(errors.Unwrap(err))
+		return changedObjects(errors.Unwrap(err))
 	}
 	return nil
 }

@@ -280,8 +280,8 @@ func reasonWords(reason string) string {
 	return reason
 }
 
-// awaitedEnd returns the reason for an object that is marked for deletion, as in what it waits for. It returns reason
-// for other objects.
+// awaitedEnd returns, for an object that is marked for deletion, the reason that names the change it waits for. It
+// returns reason for other objects.
 func awaitedEnd(u *unstructured.Unstructured, reason string) string {
 	switch {
 	case u.GetDeletionTimestamp() == nil, reason == v1alpha1.ReasonMoving, reason == v1alpha1.ReasonForgetting, reason == v1alpha1.ReasonCreateUnknown:

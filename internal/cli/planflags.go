@@ -52,8 +52,8 @@ func (f *planFlags) complete(cmd *cobra.Command, s *session) {
 // empty reports whether no flag restricts the plan.
 func (f *planFlags) empty() bool { return len(f.targets) == 0 && f.selector == "" }
 
-// selectsNothing reports whether no flag says what to plan. --invoke alone does; --replace alone plans everything, as in
-// Terraform.
+// selectsNothing reports whether no flag selects objects to plan. --invoke alone selects its actions. --replace alone
+// plans everything, as in Terraform.
 func (f *planFlags) selectsNothing() bool {
 	return f.empty() && len(f.invoke) == 0 && len(f.replace) == 0
 }

@@ -22,10 +22,10 @@ import (
 // changePage is the number of changes per request.
 const changePage = 500
 
-// createPlan creates a plan. It also records which plans of the namespace have ended before, because timestamps in
-// whole seconds are too coarse for rivals.
+// createPlan creates a plan. It also records which plans of the namespace ended before. Timestamps have only whole
+// seconds, so they cannot order concurrent plans.
 func (s *session) createPlan(ctx context.Context, namespace, base string, spec v1alpha1.PlanSpec) (*v1alpha1.Plan, error) {
-	// Without the right to list plans, the command finds no rivals, and reports that later.
+	// Without the right to list plans, the command finds no concurrent plans, and reports that later.
 	before, _ := s.listPlans(ctx, namespace)
 	in := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{GenerateName: base + "-", Namespace: namespace}, Spec: spec}
 	out := &v1alpha1.Plan{}
@@ -173,7 +173,8 @@ type planWatcher struct {
 	lost      bool
 }
 
-// lostAfter is the time without a connection after which a command says so. A server that stops in order is back sooner.
+// lostAfter is the time without a connection after which a command reports the loss. After an orderly restart, the
+// server is back sooner.
 const lostAfter = time.Second
 
 // watchPlan sends the plan at first and after each change, until ctx ends. It restarts a broken watch, because the
@@ -229,7 +230,7 @@ func (w *planWatcher) watchOnce(ctx context.Context) error {
 		w.broken = time.Now()
 	case time.Since(w.broken) > lostAfter && !w.lost:
 		w.lost = true
-		w.tell(ctx, false)
+		w.notify(ctx, false)
 	}
 	return w.read(ctx)
 }
@@ -239,11 +240,11 @@ func (w *planWatcher) restored(ctx context.Context) {
 	w.broken = time.Time{}
 	if w.lost {
 		w.lost = false
-		w.tell(ctx, true)
+		w.notify(ctx, true)
 	}
 }
 
-func (w *planWatcher) tell(ctx context.Context, connected bool) {
+func (w *planWatcher) notify(ctx context.Context, connected bool) {
 	if w.connected == nil {
 		return
 	}

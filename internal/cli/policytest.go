@@ -40,8 +40,8 @@ func newPolicyTest(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test -f PATH [--plan PLAN ...]",
 		Short: "Evaluate the policies in files for existing plans",
-		Long: `Evaluate the PlanPolicies and ClusterPlanPolicies in files about existing plans, and show which rules hold. The command
-records nothing, and decides nothing. Without --plan it evaluates them about each plan of the namespace.
+		Long: `Evaluate the PlanPolicies and ClusterPlanPolicies in files for existing plans, and show which rules hold. The command
+records nothing, and approves and refuses no plan. Without --plan it evaluates them for each plan of the namespace.
 
 The rules see the plan as it is stored, with the approvals that it has. A ClusterPlanPolicy is evaluated if its
 namespaceSelector selects the namespace. You need "get" on plans/changes; for rules about the labels of the namespace or earlier
@@ -50,7 +50,7 @@ plans also "get" on the namespace and "list" on planrecords.
 The command exits with 3 if a rule refuses a plan, and with 1 if a policy has an error.`,
 		Example: `  kubectl hykube policy test -f policy.yaml --plan plan-x7k2d -n prod
 
-  # about every plan of the namespace that the server still has
+  # for every plan of the namespace that the server still has
   kubectl hykube policy test -f policy.yaml -n prod`,
 		Args: noNames("--plan PLAN names the plans"),
 		RunE: run(o),

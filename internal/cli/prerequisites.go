@@ -97,7 +97,7 @@ func (sp *speculation) outdated(ctx context.Context) []prerequisite {
 func (sp *speculation) newValues(ctx context.Context, m manifest, keys []string) []string {
 	now, err := sp.resource(v1alpha1.SchemeGroupVersion.WithResource("providers"), "").Get(ctx, m.object.GetName(), metav1.GetOptions{})
 	if err != nil {
-		return keys // the names of the fields say less, but enough
+		return keys // the names of the fields suffice
 	}
 	text := func(u *unstructured.Unstructured, key string) string {
 		v, found, _ := unstructured.NestedFieldNoCopy(u.Object, strings.Split(key, ".")...)

@@ -70,7 +70,7 @@ func (o *providerListOptions) Run(ctx context.Context) error {
 		return printJSON(o.terminal, list, o.output)
 	}
 	if len(list.Items) == 0 {
-		fmt.Fprintln(o.ErrOut, "No providers. A Provider object installs one; `kubectl explain provider.spec` says how.")
+		fmt.Fprintln(o.ErrOut, "No providers. To install one, create a Provider: see `kubectl explain provider.spec`.")
 		return nil
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
@@ -180,7 +180,7 @@ func (o *providerSchemaOptions) Run(ctx context.Context) error {
 		if near := suggest.Nearest(o.kind, names); near != "" {
 			return fmt.Errorf("provider %q has no %s %q: did you mean %q?", o.provider, modeWord(m), typeName(o.kind), typeName(near))
 		}
-		return fmt.Errorf("provider %q has no %s %q: `kubectl hykube provider schema %s` lists what it has", o.provider, modeWord(m), typeName(o.kind), o.provider)
+		return fmt.Errorf("provider %q has no %s %q: `kubectl hykube provider schema %s` lists its types", o.provider, modeWord(m), typeName(o.kind), o.provider)
 	}
 	o.one(s, doc)
 	return nil

@@ -79,8 +79,8 @@ func (f *pruneFlags) set(s *session, ms []manifest) (*applySet, error) {
 	return set, set.addMembers(ms)
 }
 
-// again returns the flags that make a command prune the same files.
-func (f *pruneFlags) again() string {
+// repeatFlags returns the flags that make a command prune the same files.
+func (f *pruneFlags) repeatFlags() string {
 	if !f.prune {
 		return ""
 	}

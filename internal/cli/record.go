@@ -265,7 +265,7 @@ func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error)
 	res := r.resource(gvr, out.namespace)
 	before, err := res.Get(ctx, m.object.GetName(), metav1.GetOptions{})
 	if m.version != nil && (err == nil && v1alpha1.ObjectVersion(before) != *m.version || apierrors.IsNotFound(err) && *m.version != "") {
-		return out, &exitError{ExitStale, &movedError{m.object, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to plan the new version", m.where(), gvk.Kind, m.object.GetName())}}
+		return out, &exitError{ExitStale, &changedError{m.object, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to plan the new version", m.where(), gvk.Kind, m.object.GetName())}}
 	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):

@@ -376,7 +376,7 @@ func (sp *speculation) list() {
 
 // overwrites returns the error for an object that changed after the plan was shown and that recording would change
 // again.
-func (sp *speculation) overwrites(moved []*movedError) error {
+func (sp *speculation) overwrites(moved []*changedError) error {
 	for _, e := range moved {
 		for i, m := range sp.ms {
 			if identity(m.object) == identity(e.object) && sp.results[i].Outcome != v1alpha1.ObjectUnchanged {

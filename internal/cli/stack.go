@@ -77,7 +77,7 @@ func (o *stackListOptions) Run(ctx context.Context) error {
 		list.APIVersion, list.Kind = v1alpha1.SchemeGroupVersion.String(), "StackList"
 		return printJSON(o.terminal, list, o.output)
 	case len(list.Items) == 0:
-		fmt.Fprintln(o.ErrOut, "No stacks. `kubectl explain stack.spec` says what one is.")
+		fmt.Fprintln(o.ErrOut, "No stacks. To learn about stacks: `kubectl explain stack.spec`.")
 		return nil
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)

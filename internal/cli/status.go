@@ -312,7 +312,7 @@ func (s *session) cancellingText(ctx context.Context, p *v1alpha1.Plan) string {
 	return waitsFor(p, running)
 }
 
-// waitsFor returns a text such as "cancelling: waiting for 2 calls under way (sim_instance.web, 40s; sim_disk.data,
+// waitsFor returns a text such as "cancelling: waiting for 2 running calls (sim_instance.web, 40s; sim_disk.data,
 // 12s)".
 func waitsFor(p *v1alpha1.Plan, running []*v1alpha1.PlanChange) string {
 	n := len(running)

@@ -94,7 +94,7 @@ func (o *uiOptions) Run(ctx context.Context) error {
 	srv := &http.Server{Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
 	address := proxy.address()
 	fmt.Fprintf(o.Out, "%s\n", address)
-	fmt.Fprintln(o.ErrOut, "Whoever opens this address acts as you. Ctrl-C ends it.")
+	fmt.Fprintln(o.ErrOut, "Anyone who opens this address acts with your rights. Ctrl-C ends the command.")
 	if o.open {
 		if err := openBrowser(address); err != nil {
 			fmt.Fprintf(o.ErrOut, "Warning: no browser could be started (%v): open the address yourself\n", err)

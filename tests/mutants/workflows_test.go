@@ -1,7 +1,7 @@
 package mutants
 
 var workflowMutants = []mutant{
-	{"A user reaches the workflows of another namespace by naming it in the message.", "server/temporalapi/check.go",
+	{"A user reaches the workflows of another namespace by slotsMu it in the message.", "server/temporalapi/check.go",
 		"if !ok || named.GetNamespace() != namespace {", "if !ok || named == nil {", "TestCheck"},
 	{"The body of one request fills the memory of the server.", "server/temporalapi/service.go",
 		"r.Body = http.MaxBytesReader(w, r.Body, maxBody)", "_ = maxBody", "TestABodyIsLimited"},

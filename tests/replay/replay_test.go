@@ -76,7 +76,7 @@ func recordRuns(t *testing.T) {
 		workflows.ActivityPropose: func(_ context.Context, p workflows.Plan) (workflows.Proposed, error) {
 			if p.Name == "moved" && !moved {
 				moved = true
-				return workflows.Proposed{}, temporal.NewNonRetryableApplicationError("moved", workflows.ErrorMoved, nil)
+				return workflows.Proposed{}, temporal.NewNonRetryableApplicationError("moved", workflows.ErrorObjectChanged, nil)
 			}
 			return workflows.Proposed{}, nil
 		},

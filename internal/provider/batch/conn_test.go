@@ -378,7 +378,7 @@ func TestABatchWaitsLongerForASlowProvider(t *testing.T) {
 	var got time.Duration
 	for end := time.Now().Add(10 * time.Second); (got == 0 || got == minDelay) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		c.mu.Lock()
-		got = c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}].patience
+		got = c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}].delay
 		c.mu.Unlock()
 	}
 	if got < 100*time.Millisecond || got > maxDelay {
