@@ -135,7 +135,7 @@ func TestACreateEndsDuringTheCheck(t *testing.T) {
 // TestOtherArgumentsReachALostCreate gives a ProviderConfig other arguments, with which the recorded ID is that of a
 // resource that a create of another namespace may have made.
 func TestOtherArgumentsReachALostCreate(t *testing.T) {
-	const may = "namespace.ops.test_thing.lost may have made the resource that has the ID of test_thing.a now"
+	const may = "namespace.ops.test_thing.lost may have created the resource that now has the ID of test_thing.a"
 	for name, tc := range map[string]struct {
 		made                string // the name of the thing with that ID under the new arguments
 		permitted, planGone bool

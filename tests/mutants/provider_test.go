@@ -2,7 +2,7 @@ package mutants
 
 var providerMutants = []mutant{
 	{"A provider gets every variable of the server.", "internal/provider/contain/environment.go",
-		"if slices.Contains(passed, name) ||", "if true ||", "TestEnvironment"},
+		"if slices.Contains(passedVariables, name) ||", "if true ||", "TestEnvironment"},
 	{"A provider may call whatever the kernel has.", "internal/provider/contain/entry/entry_linux.c",
 		"if (instructions > 0) {", "if (0) {", "internal/provider:TestHostileProviderIsContained"},
 	{"A provider reads every file that its user may read.", "internal/provider/contain/entry/entry_linux.c",
