@@ -353,6 +353,9 @@ type StackRun struct {
 	WorkflowID string `json:"workflowID"`
 	// Run ID. A workflow that continues as new gets another one.
 	RunID string `json:"runID"`
+	// ID of the first run of the workflow, if it continued as new.
+	// +optional
+	FirstRunID string `json:"firstRunID,omitempty"`
 	// The origin of the run.
 	RunOrigin `json:",inline"`
 	// Time of the start.

@@ -86,7 +86,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		temporal := h.Engine.Client()
 		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
 		if users := h.Engine.Users(); users != nil {
-			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: h.WorkflowRoom}
+			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: h.WorkflowRoom, Key: sources.Ledger.ContentsKey}
 		}
 		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier)
 		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),

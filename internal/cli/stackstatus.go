@@ -59,7 +59,7 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 	}
 	if s.Spec.Workflow != nil {
 		fmt.Fprintf(w, "Workflow:\t%s\n", runLine(s))
-		fmt.Fprintf(w, "Rights:\tworkflows and outputs have those of %s\n", author)
+		fmt.Fprintf(w, "Rights:\t%s starts the workflow and reads the outputs; the plans have the rights of the worker's user\n", author)
 	} else {
 		fmt.Fprintf(w, "Approval:\t%s; plans and outputs have the rights of %s\n", s.Spec.Approval, author)
 	}

@@ -151,6 +151,9 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 		state = o.cancellingText(ctx, p)
 	}
 	row("State", state)
+	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Reason == v1alpha1.ReasonRolloutPaused {
+		row("Rollout", c.Message)
+	}
 	row("Looks at", scopeText(p))
 	row("Changes", summaryText(p.Status.Summary))
 	if g := p.Status.Progress; g != nil && g.Total > 0 {

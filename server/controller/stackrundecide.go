@@ -20,12 +20,17 @@ type stackRun struct {
 	// queue is the task queue, and idle is true if the run waits for a worker and none polls that.
 	queue string
 	idle  bool
+	// attempt is the number of the attempt of a worker to continue the workflow.
+	attempt int32
 	// again is the time after which the server looks for a worker; 0 means never.
 	again time.Duration
 }
 
 // running reports whether the run goes on.
 func (r *stackRun) running() bool { return r != nil && r.EndedAt == nil }
+
+// failing reports whether workers repeatedly failed to continue the workflow, or did not answer.
+func (r *stackRun) failing() bool { return r.attempt >= 3 }
 
 // String names the run.
 func (r *stackRun) String() string { return fmt.Sprintf("Workflow %s, run %s,", r.WorkflowID, r.RunID) }
@@ -136,6 +141,13 @@ func (s *stackState) running() stackStep {
 	if s.run.idle {
 		step = work(v1alpha1.ReasonAwaitingWorker, "%s waits, because no worker polls the task queue %q of the Temporal namespace %s. Start a worker.%s",
 			s.run, s.run.queue, v1alpha1.TemporalNamespace(s.stack.Namespace), then)
+	}
+	if s.run.failing() && !s.run.idle {
+		step = work(v1alpha1.ReasonAwaitingWorker, "%s cannot go on: the worker on the task queue %q failed %d times, or did not answer. The log of the worker says why, such as an unknown workflow type.%s",
+			s.run, s.run.queue, s.run.attempt-1, then)
+	}
+	if s.stack.Spec.Workflow != nil && s.run.StackGeneration != s.stack.Generation {
+		step.message += " The spec of the stack was changed since, and counts for the next run."
 	}
 	step.after = s.run.again
 	return step

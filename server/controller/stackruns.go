@@ -104,12 +104,15 @@ func (c *Stacks) refreshRun(ctx context.Context, state *stackState) error {
 		if found == nil {
 			state.run.Outcome, state.run.EndedAt = v1alpha1.RunLost, &metav1.Time{Time: state.now}
 		} else {
-			found.RunOrigin, found.stack = state.run.RunOrigin, s.UID
+			found.RunOrigin, found.FirstRunID, found.stack = state.run.RunOrigin, state.run.FirstRunID, s.UID
 			state.adopt(found)
 		}
 	}
 	if state.run.running() && found != nil {
 		if err := c.findWorker(ctx, state, found); err != nil {
+			return err
+		}
+		if err := c.endUnbegun(ctx, state, found); err != nil {
 			return err
 		}
 	}
@@ -120,9 +123,13 @@ func (c *Stacks) refreshRun(ctx context.Context, state *stackState) error {
 }
 
 // adopt makes a run that Temporal has the last run of the stack. It returns false for a run that is not the last one of
-// this stack.
+// this stack. A user can start a workflow with the memo of an earlier run, so a run with a known number must be the known
+// one, or its continuation.
 func (s *stackState) adopt(found *userRun) bool {
 	if found == nil || found.stack != s.stack.UID || s.run != nil && found.Number < s.run.Number {
+		return false
+	}
+	if s.run != nil && found.Number == s.run.Number && found.RunID != s.run.RunID && found.FirstRunID != s.run.FirstRunID {
 		return false
 	}
 	next := found.StackRun
@@ -133,10 +140,30 @@ func (s *stackState) adopt(found *userRun) bool {
 	return true
 }
 
+// endUnbegun ends a run that no worker can begin and that was started for another spec of the stack: with a wrong task queue,
+// or a wrong type. The stack then starts its workflow with the new spec.
+func (c *Stacks) endUnbegun(ctx context.Context, state *stackState, found *userRun) error {
+	s, run := state.stack, state.run
+	if run.StackGeneration == s.Generation || s.Spec.Suspend || !run.idle && !run.failing() {
+		return nil
+	}
+	if begun, err := c.Runs.begun(ctx, s.Namespace, found); err != nil || begun {
+		return err
+	}
+	if err := c.Runs.End(ctx, s.Namespace, found, "The spec of the stack was changed."); err != nil {
+		return err
+	}
+	run.again = time.Second
+	return nil
+}
+
 // findWorker notes whether a run waits for a worker that is not there.
 func (c *Stacks) findWorker(ctx context.Context, state *stackState, found *userRun) (err error) {
 	run := state.run
-	run.queue, run.again = found.queue, runPoll
+	run.queue, run.again, run.attempt = found.queue, runPoll, found.attempt
+	if found.attempt > 1 {
+		run.again = workerGrace
+	}
 	if found.queued.IsZero() {
 		return nil
 	}
@@ -320,7 +347,7 @@ func (c *Stacks) endOrphanRuns(ctx context.Context) error {
 
 // cancelRun asks the workflow of a deleted stack to end, and discards its plans that no user has decided on.
 func (c *Stacks) cancelRun(ctx context.Context, namespace string, run *userRun) error {
-	if err := c.Runs.Cancel(ctx, namespace, run, "The stack was deleted."); err != nil {
+	if err := c.Runs.End(ctx, namespace, run, "The stack was deleted."); err != nil {
 		return err
 	}
 	for _, p := range c.plans.in(namespace) {

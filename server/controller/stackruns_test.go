@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
@@ -53,8 +55,10 @@ func temporalStacks(t *testing.T) (*Stacks, client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return restarted(&UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: users.Room}), c
+	return restarted(&UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: users.Room, Key: testKey}), c
 }
+
+func testKey(context.Context) ([]byte, error) { return []byte("key"), nil }
 
 // restarted returns the controller of stacks that knows nothing yet, as after a start of the server.
 func restarted(runs *UserRuns) *Stacks {
@@ -220,7 +224,7 @@ func TestRunsOfDeletedStacks(t *testing.T) {
 	if _, err := flows.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "stack.mine", TaskQueue: "release"}, "Release", steps.StackInput{}); err != nil {
 		t.Fatal(err)
 	}
-	cancelled := func(name string) bool {
+	ended := func(name string) bool {
 		t.Helper()
 		history := flows.GetWorkflowHistory(t.Context(), "stack."+name, "", false, 0)
 		for history.HasNext() {
@@ -228,7 +232,7 @@ func TestRunsOfDeletedStacks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e.GetWorkflowExecutionCancelRequestedEventAttributes() != nil {
+			if e.GetWorkflowExecutionCancelRequestedEventAttributes() != nil || e.GetWorkflowExecutionTerminatedEventAttributes() != nil {
 				return true
 			}
 		}
@@ -243,16 +247,16 @@ func TestRunsOfDeletedStacks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !cancelled("deleted") || cancelled("kept") || cancelled("missed") {
-		t.Errorf("after a deletion: deleted %t, kept %t, missed %t", cancelled("deleted"), cancelled("kept"), cancelled("missed"))
+	if !ended("deleted") || ended("kept") || ended("missed") {
+		t.Errorf("after a deletion: deleted %t, kept %t, missed %t", ended("deleted"), ended("kept"), ended("missed"))
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !cancelled("missed"); time.Sleep(100 * time.Millisecond) { // the list lags
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && !ended("missed"); time.Sleep(100 * time.Millisecond) { // the list lags
 		if err := c.endOrphanRuns(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !cancelled("missed") || cancelled("kept") || cancelled("mine") {
-		t.Errorf("after a start: missed %t, kept %t, of a user %t", cancelled("missed"), cancelled("kept"), cancelled("mine"))
+	if !ended("missed") || ended("kept") || ended("mine") {
+		t.Errorf("after a start: missed %t, kept %t, of a user %t", ended("missed"), ended("kept"), ended("mine"))
 	}
 }
 
@@ -280,7 +284,7 @@ func TestLimitsOfRuns(t *testing.T) {
 		c := restarted(&UserRuns{
 			Prepare: func(context.Context, string) (string, error) { prepared++; return "", nil },
 			Room:    func(context.Context, string, int, bool) error { return status.Error(code, refused.Error()) },
-			Service: noWorkflows{},
+			Service: noWorkflows{}, Key: testKey,
 		})
 		s := edited("")
 		step := s.decide()
@@ -341,5 +345,64 @@ func TestRunsInAnOldCache(t *testing.T) {
 	status.Run = &v1alpha1.StackRun{RunOrigin: v1alpha1.RunOrigin{Number: 2}}
 	if old.write(&status, old.decide()); status.Run.Number != 2 {
 		t.Errorf("the status forgot the run: %+v", status.Run)
+	}
+}
+
+// TestForgedRuns starts workflows with the ID and the memo of a stack's run, as a user of the namespace can.
+func TestForgedRuns(t *testing.T) {
+	c, flows := temporalStacks(t)
+	s := edited("")
+	startOf(t, c, s)
+	own := s.run.RunID
+	known, err := c.Runs.Read(t.Context(), "prod", "stack.web", "")
+	if err != nil || known.stack != s.stack.UID || known.RunID != own {
+		t.Fatalf("the run of the stack: %+v, %v", known, err)
+	}
+	info, err := flows.DescribeWorkflowExecution(t.Context(), "stack.web", own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forge := func(note any) *userRun {
+		t.Helper()
+		_, err := flows.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
+			ID: "stack.web", TaskQueue: "x", Memo: map[string]any{runMemo: note}, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_TERMINATE_EXISTING,
+		}, "Other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := c.Runs.Read(t.Context(), "prod", "stack.web", "")
+		if err != nil || found.RunID == own {
+			t.Fatalf("the forged run: %+v, %v", found, err)
+		}
+		return found
+	}
+	note := runNote{Stack: s.stack.UID, RunOrigin: s.run.RunOrigin}
+	note.Number, note.Signature = 1<<62, "00"
+	if found := forge(note); found.stack != "" || found.Number != 0 || s.adopt(found) {
+		t.Errorf("a run with another memo is that of the stack: %+v", found)
+	}
+	var copied map[string]any
+	if err := converter.GetDefaultDataConverter().FromPayload(info.GetWorkflowExecutionInfo().GetMemo().GetFields()[runMemo], &copied); err != nil {
+		t.Fatal(err)
+	}
+	if found := forge(copied); found.stack != s.stack.UID || s.adopt(found) {
+		t.Errorf("a run with a copy of the memo is that of the stack: %+v", found)
+	}
+}
+
+// TestTheSpecIsChangedBeforeAWorkerBegan mends a wrong task queue while no worker has the run.
+func TestTheSpecIsChangedBeforeAWorkerBegan(t *testing.T) {
+	c, _ := temporalStacks(t)
+	s := edited("")
+	startOf(t, c, s)
+	s.now = time.Now().Add(workerGrace)
+	untilRun(t, c, s, "the worker is missing", func() bool { return s.run.idle })
+	s.stack.Generation++
+	untilRun(t, c, s, "the run ends", func() bool { return !s.run.running() })
+	if s.run.Outcome != v1alpha1.RunTerminated || !strings.Contains(s.run.Message, "No worker had begun the workflow.") {
+		t.Errorf("the run: %+v", s.run)
+	}
+	if step := s.decide(); !step.make {
+		t.Errorf("then: %+v, want the next run", step)
 	}
 }

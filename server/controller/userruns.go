@@ -2,9 +2,15 @@ package controller
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -26,13 +32,16 @@ import (
 
 // UserRuns starts and reads the workflow runs of stacks in the Temporal namespaces of users. Temporal itself keeps what was
 // started: the memo of a run says for which state of which stack it was. So a server that dies between a start and the
-// write of the status finds the run.
+// write of the status finds the run. Users may start workflows there, too, with any ID and memo. So the memo has a
+// signature, and the request ID of a start is one that no user can guess.
 type UserRuns struct {
 	Service workflowservice.WorkflowServiceClient
 	// Prepare makes the Temporal namespace of a namespace, and Room returns an error if the namespace may not start a number
 	// of workflows. Their errors are those of gRPC.
 	Prepare func(ctx context.Context, namespace string) (id string, err error)
 	Room    func(ctx context.Context, namespace string, starts int, schedule bool) error
+	// Key returns the key of the signatures, which no user knows.
+	Key func(ctx context.Context) ([]byte, error)
 }
 
 const (
@@ -50,6 +59,17 @@ const (
 type runNote struct {
 	Stack types.UID `json:"stackUID"`
 	v1alpha1.RunOrigin
+	// Signature authenticates the other fields.
+	Signature string `json:"signature,omitempty"`
+}
+
+// sign returns the signature of a note.
+func (n runNote) sign(key []byte) string {
+	n.Signature = ""
+	h := hmac.New(sha256.New, key)
+	// Encoding plain strings and numbers into a hash cannot fail.
+	_ = json.NewEncoder(h).Encode(n)
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // userRun is a workflow run, as Temporal knows it.
@@ -61,6 +81,8 @@ type userRun struct {
 	// not.
 	queue  string
 	queued time.Time
+	// attempt is the number of the attempt of a worker to continue the workflow; 0 if it waits for something else.
+	attempt int32
 }
 
 // Start starts the workflow of a stack. An attempt after a crash, or one whose answer was lost, returns the same run.
@@ -82,7 +104,13 @@ func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1
 	if err != nil {
 		return nil, fmt.Errorf("encode the argument of the workflow: %w", err)
 	}
-	note, err := convert.ToPayload(runNote{Stack: s.UID, RunOrigin: origin})
+	key, err := r.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	noted := runNote{Stack: s.UID, RunOrigin: origin}
+	noted.Signature = noted.sign(key)
+	note, err := convert.ToPayload(noted)
 	if err != nil {
 		return nil, fmt.Errorf("encode the memo of the workflow: %w", err)
 	}
@@ -94,7 +122,7 @@ func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1
 	started, err := r.Service.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
 		Namespace: v1alpha1.TemporalNamespace(s.Namespace), WorkflowId: id, Input: argument,
 		WorkflowType: &commonpb.WorkflowType{Name: s.Spec.Workflow.Type}, TaskQueue: &taskqueuepb.TaskQueue{Name: s.Spec.Workflow.TaskQueue},
-		RequestId: fmt.Sprintf("%s-%d", s.UID, origin.Number), Identity: "hykube",
+		RequestId: noted.Signature, Identity: "hykube",
 		WorkflowIdReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIdConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		Memo:                     &commonpb.Memo{Fields: map[string]*commonpb.Payload{runMemo: note}},
@@ -104,7 +132,7 @@ func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1
 		return nil, err
 	}
 	run := &userRun{stack: s.UID}
-	run.WorkflowID, run.RunID, run.RunOrigin, run.StartedAt = id, started.GetRunId(), origin, metav1.Now()
+	run.WorkflowID, run.RunID, run.FirstRunID, run.RunOrigin, run.StartedAt = id, started.GetRunId(), started.GetRunId(), origin, metav1.Now()
 	return run, nil
 }
 
@@ -124,9 +152,14 @@ func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string
 	if err != nil {
 		return nil, fmt.Errorf("read workflow %q: %w", workflowID, err)
 	}
+	key, err := r.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
 	info := found.GetWorkflowExecutionInfo()
-	run := runOf(info)
+	run := runOf(info, key)
 	run.queue = found.GetExecutionConfig().GetTaskQueue().GetName()
+	run.attempt = found.GetPendingWorkflowTask().GetAttempt()
 	if task := found.GetPendingWorkflowTask(); task.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_SCHEDULED {
 		run.queued = task.GetScheduledTime().AsTime()
 	}
@@ -143,13 +176,14 @@ func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string
 	return run, err
 }
 
-// runOf returns a run as a list of workflows has it, without its end.
-func runOf(info *workflowpb.WorkflowExecutionInfo) *userRun {
+// runOf returns a run as a list of workflows has it, without its end. A run whose memo has another signature is of no stack.
+func runOf(info *workflowpb.WorkflowExecutionInfo, key []byte) *userRun {
 	run := &userRun{}
 	run.WorkflowID, run.RunID = info.GetExecution().GetWorkflowId(), info.GetExecution().GetRunId()
-	run.StartedAt = metav1.NewTime(info.GetStartTime().AsTime())
+	run.FirstRunID, run.StartedAt = info.GetFirstRunId(), metav1.NewTime(info.GetStartTime().AsTime())
 	var note runNote
-	if err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()[runMemo], &note); err == nil {
+	err := converter.GetDefaultDataConverter().FromPayload(info.GetMemo().GetFields()[runMemo], &note)
+	if err == nil && hmac.Equal([]byte(note.Signature), []byte(note.sign(key))) {
 		run.stack, run.RunOrigin = note.Stack, note.RunOrigin
 	}
 	run.Outcome = map[enumspb.WorkflowExecutionStatus]v1alpha1.RunOutcome{
@@ -177,7 +211,7 @@ func (r *UserRuns) failure(ctx context.Context, namespace string, run *commonpb.
 	case last.GetWorkflowExecutionTerminatedEventAttributes() != nil:
 		message = last.GetWorkflowExecutionTerminatedEventAttributes().GetReason()
 	}
-	message = strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " ")
+	message = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, ""), func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
 	if len(message) > maxFailure {
 		message = strings.ToValidUTF8(message[:maxFailure-3], "") + "..."
 	}
@@ -239,18 +273,47 @@ func (r *UserRuns) Polled(ctx context.Context, namespace, taskQueue string) (boo
 	return false, nil
 }
 
-// Cancel asks a run to end. A run that has ended is no error.
-func (r *UserRuns) Cancel(ctx context.Context, namespace string, run *userRun, reason string) error {
+// End asks a run to end. It terminates a run that no worker has begun, because no worker may ever hear the request. A run
+// that has ended is no error.
+func (r *UserRuns) End(ctx context.Context, namespace string, run *userRun, reason string) error {
 	ctx, cancel := context.WithTimeout(ctx, runCall)
 	defer cancel()
-	_, err := r.Service.RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
-		Namespace: v1alpha1.TemporalNamespace(namespace), Identity: "hykube", Reason: reason, RequestId: string(run.stack) + "-cancel",
-		WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
-	})
+	begun, err := r.begun(ctx, namespace, run)
+	if err != nil {
+		return err
+	}
+	at := &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID}
+	if begun {
+		_, err = r.Service.RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
+			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: "hykube", Reason: reason, RequestId: string(run.stack) + "-cancel", WorkflowExecution: at,
+		})
+	} else {
+		_, err = r.Service.TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
+			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: "hykube", Reason: reason + " No worker had begun the workflow.", WorkflowExecution: at,
+		})
+	}
 	if status.Code(err) == codes.NotFound {
 		return nil
 	}
 	return err
+}
+
+// begun reports whether a worker has run the code of a workflow. Until then, the run has changed nothing.
+func (r *UserRuns) begun(ctx context.Context, namespace string, run *userRun) (bool, error) {
+	page, err := r.Service.GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
+		Namespace: v1alpha1.TemporalNamespace(namespace), MaximumPageSize: 50,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
+	})
+	switch {
+	case status.Code(err) == codes.NotFound:
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read the history of workflow %q: %w", run.WorkflowID, err)
+	}
+	completed := slices.ContainsFunc(page.GetHistory().GetEvents(), func(e *historypb.HistoryEvent) bool {
+		return e.GetEventType() == enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+	})
+	return completed || len(page.GetNextPageToken()) > 0, nil
 }
 
 // Running returns the runs of all stacks that go on, by their namespaces.
@@ -282,13 +345,17 @@ func (r *UserRuns) runningIn(ctx context.Context, namespace string) (out []*user
 		Namespace: v1alpha1.TemporalNamespace(namespace),
 		Query:     fmt.Sprintf(`ExecutionStatus = "Running" AND WorkflowId STARTS_WITH %q`, v1alpha1.WorkflowIDOfStack("")),
 	}
+	key, err := r.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for {
 		page, err := r.Service.ListWorkflowExecutions(ctx, request)
 		if err != nil {
 			return nil, fmt.Errorf("list the workflows of stacks in namespace %q: %w", namespace, err)
 		}
 		for _, info := range page.GetExecutions() {
-			out = append(out, runOf(info))
+			out = append(out, runOf(info, key))
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
 			return out, nil

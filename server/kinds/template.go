@@ -163,7 +163,10 @@ func (k *Kinds) TemplateWarnings(ctx context.Context, t Template) (out []string)
 	}
 	u := t.Object()
 	for _, w := range (strategy{kind: s, warns: isDeprecated(s.Schema.Block)}).WarningsOnCreate(ctx, u) {
-		out = append(out, "spec.template."+w)
+		if strings.HasPrefix(w, "spec") || strings.HasPrefix(w, "lifecycle") { // others name no field
+			w = "spec.template." + w
+		}
+		out = append(out, w)
 	}
 	return out
 }

@@ -37,7 +37,7 @@ func warnOfEndingPlans(ctx context.Context, plans *genericregistry.Store, s *v1a
 	slices.SortFunc(items, func(a, b v1alpha1.Plan) int { return cmp.Compare(numberOf(&a), numberOf(&b)) })
 	for i := range items {
 		p := &items[i]
-		if p.Status.Stack == nil || p.Status.Stack.StackUID != s.UID || !p.Undecided() {
+		if !p.Undecided() || !endsWith(p, s) {
 			continue
 		}
 		end := "is being made and will be cancelled"
@@ -46,6 +46,16 @@ func warnOfEndingPlans(ctx context.Context, plans *genericregistry.Store, s *v1a
 		}
 		warning.AddWarning(ctx, "", fmt.Sprintf(warningPlanEnds, s.Name, p.Name, end, s.Namespace))
 	}
+}
+
+// endsWith reports whether the server ends an undecided plan when the stack is deleted: one of the stack, or one that the
+// last run of its workflow made.
+func endsWith(p *v1alpha1.Plan, s *v1alpha1.Stack) bool {
+	if of := p.Status.Stack; of != nil {
+		return of.StackUID == s.UID
+	}
+	r := s.Status.Run
+	return r != nil && p.Annotations[v1alpha1.AnnotationWorkflowRunID] == r.RunID && p.Annotations[v1alpha1.AnnotationWorkflowID] == r.WorkflowID
 }
 
 // numberOf returns the number of a plan among those of its stack; 0 if no stack made it.

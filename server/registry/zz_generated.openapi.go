@@ -5524,6 +5524,13 @@ func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"firstRunID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "ID of the first run of the workflow, if it continued as new.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"number": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Number of the run among those of the stack.",

@@ -8,6 +8,7 @@ package dirlock
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -23,8 +24,8 @@ func Make(parent, pattern string) (path string, lock *os.File, err error) {
 			return "", nil, err
 		}
 		lock, err = Lock(path)
-		if errors.Is(err, ErrHeld) {
-			continue // the Sweep of another process has locked and removed it
+		if errors.Is(err, ErrHeld) || errors.Is(err, fs.ErrNotExist) {
+			continue // the Sweep of another process is about to remove it, or has removed it
 		}
 		if err != nil {
 			return "", nil, fmt.Errorf("lock %s: %w", path, err)
