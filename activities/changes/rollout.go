@@ -23,7 +23,8 @@ func RolloutFailed(c *ledger.Change) bool {
 	return false
 }
 
-// StoppedRollouts returns why the rollouts of a plan stopped whose steps have ended, by the UIDs of their sets. It omits those that did not.
+// StoppedRollouts returns why rollouts of a plan stopped, by the UIDs of their sets. It omits the others. Call it when no step
+// of the plan runs.
 func (w *Stored) StoppedRollouts(po *v1alpha1.Plan) map[types.UID]string {
 	failed := map[types.UID]int32{}
 	for _, c := range w.Changes {

@@ -198,26 +198,6 @@ type PlanStatus struct {
 	FinishedAt *metav1.Time `json:"finishedAt,omitempty"`
 }
 
-// PlanRollout is the rollout of one ResourceSet in a plan.
-type PlanRollout struct {
-	// Name of the ResourceSet.
-	ResourceSet string `json:"resourceSet"`
-	// UID of the ResourceSet.
-	UID types.UID `json:"uid"`
-	// Number of instances that the plan updates or replaces in each wave. Their sum is the number of all.
-	// +listType=atomic
-	Waves []int32 `json:"waves"`
-	// Number of instances that the plan changes at once; unlimited if it is empty.
-	// +optional
-	MaxUnavailable int32 `json:"maxUnavailable,omitempty"`
-	// Pause between two waves.
-	// +optional
-	Pause *metav1.Duration `json:"pause,omitempty"`
-	// Number of instances that may fail. After one more, the plan changes no further instance of the set.
-	// +optional
-	MaxFailures int32 `json:"maxFailures,omitempty"`
-}
-
 // PlanReference names a plan.
 type PlanReference struct {
 	// Name. Empty if the plan no longer exists.

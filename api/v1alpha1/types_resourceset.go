@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // ResourceSet is a set of resources that are made of one template: the counterpart of Terraform's count and for_each.
@@ -52,26 +51,6 @@ type ResourceSetSpec struct {
 	// How a plan updates and replaces the instances. Without it, a plan changes as many at once as their provider allows.
 	// +optional
 	Rollout *ResourceSetRollout `json:"rollout,omitempty"`
-}
-
-// ResourceSetRollout limits how a plan updates and replaces the instances of a set. It does not limit the creates and
-// destroys of instances. A percentage is one of all instances of the set, rounded down.
-type ResourceSetRollout struct {
-	// Number or percentage of instances that a plan updates or replaces at once, at least 1. Unlimited if it is empty.
-	// +optional
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Numbers or percentages of instances, ascending, such as [1, "10%"]. When that many are changed, the plan waits until
-	// all of them have ended, and for the pause. The rest of the instances is the last wave.
-	// +optional
-	// +listType=atomic
-	Waves []intstr.IntOrString `json:"waves,omitempty"`
-	// Pause after each wave but the last one, such as "5m", at most 1h. None if it is empty.
-	// +optional
-	Pause *metav1.Duration `json:"pause,omitempty"`
-	// Number or percentage of instances that may fail. After one more, the plan changes no further instance of the set.
-	// The default is 0.
-	// +optional
-	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 }
 
 // ForEachSource is another object with the keys and values of a ResourceSet.

@@ -380,7 +380,7 @@ type RunOrigin struct {
 	Number int64 `json:"number"`
 	// Generation of the stack's spec.
 	StackGeneration int64 `json:"stackGeneration"`
-	// Digest of what the stack selected; see the status of the stack.
+	// Digest of the selected resources; see the status of the stack.
 	Contents string `json:"contents"`
 	// Why the server started the workflow; Change by default.
 	// +optional
@@ -400,7 +400,7 @@ type PlanStack struct {
 	StackGeneration int64 `json:"stackGeneration"`
 	// Number of the plan among those of the stack.
 	Number int64 `json:"number"`
-	// Digest of what the stack selected; see the status of the stack.
+	// Digest of the selected resources; see the status of the stack.
 	Contents string `json:"contents"`
 	// Why the server made the plan; Change by default.
 	// +optional

@@ -13,8 +13,8 @@ import (
 // stackRun is the last run of the workflow of a stack, with its plans.
 type stackRun struct {
 	v1alpha1.StackRun
-	// plans are the plans of the run, the latest first. applied is true if another plan of what the stack selects ended well
-	// after the run.
+	// plans are the plans of the run, the latest first. applied is true if another plan of the same resources succeeded after
+	// the run.
 	plans   []*v1alpha1.Plan
 	applied bool
 	// queue is the task queue, and idle is true if the run waits for a worker and none polls that.
@@ -53,7 +53,7 @@ func (r *stackRun) planned(s *stackState) string {
 	return ""
 }
 
-// sameResources reports whether a plan is about what the other one is about. Its refresh and approval do not matter.
+// sameResources reports whether two plans select the same resources. Their refresh and approval do not count.
 func sameResources(a, b v1alpha1.PlanSpec) bool {
 	a.Refresh, a.Approval, a.Timestamp = b.Refresh, b.Approval, b.Timestamp
 	return (len(a.Targets) > 0) == (len(b.Targets) > 0) && sameStackPlan(a, b)
@@ -162,10 +162,10 @@ func (s *stackState) need() string {
 	return namedAre(pending) + " not as written"
 }
 
-// act holds the words for what a stack does. did is a format for a number.
+// act holds the words for the action of a stack. did is a format for a number.
 type act struct{ now, not, next, did, reason string }
 
-// act returns the words for what the stack does: it makes plans, or starts its workflow.
+// act returns the words for the action of the stack: it makes plans, or starts its workflow.
 func (s *stackState) act() act {
 	if s.stack.Spec.Workflow != nil {
 		return act{"starts its workflow", "starts no workflow", "starts its workflow", "started its workflow more than %d times", v1alpha1.ReasonWorkflowRunning}

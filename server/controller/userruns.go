@@ -30,10 +30,10 @@ import (
 	"github.com/hykube/hykube/sdk/steps"
 )
 
-// UserRuns starts and reads the workflow runs of stacks in the Temporal namespaces of users. Temporal itself keeps what was
-// started: the memo of a run says for which state of which stack it was. So a server that dies between a start and the
-// write of the status finds the run. Users may start workflows there, too, with any ID and memo. So the memo has a
-// signature, and the request ID of a start is one that no user can guess.
+// UserRuns starts and reads the workflow runs of stacks in the Temporal namespaces of users. The memo
+// of a run names its stack and the state of that stack. So a server that stops between a start and the write of the status
+// finds the run. Users may start workflows there, too, with any ID and memo. So the memo has a signature, and no user can
+// guess the request ID of a start.
 type UserRuns struct {
 	Service workflowservice.WorkflowServiceClient
 	// Prepare makes the Temporal namespace of a namespace, and Room returns an error if the namespace may not start a number
@@ -298,8 +298,12 @@ func (r *UserRuns) End(ctx context.Context, namespace string, run *userRun, reas
 	return err
 }
 
-// begun reports whether a worker has run the code of a workflow. Until then, the run has changed nothing.
+// begun reports whether a worker has run the code of a workflow. Until then, the workflow has changed nothing. One that
+// continued as new has begun, although the history of its last run may not show it.
 func (r *UserRuns) begun(ctx context.Context, namespace string, run *userRun) (bool, error) {
+	if run.RunID != run.FirstRunID {
+		return true, nil
+	}
 	page, err := r.Service.GetWorkflowExecutionHistory(ctx, &workflowservice.GetWorkflowExecutionHistoryRequest{
 		Namespace: v1alpha1.TemporalNamespace(namespace), MaximumPageSize: 50,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},

@@ -2949,7 +2949,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) c
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of what the stack selected; see the status of the stack.",
+							Description: "Digest of the selected resources; see the status of the stack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4922,7 +4922,7 @@ func schema_hykube_hykube_api_v1alpha1_RunOrigin(ref common.ReferenceCallback) c
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of what the stack selected; see the status of the stack.",
+							Description: "Digest of the selected resources; see the status of the stack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5325,7 +5325,7 @@ func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) c
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of what the stack selected; see the status of the stack.",
+							Description: "Digest of the selected resources; see the status of the stack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5549,7 +5549,7 @@ func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) co
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of what the stack selected; see the status of the stack.",
+							Description: "Digest of the selected resources; see the status of the stack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

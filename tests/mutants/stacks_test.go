@@ -5,6 +5,8 @@ var stackMutants = []mutant{
 		"err == nil && hmac.Equal([]byte(note.Signature), []byte(note.sign(key))) {", "err == nil {", "TestForgedRuns"},
 	{"A copy of the memo makes another workflow that of the stack.", "server/controller/stackruns.go",
 		"found.FirstRunID != s.run.FirstRunID {", "false {", "TestForgedRuns"},
+	{"The deletion of a stack terminates a workflow that has made changes and continued as new.", "server/controller/userruns.go",
+		"if run.RunID != run.FirstRunID {", "if false {", "TestRunsOfStacks"},
 	{"A wrong task queue stops the stack for good.", "server/controller/stackruns.go",
 		"!run.idle && !run.failing() {", "true {", "TestTheSpecIsChangedBeforeAWorkerBegan"},
 	{"The deletion of a stack ends its waiting plan without a warning.", "server/registry/rest.go",

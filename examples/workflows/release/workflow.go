@@ -46,7 +46,7 @@ func Release(ctx workflow.Context, in steps.StackInput) error {
 	return err
 }
 
-// giveUp discards a plan that nobody should approve any more, and returns the reason. It also runs after a cancel.
+// giveUp discards the plan of a workflow that cannot continue, and returns the reason. It also runs after a cancel.
 func giveUp(ctx workflow.Context, plan steps.PlanRef, reason error) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	if err := steps.Discard(ctx, steps.DiscardOptions{Plan: plan, Message: reason.Error()}); err != nil {
