@@ -66,7 +66,7 @@ func TestFinishedRunsAreTrimmed(t *testing.T) {
 			}
 			got = nil
 			for _, e := range page.GetExecutions() {
-				got = append(got, e.GetExecution().GetWorkflowId())
+				got = append(got, e.GetExecution().GetWorkflowId()+" "+e.GetStatus().String())
 			}
 			slices.Sort(got)
 			if slices.Equal(got, want) {
@@ -75,19 +75,20 @@ func TestFinishedRunsAreTrimmed(t *testing.T) {
 		}
 		t.Fatalf("runs: %v, want %v", got, want)
 	}
-	listed("brief-0", "brief-1", "brief-2", "brief-3", "brief-4", "brief-5", "endless")
+	// The list follows the executions with a delay, also from Running to Completed, and Trim counts the finished ones.
+	listed("brief-0 Completed", "brief-1 Completed", "brief-2 Completed", "brief-3 Completed", "brief-4 Completed", "brief-5 Completed", "endless Running")
 	if err := users.Trim(t.Context(), "hykube.prod", 2); err != nil {
 		t.Fatal(err)
 	}
-	listed("brief-4", "brief-5", "endless") // a running one is not deleted
+	listed("brief-4 Completed", "brief-5 Completed", "endless Running") // a running one is not deleted
 	if err := users.CleanAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	listed("brief-4", "brief-5", "endless")
+	listed("brief-4 Completed", "brief-5 Completed", "endless Running")
 	if err := users.Terminate(t.Context(), "hykube.prod", 0); err != nil {
 		t.Fatal(err)
 	}
-	listed("brief-4", "brief-5") // a running one above the limit ends
+	listed("brief-4 Completed", "brief-5 Completed") // a running one above the limit ends
 	removed.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
