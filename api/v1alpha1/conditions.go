@@ -16,15 +16,16 @@ const (
 	ConditionStalled = "Stalled"
 
 	// ConditionDrifted is True on a resource whose infrastructure was changed or removed outside of Hykube, as an
-	// approved refresh-only plan recorded. Its message names the attributes. A plan that finds or makes the
-	// infrastructure as the spec says removes the condition.
+	// approved refresh-only plan recorded. Its message names the attributes. A plan removes the condition if the
+	// infrastructure matches the spec again, without or with changes.
 	ConditionDrifted = "Drifted"
 
 	// ConditionInstalled is True on a Provider whose plugin is on the server's disk and verified.
 	ConditionInstalled = "Installed"
 
 	// ConditionVerified is True on a Provider whose package has a checksum that spec.checksums, the publisher's signed
-	// list or a network mirror names. It is Unknown for a package of a mirror directory that nothing vouches for.
+	// list or a network mirror names. It is Unknown for a package of a mirror directory whose checksum neither a list
+	// nor a signature confirms.
 	ConditionVerified = "Verified"
 	// ConditionSigned is True on a Provider whose package is on a list of checksums with a verified signature. Its message
 	// names the key. It is Unknown for a package from a mirror, unless a signature is required.
@@ -88,7 +89,7 @@ const (
 	ReasonSuperseded = "Superseded"
 	// ReasonApplying: the apply is in progress.
 	ReasonApplying = "Applying"
-	// ReasonRolloutPaused says that a plan waits between two waves of a ResourceSet's rollout.
+	// ReasonRolloutPaused: the plan waits between two waves of a ResourceSet's rollout.
 	ReasonRolloutPaused = "RolloutPaused"
 	// ReasonApplied: the change was applied.
 	ReasonApplied = "Applied"
@@ -126,7 +127,8 @@ const (
 	ReasonKeysUnknown = "KeysUnknown"
 	// ReasonInstancesFailed: instances of a ResourceSet have failures.
 	ReasonInstancesFailed = "InstancesFailed"
-	// ReasonSettling: what a Stack selects changed a moment ago; the server makes a plan when there is no further change.
+	// ReasonSettling: resources of the Stack changed less than spec.plan.settle ago. The server makes a plan after that
+	// time without a further change.
 	ReasonSettling = "Settling"
 	// ReasonSuspended: the Stack makes no plan, because of spec.suspend.
 	ReasonSuspended = "Suspended"
@@ -148,13 +150,15 @@ const (
 	ReasonAwaitingWorker = "AwaitingWorker"
 	// ReasonWorkflowFailed: the workflow of the Stack failed, timed out or was terminated. The message says why.
 	ReasonWorkflowFailed = "WorkflowFailed"
-	// ReasonWorkflowIncomplete: the workflow of the Stack completed, and resources are not as written.
+	// ReasonWorkflowIncomplete: the workflow of the Stack completed, and the infrastructure of some resources does not
+	// match their specs.
 	ReasonWorkflowIncomplete = "WorkflowIncomplete"
 	// ReasonWorkflowRefused: Temporal does not accept the workflow of the Stack. The message says why.
 	ReasonWorkflowRefused = "WorkflowRefused"
 	// ReasonMissingRights: the author of the Stack lacks a right; the message names it.
 	ReasonMissingRights = "MissingRights"
-	// ReasonOutputsFailed: the infrastructure is as written, but an output of the Stack cannot be evaluated or written.
+	// ReasonOutputsFailed: the infrastructure matches the specs, but an output of the Stack cannot be evaluated or
+	// written.
 	ReasonOutputsFailed = "OutputsFailed"
 	// ReasonNothingSent: the Notification had no message to send since its spec was written.
 	ReasonNothingSent = "NothingSent"
@@ -162,7 +166,7 @@ const (
 	ReasonDelivered = "Delivered"
 	// ReasonDeliveryRetrying: the receiver did not accept a message, and the server tries again. The message says why.
 	ReasonDeliveryRetrying = "DeliveryRetrying"
-	// ReasonDeliveryFailed: the server gave the last message up. The message says why.
+	// ReasonDeliveryFailed: the server no longer tries to send the last message. The message of the condition says why.
 	ReasonDeliveryFailed = "DeliveryFailed"
 	// ReasonDeclared: the ephemeral resource is recorded. Plans that need it open it, and store nothing of it.
 	ReasonDeclared = "Declared"
@@ -252,7 +256,8 @@ const (
 )
 
 // CauseBeingDeleted is the type of a cause in the response to an upload of objects. The object is marked for deletion
-// although the upload declares it. It will go with the next plan, which would destroy it, or with its last user.
+// although the upload declares it. The server removes it after a plan destroyed its infrastructure, or when no resource
+// needs it.
 const CauseBeingDeleted = "BeingDeleted"
 
 // FinalizerState keeps an object until its infrastructure is destroyed. The server adds it before the create and

@@ -114,9 +114,9 @@ func parseInstanceKey(s string) (InstanceKey, bool) {
 	return InstanceKey{Named: true, Name: name}, ok
 }
 
-// quoteKey escapes a key as a string of HCL. As Terraform does, it escapes what is not printable, such as control
-// characters and marks that change the direction of the text: a reader would take such a key for another one. With path, it
-// also escapes what the path of a URL must not have.
+// quoteKey escapes a key as a string of HCL. As Terraform does, it escapes characters that are not printable, such as
+// control characters and marks that change the direction of the text. Otherwise, two different keys could look the
+// same. With path, it also escapes the characters that a URL path must not have.
 func quoteKey(s string, path bool) string {
 	if !strings.ContainsAny(s, "\"\\$%/") && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s

@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Notification sends a message to a webhook when a plan or a stack of its namespace needs a person. The server sends each
-// message until the receiver accepts it, for up to six hours, with the rights of the user who wrote the Notification.
+// Notification sends a message to a webhook when a plan of its namespace waits for an approval, fails or becomes stale,
+// or when a stack fails or drifts. The server sends each message until the receiver accepts it, for up to six hours,
+// with the rights of the user who wrote the Notification.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Notification struct {
@@ -14,25 +15,25 @@ type Notification struct {
 	// Standard object's metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// What to send, and where to.
+	// The messages and their receiver.
 	// +optional
 	Spec NotificationSpec `json:"spec,omitempty"`
-	// The last message, and whether the receiver accepts them.
+	// The last message and its delivery.
 	// +optional
 	Status NotificationStatus `json:"status,omitempty"`
 }
 
-// NotificationReason says what a message is about.
+// NotificationReason is the kind of transition that a message reports.
 type NotificationReason string
 
 const (
 	// NotifyAwaitingApproval: a plan waits for a decision.
 	NotifyAwaitingApproval NotificationReason = "AwaitingApproval"
-	// NotifyFailed: a plan or its apply failed, a policy denies the plan, or a stack cannot go on.
+	// NotifyFailed: a plan or its apply failed, a policy denies the plan, or a stack cannot continue.
 	NotifyFailed NotificationReason = "Failed"
-	// NotifyDrifted: a stack was changed outside of Hykube, and nothing corrects it.
+	// NotifyDrifted: the infrastructure of a stack was changed outside of Hykube, and no plan corrects it.
 	NotifyDrifted NotificationReason = "Drifted"
-	// NotifyStale: what a plan would change was changed after planning.
+	// NotifyStale: an object or a state that a plan would change was changed after planning.
 	NotifyStale NotificationReason = "Stale"
 )
 
@@ -48,9 +49,9 @@ const (
 	FormatTeams NotificationFormat = "Teams"
 )
 
-// NotificationSpec says what to send, and where to.
+// NotificationSpec defines the messages and their receiver.
 type NotificationSpec struct {
-	// What to send messages about: AwaitingApproval, Failed, Drifted and Stale. All of them by default.
+	// Transitions to report: AwaitingApproval, Failed, Drifted and Stale. All of them by default.
 	// +optional
 	// +listType=set
 	Reasons []NotificationReason `json:"reasons,omitempty"`
@@ -59,10 +60,10 @@ type NotificationSpec struct {
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 	// The receiver.
 	Webhook Webhook `json:"webhook"`
-	// Text at the begin of each message, up to 500 characters.
+	// Text at the beginning of each message, up to 500 characters.
 	// +optional
 	Text string `json:"text,omitempty"`
-	// Send nothing. Messages about what happens meanwhile are not sent later.
+	// Send no messages. The server does not report the transitions of this time later.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 }
@@ -83,12 +84,12 @@ type Webhook struct {
 	// +listType=map
 	// +listMapKey=name
 	HeadersFrom []WebhookHeader `json:"headersFrom,omitempty"`
-	// Secret with a key. The server signs each message with it, as Standard Webhooks says: HMAC-SHA256 in the header
-	// webhook-signature.
+	// Secret with a key. The server signs each message with it, as Standard Webhooks specifies: HMAC-SHA256 in the
+	// header webhook-signature.
 	// +optional
 	SigningKeyFrom *SecretKey `json:"signingKeyFrom,omitempty"`
-	// PEM certificates of the authorities of the receiver, up to 64 KiB; by default those that the machine of the server
-	// trusts.
+	// PEM certificates of the authorities that the server trusts for the receiver, up to 64 KiB. Defaults to the
+	// authorities that the server's machine trusts.
 	// +optional
 	CABundle string `json:"caBundle,omitempty"`
 }
@@ -123,13 +124,13 @@ type NotificationStatus struct {
 	// server.
 	// +optional
 	Author *Identity `json:"author,omitempty"`
-	// Time of the last change of the spec. What happened before causes no messages. Set by the server.
+	// Time of the last change of the spec. Earlier transitions cause no messages. Set by the server.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// Number of messages that the receiver accepted.
 	// +optional
 	Delivered int64 `json:"delivered,omitempty"`
-	// Number of messages that the server gave up.
+	// Number of messages that the receiver did not accept within the time limit.
 	// +optional
 	Failed int64 `json:"failed,omitempty"`
 	// The last message that the server tried to send.
@@ -141,7 +142,7 @@ type NotificationStatus struct {
 type NotificationMessage struct {
 	// ID of the message: the attribute id of the CloudEvent.
 	ID string `json:"id"`
-	// What the message is about; empty for a summary of messages that were left out.
+	// Transition that the message reports; empty for a summary of omitted messages.
 	// +optional
 	Reason NotificationReason `json:"reason,omitempty"`
 	// Kind of the object: Plan or Stack.

@@ -76,7 +76,7 @@ type PlanPolicyRule struct {
 	// The approvals that the effect RequireApprovals requires.
 	// +optional
 	Approvals *RequiredApprovals `json:"approvals,omitempty"`
-	// The reason of the rule, and what the user can do. Defaults to the condition.
+	// The reason of the rule and the remedy. Defaults to the condition.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// CEL expression of the message. It takes precedence over message. If it fails, the server uses message.

@@ -45,8 +45,8 @@ type ProviderSpec struct {
 	// +optional
 	// +listType=set
 	SigningKeys []string `json:"signingKeys,omitempty"`
-	// What the provider's processes may access on the server's machine, in addition to their own package, a private
-	// directory and the network. The condition Sandboxed names the restrictions.
+	// Files, programs and ports that the provider's processes may access on the server's machine. They always have
+	// access to their own package, a private directory and the network. The condition Sandboxed names the restrictions.
 	// +optional
 	Sandbox *ProviderSandbox `json:"sandbox,omitempty"`
 	// Names of environment variables of the server that the provider's processes get, such as "AWS_PROFILE". They
@@ -151,7 +151,7 @@ type ProviderConfig struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// Configuration of the provider.
 	Spec ProviderConfigSpec `json:"spec"`
-	// Whether the provider accepts it.
+	// Result of the validation by the provider.
 	// +optional
 	Status ProviderConfigStatus `json:"status,omitempty"`
 }
@@ -193,8 +193,8 @@ type SecretArgument struct {
 
 // Limits limits the load of one configuration on the provider's API.
 type Limits struct {
-	// Maximum number of concurrent calls. 0 means 16, and 256 others for types of which the provider takes many calls at
-	// once; the maximum is 1024.
+	// Maximum number of concurrent calls. 0 means 16, and 256 more for types whose calls the provider takes in batches.
+	// The maximum is 1024.
 	// +optional
 	Concurrency int32 `json:"concurrency,omitempty"`
 	// Maximum number of calls per second, averaged over a second. 0 means no limit.

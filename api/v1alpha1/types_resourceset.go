@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ResourceSet is a set of resources that are made of one template: the counterpart of Terraform's count and for_each.
+// ResourceSet is a set of resources that are made from one template: the counterpart of Terraform's count and for_each.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ResourceSet struct {
@@ -36,19 +36,19 @@ type ResourceSetSpec struct {
 	// The keys and values come from another object, as with forEach.
 	// +optional
 	ForEachFrom *ForEachSource `json:"forEachFrom,omitempty"`
-	// The resource that each instance is.
+	// Template of each instance.
 	Template ResourceTemplate `json:"template"`
 	// Existing infrastructure to import as instances, as with lifecycle.import of a single object.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
 	Imports []InstanceImport `json:"imports,omitempty"`
-	// Records of other objects that instances take over, as with lifecycle.moved of a single object.
+	// Records that move from other objects to instances, as with lifecycle.moved of a single object.
 	// +optional
 	// +listType=map
 	// +listMapKey=key
 	Moved []InstanceMove `json:"moved,omitempty"`
-	// How a plan updates and replaces the instances. Without it, a plan changes as many at once as their provider allows.
+	// How a plan updates and replaces the instances. Without it, only the limits of the provider apply.
 	// +optional
 	Rollout *ResourceSetRollout `json:"rollout,omitempty"`
 }
@@ -88,7 +88,7 @@ type ResourceTemplate struct {
 
 // ResourceTemplateMetadata is the metadata of a template.
 type ResourceTemplateMetadata struct {
-	// Name in the addresses of the instances: "web" for sim_instance.web[0]. The name of the set if it is empty.
+	// Name in the addresses of the instances: "web" for sim_instance.web[0]. Defaults to the name of the set.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Labels of the instances, in addition to those of the set.
@@ -108,7 +108,7 @@ type InstanceImport struct {
 	Identity *runtime.RawExtension `json:"identity,omitempty"`
 }
 
-// InstanceMove is the record of another object that an instance takes over.
+// InstanceMove moves the record of another object to an instance.
 type InstanceMove struct {
 	// Index or key of the instance, without brackets and quotes.
 	Key string `json:"key"`
@@ -122,7 +122,7 @@ type ResourceSetStatus struct {
 	// Last generation of the set for which the numbers below are true.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Number of instances that the spec asks for.
+	// Number of instances in the spec.
 	// +optional
 	Instances int32 `json:"instances,omitempty"`
 	// Number of these that are applied and ready.
@@ -134,7 +134,7 @@ type ResourceSetStatus struct {
 	// Number of these that wait for a plan, or are being changed.
 	// +optional
 	Pending int32 `json:"pending,omitempty"`
-	// Number of instances that the spec no longer asks for, and that the next plan destroys.
+	// Number of instances that are no longer in the spec, and that the next plan destroys.
 	// +optional
 	Leaving int32 `json:"leaving,omitempty"`
 	// Ready, Reconciling and Stalled.

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Stack is a set of resources that is planned, applied and watched as one. The server makes a Plan for it when what it
-// selects has changed.
+// Stack is a set of resources that is planned, applied and watched as one. The server makes a Plan for it when the
+// selected resources have changed.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type Stack struct {
@@ -15,7 +15,7 @@ type Stack struct {
 	// Standard object's metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
-	// The resources, and when and how to plan and apply them.
+	// Selection of the resources, and rules for their plans.
 	// +optional
 	Spec StackSpec `json:"spec,omitempty"`
 	// State of the resources, the last plan and the outputs.
@@ -23,7 +23,7 @@ type Stack struct {
 	Status StackStatus `json:"status,omitempty"`
 }
 
-// StackSpec selects resources, and says when and how to plan and apply them.
+// StackSpec selects resources, and defines when and how the server plans and applies them.
 type StackSpec struct {
 	// Labels of the resources. Without a selector, the stack has all resources of the namespace that no other stack
 	// selects.
@@ -32,21 +32,21 @@ type StackSpec struct {
 	// When to make plans, and how.
 	// +optional
 	Plan StackPlanPolicy `json:"plan,omitempty"`
-	// Workflow of a user that the server starts instead of making a plan. Left out: the server makes plans.
+	// Workflow of a user that the server starts instead of making a plan. Without it, the server makes plans.
 	// +optional
 	Workflow *StackWorkflow `json:"workflow,omitempty"`
 	// Who approves the plans: Manual (the default) or Automatic. Automatic acts with the rights of status.author, who
 	// needs the verb "approve" on plans.
 	// +optional
 	Approval ApprovalMode `json:"approval,omitempty"`
-	// What to do after a plan or an apply failed: Halt (the default), Retry or Continue.
+	// Reaction to a failed plan or apply: Halt (the default), Retry or Continue.
 	// +optional
 	OnError ErrorPolicy `json:"onError,omitempty"`
 	// Number and pause of further plans; only with onError Retry.
 	// +optional
 	Retry *StackRetry `json:"retry,omitempty"`
-	// When to read the infrastructure again and look for changes made outside of Hykube, and what to do about them. Left
-	// out: never.
+	// Drift checks: when the server reads the infrastructure again, and its reaction to changes made outside of Hykube.
+	// Without it, the server makes no drift checks.
 	// +optional
 	Drift *StackDrift `json:"drift,omitempty"`
 	// Named values, each a template such as "https://${sim_dns_record.www.fqdn}". The server evaluates them when all
@@ -69,7 +69,7 @@ type StackSpec struct {
 }
 
 // StackWorkflow names a workflow of a user. The server starts it in the Temporal namespace hykube.NAMESPACE, with the
-// workflow ID stack.NAME, so that one run of a stack goes on at a time.
+// workflow ID stack.NAME, so that a stack has at most one running workflow.
 type StackWorkflow struct {
 	// Name under which a worker registered the workflow.
 	Type string `json:"type"`
@@ -94,7 +94,7 @@ const (
 	TriggerDrift PlanTrigger = "Drift"
 )
 
-// StackPlanPolicy says when to make plans of a stack, and how.
+// StackPlanPolicy defines when and how the server makes plans of a stack.
 //
 // No field is named "on", which is the boolean true in the YAML that kubectl reads.
 type StackPlanPolicy struct {
@@ -116,32 +116,33 @@ type StackPlanPolicy struct {
 	Refresh RefreshMode `json:"refresh,omitempty"`
 }
 
-// DriftAction says what happens after a drift check found drift.
+// DriftAction is the reaction to drift that a drift check found.
 type DriftAction string
 
 const (
 	// DriftReport records the drift: the objects get the condition Drifted. This is the default.
 	DriftReport DriftAction = "Report"
-	// DriftPlan records the drift and makes a plan that corrects it. The plan waits for a person.
+	// DriftPlan records the drift and makes a plan that corrects it. The plan waits for an approval.
 	DriftPlan DriftAction = "Plan"
-	// DriftCorrect records the drift and makes a plan that corrects it and approves itself, within policy. It needs
-	// approval Automatic.
+	// DriftCorrect records the drift and makes a plan that corrects it, with automatic approval. Policies still apply
+	// to the plan. It requires approval Automatic.
 	DriftCorrect DriftAction = "Correct"
 )
 
-// StackDrift says when the server reads the infrastructure of a stack and looks for drift, and what it does then.
+// StackDrift defines the drift checks of a stack: their times, their limits, and the reaction to drift.
 type StackDrift struct {
-	// Times of the checks: a cron expression of five fields such as "0 */6 * * *", or "@every 6h". Without it, the server
-	// checks only when a user asks for it.
+	// Times of the checks: a cron expression of five fields such as "0 */6 * * *", or "@every 6h". Without it, the
+	// server checks only when a user requests it.
 	// +optional
 	Schedule string `json:"schedule,omitempty"`
 	// Time zone of the schedule and of the window, such as Europe/Berlin; UTC by default.
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
-	// What to do about drift: Report (the default), Plan or Correct.
+	// Reaction to drift: Report (the default), Plan or Correct.
 	// +optional
 	Action DriftAction `json:"action,omitempty"`
-	// Limits of the reads of a check. If a check reaches maxReads, the next one goes on with the resources that follow.
+	// Limits of the reads of a check. If a check reaches maxReads, the next check begins after the last resource that
+	// was read.
 	// +optional
 	Budget *ReadBudget `json:"budget,omitempty"`
 	// Time of the day in which a check may read, such as "22:00-06:00". A check pauses outside of it.
@@ -149,21 +150,21 @@ type StackDrift struct {
 	Window string `json:"window,omitempty"`
 }
 
-// ErrorPolicy says what happens to a stack after a plan or an apply failed.
+// ErrorPolicy is the reaction of a stack to a failed plan or apply.
 type ErrorPolicy string
 
 const (
-	// OnErrorHalt makes no further plan until the stack, or something that it selects, changes. Stacks that depend on
-	// this one wait. This is the default.
+	// OnErrorHalt makes no further plan until the stack or a selected resource changes. Stacks that depend on this one
+	// wait. This is the default.
 	OnErrorHalt ErrorPolicy = "Halt"
 	// OnErrorRetry makes further plans, as often as spec.retry says.
 	OnErrorRetry ErrorPolicy = "Retry"
-	// OnErrorContinue is OnErrorHalt, except that stacks that depend on this one do not wait: they are planned with the
-	// values that are recorded.
+	// OnErrorContinue is OnErrorHalt, except that stacks that depend on this one do not wait: their plans use the
+	// recorded values.
 	OnErrorContinue ErrorPolicy = "Continue"
 )
 
-// StackRetry says how often a stack is planned again after a failure.
+// StackRetry limits the plans that the server makes again after a failure.
 type StackRetry struct {
 	// Number of further plans, 1 to 100.
 	Times int32 `json:"times"`
@@ -200,11 +201,11 @@ type StackStatus struct {
 	// Number of resources that the stack selects.
 	// +optional
 	Resources int32 `json:"resources,omitempty"`
-	// Number of these whose infrastructure is not as written.
+	// Number of these whose infrastructure does not match the spec.
 	// +optional
 	Pending int32 `json:"pending,omitempty"`
-	// Digest of what the stack selects: the objects with their generations, and the versions of what they refer to. It is
-	// the digest for which the condition Ready was determined.
+	// Digest of the selected resources: the objects with their generations, and the versions of the values that they
+	// refer to. The condition Ready belongs to this digest.
 	// +optional
 	Contents string `json:"contents,omitempty"`
 	// The last plan that the stack made.
@@ -213,7 +214,7 @@ type StackStatus struct {
 	// The last run of spec.workflow that the stack started.
 	// +optional
 	Run *StackRun `json:"run,omitempty"`
-	// The last time at which spec.plan.schedule asked for a plan.
+	// The last request for a plan that spec.plan.schedule made.
 	// +optional
 	Scheduled *StackRequest `json:"scheduled,omitempty"`
 	// The drift checks.
@@ -229,13 +230,13 @@ type StackStatus struct {
 	OutputsVersion string `json:"outputsVersion,omitempty"`
 }
 
-// StackRequest asks a stack for something. The server acts on each request once.
+// StackRequest is a request for a plan or a drift check of a stack. The server acts on each request once.
 type StackRequest struct {
 	// Unique ID of the request.
 	ID string `json:"id"`
 	// Time of the request.
 	At metav1.Time `json:"at"`
-	// User who asked; absent for a schedule.
+	// User who sent the request; absent for a schedule.
 	// +optional
 	By *Identity `json:"by,omitempty"`
 }
@@ -256,17 +257,18 @@ type StackDriftStatus struct {
 	ReadAfter string `json:"readAfter,omitempty"`
 }
 
-// Busy reports whether a check runs, or was asked for and has not begun.
+// Busy reports whether a check runs, or was requested and has not begun.
 func (s *StackDriftStatus) Busy() bool {
 	return s.Running != nil || s.Requested != nil && (s.Last == nil || s.Last.ID != s.Requested.ID)
 }
 
-// Takes reports whether another check may be asked for: none is busy, or the one that runs only waits for an approval.
-func (s *StackDriftStatus) Takes() bool {
+// AcceptsRequest reports whether a user may request a check: none runs or is requested, or the running one only waits
+// for an approval.
+func (s *StackDriftStatus) AcceptsRequest() bool {
 	return !s.Busy() || s.Running != nil && s.Running.AwaitsApproval && s.Running.ID == s.Requested.ID
 }
 
-// DriftOutcome says how a drift check ended.
+// DriftOutcome is the outcome of a drift check.
 type DriftOutcome string
 
 const (
@@ -287,13 +289,13 @@ type DriftCheck struct {
 	// Time at which the check ended.
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
-	// How the check ended; empty while it runs.
+	// Outcome of the check; empty while it runs.
 	// +optional
 	Outcome DriftOutcome `json:"outcome,omitempty"`
-	// What the check waits for, or why it failed.
+	// The reason why the check waits or failed.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// True if the last plan of the check waits for a person. The next check then replaces this one.
+	// True if the last plan of the check waits for an approval. The next check then replaces this one.
 	// +optional
 	AwaitsApproval bool `json:"awaitsApproval,omitempty"`
 	// Number of plans that the check has made.
@@ -329,7 +331,7 @@ type StackPlan struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// RunOutcome says how a workflow run ended.
+// RunOutcome is the outcome of a workflow run.
 type RunOutcome string
 
 const (
@@ -343,7 +345,7 @@ const (
 	RunTerminated RunOutcome = "Terminated"
 	// RunCancelled: a user cancelled the workflow, and the workflow ended.
 	RunCancelled RunOutcome = "Cancelled"
-	// RunLost: Temporal does not have the run any more, so its end is unknown.
+	// RunLost: Temporal no longer has the run, so its outcome is unknown.
 	RunLost RunOutcome = "Lost"
 )
 
@@ -360,29 +362,30 @@ type StackRun struct {
 	RunOrigin `json:",inline"`
 	// Time of the start.
 	StartedAt metav1.Time `json:"startedAt"`
-	// Time of the end; absent while the run goes on.
+	// Time of the end; absent until the run ends.
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
-	// How the run ended; empty while it goes on.
+	// Outcome of the run; empty until it ends.
 	// +optional
 	Outcome RunOutcome `json:"outcome,omitempty"`
 	// Message of the failure, up to 2,000 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// The last plan of the run, as the annotations of the plan say.
+	// The last plan of the run, according to the annotations of the plan.
 	// +optional
 	Plan *PlanReference `json:"plan,omitempty"`
 }
 
-// RunOrigin says for which state of a stack a workflow run was started. The memo of the run has it, too.
+// RunOrigin identifies the state of a stack for which the server started a workflow run. The memo of the run contains
+// it, too.
 type RunOrigin struct {
 	// Number of the run among those of the stack.
 	Number int64 `json:"number"`
 	// Generation of the stack's spec.
 	StackGeneration int64 `json:"stackGeneration"`
-	// Digest of the selected resources; see the status of the stack.
+	// Digest of the selected resources; see status.contents of the stack.
 	Contents string `json:"contents"`
-	// Why the server started the workflow; Change by default.
+	// Trigger of the run; Change by default.
 	// +optional
 	Trigger PlanTrigger `json:"trigger,omitempty"`
 	// ID of the request, for the trigger Schedule.
@@ -390,7 +393,7 @@ type RunOrigin struct {
 	Request string `json:"request,omitempty"`
 }
 
-// PlanStack says for which stack, and which state of it, a plan was made.
+// PlanStack identifies the stack, and the state of the stack, for which a plan was made.
 type PlanStack struct {
 	// Name of the stack.
 	Stack string `json:"stack"`
@@ -400,9 +403,9 @@ type PlanStack struct {
 	StackGeneration int64 `json:"stackGeneration"`
 	// Number of the plan among those of the stack.
 	Number int64 `json:"number"`
-	// Digest of the selected resources; see the status of the stack.
+	// Digest of the selected resources; see status.contents of the stack.
 	Contents string `json:"contents"`
-	// Why the server made the plan; Change by default.
+	// Trigger of the plan; Change by default.
 	// +optional
 	Trigger PlanTrigger `json:"trigger,omitempty"`
 	// ID of the request, for the triggers Schedule, DriftCheck and Drift.

@@ -2,8 +2,8 @@ package v1alpha1
 
 import "strings"
 
-// Annotations of a Plan that a workflow of a user made. They name the workflow run, as the Web UI shows it. Whoever may
-// write plans may set them, so they prove nothing.
+// Annotations of a Plan that a workflow of a user made. They name the workflow run, as the Web UI shows it. Every user
+// who may write plans may set them, so they are no proof.
 const (
 	// AnnotationWorkflowNamespace is the Temporal namespace of the run.
 	AnnotationWorkflowNamespace = "hykube.io/workflow-namespace"
@@ -46,8 +46,8 @@ func StackOfWorkflowID(id string) (stack string, ok bool) {
 	return id[len(stackPrefix):], true
 }
 
-// StackName returns the name of the stack that made the plan, or whose workflow did; "" if there is none. The annotations
-// of the plan name the workflow, so they prove nothing.
+// StackName returns the name of the stack that made the plan, or whose workflow did; "" if there is none. The
+// annotations of the plan name the workflow, so the name is no proof.
 func (p *Plan) StackName() string {
 	if p.Status.Stack != nil {
 		return p.Status.Stack.Stack
