@@ -45,8 +45,8 @@ var (
 	customKinds = regexp.MustCompile(`\nensure CRDs are installed first|; if you choose to ignore these errors, turn validation off with --validate=false`)
 )
 
-// explainUnknownKind adds to kubectl's error about an unknown kind how this server gets its kinds. kubectl passes only
-// the text of its errors to BehaviorOnFatal.
+// explainUnknownKind adds to kubectl's error about an unknown kind that Providers serve the kinds of this server.
+// kubectl passes only the text of its errors to BehaviorOnFatal.
 func explainUnknownKind(message string) string {
 	found := unknownKind.FindStringSubmatch(message)
 	if found == nil {

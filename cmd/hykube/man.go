@@ -39,7 +39,7 @@ func newManCommand() *cobra.Command {
 	}
 }
 
-// generalize removes from the help of a command what depends on the machine and on the user.
+// generalize replaces defaults in the help of a command that depend on the machine and on the user.
 func generalize(cmd *cobra.Command) {
 	cmd.DisableAutoGenTag = true // it has a date
 	for _, flags := range []*pflag.FlagSet{cmd.LocalFlags(), cmd.PersistentFlags()} {

@@ -20,7 +20,7 @@ import (
 	"github.com/hykube/hykube/server/access"
 )
 
-// rotationPoll is the time between two questions about a rotation.
+// rotationPoll is the time between two requests for the progress of a rotation.
 const rotationPoll = time.Second
 
 type rotateKeysOptions struct {

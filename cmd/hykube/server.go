@@ -11,16 +11,15 @@ import (
 )
 
 // heapGrowth is the percentage by which the heap may grow between two garbage collections, unless GOGC is set. At 200,
-// the collector runs half as often as at 100, the default of Go. An idle server stays as large as with that.
+// the collector runs half as often as at 100, the default of Go. The memory of an idle server does not depend on it.
 const heapGrowth = 200
 
 // minThreads is the number of threads that may run Go code at once on a machine with fewer processors, unless
-// GOMAXPROCS is set. The operating system runs an idle thread at once. Go lets a new task wait for up to 10 ms until a
-// busy one pauses. With two processors and two threads, a busy namespace delays the others more.
+// GOMAXPROCS is set. The operating system runs an idle thread at once, but Go lets a new task wait for up to 10 ms
+// until a busy one pauses. So with as few threads as processors, a busy namespace delays the others more.
 const minThreads = 4
 
-// addThreads sets minThreads. The server has shared the processors in New, so that its shares remain those of the
-// processors.
+// addThreads applies minThreads. Call it after New, because New sizes its slots by the number of processors.
 func addThreads() {
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < minThreads {
 		runtime.GOMAXPROCS(minThreads)

@@ -137,7 +137,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	}, nil
 }
 
-// runIndex keeps the index up to date in the background. stop ends that.
+// runIndex keeps the index up to date in the background until the caller calls stop.
 func runIndex(ctx context.Context, x *index.Index, providers *controller.Providers) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -197,7 +197,7 @@ func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Inte
 	}, objects
 }
 
-// newStacks returns the controller of Stacks, which the index tells about changes.
+// newStacks returns the controller of Stacks. The index calls it after a change in a namespace.
 func newStacks(sources *scope.Sources, stacks *loopback.Stacks, logger *slog.Logger) *controller.Stacks {
 	c := controller.NewStacks(controller.StacksConfig{
 		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Access: sources.Access, Logger: logger,

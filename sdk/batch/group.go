@@ -1,5 +1,5 @@
-// Package batch lets a Terraform provider take many calls at once from Hykube. Serve serves the provider as usual, and
-// beside it a service that receives batches of calls; see docs/batch-providers.md.
+// Package batch lets a Terraform provider receive many calls from Hykube in one batch. Serve serves the provider as
+// usual, and a second service that receives batches of calls; see docs/batch-providers.md.
 //
 // The provider's code for one resource stays as it is, except that it makes its API calls through a Group. In a batch,
 // a Group collects the inputs of all resources and makes one call of them. Outside of a batch, as with Terraform, it
@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// patience is the time for which the first input of a call waits at most for the inputs of the batch's other members.
-const patience = 50 * time.Millisecond
+// maxWait is the maximum time for which the first input of a call waits for the inputs of the batch's other members.
+const maxWait = 50 * time.Millisecond
 
 // Result is the result for one input.
 type Result[O any] struct {
@@ -35,8 +35,8 @@ type Result[O any] struct {
 // ready for use. It must not be copied after its first use.
 type Group[I, O any] struct {
 	// Call makes the call. It returns one result for each input, in the order of the inputs. Its context has the values
-	// of one member, and ends when the client stops the provider. If it then returns early, each result still says
-	// whether that input had its effect.
+	// of one member, and ends when the client stops the provider. If it then returns early, each result must still
+	// report whether the call had its effect for that input.
 	Call func(ctx context.Context, in []I) []Result[O]
 }
 
@@ -56,7 +56,7 @@ func (g *Group[I, O]) Do(ctx context.Context, in I) (O, error) {
 			inputs[i] = m.in.(I)
 		}
 		results := make([]any, len(members))
-		if b.over.Err() != nil { // nothing begins after the end
+		if b.over.Err() != nil { // no call begins after the end of the batch
 			for i := range results {
 				results[i] = Result[O]{Err: context.Cause(b.over)}
 			}
@@ -79,7 +79,7 @@ func (g *Group[I, O]) Do(ctx context.Context, in I) (O, error) {
 	case withdrawn || !ended:
 		return Result[O]{Err: context.Cause(ctx)}.unpack()
 	}
-	// The context of the call has ended, too, so its result says what has happened.
+	// The context of the call has ended, too, so its result is final.
 	return (<-result).unpack()
 }
 
@@ -132,7 +132,7 @@ func (b *batch) wait(group any, m *member, call func([]*member) []any) {
 	w := b.waiting[group]
 	if w == nil {
 		w = &waiting{call: call}
-		w.timer = time.AfterFunc(patience, func() {
+		w.timer = time.AfterFunc(maxWait, func() {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.release(group, w)

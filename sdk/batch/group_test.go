@@ -95,8 +95,8 @@ func TestAMemberThatIsBusyDelaysOthersBriefly(t *testing.T) {
 			d.doubles(t, 3)(ctx)
 		}, d.doubles(t, 1), func(ctx context.Context) {
 			d.doubles(t, 2)(ctx)
-			if took := time.Since(began); took != patience {
-				t.Errorf("a member waited %s for another one, want %s", took, patience)
+			if took := time.Since(began); took != maxWait {
+				t.Errorf("a member waited %s for another one, want %s", took, maxWait)
 			}
 		})
 		if len(d.calls) != 2 || !slices.Equal(d.calls[0], []int{1, 2}) {

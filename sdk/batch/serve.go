@@ -71,7 +71,7 @@ type plugin struct {
 }
 
 // GRPCServer registers the provider and the service of batches. The calls of a batch go through another server in this
-// process. So tf6server adds to them what it adds to every call, such as logging.
+// process. So they get the interceptors that tf6server adds to every call, such as logging.
 func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 	provider := p.provider()
 	batches := &service{limits: p.limits, running: map[string]*batch{}}
@@ -111,7 +111,7 @@ func (p stopsBatches) StopProvider(ctx context.Context, req *tfprotov6.StopProvi
 	return resp, errors.Join(err, p.batches.stopRunning(ctx))
 }
 
-// stopsAlready is the provider of the inner server. StopProvider reached the provider before.
+// stopsAlready is the provider of the inner server. It ignores StopProvider, which stopsBatches has passed on before.
 type stopsAlready struct{ tfprotov6.ProviderServer }
 
 func (stopsAlready) StopProvider(context.Context, *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
@@ -142,8 +142,9 @@ type service struct {
 	last    uint64
 }
 
-// stopRunning ends the contexts of the running batches, and then those of their calls. Batches that begin later run;
-// see tf6server. None begins in between, because its calls would end without the call of its Group.
+// stopRunning ends the contexts of the running batches, and then those of their calls. Batches that begin later run, as
+// single calls do in tf6server. The lock prevents that a batch begins between the two ends: its calls would end without
+// the call of their Group.
 func (s *service) stopRunning(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
