@@ -14,8 +14,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Types of the errors of steps. A retry cannot help, so Temporal retries none of them. Every other error is temporary,
-// such as a server that does not answer: the step tries again until its timeout.
+// Types of the errors of steps. Temporal does not retry them, because a retry cannot succeed. All other errors are
+// temporary, such as that of a server that does not answer. Temporal retries the step after those until its timeout.
 const (
 	// PlanFailed: planning failed. The condition Ready of the plan says why.
 	PlanFailed = "PlanFailed"
@@ -27,7 +27,7 @@ const (
 	Discarded = "Discarded"
 	// Superseded: a later plan took the place of this one before a decision.
 	Superseded = "Superseded"
-	// Stale: an object or a recorded state changed after planning. A new plan helps.
+	// Stale: an object or a recorded state changed after planning. Make a new plan.
 	Stale = "Stale"
 	// Cancelled: a user cancelled the plan.
 	Cancelled = "Cancelled"
@@ -35,7 +35,7 @@ const (
 	ApplyFailed = "ApplyFailed"
 	// Approved: the plan was approved, so it cannot be discarded.
 	Approved = "Approved"
-	// Stalled: the object will not become ready until somebody acts.
+	// Stalled: the object will not become ready until a user acts.
 	Stalled = "Stalled"
 	// Forbidden: the user of the worker lacks a right. The message names it.
 	Forbidden = "Forbidden"
@@ -47,7 +47,8 @@ const (
 	NotFound = "NotFound"
 )
 
-// Is reports whether an error of a step has the type, such as Stale. It sees through Temporal's own errors.
+// Is reports whether an error of a step has the type, such as Stale. It also finds the type in Temporal's errors that
+// wrap it.
 func Is(err error, failure string) bool {
 	e, ok := errors.AsType[*temporal.ApplicationError](err)
 	return ok && e.Type() == failure
@@ -88,8 +89,8 @@ func reason(p *v1alpha1.Plan) string {
 	return ""
 }
 
-// explain gives an error of the API its type. Temporal retries an error without one. An error that has a type stays as
-// it is, because Temporal knows the type only of the outermost error.
+// explain converts an error of the API to an error with a type. Temporal retries an error without a type. An error with
+// a type stays unchanged, because Temporal reads only the type of the outermost error.
 func explain(what string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -119,7 +120,7 @@ func explain(what string, err error) error {
 	return failure(kind, "%s: %v", what, err)
 }
 
-// invalid reports whether the server will refuse the same request again.
+// invalid reports whether the server refused the request for its content, so that a retry would fail, too.
 func invalid(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

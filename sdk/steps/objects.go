@@ -26,12 +26,12 @@ const fieldManager = "hykube-workflow"
 // maxAddresses is the maximum number of addresses in the result of Drift.
 const maxAddresses = 1000
 
-// record writes and deletes objects. A second run writes the same again.
+// record writes and deletes objects. It is idempotent, so a second attempt has no further effect.
 func (s *Steps) record(ctx context.Context, o RecordOptions) (out RecordResult, err error) {
 	if err := withoutSecrets(o.Objects); err != nil {
 		return out, err
 	}
-	ctx, done := beating(ctx, "record")
+	ctx, done := withHeartbeats(ctx, "record")
 	defer done()
 	for i := range o.Objects {
 		object := &o.Objects[i]
@@ -73,7 +73,7 @@ func (s *Steps) resource(ref ObjectRef, namespace string) (dynamic.ResourceInter
 	}
 	kind := gv.WithKind(ref.Kind).GroupKind()
 	mapping, err := s.mapper.RESTMapping(kind, gv.Version)
-	if meta.IsNoMatchError(err) { // a provider may have been installed since
+	if meta.IsNoMatchError(err) { // the server may have installed a provider since the last discovery
 		s.mapper.Reset()
 		mapping, err = s.mapper.RESTMapping(kind, gv.Version)
 	}
@@ -93,7 +93,7 @@ func (s *Steps) resource(ref ObjectRef, namespace string) (dynamic.ResourceInter
 // awaitReady waits until the object is ready for its current generation.
 func (s *Steps) awaitReady(ctx context.Context, o AwaitReadyOptions) error {
 	what := "wait until " + o.Object.String() + " is ready"
-	ctx, done := beating(ctx, o.Object.String())
+	ctx, done := withHeartbeats(ctx, o.Object.String())
 	defer done()
 	client, err := s.resource(o.Object, o.Namespace)
 	if err != nil {
@@ -135,11 +135,11 @@ func conditionTrue(object *unstructured.Unstructured, kind string) (message stri
 	return "", false
 }
 
-// drift makes a plan that only refreshes, reads its changes and deletes it.
+// drift makes a refresh-only plan, reads its changes and deletes it.
 func (s *Steps) drift(ctx context.Context, o DriftOptions) (out DriftResult, err error) {
 	spec := v1alpha1.PlanSpec{Selector: o.Selector, Targets: o.Targets, RefreshOnly: true, Refresh: v1alpha1.RefreshAll, ReadBudget: o.Budget}
 	p := planOfStep(activity.GetInfo(ctx), s.in(o.Namespace), spec)
-	ctx, done := beating(ctx, "plan "+p.Namespace+"/"+p.Name)
+	ctx, done := withHeartbeats(ctx, "plan "+p.Namespace+"/"+p.Name)
 	defer done()
 	if p, err = s.makePlan(ctx, p); err != nil {
 		return out, err
@@ -185,7 +185,7 @@ func (s *Steps) driftOf(ctx context.Context, p *v1alpha1.Plan) (out DriftResult,
 
 // outputs reads the outputs of a stack and evaluates expressions.
 func (s *Steps) outputs(ctx context.Context, o OutputsOptions) (out OutputsResult, err error) {
-	ctx, done := beating(ctx, "outputs")
+	ctx, done := withHeartbeats(ctx, "outputs")
 	defer done()
 	out.Values = map[string]string{}
 	if o.Stack != "" {
@@ -236,7 +236,7 @@ func (s *Steps) evaluate(ctx context.Context, namespace, name, expression string
 	}
 	value := strings.NewReplacer("$${", "${", "%%{", "%{").Replace(text)
 	if !json.Valid([]byte(value)) {
-		return temporal.NewApplicationError(what+": the server answered no JSON", Invalid)
+		return temporal.NewApplicationError(what+": the server did not return JSON", Invalid)
 	}
 	out.Values[name] = value
 	return nil

@@ -21,7 +21,7 @@ import (
 // plan makes the plan of the step, or adopts it.
 func (s *Steps) plan(ctx context.Context, o PlanOptions) (out PlanResult, err error) {
 	p := planOfStep(activity.GetInfo(ctx), s.in(o.Namespace), o.Spec)
-	ctx, done := beating(ctx, "plan "+p.Namespace+"/"+p.Name)
+	ctx, done := withHeartbeats(ctx, "plan "+p.Namespace+"/"+p.Name)
 	defer done()
 	if p, err = s.makePlan(ctx, p); err != nil {
 		return out, err
@@ -33,7 +33,7 @@ func (s *Steps) plan(ctx context.Context, o PlanOptions) (out PlanResult, err er
 	return out, nil
 }
 
-// planOfStep returns the plan that a step makes. All attempts of the step return the same one.
+// planOfStep returns the plan that a step makes. It is the same for all attempts of the step.
 func planOfStep(step activity.Info, namespace string, spec v1alpha1.PlanSpec) *v1alpha1.Plan {
 	return &v1alpha1.Plan{
 		ObjectMeta: metav1.ObjectMeta{
@@ -52,8 +52,8 @@ func planOfStep(step activity.Info, namespace string, spec v1alpha1.PlanSpec) *v
 
 var unnameable = regexp.MustCompile(`[^a-z0-9]+`)
 
-// stepName returns the name of the plan of a step: the workflow ID as far as a name may have it, and a hash that differs
-// for each step of each run.
+// stepName returns the name of the plan of a step: the workflow ID, shortened and without invalid characters, and a
+// hash that differs for each step of each run.
 func stepName(step activity.Info) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{step.Namespace, step.WorkflowExecution.ID, step.WorkflowExecution.RunID, step.ActivityID}, "\x00")))
 	id := unnameable.ReplaceAllString(strings.ToLower(step.WorkflowExecution.ID), "-")
@@ -116,7 +116,7 @@ func withDefaults(spec v1alpha1.PlanSpec) v1alpha1.PlanSpec {
 
 // awaitApproval waits until the plan is approved, or needs no approval.
 func (s *Steps) awaitApproval(ctx context.Context, o AwaitApprovalOptions) (out Approval, err error) {
-	ctx, done := beating(ctx, "plan "+o.Plan.String())
+	ctx, done := withHeartbeats(ctx, "plan "+o.Plan.String())
 	defer done()
 	p, err := s.untilPlan(ctx, o.Plan, func(p *v1alpha1.Plan) (bool, error) {
 		switch {
@@ -139,9 +139,9 @@ func (s *Steps) awaitApproval(ctx context.Context, o AwaitApprovalOptions) (out 
 	return out, nil
 }
 
-// apply approves the plan if the step says so, and waits for the end of its apply.
+// apply approves the plan if the options request it, and waits for the end of its apply.
 func (s *Steps) apply(ctx context.Context, o ApplyOptions) (out ApplyResult, err error) {
-	ctx, done := beating(ctx, "plan "+o.Plan.String())
+	ctx, done := withHeartbeats(ctx, "plan "+o.Plan.String())
 	defer done()
 	if o.Approve {
 		if err := s.approve(ctx, o); err != nil {
@@ -184,7 +184,7 @@ func (s *Steps) approve(ctx context.Context, o ApplyOptions) error {
 	if !apierrors.IsConflict(err) {
 		return explain(what, ended(ctx, err))
 	}
-	// Another decision, or the end of the plan, came first: the wait that follows finds out which.
+	// Another decision, or the end of the plan, came first: the caller waits next, and then sees which.
 	if p, again := s.getPlan(ctx, o.Plan); again == nil && (p.Status.Approval != nil || p.Ended()) {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (s *Steps) approve(ctx context.Context, o ApplyOptions) error {
 
 // discard discards a plan that has no decision.
 func (s *Steps) discard(ctx context.Context, o DiscardOptions) error {
-	ctx, done := beating(ctx, "plan "+o.Plan.String())
+	ctx, done := withHeartbeats(ctx, "plan "+o.Plan.String())
 	defer done()
 	what := fmt.Sprintf("discard plan %q", o.Plan)
 	p, err := s.getPlan(ctx, o.Plan)
@@ -210,7 +210,7 @@ func (s *Steps) discard(ctx context.Context, o DiscardOptions) error {
 		return failure(Approved, "%s: it was approved; to stop its apply: kubectl hykube cancel %s -n %s", what, p.Name, p.Namespace)
 	}
 	err = s.decide(ctx, o.Plan, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, Digest: p.Status.Digest, Message: o.Message})
-	if apierrors.IsConflict(err) { // decided or made meanwhile: the next attempt finds out
+	if apierrors.IsConflict(err) { // the plan was decided or completed meanwhile: the next attempt reads it again
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return explain(what, ended(ctx, err))

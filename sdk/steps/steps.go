@@ -24,14 +24,15 @@ import (
 )
 
 const (
-	// heartbeatEvery is the interval at which a step reports to the SDK, which passes on as many as Temporal needs.
+	// heartbeatEvery is the interval of the heartbeats to the SDK, which forwards only as many as Temporal needs.
 	heartbeatEvery = time.Second
-	// watchAgain is the pause between two watches, and watchLimit is the maximum time of one.
-	watchAgain = time.Second
+	// watchPause is the pause between two watches, and watchLimit is the maximum time of one.
+	watchPause = time.Second
 	watchLimit = 5 * time.Minute
 )
 
-// errStopping ends the attempt of a step when its worker stops. Another worker, or the next one, goes on at once.
+// errStopping ends the attempt of a step when its worker stops. Another worker, or the next one, continues the step at
+// once.
 var errStopping = errors.New("the worker stops; another one continues the step")
 
 // Steps are the activities of a worker.
@@ -95,9 +96,9 @@ func (s *Steps) in(namespace string) string {
 	return namespace
 }
 
-// beating reports heartbeats until done is called. ctx ends with the step, or when the worker stops. subject is what the
-// Web UI shows as the last heartbeat of a running step.
-func beating(ctx context.Context, subject string) (_ context.Context, done func()) {
+// withHeartbeats reports heartbeats until done is called. The returned context ends with the step, or when the worker
+// stops. The Web UI shows subject as the last heartbeat of a running step.
+func withHeartbeats(ctx context.Context, subject string) (_ context.Context, done func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stopping := activity.GetWorkerStopChannel(ctx)
 	ended := make(chan struct{})
@@ -129,7 +130,7 @@ type source[T metav1.Object] struct {
 	watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// until watches an object until done returns true or an error. It survives the end of a watch.
+// until watches an object until done returns true or an error. It watches again after the end of a watch.
 func until[T metav1.Object](ctx context.Context, name string, from source[T], done func(T) (bool, error)) (T, error) {
 	for {
 		object, err := from.get(ctx)
@@ -149,15 +150,15 @@ func until[T metav1.Object](ctx context.Context, name string, from source[T], do
 			return latest, ended(ctx, err)
 		}
 		select {
-		case <-time.After(watchAgain):
+		case <-time.After(watchPause):
 		case <-ctx.Done():
 			return latest, ended(ctx, ctx.Err())
 		}
 	}
 }
 
-// follow returns when done does, or when the watch ends. The caller then reads the object again: a deleted one is not
-// found, and an error of the watch concerns only the watch.
+// follow returns when done returns true or an error, or when the watch ends. After the end of a watch, the caller reads
+// the object again. It does not find a deleted object, and an error of the watch has no further effect.
 func follow[T metav1.Object](ctx context.Context, events watch.Interface, object T, done func(T) (bool, error)) (T, bool, error) {
 	defer events.Stop()
 	for {
@@ -180,7 +181,7 @@ func follow[T metav1.Object](ctx context.Context, events watch.Interface, object
 	}
 }
 
-// ended returns the reason why the context ended, instead of the error of a request that this interrupted.
+// ended returns the cause of the context's end instead of the error of an interrupted request.
 func ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

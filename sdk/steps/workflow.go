@@ -15,7 +15,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// This file has what a workflow uses: the steps, their options and results. It only starts activities.
+// This file has the functions that workflows call: the steps, with their options and results. They only start
+// activities.
 
 // Names of the registered activities. They are part of the histories of workflows, so they never change.
 const (
@@ -30,7 +31,7 @@ const (
 )
 
 const (
-	// heartbeatTimeout is the default time after which Temporal takes a silent worker for lost and runs the step again.
+	// heartbeatTimeout is the default time after which Temporal considers a silent worker lost and runs the step again.
 	heartbeatTimeout = time.Minute
 	// attemptTimeout is the maximum time of one attempt. It is longer than any wait, because heartbeats show a lost worker.
 	attemptTimeout = 10 * 365 * 24 * time.Hour
@@ -42,11 +43,11 @@ const PlansMemo = "hykubePlan"
 
 const maxPlans = 100
 
-// StepOptions are the options that all steps have. The zero value is a good default.
+// StepOptions are the options that all steps have. The zero value has usable defaults.
 type StepOptions struct {
 	// Timeout limits the step with all its attempts. 0 means no limit.
 	Timeout time.Duration `json:"-"`
-	// HeartbeatTimeout is the time after which Temporal takes a silent worker for lost; 0 means one minute.
+	// HeartbeatTimeout is the time after which Temporal considers a silent worker lost; 0 means one minute.
 	HeartbeatTimeout time.Duration `json:"-"`
 	// Summary is a line that the Web UI shows with the step; empty means a line about the step.
 	Summary string `json:"-"`
@@ -85,7 +86,8 @@ type RecordOptions struct {
 	// Delete names objects to delete, after the writes. The infrastructure of a deleted object stays until a plan is
 	// applied. An object that does not exist is no error.
 	Delete []ObjectRef `json:"delete,omitempty"`
-	// Force takes fields over from other field managers. Otherwise such a field is an error of the type Conflict.
+	// Force takes ownership of fields from other field managers. Without it, a field of another manager causes an error
+	// of the type Conflict.
 	Force bool `json:"force,omitempty"`
 }
 
@@ -93,7 +95,8 @@ type RecordOptions struct {
 type RecordResult struct {
 	// Objects are the written objects, in the order of the options.
 	Objects []RecordedObject `json:"objects,omitempty"`
-	// Remaining are the deleted objects that stay until a plan has destroyed their infrastructure. The others are gone.
+	// Remaining are the deleted objects that stay until a plan has destroyed their infrastructure. The others no longer
+	// exist.
 	Remaining []ObjectRef `json:"remaining,omitempty"`
 }
 
@@ -128,7 +131,7 @@ type PlanOptions struct {
 	StepOptions
 	// Namespace is the namespace of the plan; empty means that of the worker.
 	Namespace string `json:"namespace,omitempty"`
-	// Spec says which resources to plan, and how. A plan with the approval Automatic needs the verb "approve".
+	// Spec selects the resources and the way to plan them. A plan with the approval Automatic needs the verb "approve".
 	Spec v1alpha1.PlanSpec `json:"spec"`
 }
 
@@ -143,10 +146,10 @@ type PlanResult struct {
 	Automatic bool `json:"automatic,omitempty"`
 }
 
-// Plan makes a plan and waits until it is made. The name of the plan derives from the run and the step, so the step makes
-// one plan however often it runs. The plan carries annotations with the run, and the memo of the workflow names the
-// plan: see PlansMemo. Plan fails with PlanFailed, PolicyDenied, Blocked, Forbidden, Invalid or Conflict. A plan that fails with
-// PolicyDenied or Blocked waits for a decision; see PlanOf.
+// Plan makes a plan and waits until planning is done. The name of the plan derives from the run and the step, so the
+// step makes only one plan, even if it runs several times. The plan carries annotations with the run, and the memo of
+// the workflow names the plan: see PlansMemo. Plan fails with PlanFailed, PolicyDenied, Blocked, Forbidden, Invalid or
+// Conflict. A plan that fails with PolicyDenied or Blocked waits for a decision; see PlanOf.
 func Plan(ctx workflow.Context, o PlanOptions) (out PlanResult, err error) {
 	err = run(ctx, planName, o.StepOptions, "plan", o, &out)
 	ref := out.PlanRef
@@ -157,14 +160,14 @@ func Plan(ctx workflow.Context, o PlanOptions) (out PlanResult, err error) {
 		}
 		out.PlanRef = ref
 	}
-	if merr := remember(ctx, ref); merr != nil && err == nil {
+	if merr := addToMemo(ctx, ref); merr != nil && err == nil {
 		err = merr
 	}
 	return out, err
 }
 
-// remember adds a plan to the memo of the workflow.
-func remember(ctx workflow.Context, ref PlanRef) error {
+// addToMemo adds a plan to the memo of the workflow.
+func addToMemo(ctx workflow.Context, ref PlanRef) error {
 	known := 0
 	for key := range workflow.GetInfo(ctx).Memo.GetFields() { // counts, so the order does not matter
 		if strings.HasPrefix(key, PlansMemo) {
@@ -203,7 +206,7 @@ type ApplyOptions struct {
 	StepOptions
 	Plan PlanRef `json:"plan"`
 	// Approve approves the changes with the digest of Plan first, with the rights of the user of the worker: the verb
-	// "approve" on plans, and the verb of each change. Otherwise Apply waits for another user's approval.
+	// "approve" on plans, and the verb of each change. Without it, Apply waits for the approval of another user.
 	Approve bool `json:"approve,omitempty"`
 	// Partial leaves out blocked and stale changes; only with Approve.
 	Partial bool `json:"partial,omitempty"`
@@ -219,8 +222,8 @@ type ApplyResult struct {
 	InPart bool `json:"inPart,omitempty"`
 }
 
-// Apply waits until the server has applied a plan, and approves it first if the options say so. It fails with
-// ApplyFailed, Cancelled, Stale, Discarded, Superseded, PolicyDenied, Blocked, NotFound or Forbidden.
+// Apply waits until the server has applied a plan. With Approve, it approves the plan first. It fails with ApplyFailed,
+// Cancelled, Stale, Discarded, Superseded, PolicyDenied, Blocked, NotFound or Forbidden.
 func Apply(ctx workflow.Context, o ApplyOptions) (out ApplyResult, err error) {
 	err = run(ctx, applyName, o.StepOptions, "apply plan "+o.Plan.String(), o, &out)
 	return out, err
@@ -259,12 +262,13 @@ type DriftResult struct {
 	Drifted int `json:"drifted"`
 	// Addresses are the Terraform addresses of up to 1,000 of them.
 	Addresses []string `json:"addresses,omitempty"`
-	// ReadTo is the address of the last resource that was read, if the budget ended before the resources.
+	// ReadTo is the address of the last resource that was read, if the budget did not suffice for all.
 	ReadTo string `json:"readTo,omitempty"`
 }
 
-// Drift reads infrastructure and returns what was changed outside of Hykube. It makes a plan that only refreshes, reads
-// its changes and deletes it, so it records nothing. It needs create, get, watch and delete on plans. It fails as Plan.
+// Drift reads infrastructure and returns the resources that were changed outside of Hykube. It makes a refresh-only
+// plan, reads its changes and deletes it, so it records nothing. It needs create, get, watch and delete on plans. It
+// fails with the same types of errors as Plan.
 func Drift(ctx workflow.Context, o DriftOptions) (out DriftResult, err error) {
 	err = run(ctx, driftName, o.StepOptions, "look for drift", o, &out)
 	return out, err
@@ -275,7 +279,7 @@ type OutputsOptions struct {
 	StepOptions
 	// Namespace is the namespace; empty means that of the worker.
 	Namespace string `json:"namespace,omitempty"`
-	// Stack names a stack whose status.outputs to read.
+	// Stack is the name of a stack. The step reads its status.outputs.
 	Stack string `json:"stack,omitempty"`
 	// Expressions to evaluate, by name, such as "sim_dns_record.www.fqdn".
 	Expressions map[string]string `json:"expressions,omitempty"`
@@ -283,9 +287,9 @@ type OutputsOptions struct {
 
 // OutputsResult is the result of Outputs.
 type OutputsResult struct {
-	// Values by name, as JSON. A sensitive value is not among them, because the history of a workflow shows results.
+	// Values by name, as JSON. Sensitive values are omitted, because the history of a workflow shows results.
 	Values map[string]string `json:"values,omitempty"`
-	// Sensitive are the names of the values that were left out.
+	// Sensitive are the names of the omitted values.
 	Sensitive []string `json:"sensitive,omitempty"`
 	// Unknown are the names of expressions whose values are known only after an apply.
 	Unknown []string `json:"unknown,omitempty"`
@@ -306,8 +310,8 @@ type DiscardOptions struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Discard discards a plan, so that nobody can approve it. A plan that has ended, or that does not exist, is no error. It
-// needs the verb "approve" on plans. It fails with Approved or Forbidden.
+// Discard discards a plan, so that no user can approve it. A plan that has ended, or that does not exist, is no error.
+// It needs the verb "approve" on plans. It fails with Approved or Forbidden.
 func Discard(ctx workflow.Context, o DiscardOptions) error {
 	return run(ctx, discardName, o.StepOptions, "discard plan "+o.Plan.String(), o, nil)
 }
