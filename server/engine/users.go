@@ -31,7 +31,7 @@ const (
 	keptExecutions    = 10_000
 	storedExecutions  = 20_000
 	maxSchedules      = 50
-	// countFor is the time for which a count of executions is used again.
+	// countFor is the time for which the server reuses a count of executions.
 	countFor = 5 * time.Second
 	// prepareLimit is the maximum time of the preparation of a namespace.
 	prepareLimit = 20 * time.Second
@@ -42,7 +42,7 @@ const (
 	limitedPause = 200 * time.Millisecond
 	// cleanPage is the number of executions that are deleted together.
 	cleanPage = 500
-	// cleanLimit is the maximum time for which one namespace is cleaned before others are.
+	// cleanLimit is the maximum time for which the server cleans one namespace before the next one.
 	cleanLimit = 20 * time.Second
 )
 
@@ -66,7 +66,7 @@ type UserNamespaces struct {
 
 type preparedNamespace struct{ id, owner string }
 
-// counted says at a time how many executions a namespace may still start; err is the reason if it may start none.
+// counted is the number of executions that a namespace could still start at a time. err is the error for further ones.
 type counted struct {
 	at   time.Time
 	left int64
@@ -84,8 +84,8 @@ func newUserNamespaces(f frontend, main *config.SQL, logger *slog.Logger) (*User
 	}, nil
 }
 
-// operatorConn is a connection for the server's own requests. They have priority over those of users, who could otherwise
-// use up the rate of a namespace, so that nothing would delete their runs.
+// operatorConn is a connection for the server's own requests. They have priority over those of users. Otherwise users
+// could use up the rate limit of a namespace, and the server could not delete their runs.
 type operatorConn struct{ *grpc.ClientConn }
 
 // Invoke implements grpc.ClientConnInterface. It repeats a request that a rate limit refuses until ctx ends.
@@ -110,8 +110,8 @@ func (u *UserNamespaces) Connection() grpc.ClientConnInterface { return u.conn }
 // Service returns the service for the server's own requests, which have priority over those of users.
 func (u *UserNamespaces) Service() workflowservice.WorkflowServiceClient { return u.service }
 
-// Prepare makes the Temporal namespace of a Kubernetes namespace if it does not exist, and returns its ID. If it has runs
-// of a removed Kubernetes namespace of the same name, Prepare deletes them first. Its errors are those of gRPC.
+// Prepare creates the Temporal namespace of a Kubernetes namespace if it does not exist, and returns its ID. If it has
+// runs of a removed Kubernetes namespace of the same name, Prepare deletes them first. Its errors are those of gRPC.
 func (u *UserNamespaces) Prepare(ctx context.Context, namespace string) (id string, err error) {
 	owner, ok := u.Owner(namespace)
 	if !ok {
@@ -130,7 +130,7 @@ func (u *UserNamespaces) Prepare(ctx context.Context, namespace string) (id stri
 		return u.prepare(ctx, namespace, owner)
 	})
 	if err != nil {
-		u.logger.Warn("preparing the Temporal namespace of users failed", "namespace", namespace, "error", err)
+		u.logger.Warn("cannot prepare a Temporal namespace of users", "namespace", namespace, "error", err)
 		return "", status.Errorf(codes.Unavailable, "prepare the Temporal namespace %q: %v", v1alpha1.TemporalNamespace(namespace), err)
 	}
 	p = made.(preparedNamespace)
@@ -188,8 +188,8 @@ func (u *UserNamespaces) describe(ctx context.Context, name string) (preparedNam
 // runningQuery selects running executions.
 const runningQuery = `ExecutionStatus = "Running"`
 
-// Room returns an error of gRPC if a namespace may not start a number of workflow executions, or may have no further schedule.
-// Between two counts, it subtracts what was started.
+// Room returns an error of gRPC if a namespace may not start a number of workflow executions, or may have no further
+// schedule. Between two counts, it subtracts the started executions.
 func (u *UserNamespaces) Room(ctx context.Context, namespace string, starts int, schedule bool) error {
 	name := v1alpha1.TemporalNamespace(namespace)
 	if schedule {
@@ -198,7 +198,7 @@ func (u *UserNamespaces) Room(ctx context.Context, namespace string, starts int,
 			return err
 		}
 		if len(page.GetSchedules()) >= maxSchedules {
-			return status.Errorf(codes.ResourceExhausted, "namespace %q has %d schedules, and may have no more", namespace, maxSchedules)
+			return status.Errorf(codes.ResourceExhausted, "namespace %q has %d schedules, which is the maximum; delete some", namespace, maxSchedules)
 		}
 	}
 	u.mu.Lock()
@@ -259,7 +259,7 @@ func (u *UserNamespaces) clean(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := u.cleanAll(ctx); err != nil && ctx.Err() == nil {
-			u.logger.Warn("cleaning the Temporal namespaces of users failed", "error", err)
+			u.logger.Warn("cannot clean the Temporal namespaces of users", "error", err)
 		}
 	}
 }
@@ -285,7 +285,8 @@ func (u *UserNamespaces) cleanAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// cleanOne cleans one namespace, which exists or was removed. What it does not reach is for the next time.
+// cleanOne cleans one Temporal namespace. exists reports whether its Kubernetes namespace exists. The next call
+// continues if the time is up.
 func (u *UserNamespaces) cleanOne(ctx context.Context, name string, exists bool) (err error) {
 	limited, cancel := context.WithTimeout(ctx, cleanLimit)
 	defer cancel()
@@ -351,7 +352,7 @@ func (u *UserNamespaces) trim(ctx context.Context, name string, limit int64) err
 	return nil
 }
 
-// empty deletes all schedules and executions of a Temporal namespace, also running ones.
+// empty deletes all schedules and all executions of a Temporal namespace, including running ones.
 func (u *UserNamespaces) empty(ctx context.Context, name string) error {
 	for {
 		schedules, err := u.service.ListSchedules(ctx, &workflowservice.ListSchedulesRequest{Namespace: name, MaximumPageSize: cleanPage})

@@ -15,30 +15,30 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// check returns an error if a request names a Temporal namespace other than the given one, in any field, or asks for
-// something that leads out of the namespace: a callback, a Nexus operation, or a versioned worker.
+// check returns an error if a request names a Temporal namespace other than the given one, in any field, or uses a
+// feature that reaches outside of the namespace: a callback, a Nexus operation, or a versioned worker.
 func check(request proto.Message, namespace string) error {
 	named, ok := request.(interface{ GetNamespace() string })
 	if !ok || named.GetNamespace() != namespace {
 		return status.Errorf(codes.PermissionDenied, "the request must name the Temporal namespace %q of its header %q in its field \"namespace\"", namespace, header)
 	}
 	if d, ok := request.(*workflowservice.DescribeNamespaceRequest); ok && d.GetId() != "" {
-		return status.Error(codes.PermissionDenied, "a namespace is described by its name, and not by its ID")
+		return status.Error(codes.PermissionDenied, "describe the namespace by its name, not by its ID")
 	}
 	return checkMessage(request.ProtoReflect(), namespace, 0)
 }
 
-// maxPacked is the maximum number of Any messages in each other. To unpack each one copies its content.
+// maxPacked is the maximum number of nested Any messages. Each unpacking copies the content.
 const maxPacked = 3
 
-// checkMessage checks a message within a number of Any messages.
+// checkMessage checks a message. packed is the number of Any messages around it.
 func checkMessage(m protoreflect.Message, namespace string, packed int) error {
 	switch v := m.Interface().(type) {
 	case *commonpb.Payload: // the data of users, which Temporal does not read
 		return nil
 	case *anypb.Any:
 		if packed == maxPacked {
-			return status.Error(codes.InvalidArgument, "the request has too many messages in each other")
+			return status.Error(codes.InvalidArgument, "the request has too many nested messages")
 		}
 		inner, err := v.UnmarshalNew()
 		if err != nil {
@@ -47,7 +47,7 @@ func checkMessage(m protoreflect.Message, namespace string, packed int) error {
 		return checkMessage(inner.ProtoReflect(), namespace, packed+1)
 	case *deploymentpb.WorkerDeploymentOptions:
 		if v.GetWorkerVersioningMode() == enumspb.WORKER_VERSIONING_MODE_VERSIONED {
-			return status.Error(codes.PermissionDenied, "this server supports no worker versioning: leave the deployment options of the worker out")
+			return status.Error(codes.PermissionDenied, "this server supports no worker versioning: remove the deployment options of the worker")
 		}
 	}
 	if why := forbidden(m.Descriptor().FullName()); why != "" {
@@ -64,7 +64,7 @@ func checkMessage(m protoreflect.Message, namespace string, packed int) error {
 	return err
 }
 
-// forbidden returns why users may not send a type of message; "" if they may.
+// forbidden returns the reason why users may not send a type of message; "" if they may.
 func forbidden(name protoreflect.FullName) string {
 	switch {
 	case name == "temporal.api.common.v1.Callback":

@@ -12,8 +12,8 @@ import (
 // PathPrefix begins the paths of all requests for the service.
 const PathPrefix = "/temporal.api.workflowservice.v1.WorkflowService/"
 
-// Resource is the virtual resource in the group hykube.io that stands for the workflows of a namespace. VerbWork is the
-// verb of a worker: it takes tasks and answers them.
+// Resource is the virtual resource in the group hykube.io that represents the workflows of a namespace. VerbWork is the
+// verb of a worker: it polls tasks and completes them.
 const (
 	Resource = "workflows"
 	VerbWork = "work"
@@ -22,9 +22,9 @@ const (
 // header is the gRPC header with the Temporal namespace. The clients of Temporal set it from each request.
 const header = "temporal-namespace"
 
-// method says how the server treats a method of the service.
+// method describes the checks for a method of the service.
 type method struct {
-	// verb is what the user needs on workflows in the namespace.
+	// verb is the verb that the user needs on workflows in the namespace.
 	verb string
 	// waits is true for a method that waits for a task, a worker or an event. The server counts these separately.
 	waits bool
@@ -32,7 +32,8 @@ type method struct {
 	starts bool
 }
 
-// publicMethod tells only the version and the abilities of Temporal. Each client calls it first, without a namespace.
+// publicMethod returns only the version and the capabilities of Temporal. Each client calls it first, without a
+// namespace.
 const publicMethod = "GetSystemInfo"
 
 // methods lists the methods that users may call: those that workers and clients of workflows need. All others are
@@ -98,8 +99,8 @@ func methodOf(path string) (name string, m method, served bool) {
 	return name, methods[name], served
 }
 
-// Serves reports whether a request is for the service. Such a request must count as a long-running one for the handlers
-// of the API server: their time limit loses the trailers of gRPC. The service has limits of its own.
+// Serves reports whether a request is for the service. The handlers of the API server must treat it as a long-running
+// request, because their time limit loses the trailers of gRPC. The service has limits of its own.
 func Serves(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, PathPrefix) }
 
 // Resolver describes requests for the service as requests for workflows in a namespace, so that the API server
@@ -113,7 +114,7 @@ func (r Resolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error
 	if !served {
 		return r.RequestInfoResolver.NewRequestInfo(req)
 	}
-	if name == publicMethod { // tells no more than /version, which has the same readers
+	if name == publicMethod { // it reveals no more than /version, which has the same readers
 		return &request.RequestInfo{Path: "/version", Verb: "get"}, nil
 	}
 	info := &request.RequestInfo{

@@ -14,7 +14,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// This file refuses what makes Temporal start workflow executions often without a request of a user for each.
+// This file refuses requests that make Temporal start workflow executions too often on its own: schedules, crons and
+// retries.
 
 const (
 	// maxTimes is the maximum number of calendars, intervals and cron strings of a schedule.
@@ -25,7 +26,7 @@ const (
 	maxAttempts = 10
 )
 
-// tooOften returns why a message would start executions too often; "" if it does not.
+// tooOften returns the reason why a message would start executions too often; "" if there is none.
 func tooOften(message protoreflect.ProtoMessage) string {
 	var retry *commonpb.RetryPolicy
 	cron := ""
@@ -51,12 +52,12 @@ func tooOften(message protoreflect.ProtoMessage) string {
 	case cron != "":
 		return "this server runs no workflows with a cron schedule: use a schedule, whose runs are limited"
 	case retry != nil && (retry.GetMaximumAttempts() == 0 || retry.GetMaximumAttempts() > maxAttempts):
-		return fmt.Sprintf("the retry policy of a workflow needs a maximum of attempts, of %d at most", maxAttempts)
+		return fmt.Sprintf("the retry policy of a workflow must have maximum attempts of at most %d", maxAttempts)
 	}
 	return ""
 }
 
-// oftenSpec returns why a schedule runs too often; "" if it does not.
+// oftenSpec returns the reason why a schedule runs too often; "" if there is none.
 func oftenSpec(s *schedulepb.ScheduleSpec) string {
 	if n := len(s.GetCalendar()) + len(s.GetStructuredCalendar()) + len(s.GetInterval()) + len(s.GetCronString()); n > maxTimes {
 		return fmt.Sprintf("the schedule has %d calendars, intervals and cron strings, and may have %d", n, maxTimes)
@@ -88,7 +89,7 @@ func oftenSpec(s *schedulepb.ScheduleSpec) string {
 }
 
 // oftenCron reports whether a cron string may run more often than once in a minute: with a field for seconds, or an
-// interval. It takes the string apart as Temporal does.
+// interval. It parses the string as Temporal does.
 func oftenCron(text string) bool {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "CRON_TZ=") || strings.HasPrefix(text, "TZ=") {

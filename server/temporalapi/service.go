@@ -21,21 +21,22 @@ import (
 )
 
 const (
-	// maxMessage is the maximum size of a request in bytes: that of the API, whose bodies count together. maxBody is that of
-	// its body, in which gRPC has a few bytes before the message. gRPC itself keeps whatever follows the message in memory.
+	// maxMessage is the maximum size of a message in bytes, as in the API. maxBody is the maximum size of a request
+	// body, in which gRPC adds a few bytes before the message. The limit is needed because gRPC buffers all data after
+	// the message.
 	maxMessage = 2 << 20
 	maxBody    = maxMessage + 1<<10
 	// callTime is the maximum time of a request that does not wait.
 	callTime = 30 * time.Second
 )
 
-// Limits of the requests at once, of those that wait and of the others. A worker has about ten pollers.
+// Limits of concurrent requests: of requests that wait, and of the others. A worker has about ten pollers.
 var (
 	waitLimits = limits{user: 100, namespace: 200, all: 2000}
 	callLimits = limits{user: 50, namespace: 100, all: 400}
 )
 
-// Config has what a Service needs of the server.
+// Config is the configuration of a Service.
 type Config struct {
 	// Connection returns a connection to the frontend of the embedded Temporal, or nil while there is none.
 	Connection func() grpc.ClientConnInterface
@@ -43,7 +44,7 @@ type Config struct {
 	External bool
 	// Reserved is the Temporal namespace of the server's own workflows. No user can reach it.
 	Reserved string
-	// Prepare makes the Temporal namespace of a Kubernetes namespace when it is needed first, and returns its ID. Its
+	// Prepare creates the Temporal namespace of a Kubernetes namespace if it does not exist, and returns its ID. Its
 	// errors are those of gRPC.
 	Prepare func(ctx context.Context, namespace string) (id string, err error)
 	// Room returns an error of gRPC if a namespace may not start a number of workflow executions, or may have no further
@@ -56,7 +57,8 @@ type Service struct {
 	config         Config
 	server         *grpc.Server
 	waiting, short *counter
-	// info is the answer to the public method. Users without a right may ask, so Temporal is asked once.
+	// info caches the answer to the public method. Users without any right may call it, so the service calls Temporal
+	// only once.
 	info atomic.Pointer[workflowservice.GetSystemInfoResponse]
 	// stopped ends the requests that wait.
 	stopped context.Context
@@ -88,10 +90,10 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.server.ServeHTTP(w, r)
 }
 
-// Stop ends the requests that wait, and refuses others from now on.
+// Stop ends the requests that wait, and refuses all later ones.
 func (s *Service) Stop() { s.stop() }
 
-// intercept decides about each call.
+// intercept checks each call and forwards it to Temporal.
 func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	name, m, _ := methodOf(info.FullMethod)
 	switch {
@@ -188,7 +190,7 @@ func forwarded(ctx context.Context, namespace string) context.Context {
 	return metadata.NewOutgoingContext(ctx, sent)
 }
 
-// lateConnection is a connection that is made after the service.
+// lateConnection is a connection that exists only some time after the service.
 type lateConnection func() grpc.ClientConnInterface
 
 func (c lateConnection) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {

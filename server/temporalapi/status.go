@@ -30,7 +30,7 @@ func WithStatus(inner http.Handler) http.Handler {
 	})
 }
 
-// refusal is a response that is kept back unless it is one of gRPC.
+// refusal buffers a response unless it is one of gRPC.
 type refusal struct {
 	http.ResponseWriter
 	code int // 0 while nothing is written, or after an answer of gRPC has begun
@@ -117,7 +117,7 @@ func codeOf(status int) codes.Code {
 	return codes.Unavailable
 }
 
-// escape encodes a message as the header of gRPC needs it.
+// escape encodes a message for the gRPC header Grpc-Message.
 func escape(message string) string {
 	var out strings.Builder
 	for i := range len(message) {

@@ -95,10 +95,10 @@ func TestCheck(t *testing.T) {
 		"a broken message":               {message(&anypb.Any{TypeUrl: "type.googleapis.com/temporal.api.update.v1.Response", Value: []byte{0xff}}), codes.InvalidArgument},
 		"a payload that looks like one": {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", Input: &commonpb.Payloads{Payloads: []*commonpb.Payload{
 			{Metadata: map[string][]byte{"namespace": []byte("hykube.b")}}}}}, codes.OK},
-		"messages in each other": {message(packed(packed(packed(packed(&updatepb.Response{}))))), codes.InvalidArgument},
-		"a cron schedule":        {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", CronSchedule: "@every 1s"}, codes.InvalidArgument},
-		"retries without end":    {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", RetryPolicy: &commonpb.RetryPolicy{}}, codes.InvalidArgument},
-		"a few retries":          {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", RetryPolicy: &commonpb.RetryPolicy{MaximumAttempts: 3}}, codes.OK},
+		"nested messages":     {message(packed(packed(packed(packed(&updatepb.Response{}))))), codes.InvalidArgument},
+		"a cron schedule":     {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", CronSchedule: "@every 1s"}, codes.InvalidArgument},
+		"retries without end": {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", RetryPolicy: &commonpb.RetryPolicy{}}, codes.InvalidArgument},
+		"a few retries":       {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", RetryPolicy: &commonpb.RetryPolicy{MaximumAttempts: 3}}, codes.OK},
 		"a child with a cron schedule": {&workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "hykube.a", Commands: []*commandpb.Command{{
 			Attributes: &commandpb.Command_StartChildWorkflowExecutionCommandAttributes{StartChildWorkflowExecutionCommandAttributes: &commandpb.StartChildWorkflowExecutionCommandAttributes{CronSchedule: "* * * * *"}},
 		}}}, codes.InvalidArgument},

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// checkToken returns an error if the token of a task belongs to another Temporal namespace. Temporal compares the two as
-// well, but not while it does not know the namespace of the request yet: then it uses that of the token.
+// checkToken returns an error if the token of a task belongs to another Temporal namespace. Temporal also compares the
+// two, except before its cache has the namespace of the request: then it uses the namespace of the token.
 func checkToken(message any, namespaceID string) error {
 	holder, ok := message.(interface{ GetTaskToken() []byte })
 	if !ok {
@@ -31,13 +31,13 @@ func checkToken(message any, namespaceID string) error {
 		id = token.GetNamespaceId()
 	}
 	if id != namespaceID {
-		return status.Error(codes.PermissionDenied, "the task token is not one of this Temporal namespace")
+		return status.Error(codes.PermissionDenied, "the task token belongs to another Temporal namespace")
 	}
 	return nil
 }
 
-// startsOf returns how many workflow executions a request may add. The answer to a workflow task adds them with certain
-// commands.
+// startsOf returns the number of workflow executions that a request may add. The answer to a workflow task adds one for
+// each command that starts a workflow.
 func startsOf(message any) (n int) {
 	answer, ok := message.(*workflowservice.RespondWorkflowTaskCompletedRequest)
 	if !ok {
