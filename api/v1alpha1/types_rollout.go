@@ -12,8 +12,8 @@ type ResourceSetRollout struct {
 	// Number or percentage of instances that a plan updates or replaces at once, at least 1. Unlimited if it is empty.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	// Numbers or percentages of instances, ascending, such as [1, "10%"]. When that many are changed, the plan waits until
-	// all of them have ended, and for the pause. The rest of the instances is the last wave.
+	// Numbers or percentages of instances, ascending, such as [1, "10%"]. After each number of changes, the plan waits
+	// until these have ended, and then for the pause. The rest of the instances is the last wave.
 	// +optional
 	// +listType=atomic
 	Waves []intstr.IntOrString `json:"waves,omitempty"`

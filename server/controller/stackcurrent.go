@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// This file makes a read of Stacks show the changes that were made before it.
+// This file lets a read of Stacks wait until their statuses show all earlier changes.
 
 // update is a change in the namespace of a stack that the status of the stack may not show yet.
 type update struct {

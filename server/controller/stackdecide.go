@@ -16,26 +16,26 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-// This file decides what happens next with a stack. The decision does no I/O.
+// This file decides the next step of a stack. The decision does no I/O.
 
-// stackState is what the decision about a stack needs.
+// stackState is the input of the decision about a stack.
 type stackState struct {
 	stack *v1alpha1.Stack
 	// last is the last plan that the stack made; nil if it made none. plan is that plan, or nil if it was removed.
 	last *v1alpha1.StackPlan
 	plan *v1alpha1.Plan
-	// selected is what the stack selects, and changedAt the time at which it was first seen so. spec is the spec of the
-	// plan that the stack needs now.
+	// selected has the selected resources, and changedAt is the time at which the server first saw their current
+	// contents. spec is the spec of the plan that the stack needs now.
 	selected  *planning.Selection
 	changedAt time.Time
 	spec      v1alpha1.PlanSpec
-	// notBefore is the time before which the stack makes no plan, because it made many lately.
+	// notBefore is the time before which the stack makes no plan, because it recently made many.
 	notBefore time.Time
 	// others are the plans of the namespace that the stack did not make, or made earlier, and that have not ended.
 	others []*v1alpha1.Plan
 	// overlaps is the name of an older stack that selects some of the same resources; empty if there is none.
 	overlaps string
-	// waits says for which other stack this one waits; empty if it waits for none.
+	// waits is the message about the stack that this one waits for; empty if it waits for none.
 	waits string
 	// missing is the right that the author lacks to make plans, or to start the workflow; empty if there is none.
 	missing string
@@ -49,8 +49,9 @@ type stackStep struct {
 	// set sets the conditions.
 	set             func(conditions *[]metav1.Condition, generation int64, reason, message string)
 	reason, message string
-	// make says that a plan must be made, or the workflow be started. attempt is the number of the plan among those of the same
-	// contents. trigger is the reason, and request the ID of the scheduled time or the drift check that caused it.
+	// make is true if the server must make a plan or start the workflow. attempt is the number of the plan among those
+	// of the same contents. trigger is the reason, and request is the ID of the scheduled time or the drift check that
+	// caused it.
 	make    bool
 	attempt int32
 	trigger v1alpha1.PlanTrigger
@@ -59,7 +60,7 @@ type stackStep struct {
 	discard string
 	// after is the time after which the server decides again, even if nothing happens; 0 means never.
 	after time.Duration
-	// good is true if the infrastructure of all resources is as written.
+	// good is true if the infrastructure of all resources matches the specs.
 	good bool
 }
 
@@ -82,10 +83,10 @@ func stall(reason, format string, args ...any) stackStep {
 // busy reports whether the last plan is being made or applied.
 func (s *stackState) busy() bool { return s.plan != nil && !s.plan.Ended() && !waits(s.plan) }
 
-// covers reports whether the last plan was made for what the stack selects now.
+// covers reports whether the last plan was made for the current contents of the stack.
 func (s *stackState) covers() bool { return s.last != nil && s.last.Contents == s.selected.Contents }
 
-// decide returns what happens next.
+// decide returns the next step.
 func (s *stackState) decide() stackStep {
 	switch {
 	case s.busy():
@@ -105,13 +106,13 @@ func (s *stackState) decide() stackStep {
 	if s.stack.Spec.Workflow != nil {
 		return s.decideRun()
 	}
-	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() { // it may correct what no other plan has read
+	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() { // it may correct drift that no other plan has read
 		return awaiting(s.plan)
 	}
 	if s.good() {
 		step := s.ready()
 		if open {
-			step.discard = "Discarded, because the infrastructure of the stack's resources is as written meanwhile."
+			step.discard = "Discarded, because the infrastructure of the stack's resources now matches their specs."
 		}
 		return step
 	}
@@ -134,10 +135,10 @@ func (s *stackState) decide() stackStep {
 	return s.next(stackPlan{settle: true})
 }
 
-// ready returns the step for a stack whose infrastructure is as written.
+// ready returns the step for a stack whose infrastructure matches the specs.
 func (s *stackState) ready() stackStep {
 	step := stackStep{set: condition.Ready, reason: v1alpha1.ReasonApplied, good: true,
-		message: fmt.Sprintf("The infrastructure of %s is as written.", counted(s.selected.Resources))}
+		message: fmt.Sprintf("The infrastructure of %s matches the spec.", counted(s.selected.Resources))}
 	if s.selected.Resources == 0 {
 		step.message = "The stack selects no resource."
 	}
@@ -165,7 +166,7 @@ func (s *stackState) scheduled() string {
 		return ""
 	}
 	if s.last != nil && s.plan != nil && s.plan.CreationTimestamp.After(due.At.Time) {
-		return "" // a later plan read the same
+		return "" // a later plan read the same resources
 	}
 	return due.ID
 }
@@ -184,7 +185,7 @@ func (s *stackState) correction() string {
 	case last.Outcome == v1alpha1.DriftFailed, s.stack.Spec.Suspend, s.last != nil && s.last.Request == last.ID:
 		return ""
 	case status.Running != nil:
-		return "" // one plan corrects all that the check finds
+		return "" // one plan corrects all drift that the check finds
 	case s.halted():
 		return ""
 	case s.plan != nil && last.EndedAt != nil && s.plan.CreationTimestamp.After(last.EndedAt.Time):
@@ -196,20 +197,21 @@ func (s *stackState) correction() string {
 	}
 }
 
-// halted reports whether the last plan of the same contents and spec failed, so that spec.onError says what follows.
+// halted reports whether the last plan of the same contents and spec failed, so that spec.onError determines the next
+// step.
 func (s *stackState) halted() bool {
 	return s.last != nil && s.covers() && s.last.StackGeneration == s.stack.Generation &&
 		(s.last.Reason == v1alpha1.ReasonPlanFailed || s.last.Reason == v1alpha1.ReasonApplyFailed)
 }
 
-// onlyDrifted reports whether all that is not as written was changed outside of Hykube.
+// onlyDrifted reports whether drift is the only reason why infrastructure does not match its spec.
 func (s *stackState) onlyDrifted() bool {
 	here := s.selected
 	return len(here.Drifted) > 0 && len(here.Missing)+len(here.Edited)+len(here.Unread)+len(here.Faulty)+len(here.Failed) == 0
 }
 
-// good reports whether the infrastructure of all that the stack selects is as written. A plan that ended well for the same
-// contents says so, even for objects that it did not need to change.
+// good reports whether the infrastructure of all selected resources matches the specs. A successful plan of the same
+// contents proves that, even for objects that it did not need to change.
 func (s *stackState) good() bool {
 	here, ended := s.selected, ""
 	switch {
@@ -229,14 +231,14 @@ func (s *stackState) good() bool {
 	return len(here.Edited)+len(here.Unread)+len(here.Failed) == 0
 }
 
-// sameStackPlan reports whether two plans of a stack have the same spec, apart from its defaults. Targets list what is not
-// as written, which the contents determine.
+// sameStackPlan reports whether two plans of a stack have the same spec, apart from its defaults. It ignores the
+// targets, because the contents determine them.
 func sameStackPlan(a, b v1alpha1.PlanSpec) bool {
 	a.Targets, b.Targets = nil, nil
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// awaiting returns the step for a plan that waits for a person.
+// awaiting returns the step for a plan that waits for a decision.
 func awaiting(p *v1alpha1.Plan) stackStep {
 	reason, message := readyOf(p)
 	if reason == v1alpha1.ReasonAwaitingApproval {
@@ -245,7 +247,8 @@ func awaiting(p *v1alpha1.Plan) stackStep {
 	return stall(reason, "Plan %s: %s", p.Name, message)
 }
 
-// again decides about a stack whose last plan has ended for the same contents, and left something to do.
+// again decides about a stack whose last plan has ended for the same contents, although some infrastructure does not
+// match its spec.
 func (s *stackState) again() stackStep {
 	if s.stack.Generation > s.last.StackGeneration {
 		return s.next(stackPlan{settle: true})
@@ -257,7 +260,8 @@ func (s *stackState) again() stackStep {
 		}
 		return s.next(stackPlan{})
 	case v1alpha1.ReasonDiscarded:
-		// A user decided on the plan, or the stack discarded it because the change was taken back. Now the change is there again.
+		// A user decided on the plan, or the stack discarded it because the change was reverted. Now the change was
+		// made again.
 		if s.plan != nil && s.plan.Status.Approval == nil {
 			return s.next(stackPlan{settle: true})
 		}
@@ -268,20 +272,20 @@ func (s *stackState) again() stackStep {
 			return step
 		}
 	case v1alpha1.ReasonApplied, v1alpha1.ReasonNoChanges:
-		return stall(v1alpha1.ReasonDrifted, "%s was applied and is not in order now: kubectl get resources shows why. %s", named(s.selected.Pending()), untilChange)
+		return stall(v1alpha1.ReasonDrifted, "%s was applied, but does not match its spec now: kubectl get resources shows why. %s", named(s.selected.Pending()), untilChange)
 	}
 	switch {
 	case s.plan == nil && !s.last.Ended:
 		return stall(v1alpha1.ReasonDiscarded, "Plan %s was deleted before it ended. %s", s.last.Name, untilChange)
 	case s.plan == nil:
-		return stall(s.last.Reason, "Plan %s, which is removed, left %s to do. %s", s.last.Name, named(s.selected.Pending()), untilChange)
+		return stall(s.last.Reason, "Plan %s, which no longer exists, did not apply %s. %s", s.last.Name, named(s.selected.Pending()), untilChange)
 	}
 	_, message := readyOf(s.plan)
 	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, strings.TrimSuffix(message, ".")+".", untilChange)
 }
 
-// untilChange says when a stack goes on that makes no plan now.
-const untilChange = "The stack makes its next plan when something that it selects, or its spec, changes."
+// untilChange tells the user when a stack without a next plan makes one.
+const untilChange = "The stack makes its next plan when a selected resource or its spec changes."
 
 // sameScope returns a plan of the same resources that the stack did not make and that has not ended; nil if there is none.
 func (s *stackState) sameScope() *v1alpha1.Plan {
@@ -332,7 +336,7 @@ func (s *stackState) retry() (step stackStep, ok bool) {
 // maxBackoff is the maximum pause before a plan is tried again.
 const maxBackoff = time.Hour
 
-// checkProblem says why a drift check of a stack waits or failed; it returns "" if there is no problem.
+// checkProblem returns the reason why a drift check of a stack waits or failed; "" if there is none.
 func (s *stackState) checkProblem() string {
 	switch d := s.stack.Status.Drift; {
 	case d == nil || s.stack.Spec.Drift == nil:
@@ -346,7 +350,7 @@ func (s *stackState) checkProblem() string {
 	}
 }
 
-// drifted returns the step for a stack whose drift nothing corrects.
+// drifted returns the step for a stack whose drift no plan corrects.
 func (s *stackState) drifted() stackStep {
 	of := ""
 	if s.stack.Spec.Selector != nil {
@@ -354,7 +358,7 @@ func (s *stackState) drifted() stackStep {
 	}
 	next := untilChange
 	if d := s.stack.Spec.Drift; d != nil && d.Action != v1alpha1.DriftReport {
-		next = "The stack makes its next plan after the next drift check, or when something that it selects, or its spec, changes."
+		next = "The stack makes its next plan after the next drift check, or when a selected resource or its spec changes."
 	}
 	return stall(v1alpha1.ReasonDrifted, "Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube plan%s -n %s. %s",
 		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, of, s.stack.Namespace, next)
@@ -366,16 +370,16 @@ func (s *stackState) driftedSince() bool {
 	return status != nil && status.Last != nil && status.Last.Drifted > 0 && s.plan.CreationTimestamp.Before(status.Last.EndedAt)
 }
 
-// stackPlan says why a stack makes a plan.
+// stackPlan is the reason why a stack makes a plan.
 type stackPlan struct {
 	trigger v1alpha1.PlanTrigger
 	request string
 	attempt int32
-	// settle is true if what the stack selects may still be changing.
+	// settle is true if the plan must wait until the selected resources have stopped changing.
 	settle bool
 }
 
-// next makes a plan, unless something prevents that.
+// next returns the step that makes a plan, or the step of the condition that prevents it.
 func (s *stackState) next(p stackPlan) stackStep {
 	need, act := s.need(), s.act()
 	switch left := s.changedAt.Add(s.stack.Spec.Plan.Settle.Duration).Sub(s.now); {
@@ -389,7 +393,7 @@ func (s *stackState) next(p stackPlan) stackStep {
 		return wait(v1alpha1.ReasonAwaitingDependency, "%s needs %s, which the stack does not select and which is not applied: apply that first, or give it the labels of the stack.",
 			s.selected.For, s.selected.Beyond)
 	case p.settle && !s.triggeredBy(v1alpha1.TriggerChange):
-		return wait(v1alpha1.ReasonAwaitingSchedule, "%s. The stack %s when its schedule says so: %s.", need, act.next, s.stack.Spec.Plan.Schedule)
+		return wait(v1alpha1.ReasonAwaitingSchedule, "%s. The stack %s at the next time of its schedule: %s.", need, act.next, s.stack.Spec.Plan.Schedule)
 	case p.settle && left > 0:
 		step := work(v1alpha1.ReasonSettling, "%s. The stack %s %s after the last change.", need, act.now, s.stack.Spec.Plan.Settle.Duration)
 		step.after = left
@@ -403,7 +407,7 @@ func (s *stackState) next(p stackPlan) stackStep {
 	}
 	step := work(act.reason, "The stack %s: %s.", act.now, need)
 	if p.trigger == v1alpha1.TriggerSchedule {
-		step = work(act.reason, "The stack %s, because its schedule says so: %s.", act.now, s.stack.Spec.Plan.Schedule)
+		step = work(act.reason, "The stack %s at a time of its schedule: %s.", act.now, s.stack.Spec.Plan.Schedule)
 	}
 	step.make, step.attempt, step.trigger, step.request = true, p.attempt, p.trigger, p.request
 	return step
@@ -426,7 +430,7 @@ func (s *stackState) write(status *v1alpha1.StackStatus, step stackStep) {
 	step.set(&status.Conditions, s.stack.Generation, step.reason, step.message)
 }
 
-// waitsFor says for which of the stacks in spec.dependsOn a stack waits; it returns "" if it waits for none.
+// waitsFor returns the message about the stack in spec.dependsOn that a stack waits for; "" if it waits for none.
 func (c *Stacks) waitsFor(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (string, error) {
 	for _, name := range s.Spec.DependsOn {
 		at := slices.IndexFunc(stacks, func(o *v1alpha1.Stack) bool { return o.Name == name })
@@ -449,8 +453,8 @@ func (c *Stacks) waitsFor(ctx context.Context, s *v1alpha1.Stack, stacks []*v1al
 	return "", nil
 }
 
-// passed reports whether stacks that depend on a stack can go on: it is Ready in its newest state, or its last plan failed
-// and spec.onError is Continue.
+// passed reports whether stacks that depend on a stack can continue: it is Ready in its newest state, or its last plan
+// failed and spec.onError is Continue.
 func passed(s *v1alpha1.Stack, selected *planning.Selection) bool {
 	if s.Status.ObservedGeneration != s.Generation || s.Status.Contents != selected.Contents {
 		return false
@@ -467,7 +471,7 @@ func passed(s *v1alpha1.Stack, selected *planning.Selection) bool {
 	return false
 }
 
-// failed reports whether the reason of a plan says that it, or its apply, failed.
+// failed reports whether a reason means that a plan or its apply failed.
 func failed(reason string) bool {
 	return reason == v1alpha1.ReasonPlanFailed || reason == v1alpha1.ReasonApplyFailed || reason == v1alpha1.ReasonStale
 }

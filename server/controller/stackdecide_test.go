@@ -141,7 +141,7 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"a drift check that waits": {state: stackWith(asWritten, func(s *stackState) {
 			s.stack.Spec.Drift = &v1alpha1.StackDrift{}
 			s.stack.Status.Drift = &v1alpha1.StackDriftStatus{Running: &v1alpha1.DriftCheck{Message: "The drift check waits."}}
-		}), reason: v1alpha1.ReasonApplied, ready: "True", message: "as written. The drift check waits."},
+		}), reason: v1alpha1.ReasonApplied, ready: "True", message: "matches the spec. The drift check waits."},
 		"a drift check that failed": {state: stackWith(asWritten, func(s *stackState) {
 			s.stack.Spec.Drift = &v1alpha1.StackDrift{}
 			s.stack.Status.Drift = &v1alpha1.StackDriftStatus{Last: &v1alpha1.DriftCheck{Outcome: v1alpha1.DriftFailed, Message: "Why."}}
@@ -162,7 +162,7 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"an edit that has settled": {state: stackWith(), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"an edit of this moment": {
 			state:  stackWith(func(s *stackState) { s.changedAt = s.now.Add(-2 * time.Second) }),
-			reason: v1alpha1.ReasonSettling, ready: "False Reconciling", after: 3 * time.Second, message: "sim_network.main is not as written",
+			reason: v1alpha1.ReasonSettling, ready: "False Reconciling", after: 3 * time.Second, message: "sim_network.main does not match its spec",
 		},
 		"nothing to do":                   {state: stackWith(asWritten), reason: v1alpha1.ReasonApplied, ready: "True", message: "2 resources"},
 		"no resources":                    {state: stackWith(asWritten, func(s *stackState) { s.selected.Resources = 0 }), reason: v1alpha1.ReasonApplied, ready: "True", message: "selects no resource"},

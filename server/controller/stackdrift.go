@@ -20,15 +20,16 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file runs the drift checks of stacks. A check is a series of refresh-only plans, which approve themselves within
-// policy. Each reads a page of the resources. Between two plans, a check can pause or end, and it continues after a crash.
+// This file runs the drift checks of stacks. A check is a series of refresh-only plans with automatic approval, to
+// which policies apply. Each reads a page of the resources. Between two plans, a check can pause or end, and it
+// continues after a crash.
 
 const (
 	// maxPage is the maximum number of resources that one plan of a check reads.
 	maxPage = 10_000
 	// pageTime is about the longest time that one plan of a check takes if the budget limits its reads per second.
 	pageTime = 10 * time.Minute
-	// minRest is the rest of a window in which a check makes no further plan.
+	// minRest is the minimum time before the end of a window for a further plan of a check.
 	minRest = 10 * time.Second
 	// keptChecks is the number of plans of ended checks that the server keeps for each stack. Checks may fail often.
 	keptChecks = 10
@@ -60,7 +61,7 @@ type driftCheck struct {
 	stacks []*v1alpha1.Stack
 	status *v1alpha1.StackDriftStatus
 	now    time.Time
-	// unneeded is a plan that found nothing; nil if there is none.
+	// unneeded is a plan without changes, which the server removes; nil if there is none.
 	unneeded *v1alpha1.Plan
 }
 
@@ -69,7 +70,7 @@ func (c *Stacks) checkDrift(ctx context.Context, s *v1alpha1.Stack, stacks []*v1
 	if s.Status.Drift == nil || !s.Status.Drift.Busy() {
 		return nil
 	}
-	// With an old status, the check would make an earlier plan again.
+	// Read the status from the server: with an old one of the cache, the check would make an earlier plan again.
 	fresh := &v1alpha1.Stack{}
 	err := c.Client.Get().Namespace(s.Namespace).Resource("stacks").Name(s.Name).Do(ctx).Into(fresh)
 	if apierrors.IsNotFound(err) || err == nil && (fresh.UID != s.UID || fresh.Status.Drift == nil || !fresh.Status.Drift.Busy()) {
@@ -110,7 +111,7 @@ func (c *Stacks) checkDrift(ctx context.Context, s *v1alpha1.Stack, stacks []*v1
 	return nil
 }
 
-// replace ends a check whose plan waits for an approval, if a later check was asked for.
+// replace ends a check whose plan waits for an approval, if a later check was requested.
 func (d *driftCheck) replace(ctx context.Context) error {
 	check := d.status.Running
 	if check == nil || d.status.Requested == nil || check.ID == d.status.Requested.ID {
@@ -125,7 +126,7 @@ func (d *driftCheck) replace(ctx context.Context) error {
 			return err
 		}
 	}
-	d.end(v1alpha1.DriftFailed, "The next check began before a person approved the plan.")
+	d.end(v1alpha1.DriftFailed, "The next check began before a user approved the plan.")
 	return nil
 }
 
@@ -142,7 +143,7 @@ func (d *driftCheck) advance(ctx context.Context) (after time.Duration, err erro
 	}
 	drift := d.stack.Spec.Drift
 	if drift == nil {
-		d.end(v1alpha1.DriftFailed, "The stack has no spec.drift any more.")
+		d.end(v1alpha1.DriftFailed, "spec.drift was removed from the stack.")
 		return 0, nil
 	}
 	if d.stack.Spec.Suspend {
@@ -165,7 +166,7 @@ func (d *driftCheck) advance(ctx context.Context) (after time.Duration, err erro
 	return 0, d.makePlan(ctx, window)
 }
 
-// readPlan counts what the last plan of the check found. It ends the check after the last page, or if the plan failed.
+// readPlan adds the counts of the last plan of the check. It ends the check after the last page, or if the plan failed.
 // ended is false if the plan has not ended.
 func (d *driftCheck) readPlan(ctx context.Context) (ended bool, err error) {
 	check := d.status.Running
@@ -207,7 +208,7 @@ func (d *driftCheck) readPlan(ctx context.Context) (ended bool, err error) {
 	return true, nil
 }
 
-// removePlan removes a plan that found nothing, so that the history of the stack has plans that changed something.
+// removePlan removes a plan without changes, so that the history of the stack contains only plans with changes.
 func (d *driftCheck) removePlan(ctx context.Context, plan *v1alpha1.Plan) error {
 	opts := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(plan.UID)}}
 	err := d.Client.Delete().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).Body(&opts).Do(ctx).Error()
@@ -246,8 +247,8 @@ func (d *driftCheck) budget() v1alpha1.ReadBudget {
 	return v1alpha1.ReadBudget{}
 }
 
-// page returns the budget of the next plan: no more than the rest of the check's budget, and no more than fits into the
-// window.
+// page returns the budget of the next plan. It exceeds neither the rest of the check's budget nor the time that is left
+// in the window.
 func (d *driftCheck) page(window *cron.Window) *v1alpha1.ReadBudget {
 	budget := d.budget()
 	most := int32(maxPage)

@@ -12,8 +12,8 @@ import (
 	"github.com/hykube/hykube/internal/query"
 )
 
-// outputs evaluates and writes the outputs of a stack whose infrastructure is as written, unless that is done for the same
-// values. It returns the change of the status. If an output fails, the step says so.
+// outputs evaluates and writes the outputs of a stack whose infrastructure matches the specs, unless it did so for the
+// same values. It returns the change of the status. If an output fails, it sets the step to the failure.
 func (c *Stacks) outputs(ctx context.Context, state *stackState, next *stackStep) func(*v1alpha1.StackStatus) {
 	s := state.stack
 	if len(s.Spec.Outputs) == 0 {
@@ -28,7 +28,7 @@ func (c *Stacks) outputs(ctx context.Context, state *stackState, next *stackStep
 	}
 	values, err := c.Outputs(ctx, s)
 	if refused, ok := errors.AsType[*query.OutputError](err); ok {
-		next.stall(v1alpha1.ReasonOutputsFailed, "The infrastructure is as written, but "+refused.Problem)
+		next.stall(v1alpha1.ReasonOutputsFailed, "The infrastructure matches the spec, but "+refused.Problem)
 		return func(status *v1alpha1.StackStatus) { status.OutputsVersion = "" }
 	}
 	if err != nil {
@@ -40,12 +40,12 @@ func (c *Stacks) outputs(ctx context.Context, state *stackState, next *stackStep
 	return func(status *v1alpha1.StackStatus) { status.Outputs, status.OutputsVersion = values, version }
 }
 
-// outputsVersion returns a digest of what the outputs of a stack depend on.
+// outputsVersion returns a digest of all data that the outputs of a stack depend on.
 func outputsVersion(state *stackState) string {
 	s := state.stack
 	text, err := json.Marshal([]any{s.Spec.Outputs, s.Spec.WriteOutputsTo, s.Status.Author, s.Generation, state.selected.Contents, state.selected.Values})
 	if err != nil {
-		text = fmt.Append(nil, s.UID, s.Generation) // cannot happen: it has only strings and numbers
+		text = fmt.Append(nil, s.UID, s.Generation) // cannot happen: the list has only types that JSON can encode
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])

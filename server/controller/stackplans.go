@@ -21,18 +21,19 @@ import (
 
 // This file makes and ends the plans of stacks.
 
-// watchOverlap returns the predicate of a stack, which notes the name of an older stack that selects an object, too.
+// watchOverlap returns the predicate of a stack. The predicate stores the name of an older stack that also selects an
+// object in the returned string.
 func watchOverlap(s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (func(labels.Set) bool, *string) {
 	found := new(string)
 	own := stack.Selects(s, stacks)
-	type rival struct {
+	type olderStack struct {
 		name    string
 		selects func(labels.Set) bool
 	}
-	var older []rival
+	var older []olderStack
 	for _, other := range stacks {
 		if other.UID != s.UID && before(other, s) {
-			older = append(older, rival{other.Name, stack.Selects(other, stacks)})
+			older = append(older, olderStack{other.Name, stack.Selects(other, stacks)})
 		}
 	}
 	return func(set labels.Set) bool {
@@ -59,7 +60,7 @@ func before(a, b *v1alpha1.Stack) bool {
 // planSpec returns the spec of the plan that a stack needs. It selects nothing that the stack does not select.
 func planSpec(s *v1alpha1.Stack, stacks []*v1alpha1.Stack, selected *planning.Selection) v1alpha1.PlanSpec {
 	spec := v1alpha1.PlanSpec{Refresh: s.Spec.Plan.Refresh, Approval: s.Spec.Approval, Selector: s.Spec.Selector}
-	if selected.Destroys { // a resource outside of the stack goes with one that depends on it: a person looks at that
+	if selected.Destroys { // the plan destroys a resource outside of the stack, together with one that depends on it: a user must approve that
 		spec.Approval = v1alpha1.ApprovalManual
 	}
 	if spec.Selector != nil {
@@ -71,7 +72,7 @@ func planSpec(s *v1alpha1.Stack, stacks []*v1alpha1.Stack, selected *planning.Se
 			continue
 		}
 		without, ok := negated(other.Spec.Selector)
-		if !ok { // no selector says "not both of these": name the resources
+		if !ok { // no selector can exclude a combination of labels: name the resources
 			for _, a := range append(selected.Pending(), selected.Unread...) {
 				spec.Targets = append(spec.Targets, a.String())
 			}
@@ -85,7 +86,8 @@ func planSpec(s *v1alpha1.Stack, stacks []*v1alpha1.Stack, selected *planning.Se
 	return spec
 }
 
-// negated returns the requirement that selects what a selector does not. ok is false if no single requirement does.
+// negated returns the requirement that selects exactly the objects that a selector does not. ok is false if no single
+// requirement does.
 func negated(s *metav1.LabelSelector) (out metav1.LabelSelectorRequirement, ok bool) {
 	if len(s.MatchLabels)+len(s.MatchExpressions) != 1 {
 		return out, false
@@ -101,7 +103,7 @@ func negated(s *metav1.LabelSelector) (out metav1.LabelSelectorRequirement, ok b
 	return out, true
 }
 
-// snapshot returns what the status of a stack keeps of a plan.
+// snapshot returns the data of a plan for the status of its stack.
 func snapshot(p *v1alpha1.Plan) *v1alpha1.StackPlan {
 	out := &v1alpha1.StackPlan{Name: p.Name, UID: p.UID, PlanStack: *p.Status.Stack, Ended: p.Ended()}
 	if ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
@@ -217,7 +219,7 @@ func (p *Plans) cancel(ctx context.Context, obj *v1alpha1.Plan) error {
 	body.APIVersion, body.Kind = v1alpha1.SchemeGroupVersion.String(), "Plan"
 	err := p.Client.Put().Namespace(obj.Namespace).Resource("plans").Name(obj.Name).SubResource("cancel").Body(body).Do(ctx).Error()
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // it is gone, or it ended
+		return nil // the plan no longer exists, or has ended
 	}
 	return err
 }
@@ -249,9 +251,10 @@ func named(list []lang.Address) string {
 	return fmt.Sprintf("%s and %d more", list[0], len(list)-1)
 }
 
-func namedAre(list []lang.Address) string {
+// mismatch names the resources whose infrastructure does not match their specs.
+func mismatch(list []lang.Address) string {
 	if len(list) == 1 {
-		return named(list) + " is"
+		return named(list) + " does not match its spec"
 	}
-	return named(list) + " are"
+	return named(list) + " do not match their specs"
 }

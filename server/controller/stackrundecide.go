@@ -13,20 +13,20 @@ import (
 // stackRun is the last run of the workflow of a stack, with its plans.
 type stackRun struct {
 	v1alpha1.StackRun
-	// plans are the plans of the run, the latest first. applied is true if another plan of the same resources succeeded after
-	// the run.
+	// plans are the plans of the run, the latest first. applied is true if another plan of the stack's resources
+	// succeeded after the run.
 	plans   []*v1alpha1.Plan
 	applied bool
-	// queue is the task queue, and idle is true if the run waits for a worker and none polls that.
+	// queue is the task queue, and idle is true if the run waits for a worker, and none polls the queue.
 	queue string
 	idle  bool
 	// attempt is the number of the attempt of a worker to continue the workflow.
 	attempt int32
-	// again is the time after which the server looks for a worker; 0 means never.
+	// again is the time after which the server looks for a worker again; 0 means never.
 	again time.Duration
 }
 
-// running reports whether the run goes on.
+// running reports whether the run has not ended.
 func (r *stackRun) running() bool { return r != nil && r.EndedAt == nil }
 
 // failing reports whether workers repeatedly failed to continue the workflow, or did not answer.
@@ -35,8 +35,8 @@ func (r *stackRun) failing() bool { return r.attempt >= 3 }
 // String names the run.
 func (r *stackRun) String() string { return fmt.Sprintf("Workflow %s, run %s,", r.WorkflowID, r.RunID) }
 
-// planned returns the reason with which the last plan of all that the stack selects ended, if the run made it for what the
-// stack selects now.
+// planned returns the reason with which the run's last plan of all resources of the stack ended; "" if there is none
+// for the current contents.
 func (r *stackRun) planned(s *stackState) string {
 	if r == nil || r.Contents != s.selected.Contents {
 		return ""
@@ -53,28 +53,29 @@ func (r *stackRun) planned(s *stackState) string {
 	return ""
 }
 
-// sameResources reports whether two plans select the same resources. Their refresh and approval do not count.
+// sameResources reports whether two plans select the same resources in the same way. It ignores refresh, approval and
+// timestamp.
 func sameResources(a, b v1alpha1.PlanSpec) bool {
 	a.Refresh, a.Approval, a.Timestamp = b.Refresh, b.Approval, b.Timestamp
 	return (len(a.Targets) > 0) == (len(b.Targets) > 0) && sameStackPlan(a, b)
 }
 
-// runFailed reports whether a run ended without completing, and no user wanted that.
+// runFailed reports whether a run ended without completing, except after a cancel.
 func runFailed(o v1alpha1.RunOutcome) bool {
 	return o == v1alpha1.RunFailed || o == v1alpha1.RunTimedOut || o == v1alpha1.RunTerminated || o == v1alpha1.RunLost
 }
 
-// covered reports whether the last run ended and was started for what the stack selects, and its spec, now.
+// covered reports whether the last run was started for the current contents and spec of the stack.
 func (s *stackState) covered() bool {
 	return s.run != nil && s.run.Contents == s.selected.Contents && s.run.StackGeneration == s.stack.Generation
 }
 
-// unsettled reports whether the last run ended without completing, and no plan made the infrastructure as written since.
+// unsettled reports whether the last run ended without completing, and no later plan applied the stack's resources.
 func (s *stackState) unsettled() bool {
 	return s.run != nil && s.run.Contents == s.selected.Contents && s.run.Outcome != v1alpha1.RunCompleted && !s.run.applied
 }
 
-// decideRun returns what happens next with a stack whose workflow does not run.
+// decideRun returns the next step of a stack whose workflow does not run.
 func (s *stackState) decideRun() stackStep {
 	step := s.afterRun()
 	if s.plan != nil && !s.plan.Ended() {
@@ -99,8 +100,8 @@ func (s *stackState) afterRun() stackStep {
 	return s.next(stackPlan{settle: true, trigger: v1alpha1.TriggerChange})
 }
 
-// untilStart says when a stack with a workflow goes on that does not start it now.
-const untilStart = "The stack starts its workflow again when something that it selects, or its spec, changes."
+// untilStart tells the user when a stack starts its workflow again.
+const untilStart = "The stack starts its workflow again when a selected resource or its spec changes."
 
 // runEnded returns the step for a stack whose workflow did not complete.
 func (s *stackState) runEnded() stackStep {
@@ -113,7 +114,7 @@ func (s *stackState) runEnded() stackStep {
 	case v1alpha1.RunCancelled:
 		reason, how = v1alpha1.ReasonCancelled, "was cancelled"
 	case v1alpha1.RunLost:
-		how = "is gone from Temporal before the server saw its end"
+		how = "no longer exists in Temporal, and the server did not see its end"
 	}
 	if s.run.Message != "" {
 		how += ": " + s.run.Message
@@ -127,14 +128,14 @@ func (s *stackState) running() stackStep {
 	if s.stack.Spec.Workflow == nil {
 		then = " The stack makes its next plan when the run has ended."
 	}
-	step := work(v1alpha1.ReasonWorkflowRunning, "%s goes on.%s", s.run, then)
+	step := work(v1alpha1.ReasonWorkflowRunning, "%s is running.%s", s.run, then)
 	if len(s.run.plans) > 0 {
 		if p := s.run.plans[0]; !p.Ended() {
 			reason, message := readyOf(p)
-			step = work(v1alpha1.ReasonWorkflowRunning, "%s goes on. Plan %s: %s%s", s.run, p.Name, message, then)
+			step = work(v1alpha1.ReasonWorkflowRunning, "%s is running. Plan %s: %s%s", s.run, p.Name, message, then)
 			if waits(p) && reason == v1alpha1.ReasonAwaitingApproval {
 				step = awaiting(p)
-				step.message += fmt.Sprintf(" %s waits for that, or goes on.%s", s.run, then)
+				step.message += fmt.Sprintf(" %s may wait for it.%s", s.run, then)
 			}
 		}
 	}
@@ -153,19 +154,19 @@ func (s *stackState) running() stackStep {
 	return step
 }
 
-// need says why a stack needs a plan, or its workflow.
+// need returns the reason why a stack needs a plan, or its workflow.
 func (s *stackState) need() string {
 	pending := append(s.selected.Pending(), s.selected.Unread...)
 	if len(pending) == 0 && s.stack.Spec.Workflow != nil && s.run != nil {
 		return "The last run of the workflow did not complete"
 	}
-	return namedAre(pending) + " not as written"
+	return mismatch(pending)
 }
 
-// act holds the words for the action of a stack. did is a format for a number.
+// act has the verbs of a stack's action for messages. did is a format for a number.
 type act struct{ now, not, next, did, reason string }
 
-// act returns the words for the action of the stack: it makes plans, or starts its workflow.
+// act returns the verbs of the stack's action: it makes plans, or starts its workflow.
 func (s *stackState) act() act {
 	if s.stack.Spec.Workflow != nil {
 		return act{"starts its workflow", "starts no workflow", "starts its workflow", "started its workflow more than %d times", v1alpha1.ReasonWorkflowRunning}

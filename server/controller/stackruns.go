@@ -19,21 +19,22 @@ import (
 // This file starts, follows and ends the workflow runs of stacks.
 
 const (
-	// workerGrace is the time for which a run waits for a worker before the stack says so, and runPoll is the interval at
-	// which the server looks for the worker of a run.
+	// workerGrace is the time for which a run waits for a worker before the stack reports it, and runPoll is the
+	// interval at which the server looks for the worker of a run.
 	workerGrace = 10 * time.Second
 	runPoll     = time.Minute
-	// runRetry is the pause after Temporal did not accept a run, and while another workflow has the ID.
+	// runRetry is the pause before the next attempt after Temporal refused a run, or while another workflow has the ID.
 	runRetry = 10 * time.Second
 )
 
-// knownRuns is what this process knows about the workflow runs of stacks.
+// knownRuns is the state of the stacks' workflow runs in this process.
 type knownRuns struct {
-	// read has the stacks whose last run was read once, so that the status is current.
+	// read has the stacks whose last run was read from Temporal, so that their status is current.
 	read map[types.UID]bool
 	// awaited has the IDs of the runs for whose end a goroutine waits.
 	awaited map[string]bool
-	// going has the UIDs of the stacks with a run that goes on, by name, so that the run of a deleted stack is found.
+	// going has the UIDs of the stacks with a running workflow, by name. With it, the server finds the run of a deleted
+	// stack.
 	going map[cache.ObjectName]types.UID
 }
 
@@ -41,7 +42,7 @@ func newKnownRuns() knownRuns {
 	return knownRuns{read: map[types.UID]bool{}, awaited: map[string]bool{}, going: map[cache.ObjectName]types.UID{}}
 }
 
-// noteRun notes a stack with a run that goes on.
+// noteRun records whether a stack has a running workflow.
 func (c *Stacks) noteRun(obj metav1.Object) {
 	s, ok := obj.(*v1alpha1.Stack)
 	if !ok || s.Status.Run == nil {
@@ -58,8 +59,8 @@ func (c *Stacks) noteRun(obj metav1.Object) {
 	}
 }
 
-// readRun reads the last run of the workflow of a stack. Temporal knows it, even if a crash came before the write of the
-// status.
+// readRun reads the last run of the workflow of a stack. It asks Temporal, because a crash may have prevented the write
+// of the status.
 func (c *Stacks) readRun(ctx context.Context, state *stackState) error {
 	s := state.stack
 	known := s.Status.Run
@@ -122,8 +123,8 @@ func (c *Stacks) refreshRun(ctx context.Context, state *stackState) error {
 	return nil
 }
 
-// adopt makes a run that Temporal has the last run of the stack. It returns false for a run that is not the last one of
-// this stack. A user can start a workflow with the memo of an earlier run, so a run with a known number must be the known
+// adopt sets the last run of the stack to a run that Temporal returned. It returns false for a run that is not the last one
+// of this stack. A user can start a workflow with the memo of an earlier run, so a run with a known number must be the known
 // one, or its continuation.
 func (s *stackState) adopt(found *userRun) bool {
 	if found == nil || found.stack != s.stack.UID || s.run != nil && found.Number < s.run.Number {
@@ -157,7 +158,7 @@ func (c *Stacks) endUnbegun(ctx context.Context, state *stackState, found *userR
 	return nil
 }
 
-// findWorker notes whether a run waits for a worker that is not there.
+// findWorker sets whether a run waits for a worker although none polls its task queue.
 func (c *Stacks) findWorker(ctx context.Context, state *stackState, found *userRun) (err error) {
 	run := state.run
 	run.queue, run.again, run.attempt = found.queue, runPoll, found.attempt
@@ -176,7 +177,8 @@ func (c *Stacks) findWorker(ctx context.Context, state *stackState, found *userR
 	return err
 }
 
-// findPlans finds the plans of the last run, and whether another plan made the infrastructure as written after it.
+// findPlans finds the plans of the last run. It also finds whether another plan applied the stack's resources after the
+// run.
 func (c *Stacks) findPlans(state *stackState) {
 	run := state.run
 	run.plans, run.applied = nil, false
@@ -222,7 +224,8 @@ func (c *Stacks) awaitRun(ctx context.Context, name cache.ObjectName, run v1alph
 	}()
 }
 
-// startRun starts the workflow of a stack, unless an earlier attempt did. The step says if that is not possible now.
+// startRun starts the workflow of a stack, unless an earlier attempt did. If that is not possible now, it sets the step
+// to the reason.
 func (c *Stacks) startRun(ctx context.Context, state *stackState, next *stackStep, stacks []*v1alpha1.Stack) error {
 	s := state.stack
 	next.make = false
@@ -264,7 +267,7 @@ func (c *Stacks) startRun(ctx context.Context, state *stackState, next *stackSte
 	return c.followRun(ctx, state, next)
 }
 
-// followRun makes the step that of a stack whose workflow was started.
+// followRun sets the step of a stack whose workflow was started.
 func (c *Stacks) followRun(ctx context.Context, state *stackState, next *stackStep) error {
 	c.findPlans(state)
 	discard := next.discard
@@ -280,11 +283,11 @@ func (c *Stacks) followRun(ctx context.Context, state *stackState, next *stackSt
 	return nil
 }
 
-// awaitOther makes the step that of a stack whose workflow ID another workflow has. It asks the workflow of a deleted stack
-// of the same name to end.
+// awaitOther sets the step of a stack whose workflow ID another workflow has. It cancels the workflow of a deleted
+// stack of the same name.
 func (c *Stacks) awaitOther(ctx context.Context, s *v1alpha1.Stack, other *userRun, next *stackStep, stacks []*v1alpha1.Stack) error {
 	owned := slices.ContainsFunc(stacks, func(o *v1alpha1.Stack) bool { return o.UID == other.stack })
-	*next = work(v1alpha1.ReasonWorkflowRunning, "The stack did not start workflow %s, run %s, which goes on. The stack starts its own when that has ended.", other.WorkflowID, other.RunID)
+	*next = work(v1alpha1.ReasonWorkflowRunning, "The stack did not start workflow %s, run %s, which is running. The stack starts its own workflow after the end of that run.", other.WorkflowID, other.RunID)
 	next.after = runRetry
 	if other.stack == "" || owned {
 		return nil
@@ -292,7 +295,7 @@ func (c *Stacks) awaitOther(ctx context.Context, s *v1alpha1.Stack, other *userR
 	return c.cancelRun(ctx, s.Namespace, other)
 }
 
-// endDeleted asks the workflow of a deleted stack to end. A stack of the same name may exist.
+// endDeleted cancels the workflow of a deleted stack. A stack of the same name may exist.
 func (c *Stacks) endDeleted(ctx context.Context, name cache.ObjectName, now types.UID) error {
 	c.mu.Lock()
 	uid, going := c.runs.going[name]
@@ -318,8 +321,8 @@ func (c *Stacks) endDeleted(ctx context.Context, name cache.ObjectName, now type
 	return nil
 }
 
-// endOrphanRuns asks the workflows of stacks to end that were deleted while the server was down. Call it when all stacks are
-// known.
+// endOrphanRuns cancels the workflows of stacks that were deleted while the server was down. Call it when the cache has
+// all stacks.
 func (c *Stacks) endOrphanRuns(ctx context.Context) error {
 	if c.Runs == nil {
 		return nil
@@ -345,7 +348,7 @@ func (c *Stacks) endOrphanRuns(ctx context.Context) error {
 	return nil
 }
 
-// cancelRun asks the workflow of a deleted stack to end, and discards its plans that no user has decided on.
+// cancelRun cancels the workflow of a deleted stack, and discards its plans that no user has decided on.
 func (c *Stacks) cancelRun(ctx context.Context, namespace string, run *userRun) error {
 	if err := c.Runs.End(ctx, namespace, run, "The stack was deleted."); err != nil {
 		return err

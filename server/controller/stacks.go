@@ -25,8 +25,8 @@ import (
 	"github.com/hykube/hykube/internal/store"
 )
 
-// Stacks makes the plans of Stacks. It acts when an object, a record, a plan or a stack changes. Its state is in the
-// objects: a plan says for which contents of which stack it was made.
+// Stacks makes the plans of Stacks. It acts when an object, a record, a plan or a stack changes. The objects hold its
+// state: a plan records the stack and the contents for which it was made.
 type Stacks struct {
 	StacksConfig
 
@@ -35,7 +35,7 @@ type Stacks struct {
 	queue    *queue[cache.ObjectName]
 
 	mu sync.Mutex
-	// seen holds, by stack, the last known contents and since when they are so.
+	// seen holds, by stack, the last known contents and the time at which they were first seen.
 	seen map[types.UID]seenContents
 	// updates holds the changes that the status of a stack may not show yet.
 	updates map[cache.ObjectName]*update
@@ -48,7 +48,7 @@ type StacksConfig struct {
 	Client rest.Interface
 	// Update changes the status of a stack. It does nothing if there is none with the UID.
 	Update func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.StackStatus)) error
-	// Select returns what a stack selects; see planning.Select.
+	// Select returns the resources that a stack selects; see planning.Select.
 	Select func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error)
 	// Outputs evaluates the outputs of a stack and writes them to the objects that its spec names.
 	Outputs func(ctx context.Context, stack *v1alpha1.Stack) ([]v1alpha1.StackOutput, error)
@@ -72,14 +72,14 @@ type seenContents struct {
 
 const (
 	// countedFor is the time for which a stack may make plansAtOnce plans without a pause. Its own outputs, or those of
-	// another stack, may change what it selects with each apply.
+	// another stack, may change its resources with each apply.
 	countedFor  = 10 * time.Minute
 	plansAtOnce = 10
 	// firstPause is the pause before the next plan. Each further one is twice as long, up to countedFor.
 	firstPause = 10 * time.Second
 )
 
-// noteMade notes that a plan of a stack was made.
+// noteMade records the time at which a plan of a stack was made.
 func (c *Stacks) noteMade(s *v1alpha1.Stack, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,8 @@ func (c *Stacks) follow(inf cache.SharedIndexInformer, changed func(metav1.Objec
 	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle})
 }
 
-// planChanged queues the stack of a plan. Another plan that has ended may be the one that stacks wait for.
+// planChanged queues the stack of a plan. After the end of a plan, it queues all stacks of the namespace, because they
+// may wait for it.
 func (c *Stacks) planChanged(obj metav1.Object) {
 	plan, ok := obj.(*v1alpha1.Plan)
 	if !ok {
@@ -158,8 +159,8 @@ func (c *Stacks) NamespaceChanged(namespace string) {
 	}
 }
 
-// pauseAfter returns the pause before the resources of a stack are found again. An apply changes a large namespace every
-// second, and must not wait for this.
+// pauseAfter returns the pause before the server selects the resources of a stack again. An apply changes a large
+// namespace every second, and the selections must not slow it down.
 func pauseAfter(cost time.Duration) time.Duration {
 	if cost < 50*time.Millisecond {
 		return 0
@@ -203,9 +204,9 @@ func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
 	return errors.Join(err, c.Schedules.Ensure(ctx, s), c.checkDrift(ctx, s, stacks))
 }
 
-// reportError says that the state of a stack is unknown, so that a stack does not stay Ready.
+// reportError sets the conditions of a stack whose state is unknown, so that it does not stay Ready.
 func (c *Stacks) reportError(ctx context.Context, s *v1alpha1.Stack, err error) {
-	step := work(v1alpha1.ReasonRetrying, "The server cannot tell the state of the stack, and tries again: %s", err)
+	step := work(v1alpha1.ReasonRetrying, "The server could not read the state of the stack, and tries again: %s", err)
 	err = c.Update(ctx, s.Namespace, s.Name, s.UID, func(status *v1alpha1.StackStatus) {
 		step.set(&status.Conditions, s.Generation, step.reason, step.message)
 	})
@@ -214,7 +215,7 @@ func (c *Stacks) reportError(ctx context.Context, s *v1alpha1.Stack, err error) 
 	}
 }
 
-// plan does what is next with the plans of a stack, and writes its state.
+// plan takes the next step of a stack, and writes its status.
 func (c *Stacks) plan(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) error {
 	plans := c.plansOf(s)
 	if err := c.endReplaced(ctx, s, plans); err != nil {
@@ -244,7 +245,7 @@ func (c *Stacks) plan(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1
 		outputs(status)
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // the next change of the stack comes
+		return nil // the change of the stack queues it again
 	}
 	return err
 }
@@ -297,7 +298,7 @@ func (c *Stacks) endReplaced(ctx context.Context, s *v1alpha1.Stack, plans []*v1
 	return nil
 }
 
-// read reads what the decision about a stack needs.
+// read reads the input of the decision about a stack.
 func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.Plan, stacks []*v1alpha1.Stack) (*stackState, error) {
 	state := &stackState{stack: s, last: s.Status.Plan, now: time.Now()}
 	if len(plans) > 0 && (state.last == nil || plans[0].Status.Stack.Number >= state.last.Number) {
@@ -357,7 +358,7 @@ func (c *Stacks) missing(ctx context.Context, s *v1alpha1.Stack) (string, error)
 	return right.String(), nil
 }
 
-// since returns the time at which the contents of a stack were first seen. began is the time at which the search for them
+// since returns the time at which the contents of a stack were first seen. began is the time at which their selection
 // began.
 func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) time.Time {
 	c.mu.Lock()
@@ -392,7 +393,7 @@ func (c *Stacks) forgetDeleted() {
 	maps.DeleteFunc(c.runs.read, func(uid types.UID, _ bool) bool { return !exists[uid] })
 }
 
-// selection returns what a stack selects.
+// selection returns the resources that a stack selects.
 func (c *Stacks) selection(ctx context.Context, s *v1alpha1.Stack, stacks []*v1alpha1.Stack) (*planning.Selection, error) {
 	selected, err := c.Select(ctx, s.Status.Author, s.Namespace, stack.Selects(s, stacks))
 	if err != nil {
