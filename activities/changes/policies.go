@@ -25,7 +25,7 @@ func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, approvals
 	if set.Empty() {
 		return set.Evaluate(ctx, subject)
 	}
-	if set.AsksForEarlier() {
+	if set.UsesEarlier() {
 		if subject.Earlier, err = src.Policies.Earlier(ctx, po.Namespace, earlierPlans); err != nil {
 			return nil, fmt.Errorf("read records of plans in namespace %q: %w", po.Namespace, err)
 		}

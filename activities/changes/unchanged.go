@@ -143,7 +143,7 @@ func reportUnchanged(ctx context.Context, src *scope.Sources, c *ledger.Change, 
 		case !matches:
 		case len(rec.Deposed) == 0:
 			s.Ready(c.Object.Generation, v1alpha1.MessageApplied)
-		case !s.ReplaceIncomplete() || s.Judged != c.Object.Generation:
+		case !s.ReplaceIncomplete() || s.Observed != c.Object.Generation:
 			s.StallDeposed(c.Object.Generation, rec)
 		}
 	})

@@ -109,12 +109,12 @@ func leftOut(po *v1alpha1.Plan, referrers []string) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
 		Severity: v1alpha1.SeverityWarning, Summary: "Resources that refer to the changes are left out",
 		Detail: fmt.Sprintf("%s to what it changes: %s. When this plan is applied, plan them with kubectl hykube plan -n %s, or apply with kubectl hykube apply --all -n %s.",
-			subject, some(referrers), po.Namespace, po.Namespace),
+			subject, listNames(referrers), po.Namespace, po.Namespace),
 	}
 }
 
-// some returns a list of at most three names, and the number of the other names.
-func some(names []string) string {
+// listNames returns a list of at most three names, and the number of the other names.
+func listNames(names []string) string {
 	const most = 3
 	if more := len(names) - most; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)

@@ -55,7 +55,7 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 		switch {
 		case !catalog.Exists(addr) && declared[addr], !ok && declared[addr]:
 			s.diags = append(s.diags, lang.Problem(n.Address, "lifecycle.dependsOn", "Reference to undeclared resource",
-				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.others(addr))))
+				fmt.Sprintf("There is no %s named %q in this namespace%s.", addr.Mode.KindOf(addr.Type), addr.Name, s.knownAddresses(addr))))
 		case !catalog.Exists(addr):
 			// CheckReferences reports it. An expression may permit a missing instance, as with try().
 		case ok && s.nodes[i].movedTo != nil:
@@ -104,8 +104,8 @@ func (s *survey) names(of lang.Address) []string {
 	return s.byType[lang.Address{Mode: of.Mode, Type: of.Type}]
 }
 
-// others returns a text with existing addresses of the type of an unknown address.
-func (s *survey) others(addr lang.Address) string {
+// knownAddresses returns a text with existing addresses of the type of an unknown address.
+func (s *survey) knownAddresses(addr lang.Address) string {
 	const most = 5
 	names := s.names(addr)
 	switch {

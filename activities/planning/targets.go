@@ -65,7 +65,7 @@ func (s *survey) addresses(field string, texts []string) []lang.Address {
 			}
 		} else if err == nil {
 			if !s.exists(addr) {
-				others := s.others(addr)
+				others := s.knownAddresses(addr)
 				// The search for a similar name takes a while in a large namespace.
 				if len(s.diags) < maxSuggested {
 					if near := suggest.Nearest(addr.Name, s.names(addr)); near != "" {

@@ -104,7 +104,7 @@ func (r *Requests) RequestCheck(ctx context.Context, in workflows.StackRequest) 
 		}
 		switch d := status.Drift; {
 		case d.Requested != nil && d.Requested.ID == in.ID: // an earlier attempt wrote it
-		case !d.Takes():
+		case !d.AcceptsRequest():
 			state = skipped("an earlier check has not ended")
 		default:
 			d.Requested = &v1alpha1.StackRequest{ID: in.ID, At: metav1.Now()}

@@ -1,5 +1,5 @@
-// Package audit describes the server's own acts for its audit log: calls to providers, and on whose behalf the server
-// acts. Package server/auditlog writes the log.
+// Package audit describes the server's own acts for its audit log: calls to providers, with the plan and the users that
+// caused them. Package server/auditlog writes the log.
 package audit
 
 import (
@@ -35,19 +35,19 @@ type Call struct {
 	Object v1alpha1.ObjectReference
 	Plural string
 	Cause  Cause
-	// Began is when an earlier process of the server began the call, which that process's end interrupted. It is zero for
-	// a call that is to be made.
+	// Began is the time at which an earlier process of the server began the call, if the end of that process
+	// interrupted it. It is zero for a new call.
 	Began time.Time
 }
 
 // RecordFunc records a call before it is made. The caller must not make the call after an error, and must call end with
-// the call's error after it. Of an interrupted call, only end writes a record.
+// the call's error after it. For an interrupted call, only end writes a record.
 type RecordFunc func(Call) (end func(error), err error)
 
 // Prefix is the prefix of Hykube's annotations of audit events.
 const Prefix = "audit.hykube.io/"
 
-// Cause is on whose behalf the server acts.
+// Cause identifies the plan and the users for which the server acts.
 type Cause struct {
 	// Namespace, Plan and PlanUID identify the plan; empty without one.
 	Namespace, Plan, PlanUID string
@@ -59,7 +59,7 @@ type Cause struct {
 	Approvers []string
 }
 
-// Of returns the cause of the server's acts for a plan. who is the requester without a plan. Both may be nil.
+// Of returns the cause of the server's acts for a plan. Without a plan, who is the requester. Both may be nil.
 func Of(p *v1alpha1.Plan, who *v1alpha1.Identity) Cause {
 	c := Cause{}
 	if p != nil {

@@ -51,8 +51,8 @@ func asJSON(v cty.Value) (any, error) {
 	return withoutEmpty(out), nil
 }
 
-// sum returns a digest of decoded JSON. It must only differ from those of other configurations of one resource, so it
-// is short.
+// sum returns a digest of decoded JSON. The digest is short, because it only distinguishes the configurations of one
+// resource.
 func sum(v any) (string, error) {
 	raw, err := json.Marshal(v) // json.Marshal sorts keys
 	if err != nil {
@@ -62,8 +62,8 @@ func sum(v any) (string, error) {
 	return hex.EncodeToString(all[:6]), nil
 }
 
-// withoutEmpty removes nulls, empty texts and empty collections from the objects in decoded JSON, as those of arguments
-// and blocks that are not set.
+// withoutEmpty removes nulls, empty texts and empty collections from the objects in decoded JSON. Arguments and blocks
+// that are not set have these values.
 func withoutEmpty(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -448,7 +448,7 @@ func (f *follower) end(ctx context.Context) (*ending, error) {
 			return nil, err
 		}
 		for _, c := range f.changes {
-			diff.TallyMade(&e.made, c)
+			diff.CountApplied(&e.made, c)
 		}
 		return e, nil
 	}
@@ -460,7 +460,7 @@ func (f *follower) end(ctx context.Context) (*ending, error) {
 		if err != nil {
 			return nil, err
 		}
-		diff.TallyMade(&e.made, c)
+		diff.CountApplied(&e.made, c)
 		if c.State != v1alpha1.ChangeDone && !diff.Quiet(c) {
 			f.changes[c.Index] = c
 		}

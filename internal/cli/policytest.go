@@ -78,14 +78,14 @@ func (o *policyTestOptions) Run(ctx context.Context) error {
 		return err
 	}
 	var labels map[string]string
-	if policy.AsksForLabels(namespaced, cluster) { // a user may lack the right to read the namespace
+	if policy.UsesLabels(namespaced, cluster) { // a user may lack the right to read the namespace
 		if labels, err = o.namespaceLabels(ctx); err != nil {
 			return err
 		}
 	}
 	set := policy.NewSet(namespaced, cluster, labels)
 	var earlier []v1alpha1.PlanRecord
-	if set.AsksForEarlier() {
+	if set.UsesEarlier() {
 		if earlier, err = (&historyOptions{session: o.session}).records(ctx); err != nil {
 			return err
 		}

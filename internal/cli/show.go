@@ -163,14 +163,14 @@ func (o *showOptions) whyNotApprovable(ctx context.Context, p *v1alpha1.Plan) st
 	case ready(p), applyFailed(p):
 		return head + "was approved" + approvedBy(p) + ". " + diff.Clean(why(p), true)
 	case waiting(p) && o.mayApprove(ctx, p.Namespace):
-		return o.moved(ctx, p)
+		return o.staleHint(ctx, p)
 	}
 	return ""
 }
 
-// moved checks with a dry run of an approval whether changes of a waiting plan are stale. It returns "" if the user may
-// not approve the plan.
-func (o *showOptions) moved(ctx context.Context, p *v1alpha1.Plan) string {
+// staleHint checks with a dry run of an approval whether changes of a waiting plan are stale. It returns "" if the user
+// may not approve the plan.
+func (o *showOptions) staleHint(ctx context.Context, p *v1alpha1.Plan) string {
 	body := &v1alpha1.Plan{
 		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, UID: p.UID},
 		Status:     v1alpha1.PlanStatus{Approval: &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest}},

@@ -43,7 +43,7 @@ type pastChange struct {
 type pastState struct {
 	Plan      *v1alpha1.Plan `json:"plan"`
 	Resources []pastResource `json:"resources"`
-	// Gaps say what the server does not know any more.
+	// Gaps name the data that the server no longer has.
 	Gaps []string `json:"gaps,omitempty"`
 }
 

@@ -47,12 +47,12 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 	status, reason, message := stackReadiness(s)
 	fmt.Fprintf(w, "Ready:\t%s, %s\n", status, reason)
 	fmt.Fprintf(w, "\t%s\n", strings.Join(strings.Fields(message), " "))
-	selector := "what no other stack selects"
+	selector := "all resources that no other stack selects"
 	if s.Spec.Selector != nil {
 		selector = metav1.FormatLabelSelector(s.Spec.Selector)
 	}
 	fmt.Fprintf(w, "Selects:\t%s\n", selector)
-	fmt.Fprintf(w, "Resources:\t%d, of which %d are not as written\n", s.Status.Resources, s.Status.Pending)
+	fmt.Fprintf(w, "Resources:\t%d, of which %d do not match the spec\n", s.Status.Resources, s.Status.Pending)
 	author := "an unknown user"
 	if s.Status.Author != nil {
 		author = s.Status.Author.Username
@@ -117,7 +117,7 @@ the records of all decided plans of the namespace, which outlive the plans.
 With --at, show the state of the stack at the end of one of these plans: who asked for the plan and approved it, its changes, and the
 resources of the stack with the values that were recorded then. The command computes the values: it begins with those of today, and
 takes back all later changes of the plans that the server still keeps. If a later plan is removed, the values of what it
-changed are unknown, and the command says so. The server keeps no earlier outputs, nor earlier specs.`,
+changed are unknown, and the command reports that. The server keeps no earlier outputs, nor earlier specs.`,
 		Example: `  kubectl hykube stack history web -n prod
   kubectl hykube stack history web --at web-3
   kubectl hykube stack history web --at 2026-11-24T19:47:16Z -o json`,

@@ -28,7 +28,7 @@ func newStackWait(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait STACK...",
 		Short: "Wait until stacks are Ready, or one of them fails",
-		Long: `Wait until the infrastructure of stacks is as written, with all that was written before the command. The command fails at once
+		Long: `Wait until the infrastructure of stacks matches the specs, including all writes before the command. The command fails at once
 when a stack is Stalled, for example because its plan or its apply failed. kubectl wait would wait until its timeout.
 
 Use it after a tool that does not wait for stacks, such as Helm 3. The exit code is 0 if all stacks are Ready, 3 if a policy or
@@ -103,7 +103,7 @@ func (o *stackWaitOptions) Run(ctx context.Context) error {
 	}
 }
 
-// pollStack is the interval at which waiting commands look at a stack.
+// pollStack is the interval at which commands that wait read a stack again.
 const pollStack = 300 * time.Millisecond
 
 var errStackWait = errors.New("timed out")

@@ -19,7 +19,7 @@ func TestStackVerdict(t *testing.T) {
 		ready    bool
 		code     int
 	}{
-		"all is as written":             {condition.Ready, v1alpha1.ReasonApplied, 2, true, 0},
+		"all matches the specs":         {condition.Ready, v1alpha1.ReasonApplied, 2, true, 0},
 		"the status is of an old spec":  {condition.Ready, v1alpha1.ReasonApplied, 1, false, 0},
 		"a plan is applied":             {condition.Reconciling, v1alpha1.ReasonApplying, 2, false, 0},
 		"a person must approve":         {condition.Waiting, v1alpha1.ReasonAwaitingApproval, 2, false, 0},

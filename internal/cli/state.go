@@ -108,7 +108,7 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 		}
 	}
 	if len(kinds) == 0 && len(o.types) > 0 {
-		return fmt.Errorf("no provider has resources of the type %s: `kubectl hykube provider schema PROVIDER` lists what there is", strings.Join(o.types, ", "))
+		return fmt.Errorf("no provider has resources of the type %s: `kubectl hykube provider schema PROVIDER` lists its kinds", strings.Join(o.types, ", "))
 	}
 	var rows []row
 	denied, err := o.eachResource(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {

@@ -26,7 +26,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	if strings.Contains(expression, "TZ=") {
 		return nil, errors.New("names a time zone: set timeZone instead")
 	}
-	// Temporal requires that both match, and cron that one does.
+	// Temporal requires that both fields match, and cron requires only one.
 	if f := strings.Fields(expression); len(f) == 5 && f[2] != "*" && f[4] != "*" {
 		return nil, errors.New("names days of the month and days of the week: name only one of them")
 	}
@@ -52,7 +52,7 @@ func Parse(expression, zone string) (*Schedule, error) {
 	}
 	s := &Schedule{times: times, zone: location}
 	if s.Next(time.Now()).IsZero() {
-		return nil, errors.New("names no time that ever comes")
+		return nil, errors.New("matches no time within five years")
 	}
 	return s, nil
 }
@@ -82,7 +82,7 @@ func (s *Schedule) Next(after time.Time) time.Time {
 // maxJitter is the maximum of Jitter.
 const maxJitter = 5 * time.Minute
 
-// Jitter returns the time by which each action may be late, so that those of many stacks do not begin at once: a tenth
+// Jitter returns the maximum delay of an action, so that the actions of many stacks do not begin at once. It is a tenth
 // of the interval, and at most five minutes.
 func (s *Schedule) Jitter(now time.Time) time.Duration {
 	first := s.Next(now)

@@ -59,6 +59,7 @@ func FromProto(ds []*tfprotov6.Diagnostic) Diagnostics {
 	return out
 }
 
+// Errorf returns an error about a field. It clips a long detail.
 func Errorf(field, summary, format string, args ...any) v1alpha1.Diagnostic {
 	return v1alpha1.Diagnostic{
 		Severity: v1alpha1.SeverityError, Summary: summary, Detail: Clip(fmt.Sprintf(format, args...)), Attribute: field,
@@ -68,6 +69,7 @@ func Errorf(field, summary, format string, args ...any) v1alpha1.Diagnostic {
 // maxDetail is the maximum length of a detail in bytes, because a detail may quote the user's text.
 const maxDetail = 1500
 
+// Clip shortens a detail to the maximum length.
 func Clip(s string) string {
 	if len(s) <= maxDetail {
 		return s
@@ -98,6 +100,7 @@ func plainKey(s string) bool {
 	return s != ""
 }
 
+// IndexField appends an index to a field path.
 func IndexField(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
 
 // PathField appends a path to a field path.

@@ -64,7 +64,7 @@ func IsFailure(err error, kinds ...FailureKind) bool {
 }
 
 // NothingDone reports whether a call failed because the provider's API rejected it before doing anything, as far as the
-// answer tells. Only what users read may depend on it: a call that is repeated must be throttled.
+// answer tells. Use it only for texts for users: a retry requires the kind Throttled.
 func NothingDone(err error) bool {
 	f, ok := errors.AsType[*Failure](err)
 	return ok && (f.Kind == Throttled || f.rejected)
@@ -105,9 +105,9 @@ func eachError(diags Diagnostics, text *regexp.Regexp) bool {
 	return true
 }
 
-// rejection matches the statuses with which an API rejects a request before doing anything. A conflict or a missing
-// object is none: the first attempt of a client library may have created what the second one finds, or what a later
-// call does not find yet.
+// rejection matches the statuses with which an API rejects a request before doing anything. It excludes conflicts and
+// missing objects: the first attempt of a client library may have created the object that causes the conflict, or that
+// a later call does not find yet.
 var rejection = regexp.MustCompile(`(?i)` +
 	`\b(?:status(?:[ _]?code)?|http(?:/[0-9.]+)?|error|got)["']?[\s:=]*\(?(?:400|401|403|413|415|422)\b` +
 	`|\b(?:400 bad request|401 unauthorized|403 forbidden|422 unprocessable (?:entity|content))\b`)

@@ -58,7 +58,8 @@ func Text(d v1alpha1.Diagnostic) string {
 }
 
 // Summarize formats the first error and the number of further errors, for a condition of a plan. It returns "" without
-// errors. Of an error about an object it has only the address, because not every reader of plans may get the object.
+// errors. For an error about an object, it contains only the address, because not every reader of plans may get the
+// object.
 func Summarize(ds Diagnostics) string {
 	i := slices.IndexFunc(ds, isError)
 	if i < 0 {

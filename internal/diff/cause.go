@@ -75,7 +75,7 @@ func changeCause(c *v1alpha1.PlanChange) (shape, text string) {
 			values[i], paths[i] = values[i]+" (drifted)", paths[i]+" (drifted)"
 		}
 	}
-	return few(paths), few(values)
+	return firstThree(paths), firstThree(values)
 }
 
 // drifted reports whether the attribute at a path, or a part of it, changed outside of Hykube.
@@ -84,12 +84,12 @@ func drifted(c *v1alpha1.PlanChange, path string) bool {
 		rest, ok := strings.CutPrefix(part, whole)
 		return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 	}
-	// A refresh shows nothing but drift.
+	// All differences of a refresh are drift, so a mark would add nothing.
 	return c.Action != v1alpha1.ActionRead && slices.ContainsFunc(c.Drift, func(d string) bool { return within(d, path) || within(path, d) })
 }
 
-// ReplaceCause returns why a change replaces or destroys its resource: all attributes that force the replacement, or
-// the reason of the action.
+// ReplaceCause returns the reason why a change replaces or destroys its resource: all attributes that force the
+// replacement, or the reason of the action.
 func ReplaceCause(c *v1alpha1.PlanChange) string {
 	paths := slices.Sorted(maps.Keys(replacePaths(c)))
 	if len(paths) == 0 {
@@ -117,9 +117,9 @@ func unseen(b, a map[string]any) (shape, text string) {
 	}
 	switch {
 	case len(unknown) > 0:
-		text = few(unknown) + " (known after apply)"
+		text = firstThree(unknown) + " (known after apply)"
 	case len(empty) > 0:
-		text = few(empty)
+		text = firstThree(empty)
 	default:
 		text = "(the provider plans an update, but no visible value differs)"
 	}
@@ -167,7 +167,8 @@ func arrow(path string, b, a any) string {
 	return text
 }
 
-func few(parts []string) string {
+// firstThree joins at most three texts, and counts the others.
+func firstThree(parts []string) string {
 	if len(parts) > 3 {
 		return strings.Join(parts[:3], ", ") + fmt.Sprintf(" and %d more", len(parts)-3)
 	}
@@ -234,7 +235,7 @@ func driftNote(c *v1alpha1.PlanChange) (sym, note string) {
 	for i, p := range c.Drift {
 		paths[i] = Clean(p, false)
 	}
-	return "~", name + ": " + few(paths)
+	return "~", name + ": " + firstThree(paths)
 }
 
 // drift collects a limited number of lines about changes outside of Hykube.
@@ -246,8 +247,8 @@ type drift struct {
 	records []string
 }
 
-func (d *drift) add(c *v1alpha1.PlanChange, most int) {
-	if c.UpdatesRecord && len(d.records) <= mostRecords {
+func (d *drift) add(c *v1alpha1.PlanChange, maxLines int) {
+	if c.UpdatesRecord && len(d.records) <= maxRecords {
 		d.records = append(d.records, Name(c))
 	}
 	sym, note := driftNote(c)
@@ -255,13 +256,13 @@ func (d *drift) add(c *v1alpha1.PlanChange, most int) {
 		return
 	}
 	d.total++
-	if len(d.lines) < most {
+	if len(d.lines) < maxLines {
 		d.lines = append(d.lines, "  "+d.style.symbol(sym)+" "+note)
 	}
 }
 
-// mostRecords is the number of resources whose record alone changes that the text names.
-const mostRecords = 3
+// maxRecords is the maximum number of names in the line about resources whose record alone changes.
+const maxRecords = 3
 
 // recorded returns a line about the n resources whose record the apply updates without any other effect. Terraform
 // refreshes such records silently.
@@ -269,8 +270,8 @@ func (d *drift) recorded(n int32) []string {
 	if n == 0 {
 		return nil
 	}
-	names := strings.Join(d.records[:min(len(d.records), mostRecords)], ", ")
-	if int(n) > mostRecords {
+	names := strings.Join(d.records[:min(len(d.records), maxRecords)], ", ")
+	if int(n) > maxRecords {
 		names += ", …"
 	}
 	return []string{d.style.Dim(fmt.Sprintf("%s: only the recorded state is updated (%s)", Plural(int(n), "resource"), names)), ""}

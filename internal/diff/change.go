@@ -248,7 +248,7 @@ func importedFrom(i *v1alpha1.PlanImport) string {
 // reason.
 const LeftFiles = "delete_because_left_files"
 
-// reason returns why a change is made; "" if neither its action reason nor another change explains it.
+// reason returns the reason of a change; "" if neither its action reason nor another change explains it.
 func reason(c *v1alpha1.PlanChange) string {
 	if why := cmp.Or(reasonOfInstance(c), reasonText(c.ActionReason)); why != "" || c.DestroyedWith == "" || c.Action != v1alpha1.ActionDelete {
 		return why
@@ -256,7 +256,8 @@ func reason(c *v1alpha1.PlanChange) string {
 	return "because it refers to " + Clean(c.DestroyedWith, false) + ", which is destroyed"
 }
 
-// reasonOfInstance returns why an instance that left its ResourceSet is destroyed, in Terraform's words; "" for others.
+// reasonOfInstance returns the reason why an instance that left its ResourceSet is destroyed, in Terraform's words; ""
+// for others.
 func reasonOfInstance(c *v1alpha1.PlanChange) string {
 	_, key, ok := v1alpha1.ParseInstanceName(c.Object.Name)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TallyMade counts the applied part of a change: all, nothing, or the first half of a replace.
-func TallyMade(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
+// CountApplied counts the applied part of a change: all, nothing, or the first half of a replace.
+func CountApplied(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
 	switch {
 	case c.State == v1alpha1.ChangeDone:
 		sum.Count(c)
@@ -57,7 +57,7 @@ func (n *counts) add(c *v1alpha1.PlanChange) {
 	}
 }
 
-// legend explains the signs that a plan uses.
+// legend explains the symbols that a plan uses.
 func (n *counts) legend(style Style) []string {
 	var items []string
 	for _, i := range [][2]string{
@@ -86,7 +86,7 @@ func (n *counts) replaceRow() (sym, what string) {
 	return "-/+", "to replace: destroyed, then created again"
 }
 
-// deferral returns why a plan leaves out all changes. Its diagnostics name each resource.
+// deferral returns the reason why a plan leaves out all changes. Its diagnostics name each resource.
 func deferral(plan *v1alpha1.Plan) string {
 	if len(plan.Status.WaitsFor) == 0 {
 		return "Providers deferred the changes; make another plan later."
@@ -98,7 +98,7 @@ func deferral(plan *v1alpha1.Plan) string {
 	return other + " is changing the resources; make another plan when it has ended."
 }
 
-// Verdict returns the line that summarizes what a plan would do.
+// Verdict returns the line that summarizes the changes of a plan.
 func Verdict(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary, style Style) string {
 	if meta.IsStatusConditionFalse(plan.Status.Conditions, v1alpha1.ConditionPlanned) {
 		return style.Bold(style.Red("The plan could not be made.")) + " Nothing was changed."

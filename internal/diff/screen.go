@@ -187,7 +187,8 @@ func (s *Screen) fold(plan *v1alpha1.Plan, sum v1alpha1.PlanSummary) []string {
 			soft = append(soft, g)
 		}
 	}
-	// Destroys come before replaces. Among these, single changes come first, since they are the unexpected ones.
+	// Destroys come before replaces. Among these, single changes come first, because they are more likely to be
+	// unintended.
 	slices.SortStableFunc(hard, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(b2i(a.action != v1alpha1.ActionDelete), b2i(b.action != v1alpha1.ActionDelete)), cmp.Compare(b2i(a.count > 1), b2i(b.count > 1)))
 	})

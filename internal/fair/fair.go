@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// share bounds a key: one that holds slots gets another only while it holds less than share times the free slots. So
-// one key alone gets three quarters of the slots, and two keys get three sevenths each. Some slots stay free for keys
-// that hold none, even if no other key ever releases a slot.
-const share = 3
+// freeFactor limits each key: a key that holds slots gets another one only while it holds less than freeFactor times
+// the free slots. So a single key gets three quarters of the slots, and two keys get three sevenths each. Some slots
+// stay free for keys that hold none, even if no other key ever releases a slot.
+const freeFactor = 3
 
 // Slots shares slots among keys. A free slot goes to the waiting key that holds the fewest slots, and within a key to
 // the request that waits longest. It is safe for concurrent use.
 type Slots struct {
 	mu   sync.Mutex
 	free int
-	// most is the maximum number of slots of one key; 0 means no other limit than share.
-	most int
-	held map[string]int
+	// maxPerKey is the maximum number of slots of one key; 0 means no other limit than freeFactor.
+	maxPerKey int
+	held      map[string]int
 	// queues holds the waiting requests of each key, in their order: first those that precede others, then by age. A
 	// key without waiting requests has no entry.
 	queues map[string][]*Slot
 	// requests counts all requests, to order them.
 	requests uint64
 	// quiet is the time without requests of other keys after which a key gets all slots; 0 means never. latest is the
-	// key of the latest request. mixed is the time of the latest request whose key differed from that of the one before
-	// it.
+	// key of the latest request. mixed is the time of the last request whose key differed from that of the previous
+	// request.
 	quiet  time.Duration
 	latest string
 	mixed  time.Time
-	// spent holds, for each key that computed of late, the time until which its use is spread; see spend.
+	// spent holds a time for each key that used a processor recently: its use is spread until that time; see spend.
 	spent map[string]time.Time
 }
 
@@ -42,26 +42,27 @@ func New(size int) *Slots {
 	return &Slots{free: size, held: map[string]int{}, queues: map[string][]*Slot{}, spent: map[string]time.Time{}}
 }
 
-// quietProcessors is Slots.quiet of the processors. The first request of another key may then wait until a slot is
-// released, for the time of a slice at most.
+// quietProcessors is Slots.quiet of the processors. The first request of another key may then wait for a slot, at most
+// for a timeSlice.
 const quietProcessors = 2 * time.Second
 
-// Work in a slot causes further work that holds no slot: of Temporal, the database, and the garbage collector. While many
-// plans and lists ran, it took nearly half a second of a processor for each second in a slot. So a second in a slot of a processor
-// counts as workFactor seconds. A key may be burst ahead of the time that has passed; then it rests. It is never more
-// than maxAhead ahead, so that a key that was the only one does not rest long when another one comes.
+// Work in a slot causes further work without a slot, in Temporal, in the database and in the garbage collector. While
+// many plans and lists ran, it took nearly half a second of a processor for each second in a slot. So a second in a
+// slot counts as workFactor seconds of a processor. A key may use burst more than the time that has passed; then it
+// gets no slot for a time. Its counted use is at most maxAhead ahead of the time. So a key that was the only one does
+// not wait long after the first request of another key.
 const (
 	workFactor = 1.5
 	burst      = 50 * time.Millisecond
 	maxAhead   = 4 * burst
 )
 
-// maxSpent is the number of keys after which spend looks for those that did not compute of late.
+// maxSpent is the number of keys above which spend removes those without recent use.
 const maxSpent = 100
 
 // NewProcessors returns slots for work that needs a processor, for a number of processors. If there are several, one of
-// them is left to keys that hold no slot. A key that computes without a pause rests for a third of the time. Both hold
-// unless only one key has requested slots of late.
+// them is reserved for keys that hold no slot. A key that computes without a pause gets no slot for a third of the
+// time. Neither limit applies while only one key requests slots.
 func NewProcessors(processors int) *Slots {
 	s := NewLimited(max(processors, 2), max(processors-1, 1))
 	s.quiet = quietProcessors
@@ -70,9 +71,9 @@ func NewProcessors(processors int) *Slots {
 
 // NewLimited returns a number of free slots, of which one key gets at most a given number. 0 means no other limit than
 // that of New.
-func NewLimited(size, most int) *Slots {
+func NewLimited(size, maxPerKey int) *Slots {
 	s := New(size)
-	s.most = most
+	s.maxPerKey = maxPerKey
 	return s
 }
 
@@ -177,8 +178,8 @@ func (s *Slots) dequeue(r *Slot) {
 func (s *Slots) grant() {
 	for s.free > 0 {
 		next := s.next()
-		if next == nil || s.held[next.key] >= share*s.free && !s.isOnly(next.key) {
-			return // the other waiting keys hold at least as many
+		if next == nil || s.held[next.key] >= freeFactor*s.free && !s.isOnly(next.key) {
+			return // all other waiting keys hold at least as many slots
 		}
 		s.dequeue(next)
 		s.free--
@@ -193,7 +194,7 @@ func (s *Slots) next() *Slot {
 	var next *Slot
 	for key, queue := range s.queues {
 		first := queue[0]
-		if !s.isOnly(key) && (s.most > 0 && s.held[key] >= s.most || s.rests(key)) {
+		if !s.isOnly(key) && (s.maxPerKey > 0 && s.held[key] >= s.maxPerKey || s.rests(key)) {
 			continue
 		}
 		if next == nil || s.held[key] < s.held[next.key] || s.held[key] == s.held[next.key] && first.number < next.number {
@@ -203,13 +204,13 @@ func (s *Slots) next() *Slot {
 	return next
 }
 
-// isOnly reports whether no other key has requested slots of late.
+// isOnly reports whether no other key has requested slots recently.
 func (s *Slots) isOnly(key string) bool {
 	return s.quiet > 0 && key == s.latest && time.Since(s.mixed) >= s.quiet
 }
 
-// spend counts the time in a slot since its grant. The use of a key is spread over the time that it may take: a key that
-// computes more is ahead of the time.
+// spend counts the time in a slot since its grant. The use of a key is spread over the time that its share of the
+// processors would need. A key that uses more than its share is ahead of the time.
 func (s *Slots) spend(key string, since time.Time) {
 	if s.quiet == 0 {
 		return
@@ -218,7 +219,7 @@ func (s *Slots) spend(key string, since time.Time) {
 	if until.Before(since) {
 		until = since
 	}
-	until = until.Add(time.Duration(float64(now.Sub(since)) * workFactor / float64(s.most)))
+	until = until.Add(time.Duration(float64(now.Sub(since)) * workFactor / float64(s.maxPerKey)))
 	if latest := now.Add(maxAhead); until.After(latest) {
 		until = latest
 	}
@@ -235,7 +236,7 @@ func (s *Slots) spend(key string, since time.Time) {
 	}
 }
 
-// rests reports whether a key is more than burst ahead of the time.
+// rests reports whether a key gets no slot, because its use is more than burst ahead of the time.
 func (s *Slots) rests(key string) bool { return time.Until(s.spent[key]) > burst }
 
 // contextKey is the type of the context's value.

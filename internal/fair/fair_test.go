@@ -132,7 +132,7 @@ func checkSlots(t *rapid.T, s *Slots, size int, open, before []*Slot) {
 		switch {
 		case held[key] == 0 && s.free > 0:
 			t.Fatalf("%q holds none and waits, and %d slots are free", key, s.free)
-		case held[key] < share*s.free:
+		case held[key] < freeFactor*s.free:
 			t.Fatalf("%q holds %d and waits, and %d slots are free", key, held[key], s.free)
 		}
 	}

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// slice is the time after which a slot of Take is free again, unless its holder pauses or ends before. Such a holder
-// probably waits for another one, perhaps for one that waits for a slot.
-const slice = 100 * time.Millisecond
+// timeSlice is the time after which a slot of Take is released, unless its holder pauses or ends before. A holder that
+// takes longer probably waits for another goroutine, which may itself wait for a slot.
+const timeSlice = 100 * time.Millisecond
 
-// holder holds a slot of Take, and gives it back while it waits.
+// holder holds a slot of Take, and releases it while it waits.
 type holder struct {
 	slots *Slots
 	key   string
@@ -25,8 +25,8 @@ type holder struct {
 
 type holderKey struct{}
 
-// Take waits for a slot for a key, which the returned context carries. The caller must call done. A Pause gives the
-// slot back for a while. If the context already carries a slot, Take does nothing.
+// Take waits for a slot for a key, which the returned context carries. The caller must call done. Pause releases the
+// slot for a time. If the context already carries a slot, Take does nothing.
 func (s *Slots) Take(ctx context.Context, key string) (_ context.Context, done func(), err error) {
 	if _, ok := ctx.Value(holderKey{}).(*holder); ok {
 		return ctx, func() {}, nil
@@ -42,8 +42,8 @@ func (s *Slots) take(ctx context.Context, key string) (_ context.Context, done f
 	return context.WithValue(ctx, holderKey{}, t), t.end, nil
 }
 
-// TakeToo is Take for a goroutine that works beside the holder of the context's slot. Without such a slot, it does
-// nothing.
+// TakeToo takes another slot for the key of the context's slot, for a goroutine that works in parallel with its holder.
+// Without such a slot, it does nothing.
 func TakeToo(ctx context.Context) (_ context.Context, done func(), err error) {
 	t, ok := ctx.Value(holderKey{}).(*holder)
 	if !ok {
@@ -52,9 +52,9 @@ func TakeToo(ctx context.Context) (_ context.Context, done func(), err error) {
 	return t.slots.take(ctx, t.key)
 }
 
-// Pause gives the slot of a context back while its holder waits, such as for a provider or the database. The caller
-// must call resume, which waits for a slot before the requests of Take, or until the context ends. Without a slot,
-// Pause does nothing.
+// Pause releases the slot of a context while its holder waits, such as for a provider or the database. The caller must
+// call resume, which waits for a slot before the requests of Take, or until the context ends. Without a slot, Pause
+// does nothing.
 func Pause(ctx context.Context) (resume func()) {
 	t, ok := ctx.Value(holderKey{}).(*holder)
 	if !ok {
@@ -90,7 +90,7 @@ func (t *holder) begin(ctx context.Context, slot *Slot) error {
 		slot.Release() // another goroutine of the holder has paused or resumed
 		return nil
 	}
-	t.slot, t.expiry = slot, time.AfterFunc(slice, slot.Release)
+	t.slot, t.expiry = slot, time.AfterFunc(timeSlice, slot.Release)
 	return nil
 }
 
@@ -101,7 +101,7 @@ func (t *holder) end() {
 	t.release()
 }
 
-// release gives the slot back. The caller holds the mutex.
+// release releases the slot. The caller holds the mutex.
 func (t *holder) release() {
 	if t.slot == nil {
 		return

@@ -270,8 +270,8 @@ func TestAHolderThatWaitsLosesItsSlot(t *testing.T) {
 			t.Fatal(err)
 		}
 		resume()
-		if waited := time.Since(began); waited != slice {
-			t.Errorf("waited %s, want %s", waited, slice)
+		if waited := time.Since(began); waited != timeSlice {
+			t.Errorf("waited %s, want %s", waited, timeSlice)
 		}
 		otherDone()
 		if waiting := take(t, s, "a"); has(waiting) {

@@ -74,7 +74,8 @@ func Run(ctx context.Context, tracker Source, width int, work func(ctx context.C
 	}
 }
 
-// whileIdle returns the channel of the end of ctx if no call is running. Otherwise the calls learn of it themselves.
+// whileIdle returns the channel of the end of ctx if no call is running. Running calls observe the end of ctx
+// themselves.
 func whileIdle(ctx context.Context, running int) <-chan struct{} {
 	if running > 0 {
 		return nil

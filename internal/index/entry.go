@@ -134,22 +134,22 @@ func (x *Index) objectOf(ns slotter, kind *Kind, c Change, old *Object) *Object 
 	if u.GetDeletionTimestamp() != nil {
 		o.Flags |= Deleting
 	}
-	o.judge(resource.Judge(u))
+	o.setFacts(resource.FactsOf(u))
 	return o
 }
 
-// judge sets the flags that depend on the status of an object.
-func (o *Object) judge(j resource.Judgement) {
-	if j.Good {
+// setFacts sets the flags that depend on the status of an object.
+func (o *Object) setFacts(f resource.Facts) {
+	if f.Good {
 		o.Flags |= Good
 	}
-	if j.Stalled {
+	if f.Stalled {
 		o.Flags |= Stalled
 	}
-	if j.Failed {
+	if f.Failed {
 		o.Flags |= Failed
 	}
-	if j.Drifted != 0 && j.Drifted == o.Generation {
+	if f.Drifted != 0 && f.Drifted == o.Generation {
 		o.Flags |= Drifted
 	}
 }

@@ -17,14 +17,14 @@ type instanceStatus struct {
 	revision, applied int64
 	// drifted is the generation for which drift was recorded; 0 if there is none.
 	drifted int64
-	// stalled and failed are those of resource.Judgement.
+	// stalled and failed are those of resource.Facts.
 	ready, stalled, failed, applying bool
 }
 
-// judgeInstance sets the flags that depend on the status of an instance.
-func (o *Object) judgeInstance(s instanceStatus) {
+// setInstanceFacts sets the flags that depend on the status of an instance.
+func (o *Object) setInstanceFacts(s instanceStatus) {
 	o.Revision += s.revision
-	o.judge(resource.Judgement{Good: s.ready && s.applied == o.Generation, Stalled: s.stalled, Failed: s.failed, Drifted: s.drifted})
+	o.setFacts(resource.Facts{Good: s.ready && s.applied == o.Generation, Stalled: s.stalled, Failed: s.failed, Drifted: s.drifted})
 	o.Instance.Stalled, o.Instance.Applying = s.stalled, s.applying
 }
 
@@ -53,7 +53,7 @@ func (x *Index) applyStatus(c ledger.Status) {
 	changed.Instance = &instance
 	changed.Flags &^= Good | Drifted | Stalled | Failed
 	changed.Revision -= before.revision
-	changed.judgeInstance(next)
+	changed.setInstanceFacts(next)
 	ns.putAt(ns.uids[c.UID], &changed)
 }
 
@@ -66,6 +66,6 @@ func statusOf(c ledger.Status) instanceStatus {
 	u.Object["status"] = status
 	applied, _, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	u.SetGeneration(applied)
-	j := resource.Judge(u)
+	j := resource.FactsOf(u)
 	return instanceStatus{c.Revision, applied, j.Drifted, j.Good, j.Stalled, j.Failed, condition.IsTrue(u, v1alpha1.ConditionReconciling)}
 }

@@ -179,7 +179,7 @@ func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name st
 	if s.Deleting != nil {
 		o.Flags |= Deleting
 	}
-	o.judgeInstance(statuses[uid])
+	o.setInstanceFacts(statuses[uid])
 	return o
 }
 
@@ -243,7 +243,7 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 			o.Labels = set
 		}
 		x.parse(ns, o, u)
-		o.judgeInstance(ns.statuses[uid])
+		o.setInstanceFacts(ns.statuses[uid])
 		ns.put(o)
 		ns.leaving[uid] = true
 		x.touch(name, ref.Set)

@@ -107,15 +107,15 @@ func (p *parser) noFunction(name string) string {
 		return fmt.Sprintf("There is no function %q: no provider with functions is installed.", name)
 	case providers[provider] == nil:
 		names := sortedKeys(providers)
-		return fmt.Sprintf("There is no provider %q with functions.%s Providers with functions: %s.", provider, diag.DidYouMean(provider, names), few(names))
+		return fmt.Sprintf("There is no provider %q with functions.%s Providers with functions: %s.", provider, diag.DidYouMean(provider, names), listNames(names))
 	default:
 		slices.Sort(providers[provider])
-		return fmt.Sprintf("The provider %q has no function %q.%s It has: %s.", provider, fn, diag.DidYouMean(fn, providers[provider]), few(providers[provider]))
+		return fmt.Sprintf("The provider %q has no function %q.%s It has: %s.", provider, fn, diag.DidYouMean(fn, providers[provider]), listNames(providers[provider]))
 	}
 }
 
-// few returns a list of the first ten names, and the number of the others.
-func few(names []string) string {
+// listNames returns a list of the first ten names, and the number of the others.
+func listNames(names []string) string {
 	const most = 10
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)

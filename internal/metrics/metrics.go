@@ -1,6 +1,6 @@
 // Package metrics has the metrics of plans, steps, schedules, providers, events and notifications. It imports only the
-// client of Prometheus, and does not know what it counts. No label has a value for each object; docs/metrics.md lists
-// the labels.
+// client of Prometheus, and knows none of the objects that it counts. No label has a value for each object;
+// docs/metrics.md lists the labels.
 package metrics
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts what the server does. It is safe for concurrent use. The methods of a nil Metrics count nothing.
+// Metrics counts the work of the server. It is safe for concurrent use. The methods of a nil Metrics count nothing.
 type Metrics struct {
 	steps         *prometheus.CounterVec
 	runs          *prometheus.CounterVec
@@ -21,15 +21,15 @@ type Metrics struct {
 	notifications *prometheus.CounterVec
 }
 
-// Sources returns what the server has now. The functions are called at each request for the metrics, and must answer
-// from memory.
+// Sources returns the current state of the server. Each request for the metrics calls the functions, so they must read
+// only memory.
 type Sources struct {
-	// Plans returns the number of plans by state, and how long the oldest plan that waits for a decision has waited; 0 if
-	// none waits.
+	// Plans returns the number of plans by state, and the age of the oldest plan that waits for a decision; 0 if none
+	// waits.
 	Plans func() (byState map[string]int, oldest time.Duration)
 	// Resources returns the numbers of resources by namespace.
 	Resources func() map[string]Resources
-	// Overdue returns, by the kind of a schedule, for how long a run is missing that should have begun; 0 if none is.
+	// Overdue returns, by the kind of a schedule, the time since a run should have begun; 0 if none is overdue.
 	Overdue func() map[string]time.Duration
 	// Processes returns the number of running processes by provider.
 	Processes func() map[string]int
@@ -78,7 +78,7 @@ func New(registry prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// Watch registers the metrics of what the server has now. They replace those of another server of the process.
+// Watch registers the metrics of the current state of the server. They replace those of another server of the process.
 func Watch(registry prometheus.Registerer, s Sources) error {
 	current := newGauges(s)
 	err := registry.Register(current)
@@ -89,7 +89,7 @@ func Watch(registry prometheus.Registerer, s Sources) error {
 	return wrap(err)
 }
 
-// register registers a metric, or sets it to the one that is registered already.
+// register registers a metric, or sets it to the metric that is already registered.
 func register[C prometheus.Collector](registry prometheus.Registerer, metric *C) error {
 	err := registry.Register(*metric)
 	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
@@ -122,7 +122,7 @@ func (m *Metrics) ScheduleRun(kind, outcome string) {
 	}
 }
 
-// ScheduleDelay records how late a run of a schedule began.
+// ScheduleDelay records the delay of a run of a schedule.
 func (m *Metrics) ScheduleDelay(kind string, late time.Duration) {
 	if m != nil {
 		m.delay.WithLabelValues(kind).Observe(max(0, late.Seconds()))
@@ -154,7 +154,7 @@ const (
 	NotificationDelivered = "delivered"
 	// NotificationRetried attempts failed, and another one follows.
 	NotificationRetried = "retried"
-	// NotificationFailed messages are given up.
+	// NotificationFailed attempts failed, and no other one follows.
 	NotificationFailed = "failed"
 	// NotificationRefused messages were not sent, because of the rights of the author or the address.
 	NotificationRefused = "refused"
@@ -167,7 +167,7 @@ func (m *Metrics) Notification(format, result string) {
 	}
 }
 
-// gauges are the metrics of what the server has now.
+// gauges are the metrics of the current state of the server.
 type gauges struct {
 	Sources
 	plans, oldest, resources, overdue, processes *prometheus.Desc

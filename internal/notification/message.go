@@ -17,8 +17,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// Message is what a message says. Secrets are masked in it, because its text comes from conditions. Users control parts
-// of the texts, so each form escapes them.
+// Message is the content of a message. It contains no secrets, because its text comes from conditions, which mask them.
+// Users control parts of the texts, so each format escapes them.
 type Message struct {
 	ID        string                      `json:"-"`
 	At        time.Time                   `json:"-"`
@@ -33,11 +33,11 @@ type Message struct {
 	Detail string `json:"detail,omitempty"`
 	// RequestedBy is the user who made the plan.
 	RequestedBy string `json:"requestedBy,omitempty"`
-	// Command is what to type next.
+	// Command is the command that shows more.
 	Command string `json:"command,omitempty"`
 	// Summary counts the changes of a plan.
 	Summary *v1alpha1.PlanSummary `json:"summary,omitempty"`
-	// LeftOut counts further transitions without a message, by reason.
+	// LeftOut counts the omitted transitions by reason.
 	LeftOut map[v1alpha1.NotificationReason]int `json:"leftOut,omitempty"`
 	// Text is the text of the Notification.
 	Text string `json:"text,omitempty"`
@@ -78,7 +78,7 @@ func problem(p *v1alpha1.Plan) string {
 // AboutStack returns the message about a transition of a stack.
 func AboutStack(t Transition, s *v1alpha1.Stack) Message {
 	m := about(t, s.Namespace, s.Status.Conditions)
-	m.Title = fmt.Sprintf("Stack %s in the namespace %s cannot go on", s.Name, s.Namespace)
+	m.Title = fmt.Sprintf("Stack %s in the namespace %s cannot continue", s.Name, s.Namespace)
 	m.Command = fmt.Sprintf("kubectl hykube stack status %s -n %s", s.Name, s.Namespace)
 	if t.Reason == v1alpha1.NotifyDrifted {
 		m.Title = fmt.Sprintf("Stack %s in the namespace %s was changed outside of Hykube", s.Name, s.Namespace)
@@ -87,7 +87,7 @@ func AboutStack(t Transition, s *v1alpha1.Stack) Message {
 	return m
 }
 
-// AboutLeftOut returns a message that counts transitions without a message of their own.
+// AboutLeftOut returns a message that counts the omitted transitions.
 func AboutLeftOut(id, namespace string, at time.Time, leftOut map[v1alpha1.NotificationReason]int) Message {
 	var counts []string
 	total := 0
@@ -156,7 +156,7 @@ func (m Message) cloudEvent() cloudEvent {
 	return e
 }
 
-// lines returns the texts of a message for people, without the title.
+// lines returns the lines of a message for chats, without the title.
 func (m Message) lines() (out []string) {
 	for _, text := range []string{m.Text, m.Detail, prefixed("Stack: ", m.Stack), prefixed("Requested by: ", m.RequestedBy), m.Command} {
 		if text = plain(text); text != "" {
@@ -173,8 +173,8 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// plain removes what may reorder or hide text: control characters other than line feeds, and those that set the direction
-// of text.
+// plain removes characters that may reorder or hide text: control characters other than line feeds, and characters that
+// set the direction of text.
 func plain(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || !unicode.IsControl(r) && !unicode.Is(unicode.Cf, r) && r != utf8.RuneError {

@@ -1,5 +1,5 @@
-// Package notification decides what is worth a message of a Notification, and writes the message in the form of its
-// receiver. It is pure: it knows no clock, no network and no Secret. It imports the API types only.
+// Package notification finds the transitions that a Notification reports, and encodes their messages in the format of
+// the receiver. It is pure: it knows no clock, no network and no Secret. It imports the API types only.
 package notification
 
 import (
@@ -21,9 +21,10 @@ const (
 	KindStack = "Stack"
 )
 
-// Transition says what happened to an object. It has names and no values, so that Temporal may store it.
+// Transition is a change of an object's state that Notifications report. It has names and no values, so that Temporal
+// may store it.
 type Transition struct {
-	// ID is the same for the same transition, whoever asks and however often.
+	// ID identifies the transition. It is the same each time that the transition is computed.
 	ID     string                      `json:"id"`
 	Reason v1alpha1.NotificationReason `json:"reason"`
 	Kind   string                      `json:"kind"`
@@ -32,8 +33,8 @@ type Transition struct {
 	At     time.Time                   `json:"at"`
 }
 
-// OfPlan returns what a plan needs a person for. ok is false if it needs none, and for a speculative plan, which is an
-// answer to a command.
+// OfPlan returns the current transition of a plan. ok is false if there is none to report, and for a speculative plan,
+// whose user waits for the result of a command.
 func OfPlan(p *v1alpha1.Plan) (t Transition, ok bool) {
 	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || p.Spec.Speculative || p.DeletionTimestamp != nil {
@@ -60,12 +61,12 @@ func OfPlan(p *v1alpha1.Plan) (t Transition, ok bool) {
 	if at == nil {
 		at = &p.CreationTimestamp
 	}
-	// A plan gets to each of these states once; a further time is no news.
+	// A plan reports each reason only once, so the ID does not contain the time.
 	t.At, t.ID = at.Time, string(p.UID)+"-"+string(t.Reason)
 	return t, true
 }
 
-// OfStack returns what a stack needs a person for. ok is false if it needs none, or if it waits for a person because of
+// OfStack returns the current transition of a stack. ok is false if there is none to report, or if the stack waits for
 // its plan, which has a transition of its own.
 func OfStack(s *v1alpha1.Stack) (t Transition, ok bool) {
 	ready, at := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady), since(s.Status.Conditions)

@@ -79,7 +79,7 @@ func Validate(spec v1alpha1.PlanPolicySpec, path *field.Path) field.ErrorList {
 	path = path.Child("rules")
 	switch {
 	case len(spec.Rules) == 0:
-		return field.ErrorList{field.Required(path, "a policy has at least one rule")}
+		return field.ErrorList{field.Required(path, "a policy needs at least one rule")}
 	case len(spec.Rules) > maxRules:
 		return field.ErrorList{field.TooMany(path, len(spec.Rules), maxRules)}
 	}
@@ -115,7 +115,7 @@ func validateEffect(r v1alpha1.PlanPolicyRule, at *field.Path) field.ErrorList {
 	a := r.Approvals
 	switch {
 	case a == nil && r.Effect == v1alpha1.PolicyRequireApprovals:
-		return append(errs, field.Required(at.Child("approvals"), "write how many users must approve, such as {count: 2}"))
+		return append(errs, field.Required(at.Child("approvals"), "write the number of users who must approve, such as {count: 2}"))
 	case a == nil:
 		return errs
 	case r.Effect != v1alpha1.PolicyRequireApprovals:
@@ -142,7 +142,7 @@ func validateExpression(text string, at *field.Path, want *cel.Type) field.Error
 	if _, err := compile(text, want); err != nil {
 		return field.ErrorList{field.Invalid(at, text, err.Error())}
 	}
-	// Only new expressions: an upgrade must not break stored ones.
+	// This check applies only to new expressions, because an upgrade must not break stored rules.
 	if parsed, issues := environment().Compile(text); issues.Err() == nil {
 		if err := checkFields(parsed.NativeRep().Expr()); err != nil {
 			return field.ErrorList{field.Invalid(at, text, err.Error())}
@@ -162,14 +162,14 @@ func (s *Set) HasAutomatic() bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool { return r.Effect == v1alpha1.PolicyAllowAutomatic })
 }
 
-// AsksForEarlier reports whether an expression of the set may use the variable earlier. If not, the caller need not
-// read the records of earlier plans.
-func (s *Set) AsksForEarlier() bool {
+// UsesEarlier reports whether an expression of the set may use the variable earlier. If not, the caller need not read
+// the records of earlier plans.
+func (s *Set) UsesEarlier() bool {
 	return slices.ContainsFunc(s.rules, func(r rule) bool { return mentions(r.PlanPolicyRule, "earlier") })
 }
 
-// AsksForLabels reports whether policies may use the labels of the namespace. If not, the caller need not read it.
-func AsksForLabels(policies []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy) bool {
+// UsesLabels reports whether policies may use the labels of the namespace. If not, the caller need not read it.
+func UsesLabels(policies []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy) bool {
 	uses := func(spec v1alpha1.PlanPolicySpec) bool {
 		return slices.ContainsFunc(spec.Rules, func(r v1alpha1.PlanPolicyRule) bool {
 			return mentions(r, "namespaceObject")

@@ -270,18 +270,18 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestAsksForLabels(t *testing.T) {
+func TestUsesLabels(t *testing.T) {
 	cluster := func(selector *metav1.LabelSelector, when string) []v1alpha1.ClusterPlanPolicy {
 		p := v1alpha1.ClusterPlanPolicy{}
 		p.Spec.NamespaceSelector, p.Spec.Rules = selector, []v1alpha1.PlanPolicyRule{deny(when)}
 		return []v1alpha1.ClusterPlanPolicy{p}
 	}
 	for why, tc := range map[string]struct{ got, want bool }{
-		"counts":               {AsksForLabels(rules(deny("counts.delete > 0")), cluster(nil, "true")), false},
-		"labels":               {AsksForLabels(rules(deny(`namespaceObject.metadata.labels.stage == "prod"`)), nil), true},
-		"a cluster policy":     {AsksForLabels(nil, cluster(nil, `namespaceObject.metadata.name == "x"`)), true},
-		"a selector":           {AsksForLabels(nil, cluster(&metav1.LabelSelector{}, "true")), true},
-		"a message of its own": {AsksForLabels(rules(v1alpha1.PlanPolicyRule{When: "true", MessageExpression: "namespaceObject.metadata.name"}), nil), true},
+		"counts":               {UsesLabels(rules(deny("counts.delete > 0")), cluster(nil, "true")), false},
+		"labels":               {UsesLabels(rules(deny(`namespaceObject.metadata.labels.stage == "prod"`)), nil), true},
+		"a cluster policy":     {UsesLabels(nil, cluster(nil, `namespaceObject.metadata.name == "x"`)), true},
+		"a selector":           {UsesLabels(nil, cluster(&metav1.LabelSelector{}, "true")), true},
+		"a message of its own": {UsesLabels(rules(v1alpha1.PlanPolicyRule{When: "true", MessageExpression: "namespaceObject.metadata.name"}), nil), true},
 	} {
 		if tc.got != tc.want {
 			t.Errorf("%s: %t, want %t", why, tc.got, tc.want)

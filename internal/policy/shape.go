@@ -42,8 +42,8 @@ var shapes = sync.OnceValue(func() map[string]*shape {
 	}
 })
 
-// shapeOf returns the shape of the JSON form of a Go type. It does not look into Kubernetes' own types, which have JSON
-// forms of their own, nor into a type inside itself. outer are the types around this one.
+// shapeOf returns the shape of the JSON form of a Go type. It does not describe the fields of Kubernetes' types, whose
+// JSON forms differ from their Go fields, nor a type inside itself. outer are the types around this one.
 func shapeOf(t reflect.Type, outer ...reflect.Type) *shape {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -72,8 +72,8 @@ func shapeOf(t reflect.Type, outer ...reflect.Type) *shape {
 	return nil
 }
 
-// checkFields returns an error if an expression reads a field that no plan has. Evaluation would fail for every plan.
-// A test of existence, such as has(spec.destroy), may name any field.
+// checkFields returns an error if an expression reads a field that does not exist, because its evaluation would fail
+// for every plan. A test of existence, such as has(spec.destroy), may name any field.
 func checkFields(e ast.Expr) error {
 	c := &fieldCheck{}
 	c.visit(e, shapes())
@@ -162,7 +162,7 @@ func (c *fieldCheck) field(s *shape, name string) *shape {
 		if near := suggest.Nearest(name, known); near != "" {
 			c.err = fmt.Errorf("there is no field %q: did you mean %q?", name, near)
 		} else {
-			c.err = fmt.Errorf("there is no field %q; there are %s", name, strings.Join(known, ", "))
+			c.err = fmt.Errorf("there is no field %q; use one of %s", name, strings.Join(known, ", "))
 		}
 	}
 	return child

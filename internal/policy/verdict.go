@@ -55,7 +55,7 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 	var out []string
 	for _, r := range v.with(v1alpha1.PolicyRequireApprovals) {
 		if n := count(r.Approvals) - approvers(r.Approvals, requester, approvals); n > 0 {
-			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, asked(r.Approvals, n), r.Message))
+			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n), r.Message))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -74,8 +74,8 @@ func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.Plan
 	return counts, required
 }
 
-// Manual returns why a plan with spec.approval Automatic waits for an approval; "" if the server may apply it. byPolicy
-// is true for a plan whose creator may not approve it.
+// Manual returns the reason why a plan with spec.approval Automatic waits for an approval; "" if the server may apply
+// it. byPolicy is true for a plan whose creator may not approve it.
 func (v *Verdict) Manual(requester *v1alpha1.Identity, byPolicy bool) string {
 	if text := v.Denied(); text != "" {
 		return text
@@ -108,8 +108,8 @@ func approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, appr
 	return len(seen)
 }
 
-// asked returns a text about the approvals that a rule requires. more is the number of missing ones.
-func asked(a *v1alpha1.RequiredApprovals, more int) string {
+// missingText describes the missing approvals of a rule. more is their number.
+func missingText(a *v1alpha1.RequiredApprovals, more int) string {
 	text := "1 more approval"
 	if more > 1 {
 		text = fmt.Sprintf("%d more approvals", more)

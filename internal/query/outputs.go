@@ -29,8 +29,8 @@ type Output struct {
 	Sensitive  bool
 }
 
-// OutputError is the error for an output that cannot be evaluated or written, for a reason that a user can change. Its text
-// reveals no secret.
+// OutputError is the error for an output that cannot be evaluated or written, for a reason that a user can correct. Its
+// text reveals no secret.
 type OutputError struct{ Problem string }
 
 func (e *OutputError) Error() string { return e.Problem }

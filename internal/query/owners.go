@@ -35,22 +35,23 @@ func OwnerOf(object v1alpha1.ObjectReference, e catalog.Entry, s *ledger.State) 
 	return own
 }
 
-// HasExactly is Has for an identity or ID of the same case.
+// HasExactly reports whether the owner's resource has exactly this identity or ID, including upper and lower case.
 func (o *Owner) HasExactly(identity, id string) bool {
 	return identity != "" && o.identity == identity || id != "" && o.id == id
 }
 
-// Has reports whether the owner's resource may have an identity or an ID; see ledger.SameID. An empty one is that of no
-// resource.
+// Has reports whether the owner's resource may have an identity or an ID; see ledger.SameID. An empty one never
+// matches.
 func (o *Owner) Has(identity, id string) bool {
 	return identity != "" && ledger.SameID(o.identity, identity) || id != "" && ledger.SameID(o.id, id)
 }
 
-// FindOwners returns the objects that manage a resource with an identity or an ID, in all namespaces, also objects of
-// other Providers with the same source. The resources may be of any type, because a provider may have several types for
-// one resource. They may differ from the wanted one: two accounts may have the same ID, and a provider may take a part
-// of an identity from its configuration, such as the region. FindOwners leaves out the objects for which omit returns
-// true; it passes their namespaces and UIDs. The caller refreshes the index before.
+// FindOwners returns the objects that manage a resource with an identity or an ID, in all namespaces. It includes
+// objects of other Providers with the same source. The resources may be of any type, because a provider may have
+// several types for one resource. They may differ from the resource that the caller means: two accounts may have the
+// same ID, and a provider may take a part of an identity from its configuration, such as the region. FindOwners leaves
+// out the objects for which omit returns true; it passes their namespaces and UIDs. The caller refreshes the index
+// before.
 func FindOwners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string, omit func(v1alpha1.ObjectReference) bool) ([]Owner, error) {
 	var out []Owner
 	for _, ref := range src.Index.Owners(identity, id) {

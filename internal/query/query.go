@@ -1,5 +1,5 @@
-// Package query answers read-only questions about the infrastructure: which resources of a type exist, which object
-// manages a resource, and what an expression evaluates to.
+// Package query answers read-only requests: it lists existing resources, finds the objects that manage them, and
+// evaluates expressions.
 package query
 
 import (
@@ -114,7 +114,7 @@ func (a *Queries) queried(ctx context.Context, q *v1alpha1.Query) (*resource.Res
 	case spec.Limit < 0 || spec.Limit > maxFound:
 		return nil, badQuery("spec.limit", "must be between 1 and %d", maxFound)
 	case spec.Import != nil && (spec.Import.ID == "") == (spec.Import.Identity == nil):
-		return nil, badQuery("spec.import", "write either an id or an identity")
+		return nil, badQuery("spec.import", "write either id or identity")
 	case spec.Import == nil && e.Schema.ListResources[name] == nil:
 		return nil, badQuery("spec.type", "the provider %q cannot list %s; find a single resource by spec.import", e.Name, name)
 	}
@@ -162,7 +162,7 @@ type search struct {
 	scope *scope.Scope
 	// names holds the names of the manifests in the result.
 	names map[string]bool
-	// indexed is true after the index was refreshed, for the first resource that was found.
+	// indexed is true after the index was refreshed, which the first found resource requires.
 	indexed bool
 }
 

@@ -65,7 +65,7 @@ func (c *check) references() []lang.Reference {
 	return slices.Concat(c.condition.References(), c.message.References())
 }
 
-// Holds evaluates the conditions of a resource. open is true if a result is not known yet. The error names all
+// Holds evaluates the conditions of a resource. open is true if the result of one is not known yet. The error names all
 // conditions that are false.
 func Holds(r *Resource, which string, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool), self cty.Value) (open bool, err error) {
 	checks := r.checks(which)

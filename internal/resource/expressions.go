@@ -25,10 +25,10 @@ type Expressions struct {
 	// references and in lifecycle.dependsOn.
 	References []lang.Reference
 	DependsOn  []lang.Address
-	// External is true if an expression refers to an object that no plan of this namespace changes, such as a
+	// External is true if an expression refers to an object that plans of this namespace do not change, such as a
 	// ConfigMap.
 	External bool
-	// Impure is true if an expression may give another value in each evaluation, as with the clock.
+	// Impure is true if an expression may have another value in each evaluation, such as the time.
 	Impure bool
 	// Invalid lists all errors and warnings, with the address of the resource.
 	Invalid diag.Diagnostics
@@ -78,8 +78,8 @@ func (r *Resource) parse() Expressions {
 	return n
 }
 
-// parseTemplate parses the expressions. It leaves out what differs between the instances of a ResourceSet, which list and
-// instance add.
+// parseTemplate parses the expressions. It omits the parts that differ between the instances of a ResourceSet. list and
+// instance add them.
 func (r *Resource) parseTemplate() Expressions {
 	var n Expressions
 	functions := r.catalog.Signatures()
@@ -104,7 +104,7 @@ func (n *Expressions) list(r *Resource) {
 	}
 	for _, t := range n.triggers.list {
 		for _, ref := range t.References() {
-			// the parser's column counts a "${" that the user did not write
+			// the parser's column includes a "${" that the user did not write
 			ref.Field, _, _ = strings.Cut(ref.Field, ", ")
 			n.References = append(n.References, ref)
 		}
@@ -155,7 +155,7 @@ func (n *Expressions) instance(r *Resource) Expressions {
 	for i, t := range n.triggers.list {
 		own.triggers.list[i] = t.With(at)
 	}
-	// An import is that of one instance, and no part of the template.
+	// An import belongs to one instance, and not to the template.
 	own.imports = r.parseImport(lang.ExpressionOptions{Namespace: r.Ref.Namespace})
 	own.list(r)
 	return own

@@ -64,8 +64,8 @@ func (r *Resource) parseImport(options lang.ExpressionOptions) parsed[*lang.Expr
 	return parsed[*lang.Expression]{[]*lang.Expression{e}, diags}
 }
 
-// Importing evaluates the ID or identity in lifecycle.import. It returns it for the provider and in the form that the
-// plan shows.
+// Importing evaluates the ID or identity in lifecycle.import. It returns the import for the provider, and in the form
+// that the plan shows.
 func Importing(r *Resource, t *instance.Type, at lang.EvaluationContext, scope func(lang.Address) (cty.Value, bool)) (instance.ImportBy, *v1alpha1.PlanImport, error) {
 	fail := func(field, summary, format string, args ...any) error {
 		return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, field, summary, fmt.Sprintf(format, args...))}}

@@ -33,13 +33,13 @@ type Lifecycle struct {
 	Moved               *MovedFrom `json:"moved"`
 }
 
-// Check is a precondition or postcondition as written.
+// Check is a precondition or postcondition before it is parsed.
 type Check struct {
 	Condition    any    `json:"condition"`
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// importBy is the ID or identity of an import as written.
+// importBy is the ID or identity of an import before it is evaluated.
 type importBy struct {
 	ID       string `json:"id"`
 	Identity any    `json:"identity"`
@@ -50,7 +50,7 @@ type MovedFrom struct {
 	From string `json:"from"`
 }
 
-// Forgets reports whether the infrastructure stays when the object is deleted.
+// Forgets reports whether the infrastructure remains after the object is deleted.
 func (l *Lifecycle) Forgets() bool { return l.Destroy != nil && !*l.Destroy }
 
 // Resource is a decoded object of a dynamic kind.
@@ -160,7 +160,7 @@ func (d *Decoder) Decode(obj *unstructured.Unstructured) (*Resource, error) {
 	defer d.mu.Unlock()
 	if known := d.known[r.Ref.UID]; r.Instance == nil && known.writtenAs(r) {
 		r.expressions = known.expressions
-	} else if r.Mode == v1alpha1.ModeEphemeral { // each expression that refers to it decodes it again
+	} else if r.Mode == v1alpha1.ModeEphemeral { // otherwise each expression that refers to it would decode it again
 		d.known[r.Ref.UID] = r
 	}
 	return r, nil

@@ -57,10 +57,10 @@ func TestHoldsNamesAllConditions(t *testing.T) {
 // TestJudgedGeneration records generations in another order than their numbers, as the hashes of a ResourceSet's instances
 // have. The current one stays recorded when the apply of another ends.
 func TestJudgedGeneration(t *testing.T) {
-	s := &resource.Status{Generation: 5, Judged: 9}
+	s := &resource.Status{Generation: 5, Observed: 9}
 	for _, step := range []struct{ generation, want int64 }{{7, 7}, {5, 5}, {7, 5}, {9, 5}} {
-		if s.Ready(step.generation, "m"); s.Judged != step.want {
-			t.Errorf("after generation %d: %d, want %d", step.generation, s.Judged, step.want)
+		if s.Ready(step.generation, "m"); s.Observed != step.want {
+			t.Errorf("after generation %d: %d, want %d", step.generation, s.Observed, step.want)
 		}
 	}
 }

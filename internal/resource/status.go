@@ -32,9 +32,9 @@ func HasRun(r *Resource, rec *ledger.Instance) bool {
 // Status is the status of an object of a dynamic kind.
 type Status struct {
 	Attributes map[string]any
-	// Judged is the last generation that an apply, or a plan without changes, processed. Applied is the last applied
+	// Observed is the last generation that an apply, or a plan without changes, processed. Applied is the last applied
 	// generation; 0 before the first apply and after a destroy.
-	Judged, Applied int64
+	Observed, Applied int64
 	// Imported is the import that a plan applied, as JSON, and MovedFrom the address in lifecycle.moved that a plan
 	// applied. They remain when the infrastructure is gone. A destroy or forget removes Imported.
 	Imported, MovedFrom string
@@ -54,13 +54,13 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	s.forgets = set && !destroy
 	old, _ := obj.Object["status"].(map[string]any)
 	s.Attributes, _ = old["attributes"].(map[string]any)
-	s.Judged, _, _ = unstructured.NestedInt64(old, "observedGeneration")
+	s.Observed, _, _ = unstructured.NestedInt64(old, "observedGeneration")
 	s.Imported, _, _ = unstructured.NestedString(old, "imported")
 	s.MovedFrom, _, _ = unstructured.NestedString(old, "movedFrom")
 	s.FailedCreate, _, _ = unstructured.NestedString(old, "failedCreate")
 	var found bool
 	if s.Applied, found, _ = unstructured.NestedInt64(old, "appliedGeneration"); !found {
-		s.Applied = s.Judged // earlier versions wrote only this field, and only after an apply
+		s.Applied = s.Observed // earlier versions wrote only this field, and only after an apply
 	}
 	if list, ok := old["conditions"]; ok {
 		if raw, err := json.Marshal(list); err == nil {
@@ -71,20 +71,19 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	return s
 }
 
-// Judgement has what Judge finds in the status of an object.
-type Judgement struct {
-	// Good is that of Status.
+// Facts are the facts in the status of an object on which plans and counts depend.
+type Facts struct {
+	// Good is the result of Status.Good.
 	Good bool
-	// Stalled is true if nothing happens until a user acts. Failed is true if it is for another reason than
-	// drift, which has the reasons Drifted and Gone.
+	// Stalled is true if nothing happens until a user acts. Failed is true if the object is stalled for another reason
+	// than drift. Drift has the reasons Drifted and Gone.
 	Stalled, Failed bool
 	// Drifted is the generation for which drift was recorded; 0 if there is none.
 	Drifted int64
 }
 
-// Judge returns the facts from the status of an object on which plans and counts depend; see Status. Judge is faster
-// than StatusOf.
-func Judge(obj *unstructured.Unstructured) (j Judgement) {
+// FactsOf returns the facts in the status of an object. It is faster than StatusOf.
+func FactsOf(obj *unstructured.Unstructured) (j Facts) {
 	status, _ := obj.Object["status"].(map[string]any)
 	applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	if !found {
@@ -109,8 +108,8 @@ func Judge(obj *unstructured.Unstructured) (j Judgement) {
 	return j
 }
 
-// Good reports whether the object's current generation is applied and the object is ready. A plan that does not change
-// the object does not affect this.
+// Good reports whether the object's current generation is applied and the object is ready. A plan without changes of
+// the object does not affect the result.
 func (s *Status) Good() bool {
 	return s.Applied == s.Generation && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady)
 }
@@ -120,17 +119,17 @@ func (s *Status) Drifted() bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDrifted)
 }
 
-// judge records that a generation was processed. The current generation stays recorded. Others have no order, because the
-// generation of an instance of a ResourceSet is a hash.
-func (s *Status) judge(generation int64) {
-	if s.Judged != s.Generation {
-		s.Judged = generation
+// observe records that a generation was processed. If the current generation is recorded, it stays. The generations of
+// an instance of a ResourceSet are hashes without an order.
+func (s *Status) observe(generation int64) {
+	if s.Observed != s.Generation {
+		s.Observed = generation
 	}
 }
 
 // Ready records that a generation is applied, so that the infrastructure no longer differs from the spec.
 func (s *Status) Ready(generation int64, message string) {
-	s.judge(generation)
+	s.observe(generation)
 	s.Applied = generation
 	meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)
 	condition.Ready(&s.Conditions, generation, v1alpha1.ReasonApplied, message)
@@ -138,19 +137,19 @@ func (s *Status) Ready(generation int64, message string) {
 
 // Stall records that nothing will happen until the user acts.
 func (s *Status) Stall(generation int64, reason, message string) {
-	s.judge(generation)
+	s.observe(generation)
 	condition.Stalled(&s.Conditions, generation, reason, message)
 }
 
 // Wait records that the object waits for a plan or a user, without an error.
 func (s *Status) Wait(generation int64, reason, message string) {
-	s.judge(generation)
+	s.observe(generation)
 	condition.Waiting(&s.Conditions, generation, reason, message)
 }
 
 // Reconcile records that a change is in progress.
 func (s *Status) Reconcile(generation int64, message string) {
-	s.judge(generation)
+	s.observe(generation)
 	condition.Reconciling(&s.Conditions, generation, v1alpha1.ReasonApplying, message)
 }
 
@@ -170,7 +169,7 @@ func (s *Status) ReplaceIncomplete() bool {
 	return ready != nil && ready.Reason == v1alpha1.ReasonReplaceIncomplete
 }
 
-// Remove records that nothing of the applied infrastructure remains.
+// Remove records that the applied infrastructure no longer exists.
 func (s *Status) Remove(generation int64, reason, message string) {
 	s.Wait(generation, reason, message)
 	s.Applied, s.Attributes, s.Imported = 0, nil, ""
@@ -185,7 +184,7 @@ func (s *Status) ToMap() map[string]any {
 			list = append(list, m) // strings, numbers and a time always convert
 		}
 	}
-	m := map[string]any{"observedGeneration": s.Judged, "appliedGeneration": s.Applied, "conditions": list}
+	m := map[string]any{"observedGeneration": s.Observed, "appliedGeneration": s.Applied, "conditions": list}
 	if s.Imported != "" {
 		m["imported"] = s.Imported
 	}
@@ -228,7 +227,7 @@ func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.Object
 // the conditions, the object must fit into the store. The recorded state holds all attributes.
 const maxAttributes = 256 << 10
 
-// fitting omits the largest attributes until the rest fits.
+// fitting replaces the largest attributes by a note until the rest fits.
 func fitting(attributes map[string]any) map[string]any {
 	type sized struct {
 		name  string
@@ -265,10 +264,10 @@ func (s *Status) Drift(generation int64, reason, message string) {
 	s.Stall(generation, reason, message)
 }
 
-// Settle sets the condition of an object whose deposed instances were destroyed.
+// Settle sets the conditions of an object whose deposed instances were destroyed.
 func (s *Status) Settle(rec *ledger.Instance) {
 	applied := rec.Plan != "" && rec.Object.Generation == s.Generation && rec.Intent == nil
-	switch g := s.Judged; {
+	switch g := s.Observed; {
 	case s.deleting && s.forgets:
 		s.Wait(g, v1alpha1.ReasonForgetting, v1alpha1.MessageForgetting)
 	case s.deleting:

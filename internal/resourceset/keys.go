@@ -28,7 +28,7 @@ func keysOf(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) ([]string, m
 	from := spec.ForEachFrom
 	switch {
 	case from == nil && spec.ForEach == nil:
-		return nil, nil, fmt.Errorf("it has none of spec.count, spec.forEach and spec.forEachFrom")
+		return nil, nil, fmt.Errorf("set one of spec.count, spec.forEach and spec.forEachFrom")
 	case from == nil:
 		keys, values, err := parseForEach(spec.ForEach.Raw)
 		for _, key := range keys {
@@ -79,7 +79,7 @@ func parseForEach(raw []byte) ([]string, map[string]any, error) {
 				return nil, nil, fmt.Errorf("the element %d is not a string; write a map for other values", i)
 			}
 			if _, twice := values[key]; twice {
-				return nil, nil, fmt.Errorf("the key %q is there twice, and each instance needs its own", key)
+				return nil, nil, fmt.Errorf("the key %q occurs twice, but each instance needs its own", key)
 			}
 			values[key] = key
 		}
@@ -106,7 +106,7 @@ func keysOfMap(values map[string]any) ([]string, map[string]any, error) {
 		case !utf8.ValidString(key):
 			return nil, nil, fmt.Errorf("the key %q is not valid text", key)
 		case lang.Normalized(key) != key:
-			return nil, nil, fmt.Errorf("the key %+q has characters that expressions compose (Unicode NFC), so another key may look the same and have the same each.key: write %+q", key, lang.Normalized(key))
+			return nil, nil, fmt.Errorf("the key %+q is not in Unicode's normal form NFC, so another key may look the same and have the same each.key: write %+q", key, lang.Normalized(key))
 		}
 		if _, err := lang.Literal(values[key]); err != nil {
 			return nil, nil, fmt.Errorf("the value of the key %q: %w", key, err)
@@ -150,8 +150,8 @@ func DecodeObject(raw *runtime.RawExtension) (map[string]any, error) {
 	return out, nil
 }
 
-// importOf returns lifecycle.import of an instance. Its values are constants: nobody checks the rights of the author to what
-// an expression in them would read.
+// importOf returns lifecycle.import of an instance. Its values are constants, because the server does not check the
+// author's rights to objects that an expression in them would read.
 func importOf(by v1alpha1.InstanceImport) map[string]any {
 	if by.Identity == nil {
 		return map[string]any{"id": lang.EscapeTemplate(by.ID)}

@@ -1,5 +1,5 @@
 // Package resourceset expands ResourceSets: it finds the keys of a set, and makes the object of each instance from the
-// set's template. It is pure: it reads no store and knows no record. It may import api, internal/lang and
+// set's template. It is pure: it accesses no store and no ledger. It may import api, internal/lang and
 // internal/fieldnames.
 package resourceset
 
@@ -24,7 +24,7 @@ import (
 const (
 	// MaxCount is the maximum of spec.count.
 	MaxCount = 200_000
-	// MaxKeys is the maximum number of keys of forEach. The size of an object, too, limits them.
+	// MaxKeys is the maximum number of keys of forEach. The maximum size of an object also limits them.
 	MaxKeys = 20_000
 )
 
@@ -33,8 +33,9 @@ type Set struct {
 	Namespace, Name string
 	UID             types.UID
 	Generation      int64
-	// Revision identifies what the instances are made of: the set without its status, and the ConfigMap with its keys. It has no
-	// order. Writes of the status do not change it, because plans compare it, and an apply writes the status often.
+	// Revision identifies the content of the instances: the set without its status, and the ConfigMap with its keys. It
+	// has no order. Writes of the status do not change it, because plans compare it, and an apply writes the status
+	// often.
 	Revision int64
 	// Deleting is the time of the deletion mark; nil without one.
 	Deleting *metav1.Time
@@ -48,14 +49,14 @@ type Set struct {
 	Held bool
 	// Problem is the reason why the keys are not known; empty if they are.
 	Problem string
-	// Rollout limits how plans change the instances; nil if nothing does.
+	// Rollout limits how plans change the instances; nil without limits.
 	Rollout *v1alpha1.ResourceSetRollout
 
 	from   *v1alpha1.ForEachSource
 	labels map[string]string
 	// spec and lifecycle are those of the template. All instances share them, so no caller may change them.
 	spec, lifecycle map[string]any
-	// digest is a hash of what all instances share.
+	// digest is a hash of the content that all instances share.
 	digest [sha256.Size]byte
 	count  int
 	// keys are the keys of forEach, sorted, and values their values.
@@ -181,14 +182,14 @@ func (s *Set) UIDOf(key v1alpha1.InstanceKey) types.UID {
 // maxGeneration keeps generations within what a float64 represents, because clients may decode them so.
 const maxGeneration = 1<<53 - 1
 
-// GenerationOf returns a hash of what the instance with a key is made of. So it changes only for the instances whose
-// content changes. It is at least 1. An author can make two contents with one generation; see Content.
+// GenerationOf returns a hash of the content of the instance with a key. So it changes only for the instances whose
+// content changes. It is at least 1. An author can construct two contents with the same generation; see Content.
 func (s *Set) GenerationOf(key v1alpha1.InstanceKey) int64 {
 	sum := s.contentOf(key)
 	return int64(binary.BigEndian.Uint64(sum[:])&maxGeneration) | 1
 }
 
-// contentOf returns the hash of what the instance with a key is made of.
+// contentOf returns the full hash of the content of the instance with a key.
 func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 	own, err := json.Marshal([]any{s.values[key.Name], s.imports[key.Text()], s.moved[key.Text()]})
 	if err != nil {
@@ -200,8 +201,8 @@ func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// Content returns the digest of what an instance is made of, to which an approval is bound besides the generation; "" for
-// other objects. What remains of a set that is gone has none either.
+// Content returns the full digest of an instance's content; "" for other objects, and for instances of a deleted set.
+// An approval is bound to it in addition to the generation.
 func Content(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""
@@ -267,9 +268,9 @@ func (s *Set) object(name string, uid types.UID, generation int64) *unstructured
 // timeFormat is that of metav1.Time.
 const timeFormat = "2006-01-02T15:04:05Z"
 
-// Leaving returns the object of an instance whose infrastructure exists, although its set does not ask for it any more.
-// It is marked for deletion. s is nil if the set does not exist. The lifecycle of the template still protects the
-// instance if the template has its type and name.
+// Leaving returns the object of an instance whose infrastructure exists, although its set no longer has it. It is
+// marked for deletion. s is nil if the set does not exist. The lifecycle of the template still protects the instance if
+// the template has its type and name.
 func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 	if s == nil {
 		s = &Set{Namespace: ref.Namespace, Name: ref.Set, UID: ref.SetUID}
@@ -293,7 +294,7 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 	if s.Repeats != "" {
 		instance[fieldContent] = hex.EncodeToString(s.digest[:])
 	}
-	instance["leaving"], instance["reason"] = true, s.whyLeaving(ref)
+	instance["leaving"], instance["reason"] = true, s.leavingReason(ref)
 	return u
 }
 
@@ -304,8 +305,8 @@ const (
 	reasonWrongRepetition = "delete_because_wrong_repetition"
 )
 
-// whyLeaving returns why an instance left the set; "" if the set no longer has its type and name.
-func (s *Set) whyLeaving(ref v1alpha1.ObjectReference) string {
+// leavingReason returns the reason why an instance left the set; "" if the set no longer has its type and name.
+func (s *Set) leavingReason(ref v1alpha1.ObjectReference) string {
 	name, key, _ := v1alpha1.ParseInstanceName(ref.Name)
 	switch {
 	case s.Repeats == "" || s.Deleting != nil || name != s.Template || s.APIVersion != ref.APIVersion || s.Kind != ref.Kind:
@@ -325,7 +326,7 @@ func LeavingReason(u *unstructured.Unstructured) string {
 	return reason
 }
 
-// IsLeaving reports whether an object is an instance that its set does not ask for any more.
+// IsLeaving reports whether an object is an instance that its set no longer has.
 func IsLeaving(u *unstructured.Unstructured) bool {
 	leaving, _, _ := unstructured.NestedBool(u.Object, v1alpha1.FieldInstance, "leaving")
 	return leaving
@@ -343,8 +344,8 @@ func with(m map[string]any, name string, v any) map[string]any {
 	return m
 }
 
-// InstanceOf returns the data of the instance that an object is, for its expressions, and the name and UID of its set.
-// ok is false if the object is no instance.
+// InstanceOf returns the data of an instance for its expressions, and the name and UID of its set. ok is false if the
+// object is no instance.
 func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, setUID types.UID, ok bool) {
 	m, ok := u.Object[v1alpha1.FieldInstance].(map[string]any)
 	if !ok {
@@ -374,23 +375,23 @@ const (
 	fieldContent = "content"
 )
 
-// SourceOf returns the name of the ConfigMap that each.key and each.value of an instance come from; "" if there is none.
-// Who reads the values needs the right to the ConfigMap.
+// SourceOf returns the name of the ConfigMap that each.key and each.value of an instance come from; "" if there is
+// none. A user needs the right to read the ConfigMap to see the values.
 func SourceOf(u *unstructured.Unstructured) string {
 	source, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldSource)
 	return source
 }
 
-// HideValue removes the value that an instance has from a ConfigMap. A user who may read the instance need not have the
-// right to the ConfigMap.
+// HideValue removes the value that an instance has from a ConfigMap. A user who may read the instance may lack the
+// right to read the ConfigMap.
 func HideValue(u *unstructured.Unstructured) {
 	if SourceOf(u) != "" {
 		unstructured.RemoveNestedField(u.Object, v1alpha1.FieldInstance, fieldValue)
 	}
 }
 
-// TemplateOf identifies the template of the instance that an object is; "" if it is none. Instances with the same
-// identifier have the same expressions.
+// TemplateOf identifies the template of an instance; "" for other objects. Instances with the same identifier have the
+// same expressions.
 func TemplateOf(u *unstructured.Unstructured) string {
 	m, _ := u.Object[v1alpha1.FieldInstance].(map[string]any)
 	uid, _ := m["setUID"].(string)

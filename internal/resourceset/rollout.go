@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// MaxWaves is the maximum length of spec.rollout.waves, and MaxPause the maximum of spec.rollout.pause. A plan with all
-	// of both ends within the time that Temporal gives to an apply.
+	// MaxWaves is the maximum length of spec.rollout.waves, and MaxPause the maximum of spec.rollout.pause. A plan with
+	// the maximum of both ends before the timeout of the apply's workflow.
 	MaxWaves = 10
 	MaxPause = time.Hour
 )
@@ -50,14 +50,14 @@ func (s *Set) number(v intstr.IntOrString) int32 {
 	return int32(n)
 }
 
-// CheckNumber returns an error if a value is neither a number from least on nor a percentage up to 100%.
-func CheckNumber(v intstr.IntOrString, least int) error {
+// CheckNumber returns an error if a value is neither a number of at least minimum nor a percentage of at most 100%.
+func CheckNumber(v intstr.IntOrString, minimum int) error {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, 100, false)
 	if err != nil {
 		return fmt.Errorf("must be a number or a percentage, such as 3 or \"10%%\"")
 	}
-	if n < least {
-		return fmt.Errorf("must be at least %d", least)
+	if n < minimum {
+		return fmt.Errorf("must be at least %d", minimum)
 	}
 	if v.Type == intstr.String && n > 100 {
 		return fmt.Errorf("must be at most 100%%")

@@ -9,7 +9,7 @@ import (
 var errAnnounced = errors.New("the message is shorter than its headers declare")
 
 // checkAnnounced checks that a MessagePack message is long enough for the lengths that its headers declare. The decoder
-// allocates the declared size at once, so nine bytes could request a hundred gigabytes:
+// allocates the declared size at once, so a message of nine bytes could make it request a hundred gigabytes:
 // https://github.com/msgpack/msgpack/blob/master/spec.md
 func checkAnnounced(b []byte) error {
 	for len(b) > 0 {

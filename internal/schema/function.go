@@ -42,7 +42,7 @@ func FunctionsFromProto(in map[string]*tfprotov6.Function) (map[string]*Function
 
 func fromFunction(f *tfprotov6.Function) (*Function, error) {
 	if f == nil || f.Return == nil {
-		return nil, fmt.Errorf("it returns nothing")
+		return nil, fmt.Errorf("it has no return type")
 	}
 	out := &Function{Summary: f.Summary}
 	var err error

@@ -39,6 +39,7 @@ func SetVal(vals []cty.Value, elem cty.Type) (cty.Value, bool) {
 	return cty.SetVal(vals), true
 }
 
+// AttributeTypes returns the types of attributes by name.
 func AttributeTypes(attrs []*Attribute) map[string]cty.Type {
 	atys := make(map[string]cty.Type, len(attrs))
 	for _, a := range attrs {
@@ -137,6 +138,7 @@ func UpdateElements(nesting Nesting, v cty.Value, f func(cty.Value) cty.Value) c
 	}
 }
 
+// HasSensitive reports whether a block, or a block in it, has a sensitive attribute.
 func HasSensitive(b *Block) bool {
 	if HasSensitiveAttribute(b.Attributes) {
 		return true
@@ -149,6 +151,7 @@ func HasSensitive(b *Block) bool {
 	return false
 }
 
+// HasSensitiveAttribute reports whether an attribute, or one nested in it, is sensitive.
 func HasSensitiveAttribute(attrs []*Attribute) bool {
 	for _, a := range attrs {
 		if a.Sensitive || a.Nested != nil && HasSensitiveAttribute(a.Nested.Attributes) {

@@ -44,7 +44,7 @@ type Provider struct {
 	GenerateConfig bool
 	// Protocol is the major version of the plugin protocol, 5 or 6; 0 for a provider that is not a plugin.
 	Protocol int
-	// Batches has the managed resource types of which the provider takes many calls at once.
+	// Batches has the managed resource types whose calls the provider takes in batches.
 	Batches map[string]bool
 	// SchemaOptional is true if a process can be used without a GetProviderSchema call.
 	SchemaOptional bool
@@ -164,12 +164,12 @@ func FromProto(r *tfprotov6.GetProviderSchemaResponse) (*Provider, error) {
 	return p, nil
 }
 
-func fromSchemas(what string, in map[string]*tfprotov6.Schema) (map[string]*Schema, error) {
+func fromSchemas(kind string, in map[string]*tfprotov6.Schema) (map[string]*Schema, error) {
 	out := make(map[string]*Schema, len(in))
 	for name, s := range in {
 		var err error
 		if out[name], err = fromSchema(s); err != nil {
-			return nil, fmt.Errorf("%s %q: %w", what, name, err)
+			return nil, fmt.Errorf("%s %q: %w", kind, name, err)
 		}
 	}
 	return out, nil
@@ -268,7 +268,7 @@ func fromType(t tftypes.Type) (cty.Type, error) {
 	if t == nil {
 		return cty.NilType, errors.New("no type")
 	}
-	js, err := t.MarshalJSON() //nolint:staticcheck // the one public way from a tftypes.Type to its wire form
+	js, err := t.MarshalJSON() //nolint:staticcheck // no other public function converts a tftypes.Type to its wire form
 	if err != nil {
 		return cty.NilType, fmt.Errorf("encode type: %w", err)
 	}

@@ -13,8 +13,8 @@ import (
 // The constants of the governor, with the names of the paper on TCP CUBIC and the values of the adaptive retry mode of the
 // AWS SDKs: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 const (
-	beta  = 0.7 // the factor by which a throttled call lowers the rate
-	scale = 0.4 // how fast the rate grows again, in calls per second and cubic second
+	beta  = 0.7 // a throttled call multiplies the rate by this factor
+	scale = 0.4 // the growth of the rate after that, in calls per second and cubic second
 	// lowest is the lowest rate, in calls per second.
 	lowest = 0.5
 	// smooth is the weight of the latest measurement of the rate of calls.
@@ -23,9 +23,9 @@ const (
 	measureEvery = 500 * time.Millisecond
 )
 
-// governor learns how many calls per second the API behind a provider configuration takes. A throttled call lowers the
-// rate, and successful calls raise it along a cubic function: first quickly, then slowly near the rate at which the API
-// throttled last, and then quickly again. Until a call is throttled, there is no limit. All plans share it.
+// governor adapts the rate of calls to the limit of the API behind a provider configuration. A throttled call lowers
+// the rate, and successful calls raise it along a cubic function: first quickly, then slowly near the rate at which the
+// API throttled last, and then quickly again. Until a call is throttled, there is no limit. All plans share it.
 type governor struct {
 	logger *slog.Logger
 	now    func() time.Time // tests replace it
@@ -35,7 +35,7 @@ type governor struct {
 	// throttled is the time of the last throttled call that lowered the rate, and ceiling the rate before.
 	throttled time.Time
 	ceiling   float64
-	// measured is the smoothed rate of the calls. calls counts those since since.
+	// measured is the smoothed rate of the calls. calls counts the calls since the time in since.
 	measured float64
 	calls    int
 	since    time.Time
@@ -48,7 +48,7 @@ func newGovernor(logger *slog.Logger) *governor {
 // governed is a call that the governor admitted.
 type governed struct{ at time.Time }
 
-// wait waits until the API probably takes another call.
+// wait waits until the API probably accepts another call.
 func (g *governor) wait(ctx context.Context) (governed, error) {
 	if err := g.rate.Wait(ctx); err != nil {
 		return governed{}, err
@@ -72,7 +72,7 @@ func (g *governor) measure(now time.Time) {
 	}
 }
 
-// answered learns from the answer to a call.
+// answered adapts the rate to the answer to a call.
 func (g *governor) answered(call governed, throttled bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,10 +94,10 @@ func (g *governor) lower(now time.Time) {
 	g.throttled = now
 	limit := max(lowest, beta*g.ceiling)
 	g.rate.SetLimit(rate.Limit(limit))
-	g.logger.Info("the API of the provider throttles calls, so they are limited until it takes more", "callsPerSecond", math.Round(limit*10)/10)
+	g.logger.Info("the API of the provider throttles calls, so the server limits them until the API accepts more", "callsPerSecond", math.Round(limit*10)/10)
 }
 
-// raise raises the rate, to at most twice the rate of the calls that are really made.
+// raise raises the rate, to at most twice the measured rate of calls.
 func (g *governor) raise(now time.Time) {
 	t := now.Sub(g.throttled).Seconds()
 	k := math.Cbrt(g.ceiling * (1 - beta) / scale)

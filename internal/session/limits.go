@@ -22,7 +22,7 @@ const (
 	RateOnly LimitMode = iota
 	// SlotAndRate waits for a concurrency slot and for the rate limits.
 	SlotAndRate
-	// ApplySlotAndRate is SlotAndRate for the step of an apply. Most slots go to these first.
+	// ApplySlotAndRate is SlotAndRate for a step of an apply. Steps have priority for most of the slots.
 	ApplySlotAndRate
 )
 
@@ -41,10 +41,10 @@ type limits struct {
 
 type bucket struct {
 	spec v1alpha1.Limits
-	// slots are for calls one by one, and batched for those of types of which the provider takes many at once. They are
-	// the same if the spec has a limit.
+	// slots limits single calls, and batched limits calls of types that the provider takes in batches. They are the
+	// same if the spec has a limit.
 	slots, batched *slots
-	// rate is the limit of the spec, and governor has the one that the provider's API makes known by throttling.
+	// rate is the limit of the spec. governor adapts to the limit that the provider's API shows by throttling.
 	rate     *rate.Limiter
 	governor *governor
 }
@@ -85,8 +85,8 @@ type Admission struct {
 	once   sync.Once
 }
 
-// admit waits for a slot, if the mode has one, and for both rates. batched is true for a type of which the provider takes
-// many calls at once.
+// admit waits for a slot, if the mode has one, and for both rates. batched is true for a type whose calls the provider
+// takes in batches.
 func (b *bucket) admit(ctx context.Context, batched bool, mode LimitMode) (*Admission, error) {
 	a := &Admission{bucket: b}
 	if mode != RateOnly {
@@ -118,7 +118,7 @@ func (a *Admission) Release() {
 	})
 }
 
-// answered tells the governor whether the provider's API throttled the call.
+// answered reports to the governor whether the provider's API throttled the call.
 func (a *Admission) answered(ds []*tfprotov6.Diagnostic) {
 	a.bucket.governor.answered(a.call, diag.IsThrottling(ds))
 }

@@ -37,7 +37,7 @@ type Session struct {
 	Config *v1alpha1.ProviderConfig
 	// Known is false if the provider's configuration has values that the plan does not know yet.
 	Known bool
-	// Digest is that of the provider's configuration; see provider.Configuration.
+	// Digest is the digest of the provider's configuration; see provider.Configuration.
 	Digest  provider.Digest
 	Release func()
 }
@@ -56,15 +56,15 @@ func (l *Session) Stopped() bool {
 	return ok && p.Stopped()
 }
 
-// Transient reports whether the same call may succeed later. That alone does not make it safe to repeat a call that
-// changes infrastructure.
+// Transient reports whether the same call may succeed later. It does not say that a call that changes infrastructure is
+// safe to repeat.
 func Transient(err error) bool { return diag.IsFailure(err, diag.Throttled, diag.Unreachable) }
 
 // Throttled reports whether the provider's API rejected a call before doing anything.
 func Throttled(err error) bool { return diag.IsFailure(err, diag.Throttled) }
 
-// Width is the maximum number of concurrent calls of one plan, over all provider configurations. BatchWidth is that of
-// the apply of a plan with a provider that takes many calls at once.
+// Width is the maximum number of concurrent calls of one plan, over all provider configurations. BatchWidth is the
+// maximum for the apply of a plan with a provider that takes batches.
 const (
 	Width      = 32
 	BatchWidth = 256
@@ -109,8 +109,8 @@ func NewPool(c *catalog.Catalog, logger *slog.Logger) *Pool {
 	}
 }
 
-// Wait waits for the limits of the ProviderConfig that key identifies. batched is true for a type of which the provider
-// takes many calls at once. The caller must call the admission's Release after its provider call.
+// Wait waits for the limits of the ProviderConfig that key identifies. batched is true for a type whose calls the
+// provider takes in batches. The caller must call the admission's Release after its provider call.
 func (p *Pool) Wait(ctx context.Context, key string, spec *v1alpha1.Limits, batched bool, mode LimitMode) (*Admission, error) {
 	defer fair.Pause(ctx)()
 	return p.limits.bucket(key, spec).admit(ctx, batched, mode)

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// othersEvery is the share of the slots that calls other than those of applies get while both wait: one of so many. So a
-// plan goes on beside a long apply.
+// othersEvery defines the share of calls other than those of applies while both wait: they get one of each othersEvery
+// slots. So planning continues during a long apply.
 const othersEvery = 4
 
 // slots limits the number of concurrent calls. A free slot goes to the apply that waits longest, and each fourth one to the
@@ -17,7 +17,7 @@ type slots struct {
 	free int
 	// applies and others hold a chan struct{} for each waiting call. It is closed when the call gets its slot.
 	applies, others *list.List
-	// given counts the slots that went to applies while others waited.
+	// given counts the slots that were given while both queues had waiting calls.
 	given int
 }
 
@@ -63,7 +63,7 @@ func (s *slots) release() {
 	s.pass()
 }
 
-// pass gives a slot to the next waiting call, or frees it.
+// pass gives a released slot to the next waiting call, or frees it.
 func (s *slots) pass() {
 	queue := s.applies
 	switch {

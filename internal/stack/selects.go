@@ -1,4 +1,4 @@
-// Package stack says which objects a Stack selects. It imports only the API types and apimachinery.
+// Package stack implements the selection of objects by a Stack. It imports only the API types and apimachinery.
 package stack
 
 import (
@@ -11,7 +11,7 @@ import (
 )
 
 // Selects returns the predicate of a stack: does it select an object with these labels? all lists the stacks of the
-// namespace, because a stack without a selector has what no other one selects.
+// namespace, because a stack without a selector has all objects that no other stack selects.
 func Selects(s *v1alpha1.Stack, all []*v1alpha1.Stack) func(labels.Set) bool {
 	if s.Spec.Selector != nil {
 		selector := selectorOf(s)

@@ -20,8 +20,8 @@ const (
 	VerbApprove = "approve"
 )
 
-// maxNamed bounds the checks of single objects for one verb and resource in one namespace. It applies to a user who has
-// no right to all of these objects.
+// maxNamed bounds the checks of single objects for one verb and resource in one namespace. It applies only to a user
+// without the right to all of these objects.
 const maxNamed = 1000
 
 // Right is a verb on a resource of the API, or on one object of the resource.
@@ -79,8 +79,7 @@ func (r Right) String() string {
 	return text
 }
 
-// Asker checks the rights of one user. It first checks the right to all objects of a namespace. It remembers each
-// answer.
+// Asker checks the rights of one user. It first checks the right to all objects of a namespace. It caches each answer.
 type Asker struct {
 	Access Access
 	Who    v1alpha1.Identity
@@ -175,7 +174,7 @@ func ListRights(rights []Right) string {
 }
 
 // RightsOfNotification returns the rights that the author of a Notification needs: the server reads Secrets, plans and
-// stacks for it, and sends what they say to others.
+// stacks for it, and sends their state to the receiver.
 func RightsOfNotification(n *v1alpha1.Notification) []Right {
 	needed := []Right{
 		{Verb: VerbGet, Namespace: n.Namespace, Group: v1alpha1.GroupName, Resource: "plans"},

@@ -37,12 +37,12 @@ type Objects interface {
 	RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error
 }
 
-// Plans accesses the Plan objects.
+// Plans accesses the objects of kind Plan.
 type Plans interface {
 	// Get returns a plan. It returns ErrGone if there is none with that UID.
 	Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Plan, error)
-	// Cancelled reports whether a user cancelled a plan. The answer may be a moment old, because it comes from memory. It
-	// returns ErrGone if there is no plan with that UID.
+	// Cancelled reports whether a user cancelled a plan. The answer comes from a cache, so it may be slightly out of
+	// date. It returns ErrGone if there is no plan with that UID.
 	Cancelled(ctx context.Context, namespace, name string, uid types.UID) (bool, error)
 	// UpdateStatus changes the status of a plan. It retries after a conflict.
 	UpdateStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.PlanStatus)) error
@@ -63,8 +63,8 @@ type Configs interface {
 	ConfigMapNames(ctx context.Context, namespace string) ([]string, error)
 	// SecretData returns all keys of a Secret, or nil if there is none of that name.
 	SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error)
-	// Leaving names a ProviderConfig, or a ConfigMap or Secret that it reads, that is being deleted or no longer
-	// exists. It returns "" if there is none.
+	// Leaving returns the name of an object that is being deleted or no longer exists: the ProviderConfig, or a
+	// ConfigMap or Secret that it reads. It returns "" if there is none.
 	Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (what string, err error)
 	// Terminating reports whether a namespace is being deleted. It fails while the server reverts that deletion.
 	Terminating(ctx context.Context, namespace string) (bool, error)

@@ -65,7 +65,7 @@ func Parse(s string) (r Reference, ok bool) {
 	return traversed(traversal), true
 }
 
-// Names returns the reference and its prefixes down to the resource, as Terraform's JSON lists them.
+// Names returns the reference and its prefixes up to the address of the resource, as Terraform's JSON lists them.
 func (r Reference) Names() []string {
 	var out []string
 	for n := len(r.steps); n >= 0; n-- {

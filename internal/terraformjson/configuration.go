@@ -77,7 +77,7 @@ func (t *Plan) configure(c *v1alpha1.PlanChange) {
 	t.config.RootModule.Resources = append(t.config.RootModule.Resources, r)
 }
 
-// withoutConfiguration are the reasons of deletes of what has no configuration any more.
+// withoutConfiguration are the reasons of deletes of resources that are no longer in the configuration.
 var withoutConfiguration = []tfjson.ActionReason{
 	tfjson.ActionReasonDeleteBecauseNoResourceConfig, tfjson.ActionReasonDeleteBecauseCountIndex, tfjson.ActionReasonDeleteBecauseEachKey,
 	tfjson.ActionReasonDeleteBecauseWrongRepetition,

@@ -163,7 +163,7 @@ func (t *Plan) Add(c *v1alpha1.PlanChange) {
 	case data && c.Action == v1alpha1.ActionNoOp:
 		return // planning read it, and it is in the prior state
 	case isNull(c.Before) && isNull(c.After):
-		return // Terraform does not know objects without infrastructure
+		return // Terraform has no such object without infrastructure
 	case t.plan.Spec.RefreshOnly:
 		return
 	}
@@ -186,7 +186,7 @@ func invocation(c *v1alpha1.PlanChange) *tfjson.ActionInvocation {
 
 func (t *Plan) document() planJSON {
 	p := t.plan
-	barred := p.Status.Summary != nil && p.Status.Summary.Blocked > 0
+	blocked := p.Status.Summary != nil && p.Status.Summary.Blocked > 0
 	out := planJSON{
 		Plan: &tfjson.Plan{
 			FormatVersion:     planFormat,
@@ -198,8 +198,8 @@ func (t *Plan) document() planJSON {
 			Complete:          new(!t.failed && !t.unfinished && len(p.Spec.Targets)+len(p.Spec.Exclude) == 0 && p.Spec.Selector == nil),
 		},
 		Config:    t.config,
-		Applyable: !t.failed && !barred && t.effects,
-		Errored:   t.failed || barred,
+		Applyable: !t.failed && !blocked && t.effects,
+		Errored:   t.failed || blocked,
 	}
 	sortResources(t.planned)
 	if len(t.prior.Resources) > 0 {
@@ -308,8 +308,8 @@ func actions(c *v1alpha1.PlanChange) tfjson.Actions {
 	return tfjson.Actions{tfjson.ActionNoop}
 }
 
-// actionReason returns the reason in Terraform's terms. In a destroy plan, Terraform gives no reason. In other plans,
-// it gives the missing configuration as the reason of a delete or forget.
+// actionReason returns the reason in Terraform's terms. In a destroy plan, Terraform writes no reason. In other plans,
+// the reason of a delete or forget is the missing configuration.
 func (t *Plan) actionReason(c *v1alpha1.PlanChange) tfjson.ActionReason {
 	ends := c.Deposed == "" && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget)
 	switch {

@@ -25,8 +25,8 @@ const (
 	minKey = 24
 )
 
-// Sign adds the headers of Standard Webhooks to a request. The key is the text of a Secret: "whsec_" and a key in base64,
-// or the key itself. It must have 24 bytes at least.
+// Sign adds the headers of Standard Webhooks to a request. The key is the text of a Secret: "whsec_" and a key in
+// base64, or the key itself. It must have at least 24 bytes.
 func Sign(header http.Header, key []byte, id string, at time.Time, body []byte) error {
 	if text, ok := strings.CutPrefix(strings.TrimSpace(string(key)), keyPrefix); ok {
 		decoded, err := base64.StdEncoding.DecodeString(text)
@@ -36,7 +36,7 @@ func Sign(header http.Header, key []byte, id string, at time.Time, body []byte) 
 		key = decoded
 	}
 	if len(key) < minKey {
-		return errors.New("the signing key must have 24 bytes at least")
+		return errors.New("the signing key must have at least 24 bytes")
 	}
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, key)

@@ -1,6 +1,6 @@
-// Package webhook sends HTTPS requests to addresses that users name. It refuses addresses inside of the server's network,
-// follows no redirects, and reads nothing of a response but its status. Its errors have no address and no header, because
-// these may be secret. It imports only the standard library and what checks headers.
+// Package webhook sends HTTPS requests to addresses that users name. It refuses addresses inside of the server's
+// network, follows no redirects, and reads nothing of a response but its status. Its errors have no address and no
+// header, because these may be secret. It imports only the standard library and a package that validates headers.
 package webhook
 
 import (
@@ -46,7 +46,7 @@ type Request struct {
 	CABundle []byte
 }
 
-// Kind says why a request failed.
+// Kind is the reason why a request failed.
 type Kind string
 
 // The kinds of errors. Refused, Redirected and Rejected errors recur until a user changes something.
@@ -69,7 +69,7 @@ const (
 	Unreachable Kind = "Unreachable"
 )
 
-// Error is the error of Send. Its text has neither the address nor a header.
+// Error is the error of Send. Its text contains neither the address nor a header.
 type Error struct {
 	Kind Kind
 	// Code is the HTTP status of the response; 0 if there was none.
@@ -83,7 +83,7 @@ func (e *Error) Error() string {
 	case Refused:
 		return e.Why
 	case Redirected:
-		return fmt.Sprintf("the receiver answered with a redirect (HTTP %d), which the server does not follow: write the address to which it leads", e.Code)
+		return fmt.Sprintf("the receiver answered with a redirect (HTTP %d), which the server does not follow: write the address of its target", e.Code)
 	case Rejected:
 		return fmt.Sprintf("the receiver rejected the message (HTTP %d): check the address, the headers and the format", e.Code)
 	case Failed:
@@ -139,7 +139,7 @@ func (c *Client) Send(ctx context.Context, r Request) (code int, err error) {
 	}
 	// Closing the body ends the connection. So a receiver cannot keep the server busy with a long response.
 	_ = resp.Body.Close()
-	return resp.StatusCode, judge(resp.StatusCode)
+	return resp.StatusCode, statusError(resp.StatusCode)
 }
 
 // transport returns a transport for one request.
@@ -153,7 +153,7 @@ func (c *Client) transport(caBundle []byte) (*http.Transport, error) {
 	}
 	dialer := &net.Dialer{Control: c.control}
 	return &http.Transport{
-		// There is no proxy: it would connect to addresses that the server does not see.
+		// There is no proxy, because the server could not check the addresses to which a proxy connects.
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        config,
 		DisableKeepAlives:      true,
@@ -199,7 +199,8 @@ func (c *Client) allows(ip netip.Addr) bool {
 	return true
 }
 
-// classify returns the *Error for an error of the HTTP client, which has the address.
+// classify returns the *Error for an error of the HTTP client. It drops the text of that error, which contains the
+// address.
 func classify(ctx context.Context, err error) *Error {
 	var (
 		certificate *tls.CertificateVerificationError
@@ -209,7 +210,7 @@ func classify(ctx context.Context, err error) *Error {
 	)
 	switch {
 	case errors.Is(err, errRefused):
-		return &Error{Kind: Refused, Why: "the address of the receiver is not public: the administrator allows others with --notification-allow-cidr"}
+		return &Error{Kind: Refused, Why: "the address of the receiver is not public: an administrator of the server can allow it with --notification-allow-cidr"}
 	case errors.As(err, &certificate), errors.As(err, &record):
 		return &Error{Kind: Untrusted}
 	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout():
@@ -220,8 +221,8 @@ func classify(ctx context.Context, err error) *Error {
 	return &Error{Kind: Unreachable}
 }
 
-// judge returns the *Error for the status of a response; nil for success.
-func judge(code int) error {
+// statusError returns the *Error for the status of a response; nil for success.
+func statusError(code int) error {
 	switch {
 	case code >= 200 && code < 300:
 		return nil
@@ -244,7 +245,7 @@ func CheckURL(address string) error {
 	case u.Scheme != "https":
 		return errors.New("it must begin with https://")
 	case u.User != nil:
-		return errors.New("it must have no user and no password: put a credential into a Secret, and name it in headersFrom")
+		return errors.New("it must have no user and no password: store the credential in a Secret, and refer to it in headersFrom")
 	case u.Hostname() == "", u.Opaque != "":
 		return errors.New("it has no host")
 	case u.Fragment != "", strings.Contains(address, "#"):

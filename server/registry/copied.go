@@ -92,7 +92,7 @@ func beginPlan(ctx context.Context, p *v1alpha1.Plan) {
 	if p.Spec.Approval == v1alpha1.ApprovalAutomatic {
 		p.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: mark == ""}
 		if mark != "" {
-			p.Status.AutomaticApproval.Message = fmt.Sprintf("The plan waits for a person although spec.approval is Automatic, since it is a copy of another plan: it came with %s.", mark)
+			p.Status.AutomaticApproval.Message = fmt.Sprintf("The plan waits for an approval although spec.approval is Automatic, since it is a copy of another plan: it came with %s.", mark)
 			message += " " + p.Status.AutomaticApproval.Message
 		}
 		if p.Annotations == nil {

@@ -178,7 +178,7 @@ func mayDecide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApprova
 	case p.Status.Cancel != nil:
 		return refuse("it was cancelled; make a new plan")
 	case byServer(ctx) && !p.ApprovesItself():
-		return refuse("it waits for a person")
+		return refuse("it waits for an approval")
 	case p.Status.StalledFor() == v1alpha1.ReasonSuperseded, p.Status.StalledFor() == v1alpha1.ReasonDiscarded:
 		return refuse("%s", meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionStalled).Message)
 	}

@@ -120,7 +120,7 @@ func (r *planREST) authorizeAutomatic(validate rest.ValidateObjectFunc) rest.Val
 			return err
 		}
 		p := obj.(*v1alpha1.Plan)
-		// A plan of a stack waits for a person if its requester may not approve it.
+		// A plan of a stack waits for an approval if its requester may not approve it.
 		if !p.ApprovesItself() || !p.Status.AutomaticApproval.ByPolicy || p.Status.Stack != nil {
 			return nil
 		}

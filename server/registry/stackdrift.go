@@ -48,7 +48,7 @@ func requestCheck(s *v1alpha1.Stack, request *v1alpha1.StackRequest) error {
 		return refuse("the stack has no spec.drift; add it, for example drift: {action: Report}. kubectl explain stack.spec.drift describes its fields")
 	case s.Spec.Suspend:
 		return refuse("the stack is suspended; set spec.suspend to false first")
-	case s.Status.Drift != nil && !s.Status.Drift.Takes():
+	case s.Status.Drift != nil && !s.Status.Drift.AcceptsRequest():
 		return refuse("a drift check of the stack has not ended; kubectl hykube drift %s -n %s shows its progress", s.Name, s.Namespace)
 	}
 	if s.Status.Drift == nil {

@@ -52,7 +52,7 @@ var stackMutants = []mutant{
 	{"A plan waits for an approval with values from before a drift check.", "server/controller/stackdecide.go",
 		"if s.driftedSince() {", "if false {", "TestDecisionsAboutAStack"},
 	{"Two drift checks of a stack run at once.", "activities/scheduled/scheduled.go",
-		"\t\tcase !d.Takes():\n\t\t\tstate = skipped(\"an earlier check has not ended\")\n", "", "TestRequestCheck"},
+		"\t\tcase !d.AcceptsRequest():\n\t\t\tstate = skipped(\"an earlier check has not ended\")\n", "", "TestRequestCheck"},
 	{"Whoever reaches Temporal checks a stack that wants no checks.", "activities/scheduled/scheduled.go",
 		"if s.Spec.Drift == nil || s.Spec.Drift.Schedule == \"\" || s.Spec.Suspend {", "if s == nil {", "TestRequestCheck"},
 	{"A drift check reads more than its budget.", "activities/planning/select.go",
