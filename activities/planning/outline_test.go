@@ -16,7 +16,7 @@ import (
 // applied puts a thing whose infrastructure matches its spec.
 func applied(w *activitiestest.World, name string, spec map[string]any) *resource.Resource {
 	r := w.Put("test-thing/"+name, spec, nil)
-	good := &resource.Status{Generation: 1, Judged: 1, Applied: 1}
+	good := &resource.Status{Generation: 1, Observed: 1, Applied: 1}
 	condition.Ready(&good.Conditions, 1, v1alpha1.ReasonApplied, "")
 	w.Stored["team:test-thing/"+name].Object["status"] = good.ToMap()
 	w.Record(r, `{"id":"`+name+`"}`)

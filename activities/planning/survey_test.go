@@ -58,7 +58,7 @@ func (e *estate) add(thing string) {
 		spec["uses"] = "${test_thing." + uses + ".id}"
 	}
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": "test-thing", "spec": spec}}
-	good := &resource.Status{Generation: 2, Judged: 2, Applied: 2}
+	good := &resource.Status{Generation: 2, Observed: 2, Applied: 2}
 	condition.Ready(&good.Conditions, 2, v1alpha1.ReasonApplied, "")
 	obj.Object["status"] = good.ToMap()
 	obj.SetName(name)

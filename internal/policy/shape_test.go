@@ -20,7 +20,7 @@ func TestFieldsAreKnownWhenWritten(t *testing.T) {
 		`plan.resource_changes.exists(c, "delete" in c.change.action)`:      `did you mean "actions"?`,
 		`plan.resource_changes[0].adress == "x"`:                            `did you mean "address"?`,
 		`plan.resource_changes.exists(i, c, c.typ == "x")`:                  `did you mean "type"?`,
-		`approvers.all(a, a.name == "x")`:                                   `there is no field "name"; there are groups, username`,
+		`approvers.all(a, a.name == "x")`:                                   `there is no field "name"; use one of groups, username`,
 		`requester.groups.exists(g, g.startsWith(requester.usrname))`:       `did you mean "username"?`,
 		`namespaceObject.metadata.label.stage == "prod"`:                    `did you mean "labels"?`,
 		`earlier.exists(e, e.outcom == "x")`:                                `did you mean "outcome"?`,

@@ -245,7 +245,7 @@ func TestDecisionsAboutAStack(t *testing.T) {
 			reason: v1alpha1.ReasonDiscarded, ready: "False Stalled", message: "Plan web-1 was deleted"},
 		"the last plan is removed": {
 			state:  stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.plan = nil }),
-			reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled", message: "Plan web-1, which is removed"},
+			reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled", message: "Plan web-1, which no longer exists"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			step := tc.state.decide()

@@ -97,7 +97,7 @@ func TestDecisionsAboutAWorkflow(t *testing.T) {
 		"a timeout":                       {state: stackWith(hasRun("new", v1alpha1.RunTimedOut)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "timed out"},
 		"a termination":                   {state: stackWith(hasRun("new", v1alpha1.RunTerminated)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "was terminated"},
 		"a cancellation":                  {state: stackWith(hasRun("new", v1alpha1.RunCancelled)), reason: v1alpha1.ReasonCancelled, ready: "False Stalled", message: "was cancelled"},
-		"a lost run":                      {state: stackWith(hasRun("new", v1alpha1.RunLost)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "is gone from Temporal"},
+		"a lost run":                      {state: stackWith(hasRun("new", v1alpha1.RunLost)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "no longer exists in Temporal"},
 		"drift, and Report":               {state: stackWith(withWorkflow, checked(v1alpha1.DriftReport)), reason: v1alpha1.ReasonDrifted, ready: "False Stalled"},
 		"a plan from before the workflow": {state: stackWith(planned("new", awaits), withWorkflow), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange, discard: true},
 		"a plan from before the workflow is applied": {state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {

@@ -166,7 +166,7 @@ var providerMutants = []mutant{
 	{"A busy member delays the others for as long as it works.", "sdk/batch/group.go",
 		"w.timer = time.AfterFunc(maxWait,", "w.timer = time.AfterFunc(time.Hour,", "TestAMemberThatIsBusyDelaysOthersBriefly"},
 	{"A call of a group starts after the end of its batch.", "sdk/batch/group.go",
-		"if b.over.Err() != nil { // nothing", "if false { // nothing", "TestNoCallStartsAfterTheEndOfABatch"},
+		"if b.over.Err() != nil { // no call", "if false { // no call", "TestNoCallStartsAfterTheEndOfABatch"},
 	{"The result of a call that was stopped is lost.", "sdk/batch/group.go",
 		"case withdrawn || !ended:", "case true:", "TestStoppedBatchReturnsTheResultsOfItsCall"},
 }
