@@ -425,21 +425,21 @@ func schema_hykube_hykube_api_v1alpha1_DriftCheck(ref common.ReferenceCallback) 
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How the check ended; empty while it runs.",
+							Description: "Outcome of the check; empty while it runs.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the check waits for, or why it failed.",
+							Description: "The reason why the check waits or failed.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"awaitsApproval": {
 						SchemaProps: spec.SchemaProps{
-							Description: "True if the last plan of the check waits for a person. The next check then replaces this one.",
+							Description: "True if the last plan of the check waits for an approval. The next check then replaces this one.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -792,7 +792,7 @@ func schema_hykube_hykube_api_v1alpha1_InstanceMove(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "InstanceMove is the record of another object that an instance takes over.",
+				Description: "InstanceMove moves the record of another object to an instance.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"key": {
@@ -839,7 +839,7 @@ func schema_hykube_hykube_api_v1alpha1_Limits(ref common.ReferenceCallback) comm
 				Properties: map[string]spec.Schema{
 					"concurrency": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Maximum number of concurrent calls. 0 means 16, and 256 others for types of which the provider takes many calls at once; the maximum is 1024.",
+							Description: "Maximum number of concurrent calls. 0 means 16, and 256 more for types whose calls the provider takes in batches. The maximum is 1024.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -861,7 +861,7 @@ func schema_hykube_hykube_api_v1alpha1_Notification(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Notification sends a message to a webhook when a plan or a stack of its namespace needs a person. The server sends each message until the receiver accepts it, for up to six hours, with the rights of the user who wrote the Notification.",
+				Description: "Notification sends a message to a webhook when a plan of its namespace waits for an approval, fails or becomes stale, or when a stack fails or drifts. The server sends each message until the receiver accepts it, for up to six hours, with the rights of the user who wrote the Notification.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -887,14 +887,14 @@ func schema_hykube_hykube_api_v1alpha1_Notification(ref common.ReferenceCallback
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to send, and where to.",
+							Description: "The messages and their receiver.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.NotificationSpec{}.OpenAPIModelName()),
 						},
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The last message, and whether the receiver accepts them.",
+							Description: "The last message and its delivery.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.NotificationStatus{}.OpenAPIModelName()),
 						},
@@ -973,7 +973,7 @@ func schema_hykube_hykube_api_v1alpha1_NotificationMessage(ref common.ReferenceC
 					},
 					"reason": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the message is about; empty for a summary of messages that were left out.",
+							Description: "Transition that the message reports; empty for a summary of omitted messages.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -1033,7 +1033,7 @@ func schema_hykube_hykube_api_v1alpha1_NotificationSpec(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "NotificationSpec says what to send, and where to.",
+				Description: "NotificationSpec defines the messages and their receiver.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"reasons": {
@@ -1043,7 +1043,7 @@ func schema_hykube_hykube_api_v1alpha1_NotificationSpec(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "What to send messages about: AwaitingApproval, Failed, Drifted and Stale. All of them by default.",
+							Description: "Transitions to report: AwaitingApproval, Failed, Drifted and Stale. All of them by default.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -1071,14 +1071,14 @@ func schema_hykube_hykube_api_v1alpha1_NotificationSpec(ref common.ReferenceCall
 					},
 					"text": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Text at the begin of each message, up to 500 characters.",
+							Description: "Text at the beginning of each message, up to 500 characters.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Send nothing. Messages about what happens meanwhile are not sent later.",
+							Description: "Send no messages. The server does not report the transitions of this time later.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -1136,7 +1136,7 @@ func schema_hykube_hykube_api_v1alpha1_NotificationStatus(ref common.ReferenceCa
 					},
 					"since": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Time of the last change of the spec. What happened before causes no messages. Set by the server.",
+							Description: "Time of the last change of the spec. Earlier transitions cause no messages. Set by the server.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -1149,7 +1149,7 @@ func schema_hykube_hykube_api_v1alpha1_NotificationStatus(ref common.ReferenceCa
 					},
 					"failed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of messages that the server gave up.",
+							Description: "Number of messages that the receiver did not accept within the time limit.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -2271,7 +2271,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref common.ReferenceCallba
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The reason of the rule, and what the user can do. Defaults to the condition.",
+							Description: "The reason of the rule and the remedy. Defaults to the condition.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -2912,7 +2912,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanStack says for which stack, and which state of it, a plan was made.",
+				Description: "PlanStack identifies the stack, and the state of the stack, for which a plan was made.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"stack": {
@@ -2949,7 +2949,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) c
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of the selected resources; see the status of the stack.",
+							Description: "Digest of the selected resources; see status.contents of the stack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2957,7 +2957,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) c
 					},
 					"trigger": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why the server made the plan; Change by default.",
+							Description: "Trigger of the plan; Change by default.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -3455,7 +3455,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfig(ref common.ReferenceCallba
 					},
 					"status": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Whether the provider accepts it.",
+							Description: "Result of the validation by the provider.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ProviderConfigStatus{}.OpenAPIModelName()),
 						},
@@ -3839,7 +3839,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderSpec(ref common.ReferenceCallback
 					},
 					"sandbox": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What the provider's processes may access on the server's machine, in addition to their own package, a private directory and the network. The condition Sandboxed names the restrictions.",
+							Description: "Files, programs and ports that the provider's processes may access on the server's machine. They always have access to their own package, a private directory and the network. The condition Sandboxed names the restrictions.",
 							Ref:         ref(v1alpha1.ProviderSandbox{}.OpenAPIModelName()),
 						},
 					},
@@ -4276,7 +4276,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSet(ref common.ReferenceCallback)
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceSet is a set of resources that are made of one template: the counterpart of Terraform's count and for_each.",
+				Description: "ResourceSet is a set of resources that are made from one template: the counterpart of Terraform's count and for_each.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -4445,7 +4445,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetRollout(ref common.ReferenceCa
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Numbers or percentages of instances, ascending, such as [1, \"10%\"]. When that many are changed, the plan waits until all of them have ended, and for the pause. The rest of the instances is the last wave.",
+							Description: "Numbers or percentages of instances, ascending, such as [1, \"10%\"]. After each number of changes, the plan waits until these have ended, and then for the pause. The rest of the instances is the last wave.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4504,7 +4504,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetSpec(ref common.ReferenceCallb
 					},
 					"template": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The resource that each instance is.",
+							Description: "Template of each instance.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ResourceTemplate{}.OpenAPIModelName()),
 						},
@@ -4541,7 +4541,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetSpec(ref common.ReferenceCallb
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Records of other objects that instances take over, as with lifecycle.moved of a single object.",
+							Description: "Records that move from other objects to instances, as with lifecycle.moved of a single object.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -4555,7 +4555,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetSpec(ref common.ReferenceCallb
 					},
 					"rollout": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How a plan updates and replaces the instances. Without it, a plan changes as many at once as their provider allows.",
+							Description: "How a plan updates and replaces the instances. Without it, only the limits of the provider apply.",
 							Ref:         ref(v1alpha1.ResourceSetRollout{}.OpenAPIModelName()),
 						},
 					},
@@ -4584,7 +4584,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref common.ReferenceCal
 					},
 					"instances": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of instances that the spec asks for.",
+							Description: "Number of instances in the spec.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4612,7 +4612,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref common.ReferenceCal
 					},
 					"leaving": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of instances that the spec no longer asks for, and that the next plan destroys.",
+							Description: "Number of instances that are no longer in the spec, and that the next plan destroys.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
@@ -4870,7 +4870,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceTemplateMetadata(ref common.Refer
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name in the addresses of the instances: \"web\" for sim_instance.web[0]. The name of the set if it is empty.",
+							Description: "Name in the addresses of the instances: \"web\" for sim_instance.web[0]. Defaults to the name of the set.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -4901,7 +4901,7 @@ func schema_hykube_hykube_api_v1alpha1_RunOrigin(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "RunOrigin says for which state of a stack a workflow run was started. The memo of the run has it, too.",
+				Description: "RunOrigin identifies the state of a stack for which the server started a workflow run. The memo of the run contains it, too.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"number": {
@@ -4922,7 +4922,7 @@ func schema_hykube_hykube_api_v1alpha1_RunOrigin(ref common.ReferenceCallback) c
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of the selected resources; see the status of the stack.",
+							Description: "Digest of the selected resources; see status.contents of the stack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -4930,7 +4930,7 @@ func schema_hykube_hykube_api_v1alpha1_RunOrigin(ref common.ReferenceCallback) c
 					},
 					"trigger": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why the server started the workflow; Change by default.",
+							Description: "Trigger of the run; Change by default.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5021,7 +5021,7 @@ func schema_hykube_hykube_api_v1alpha1_Stack(ref common.ReferenceCallback) commo
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "Stack is a set of resources that is planned, applied and watched as one. The server makes a Plan for it when what it selects has changed.",
+				Description: "Stack is a set of resources that is planned, applied and watched as one. The server makes a Plan for it when the selected resources have changed.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -5047,7 +5047,7 @@ func schema_hykube_hykube_api_v1alpha1_Stack(ref common.ReferenceCallback) commo
 					},
 					"spec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The resources, and when and how to plan and apply them.",
+							Description: "Selection of the resources, and rules for their plans.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.StackSpec{}.OpenAPIModelName()),
 						},
@@ -5071,12 +5071,12 @@ func schema_hykube_hykube_api_v1alpha1_StackDrift(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StackDrift says when the server reads the infrastructure of a stack and looks for drift, and what it does then.",
+				Description: "StackDrift defines the drift checks of a stack: their times, their limits, and the reaction to drift.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"schedule": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Times of the checks: a cron expression of five fields such as \"0 */6 * * *\", or \"@every 6h\". Without it, the server checks only when a user asks for it.",
+							Description: "Times of the checks: a cron expression of five fields such as \"0 */6 * * *\", or \"@every 6h\". Without it, the server checks only when a user requests it.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5090,14 +5090,14 @@ func schema_hykube_hykube_api_v1alpha1_StackDrift(ref common.ReferenceCallback) 
 					},
 					"action": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to do about drift: Report (the default), Plan or Correct.",
+							Description: "Reaction to drift: Report (the default), Plan or Correct.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"budget": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Limits of the reads of a check. If a check reaches maxReads, the next one goes on with the resources that follow.",
+							Description: "Limits of the reads of a check. If a check reaches maxReads, the next check begins after the last resource that was read.",
 							Ref:         ref(v1alpha1.ReadBudget{}.OpenAPIModelName()),
 						},
 					},
@@ -5325,7 +5325,7 @@ func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) c
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of the selected resources; see the status of the stack.",
+							Description: "Digest of the selected resources; see status.contents of the stack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5333,7 +5333,7 @@ func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) c
 					},
 					"trigger": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why the server made the plan; Change by default.",
+							Description: "Trigger of the plan; Change by default.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5377,7 +5377,7 @@ func schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StackPlanPolicy says when to make plans of a stack, and how.\n\nNo field is named \"on\", which is the boolean true in the YAML that kubectl reads.",
+				Description: "StackPlanPolicy defines when and how the server makes plans of a stack.\n\nNo field is named \"on\", which is the boolean true in the YAML that kubectl reads.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"triggers": {
@@ -5439,7 +5439,7 @@ func schema_hykube_hykube_api_v1alpha1_StackRequest(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StackRequest asks a stack for something. The server acts on each request once.",
+				Description: "StackRequest is a request for a plan or a drift check of a stack. The server acts on each request once.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"id": {
@@ -5458,7 +5458,7 @@ func schema_hykube_hykube_api_v1alpha1_StackRequest(ref common.ReferenceCallback
 					},
 					"by": {
 						SchemaProps: spec.SchemaProps{
-							Description: "User who asked; absent for a schedule.",
+							Description: "User who sent the request; absent for a schedule.",
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
@@ -5475,7 +5475,7 @@ func schema_hykube_hykube_api_v1alpha1_StackRetry(ref common.ReferenceCallback) 
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StackRetry says how often a stack is planned again after a failure.",
+				Description: "StackRetry limits the plans that the server makes again after a failure.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"times": {
@@ -5549,7 +5549,7 @@ func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) co
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of the selected resources; see the status of the stack.",
+							Description: "Digest of the selected resources; see status.contents of the stack.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -5557,7 +5557,7 @@ func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) co
 					},
 					"trigger": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Why the server started the workflow; Change by default.",
+							Description: "Trigger of the run; Change by default.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5577,13 +5577,13 @@ func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) co
 					},
 					"endedAt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Time of the end; absent while the run goes on.",
+							Description: "Time of the end; absent until the run ends.",
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "How the run ended; empty while it goes on.",
+							Description: "Outcome of the run; empty until it ends.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5597,7 +5597,7 @@ func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) co
 					},
 					"plan": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The last plan of the run, as the annotations of the plan say.",
+							Description: "The last plan of the run, according to the annotations of the plan.",
 							Ref:         ref(v1alpha1.PlanReference{}.OpenAPIModelName()),
 						},
 					},
@@ -5614,7 +5614,7 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StackSpec selects resources, and says when and how to plan and apply them.",
+				Description: "StackSpec selects resources, and defines when and how the server plans and applies them.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"selector": {
@@ -5632,7 +5632,7 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 					},
 					"workflow": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Workflow of a user that the server starts instead of making a plan. Left out: the server makes plans.",
+							Description: "Workflow of a user that the server starts instead of making a plan. Without it, the server makes plans.",
 							Ref:         ref(v1alpha1.StackWorkflow{}.OpenAPIModelName()),
 						},
 					},
@@ -5645,7 +5645,7 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 					},
 					"onError": {
 						SchemaProps: spec.SchemaProps{
-							Description: "What to do after a plan or an apply failed: Halt (the default), Retry or Continue.",
+							Description: "Reaction to a failed plan or apply: Halt (the default), Retry or Continue.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5658,7 +5658,7 @@ func schema_hykube_hykube_api_v1alpha1_StackSpec(ref common.ReferenceCallback) c
 					},
 					"drift": {
 						SchemaProps: spec.SchemaProps{
-							Description: "When to read the infrastructure again and look for changes made outside of Hykube, and what to do about them. Left out: never.",
+							Description: "Drift checks: when the server reads the infrastructure again, and its reaction to changes made outside of Hykube. Without it, the server makes no drift checks.",
 							Ref:         ref(v1alpha1.StackDrift{}.OpenAPIModelName()),
 						},
 					},
@@ -5777,14 +5777,14 @@ func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback)
 					},
 					"pending": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Number of these whose infrastructure is not as written.",
+							Description: "Number of these whose infrastructure does not match the spec.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"contents": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of what the stack selects: the objects with their generations, and the versions of what they refer to. It is the digest for which the condition Ready was determined.",
+							Description: "Digest of the selected resources: the objects with their generations, and the versions of the values that they refer to. The condition Ready belongs to this digest.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5803,7 +5803,7 @@ func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback)
 					},
 					"scheduled": {
 						SchemaProps: spec.SchemaProps{
-							Description: "The last time at which spec.plan.schedule asked for a plan.",
+							Description: "The last request for a plan that spec.plan.schedule made.",
 							Ref:         ref(v1alpha1.StackRequest{}.OpenAPIModelName()),
 						},
 					},
@@ -5854,7 +5854,7 @@ func schema_hykube_hykube_api_v1alpha1_StackWorkflow(ref common.ReferenceCallbac
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StackWorkflow names a workflow of a user. The server starts it in the Temporal namespace hykube.NAMESPACE, with the workflow ID stack.NAME, so that one run of a stack goes on at a time.",
+				Description: "StackWorkflow names a workflow of a user. The server starts it in the Temporal namespace hykube.NAMESPACE, with the workflow ID stack.NAME, so that a stack has at most one running workflow.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"type": {
@@ -6101,13 +6101,13 @@ func schema_hykube_hykube_api_v1alpha1_Webhook(ref common.ReferenceCallback) com
 					},
 					"signingKeyFrom": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Secret with a key. The server signs each message with it, as Standard Webhooks says: HMAC-SHA256 in the header webhook-signature.",
+							Description: "Secret with a key. The server signs each message with it, as Standard Webhooks specifies: HMAC-SHA256 in the header webhook-signature.",
 							Ref:         ref(v1alpha1.SecretKey{}.OpenAPIModelName()),
 						},
 					},
 					"caBundle": {
 						SchemaProps: spec.SchemaProps{
-							Description: "PEM certificates of the authorities of the receiver, up to 64 KiB; by default those that the machine of the server trusts.",
+							Description: "PEM certificates of the authorities that the server trusts for the receiver, up to 64 KiB. Defaults to the authorities that the server's machine trusts.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
