@@ -25,9 +25,9 @@ help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/: hykube, kubectl-hykube, simcloud and terraform-provider-sim.
-	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
-	go build -buildvcs=false -ldflags '-s -w -X main.version=$(SIM_VERSION)' -o bin/ ./tests/cmd/...
+build: ## Build bin/: hykube, kubectl-hykube, and the programs of the tests.
+	go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/... ./tests/cmd/hykube-kubectl
+	go build -buildvcs=false -ldflags '-s -w -X main.version=$(SIM_VERSION)' -o bin/ ./tests/cmd/simcloud ./tests/cmd/terraform-provider-sim
 
 .PHONY: mirror
 mirror: build ## Lay out a provider mirror with two real plugins in .cache/mirror.

@@ -4,80 +4,18 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hykube/hykube/internal/cli"
+	"github.com/hykube/hykube/internal/kubectl"
 )
 
-func main() { os.Exit(run()) }
-
-// run runs the command and returns the exit code.
-func run() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	cmd, err := newCommand().ExecuteContextC(ctx)
-	if err == nil {
-		return 0
-	}
-	if isVerb(cmd) {
-		cli.PrintError(os.Stderr, err)
-		return cli.ExitCode(err)
-	}
-	fmt.Fprintln(os.Stderr, "hykube: "+oneLine(err))
-	if code, ok := errors.AsType[interface {
-		error
-		ExitStatus() int
-	}](err); ok {
-		return code.ExitStatus()
-	}
-	return 1
-}
-
-// isVerb reports whether a command is below `hykube kubectl hykube`. Its errors and exit codes are those of the plugin.
-func isVerb(cmd *cobra.Command) bool {
-	for ; cmd != nil; cmd = cmd.Parent() {
-		if cmd.Name() == "hykube" {
-			return cmd.HasParent()
-		}
-	}
-	return false
-}
+func main() { os.Exit(kubectl.Run(newCommand())) }
 
 func newCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "hykube",
-		Short: "Plan and apply infrastructure of any size through a Kubernetes API",
-		Long: `Hykube serves the resource types of Terraform providers as a Kubernetes API. It plans each change as Terraform does, and
-applies an approved plan as a durable workflow.
-
-Start "hykube server"; then, in another terminal:
-
-  export KUBECONFIG=~/.hykube/admin.kubeconfig
-  hykube kubectl get providers`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %q", err, cmd.CommandPath()+" --help")
-	})
-	root.AddCommand(newServerCommand(), newKubeconfigCommand(), newRotateKeysCommand(), newVersionCommand(), newKubectlCommand(), newProviderExecCommand(),
-		newAuditCommand(), newProbeCommand(), newManCommand())
+	root := kubectl.NewRoot()
+	root.AddCommand(newServerCommand(), newKubeconfigCommand(), newRotateKeysCommand(), newVersionCommand(), newProviderExecCommand(), newAuditCommand(),
+		newProbeCommand(), newManCommand())
 	return root
-}
-
-// oneLine joins the lines of an error, because log readers process stderr by line.
-func oneLine(err error) string {
-	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' })
-	for i, line := range lines {
-		lines[i] = strings.TrimSpace(line)
-	}
-	return strings.Join(lines, "; ")
 }

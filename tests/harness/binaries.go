@@ -75,7 +75,7 @@ func Kubectl(t testing.TB) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []string{b.Path("hykube"), "kubectl"}
+	return []string{b.Path("hykube-kubectl")}
 }
 
 // build runs make, for one package of tests at a time.

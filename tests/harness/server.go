@@ -199,7 +199,7 @@ func (s *Server) Command(ctx context.Context, program string, args ...string) *e
 // Kubectl runs the kubectl inside hykube as the administrator, and returns its standard output. Its error has the
 // standard error.
 func (s *Server) Kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
-	cmd := s.Command(ctx, "hykube", slices.Concat([]string{"kubectl"}, args)...)
+	cmd := s.Command(ctx, "hykube-kubectl", args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	return output(cmd)
 }

@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path"
@@ -22,8 +21,7 @@ func (s *Server) NewStory(env *testscript.Env, namespace string) error {
 	if err := os.Mkdir(tools, 0o755); err != nil {
 		return err
 	}
-	script := fmt.Sprintf("#!/bin/sh\nexec %q kubectl \"$@\"\n", s.Path("hykube"))
-	if err := os.WriteFile(filepath.Join(tools, "kubectl"), []byte(script), 0o755); err != nil {
+	if err := os.Symlink(s.Path("hykube-kubectl"), filepath.Join(tools, "kubectl")); err != nil {
 		return err
 	}
 	kubeconfig := filepath.Join(env.WorkDir, "kubeconfig")

@@ -1,4 +1,4 @@
-package main
+package kubectl
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/internal/cli"
 )
 
-// newKubectlCommand returns kubectl with Hykube's verbs built in, so that a machine needs only this binary.
-func newKubectlCommand() *cobra.Command {
+// newCommand returns kubectl with Hykube's verbs built in. It reads os.Args.
+func newCommand() *cobra.Command {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	verbs := cli.NewCommand(streams)
 	options := cmd.KubectlOptions{Arguments: os.Args[1:], IOStreams: streams}
