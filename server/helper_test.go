@@ -173,6 +173,9 @@ func completed(wire func(context.Context, *server.Components) (server.Wiring, er
 		if w.CurrentStacks == nil {
 			w.CurrentStacks = func(context.Context, string) {}
 		}
+		if w.CancelRun == nil {
+			w.CancelRun = func(context.Context, *v1alpha1.Stack, string) (bool, error) { return false, nil }
+		}
 		if w.Query == nil {
 			w.Query = func(context.Context, v1alpha1.Identity, *v1alpha1.Query) error { return unanswered }
 		}

@@ -86,6 +86,8 @@ type Wiring struct {
 	Automatic func(ctx context.Context, namespace string) (bool, error)
 	// CurrentStacks waits until the Stacks of a namespace show all earlier writes; see registry.Config.
 	CurrentStacks func(ctx context.Context, namespace string)
+	// CancelRun cancels the running workflow of a stack; see registry.Config.
+	CancelRun registry.CancelRunFunc
 	// State returns the raw provider state of a provider's object.
 	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
 	// Taint marks the infrastructure of a provider's object for replacement by the next plan, or removes the mark.
@@ -133,6 +135,10 @@ func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
 
 func (s *Server) currentStacks(ctx context.Context, namespace string) {
 	s.wiring.CurrentStacks(ctx, namespace)
+}
+
+func (s *Server) cancelRun(ctx context.Context, stack *v1alpha1.Stack, reason string) (bool, error) {
+	return s.wiring.CancelRun(ctx, stack, reason)
 }
 
 // authorizeReferences checks the references of a ProviderConfig to other namespaces, ConfigMaps and Secrets. A

@@ -131,6 +131,12 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 				stacks.Current(ctx, namespace)
 			}
 		},
+		CancelRun: func(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
+			if err := providers.Ready(); err != nil { // the engine starts
+				return false, err
+			}
+			return stacks.CancelRun(ctx, s, reason)
+		},
 		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
 		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, FormerSet: objects.Index.LeftAt, SetAt: objects.Index.KnownSetAt, Query: loopback.Query(queries.Query),
 		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: func(ctx context.Context) error { recorder.Close(); return providers.Pool.Close(ctx) },

@@ -33,7 +33,7 @@ func newStack(s *session) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: group(nil),
 	}
-	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s), newStackWait(s))
+	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s), newStackWait(s), newStackCancel(s))
 	return cmd
 }
 

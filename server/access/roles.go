@@ -66,7 +66,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"secrets/undelete", "configmaps/undelete"}, []string{"create"}),
 			rule(group, []string{"plans", "resourcesets", "stacks", "notifications"}, writeVerbs),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
-			rule(group, []string{"stacks/drift"}, []string{"create"}),
+			rule(group, []string{"stacks/drift", "stacks/cancel"}, []string{"create"}),
 			// Workflows of users, which the service of Temporal on this server's port serves.
 			rule(group, []string{"workflows"}, []string{"get", "list", "create", "update", "delete", VerbWork}),
 			// A query uses a ProviderConfig, so it also needs the verb "use" on that.

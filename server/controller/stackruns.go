@@ -348,6 +348,19 @@ func (c *Stacks) endOrphanRuns(ctx context.Context) error {
 	return nil
 }
 
+// CancelRun asks the running workflow of a stack to end, or terminates it if no worker has begun it. It returns false if no
+// workflow of the stack runs. The status of the stack may show the end later.
+func (c *Stacks) CancelRun(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
+	if c.Runs == nil || s.Status.Run == nil {
+		return false, nil
+	}
+	run, err := c.Runs.Read(ctx, s.Namespace, v1alpha1.WorkflowIDOfStack(s.Name), "")
+	if err != nil || run == nil || run.stack != s.UID || run.EndedAt != nil {
+		return false, err
+	}
+	return true, c.Runs.End(ctx, s.Namespace, run, reason)
+}
+
 // cancelRun cancels the workflow of a deleted stack, and discards its plans that no user has decided on.
 func (c *Stacks) cancelRun(ctx context.Context, namespace string, run *userRun) error {
 	if err := c.Runs.End(ctx, namespace, run, "The stack was deleted."); err != nil {

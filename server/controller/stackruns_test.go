@@ -391,6 +391,29 @@ func TestForgedRuns(t *testing.T) {
 }
 
 // TestTheSpecIsChangedBeforeAWorkerBegan mends a wrong task queue while no worker has the run.
+func TestCancelOfARun(t *testing.T) {
+	c, _ := temporalStacks(t)
+	s := edited("")
+	cancel := func(s *v1alpha1.Stack, want bool) {
+		t.Helper()
+		if found, err := c.CancelRun(t.Context(), s, "alice cancelled the run."); found != want || err != nil {
+			t.Errorf("cancel of %s: %t, %v; want %t", s.UID, found, err, want)
+		}
+	}
+	cancel(s.stack, false)
+	startOf(t, c, s)
+	s.stack.Status.Run = s.run.StackRun.DeepCopy()
+	other := s.stack.DeepCopy()
+	other.UID = "other" // an earlier stack of this name
+	cancel(other, false)
+	cancel(s.stack, true)
+	untilRun(t, c, s, "the run ends", func() bool { return !s.run.running() })
+	if !strings.HasPrefix(s.run.Message, "alice cancelled the run.") {
+		t.Errorf("the run: %+v", s.run)
+	}
+	cancel(s.stack, false)
+}
+
 func TestTheSpecIsChangedBeforeAWorkerBegan(t *testing.T) {
 	c, _ := temporalStacks(t)
 	s := edited("")

@@ -77,6 +77,9 @@ type Config struct {
 	// CurrentStacks waits until the Stacks of a namespace, or of all if it is empty, show all earlier writes. It gives up
 	// after a few seconds.
 	CurrentStacks func(ctx context.Context, namespace string)
+	// CancelRun asks the running workflow of a stack to end, or terminates it if no worker has begun it. It returns false if
+	// no workflow of the stack runs.
+	CancelRun CancelRunFunc
 	// ExternalTemporal is true if the server uses an external Temporal cluster, in which stacks start no workflows.
 	ExternalTemporal bool
 	// MayRead reports whether the user of a request may get the objects of a plan.
@@ -179,6 +182,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"stacks":                   stacks,
 		"stacks/status":            stackStatus,
 		"stacks/drift":             &driftREST{subresource{stacks.New}, stacks.Store, c.MayRead},
+		"stacks/cancel":            &cancelRunREST{subresource{stacks.New}, stacks.Store, c.MayRead, c.CancelRun},
 		"notifications":            notifications,
 		"notifications/status":     notificationStatus,
 		"queries":                  newQueries(c, configs.Store),

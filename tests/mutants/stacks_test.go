@@ -7,6 +7,8 @@ var stackMutants = []mutant{
 		"found.FirstRunID != s.run.FirstRunID {", "false {", "TestForgedRuns"},
 	{"The deletion of a stack terminates a workflow that has made changes and continued as new.", "server/controller/userruns.go",
 		"if run.RunID != run.FirstRunID {", "if false {", "TestRunsOfStacks"},
+	{"A cancel ends the workflow of another stack of the name.", "server/controller/stackruns.go",
+		"run.stack != s.UID || run.EndedAt", "run.EndedAt", "TestCancelOfARun"},
 	{"A wrong task queue stops the stack for good.", "server/controller/stackruns.go",
 		"!run.idle && !run.failing() {", "true {", "TestTheSpecIsChangedBeforeAWorkerBegan"},
 	{"The deletion of a stack ends its waiting plan without a warning.", "server/registry/rest.go",

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+type stackCancelOptions struct{ stackArgument }
+
+func newStackCancel(s *session) *cobra.Command {
+	o := &stackCancelOptions{stackArgument{session: s}}
+	return &cobra.Command{
+		Use:   "cancel STACK",
+		Short: "Cancel the workflow run of a stack",
+		Long: `Ask the running workflow of a stack with spec.workflow to end. What the workflow does then is up to its code: it may undo its work
+first. A run that no worker has begun ends at once. The stack starts its workflow again when a selected resource or its spec changes.
+
+To cancel a plan of a stack: kubectl hykube cancel PLAN. It needs the right to create the subresource "cancel" of the stack, which
+the role edit has.`,
+		Example:           `  kubectl hykube stack cancel web -n prod`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeStacks(s),
+		RunE:              run(o),
+	}
+}
+
+func (o *stackCancelOptions) Run(ctx context.Context) error {
+	body := &v1alpha1.Stack{}
+	body.APIVersion, body.Kind, body.Name = v1alpha1.SchemeGroupVersion.String(), "Stack", o.name
+	err := o.hykube.Post().Namespace(o.namespace).Resource(stacksResource).Name(o.name).SubResource("cancel").Body(body).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("cancel the workflow of stack %q: %w", o.name, explain(err, o.server()))
+	}
+	fmt.Fprintf(o.Out, "The workflow of stack %q was asked to end. To see its state: kubectl hykube stack status %s -n %s\n", o.name, o.name, o.namespace)
+	return nil
+}
