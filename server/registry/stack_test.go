@@ -88,6 +88,13 @@ func TestValidateStack(t *testing.T) {
 			flows(s)
 			s.OnError, s.Retry = v1alpha1.OnErrorRetry, &v1alpha1.StackRetry{Times: 1}
 		}, "spec.onError"},
+		"a workflow with Retry, and no times": {func(s *v1alpha1.StackSpec) { flows(s); s.OnError = v1alpha1.OnErrorRetry }, "spec.onError"},
+		"a workflow with times":               {func(s *v1alpha1.StackSpec) { flows(s); s.Retry = &v1alpha1.StackRetry{} }, "spec.retry"},
+		"a workflow with an unknown policy":   {func(s *v1alpha1.StackSpec) { flows(s); s.OnError = "Stop" }, "spec.onError"},
+		"a workflow with Correct": {func(s *v1alpha1.StackSpec) {
+			flows(s)
+			s.Drift = &v1alpha1.StackDrift{Action: v1alpha1.DriftCorrect}
+		}, "spec.drift.action"},
 		"a workflow that corrects drift": {func(s *v1alpha1.StackSpec) {
 			flows(s)
 			s.Drift = &v1alpha1.StackDrift{Action: v1alpha1.DriftPlan}
@@ -98,6 +105,9 @@ func TestValidateStack(t *testing.T) {
 		errs := validateStack(stackOf(tc.change))
 		if (len(errs) > 0) != (tc.want != "") || tc.want != "" && errs[0].Field != tc.want {
 			t.Errorf("%s: %v, want %q", why, errs, tc.want)
+		}
+		if len(errs) > 1 { // a further error could contradict the first
+			t.Errorf("%s: %v, want one error", why, errs)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func validateDrift(s *v1alpha1.Stack, path *field.Path) field.ErrorList {
 	}
 	errs := validateSchedule(d.Schedule, d.TimeZone, path)
 	errs = append(errs, validateEnum(d.Action, path.Child("action"), v1alpha1.DriftReport, v1alpha1.DriftPlan, v1alpha1.DriftCorrect)...)
-	if d.Action == v1alpha1.DriftCorrect && s.Spec.Approval != v1alpha1.ApprovalAutomatic {
+	if d.Action == v1alpha1.DriftCorrect && s.Spec.Approval != v1alpha1.ApprovalAutomatic && s.Spec.Workflow == nil {
 		errs = append(errs, field.Invalid(path.Child("action"), d.Action, "needs spec.approval Automatic: a plan that corrects drift applies all other changes of the stack, too. With approval Manual, use the action Plan"))
 	}
 	if len(errs) == 0 {
@@ -152,6 +152,8 @@ func validateOnError(s *v1alpha1.Stack, spec *field.Path) field.ErrorList {
 	errs := validateEnum(s.Spec.OnError, spec.Child("onError"), v1alpha1.OnErrorHalt, v1alpha1.OnErrorRetry, v1alpha1.OnErrorContinue)
 	retry, path := s.Spec.Retry, spec.Child("retry")
 	switch {
+	case s.Spec.Workflow != nil:
+		return errs // validateWorkflow has its own rules
 	case s.Spec.OnError == v1alpha1.OnErrorRetry && retry == nil:
 		return append(errs, field.Required(path, "the number of further plans, as in retry: {times: 3}, because spec.onError is Retry"))
 	case retry == nil:

@@ -36,15 +36,27 @@ func validateWorkflow(s *v1alpha1.Stack, spec *field.Path) (errs field.ErrorList
 		errs = append(errs, field.Forbidden(spec.Child("approval"),
 			"not with spec.workflow: the workflow says how its plans are approved, with the rights of its worker. Leave the field out"))
 	}
-	if s.Spec.OnError == v1alpha1.OnErrorRetry {
-		errs = append(errs, field.Forbidden(spec.Child("onError"),
-			"not Retry with spec.workflow: the workflow repeats its own steps. Use Halt or Continue"))
-	}
+	errs = append(errs, validateOnErrorOfWorkflow(s, spec)...)
 	if d := s.Spec.Drift; d != nil && (d.Action == v1alpha1.DriftPlan || d.Action == v1alpha1.DriftCorrect) {
 		errs = append(errs, field.Forbidden(spec.Child("drift", "action"),
 			"only Report with spec.workflow: the stack makes no plan of its own beside the workflow"))
 	}
 	return errs
+}
+
+// validateOnErrorOfWorkflow refuses further plans after a failure. It replaces the rules of spec.retry, which would ask for
+// the number of these plans.
+func validateOnErrorOfWorkflow(s *v1alpha1.Stack, spec *field.Path) field.ErrorList {
+	const why = "with spec.workflow: the workflow repeats its own steps"
+	switch retry := s.Spec.Retry; {
+	case s.Spec.OnError == v1alpha1.OnErrorRetry && retry != nil:
+		return field.ErrorList{field.Forbidden(spec.Child("onError"), "not Retry "+why+". Use Halt or Continue, and remove spec.retry")}
+	case s.Spec.OnError == v1alpha1.OnErrorRetry:
+		return field.ErrorList{field.Forbidden(spec.Child("onError"), "not Retry "+why+". Use Halt or Continue")}
+	case retry != nil:
+		return field.ErrorList{field.Forbidden(spec.Child("retry"), "not "+why+". Remove it")}
+	}
+	return nil
 }
 
 func validateWorkflowName(name string, path *field.Path) field.ErrorList {
