@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/policy"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -248,6 +249,39 @@ func TestAStackDestroysNothingThatOthersNeed(t *testing.T) {
 		totals.add(c)
 		if got := totals.manual(po); (got != "") != tc.waits || tc.waits && !strings.Contains(got, tc.referrer) {
 			t.Errorf("%s: %q", why, got)
+		}
+	}
+}
+
+// TestAPlanNamesMissingApprovalsOnce publishes plans that need an approval because of a policy.
+func TestAPlanNamesMissingApprovalsOnce(t *testing.T) {
+	rule := v1alpha1.PlanPolicyResult{Rule: "PlanPolicy/prod/two", Effect: v1alpha1.PolicyRequireApprovals, Message: "Ask the team.", Approvals: &v1alpha1.RequiredApprovals{}}
+	for why, tc := range map[string]struct {
+		approval v1alpha1.ApprovalMode
+		referrer string
+		want     string
+	}{
+		"a plan of a person":                         {v1alpha1.ApprovalManual, "", "then approve or discard it. PlanPolicy/prod/two requires"},
+		"an automatic plan":                          {v1alpha1.ApprovalAutomatic, "", "although spec.approval is Automatic: PlanPolicy/prod/two requires"},
+		"an automatic plan with a reason of its own": {v1alpha1.ApprovalAutomatic, "test_thing.leaf", "although spec.approval is Automatic: it would destroy"},
+	} {
+		po := &v1alpha1.Plan{Spec: v1alpha1.PlanSpec{Approval: tc.approval}}
+		po.Status.Stack = &v1alpha1.PlanStack{Stack: "web"}
+		if tc.approval == v1alpha1.ApprovalAutomatic {
+			po.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
+		}
+		totals := newTotals(nil)
+		totals.verdict = &policy.Verdict{Results: []v1alpha1.PlanPolicyResult{rule}}
+		c := &ledger.Change{Requested: true}
+		c.Address, c.Action = "test_thing.hub", v1alpha1.ActionDelete
+		if tc.referrer != "" {
+			c.Referrers = []ledger.Referrer{{Address: tc.referrer}}
+		}
+		totals.add(c)
+		totals.writeStatus(po, &po.Status)
+		ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady)
+		if ready.Reason != v1alpha1.ReasonAwaitingApproval || strings.Count(ready.Message, rule.Message) != 1 || !strings.Contains(ready.Message, tc.want) {
+			t.Errorf("%s: %s %q, want %q, and the message of the rule once", why, ready.Reason, ready.Message, tc.want)
 		}
 	}
 }

@@ -131,9 +131,10 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 			Detail: fmt.Sprintf("%s, and status.policies leaves them out. The server evaluates all rules.", changes.Counted(further, "more rule holds for the plan", "more rules hold for the plan"))}}, diags...)
 	}
 	s.Diagnostics, s.Policies = diag.Limit(diag.ErrorsFirst(diags)), results
-	if text := t.manual(po); text != "" && t.steps > 0 && s.AutomaticApproval != nil {
+	manual := t.manual(po)
+	if manual != "" && t.steps > 0 && s.AutomaticApproval != nil {
 		s.AutomaticApproval.Granted = false
-		s.AutomaticApproval.Message = "The plan waits for an approval although spec.approval is Automatic: " + diag.Clip(text) + "."
+		s.AutomaticApproval.Message = "The plan waits for an approval although spec.approval is Automatic: " + diag.Clip(manual) + "."
 	}
 	condition.Set(&s.Conditions, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, t.summary.Text)
 	end := func(reason, message string) {
@@ -155,7 +156,7 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		end(v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", t.summary.Text, po.Namespace))
 	default:
 		message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", t.summary.Text, po.Name, po.Namespace)
-		if missing := t.verdict.Missing(po.Status.RequestedBy, nil); missing != "" {
+		if missing := t.verdict.Missing(po.Status.RequestedBy, nil); missing != "" && missing != manual { // the message below has manual
 			message += " " + missing
 		}
 		if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {

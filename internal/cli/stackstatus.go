@@ -43,6 +43,10 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 		s.APIVersion, s.Kind = v1alpha1.SchemeGroupVersion.String(), "Stack"
 		return printJSON(o.terminal, s, o.output)
 	}
+	return o.print(s)
+}
+
+func (o *stackStatusOptions) print(s *v1alpha1.Stack) error {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	status, reason, message := stackReadiness(s)
 	fmt.Fprintf(w, "Ready:\t%s, %s\n", status, reason)
@@ -73,6 +77,9 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 	}
 	if d := s.Spec.Drift; d != nil {
 		fmt.Fprintf(w, "Drift:\t%s\n", d.Action)
+		if status == string(metav1.ConditionTrue) {
+			omitReported(s.Status.Drift)
+		}
 		for _, line := range driftLines(s, time.Now()) {
 			fmt.Fprintf(w, "\t%s\n", line)
 		}
@@ -84,6 +91,18 @@ func (o *stackStatusOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(w, "Outputs:\t%d; kubectl hykube stack outputs %s -n %s\n", n, s.Name, s.Namespace)
 	}
 	return w.Flush()
+}
+
+// omitReported removes the message of a drift check that the condition Ready of a stack has, too. Only a stack that is Ready
+// has it there: that of the running check, or of the last one, if that failed.
+func omitReported(d *v1alpha1.StackDriftStatus) {
+	switch {
+	case d == nil:
+	case d.Running != nil:
+		d.Running.Message = ""
+	case d.Last != nil && d.Last.Outcome == v1alpha1.DriftFailed:
+		d.Last.Message = ""
+	}
 }
 
 // runLine describes the last run of the workflow of a stack.
