@@ -41,6 +41,8 @@ func TestEventsOfTransitions(t *testing.T) {
 		"a waiting plan becomes stale":   {waiting, conditions(condition.Waiting, v1alpha1.ReasonStale), event(true, "Stale")},
 		"a user discards it":             {waiting, conditions(condition.Stalled, v1alpha1.ReasonDiscarded), event(false, "Discarded")},
 		"a stack is about to try again":  {waiting, conditions(condition.Reconciling, v1alpha1.ReasonRetrying), event(true, "Retrying")},
+		"a workflow begins":              {waiting, conditions(condition.Reconciling, v1alpha1.ReasonWorkflowRunning), nil},
+		"a workflow waits for a worker":  {waiting, conditions(condition.Reconciling, v1alpha1.ReasonAwaitingWorker), event(true, "AwaitingWorker")},
 		"all is applied":                 {waiting, conditions(condition.Ready, v1alpha1.ReasonApplied), event(false, "Applied")},
 		"a policy denies what was ready": {conditions(condition.Ready, v1alpha1.ReasonApplied), conditions(condition.Stalled, v1alpha1.ReasonPolicyDenied), event(true, "PolicyDenied")},
 	} {

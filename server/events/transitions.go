@@ -23,7 +23,7 @@ func Of(before, now []metav1.Condition) (out []Event) {
 	switch ready.Reason {
 	case v1alpha1.ReasonDiscarded, v1alpha1.ReasonSuperseded, v1alpha1.ReasonCancelled: // users did that
 		e.Warning = false
-	case v1alpha1.ReasonRetrying, v1alpha1.ReasonStale:
+	case v1alpha1.ReasonRetrying, v1alpha1.ReasonStale, v1alpha1.ReasonAwaitingWorker: // a user must act
 		e.Warning = true
 	default:
 		if meta.IsStatusConditionTrue(now, v1alpha1.ConditionReconciling) {

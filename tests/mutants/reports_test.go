@@ -24,7 +24,9 @@ var reportMutants = []mutant{
 	{"The limits of events grow with the namespaces for ever.", "server/events/events.go",
 		"delete(r.limits, name)", "_ = name", "TestManyEventsOfANamespace"},
 	{"A stale plan is reported as if no one had to act.", "server/events/transitions.go",
-		"case v1alpha1.ReasonRetrying, v1alpha1.ReasonStale:", "case v1alpha1.ReasonRetrying:", "TestEventsOfTransitions"},
+		"ReasonRetrying, v1alpha1.ReasonStale, ", "ReasonRetrying, ", "TestEventsOfTransitions"},
+	{"A workflow without a worker has no event.", "server/events/transitions.go",
+		", v1alpha1.ReasonAwaitingWorker: //", ": //", "TestEventsOfTransitions"},
 	// Notifications.
 	{"A message reaches an address inside of the server's network.", "internal/webhook/webhook.go",
 		"\tcase !ip.IsGlobalUnicast(), ip.IsPrivate(), slices.ContainsFunc(special, within):\n", "\tcase !ip.IsGlobalUnicast(), slices.ContainsFunc(special, within):\n", "TestAllowedAddresses"},
