@@ -88,10 +88,14 @@ func (o *stackListOptions) Run(ctx context.Context) error {
 	fmt.Fprintln(w, head)
 	for _, s := range list.Items {
 		status, reason, _ := stackReadiness(&s)
+		approval := string(s.Spec.Approval)
+		if s.Spec.Workflow != nil {
+			approval = "-" // the workflow decides
+		}
 		if o.all {
 			fmt.Fprintf(w, "%s\t", s.Namespace)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, status, reason, lastPlan(&s), s.Status.Resources, s.Status.Pending, s.Spec.Approval, age(s.CreationTimestamp.Time))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, status, reason, lastPlan(&s), s.Status.Resources, s.Status.Pending, approval, age(s.CreationTimestamp.Time))
 	}
 	return w.Flush()
 }

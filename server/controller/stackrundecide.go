@@ -124,34 +124,41 @@ func (s *stackState) runEnded() stackStep {
 
 // running returns the step for a stack whose workflow runs.
 func (s *stackState) running() stackStep {
-	then := ""
-	if s.stack.Spec.Workflow == nil {
-		then = " The stack makes its next plan when the run has ended."
-	}
-	step := work(v1alpha1.ReasonWorkflowRunning, "%s is running.%s", s.run, then)
+	step := work(v1alpha1.ReasonWorkflowRunning, "%s is running.", s.run)
 	if len(s.run.plans) > 0 {
 		if p := s.run.plans[0]; !p.Ended() {
 			reason, message := readyOf(p)
-			step = work(v1alpha1.ReasonWorkflowRunning, "%s is running. Plan %s: %s%s", s.run, p.Name, message, then)
+			step = work(v1alpha1.ReasonWorkflowRunning, "%s is running. Plan %s: %s", s.run, p.Name, message)
 			if waits(p) && reason == v1alpha1.ReasonAwaitingApproval {
 				step = awaiting(p)
-				step.message += fmt.Sprintf(" %s may wait for it.%s", s.run, then)
+				step.message += fmt.Sprintf(" %s made the plan, and has not ended.", s.run)
 			}
 		}
 	}
-	if s.run.idle {
-		step = work(v1alpha1.ReasonAwaitingWorker, "%s waits, because no worker polls the task queue %q of the Temporal namespace %s. Start a worker.%s",
-			s.run, s.run.queue, v1alpha1.TemporalNamespace(s.stack.Namespace), then)
+	switch {
+	case s.run.idle:
+		step = work(v1alpha1.ReasonAwaitingWorker, "%s waits, because no worker polls the task queue %q of the Temporal namespace %s. Start a worker.",
+			s.run, s.run.queue, v1alpha1.TemporalNamespace(s.stack.Namespace))
+	case s.run.failing():
+		step = work(v1alpha1.ReasonAwaitingWorker, "%s cannot go on: the worker on the task queue %q failed %d times, or did not answer. The log of the worker says why, such as an unknown workflow type.",
+			s.run, s.run.queue, s.run.attempt-1)
 	}
-	if s.run.failing() && !s.run.idle {
-		step = work(v1alpha1.ReasonAwaitingWorker, "%s cannot go on: the worker on the task queue %q failed %d times, or did not answer. The log of the worker says why, such as an unknown workflow type.%s",
-			s.run, s.run.queue, s.run.attempt-1, then)
-	}
-	if s.stack.Spec.Workflow != nil && s.run.StackGeneration != s.stack.Generation {
-		step.message += " The spec of the stack was changed since, and counts for the next run."
-	}
+	step.message += s.untilRunEnds()
 	step.after = s.run.again
 	return step
+}
+
+// untilRunEnds returns the effect of the current spec while the workflow runs; "" if the run was started for that spec.
+func (s *stackState) untilRunEnds() string {
+	switch spec := &s.stack.Spec; {
+	case spec.Suspend:
+		return fmt.Sprintf(" The stack is suspended, but spec.suspend does not stop this run. After it, the stack %s.", s.act().not)
+	case spec.Workflow == nil:
+		return " The stack makes its next plan when the run has ended."
+	case s.run.StackGeneration != s.stack.Generation:
+		return " The spec of the stack was changed since, and counts for the next run."
+	}
+	return ""
 }
 
 // need returns the reason why a stack needs a plan, or its workflow.

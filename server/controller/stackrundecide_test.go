@@ -49,6 +49,7 @@ func ofTargets(r *stackRun) { r.plans[0].Spec.Targets = []string{"sim_disk.d"} }
 
 func TestDecisionsAboutAWorkflow(t *testing.T) {
 	rewritten := func(s *stackState) { s.stack.Generation = 2 }
+	suspended := func(s *stackState) { s.stack.Spec.Suspend = true }
 	missing := func(s *stackState) { s.selected.Missing = []lang.Address{{Type: "sim_disk", Name: "d"}} }
 	for why, tc := range map[string]struct {
 		state         *stackState
@@ -60,14 +61,22 @@ func TestDecisionsAboutAWorkflow(t *testing.T) {
 	}{
 		"an edit":            {state: stackWith(withWorkflow), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange, message: "starts its workflow: sim_network.main does not match its spec"},
 		"nothing to do":      {state: stackWith(withWorkflow, asWritten), reason: v1alpha1.ReasonApplied, ready: "True"},
-		"suspended":          {state: stackWith(withWorkflow, func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonSuspended, ready: "False", message: "starts no workflow"},
+		"suspended":          {state: stackWith(withWorkflow, suspended), reason: v1alpha1.ReasonSuspended, ready: "False", message: "starts no workflow"},
 		"the author may not": {state: stackWith(withWorkflow, func(s *stackState) { s.missing = "create workflows.hykube.io" }), reason: v1alpha1.ReasonMissingRights, ready: "False Stalled", message: "create workflows.hykube.io"},
 		"its schedule":       {state: stackWith(withWorkflow, asWritten, onSchedule(v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerSchedule},
 		"its schedule, once": {state: stackWith(hasRun("new", v1alpha1.RunCompleted, func(r *stackRun) { r.Request = "t" }), asWritten, onSchedule(v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonApplied, ready: "True"},
 		"its schedule, and a later run": {state: stackWith(hasRun("new", v1alpha1.RunCompleted, func(r *stackRun) { r.StartedAt = metav1.NewTime(stackNow) }), asWritten, onSchedule(v1alpha1.TriggerSchedule)),
 			reason: v1alpha1.ReasonApplied, ready: "True"},
 		"a run goes on": {state: stackWith(hasRun("old", "")), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll, message: "Workflow stack.web, run r, is running."},
-		"a run goes on, and the stack is suspended": {state: stackWith(hasRun("old", ""), func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll},
+		"a run goes on, and the stack is suspended": {state: stackWith(hasRun("old", ""), suspended), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll,
+			message: "Workflow stack.web, run r, is running. The stack is suspended, but spec.suspend does not stop this run. After it, the stack starts no workflow."},
+		"a run goes on without a spec, and the stack is suspended": {state: stackWith(hasRun("old", ""), suspended, func(s *stackState) { s.stack.Spec.Workflow = nil }), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll,
+			message: "After it, the stack makes no plan."},
+		"a run without a worker, and the stack is suspended": {state: stackWith(hasRun("new", "", func(r *stackRun) { r.idle = true }), suspended), reason: v1alpha1.ReasonAwaitingWorker, ready: "False Reconciling", after: runPoll,
+			message: "Start a worker. The stack is suspended, but"},
+		"its plan waits, and the stack is suspended": {state: stackWith(hasRun("new", "", withPlan(awaits)), suspended), reason: v1alpha1.ReasonAwaitingApproval, ready: "False", after: runPoll,
+			message: "Workflow stack.web, run r, made the plan, and has not ended. The stack is suspended, but"},
+		"a run goes on, and the spec is new": {state: stackWith(hasRun("old", ""), rewritten), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll, message: "counts for the next run"},
 		"a run goes on without a spec": {state: stackWith(hasRun("old", ""), func(s *stackState) { s.stack.Spec.Workflow = nil }), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll,
 			message: "makes its next plan when the run has ended"},
 		"a run without a worker": {state: stackWith(hasRun("new", "", func(r *stackRun) { r.idle = true })), reason: v1alpha1.ReasonAwaitingWorker, ready: "False Reconciling", after: runPoll,

@@ -175,14 +175,17 @@ var stackTable = tableConvertor{
 		column("Resources", "integer", "Number of resources that the stack selects.", 0),
 		ageColumn,
 		column("Pending", "integer", "Number of resources that differ from their specs.", 1),
-		column("Approval", "string", "Who approves the plans.", 1),
+		column("Approval", "string", "Approval of the plans; - if the stack has a workflow, which decides that.", 1),
 		column("Run", "string", "Last run of the stack's workflow.", 1),
 		whyColumn,
 	},
 	cells: func(obj runtime.Object) []any {
 		s := obj.(*v1alpha1.Stack)
 		ready, reason, message := readinessCells(s, s.Status.Conditions)
-		plan, run := "<none>", "<none>"
+		plan, run, approval := "<none>", "<none>", string(s.Spec.Approval)
+		if s.Spec.Workflow != nil {
+			approval = "-"
+		}
 		if s.Status.Plan != nil {
 			plan = s.Status.Plan.Name
 		}
@@ -193,7 +196,7 @@ var stackTable = tableConvertor{
 			}
 		}
 		return []any{s.Name, ready, reason, plan, int64(s.Status.Resources), age(s.CreationTimestamp),
-			int64(s.Status.Pending), string(s.Spec.Approval), run, message}
+			int64(s.Status.Pending), approval, run, message}
 	},
 }
 
