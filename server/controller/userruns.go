@@ -226,7 +226,8 @@ func cause(f *failurepb.Failure) string {
 	return f.GetMessage()
 }
 
-// close returns the event that ended a run. With wait, it waits for that; the event may be nil after some time without one.
+// close returns the event that ended a run, and nil if the run has not ended. With wait, it waits for the end of the run,
+// but Temporal may answer without an event after some time.
 func (r *UserRuns) close(ctx context.Context, namespace string, run *commonpb.WorkflowExecution, wait bool) (*historypb.HistoryEvent, error) {
 	request := &workflowservice.GetWorkflowExecutionHistoryRequest{
 		Namespace: v1alpha1.TemporalNamespace(namespace), Execution: run, WaitNewEvent: wait,
