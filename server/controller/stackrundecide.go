@@ -53,6 +53,21 @@ func (r *stackRun) planned(s *stackState) string {
 	return ""
 }
 
+// discarded returns the latest plan that a person discarded before the run ended; nil if there is none. A workflow that
+// gives up discards its plan itself, as the user who requested the plan.
+func (r *stackRun) discarded() *v1alpha1.Plan {
+	for _, p := range r.plans {
+		a, requester := p.Status.Approval, p.Status.RequestedBy
+		if a == nil || a.Decision != v1alpha1.DecisionDiscarded || a.By == nil || a.At == nil || r.EndedAt == nil || a.At.After(r.EndedAt.Time) {
+			continue
+		}
+		if requester == nil || requester.Username != a.By.Username {
+			return p
+		}
+	}
+	return nil
+}
+
 // sameResources reports whether two plans select the same resources in the same way. It ignores refresh, approval and
 // timestamp.
 func sameResources(a, b v1alpha1.PlanSpec) bool {
@@ -116,10 +131,15 @@ func (s *stackState) runEnded() stackStep {
 	case v1alpha1.RunLost:
 		how = "no longer exists in Temporal, and the server did not see its end"
 	}
+	next := untilStart
+	if p := s.run.discarded(); p != nil && s.run.Outcome == v1alpha1.RunFailed {
+		how += fmt.Sprintf(" after %s discarded its plan %s", p.Status.Approval.By.Username, p.Name)
+		next += " To start it without a change, set spec.suspend to true and then to false."
+	}
 	if s.run.Message != "" {
 		how += ": " + s.run.Message
 	}
-	return stall(reason, "%s %s. %s", s.run, strings.TrimSuffix(how, "."), untilStart)
+	return stall(reason, "%s %s. %s", s.run, strings.TrimSuffix(how, "."), next)
 }
 
 // running returns the step for a stack whose workflow runs.

@@ -45,6 +45,19 @@ func withPlan(set func(*v1alpha1.PlanStatus)) func(*stackRun) {
 	}
 }
 
+// discardedBy makes a plan of the worker's user flow that a user discarded.
+func discardedBy(user string, at time.Time) func(*v1alpha1.PlanStatus) {
+	return func(s *v1alpha1.PlanStatus) {
+		s.RequestedBy = &v1alpha1.Identity{Username: "flow"}
+		s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded, By: &v1alpha1.Identity{Username: user}, At: &metav1.Time{Time: at}}
+		condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonDiscarded, "Discarded by "+user+".")
+	}
+}
+
+func because(message string) func(*stackRun) {
+	return func(r *stackRun) { r.Message = message }
+}
+
 func ofTargets(r *stackRun) { r.plans[0].Spec.Targets = []string{"sim_disk.d"} }
 
 func TestDecisionsAboutAWorkflow(t *testing.T) {
@@ -96,7 +109,13 @@ func TestDecisionsAboutAWorkflow(t *testing.T) {
 			reason: v1alpha1.ReasonWorkflowIncomplete, ready: "False Stalled"},
 		"an edit during the run": {state: stackWith(hasRun("old", v1alpha1.RunCompleted)), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange},
 		"a new spec":             {state: stackWith(hasRun("new", v1alpha1.RunCompleted), rewritten), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange},
-		"a failure":              {state: stackWith(hasRun("new", v1alpha1.RunFailed, func(r *stackRun) { r.Message = "no money." })), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "run r, failed: no money. The stack starts its workflow again when"},
+		"a failure after a person discarded the plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("alice", stackNow.Add(-time.Minute))))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
+			message: "run r, failed after alice discarded its plan stack-web-1: gave up. The stack starts its workflow again when a selected resource or its spec changes. To start it without a change, set spec.suspend to true and then to false."},
+		"a failure after which the workflow discarded its plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("flow", stackNow.Add(-time.Minute))))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
+			message: "run r, failed: gave up. The stack"},
+		"a failure after which a person discarded the plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("alice", stackNow)))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
+			message: "run r, failed: gave up. The stack"},
+		"a failure": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("no money."))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "run r, failed: no money. The stack starts its workflow again when"},
 		"a failure of a stack that matches its specs":           {state: stackWith(hasRun("new", v1alpha1.RunFailed), asWritten), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled"},
 		"a failure, and a plan of a person":                     {state: stackWith(hasRun("new", v1alpha1.RunFailed, func(r *stackRun) { r.applied = true }), asWritten), reason: v1alpha1.ReasonApplied, ready: "True"},
 		"a failure, and a plan of a person that left something": {state: stackWith(hasRun("new", v1alpha1.RunFailed, func(r *stackRun) { r.applied = true })), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled"},
