@@ -41,8 +41,8 @@ type follower struct {
 	polled   time.Time
 	counted  time.Time
 	running  []*v1alpha1.PlanChange
-	// waits is the last reported message of a plan that is being cancelled.
-	waits string
+	// waits is the last reported message of a plan that is being cancelled, and paused that of a paused rollout.
+	waits, paused string
 }
 
 // ending is the result of a plan: its changes, and the counts of the applied ones. For a large plan, it has only the
@@ -108,7 +108,11 @@ func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Pl
 				end, err = f.end(ctx)
 				return true, err
 			}
-			return false, f.poll(ctx)
+			if err := f.poll(ctx); err != nil {
+				return false, err
+			}
+			f.printPause()
+			return false, nil
 		},
 		tick: func() error {
 			if time.Since(f.polled) > pollChanges {
@@ -174,6 +178,18 @@ func (f *follower) read(ctx context.Context) error {
 	}
 	f.print(lines)
 	return nil
+}
+
+// printPause prints one line when the rollout of a ResourceSet begins to pause.
+func (f *follower) printPause() {
+	m := pausedText(f.plan)
+	if m == f.paused {
+		return
+	}
+	if f.paused = m; m != "" {
+		f.lines.paused(f.plan, m)
+		f.print([]string{m})
+	}
 }
 
 // print prints lines above the progress block.

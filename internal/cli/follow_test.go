@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,5 +28,41 @@ func TestNoChangeRunsLongerThanItsApply(t *testing.T) {
 		if apply, change := f.applying(now), f.runningFor(now, &v1alpha1.PlanChange{StartedAt: tc.started}); apply != tc.apply || change != tc.change {
 			t.Errorf("%s: the apply runs for %s, the change for %s; want %s and %s", name, apply, change, tc.apply, tc.change)
 		}
+	}
+}
+
+// Each pause of a rollout has one line, and none when it ends.
+func TestFollowPrintsThePausesOfARollout(t *testing.T) {
+	pauses := []string{
+		`The rollout of the ResourceSet "fleet" pauses until 08:00:00Z, after wave 1 of 3.`,
+		`The rollout of the ResourceSet "fleet" pauses until 08:05:00Z, after wave 2 of 3.`,
+	}
+	f := newFakeServer(t)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		return []v1alpha1.PlanChange{{Address: "sim_network.main", Type: "sim_network", Action: v1alpha1.ActionCreate}}
+	}
+	if _, errOut, code := f.run("plan"); code != ExitDone {
+		t.Fatal(errOut)
+	}
+	f.watches = nil
+	f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
+		for followed := false; !followed; time.Sleep(time.Millisecond) {
+			f.mu.Lock()
+			followed = len(f.watches) > 0
+			f.mu.Unlock()
+		}
+		f.mu.Lock()
+		for _, text := range pauses {
+			f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonRolloutPaused, text)
+			f.touch(p) // another write in the pause
+			f.set(p, v1alpha1.ConditionReady, false, v1alpha1.ReasonApplying, "the apply is in progress")
+		}
+		f.applying = nil
+		f.mu.Unlock()
+		f.apply(p)
+	}
+	out, errOut, code := f.run("approve", "plan-x7k2d")
+	if code != ExitDone || strings.Count(out, "The rollout") != 2 || !strings.Contains(out, "\n"+strings.Join(pauses, "\n")+"\n") {
+		t.Errorf("code %d, stderr %q:\n%s", code, errOut, out)
 	}
 }

@@ -121,6 +121,11 @@ func (l *jsonLines) still(c *v1alpha1.PlanChange, elapsed time.Duration) {
 	}
 }
 
+// paused writes that a rollout pauses. Terraform has no rollouts, so the line has the type of its unstructured messages.
+func (l *jsonLines) paused(p *v1alpha1.Plan, message string) {
+	l.line("info", "log", message, map[string]any{"plan": map[string]any{"name": p.Name, "namespace": p.Namespace}})
+}
+
 // ended writes the outcome of a change. id is the provider's ID of the resource, or "".
 func (l *jsonLines) ended(c *v1alpha1.PlanChange, id string) {
 	if l == nil {

@@ -151,9 +151,7 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 		state = o.cancellingText(ctx, p)
 	}
 	row("State", state)
-	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Reason == v1alpha1.ReasonRolloutPaused {
-		row("Rollout", c.Message)
-	}
+	row("Rollout", pausedText(p))
 	row("Looks at", scopeText(p))
 	row("Changes", summaryText(p.Status.Summary))
 	if g := p.Status.Progress; g != nil && g.Total > 0 {
@@ -297,6 +295,15 @@ func whyCancelling(p *v1alpha1.Plan) string {
 		return c.Message
 	}
 	return ""
+}
+
+// pausedText returns the server's message about the pause of a rollout; "" if none pauses.
+func pausedText(p *v1alpha1.Plan) string {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	if c == nil || c.Reason != v1alpha1.ReasonRolloutPaused {
+		return ""
+	}
+	return diff.Clean(c.Message, true)
 }
 
 // cancellingText returns the text about the wait of a cancelled plan.
