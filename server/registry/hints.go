@@ -2,14 +2,19 @@ package registry
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"reflect"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,20 +26,32 @@ import (
 	"github.com/hykube/hykube/internal/fieldnames"
 )
 
-// WithApplyHints rejects a server-side apply of a fixed kind with unknown fields or values of another type. Its error
-// is that of a create: the path of each unknown field, and the name of a similar field. Without it, the error of the
-// merge of managed fields has neither. It does not check a body of more than maxBytes bytes.
+// WithApplyHints rejects a server-side apply or a merge patch of a fixed kind with unknown fields or values of another
+// type. Its error is that of a create: the path of each field, and the name of a similar field. Without it, the error of
+// the merge of managed fields has neither, and that of a patch prints the whole patch as a Go map. A patch may have unknown
+// fields unless its field validation is Strict. WithApplyHints does not check a body of more than maxBytes bytes.
 func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())
+		if !ok || info.Verb != "patch" || info.APIGroup != v1alpha1.GroupName {
+			next.ServeHTTP(w, r)
+			return
+		}
 		media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-		if !ok || info.Verb != "patch" || info.APIGroup != v1alpha1.GroupName || media != string(types.ApplyYAMLPatchType) {
+		var check func(body []byte) error
+		switch types.PatchType(media) {
+		case types.ApplyYAMLPatchType:
+			check = func(body []byte) error { return decodingError(codecs.Scheme, body) }
+		case types.MergePatchType, types.StrategicMergePatchType:
+			strict := r.URL.Query().Get("fieldValidation") == metav1.FieldValidationStrict
+			check = func(body []byte) error { return patchError(codecs.Scheme, info, body, strict) }
+		default:
 			next.ServeHTTP(w, r)
 			return
 		}
 		body, err := io.ReadAll(io.LimitReader(r.Body, maxBytes))
 		r.Body = partlyRead{io.MultiReader(bytes.NewReader(body), &failing{err}, r.Body), r.Body}
-		if refused := decodingError(codecs.Scheme, body); refused != nil && err == nil {
+		if refused := check(body); refused != nil && err == nil {
 			responsewriters.ErrorNegotiated(refused, codecs.Factory, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
 			return
 		}
@@ -77,17 +94,69 @@ func decodingError(scheme *runtime.Scheme, body []byte) error {
 	for _, u := range fieldnames.Check(object, reflect.TypeOf(typed)) {
 		errs = append(errs, u)
 	}
-	refused := json.Unmarshal(raw, typed)
+	refused := valuesError(object, reflect.TypeOf(typed))
+	if refused == nil {
+		refused = json.Unmarshal(raw, typed)
+	}
 	if len(errs) > 0 {
 		refused = runtime.NewStrictDecodingError(errs)
 	}
-	if refused == nil {
-		return nil
-	}
-	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", kind, gvk.Version, kind, refused))
+	return cannotBeHandled(gvk, refused)
 }
 
-// WithHints returns a serializer whose errors about unknown fields suggest similar fields.
+// patchError returns an error if a merge patch has values of another type or, if strict is true, unknown fields. It
+// returns nil if the body is no object.
+func patchError(scheme *runtime.Scheme, info *genericapirequest.RequestInfo, body []byte, strict bool) error {
+	gvk, typed := typeOf(scheme, info)
+	var patch map[string]any
+	if typed == nil || yaml.Unmarshal(body, &patch) != nil {
+		return nil
+	}
+	var errs []error
+	for _, u := range fieldnames.Check(patch, typed) {
+		if name := u.Path[strings.LastIndexByte(u.Path, '.')+1:]; strict && !strings.HasPrefix(name, "$") { // no directive, such as $patch
+			errs = append(errs, u)
+		}
+	}
+	if len(errs) > 0 {
+		return cannotBeHandled(gvk, runtime.NewStrictDecodingError(errs))
+	}
+	return cannotBeHandled(gvk, valuesError(patch, typed))
+}
+
+// typeOf returns the Go type of the objects of a resource; nil if the version does not have it.
+func typeOf(scheme *runtime.Scheme, info *genericapirequest.RequestInfo) (schema.GroupVersionKind, reflect.Type) {
+	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
+	for kind, t := range scheme.KnownTypes(gv) {
+		if plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind)); plural.Resource == info.Resource {
+			return gv.WithKind(kind), t
+		}
+	}
+	return schema.GroupVersionKind{}, nil
+}
+
+// valuesError returns an error that names the fields whose values a type cannot have; nil if there are none.
+func valuesError(object map[string]any, t reflect.Type) error {
+	var texts []string
+	for _, m := range fieldnames.CheckValues(object, t) {
+		texts = append(texts, m.Error())
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(texts, ", "))
+}
+
+// cannotBeHandled returns the error of a create that cannot decode its object; nil for a nil cause.
+func cannotBeHandled(gvk schema.GroupVersionKind, cause error) error {
+	if cause == nil {
+		return nil
+	}
+	return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, gvk.Kind, cause))
+}
+
+// WithHints returns a serializer whose errors about unknown fields suggest similar fields, and whose errors about values
+// name the field and the expected form.
 func WithHints(s runtime.NegotiatedSerializer, scheme *runtime.Scheme) runtime.NegotiatedSerializer {
 	return hintingSerializer{s, scheme}
 }
@@ -102,7 +171,8 @@ func (s hintingSerializer) DecoderToVersion(decoder runtime.Decoder, gv runtime.
 	return hinting{s.NegotiatedSerializer.DecoderToVersion(decoder, gv), s.scheme}
 }
 
-// hinting is a decoder that adds suggestions to errors about unknown fields.
+// hinting is a decoder that adds suggestions to errors about unknown fields, and replaces errors about values, which have
+// the names of Go types.
 type hinting struct {
 	runtime.Decoder
 	scheme *runtime.Scheme
@@ -110,14 +180,17 @@ type hinting struct {
 
 func (d hinting) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	obj, gvk, err := d.Decoder.Decode(data, defaults, into)
-	strict, ok := runtime.AsStrictDecodingError(err)
-	if !ok || gvk == nil {
+	if err == nil || gvk == nil {
 		return obj, gvk, err
 	}
 	typed, terr := d.scheme.New(*gvk)
 	var object map[string]any
 	if terr != nil || yaml.Unmarshal(data, &object) != nil {
 		return obj, gvk, err
+	}
+	strict, ok := runtime.AsStrictDecodingError(err)
+	if !ok {
+		return obj, gvk, cmp.Or(valuesError(object, reflect.TypeOf(typed)), err)
 	}
 	hints := map[string]error{} // by the text of the decoder's error, which has no type
 	for _, u := range fieldnames.Check(object, reflect.TypeOf(typed)) {
