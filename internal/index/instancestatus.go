@@ -17,15 +17,15 @@ type instanceStatus struct {
 	revision, applied int64
 	// drifted is the generation for which drift was recorded; 0 if there is none.
 	drifted int64
-	// stalled and failed are those of resource.Facts.
-	ready, stalled, failed, applying bool
+	// stalled, failed and cancelled are those of resource.Facts.
+	ready, stalled, failed, cancelled, applying bool
 }
 
 // setInstanceFacts sets the flags that depend on the status of an instance.
 func (o *Object) setInstanceFacts(s instanceStatus) {
 	o.Revision += s.revision
 	o.setFacts(resource.Facts{Good: s.ready && s.applied == o.Generation, Stalled: s.stalled, Failed: s.failed, Drifted: s.drifted})
-	o.Instance.Stalled, o.Instance.Applying = s.stalled, s.applying
+	o.Instance.Stalled, o.Instance.Applying = s.stalled && !s.cancelled, s.applying
 }
 
 // applyStatus applies a change of the status of an instance.
@@ -67,5 +67,8 @@ func statusOf(c ledger.Status) instanceStatus {
 	applied, _, _ := unstructured.NestedInt64(status, "appliedGeneration")
 	u.SetGeneration(applied)
 	j := resource.FactsOf(u)
-	return instanceStatus{c.Revision, applied, j.Drifted, j.Good, j.Stalled, j.Failed, condition.IsTrue(u, v1alpha1.ConditionReconciling)}
+	return instanceStatus{
+		revision: c.Revision, applied: applied, drifted: j.Drifted, ready: j.Good, stalled: j.Stalled, failed: j.Failed, cancelled: j.Cancelled,
+		applying: condition.IsTrue(u, v1alpha1.ConditionReconciling),
+	}
 }

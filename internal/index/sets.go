@@ -30,7 +30,8 @@ type Instance struct {
 	SetUID types.UID
 	// Leaving is true if the set no longer has the instance. The entry remains as long as its record.
 	Leaving bool
-	// Stalled is true if the status of the instance has a failure, and Applying if a plan changes it.
+	// Stalled is true if the status of the instance has a failure, and Applying if a plan changes it. An instance that a
+	// cancelled plan did not try has no failure.
 	Stalled, Applying bool
 }
 

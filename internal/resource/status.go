@@ -78,6 +78,8 @@ type Facts struct {
 	// Stalled is true if nothing happens until a user acts. Failed is true if the object is stalled for another reason
 	// than drift. Drift has the reasons Drifted and Gone.
 	Stalled, Failed bool
+	// Cancelled is true if the object is stalled because a user cancelled a plan before its change.
+	Cancelled bool
 	// Drifted is the generation for which drift was recorded; 0 if there is none.
 	Drifted int64
 }
@@ -103,6 +105,7 @@ func FactsOf(obj *unstructured.Unstructured) (j Facts) {
 		case v1alpha1.ConditionStalled:
 			j.Stalled = true
 			j.Failed = c["reason"] != v1alpha1.ReasonDrifted && c["reason"] != v1alpha1.ReasonGone
+			j.Cancelled = c["reason"] == v1alpha1.ReasonCancelled
 		}
 	}
 	return j

@@ -135,6 +135,7 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	providers.start()
 	configs.start()
 	plans.start()
+	sets.follow(plans)
 	stacks.start(plans)
 	// Resources refer to ProviderConfigs and Secrets, too.
 	stacks.follow(configs.informer, stacks.changedIn)

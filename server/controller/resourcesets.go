@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -24,6 +29,12 @@ type ResourceSets struct {
 	Release func(ctx context.Context, namespace, name string, uid types.UID) error
 	Forget  func(ctx context.Context, namespace string, uid types.UID) error
 	Logger  *slog.Logger
+
+	// plans has the Plans, by namespace; nil without any.
+	plans cache.Indexer
+	mu    sync.Mutex
+	// rolled holds the sets whose rollout began, paused, continued or ended since the last update.
+	rolled map[index.Touched]bool
 }
 
 const (
@@ -34,12 +45,71 @@ const (
 	setRest = 20
 )
 
+// follow updates the sets of the plans whose state changes.
+func (c *ResourceSets) follow(plans *Plans) {
+	c.plans, c.rolled = plans.informer.GetIndexer(), map[index.Touched]bool{}
+	// AddEventHandler fails only on a stopped informer.
+	_, _ = plans.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: c.planChanged,
+		UpdateFunc: func(old, now any) {
+			before, _ := readyOf(old.(*v1alpha1.Plan))
+			if after, _ := readyOf(now.(*v1alpha1.Plan)); before != after {
+				c.planChanged(now)
+			}
+		},
+		DeleteFunc: c.planChanged,
+	})
+}
+
+func (c *ResourceSets) planChanged(obj any) {
+	if deleted, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = deleted.Obj
+	}
+	p, ok := obj.(*v1alpha1.Plan)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range p.Status.Rollouts {
+		c.rolled[index.Touched{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: r.ResourceSet}}] = true
+	}
+}
+
+// takeRolled returns the sets whose rollout changed since the last call.
+func (c *ResourceSets) takeRolled() []index.Touched {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := slices.Collect(maps.Keys(c.rolled))
+	clear(c.rolled)
+	return out
+}
+
+// rollingOut returns the plan that is applied and has a rollout of a set; nil if there is none.
+func (c *ResourceSets) rollingOut(set *index.SetInstances) *v1alpha1.Plan {
+	if c.plans == nil {
+		return nil
+	}
+	plans, err := c.plans.ByIndex(cache.NamespaceIndex, set.Namespace)
+	if err != nil {
+		return nil // the informer has this index
+	}
+	for _, obj := range plans {
+		p, ok := obj.(*v1alpha1.Plan)
+		if ok && !p.Ended() && p.Status.Cancel == nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApproved) &&
+			slices.ContainsFunc(p.Status.Rollouts, func(r v1alpha1.PlanRollout) bool { return r.UID == set.UID }) {
+			return p
+		}
+	}
+	return nil
+}
+
 // run updates the changed sets until ctx ends.
 func (c *ResourceSets) run(ctx context.Context) {
 	failed := map[index.Touched]bool{}
 	for {
 		begun := time.Now()
-		changed := c.Index.Touched()
+		changed := append(c.Index.Touched(), c.takeRolled()...)
 		for t := range failed {
 			changed = append(changed, t)
 		}
@@ -74,15 +144,16 @@ func (c *ResourceSets) update(ctx context.Context, t index.Touched) error {
 			return err
 		}
 	}
-	err = c.Update(ctx, set.Namespace, set.Name, set.UID, func(s *v1alpha1.ResourceSetStatus) { summarize(s, &set) })
+	err = c.Update(ctx, set.Namespace, set.Name, set.UID, func(s *v1alpha1.ResourceSetStatus) { summarize(s, &set, c.rollingOut(&set)) })
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // another write changed or removed the set, so the index will name it again
 	}
 	return err
 }
 
-// summarize sets the status of a set from its instances.
-func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances) {
+// summarize sets the status of a set from its instances. rollingOut is the plan whose rollout of the set is in progress; nil
+// if there is none.
+func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOut *v1alpha1.Plan) {
 	s.ObservedGeneration = set.Generation
 	s.Instances, s.Ready, s.Failed, s.Pending = int32(len(set.Instances)), 0, 0, 0
 	s.Leaving = int32(len(set.Leaving))
@@ -120,6 +191,12 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances) {
 		condition.Stalled(c, g, v1alpha1.ReasonKeysUnknown, "The instances are not known: "+set.Problem+".")
 	case applying > 0:
 		condition.Reconciling(c, g, v1alpha1.ReasonApplying, progress+"; an apply is in progress.")
+	case rollingOut != nil:
+		reason := v1alpha1.ReasonApplying
+		if now, _ := readyOf(rollingOut); now == v1alpha1.ReasonRolloutPaused {
+			reason = now
+		}
+		condition.Reconciling(c, g, reason, fmt.Sprintf("%s; the rollout of plan %q is in progress.", progress, rollingOut.Name))
 	case s.Failed > 0:
 		condition.Stalled(c, g, v1alpha1.ReasonInstancesFailed, fmt.Sprintf("%s, and %d have a failure, such as %s. kubectl hykube instances %s shows them.", progress, s.Failed, failed, set.Name))
 	case set.Deleting != nil:

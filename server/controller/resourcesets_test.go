@@ -5,9 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/resourceset"
 )
@@ -58,7 +61,7 @@ func TestStatusOfASet(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			tc.set.Generation = 7
 			s := v1alpha1.ResourceSetStatus{}
-			summarize(&s, &tc.set)
+			summarize(&s, &tc.set, nil)
 			if s.Ready != tc.ready || s.Failed != tc.failed || s.Pending != tc.pending || s.Leaving != tc.leaving || s.ObservedGeneration != 7 {
 				t.Errorf("status %+v", s)
 			}
@@ -75,6 +78,52 @@ func TestStatusOfASet(t *testing.T) {
 			}
 			if (stalled == "True") != (tc.stalled == "True") {
 				t.Errorf("stalled is %q", stalled)
+			}
+		})
+	}
+}
+
+// A rollout in progress is the reason of its set, also while it pauses. A cancelled or ended plan is not.
+func TestStatusOfASetInARollout(t *testing.T) {
+	plan := func(reason string, change func(*v1alpha1.PlanStatus)) *v1alpha1.Plan {
+		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "roll", Namespace: "default"}}
+		p.Status.Rollouts = []v1alpha1.PlanRollout{{ResourceSet: "fleet", UID: "fleet-uid"}}
+		condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionApproved, true, v1alpha1.ReasonApproved, "")
+		condition.Reconciling(&p.Status.Conditions, 1, reason, "")
+		if change != nil {
+			change(&p.Status)
+		}
+		return p
+	}
+	pending := index.Node{Object: &index.Object{Kind: &index.Kind{Type: "sim_instance"}, Name: "fleet[0]", Instance: &index.Instance{}}}
+	for why, tc := range map[string]struct {
+		plan   *v1alpha1.Plan
+		reason string
+	}{
+		"it goes on":       {plan(v1alpha1.ReasonApplying, nil), v1alpha1.ReasonApplying},
+		"it pauses":        {plan(v1alpha1.ReasonRolloutPaused, nil), v1alpha1.ReasonRolloutPaused},
+		"it is cancelled":  {plan(v1alpha1.ReasonCancelling, func(s *v1alpha1.PlanStatus) { s.Cancel = &v1alpha1.PlanCancel{} }), v1alpha1.ReasonAwaitingPlan},
+		"it has ended":     {plan(v1alpha1.ReasonApplying, func(s *v1alpha1.PlanStatus) { s.FinishedAt = new(metav1.Now()) }), v1alpha1.ReasonAwaitingPlan},
+		"of another set":   {plan(v1alpha1.ReasonApplying, func(s *v1alpha1.PlanStatus) { s.Rollouts[0].UID = "other" }), v1alpha1.ReasonAwaitingPlan},
+		"not approved yet": {plan(v1alpha1.ReasonPlanning, func(s *v1alpha1.PlanStatus) { s.Conditions = s.Conditions[1:] }), v1alpha1.ReasonAwaitingPlan},
+	} {
+		t.Run(why, func(t *testing.T) {
+			plans := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			if err := plans.Add(tc.plan); err != nil {
+				t.Fatal(err)
+			}
+			c := &ResourceSets{plans: plans, rolled: map[index.Touched]bool{}}
+			c.planChanged(tc.plan)
+			if rolled := c.takeRolled(); len(rolled) != 1 || rolled[0].Name != "fleet" || rolled[0].Namespace != "default" {
+				t.Errorf("the plan changes the sets %v", rolled)
+			}
+			set := index.SetInstances{Set: &resourceset.Set{Name: "fleet", UID: "fleet-uid"}, Instances: []index.Node{pending}}
+			set.Namespace = "default"
+			s := v1alpha1.ResourceSetStatus{}
+			summarize(&s, &set, c.rollingOut(&set))
+			ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+			if ready == nil || ready.Reason != tc.reason || strings.Contains(ready.Message, `the rollout of plan "roll"`) != (tc.reason != v1alpha1.ReasonAwaitingPlan) {
+				t.Errorf("got %+v", ready)
 			}
 		})
 	}
