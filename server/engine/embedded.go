@@ -350,6 +350,8 @@ func limitUsers(values map[dynamicconfig.Key]any, own string) {
 	set(dynamicconfig.FrontendMaxNamespaceRPSPerInstance, 2400, 200)
 	set(dynamicconfig.BlobSizeLimitWarn, 512<<10, 256<<10)
 	set(dynamicconfig.BlobSizeLimitError, 2<<20, 512<<10)
+	set(dynamicconfig.MemoSizeLimitWarn, 2<<10, 2<<10)
+	set(dynamicconfig.MemoSizeLimitError, 2<<20, 16<<10) // a workflow can add to its memo
 	set(dynamicconfig.HistorySizeLimitWarn, 10<<20, 4<<20)
 	set(dynamicconfig.HistorySizeLimitError, 50<<20, 8<<20)
 	set(dynamicconfig.HistoryCountLimitWarn, 10<<10, 5<<10)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Address is HOST:PORT of the frontend of an embedded server.
@@ -48,3 +49,15 @@ func (u *UserNamespaces) Trim(ctx context.Context, name string, limit int64) err
 
 // CleanAll cleans all namespaces once.
 func (u *UserNamespaces) CleanAll(ctx context.Context) error { return u.cleanAll(ctx) }
+
+// RunningExecutions is the maximum number of running executions of a namespace.
+const RunningExecutions = runningExecutions
+
+// ForgetCount makes the count of a namespace old.
+func (u *UserNamespaces) ForgetCount(namespace string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	c := u.counts[namespace]
+	c.at = time.Time{}
+	u.counts[namespace] = c
+}

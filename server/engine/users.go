@@ -33,6 +33,10 @@ const (
 	maxSchedules      = 50
 	// countFor is the time for which the server reuses a count of executions.
 	countFor = 5 * time.Second
+	// countLimit is the maximum time of a count.
+	countLimit = 10 * time.Second
+	// listDelay is the time after which a count has an execution for sure.
+	listDelay = 2 * time.Second
 	// prepareLimit is the maximum time of the preparation of a namespace.
 	prepareLimit = 20 * time.Second
 	// cleanEvery is the interval at which finished executions above the limit are deleted, and those of removed
@@ -40,6 +44,9 @@ const (
 	cleanEvery = time.Minute
 	// limitedPause is the pause after a request that a rate limit refused.
 	limitedPause = 200 * time.Millisecond
+	// maxOwnAnswer is the maximum size of an answer to the server itself in bytes. A page of a list has memos and search
+	// attributes, and the server must be able to delete executions of any size.
+	maxOwnAnswer = 128 << 20
 	// cleanPage is the number of executions that are deleted together.
 	cleanPage = 500
 	// cleanLimit is the maximum time for which the server cleans one namespace before the next one.
@@ -57,7 +64,7 @@ type UserNamespaces struct {
 	main    *config.SQL
 	logger  *slog.Logger
 
-	preparing singleflight.Group
+	preparing, counting singleflight.Group
 
 	mu       sync.Mutex
 	prepared map[string]preparedNamespace
@@ -67,10 +74,18 @@ type UserNamespaces struct {
 type preparedNamespace struct{ id, owner string }
 
 // counted is the number of executions that a namespace could still start at a time. err is the error for further ones.
+// recent has the starts that a count may not have.
 type counted struct {
-	at   time.Time
-	left int64
-	err  error
+	at     time.Time
+	left   int64
+	err    error
+	recent []started
+}
+
+// started is a number of executions that Room permitted at a time.
+type started struct {
+	at     time.Time
+	number int64
 }
 
 func newUserNamespaces(f frontend, main *config.SQL, logger *slog.Logger) (*UserNamespaces, error) {
@@ -91,6 +106,7 @@ type operatorConn struct{ *grpc.ClientConn }
 // Invoke implements grpc.ClientConnInterface. It repeats a request that a rate limit refuses until ctx ends.
 func (c operatorConn) Invoke(ctx context.Context, method string, request, reply any, options ...grpc.CallOption) error {
 	ctx = metadata.AppendToOutgoingContext(ctx, headers.CallerTypeHeaderName, headers.CallerTypeOperator)
+	options = append(options, grpc.MaxCallRecvMsgSize(maxOwnAnswer))
 	for {
 		err := c.ClientConn.Invoke(ctx, method, request, reply, options...)
 		if status.Code(err) != codes.ResourceExhausted {
@@ -201,26 +217,47 @@ func (u *UserNamespaces) Room(ctx context.Context, namespace string, starts int,
 			return status.Errorf(codes.ResourceExhausted, "namespace %q has %d schedules, which is the maximum; delete some", namespace, maxSchedules)
 		}
 	}
-	u.mu.Lock()
-	known, ok := u.counts[namespace]
-	u.mu.Unlock()
-	if !ok || time.Since(known.at) >= countFor {
-		var err error
-		if known, err = u.room(ctx, namespace, name); err != nil {
+	for {
+		u.mu.Lock()
+		known, ok := u.counts[namespace]
+		if ok && time.Since(known.at) < countFor {
+			defer u.mu.Unlock()
+			if known.left < int64(starts) {
+				return known.err
+			}
+			known.left -= int64(starts)
+			known.recent = append(known.recent, started{time.Now(), int64(starts)})
+			u.counts[namespace] = known
+			return nil
+		}
+		u.mu.Unlock()
+		// One count at a time: a second one would restore what the callers of the first have subtracted since.
+		if _, err, _ := u.counting.Do(namespace, func() (any, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countLimit)
+			defer cancel()
+			return nil, u.recount(ctx, namespace, name)
+		}); err != nil {
 			return err
 		}
-		u.mu.Lock()
-		u.counts[namespace] = known
-		u.mu.Unlock()
+	}
+}
+
+// recount counts the executions of a namespace, and subtracts the starts that the count may not have.
+func (u *UserNamespaces) recount(ctx context.Context, namespace, name string) error {
+	began := time.Now()
+	c, err := u.room(ctx, namespace, name)
+	if err != nil {
+		return err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	known = u.counts[namespace]
-	if known.left < int64(starts) {
-		return known.err
+	for _, s := range u.counts[namespace].recent {
+		if began.Sub(s.at) < listDelay {
+			c.left -= s.number
+			c.recent = append(c.recent, s)
+		}
 	}
-	known.left -= int64(starts)
-	u.counts[namespace] = known
+	u.counts[namespace] = c
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package temporalapi
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -53,7 +54,7 @@ func checkMessage(m protoreflect.Message, namespace string, packed int) error {
 	if why := forbidden(m.Descriptor().FullName()); why != "" {
 		return status.Error(codes.PermissionDenied, why)
 	}
-	if why := tooOften(m.Interface()); why != "" {
+	if why := cmp.Or(tooOften(m.Interface()), tooLarge(m.Interface())); why != "" {
 		return status.Error(codes.InvalidArgument, why)
 	}
 	var err error

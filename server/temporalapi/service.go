@@ -141,6 +141,7 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 			return nil, err
 		}
 	}
+	limitPage(message)
 	ctx = forwarded(ctx, namespace)
 	if !m.waits {
 		ctx, cancel := context.WithTimeout(ctx, callTime)

@@ -14,6 +14,7 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	protocolpb "go.temporal.io/api/protocol/v1"
 	schedulepb "go.temporal.io/api/schedule/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
 	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	tokenspb "go.temporal.io/server/api/token/v1"
@@ -103,10 +104,31 @@ func TestCheck(t *testing.T) {
 			Attributes: &commandpb.Command_StartChildWorkflowExecutionCommandAttributes{StartChildWorkflowExecutionCommandAttributes: &commandpb.StartChildWorkflowExecutionCommandAttributes{CronSchedule: "* * * * *"}},
 		}}}, codes.InvalidArgument},
 		"runs of a schedule for the past": {&workflowservice.PatchScheduleRequest{Namespace: "hykube.a", Patch: &schedulepb.SchedulePatch{BackfillRequest: []*schedulepb.BackfillRequest{{}}}}, codes.InvalidArgument},
+		"a memo":                          {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", Memo: &commonpb.Memo{Fields: bytesOf(15 << 10)}}, codes.OK},
+		"a large memo":                    {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", Memo: &commonpb.Memo{Fields: bytesOf(17 << 10)}}, codes.InvalidArgument},
+		"a large header":                  {&workflowservice.SignalWorkflowExecutionRequest{Namespace: "hykube.a", Header: &commonpb.Header{Fields: bytesOf(17 << 10)}}, codes.InvalidArgument},
+		"large user metadata":             {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", UserMetadata: &sdkpb.UserMetadata{Details: bytesOf(17 << 10)["x"]}}, codes.InvalidArgument},
+		"many timers":                     {&workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "hykube.a", Commands: make([]*commandpb.Command, 2000)}, codes.OK},
+		"too many timers":                 {&workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: "hykube.a", Commands: make([]*commandpb.Command, 2001)}, codes.InvalidArgument},
 		"a callback in a map's value":     {&workflowservice.StartWorkflowExecutionRequest{Namespace: "hykube.a", CompletionCallbacks: []*commonpb.Callback{{}}}, codes.PermissionDenied},
 	} {
 		if err := check(tc.request, "hykube.a"); status.Code(err) != tc.want {
 			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+func bytesOf(size int) map[string]*commonpb.Payload {
+	return map[string]*commonpb.Payload{"x": {Data: make([]byte, size)}}
+}
+
+func TestPagesAreLimited(t *testing.T) {
+	for asked, want := range map[int32]int32{0: maxPage, 1: 1, maxPage: maxPage, 1000: maxPage, -1: maxPage} {
+		executions, schedules := &workflowservice.ListWorkflowExecutionsRequest{PageSize: asked}, &workflowservice.ListSchedulesRequest{MaximumPageSize: asked}
+		limitPage(executions)
+		limitPage(schedules)
+		if executions.PageSize != want || schedules.MaximumPageSize != want {
+			t.Errorf("a page of %d: %d and %d, want %d", asked, executions.PageSize, schedules.MaximumPageSize, want)
 		}
 	}
 }

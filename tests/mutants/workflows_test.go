@@ -1,8 +1,18 @@
 package mutants
 
 var workflowMutants = []mutant{
-	{"A user reaches the workflows of another namespace by slotsMu it in the message.", "server/temporalapi/check.go",
+	{"A user reaches the workflows of another namespace by naming it in the message.", "server/temporalapi/check.go",
 		"if !ok || named.GetNamespace() != namespace {", "if !ok || named == nil {", "TestCheck"},
+	{"A large memo makes each list of workflows large.", "server/temporalapi/size.go",
+		"size > maxMemo {", "size < 0 {", "TestCheck"},
+	{"The timers of one workflow task stop the workflows of all namespaces.", "server/temporalapi/size.go",
+		"n > maxCommands {", "n < 0 {", "TestCheck"},
+	{"A list has a page of any size.", "server/temporalapi/size.go",
+		"|| *size > maxPage {", "{", "TestPagesAreLimited"},
+	{"Two counts at once forget the executions that have started since.", "server/engine/users.go",
+		"			c.left -= s.number\n", "", "TestRoomIsCountedOnce"},
+	{"The server cannot delete executions with large memos.", "server/engine/users.go",
+		"	options = append(options, grpc.MaxCallRecvMsgSize(maxOwnAnswer))\n", "", "TestExecutionsWithLargeMemosAreDeleted"},
 	{"The body of one request fills the memory of the server.", "server/temporalapi/service.go",
 		"r.Body = http.MaxBytesReader(w, r.Body, maxBody)", "_ = maxBody", "TestABodyIsLimited"},
 	{"One message takes half a minute of processor time.", "server/temporalapi/check.go",
