@@ -15,6 +15,9 @@ const (
 	AnnotationWorkflowStep = "hykube.io/workflow-step"
 )
 
+// WorkflowAnnotations are the annotations that name the workflow of a Plan. They cannot be changed after its creation.
+var WorkflowAnnotations = []string{AnnotationWorkflowNamespace, AnnotationWorkflowID, AnnotationWorkflowRunID, AnnotationWorkflowStep}
+
 // temporalPrefix begins the names of the Temporal namespaces for workflows of users. A Kubernetes namespace has no dot
 // in its name, so no two of them share a Temporal namespace.
 const temporalPrefix = "hykube."

@@ -151,7 +151,12 @@ func (s *stackState) running() stackStep {
 			step = work(v1alpha1.ReasonWorkflowRunning, "%s is running. Plan %s: %s", s.run, p.Name, message)
 			if waits(p) && reason == v1alpha1.ReasonAwaitingApproval {
 				step = awaiting(p)
-				step.message += fmt.Sprintf(" %s made the plan, and has not ended.", s.run)
+				by := "A user"
+				if who := p.Status.RequestedBy; who != nil {
+					by = who.Username
+				}
+				// Any user who may write plans can name the run, so the message names that user.
+				step.message += fmt.Sprintf(" %s made the plan for %s which has not ended.", by, s.run)
 			}
 		}
 	}

@@ -272,11 +272,18 @@ func validateExcluded(p *v1alpha1.Plan, spec *field.Path) field.ErrorList {
 	return errs
 }
 
-func validatePlanUpdate(p, old *v1alpha1.Plan) field.ErrorList {
-	if sameSpec(p.Spec, old.Spec) {
-		return nil
+// validatePlanUpdate also keeps the annotations that name a workflow. When a stack is deleted, the server discards the plans
+// of its workflow, and a user could otherwise make any plan one of these.
+func validatePlanUpdate(p, old *v1alpha1.Plan) (errs field.ErrorList) {
+	if !sameSpec(p.Spec, old.Spec) {
+		errs = append(errs, field.Forbidden(field.NewPath("spec"), "the spec of a plan cannot be changed; create another plan"))
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("spec"), "the spec of a plan cannot be changed; create another plan")}
+	for _, key := range v1alpha1.WorkflowAnnotations {
+		if p.Annotations[key] != old.Annotations[key] {
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(key), "the annotations of a plan that name its workflow cannot be changed; create another plan"))
+		}
+	}
+	return errs
 }
 
 func validateEnum[E ~string](value E, path *field.Path, allowed ...E) field.ErrorList {

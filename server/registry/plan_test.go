@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/hykube/hykube/api/v1alpha1"
-
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // TestAddressesOfAPlan validates lists of a Plan's spec.
@@ -35,6 +36,27 @@ func TestAddressesOfAPlan(t *testing.T) {
 		errs := validateAddresses(tc.addresses, field.NewPath("spec", "targets"), tc.mode)
 		if got := fieldsOf(errs); got != tc.want {
 			t.Errorf("%s: %v, want %q", name, errs, tc.want)
+		}
+	}
+}
+
+// TestAPlanKeepsItsWorkflow changes the annotations of a plan. Those that name its workflow stay.
+func TestAPlanKeepsItsWorkflow(t *testing.T) {
+	old := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Annotations: map[string]string{v1alpha1.AnnotationWorkflowID: "stack.web"}}}
+	for why, tc := range map[string]struct {
+		annotations map[string]string
+		refused     int
+	}{
+		"no change": {map[string]string{v1alpha1.AnnotationWorkflowID: "stack.web"}, 0},
+		"another":   {map[string]string{v1alpha1.AnnotationWorkflowID: "stack.web", "team": "a"}, 0},
+		"removed":   {nil, 1},
+		"added":     {map[string]string{v1alpha1.AnnotationWorkflowID: "stack.web", v1alpha1.AnnotationWorkflowRunID: "r"}, 1},
+		"both":      {map[string]string{v1alpha1.AnnotationWorkflowID: "stack.db", v1alpha1.AnnotationWorkflowNamespace: "hykube.a"}, 2},
+	} {
+		p := old.DeepCopy()
+		p.Annotations = tc.annotations
+		if errs := validatePlanUpdate(p, old); len(errs) != tc.refused {
+			t.Errorf("%s: %v, want %d errors", why, errs, tc.refused)
 		}
 	}
 }

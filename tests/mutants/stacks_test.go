@@ -9,6 +9,8 @@ var stackMutants = []mutant{
 		"if run.RunID != run.FirstRunID {", "if false {", "TestRunsOfStacks"},
 	{"A cancel ends the workflow of another stack of the name.", "server/controller/stackruns.go",
 		"run.stack != s.UID || run.EndedAt", "run.EndedAt", "TestCancelOfARun"},
+	{"A user lets the server discard a plan of another user with the next deletion of a stack.", "server/registry/plan.go",
+		"if p.Annotations[key] != old.Annotations[key] {", "if false {", "TestAPlanKeepsItsWorkflow"},
 	{"A wrong task queue stops the stack for good.", "server/controller/stackruns.go",
 		"!run.idle && !run.failing() {", "true {", "TestTheSpecIsChangedBeforeAWorkerBegan"},
 	{"The deletion of a stack ends its waiting plan without a warning.", "server/registry/rest.go",
