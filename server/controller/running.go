@@ -32,10 +32,11 @@ func runs(obj *v1alpha1.Plan) bool {
 }
 
 // admit reports whether a plan may be made or applied now; phase has the slots for that. If not, it queues the plan and
-// sets the reason Queued in its status. A plan that was cancelled needs no slot, because its run only ends it.
+// sets the reason Queued in its status. A plan that was cancelled needs no slot, because its run only ends it. Neither does a
+// plan whose apply had begun before a restart of the server, because its changes must not stay halfway.
 func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.Plan, phase *fair.Slots) (bool, error) {
 	slot := p.slotOf(ctx, name, obj, phase)
-	if granted(slot) || obj.Status.Cancel != nil {
+	if granted(slot) || obj.Status.Cancel != nil || begun(obj) {
 		return true, nil
 	}
 	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
@@ -45,6 +46,13 @@ func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.
 		}
 	})
 	return false, store.IgnoreGone(err)
+}
+
+// begun reports whether the apply of a plan has begun.
+func begun(obj *v1alpha1.Plan) bool {
+	ready := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && (ready.Reason == v1alpha1.ReasonApplying || ready.Reason == v1alpha1.ReasonRolloutPaused) &&
+		meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved)
 }
 
 // slotOf returns the slot of a plan for a phase, or its request for one. It releases the slot of an earlier phase.
@@ -70,7 +78,7 @@ func (p *Plans) slotOf(ctx context.Context, name cache.ObjectName, obj *v1alpha1
 func (p *Plans) describeLimit(phase *fair.Slots) string {
 	switch {
 	case phase == p.applying:
-		return fmt.Sprintf("Waiting for other plans. The server applies at most %d plans at once, and the namespaces share them.", p.MaxRunning)
+		return fmt.Sprintf("Waiting for other plans. The server applies at most %d plans at once, and the namespaces share them. A plan counts during the pauses of its rollouts, too.", p.MaxRunning)
 	case p.NamespacePlans == 0:
 		return fmt.Sprintf("Waiting for other plans. The server makes at most %d plans at once, and the namespaces share them.", p.MaxRunning)
 	}

@@ -188,6 +188,25 @@ func TestAnApplyLeavesRoomForPlans(t *testing.T) {
 	}
 }
 
+// TestABegunApplyContinuesAfterARestart restarts the server while plans are applied, one of them in a pause. The slots go to
+// others first.
+func TestABegunApplyContinuesAfterARestart(t *testing.T) {
+	r := newPlanRuns(t)
+	for _, name := range []string{"a1", "a2", "a3", "a4"} {
+		r.see("hog", name, approved)
+	}
+	for name, reason := range map[string]string{"b1": v1alpha1.ReasonApplying, "b2": v1alpha1.ReasonRolloutPaused, "b3": v1alpha1.ReasonApproved} {
+		r.see("hog", name, func(s *v1alpha1.PlanStatus) {
+			approved(s)
+			condition.Set(&s.Conditions, 1, v1alpha1.ConditionReady, false, reason, "")
+		})
+		got := slices.Contains(r.log.runs, fmt.Sprintf("apply.hog.%s.%s of hog", name, name))
+		if want := reason != v1alpha1.ReasonApproved; got != want || (r.reason(name) == v1alpha1.ReasonQueued) == want {
+			t.Errorf("a plan with the reason %s: continues %t, reason %q", reason, got, r.reason(name))
+		}
+	}
+}
+
 func approved(s *v1alpha1.PlanStatus) {
 	condition.Set(&s.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
 	condition.Set(&s.Conditions, 1, v1alpha1.ConditionApproved, true, v1alpha1.ReasonApproved, "")
