@@ -25,7 +25,15 @@ func Rollouts(plan *v1alpha1.Plan) (lines []string) {
 			}
 			parts = append(parts, waves)
 		}
-		parts = append(parts, "no further instance after "+Plural(int(r.MaxFailures)+1, "failure"))
+		all := int32(0)
+		for _, n := range r.Waves {
+			all += n
+		}
+		if r.MaxFailures < all {
+			parts = append(parts, "no further instance after "+Plural(int(r.MaxFailures)+1, "failure"))
+		} else {
+			parts = append(parts, "failures do not stop it")
+		}
 		lines = append(lines, fmt.Sprintf("Rollout of %s: %s.", Clean(r.ResourceSet, false), strings.Join(parts, "; ")))
 	}
 	return lines

@@ -2,6 +2,7 @@ package resourceset
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -53,7 +54,7 @@ func (s *Set) number(v intstr.IntOrString) int32 {
 // CheckNumber returns an error if a value is neither a number of at least minimum nor a percentage of at most 100%.
 func CheckNumber(v intstr.IntOrString, minimum int) error {
 	n, err := intstr.GetScaledValueFromIntOrPercent(&v, 100, false)
-	if err != nil {
+	if err != nil || strings.HasPrefix(v.StrVal, "+") {
 		return fmt.Errorf("must be a number or a percentage, such as 3 or \"10%%\"")
 	}
 	if n < minimum {

@@ -110,6 +110,7 @@ func TestResourceSetsAreValidated(t *testing.T) {
 		"a rollout":              {setOf(one, rolled(`{"maxUnavailable":"10%","waves":[1,"10%",50],"pause":"5m","maxFailures":0}`)), ""},
 		"none at once":           {setOf(one, rolled(`{"maxUnavailable":0}`)), "spec.rollout.maxUnavailable: FieldValueInvalid"},
 		"a part of an instance":  {setOf(one, rolled(`{"maxUnavailable":"half"}`)), "spec.rollout.maxUnavailable: FieldValueInvalid"},
+		"a percentage with sign": {setOf(one, rolled(`{"maxUnavailable":"+5%"}`)), "spec.rollout.maxUnavailable: FieldValueInvalid"},
 		"more than all":          {setOf(one, rolled(`{"maxFailures":"101%"}`)), "spec.rollout.maxFailures: FieldValueInvalid"},
 		"fewer failures":         {setOf(one, rolled(`{"maxFailures":-1}`)), "spec.rollout.maxFailures: FieldValueInvalid"},
 		"waves that descend":     {setOf(one, rolled(`{"waves":["20%","10%"]}`)), "spec.rollout.waves[1]: FieldValueInvalid"},
