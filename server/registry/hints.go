@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"sigs.k8s.io/yaml"
@@ -104,24 +105,27 @@ func decodingError(scheme *runtime.Scheme, body []byte) error {
 	return cannotBeHandled(gvk, refused)
 }
 
-// patchError returns an error if a merge patch has values of another type or, if strict is true, unknown fields. It
-// returns nil if the body is no object.
+// patchError returns an error if a merge patch has values of another type or, if strict is true, unknown fields. The error is
+// Invalid, as that of Kubernetes' own servers. It returns nil if the body is no object.
 func patchError(scheme *runtime.Scheme, info *genericapirequest.RequestInfo, body []byte, strict bool) error {
 	gvk, typed := typeOf(scheme, info)
 	var patch map[string]any
 	if typed == nil || yaml.Unmarshal(body, &patch) != nil {
 		return nil
 	}
-	var errs []error
+	refused, errs := valuesError(patch, typed), []error(nil)
 	for _, u := range fieldnames.Check(patch, typed) {
 		if name := u.Path[strings.LastIndexByte(u.Path, '.')+1:]; strict && !strings.HasPrefix(name, "$") { // no directive, such as $patch
 			errs = append(errs, u)
 		}
 	}
 	if len(errs) > 0 {
-		return cannotBeHandled(gvk, runtime.NewStrictDecodingError(errs))
+		refused = runtime.NewStrictDecodingError(errs)
 	}
-	return cannotBeHandled(gvk, valuesError(patch, typed))
+	if refused == nil {
+		return nil
+	}
+	return apierrors.NewInvalid(gvk.GroupKind(), info.Name, field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, refused.Error())})
 }
 
 // typeOf returns the Go type of the objects of a resource; nil if the version does not have it.

@@ -27,9 +27,9 @@ func TestApplyHints(t *testing.T) {
 		"a quoted Off":        {v1alpha1.GroupName, apply, head + "kind: Provider\nspec: {source: x/y, sandbox: {mode: \"Off\"}}", ""},
 		"nothing unknown":     {v1alpha1.GroupName, apply, head + "kind: ProviderConfig\nspec: {provider: sim, config: {anything: {x: 1}}}", ""},
 		"a number as a pause": {v1alpha1.GroupName, apply, head + "kind: ResourceSet\nspec: {rollout: {pause: 5, waves: 1}}", `as a ResourceSet: spec.rollout.pause: must be a duration, such as \"5m\", but is a number, spec.rollout.waves: must be a list, but is a number`},
-		"a strict patch":      {v1alpha1.GroupName, strategic + "?", `{"spec":{"foo":1,"$retainKeys":["source"]}}`, `Provider in version \"v1alpha1\" cannot be handled as a Provider: strict decoding error: unknown field \"spec.foo\"","reason"`},
+		"a strict patch":      {v1alpha1.GroupName, strategic + "?", `{"spec":{"foo":1,"$retainKeys":["source"]}}`, `Provider.hykube.io \"x\" is invalid: patch: Invalid value: strict decoding error: unknown field \"spec.foo\"","reason"`},
 		"a strict merge":      {v1alpha1.GroupName, merge + "?", `{"spec":{"sorce":"x/y"}}`, `unknown field \"spec.sorce\" (did you mean \"source\"?)`},
-		"a patched value":     {v1alpha1.GroupName, merge, `{"spec":{"source":1}}`, `as a Provider: spec.source: must be a string, but is a number`},
+		"a patched value":     {v1alpha1.GroupName, merge, `{"spec":{"source":1}}`, `patch: Invalid value: spec.source: must be a string, but is a number`},
 		"a strict directive":  {v1alpha1.GroupName, strategic + "?", `{"metadata":{"$setElementOrder/finalizers":["a"],"labels":{"a":null}}}`, ""},
 		"another patch":       {v1alpha1.GroupName, "application/merge-patch+json", `{"spec":{"sorce":"x/y"}}`, ""},
 		"a provider's kind":   {"sim.hykube.io", apply, "apiVersion: sim.hykube.io/v1\nkind: sim-network\nspecc: {}", ""},
@@ -53,13 +53,17 @@ func TestApplyHints(t *testing.T) {
 			}
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPatch, target, strings.NewReader(tt.body))
 			r.Header.Set("Content-Type", media)
-			r = r.WithContext(genericapirequest.WithRequestInfo(r.Context(), &genericapirequest.RequestInfo{Verb: "patch", APIGroup: tt.group, APIVersion: "v1alpha1", Resource: "providers"}))
+			r = r.WithContext(genericapirequest.WithRequestInfo(r.Context(), &genericapirequest.RequestInfo{Verb: "patch", APIGroup: tt.group, APIVersion: "v1alpha1", Resource: "providers", Name: "x"}))
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
+			code := http.StatusUnprocessableEntity
+			if media == apply {
+				code = http.StatusBadRequest
+			}
 			switch {
 			case tt.want == "" && passed != tt.body:
 				t.Errorf("passed on %q", passed)
-			case tt.want != "" && (passed != "" || w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), tt.want)):
+			case tt.want != "" && (passed != "" || w.Code != code || !strings.Contains(w.Body.String(), tt.want)):
 				t.Errorf("%d %s, want %s", w.Code, w.Body, tt.want)
 			}
 		})
