@@ -49,7 +49,7 @@ func (s *Server) objects(ctx context.Context, p *v1alpha1.Plan, chunk v1alpha1.P
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, 0, err
 	}
-	c := &uploadChecker{handler: registry.WithApplyHints(s.generic.Handler.Director, s.config.codecs, kinds.MaxRequestBodyBytes), authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk,
+	c := &uploadChecker{handler: registry.WithPatchHints(s.generic.Handler.Director, s.config.codecs, kinds.MaxRequestBodyBytes), authorizer: s.config.generic.Authorization.Authorizer, resource: s.resourceOf, who: who, plan: p, chunk: &chunk,
 		terminating: err == nil && ns.DeletionTimestamp != nil}
 	n := len(chunk.Objects)
 	results := make([]v1alpha1.PlanObjectResult, n+len(chunk.Prune))

@@ -134,7 +134,7 @@ func (s *Server) makeAPIServer() (err error) {
 	if err != nil {
 		return err
 	}
-	fixed := registry.WithReadOnlyResources(registry.WithApplyHints(documents.Handler, c.codecs, kinds.MaxRequestBodyBytes), c.codecs)
+	fixed := registry.WithReadOnlyResources(registry.WithPatchHints(documents.Handler, c.codecs, kinds.MaxRequestBodyBytes), c.codecs)
 	late.Handler, documents.Handler = s.kinds, s.kinds.WithOpenAPI(fixed)
 	return nil
 }

@@ -46,10 +46,14 @@ func TestFollowPrintsThePausesOfARollout(t *testing.T) {
 	}
 	f.watches = nil
 	f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
-		for followed := false; !followed; time.Sleep(time.Millisecond) {
+		for end, followed := time.Now().Add(10*time.Second), false; !followed; time.Sleep(time.Millisecond) {
 			f.mu.Lock()
 			followed = len(f.watches) > 0
 			f.mu.Unlock()
+			if time.Now().After(end) {
+				t.Error("the command does not watch the plan")
+				break
+			}
 		}
 		f.mu.Lock()
 		for _, text := range pauses {

@@ -16,11 +16,11 @@ func newStackCancel(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel STACK",
 		Short: "Cancel the workflow run of a stack",
-		Long: `Ask the running workflow of a stack with spec.workflow to end. What the workflow does then is up to its code: it may undo its work
-first. A run that no worker has begun ends at once. The stack starts its workflow again when a selected resource or its spec changes.
+		Long: `Ask the running workflow of a stack with spec.workflow to end. The workflow may undo its work before it ends. A run that no worker
+has begun ends at once. The stack starts its workflow again when a selected resource or its spec changes.
 
-To cancel a plan of a stack: kubectl hykube cancel PLAN. It needs the right to create the subresource "cancel" of the stack, which
-the role edit has.`,
+The command needs the right to create the subresource "cancel" of the stack, which the role edit has. Another command cancels a
+plan of a stack: kubectl hykube cancel PLAN.`,
 		Example:           `  kubectl hykube stack cancel web -n prod`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeStacks(s),

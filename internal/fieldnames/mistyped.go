@@ -74,18 +74,22 @@ func checkValue(v any, t reflect.Type, path string, out []Mistyped) []Mistyped {
 	if err = json.Unmarshal(raw, reflect.New(t).Interface()); err == nil {
 		return out
 	}
-	form := forms[t]
-	if _, isType := errors.AsType[*json.UnmarshalTypeError](err); form == "" && !isType {
-		return append(out, Mistyped{path, err.Error()}) // the type's own explanation
-	}
+	form, textual := forms[t], true
 	if form == "" {
+		if _, isType := errors.AsType[*json.UnmarshalTypeError](err); !isType {
+			return append(out, Mistyped{path, err.Error()}) // the type's own explanation
+		}
 		form = formOf(t)
+		textual = form == base64Form
 	}
-	if _, isText := v.(string); isText && forms[t] != "" || isText && form == "a string in base64" {
-		return append(out, Mistyped{path, "must be " + form})
+	if _, isText := v.(string); !isText || !textual { // a text in another form is a string, too
+		form += butIs(v)
 	}
-	return append(out, Mistyped{path, "must be " + form + butIs(v)})
+	return append(out, Mistyped{path, "must be " + form})
 }
+
+// base64Form is the expected value of bytes.
+const base64Form = "a string in base64"
 
 // formOf returns the expected value of a type that has the JSON form of its kind.
 func formOf(t reflect.Type) string {
@@ -102,7 +106,7 @@ func formOf(t reflect.Type) string {
 		return "a number"
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return "a string in base64"
+			return base64Form
 		}
 		return "a list"
 	}

@@ -155,8 +155,8 @@ func (s *stackState) running() stackStep {
 				if who := p.Status.RequestedBy; who != nil {
 					by = who.Username
 				}
-				// Any user who may write plans can name the run, so the message names that user.
-				step.message += fmt.Sprintf(" %s made the plan for %s which has not ended.", by, s.run)
+				// Any user who may write plans can name the run in the plan, so the message names that user.
+				step.message += fmt.Sprintf(" %s requested the plan. %s has not ended.", by, s.run)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func TestDecisionsAboutAWorkflow(t *testing.T) {
 		"a run without a worker, and the stack is suspended": {state: stackWith(hasRun("new", "", func(r *stackRun) { r.idle = true }), suspended), reason: v1alpha1.ReasonAwaitingWorker, ready: "False Reconciling", after: runPoll,
 			message: "Start a worker. The stack is suspended, but"},
 		"its plan waits, and the stack is suspended": {state: stackWith(hasRun("new", "", withPlan(awaits)), suspended), reason: v1alpha1.ReasonAwaitingApproval, ready: "False", after: runPoll,
-			message: "A user made the plan for Workflow stack.web, run r, which has not ended. The stack is suspended, but"},
+			message: "A user requested the plan. Workflow stack.web, run r, has not ended. The stack is suspended, but"},
 		"a run goes on, and the spec is new": {state: stackWith(hasRun("old", ""), rewritten), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll, message: "counts for the next run"},
 		"a run goes on without a spec": {state: stackWith(hasRun("old", ""), func(s *stackState) { s.stack.Spec.Workflow = nil }), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", after: runPoll,
 			message: "makes its next plan when the run has ended"},

@@ -292,7 +292,7 @@ func (c *Stacks) awaitOther(ctx context.Context, s *v1alpha1.Stack, other *userR
 	if other.stack == "" || owned {
 		return nil
 	}
-	return c.cancelRun(ctx, s.Namespace, other)
+	return c.endRunOfDeleted(ctx, s.Namespace, other)
 }
 
 // endDeleted cancels the workflow of a deleted stack. A stack of the same name may exist.
@@ -309,7 +309,7 @@ func (c *Stacks) endDeleted(ctx context.Context, name cache.ObjectName, now type
 	case err != nil:
 		return err
 	case found != nil && found.stack == uid && found.Outcome == "":
-		if err := c.cancelRun(ctx, name.Namespace, found); err != nil {
+		if err := c.endRunOfDeleted(ctx, name.Namespace, found); err != nil {
 			return err
 		}
 	}
@@ -340,7 +340,7 @@ func (c *Stacks) endOrphanRuns(ctx context.Context) error {
 			if run.stack == "" || exists[run.stack] {
 				continue
 			}
-			if err := c.cancelRun(ctx, namespace, run); err != nil {
+			if err := c.endRunOfDeleted(ctx, namespace, run); err != nil {
 				return err
 			}
 		}
@@ -361,8 +361,8 @@ func (c *Stacks) CancelRun(ctx context.Context, s *v1alpha1.Stack, reason string
 	return true, c.Runs.End(ctx, s.Namespace, run, reason)
 }
 
-// cancelRun cancels the workflow of a deleted stack, and discards its plans that no user has decided on.
-func (c *Stacks) cancelRun(ctx context.Context, namespace string, run *userRun) error {
+// endRunOfDeleted cancels the workflow of a deleted stack, and discards its plans that no user has decided on.
+func (c *Stacks) endRunOfDeleted(ctx context.Context, namespace string, run *userRun) error {
 	if err := c.Runs.End(ctx, namespace, run, "The stack was deleted."); err != nil {
 		return err
 	}

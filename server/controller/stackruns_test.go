@@ -408,7 +408,7 @@ func TestCancelOfARun(t *testing.T) {
 	cancel(other, false)
 	cancel(s.stack, true)
 	untilRun(t, c, s, "the run ends", func() bool { return !s.run.running() })
-	if !strings.HasPrefix(s.run.Message, "alice cancelled the run.") {
+	if s.run.Outcome != v1alpha1.RunCancelled || !strings.HasPrefix(s.run.Message, "alice cancelled the run.") {
 		t.Errorf("the run: %+v", s.run)
 	}
 	cancel(s.stack, false)
@@ -422,7 +422,7 @@ func TestTheSpecIsChangedBeforeAWorkerBegan(t *testing.T) {
 	untilRun(t, c, s, "the worker is missing", func() bool { return s.run.idle })
 	s.stack.Generation++
 	untilRun(t, c, s, "the run ends", func() bool { return !s.run.running() })
-	if s.run.Outcome != v1alpha1.RunTerminated || !strings.Contains(s.run.Message, "No worker had begun the workflow.") {
+	if s.run.Outcome != v1alpha1.RunCancelled || !strings.Contains(s.run.Message, "No worker had begun the workflow.") {
 		t.Errorf("the run: %+v", s.run)
 	}
 	if step := s.decide(); !step.make {

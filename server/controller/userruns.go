@@ -47,6 +47,8 @@ type UserRuns struct {
 const (
 	// runMemo is the key of the memo that says for which stack a run was started.
 	runMemo = "hykubeStack"
+	// serverIdentity is the identity of the server's requests in the histories of workflows.
+	serverIdentity = "hykube"
 	// runCall is the maximum time of a request to Temporal that does not wait.
 	runCall = 10 * time.Second
 	// maxFailure is the maximum length of the message of a failed run in bytes.
@@ -122,7 +124,7 @@ func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1
 	started, err := r.Service.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
 		Namespace: v1alpha1.TemporalNamespace(s.Namespace), WorkflowId: id, Input: argument,
 		WorkflowType: &commonpb.WorkflowType{Name: s.Spec.Workflow.Type}, TaskQueue: &taskqueuepb.TaskQueue{Name: s.Spec.Workflow.TaskQueue},
-		RequestId: noted.Signature, Identity: "hykube",
+		RequestId: noted.Signature, Identity: serverIdentity,
 		WorkflowIdReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIdConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
 		Memo:                     &commonpb.Memo{Fields: map[string]*commonpb.Payload{runMemo: note}},
@@ -172,8 +174,7 @@ func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string
 		return run, nil
 	}
 	run.EndedAt = new(metav1.NewTime(info.GetCloseTime().AsTime()))
-	run.Message, err = r.failure(ctx, namespace, info.GetExecution())
-	return run, err
+	return run, r.readEnd(ctx, namespace, run)
 }
 
 // runOf returns a run as a list of workflows has it, without its end. A run whose memo has another signature is of no stack.
@@ -198,24 +199,29 @@ func runOf(info *workflowpb.WorkflowExecutionInfo, key []byte) *userRun {
 	return run
 }
 
-// failure returns why a run that ended did not complete.
-func (r *UserRuns) failure(ctx context.Context, namespace string, run *commonpb.WorkflowExecution) (string, error) {
-	last, err := r.close(ctx, namespace, run, false)
+// readEnd sets the reason why a run that ended did not complete. A run that the server terminated counts as cancelled,
+// because no worker had begun it.
+func (r *UserRuns) readEnd(ctx context.Context, namespace string, run *userRun) error {
+	last, err := r.close(ctx, namespace, &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID}, false)
 	if err != nil {
-		return "", fmt.Errorf("read the end of workflow %q: %w", run.GetWorkflowId(), err)
+		return fmt.Errorf("read the end of workflow %q: %w", run.WorkflowID, err)
 	}
 	message := ""
 	switch {
 	case last.GetWorkflowExecutionFailedEventAttributes() != nil:
 		message = cause(last.GetWorkflowExecutionFailedEventAttributes().GetFailure())
 	case last.GetWorkflowExecutionTerminatedEventAttributes() != nil:
-		message = last.GetWorkflowExecutionTerminatedEventAttributes().GetReason()
+		ended := last.GetWorkflowExecutionTerminatedEventAttributes()
+		if message = ended.GetReason(); ended.GetIdentity() == serverIdentity {
+			run.Outcome = v1alpha1.RunCancelled
+		}
 	}
 	message = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, ""), func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
 	if len(message) > maxFailure {
 		message = strings.ToValidUTF8(message[:maxFailure-3], "") + "..."
 	}
-	return message, nil
+	run.Message = message
+	return nil
 }
 
 // cause returns the message of a failure. That of a failed step says only that an activity failed, so the cause counts.
@@ -286,11 +292,11 @@ func (r *UserRuns) End(ctx context.Context, namespace string, run *userRun, reas
 	at := &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID}
 	if begun {
 		_, err = r.Service.RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
-			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: "hykube", Reason: reason, RequestId: string(run.stack) + "-cancel", WorkflowExecution: at,
+			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: serverIdentity, Reason: reason, RequestId: string(run.stack) + "-cancel", WorkflowExecution: at,
 		})
 	} else {
 		_, err = r.Service.TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
-			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: "hykube", Reason: reason + " No worker had begun the workflow.", WorkflowExecution: at,
+			Namespace: v1alpha1.TemporalNamespace(namespace), Identity: serverIdentity, Reason: reason + " No worker had begun the workflow.", WorkflowExecution: at,
 		})
 	}
 	if status.Code(err) == codes.NotFound {

@@ -231,7 +231,7 @@ func (u *UserNamespaces) Room(ctx context.Context, namespace string, starts int,
 			return nil
 		}
 		u.mu.Unlock()
-		// One count at a time: a second one would restore what the callers of the first have subtracted since.
+		// Callers share one count. A second count would not have the starts that the first one permitted a moment ago.
 		if _, err, _ := u.counting.Do(namespace, func() (any, error) {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countLimit)
 			defer cancel()

@@ -27,11 +27,11 @@ import (
 	"github.com/hykube/hykube/internal/fieldnames"
 )
 
-// WithApplyHints rejects a server-side apply or a merge patch of a fixed kind with unknown fields or values of another
+// WithPatchHints rejects a server-side apply or a merge patch of a fixed kind with unknown fields or values of another
 // type. Its error is that of a create: the path of each field, and the name of a similar field. Without it, the error of
 // the merge of managed fields has neither, and that of a patch prints the whole patch as a Go map. A patch may have unknown
-// fields unless its field validation is Strict. WithApplyHints does not check a body of more than maxBytes bytes.
-func WithApplyHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handler {
+// fields unless its field validation is Strict. WithPatchHints does not check a body of more than maxBytes bytes.
+func WithPatchHints(next http.Handler, codecs Codecs, maxBytes int64) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())
 		if !ok || info.Verb != "patch" || info.APIGroup != v1alpha1.GroupName {

@@ -39,7 +39,7 @@ func TestApplyHints(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			passed := ""
-			h := WithApplyHints(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			h := WithPatchHints(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				body, err := io.ReadAll(r.Body)
 				if err != nil {
 					t.Error(err)
