@@ -16,7 +16,7 @@ import (
 // measureEstate measures a namespace with n networks that all refer to one: the apply of all, the first screen of the
 // plan, plans without a change, a full refresh, an idle minute, a restart, and the destroy of all.
 func measureEstate(ctx context.Context, b *bench, n int) error {
-	if _, _, err := b.applyAll(ctx, n); err != nil {
+	if _, _, err := b.apply(ctx, n, networksOf("hub", n)); err != nil {
 		return err
 	}
 	if err := b.reportScreen(ctx, n); err != nil {

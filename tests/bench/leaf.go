@@ -19,7 +19,7 @@ import (
 // time of such a plan should not depend on n. At last it destroys all. It compares that with the provider calls alone,
 // and with Terraform or OpenTofu if one is on the machine.
 func measureOne(ctx context.Context, b *bench, n, repeats int) error {
-	whole, worked, err := b.applyAll(ctx, n)
+	whole, worked, err := b.apply(ctx, n, networksOf("hub", n))
 	if err != nil {
 		return err
 	}
@@ -96,9 +96,9 @@ func (b *bench) run(ctx context.Context, input []byte, args ...string) (took, ow
 	return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
-// applyAll applies n networks with one command, and reports how long the command and its phases took. It returns the
-// time of the command, and for how long the server planned and applied.
-func (b *bench) applyAll(ctx context.Context, n int) (whole, worked time.Duration, err error) {
+// apply applies the manifests of n resources with one command, and reports how long the command and its phases took. It
+// returns the time of the command, and for how long the server planned and applied.
+func (b *bench) apply(ctx context.Context, n int, manifests []byte) (whole, worked time.Duration, err error) {
 	w, err := b.client.Resource(plans).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		return 0, 0, fmt.Errorf("watch plans: %w", err)
@@ -107,7 +107,7 @@ func (b *bench) applyAll(ctx context.Context, n int) (whole, worked time.Duratio
 	reached := make(chan []time.Time, 1)
 	go func() { reached <- milestones(w) }()
 	began := time.Now()
-	whole, own, err := b.run(ctx, networksOf("hub", n), "apply", "-f", "-", "--all", "--auto-approve")
+	whole, own, err := b.run(ctx, manifests, "apply", "-f", "-", "--all", "--auto-approve")
 	if err != nil {
 		return 0, 0, err
 	}

@@ -33,6 +33,8 @@ type options struct {
 	leaf int
 	// estate measures only the cost of a namespace with this number of resources; 0 disables it.
 	estate int
+	// set measures only a ResourceSet with this number of instances; 0 disables it.
+	set int
 	// results collects the measurements.
 	results *results
 	// record is the directory for the results; "" records nothing.
@@ -52,6 +54,7 @@ func main() {
 	flag.BoolVar(&o.kinds, "kinds", false, "measure only what a provider with 1,500 kinds costs")
 	flag.IntVar(&o.leaf, "leaf", 0, "measure only the apply and destroy of so many resources, and the plans of one changed resource among them")
 	flag.IntVar(&o.estate, "estate", 0, "measure only what a namespace with so many resources costs, from the first apply to the destroy")
+	flag.IntVar(&o.set, "set", 0, "measure only a ResourceSet with so many instances: plan, apply, a plan without a change, and one percent more")
 	flag.StringVar(&o.schema, "schema", "", "a file with the output of `terraform providers schema -json` for -kinds; generated without it")
 	flag.IntVar(&o.repeats, "repeats", 0, "number of measurements of each kind; 0 means 5 with -short, 100 with -neighbour, else 20")
 	flag.StringVar(&o.profiles, "profiles", "", "with -neighbour: directory for a CPU profile and an execution trace of the server")
@@ -93,6 +96,8 @@ func measureChosen(ctx context.Context, o options) error {
 		return withBench(ctx, o, func(b *bench) error { return measureNeighbour(ctx, b, cmp.Or(o.repeats, repeats), o.profiles) })
 	case o.estate > 0:
 		return withBench(ctx, o, func(b *bench) error { return measureEstate(ctx, b, o.estate) })
+	case o.set > 0:
+		return withBench(ctx, o, func(b *bench) error { return measureSet(ctx, b, o.set) })
 	case o.leaf > 0:
 		return withBench(ctx, o, func(b *bench) error { return measureOne(ctx, b, o.leaf, cmp.Or(o.repeats, all)) })
 	case o.short:
