@@ -60,7 +60,7 @@ func (a *Activities) Register(w worker.Registry) {
 		workflows.ActivityFail:    a.planner.Fail,
 		workflows.ActivityBegin:   withHeartbeats(withProcessor(a.processors, a.applier.Begin)),
 		workflows.ActivityStep:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.step))),
-		workflows.ActivityLane:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.runLargePlan))),
+		workflows.ActivityLane:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.applier.Lane))),
 		workflows.ActivityFinish:  withHeartbeats(withProcessor(a.processors, a.applier.Finish)),
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
@@ -80,11 +80,6 @@ func (a *Activities) step(ctx context.Context, in workflows.StepInput) (workflow
 			result.State, in.Plan.Name, in.Plan.Namespace), workflows.ErrorStep, nil)
 	}
 	return result, err
-}
-
-// runLargePlan runs all steps of a large plan in dependency order. It has no result.
-func (a *Activities) runLargePlan(ctx context.Context, p workflows.Plan) (any, error) {
-	return nil, a.applier.Lane(ctx, p)
 }
 
 // heartbeatEvery must be well below the heartbeat timeout of the workflows.

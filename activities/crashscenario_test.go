@@ -288,7 +288,7 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 		}
 	case stepping:
 		if sc.lane {
-			err = sc.applier.Lane(ctx, run.Plan)
+			_, err = sc.applier.Lane(ctx, run.Plan)
 			break
 		}
 		err = sc.steps(ctx, run)

@@ -58,13 +58,7 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 func applySteps(ctx workflow.Context, p Plan, begun Begun) (cancelled bool, err error) {
 	cancel := workflow.GetSignalChannel(ctx, SignalCancel)
 	if len(begun.Steps) == 0 && begun.Total > 0 {
-		// Too many steps for one history: the Lane activity reads them from the ledger. It learns of a cancel through
-		// the Plan object.
-		title := fmt.Sprintf("apply %d steps", begun.Total)
-		if err := workflow.ExecuteActivity(titled(ctx, title), ActivityLane, p).Get(ctx, nil); err != nil {
-			return false, err
-		}
-		return cancel.ReceiveAsync(nil), nil
+		return applyInLane(ctx, p, begun.Total, cancel)
 	}
 
 	tracker := graph.NewTracker(len(begun.Steps), func(i int) []int { return begun.Steps[i].DependsOn })
@@ -98,5 +92,37 @@ func applySteps(ctx workflow.Context, p Plan, begun Begun) (cancelled bool, err 
 			return cancelled, nil
 		}
 		selector.Select(ctx)
+	}
+}
+
+// resumeCheck is the time after which a paused apply checks its plan although no signal has arrived. The plan may have been
+// deleted.
+const resumeCheck = time.Hour
+
+// applyInLane runs steps that are too many for one history, or that rollouts hold back. The Lane activity reads them from the
+// ledger. It learns of a cancel through the Plan object.
+func applyInLane(ctx workflow.Context, p Plan, total int, cancel workflow.ReceiveChannel) (cancelled bool, err error) {
+	resume := workflow.GetSignalChannel(ctx, SignalResume)
+	for {
+		var lane LaneResult
+		if err := workflow.ExecuteActivity(titled(ctx, fmt.Sprintf("apply %d steps", total)), ActivityLane, p).Get(ctx, &lane); err != nil {
+			return false, err
+		}
+		if cancelled = cancel.ReceiveAsync(nil); cancelled || !lane.Paused {
+			return cancelled, nil
+		}
+		timerCtx, stopTimer := workflow.WithCancel(ctx)
+		selector := workflow.NewSelector(ctx)
+		selector.AddReceive(cancel, func(c workflow.ReceiveChannel, _ bool) {
+			c.Receive(ctx, nil)
+			cancelled = true
+		})
+		selector.AddReceive(resume, func(c workflow.ReceiveChannel, _ bool) { c.Receive(ctx, nil) })
+		selector.AddFuture(workflow.NewTimer(timerCtx, resumeCheck), func(workflow.Future) {})
+		selector.Select(ctx)
+		stopTimer()
+		if cancelled {
+			return true, nil
+		}
 	}
 }

@@ -28,8 +28,12 @@ const (
 	ActivityFinish  = "Finish"
 )
 
-// SignalCancel makes an Apply workflow stop before the next change.
-const SignalCancel = "cancel"
+// Signals of an Apply workflow. SignalCancel makes it stop before the next change. SignalResume makes it continue after the
+// pause of a rollout; it has no effect at another time.
+const (
+	SignalCancel = "cancel"
+	SignalResume = "resume"
+)
 
 // ErrorObjectChanged is the error type of an activity that found an object changed since the survey. Histories store
 // its value, so the value must not change.
@@ -169,6 +173,12 @@ type StepResult struct {
 	OK bool `json:"ok"`
 	// State is the state of the step's change.
 	State string `json:"state"`
+}
+
+// LaneResult is the result of the Lane activity.
+type LaneResult struct {
+	// Paused is true if the pause of a rollout begins and no step runs. The lane continues after SignalResume.
+	Paused bool `json:"paused,omitempty"`
 }
 
 // Finish is the input of the activity that ends an apply.

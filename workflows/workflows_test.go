@@ -23,6 +23,9 @@ type fakeActivities struct {
 	steps   []Step
 	refused string
 	step    func(StepInput) (StepResult, error)
+	// lane is the Lane activity of a plan with a number of steps, instead of step.
+	lane  func() (LaneResult, error)
+	total int
 
 	mu       sync.Mutex
 	made     []int
@@ -46,8 +49,9 @@ func (h *fakeActivities) environment(t *testing.T) *testsuite.TestWorkflowEnviro
 		return nil
 	})
 	register(ActivityBegin, func(context.Context, Plan) (Begun, error) {
-		return Begun{Steps: h.steps, Total: len(h.steps), Refused: h.refused}, nil
+		return Begun{Steps: h.steps, Total: len(h.steps) + h.total, Refused: h.refused}, nil
 	})
+	register(ActivityLane, func(context.Context, Plan) (LaneResult, error) { return h.lane() })
 	register(ActivityStep, func(_ context.Context, in StepInput) (StepResult, error) {
 		result, err := h.step(in)
 		h.mu.Lock()
@@ -100,6 +104,42 @@ func TestApplyStopsBetweenChangesWhenCancelled(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int{0}, h.made); diff != "" {
 		t.Errorf("made after a cancel during the first: %s", diff)
+	}
+	if len(h.finish) != 1 || !h.finish[0].Cancelled {
+		t.Errorf("finish: %+v, want cancelled", h.finish)
+	}
+}
+
+// TestApplyPausesBetweenTheRunsOfItsLane has a lane that pauses three times. A signal ends the first pause, and the workflow
+// checks the plan by itself after the second one. A cancel ends the third one.
+func TestApplyPausesBetweenTheRunsOfItsLane(t *testing.T) {
+	h := &fakeActivities{total: 1000}
+	env := h.environment(t)
+	runs := 0
+	h.lane = func() (LaneResult, error) {
+		runs++
+		return LaneResult{Paused: true}, nil
+	}
+	ran := func(after time.Duration, want int) {
+		env.RegisterDelayedCallback(func() {
+			if runs != want {
+				t.Errorf("the lane ran %d times after %s, want %d", runs, after, want)
+			}
+		}, after)
+	}
+	begun := env.Now()
+	ran(29*time.Minute, 1)
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalResume, nil) }, 30*time.Minute)
+	ran(31*time.Minute, 2)
+	ran(89*time.Minute, 2)
+	ran(91*time.Minute, 3)
+	env.RegisterDelayedCallback(func() { env.SignalWorkflow(SignalCancel, nil) }, 100*time.Minute)
+	env.ExecuteWorkflow(ApplyPlan, Plan{UID: "u"})
+	if err := env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if took := env.Now().Sub(begun); runs != 3 || took > 101*time.Minute {
+		t.Errorf("the lane ran %d times in %s, want 3 and the end at the cancel", runs, took)
 	}
 	if len(h.finish) != 1 || !h.finish[0].Cancelled {
 		t.Errorf("finish: %+v, want cancelled", h.finish)

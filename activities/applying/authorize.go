@@ -64,7 +64,7 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 	if err != nil || ended(c, in.Destroy) {
 		return err
 	}
-	order, err := a.orderOf(ctx, po)
+	order, err := a.orderOf(ctx, po, in.Plan)
 	if err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 }
 
 // orderOf returns the order of a plan's steps. It reads it once from the ledger and checks it against the approved
-// digest.
-func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (stepOrder, error) {
+// digest. Then it also resumes the plan's progress.
+func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan, p workflows.Plan) (stepOrder, error) {
 	a.orders.mu.Lock()
 	order, ok := a.orders.byPlan[po.UID]
 	a.orders.mu.Unlock()
@@ -98,8 +98,9 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan) (stepOrder, er
 		return nil, err
 	}
 	if why := work.NotApproved(po); why != "" {
-		return nil, refused(workflows.Plan{Namespace: po.Namespace, Name: po.Name}, why)
+		return nil, refused(p, why)
 	}
+	a.progress.resume(p, work)
 	order = make(stepOrder, len(work.Steps))
 	for _, s := range work.Steps {
 		var before []stepKey

@@ -45,7 +45,7 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	o := outcomeOf(po, work, stale, cancelled, begun)
 	err = a.Plans.UpdateStatus(ctx, f.Plan.Namespace, f.Plan.Name, workflows.ObjectUID(f.Plan), func(s *v1alpha1.PlanStatus) {
 		c, g, applied := &s.Conditions, po.Generation, o.name == workflows.OutcomeApplied
-		s.Progress = &counts
+		s.Progress, s.PausedUntil = &counts, nil
 		if s.FinishedAt == nil { // an earlier attempt may have written it
 			s.FinishedAt = changes.Now()
 		}

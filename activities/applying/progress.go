@@ -43,6 +43,15 @@ func (p *progress) begin(plan workflows.Plan, counts v1alpha1.PlanProgress) {
 	p.counts[plan] = &tally{PlanProgress: counts}
 }
 
+// resume starts counting a plan whose apply began in an earlier process. work has no change that this process began.
+func (p *progress) resume(plan workflows.Plan, work *changes.Stored) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.counts[plan] == nil {
+		p.counts[plan] = &tally{PlanProgress: work.Progress()}
+	}
+}
+
 // end stops counting a plan.
 func (p *progress) end(plan workflows.Plan) {
 	p.mu.Lock()

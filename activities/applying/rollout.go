@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -204,13 +205,18 @@ func (s *rollout) advance(now time.Time) {
 	s.pausedUntil = time.Time{}
 	for s.current < len(s.waves)-1 && s.waves[s.current].left == 0 {
 		if s.Pause != nil && s.Pause.Duration > 0 {
-			if until := s.waves[s.current].endedAt.Add(s.Pause.Duration); now.Before(until) {
+			if until := wholeSecond(s.waves[s.current].endedAt.Add(s.Pause.Duration)); now.Before(until) {
 				s.pausedUntil = until
 				return
 			}
 		}
 		s.open()
 	}
+}
+
+// wholeSecond rounds a time up to a second, as the API shows it.
+func wholeSecond(t time.Time) time.Time {
+	return t.Add(time.Second - time.Nanosecond).Truncate(time.Second)
 }
 
 // open opens the next wave.
@@ -242,6 +248,16 @@ func (r *rollouts) releaseHeld() []int {
 func (r *rollouts) pausing() bool {
 	until, _ := r.pause()
 	return !until.IsZero()
+}
+
+// pausedUntil returns the end of the first pause, after the steps that were ready have ended; a zero time if there is none, or
+// if the plan was cancelled.
+func (r *rollouts) pausedUntil() time.Time {
+	if r.cancelled.Err() != nil {
+		return time.Time{}
+	}
+	until, _ := r.pause()
+	return until
 }
 
 // pause returns the pause that ends first; a zero time if there is none.
@@ -304,18 +320,18 @@ func (r *rollouts) Fail(i int) (skipped []int) {
 	return skipped
 }
 
-// paced returns the source of the steps of a plan for its lane. The caller must call done.
-func (a *Applier) paced(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, work *changes.Stored) (source graph.Source, done func()) {
+// paced returns the source of the steps of a plan for its lane, and its rollouts; nil if it has none. The caller must call
+// done.
+func (a *Applier) paced(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, work *changes.Stored) (source graph.Source, r *rollouts, done func()) {
 	steps := work.Steps
 	tracker := graph.NewTracker(len(steps), func(i int) []int { return steps[i].DependsOn })
-	r := newRollouts(po, work, tracker)
-	if r == nil {
-		return tracker, func() {}
+	if r = newRollouts(po, work, tracker); r == nil {
+		return tracker, nil, func() {}
 	}
 	var stop func()
 	r.cancelled, stop = a.cancels.UntilCancelled(ctx, p)
 	r.report = func(text string) { a.reportRollout(ctx, p, po, text) }
-	return r, func() {
+	return r, r, func() {
 		stop()
 		r.stopTimer()
 	}
@@ -335,4 +351,13 @@ func (a *Applier) reportRollout(ctx context.Context, p workflows.Plan, po *v1alp
 	if err != nil && ctx.Err() == nil {
 		a.Logger.WarnContext(ctx, "report the pause of a rollout", "namespace", p.Namespace, "plan", p.Name, "error", err)
 	}
+}
+
+// pause writes to the Plan object until when its apply pauses. The workflow of a cancelled plan does not wait.
+func (a *Applier) pause(ctx context.Context, p workflows.Plan, until time.Time) error {
+	return a.Plans.UpdateStatus(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), func(s *v1alpha1.PlanStatus) {
+		if s.Cancel == nil {
+			s.PausedUntil = new(metav1.NewTime(until))
+		}
+	})
 }

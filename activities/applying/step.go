@@ -42,24 +42,29 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	return a.step(ctx, po, in, attempt)
 }
 
-// Lane runs all steps of a large plan in dependency order. It continues from the records of an earlier attempt.
-func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
+// Lane runs all steps of a large plan in dependency order. It continues from the records of an earlier attempt. If only the
+// pauses of rollouts are left to wait for, it ends and the plan is paused.
+func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneResult, error) {
 	po, err := a.applyingPlan(ctx, p)
 	if err != nil {
-		return err
+		return workflows.LaneResult{}, err
+	}
+	if po.Status.PausedUntil != nil && po.Status.Cancel == nil { // the controller ends a pause
+		return workflows.LaneResult{Paused: true}, nil
 	}
 	work, err := changes.Load(ctx, a.Ledger, po.UID)
 	if err != nil {
-		return err
+		return workflows.LaneResult{}, err
 	}
 	if why := work.NotApproved(po); why != "" {
-		return refused(p, why)
+		return workflows.LaneResult{}, refused(p, why)
 	}
+	a.progress.resume(p, work)
 	// A lane may run for hours, so it keeps the steps in memory but not the values of the changes.
 	steps, width := work.Steps, a.width(work)
-	source, done := a.paced(ctx, p, po, work)
+	source, rollouts, done := a.paced(ctx, p, po, work)
 	defer done()
-	return changes.Each(ctx, source, width, func(ctx context.Context, i int) (bool, error) {
+	err = changes.Each(ctx, source, width, func(ctx context.Context, i int) (bool, error) {
 		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
 			return false, err
 		}
@@ -78,6 +83,14 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) error {
 			}
 		}
 	})
+	if err != nil || rollouts == nil {
+		return workflows.LaneResult{}, err
+	}
+	until := rollouts.pausedUntil()
+	if until.IsZero() {
+		return workflows.LaneResult{}, nil
+	}
+	return workflows.LaneResult{Paused: true}, a.pause(ctx, p, until)
 }
 
 // width returns the maximum number of concurrent steps of a plan.

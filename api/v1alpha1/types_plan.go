@@ -176,6 +176,10 @@ type PlanStatus struct {
 	// Set when a user cancelled the plan. Only the subresource "cancel" writes it.
 	// +optional
 	Cancel *PlanCancel `json:"cancel,omitempty"`
+	// Time until which the apply pauses for a rollout while no step of it runs. Then the plan does not count as one that is
+	// being applied. Empty when the apply continues.
+	// +optional
+	PausedUntil *metav1.Time `json:"pausedUntil,omitempty"`
 	// Progress of the planning and the apply.
 	// +optional
 	Progress *PlanProgress `json:"progress,omitempty"`

@@ -17,7 +17,7 @@ type ResourceSetRollout struct {
 	// +optional
 	// +listType=atomic
 	Waves []intstr.IntOrString `json:"waves,omitempty"`
-	// Pause after each wave but the last one, such as "5m", at most 1h. None if it is empty.
+	// Pause after each wave but the last one, such as "5m", at most 24h. None if it is empty.
 	// +optional
 	Pause *metav1.Duration `json:"pause,omitempty"`
 	// Number or percentage of instances that may fail. After one more, the plan changes no further instance of the set.

@@ -1343,6 +1343,10 @@ func (in *PlanStatus) DeepCopyInto(out *PlanStatus) {
 		*out = new(PlanCancel)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.PausedUntil != nil {
+		in, out := &in.PausedUntil, &out.PausedUntil
+		*out = (*in).DeepCopy()
+	}
 	if in.Progress != nil {
 		in, out := &in.Progress, &out.Progress
 		*out = new(PlanProgress)

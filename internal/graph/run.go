@@ -13,14 +13,15 @@ type Source interface {
 }
 
 // Waker is a Source in which items also become ready with time. Wake returns a channel that is closed when Ready may return
-// further items; nil if only Done and Fail make items ready. Run calls it after Ready.
+// further items; nil if only Done and Fail make items ready. Run calls it after Ready, while items run.
 type Waker interface {
 	Source
 	Wake() <-chan struct{}
 }
 
 // Run calls work for the items that a tracker returns, at most width at a time. If work returns false, Run skips the
-// dependents of the item. After an error, Run starts no more work, waits for the running calls, and returns the error.
+// dependents of the item. It ends when no item runs and none is ready. After an error, Run starts no more work, waits for
+// the running calls, and returns the error.
 func Run(ctx context.Context, tracker Source, width int, work func(ctx context.Context, i int) (ok bool, err error)) error {
 	type ended struct {
 		i   int
@@ -44,22 +45,20 @@ func Run(ctx context.Context, tracker Source, width int, work func(ctx context.C
 				results <- ended{i, ok, err}
 			})
 		}
-		var wake <-chan struct{}
-		if w, ok := tracker.(Waker); ok && failure == nil && ctx.Err() == nil {
-			wake = w.Wake()
-		}
-		if running == 0 && wake == nil {
+		if running == 0 {
 			if failure == nil {
 				failure = ctx.Err()
 			}
 			return failure
 		}
+		var wake <-chan struct{}
+		if w, ok := tracker.(Waker); ok && failure == nil && ctx.Err() == nil {
+			wake = w.Wake()
+		}
 		var e ended
 		select {
 		case e = <-results:
 		case <-wake:
-			continue
-		case <-whileIdle(ctx, running):
 			continue
 		}
 		running--
@@ -72,13 +71,4 @@ func Run(ctx context.Context, tracker Source, width int, work func(ctx context.C
 			tracker.Fail(e.i)
 		}
 	}
-}
-
-// whileIdle returns the channel of the end of ctx if no call is running. Running calls observe the end of ctx
-// themselves.
-func whileIdle(ctx context.Context, running int) <-chan struct{} {
-	if running > 0 {
-		return nil
-	}
-	return ctx.Done()
 }

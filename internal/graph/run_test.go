@@ -65,51 +65,64 @@ func TestRunStopsHandingOutAfterAnError(t *testing.T) {
 	}
 }
 
-// sleeper is a Waker whose second half of the items becomes ready when it wakes.
+// sleeper is a Waker whose items but the first become ready when it wakes.
 type sleeper struct {
 	*Tracker
-	half  []int
+	held  []int
 	woken chan struct{}
-	slept bool
+	awake bool
 }
 
 func (s *sleeper) Ready() []int {
-	out := s.Tracker.Ready()
-	if !s.slept {
-		s.half = append(s.half, out...)
-		return nil
+	s.held = append(s.held, s.Tracker.Ready()...)
+	var out []int
+	for len(s.held) > 0 && (s.awake || s.held[0] == 0) {
+		out, s.held = append(out, s.held[0]), s.held[1:]
 	}
-	out, s.half = append(out, s.half...), nil
 	return out
 }
 
 func (s *sleeper) Wake() <-chan struct{} {
-	if s.slept {
+	if s.awake {
 		return nil
 	}
-	s.slept = true
+	s.awake = true
 	return s.woken
 }
 
-func TestRunWaitsForItemsThatTimeMakesReady(t *testing.T) {
-	var calls atomic.Int32
-	s := &sleeper{Tracker: NewTracker(3, func(int) []int { return nil }), woken: make(chan struct{})}
+func newSleeper(items int) *sleeper {
+	s := &sleeper{Tracker: NewTracker(items, func(int) []int { return nil }), woken: make(chan struct{})}
 	close(s.woken)
+	return s
+}
+
+func TestRunStartsItemsThatTimeMakesReady(t *testing.T) {
+	var others sync.WaitGroup
+	others.Add(2)
+	err := Run(t.Context(), newSleeper(3), 2, func(_ context.Context, i int) (bool, error) {
+		if i == 0 {
+			others.Done()
+			others.Wait() // one of the others begins while this item runs
+		} else if i == 1 {
+			others.Done()
+		}
+		return true, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunDoesNotWaitForTimeAlone(t *testing.T) {
+	s := newSleeper(2)
+	s.Tracker.Ready() // as if the first item had run
+	var calls atomic.Int32
+	s.held = []int{1}
 	err := Run(t.Context(), s, 2, func(context.Context, int) (bool, error) {
 		calls.Add(1)
 		return true, nil
 	})
-	if err != nil || calls.Load() != 3 {
-		t.Errorf("err %v, %d calls, want 3", err, calls.Load())
-	}
-}
-
-func TestRunEndsWithItsContextWhileItWaits(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	s := &sleeper{Tracker: NewTracker(1, func(int) []int { return nil }), woken: make(chan struct{})}
-	cancel()
-	err := Run(ctx, s, 1, func(context.Context, int) (bool, error) { return true, nil })
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the error of the context", err)
+	if err != nil || calls.Load() != 0 {
+		t.Errorf("err %v, %d calls, want none: no item was ready, and none ran", err, calls.Load())
 	}
 }

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// MaxWaves is the maximum length of spec.rollout.waves, and MaxPause the maximum of spec.rollout.pause. A plan with
-	// the maximum of both ends before the timeout of the apply's workflow.
+	// MaxWaves is the maximum length of spec.rollout.waves, and MaxPause the maximum of spec.rollout.pause.
 	MaxWaves = 10
-	MaxPause = time.Hour
+	MaxPause = 24 * time.Hour
 )
 
 // PlanRollout returns the rollout of a plan that updates or replaces a number of instances; nil if nothing limits it.

@@ -132,6 +132,10 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		_, err := p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
 		return err
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
+		if left := pauseLeft(obj); left > 0 {
+			p.queue.work.AddAfter(name, left)
+			return nil
+		}
 		if ok, err := p.admit(ctx, name, obj, p.applying); !ok || err != nil {
 			return err
 		}
@@ -139,8 +143,11 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		if err != nil {
 			return err
 		}
-		if obj.Status.Cancel != nil {
-			return p.signal(ctx, id)
+		switch {
+		case obj.Status.Cancel != nil:
+			return p.signal(ctx, id, workflows.SignalCancel)
+		case len(obj.Status.Rollouts) > 0:
+			return p.resume(ctx, obj, id)
 		}
 	}
 	return nil
@@ -256,22 +263,28 @@ func (p *Plans) findRun(ctx context.Context, obj *v1alpha1.Plan, ref workflows.P
 	return former, nil
 }
 
-func (p *Plans) signal(ctx context.Context, id string) error {
-	key := id + " cancel"
+// signal sends a signal to a workflow once.
+func (p *Plans) signal(ctx context.Context, id, name string) error {
+	key := id + " " + name
 	p.mu.Lock()
 	sent := p.begun[key]
 	p.mu.Unlock()
 	if sent {
 		return nil
 	}
-	err := p.Temporal.SignalWorkflow(ctx, id, "", workflows.SignalCancel, nil)
+	err := p.Temporal.SignalWorkflow(ctx, id, "", name, nil)
 	if _, over := errors.AsType[*serviceerror.NotFound](err); err != nil && !over {
 		return fmt.Errorf("signal workflow %q: %w", id, err)
 	}
-	p.mu.Lock()
-	p.begun[key] = true
-	p.mu.Unlock()
+	p.note(key, true)
 	return nil
+}
+
+// note records whether a request was sent; see begun.
+func (p *Plans) note(key string, sent bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begun[key] = sent
 }
 
 // end records when a plan ended without an apply: it was discarded, or was cancelled or superseded before its approval.
@@ -344,7 +357,11 @@ func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	defer p.mu.Unlock()
 	delete(p.plans, name)
 	delete(p.stages, uid(ref))
-	for _, key := range []string{ref.PlanID(), ref.ApplyID(), ref.ApplyID() + " cancel", ref.FormerID(ref.ApplyID()) + " cancel", ref.UID + " record"} {
+	for _, key := range []string{ref.PlanID(), ref.ApplyID(), ref.UID + " record"} {
 		delete(p.begun, key)
+	}
+	for _, signal := range []string{workflows.SignalCancel, workflows.SignalResume} {
+		delete(p.begun, ref.ApplyID()+" "+signal)
+		delete(p.begun, ref.FormerID(ref.ApplyID())+" "+signal)
 	}
 }

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
 )
 
 // maxRunning is the default maximum number of plans that are made at once, and of those that are applied at once. The
@@ -24,10 +26,10 @@ type phaseSlot struct {
 	phase *fair.Slots
 }
 
-// runs reports whether a plan is being made or applied, or should be.
+// runs reports whether a plan is being made or applied, or should be. A plan that pauses is not being applied.
 func runs(obj *v1alpha1.Plan) bool {
 	planned := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionPlanned)
-	return !obj.Ended() && obj.Status.FinishedAt == nil && (planned == nil || planned.Reason == v1alpha1.ReasonPlanning ||
+	return !obj.Ended() && pauseLeft(obj) <= 0 && obj.Status.FinishedAt == nil && (planned == nil || planned.Reason == v1alpha1.ReasonPlanning ||
 		meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved))
 }
 
@@ -48,10 +50,10 @@ func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.
 	return false, store.IgnoreGone(err)
 }
 
-// begun reports whether the apply of a plan has begun.
+// begun reports whether the apply of a plan has begun and does not pause.
 func begun(obj *v1alpha1.Plan) bool {
 	ready := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && (ready.Reason == v1alpha1.ReasonApplying || ready.Reason == v1alpha1.ReasonRolloutPaused) &&
+	return obj.Status.PausedUntil == nil && ready != nil && (ready.Reason == v1alpha1.ReasonApplying || ready.Reason == v1alpha1.ReasonRolloutPaused) &&
 		meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved)
 }
 
@@ -78,7 +80,7 @@ func (p *Plans) slotOf(ctx context.Context, name cache.ObjectName, obj *v1alpha1
 func (p *Plans) describeLimit(phase *fair.Slots) string {
 	switch {
 	case phase == p.applying:
-		return fmt.Sprintf("Waiting for other plans. The server applies at most %d plans at once, and the namespaces share them. A plan counts during the pauses of its rollouts, too.", p.MaxRunning)
+		return fmt.Sprintf("Waiting for other plans. The server applies at most %d plans at once, and the namespaces share them.", p.MaxRunning)
 	case p.NamespacePlans == 0:
 		return fmt.Sprintf("Waiting for other plans. The server makes at most %d plans at once, and the namespaces share them.", p.MaxRunning)
 	}
@@ -125,4 +127,36 @@ func unqueue(s *v1alpha1.PlanStatus, generation int64) {
 	default:
 		condition.Reconciling(&s.Conditions, generation, v1alpha1.ReasonPlanning, "Waiting to be planned.")
 	}
+}
+
+// pauseLeft returns the rest of a plan's pause; 0 or less if the plan does not pause.
+func pauseLeft(obj *v1alpha1.Plan) time.Duration {
+	if obj.Status.PausedUntil == nil || obj.Status.Cancel != nil {
+		return 0
+	}
+	return time.Until(obj.Status.PausedUntil.Time)
+}
+
+// resume makes the apply of a plan continue after a pause. The plan has its slot again.
+func (p *Plans) resume(ctx context.Context, obj *v1alpha1.Plan, id string) error {
+	key := id + " " + workflows.SignalResume
+	switch {
+	case obj.Status.Progress == nil: // its first wave has not begun
+		p.note(key, true)
+		return nil
+	case obj.Status.PausedUntil == nil:
+		// After a restart, perhaps the status was written, but the signal was not sent. A second signal does no harm.
+		return p.signal(ctx, id, workflows.SignalResume)
+	}
+	p.note(key, false)
+	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
+		if s.PausedUntil.Equal(obj.Status.PausedUntil) { // otherwise the cache was stale
+			s.PausedUntil = nil
+			condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonApplying, "The rollout continues.")
+		}
+	})
+	if err != nil {
+		return store.IgnoreGone(err)
+	}
+	return p.signal(ctx, id, workflows.SignalResume)
 }

@@ -35,15 +35,20 @@ func (m planMap) UpdateStatus(_ context.Context, _, name string, _ types.UID, up
 	return nil
 }
 
-// runLog records the workflows that are started, as WORKFLOW ID of FAIRNESS KEY.
+// runLog records the workflows that are started, as WORKFLOW ID of FAIRNESS KEY, and the signals, as WORKFLOW ID SIGNAL.
 type runLog struct {
 	client.Client
-	runs []string
+	runs, signals []string
 }
 
 func (r *runLog) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
 	r.runs = append(r.runs, fmt.Sprintf("%s of %s", o.ID, o.Priority.FairnessKey))
 	return nil, nil
+}
+
+func (r *runLog) SignalWorkflow(_ context.Context, id, _, signal string, _ any) error {
+	r.signals = append(r.signals, id+" "+signal)
+	return nil
 }
 
 // planRuns is a controller with four running plans at most, over Plans in memory.
@@ -188,8 +193,7 @@ func TestAnApplyLeavesRoomForPlans(t *testing.T) {
 	}
 }
 
-// TestABegunApplyContinuesAfterARestart restarts the server while plans are applied, one of them in a pause. The slots go to
-// others first.
+// TestABegunApplyContinuesAfterARestart restarts the server while plans are applied. The slots go to others first.
 func TestABegunApplyContinuesAfterARestart(t *testing.T) {
 	r := newPlanRuns(t)
 	for _, name := range []string{"a1", "a2", "a3", "a4"} {
@@ -204,6 +208,77 @@ func TestABegunApplyContinuesAfterARestart(t *testing.T) {
 		if want := reason != v1alpha1.ReasonApproved; got != want || (r.reason(name) == v1alpha1.ReasonQueued) == want {
 			t.Errorf("a plan with the reason %s: continues %t, reason %q", reason, got, r.reason(name))
 		}
+	}
+}
+
+// rollsOut returns a change of a plan's status to one whose rollout pauses until a time; nil if it does not pause.
+func rollsOut(until *metav1.Time) func(*v1alpha1.PlanStatus) {
+	return func(s *v1alpha1.PlanStatus) {
+		approved(s)
+		s.Rollouts, s.Progress = []v1alpha1.PlanRollout{{ResourceSet: "web"}}, &v1alpha1.PlanProgress{}
+		reason := v1alpha1.ReasonApplying
+		if s.PausedUntil = until; until != nil {
+			reason = v1alpha1.ReasonRolloutPaused
+		}
+		condition.Reconciling(&s.Conditions, 1, reason, "")
+	}
+}
+
+// TestAPausedApplyHoldsNoSlot pauses applies that hold all slots. Others get these, and the paused ones wait for their turn.
+func TestAPausedApplyHoldsNoSlot(t *testing.T) {
+	r := newPlanRuns(t)
+	hour, past := new(metav1.NewTime(time.Now().Add(time.Hour))), new(metav1.NewTime(time.Now().Add(-time.Minute)))
+	for _, name := range []string{"a1", "a2", "a3"} {
+		r.see("hog", name, func(s *v1alpha1.PlanStatus) {
+			rollsOut(nil)(s)
+			s.Progress = nil // it has not begun
+		})
+		r.see("hog", name, rollsOut(nil))
+	}
+	r.see("hog", "a4", approved)
+	if got := r.reason("a4"); got != v1alpha1.ReasonQueued {
+		t.Fatalf("the fourth apply has the reason %q, want Queued", got)
+	}
+	r.see("hog", "a1", rollsOut(hour))
+	r.see("hog", "a4", nil)
+	if want := "apply.hog.a4.a4 of hog"; !slices.Contains(r.log.runs, want) {
+		t.Fatalf("runs %v, want %s in the slot of the paused apply", r.log.runs, want)
+	}
+	r.see("hog", "a1", rollsOut(past))
+	if got := r.reason("a1"); got != v1alpha1.ReasonQueued || len(r.log.signals) > 0 {
+		t.Errorf("after its pause, the reason is %q and the signals are %v; want Queued until a slot is free", got, r.log.signals)
+	}
+	r.see("hog", "a2", func(s *v1alpha1.PlanStatus) { s.FinishedAt = new(metav1.Now()) })
+	r.see("hog", "a1", nil)
+	if po := r.objs.plans["a1"]; po.Status.PausedUntil != nil || r.reason("a1") != v1alpha1.ReasonApplying {
+		t.Errorf("with a free slot, it pauses until %v and the reason is %q; want Applying", po.Status.PausedUntil, r.reason("a1"))
+	}
+	r.see("hog", "a1", nil) // the controller sees its own write
+	if want := []string{"apply.hog.a1.a1 resume"}; !slices.Equal(r.log.signals, want) {
+		t.Errorf("signals %v, want %v", r.log.signals, want)
+	}
+	r.see("hog", "a1", rollsOut(past)) // the next wave has ended, too
+	if got := len(r.log.signals); got != 2 {
+		t.Errorf("%d signals after two pauses, want 2", got)
+	}
+}
+
+// TestARestartResumesAnApply restarts the server after it ended a pause, perhaps before it sent the signal.
+func TestARestartResumesAnApply(t *testing.T) {
+	r := newPlanRuns(t)
+	r.see("hog", "a1", rollsOut(nil))
+	if want := []string{"apply.hog.a1.a1 resume"}; !slices.Equal(r.log.signals, want) {
+		t.Errorf("signals %v, want %v", r.log.signals, want)
+	}
+}
+
+// TestACancelEndsAPause cancels a plan in its pause.
+func TestACancelEndsAPause(t *testing.T) {
+	r := newPlanRuns(t)
+	r.see("hog", "a1", rollsOut(new(metav1.NewTime(time.Now().Add(time.Hour)))))
+	r.see("hog", "a1", func(s *v1alpha1.PlanStatus) { s.Cancel = &v1alpha1.PlanCancel{} })
+	if want := []string{"apply.hog.a1.a1 cancel"}; !slices.Equal(r.log.signals, want) {
+		t.Errorf("signals %v, want %v", r.log.signals, want)
 	}
 }
 

@@ -115,7 +115,7 @@ func TestResourceSetsAreValidated(t *testing.T) {
 		"fewer failures":         {setOf(one, rolled(`{"maxFailures":-1}`)), "spec.rollout.maxFailures: FieldValueInvalid"},
 		"waves that descend":     {setOf(one, rolled(`{"waves":["20%","10%"]}`)), "spec.rollout.waves[1]: FieldValueInvalid"},
 		"too many waves":         {setOf(one, rolled(`{"waves":[1,2,3,4,5,6,7,8,9,10,11]}`)), "spec.rollout.waves: FieldValueTooMany"},
-		"too long a pause":       {setOf(one, rolled(`{"waves":[1],"pause":"61m"}`)), "spec.rollout.pause: FieldValueInvalid"},
+		"too long a pause":       {setOf(one, rolled(`{"waves":[1],"pause":"25h"}`)), "spec.rollout.pause: FieldValueInvalid"},
 		"a pause of no waves":    {setOf(one, rolled(`{"pause":"1m"}`)), "spec.rollout.pause: FieldValueInvalid"},
 		"a name of no ConfigMap": {setOf(keyedFrom("A B")), "spec.forEachFrom.configMap.name: FieldValueInvalid"},
 		"a name of no object": {setOf(one, func(s *v1alpha1.ResourceSetSpec) {

@@ -3171,6 +3171,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							Ref:         ref(v1alpha1.PlanCancel{}.OpenAPIModelName()),
 						},
 					},
+					"pausedUntil": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time until which the apply pauses for a rollout while no step of it runs. Then the plan does not count as one that is being applied. Empty when the apply continues.",
+							Ref:         ref(v1.Time{}.OpenAPIModelName()),
+						},
+					},
 					"progress": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Progress of the planning and the apply.",
@@ -4458,7 +4464,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetRollout(ref common.ReferenceCa
 					},
 					"pause": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Pause after each wave but the last one, such as \"5m\", at most 1h. None if it is empty.",
+							Description: "Pause after each wave but the last one, such as \"5m\", at most 24h. None if it is empty.",
 							Ref:         ref(v1.Duration{}.OpenAPIModelName()),
 						},
 					},

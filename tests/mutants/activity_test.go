@@ -4,6 +4,8 @@ var activityMutants = []mutant{
 	// The calls to a provider in a step.
 	{"An answer to a create that never came is tried again, and the instance is made twice.", "activities/applying/apply.go",
 		"\tcase lost && creating:\n", "\tcase lost && creating && false:\n", "activities:TestALostAnswerIsNotTriedAgain"},
+	{"After a restart, a plan shows no progress until its apply ends.", "activities/applying/progress.go",
+		"	if p.counts[plan] == nil {", "	if false {", "activities:TestProgressGoesOnAfterARestart"},
 	{"A server that is killed during a create makes the instance twice.", "activities/applying/apply.go",
 		"\tcase resumed && rec.Intent.Action == v1alpha1.ActionCreate:\n\t\treturn false, &unknownError{changes.InterruptedCreate(s.resource, rec.Intent)}\n", "", "activities:TestALostCreateIsFoundAgain|TestALostCreateIsForgotten"},
 	{"The audit log never says that a killed server's call has no outcome.", "activities/applying/apply.go",
