@@ -104,42 +104,50 @@ func (b *bench) apply(ctx context.Context, n int, manifests []byte) (whole, work
 		return 0, 0, fmt.Errorf("watch plans: %w", err)
 	}
 	defer w.Stop()
-	reached := make(chan []time.Time, 1)
-	go func() { reached <- milestones(w) }()
+	reached := make(chan [2]milestones, 1)
+	go func() { reached <- followPlans(w) }()
 	began := time.Now()
 	whole, own, err := b.run(ctx, manifests, "apply", "-f", "-", "--all", "--auto-approve")
 	if err != nil {
 		return 0, 0, err
 	}
 	at := <-reached
-	if len(at) != 4 {
-		return 0, 0, fmt.Errorf("watch plan: it ended after %d events of 4", len(at))
+	speculative, plan := at[0], at[1]
+	if plan.finished.IsZero() {
+		return 0, 0, fmt.Errorf("watch plans: the watch ended before the plan")
 	}
-	planned, applied := at[1].Sub(at[0]), at[3].Sub(at[2])
+	planned, applied := plan.planned.Sub(plan.created), plan.finished.Sub(plan.approved)
 	b.results.took(hykubeApply, n, whole)
 	b.results.took("its own processor time", n, own)
-	b.results.took("write of all, before the plan", n, at[0].Sub(began))
+	b.results.took("plan of the files, before the write", n, speculative.planned.Sub(began))
+	b.results.took("write of all", n, plan.created.Sub(speculative.planned))
 	b.results.took("plan of all", n, planned)
 	b.results.took("apply of all", n, applied)
 	return whole, planned + applied, nil
 }
 
-// milestones returns when a watch showed the first plan as created, planned, approved and finished. The times in an
+// milestones are the times at which a watch showed that a plan was created, planned, approved and finished. The times in an
 // object are in whole seconds.
-func milestones(w watch.Interface) (at []time.Time) {
-	paths := [][]string{{"metadata", "uid"}, {"status", "plannedAt"}, {"status", "approval"}, {"status", "finishedAt"}}
+type milestones struct{ created, planned, approved, finished time.Time }
+
+// followPlans returns the milestones of the speculative plan of the files, and of the plan that follows it.
+func followPlans(w watch.Interface) (at [2]milestones) {
 	for e := range w.ResultChan() {
 		p, ok := e.Object.(*unstructured.Unstructured)
 		if !ok {
 			return at
 		}
-		for len(at) < len(paths) {
-			if _, found, _ := unstructured.NestedFieldNoCopy(p.Object, paths[len(at)]...); !found {
-				break
-			}
-			at = append(at, time.Now())
+		m := &at[1]
+		if speculative, _, _ := unstructured.NestedBool(p.Object, "spec", "speculative"); speculative {
+			m = &at[0]
 		}
-		if len(at) == len(paths) {
+		for field, t := range map[string]*time.Time{"": &m.created, "plannedAt": &m.planned, "approval": &m.approved, "finishedAt": &m.finished} {
+			_, found, _ := unstructured.NestedFieldNoCopy(p.Object, "status", field)
+			if t.IsZero() && (found || field == "") {
+				*t = time.Now()
+			}
+		}
+		if !at[1].finished.IsZero() {
 			return at
 		}
 	}
