@@ -4,6 +4,8 @@ var activityMutants = []mutant{
 	// The calls to a provider in a step.
 	{"An answer to a create that never came is tried again, and the instance is made twice.", "activities/applying/apply.go",
 		"\tcase lost && creating:\n", "\tcase lost && creating && false:\n", "activities:TestALostAnswerIsNotTriedAgain"},
+	{"After drift was taken back in the cloud, no plan says that the resource is applied.", "activities/changes/unchanged.go",
+		"(Approved(po) || matches && rec.Object.Generation == 0)", "Approved(po)", "activities:TestDriftThatWasTakenBack"},
 	{"After a restart, a plan shows no progress until its apply ends.", "activities/applying/progress.go",
 		"	if p.counts[plan] == nil {", "	if false {", "activities:TestProgressGoesOnAfterARestart"},
 	{"A server that is killed during a create makes the instance twice.", "activities/applying/apply.go",
@@ -19,7 +21,7 @@ var activityMutants = []mutant{
 	{"A plan overwrites a newer read of a data source.", "activities/changes/unchanged.go",
 		"if err != nil || rec.Digest() != c.Preconditions.State {", "if err != nil || rec == nil {", "activities:TestAPlanDoesNotRecordOverANewerOne"},
 	{"A plan without changes accepts drift without an approval.", "activities/changes/unchanged.go",
-		"refreshed := Approved(po) && RecordsRefresh(c)", "refreshed := RecordsRefresh(c)", "activities:TestADefaultPlanFollows"},
+		"refreshed := RecordsRefresh(c) && (Approved(po) || matches && rec.Object.Generation == 0)", "refreshed := RecordsRefresh(c)", "activities:TestADefaultPlanFollows"},
 	{"No intent is written before a call, so a crash leaves an orphan.", "activities/applying/apply.go",
 		"return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))\n}\n\n// checkConfigStays", "return nil\n}\n\n// checkConfigStays", "activities:TestALostCreateIsFoundAgain|TestALostCreateIsForgotten"},
 	{"A change starts although its outcome may not fit on the disk.", "activities/applying/apply.go",
