@@ -78,7 +78,7 @@ func (r *undeleteNamespaceREST) undelete(ctx context.Context, name string, dry b
 // request records in a namespace's condition that its deletion is to be reverted.
 func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespace, dry bool) error {
 	emptied := namespaceConflict(ns.Name, "nothing in it has infrastructure any more, and the server is emptying it; its deletion cannot be taken back")
-	count, _, err := r.server.inUse(ctx, ns)
+	count, _, err := r.server.wiring.InUse(ctx, ns)
 	switch {
 	case err != nil:
 		return err

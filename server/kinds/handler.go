@@ -250,8 +250,8 @@ func (k *Kinds) serveState(s *served, use *serving, name string) http.HandlerFun
 			return
 		}
 		var state []byte
-		if k.config.State != nil {
-			if state, err = k.config.State(r.Context(), obj.(metav1.Object), s.Kind); err != nil {
+		if k.config.Infrastructure.State != nil {
+			if state, err = k.config.Infrastructure.State(r.Context(), obj.(metav1.Object), s.Kind); err != nil {
 				k.fail(w, r, err)
 				return
 			}

@@ -89,7 +89,7 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, use *serving, name 
 	if v1alpha1.IsInstanceName(name) {
 		ref := s.reference(obj.GetNamespace(), name)
 		ref.UID = obj.GetUID()
-		err := k.config.InstanceStatus(ctx, ref, func(u *unstructured.Unstructured) map[string]any {
+		err := k.config.Infrastructure.InstanceStatus(ctx, ref, func(u *unstructured.Unstructured) map[string]any {
 			show(u)
 			obj.Object["status"] = u.Object["status"]
 			return u.Object["status"].(map[string]any)

@@ -182,11 +182,11 @@ func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 
 // refuseAddressOfSet refuses a new object with the address of the instances of a ResourceSet.
 func (k *served) refuseAddressOfSet(u *unstructured.Unstructured) field.ErrorList {
-	if k.kinds.config.SetAt == nil || k.Mode != v1alpha1.ModeManaged {
+	if k.kinds.config.Infrastructure.SetAt == nil || k.Mode != v1alpha1.ModeManaged {
 		return nil
 	}
 	ref := v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-	set := k.kinds.config.SetAt(ref)
+	set := k.kinds.config.Infrastructure.SetAt(ref)
 	if set == "" {
 		return nil
 	}

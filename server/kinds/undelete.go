@@ -130,6 +130,6 @@ func (k *Kinds) revertDeletion(ctx context.Context, s *served, use *serving, obj
 			awaitDeletion(existing.(*unstructured.Unstructured), "")
 		})
 	}
-	err := k.config.Undelete(ctx, obj, s.Kind, clear, mark)
+	err := k.config.Infrastructure.Undelete(ctx, obj, s.Kind, clear, mark)
 	return out, err
 }

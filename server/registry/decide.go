@@ -72,7 +72,7 @@ func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan, dry bool) e
 	if !dry { // a dry run decides nothing
 		annotateDecision(ctx, p, sent.Status.Approval)
 	}
-	return decide(ctx, p, sent.Status.Approval, c.Verify, c.authorizeChanges, c.Judge, metav1.Now())
+	return decide(ctx, p, sent.Status.Approval, c.Verify, c.authorizeChanges, c.Backend.Judge, metav1.Now())
 }
 
 // authorizeChanges returns a Forbidden error if the approving user lacks a right that the plan's changes require. If the server

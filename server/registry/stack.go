@@ -80,8 +80,9 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 	mayDelete := func(ctx context.Context, obj runtime.Object) error {
 		return c.mayRelease(ctx, stored, obj.(*v1alpha1.Stack))
 	}
+	current := func(ctx context.Context, namespace string) { c.Backend.CurrentStacks(ctx, namespace) }
 	warn := func(ctx context.Context, obj runtime.Object) { warnOfEndingPlans(ctx, plans, obj.(*v1alpha1.Stack)) }
-	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, warnDeleted: warn, current: c.CurrentStacks}, statusREST, nil
+	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, warnDeleted: warn, current: current}, statusREST, nil
 }
 
 // mayRelease checks the right to take resources from a stack. Another stack of the namespace may then select them, and
