@@ -90,13 +90,8 @@ func (c *ResourceSets) rollingOut(set *index.SetInstances) *v1alpha1.Plan {
 	if c.plans == nil {
 		return nil
 	}
-	plans, err := c.plans.ByIndex(cache.NamespaceIndex, set.Namespace)
-	if err != nil {
-		return nil // the informer has this index
-	}
-	for _, obj := range plans {
-		p, ok := obj.(*v1alpha1.Plan)
-		if ok && !p.Ended() && p.Status.Cancel == nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApproved) &&
+	for _, p := range inNamespace[*v1alpha1.Plan](c.plans, set.Namespace) {
+		if !p.Ended() && p.Status.Cancel == nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApproved) &&
 			slices.ContainsFunc(p.Status.Rollouts, func(r v1alpha1.PlanRollout) bool { return r.UID == set.UID }) {
 			return p
 		}

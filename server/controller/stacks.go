@@ -170,14 +170,7 @@ func pauseAfter(cost time.Duration) time.Duration {
 
 // in returns the stacks of a namespace, sorted by name. Callers must not change them.
 func (c *Stacks) in(namespace string) []*v1alpha1.Stack {
-	found, err := c.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return nil // only without the index
-	}
-	out := make([]*v1alpha1.Stack, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(*v1alpha1.Stack))
-	}
+	out := inNamespace[*v1alpha1.Stack](c.informer.GetIndexer(), namespace)
 	slices.SortFunc(out, func(a, b *v1alpha1.Stack) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
