@@ -19,6 +19,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/stack"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -183,21 +184,12 @@ var stackTable = tableConvertor{
 	cells: func(obj runtime.Object) []any {
 		s := obj.(*v1alpha1.Stack)
 		ready, reason, message := readinessCells(s, s.Status.Conditions)
-		plan, run, approval := "<none>", "<none>", string(s.Spec.Approval)
-		if s.Spec.Workflow != nil {
-			approval = "-"
+		run := ""
+		if s.Status.Run != nil && s.Spec.Workflow != nil {
+			run = s.Status.Run.RunID
 		}
-		if s.Status.Plan != nil {
-			plan = s.Status.Plan.Name
-		}
-		if r := s.Status.Run; r != nil && s.Spec.Workflow != nil {
-			plan, run = "<none>", r.RunID
-			if r.Plan != nil {
-				plan = r.Plan.Name
-			}
-		}
-		return []any{s.Name, ready, reason, plan, int64(s.Status.Resources), age(s.CreationTimestamp),
-			int64(s.Status.Pending), approval, run, message}
+		return []any{s.Name, ready, reason, orNone(stack.LastPlan(s)), int64(s.Status.Resources), age(s.CreationTimestamp),
+			int64(s.Status.Pending), stack.Approval(s), orNone(run), message}
 	},
 }
 
