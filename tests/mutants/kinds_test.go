@@ -24,7 +24,7 @@ var kindsMutants = []mutant{
 	{"Whoever watches plans reads the errors of all objects.", "server/registry/withheld.go",
 		"\treturn r.mayRead.watch(ctx, w), nil", "\treturn w, nil", "server:TestDiagnosticsOfOthersAreWithheld"},
 	{"Whoever may delete an object leaves its infrastructure running and unknown.", "server/kinds/strategy.go",
-		"\tif byServer(ctx) {\n\t\treturn nil\n\t}\n\treturn field.ErrorList{field.Forbidden(", "\tif true || byServer(ctx) {\n\t\treturn nil\n\t}\n\treturn field.ErrorList{field.Forbidden(", "TestFinalizerIsTheServersOwn"},
+		"\tif byServer(ctx) {\n\t\treturn nil\n\t}\n\treturn field.ErrorList{field.Forbidden(", "\tif true || byServer(ctx) {\n\t\treturn nil\n\t}\n\treturn field.ErrorList{field.Forbidden(", "TestOnlyTheServerRemovesTheFinalizer"},
 	{"A client writes the status of an object with its spec.", "server/kinds/strategy.go",
 		"\tif status, ok := o.Object[\"status\"]; ok {\n\t\tn.Object[\"status\"] = status\n", "\tif status, ok := o.Object[\"status\"]; ok {\n\t\t_ = status\n", "TestStatusSubresource|TestGenerationFollowsSpecAndLifecycle"},
 	{"A change of lifecycle does not make a plan look at the object.", "server/kinds/strategy.go",

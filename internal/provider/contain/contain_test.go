@@ -20,7 +20,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestUsersAreOwn(t *testing.T) {
+func TestEachProviderHasItsOwnUser(t *testing.T) {
 	whole, small, one := "0 0 4294967295\n", "0 100000 65536\n", "0 1000 1\n"
 	u := newUsers(strings.NewReader(whole), strings.NewReader(whole))
 	a, b := u.of("example.com/a/a"), u.of("example.com/a/b")
@@ -48,8 +48,8 @@ func TestUsersAreOwn(t *testing.T) {
 	}
 }
 
-// TestGrantsSpareTheServer grants the server's directory, its parent, /proc, and symbolic links to them.
-func TestGrantsSpareTheServer(t *testing.T) {
+// TestGrantsExcludeFilesOfTheServer grants the server's directory, its parent, /proc, and symbolic links to them.
+func TestGrantsExcludeFilesOfTheServer(t *testing.T) {
 	dir := t.TempDir()
 	data, link, processes := filepath.Join(dir, "data"), filepath.Join(dir, "link"), filepath.Join(dir, "processes")
 	if err := os.Mkdir(data, 0o700); err != nil {
