@@ -64,7 +64,7 @@ var errEnded = errors.New("kind is no longer served")
 
 // acquire returns the handlers of the kind, and creates them for the first request. The caller must call done after the
 // request. It returns errEnded if the kind is no longer served.
-func (s *served) acquire(watch bool) (use *serving, done func(), err error) {
+func (s *served) acquire(watch bool) (serving *serving, done func(), err error) {
 	done = func() {}
 	// A watch lasts until the kind is removed. Other requests may finish.
 	if !watch {
