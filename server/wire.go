@@ -97,6 +97,7 @@ func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1
 	return s.kinds.MayRefer(ctx, who, cfg.Namespace, refs, true)
 }
 
+// changes returns a page of the changes of a plan, without values that the user may not read.
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
 	list, err := s.wiring.Changes(ctx, plan, limit, cont)
 	if err != nil {

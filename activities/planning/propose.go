@@ -44,7 +44,7 @@ const restartWithin = 5 * time.Second
 // Propose plans each open change of a plan with its provider. It adds changes for the resources that refer to a changed
 // value. It keeps the changes that an earlier attempt planned.
 func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result workflows.Proposed, err error) {
-	po, err := a.unpublished(ctx, in.Plan)
+	po, err := a.readUnpublished(ctx, in.Plan)
 	if err != nil {
 		return workflows.Proposed{}, err
 	}
@@ -209,7 +209,7 @@ func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, 
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	if _, _, ok := blocking(addr, err); ok {
+	if _, _, ok := blockingReason(addr, err); ok {
 		return false, pr.leaveOut(ctx, c, addr, err)
 	}
 	if err != nil {
@@ -230,10 +230,10 @@ func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, 
 // restarts reports whether an object that changed since the survey causes another survey.
 func (pr *proposal) restarts() bool { return time.Now().Before(pr.restartUntil) }
 
-// leaveOut takes a change out of the plan for an error that blocking accepts, and returns other errors. It returns
+// leaveOut takes a change out of the plan for an error that blockingReason accepts, and returns other errors. It returns
 // errObjectChanged as long as a changed object causes another survey.
 func (pr *proposal) leaveOut(ctx context.Context, c *ledger.Change, addr lang.Address, err error) error {
-	why, d, ok := blocking(addr, err)
+	why, d, ok := blockingReason(addr, err)
 	if !ok || errors.Is(err, errObjectChanged) && pr.restarts() {
 		return err
 	}

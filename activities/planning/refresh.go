@@ -48,7 +48,7 @@ func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resou
 		return recorded, now, false, err
 	}
 	others := basis.Exists() && reader.HasOtherArguments(basis)
-	if recorded, err = pr.recorded(ctx, c, r, reader, basis, from); err == nil {
+	if recorded, err = pr.recordedState(ctx, c, r, reader, basis, from); err == nil {
 		pr.scope.NoteSecretState(r.Schema.Block, recorded)
 		now, err = pr.refresh(ctx, c, reader, state, recorded, others)
 	}
@@ -74,8 +74,8 @@ func (pr *proposal) movedFrom(ctx context.Context, c *ledger.Change, r *resource
 	return from, nil
 }
 
-// recorded returns the recorded state of the resource, or of the one whose record moves to it; from is nil for no move.
-func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, from *ledger.Instance) (instance.State, error) {
+// recordedState returns the recorded state of the resource, or of the one whose record moves to it; from is nil for no move.
+func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, from *ledger.Instance) (instance.State, error) {
 	if from == nil || from.Type == r.Address.Type {
 		return l.Load(ctx, state)
 	}

@@ -111,8 +111,8 @@ func snapshot(p *v1alpha1.Plan) *v1alpha1.StackPlan {
 	return out
 }
 
-// makePlan makes the next plan of a stack, on behalf of its author. The name of the plan has its number, so that an attempt
-// after a crash, or with an old cache, finds the plan of the first one.
+// makePlan makes the next plan of a stack, on behalf of its author. The name of the plan has its number. So an attempt
+// after a crash, or with an old cache, finds the plan of the first attempt.
 func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackStep) error {
 	s := state.stack
 	number := int64(0)
