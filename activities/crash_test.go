@@ -30,9 +30,9 @@ type story struct {
 	foreign []string
 }
 
-// TestServerIsKilledAtEachPoint kills the server at each point of each story, once, and starts it again. Then every object in the
-// cloud must be recorded, or its create must be reported as unknown. Nothing may be created twice, and the end must be
-// as expected.
+// TestServerIsKilledAtEachPoint kills the server at each point of each story, once, and starts it again. Then every
+// object in the cloud must be recorded, or its create must be reported as unknown. Nothing may be created twice, and
+// the end must be as expected.
 func TestServerIsKilledAtEachPoint(t *testing.T) {
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {

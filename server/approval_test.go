@@ -234,8 +234,8 @@ func TestApprovalHasItsOwnRight(t *testing.T) {
 	}
 }
 
-// TestUsersDoNotWriteTheStatusOfAProvider writes the status of a Provider and of a ProviderConfig as an administrator. The
-// checksum in it decides which program the server runs.
+// TestUsersDoNotWriteTheStatusOfAProvider writes the status of a Provider and of a ProviderConfig as an administrator.
+// The checksum in it decides which program the server runs.
 func TestUsersDoNotWriteTheStatusOfAProvider(t *testing.T) {
 	ns := namespace(t, "restated")
 	all := objects(t, shared.admin())
@@ -261,7 +261,8 @@ func TestUsersDoNotWriteTheStatusOfAProvider(t *testing.T) {
 	}
 }
 
-// TestUsersDoNotWriteTheStatusOfAPlan writes the status of plans as an administrator: users and the server decide by it.
+// TestUsersDoNotWriteTheStatusOfAPlan writes the status of plans as an administrator: users and the server decide by
+// it.
 func TestUsersDoNotWriteTheStatusOfAPlan(t *testing.T) {
 	ns := namespace(t, "rewritten")
 	client := objects(t, shared.admin()).Resource(plans).Namespace(ns)

@@ -197,7 +197,8 @@ func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace
 	return waits, nil
 }
 
-// continueLater schedules the continuation of an undelete. It returns the error for the request that could not complete it.
+// continueLater schedules the continuation of an undelete. It returns the error for the request that could not complete
+// it.
 func (r *undeleteNamespaceREST) continueLater(name string, err error) error {
 	r.server.deletions.wake()
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("The deletion of namespace %q is not taken back yet, and the server tries again: %v. Until then no plan can be made in it.", name, err))

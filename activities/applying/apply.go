@@ -288,8 +288,9 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	return s.retryable(o.Err, !creating || session.Throttled(o.Err) && !o.State.Exists())
 }
 
-// writeIntent writes the intent, unless the disk lacks space for the outcome. It checks for a cancel first and then writes
-// without one. An intent whose write was cancelled may exist, and would look like that of a call without an answer.
+// writeIntent writes the intent, unless the disk lacks space for the outcome. It checks for a cancel first and then
+// writes without one. An intent whose write was cancelled may exist, and would look like that of a call without an
+// answer.
 func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -391,8 +392,8 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 	return s.saveRecord(ctx, rec)
 }
 
-// writeState writes a state to a record after a call. A failed change of an existing instance does not prove that the provider
-// reaches it with its arguments, so the record keeps the earlier ones.
+// writeState writes a state to a record after a call. A failed change of an existing instance does not prove that the
+// provider reaches it with its arguments, so the record keeps the earlier ones.
 func writeState(l *scope.Lease, rec *ledger.State, state instance.State, failure error) error {
 	before, existed := rec.Configuration, rec.Exists()
 	if err := l.Record(rec, state); err != nil {

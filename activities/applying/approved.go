@@ -152,8 +152,8 @@ func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
 	return nil
 }
 
-// checkReplaceable rejects the start of a replacement whose ProviderConfig is being deleted, because the new instance would
-// be a new use. It must be called before anything is destroyed. A replacement in progress may continue.
+// checkReplaceable rejects the start of a replacement whose ProviderConfig is being deleted, because the new instance
+// would be a new use. It must be called before anything is destroyed. A replacement in progress may continue.
 func (s *stepRun) checkReplaceable(ctx context.Context) error {
 	c := s.Change
 	if c.Action != v1alpha1.ActionReplace || c.HalfDone || c.ProviderConfig == "" {

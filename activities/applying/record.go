@@ -229,12 +229,12 @@ func (s *stepRun) checkDeposed(ctx context.Context, r *resource.Resource, rec *l
 	c := s.Change
 	resumed = rec.Intent.Of(s.Plan.UID, c.Index) && rec.Intent.Deposed == old.Key
 	if rec.Intent != nil && !resumed {
-		over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent)
+		abandoned, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent)
 		if err != nil {
 			return false, err
 		}
 		switch {
-		case !over:
+		case !abandoned:
 			return false, changes.ErrPlanRunning
 		case rec.Intent.Action == v1alpha1.ActionCreate:
 			return false, changes.ErrCreateUnknown

@@ -39,8 +39,9 @@ func (e *expected) changes(attribute string) bool {
 	return e.all || attribute == "" && e.action != v1alpha1.ActionNoOp || e.differenceOf(attribute).recorded
 }
 
-// affectsReferrers reports whether the plan must visit a resource that refers to an attribute; an empty attribute means the
-// whole resource. For lifecycle.replaceTriggeredBy, a difference from the value that the plan starts from also counts.
+// affectsReferrers reports whether the plan must visit a resource that refers to an attribute; an empty attribute means
+// the whole resource. For lifecycle.replaceTriggeredBy, a difference from the value that the plan starts from also
+// counts.
 func (e *expected) affectsReferrers(attribute string) bool {
 	return e.changes(attribute) || e.differenceOf(attribute).prior
 }

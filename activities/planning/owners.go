@@ -157,8 +157,8 @@ func restoreArguments(d v1alpha1.Diagnostic) v1alpha1.Diagnostic {
 	return d
 }
 
-// describeOther returns a text that names another owner for the plan's requester. permitted is true if the requester has
-// the right that the change needs because of that owner.
+// describeOther returns a text that names another owner for the plan's requester. permitted is true if the requester
+// has the right that the change needs because of that owner.
 func (pr *proposal) describeOther(ctx context.Context, other changes.OtherOwner) (who string, permitted bool, err error) {
 	if who, err = pr.describeOwner(ctx, other.Owner); err != nil || other.Right == nil {
 		return who, false, err

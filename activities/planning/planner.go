@@ -46,8 +46,8 @@ func alreadyPlanned(p workflows.Plan) error {
 	return workflows.Final(fmt.Errorf("plan %s/%s is already published; nothing was changed", p.Namespace, p.Name))
 }
 
-// readPlan reads a plan during planning. In a namespace that is being deleted, every plan except a refresh-only one is a
-// destroy plan. All objects there are or will be marked for deletion.
+// readPlan reads a plan during planning. In a namespace that is being deleted, every plan except a refresh-only one is
+// a destroy plan. All objects there are or will be marked for deletion.
 func (a *Planner) readPlan(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, p)
 	if err != nil || po.Spec.Destroy || po.Spec.RefreshOnly {

@@ -230,8 +230,8 @@ func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, 
 // restarts reports whether an object that changed since the survey causes another survey.
 func (pr *proposal) restarts() bool { return time.Now().Before(pr.restartUntil) }
 
-// leaveOut takes a change out of the plan for an error that blockingReason accepts, and returns other errors. It returns
-// errObjectChanged as long as a changed object causes another survey.
+// leaveOut takes a change out of the plan for an error that blockingReason accepts, and returns other errors. It
+// returns errObjectChanged as long as a changed object causes another survey.
 func (pr *proposal) leaveOut(ctx context.Context, c *ledger.Change, addr lang.Address, err error) error {
 	why, d, ok := blockingReason(addr, err)
 	if !ok || errors.Is(err, errObjectChanged) && pr.restarts() {

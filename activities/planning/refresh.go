@@ -26,8 +26,8 @@ import (
 
 // This file determines the state before a change: recorded, read or imported.
 
-// currentState returns the recorded and the current state. If the new provider configuration is unknown, it reads with the
-// recorded one. missed is true if the provider does not find the resource with other arguments than before.
+// currentState returns the recorded and the current state. If the new provider configuration is unknown, it reads with
+// the recorded one. missed is true if the provider does not find the resource with other arguments than before.
 func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, missed bool, err error) {
 	reader := l
 	if !l.Known && state.Exists() {
@@ -74,7 +74,8 @@ func (pr *proposal) movedFrom(ctx context.Context, c *ledger.Change, r *resource
 	return from, nil
 }
 
-// recordedState returns the recorded state of the resource, or of the one whose record moves to it; from is nil for no move.
+// recordedState returns the recorded state of the resource, or of the one whose record moves to it; from is nil for no
+// move.
 func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, from *ledger.Instance) (instance.State, error) {
 	if from == nil || from.Type == r.Address.Type {
 		return l.Load(ctx, state)
@@ -92,8 +93,8 @@ func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *reso
 	return moved, l.Record(c.Refreshed, moved)
 }
 
-// importState imports the resource in lifecycle.import. If an earlier plan applied the same import and the infrastructure is
-// gone, importState returns no state: the plan then creates the resource.
+// importState imports the resource in lifecycle.import. If an earlier plan applied the same import and the
+// infrastructure is gone, importState returns no state: the plan then creates the resource.
 func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, rec *ledger.Instance) (instance.State, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	by, shown, err := resource.Importing(r, &l.Type, pr.scope.EvaluationContext(ctx, r), v.Resolve)

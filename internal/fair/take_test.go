@@ -88,7 +88,8 @@ func TestOneNamespaceAloneGetsAllProcessors(t *testing.T) {
 	})
 }
 
-// TestABusyNamespaceLetsOthersCompute lets one namespace compute without a pause, beside another one that computes now and then.
+// TestABusyNamespaceLetsOthersCompute lets one namespace compute without a pause, beside another one that computes now
+// and then.
 func TestABusyNamespaceLetsOthersCompute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewProcessors(2)
@@ -126,7 +127,8 @@ func TestABusyNamespaceLetsOthersCompute(t *testing.T) {
 	})
 }
 
-// TestANewNamespaceDoesNotStopOthers lets one namespace compute on all processors for a minute, before another one comes.
+// TestANewNamespaceDoesNotStopOthers lets one namespace compute on all processors for a minute, before another one
+// comes.
 func TestANewNamespaceDoesNotStopOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewProcessors(2)

@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/tests/harness/machine"
 )
 
-// TestUnknownValuesAreThoseOfTerraform compares the unknown parts of expressions over a planned resource with those of Terraform's
-// plan.
+// TestUnknownValuesAreThoseOfTerraform compares the unknown parts of expressions over a planned resource with those of
+// Terraform's plan.
 func TestUnknownValuesAreThoseOfTerraform(t *testing.T) {
 	path := machine.Terraform.Need(t)
 	var exprs []string

@@ -24,8 +24,8 @@ type ResourceSets struct {
 	Index *index.Index
 	// Update changes the status of a set. It does nothing if there is no set with the UID.
 	Update func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ResourceSetStatus)) error
-	// Release removes the finalizer of a set that is being deleted and has no records. The step of the last instance may
-	// have failed to do it. Forget removes the statuses of the instances of a removed set.
+	// Release removes the finalizer of a set that is being deleted and has no records. The step of the last instance
+	// may have failed to do it. Forget removes the statuses of the instances of a removed set.
 	Release func(ctx context.Context, namespace, name string, uid types.UID) error
 	Forget  func(ctx context.Context, namespace string, uid types.UID) error
 	Logger  *slog.Logger

@@ -93,11 +93,11 @@ func (c *Stacks) notBefore(s *v1alpha1.Stack, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	made := slices.DeleteFunc(slices.Clone(c.seen[s.UID].made), func(at time.Time) bool { return now.Sub(at) > countedFor })
-	over := len(made) - plansAtOnce
-	if over < 0 {
+	excess := len(made) - plansAtOnce
+	if excess < 0 {
 		return time.Time{}
 	}
-	return made[len(made)-1].Add(min(countedFor, firstPause<<min(over, 10)))
+	return made[len(made)-1].Add(min(countedFor, firstPause<<min(excess, 10)))
 }
 
 // NewStacks returns the controller of Stacks. Run starts it.

@@ -261,8 +261,8 @@ func (strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *
 	return false
 }
 
-// awaitDeletion sets the condition of an object that is marked for deletion and waits for a plan. movedTo is the address of
-// the object that gets the infrastructure; empty without one. The condition CreateUnknown stays.
+// awaitDeletion sets the condition of an object that is marked for deletion and waits for a plan. movedTo is the
+// address of the object that gets the infrastructure; empty without one. The condition CreateUnknown stays.
 func awaitDeletion(u *unstructured.Unstructured, movedTo string) {
 	destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy")
 	switch {

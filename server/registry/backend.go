@@ -29,8 +29,8 @@ type Backend struct {
 	// effect AllowAutomatic.
 	Judge     JudgeFunc
 	Automatic func(ctx context.Context, namespace string) (bool, error)
-	// CurrentStacks waits until the Stacks of a namespace, or of all if it is empty, show all earlier writes. It gives up
-	// after a few seconds.
+	// CurrentStacks waits until the Stacks of a namespace, or of all if it is empty, show all earlier writes. It gives
+	// up after a few seconds.
 	CurrentStacks func(ctx context.Context, namespace string)
 	// CancelRun asks the running workflow of a stack to end, or terminates it if no worker has begun it. reason is a
 	// sentence for the history of the workflow. found is false if no workflow of the stack runs.

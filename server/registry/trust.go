@@ -53,8 +53,8 @@ func validateSigningKeys(list []string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// refuseUntrusted rejects a new or changed Provider that the trust policy does not allow. A change of metadata alone, such as
-// the removal of a finalizer, is always possible.
+// refuseUntrusted rejects a new or changed Provider that the trust policy does not allow. A change of metadata alone,
+// such as the removal of a finalizer, is always possible.
 func refuseUntrusted(policy *trust.Policy) func(ctx context.Context, obj, old runtime.Object) error {
 	return func(_ context.Context, obj, old runtime.Object) error {
 		p := obj.(*v1alpha1.Provider)

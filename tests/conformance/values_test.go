@@ -140,7 +140,8 @@ func TestNestedChanges(t *testing.T) {
 	}
 }
 
-// TestGroupBlocksAndRefinedUnknowns tests what the plugin framework lacks: group and map blocks, and refined unknown values.
+// TestGroupBlocksAndRefinedUnknowns tests what the plugin framework lacks: group and map blocks, and refined unknown
+// values.
 func TestGroupBlocksAndRefinedUnknowns(t *testing.T) {
 	t.Parallel()
 	e := func(key, val any) cty.Value { return nested(key, val, nil) }

@@ -54,8 +54,8 @@ func (r *release) succeeds(t *testing.T, verb string, args ...string) {
 	}
 }
 
-// fails runs Helm and expects an error, and a reason of the condition Ready of the stack. Helm 4 waits until the timeout if
-// a plan fails, because the resources wait for the next plan.
+// fails runs Helm and expects an error, and a reason of the condition Ready of the stack. Helm 4 waits until the
+// timeout if a plan fails, because the resources wait for the next plan.
 func (r *release) fails(t *testing.T, timeout, reason, verb string, args ...string) {
 	t.Helper()
 	err := r.run(t, timeout, verb, args...)

@@ -162,7 +162,7 @@ var stackMutants = []mutant{
 	{"A workflow that leaves something to do is started for ever.", "server/controller/stackrundecide.go",
 		"\tcase s.covered():\n", "\tcase false:\n", "TestDecisionsAboutAWorkflow"},
 	{"A stack is Ready although its workflow failed.", "server/controller/stackrundecide.go",
-		"case s.good() && !s.unsettled():", "case s.good():", "TestDecisionsAboutAWorkflow"},
+		"case s.matchesSpecs() && !s.unsettled():", "case s.good():", "TestDecisionsAboutAWorkflow"},
 	{"A plan of one resource settles the stack.", "server/controller/stackrundecide.go",
 		"if sameResources(p.Spec, s.spec) {", "if true {", "TestDecisionsAboutAWorkflow"},
 	{"A plan from before an edit settles the stack.", "server/controller/stackrundecide.go",

@@ -309,7 +309,8 @@ func mustProcesses(t *testing.T, dir string) []int {
 	return ids
 }
 
-// TestServerEndsTheProcessesOfAKilledOne kills a server, whose processes go on. The next one ends them, but not those of a server that runs.
+// TestServerEndsTheProcessesOfAKilledOne kills a server, whose processes go on. The next one ends them, but not those
+// of a server that runs.
 func TestServerEndsTheProcessesOfAKilledOne(t *testing.T) {
 	root := cgrouptest.NewRoot(t)
 	delegate(t, root)
