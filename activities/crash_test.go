@@ -30,10 +30,10 @@ type story struct {
 	foreign []string
 }
 
-// TestKilledAnywhere kills the server at each point of each story, once, and starts it again. Then every object in the
-// cloud must be recorded, or its create must be reported as unknown. Nothing may be created twice, and the end must be
-// as expected.
-func TestKilledAnywhere(t *testing.T) {
+// TestServerIsKilledAtEachPoint kills the server at each point of each story, once, and starts it again. Then every
+// object in the cloud must be recorded, or its create must be reported as unknown. Nothing may be created twice, and
+// the end must be as expected.
+func TestServerIsKilledAtEachPoint(t *testing.T) {
 	for name, s := range stories() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,8 +256,8 @@ func TestAPlanThatIsMadeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestWhatTheProviderSaidIsKept writes the record during a create, which the intent should prevent.
-func TestWhatTheProviderSaidIsKept(t *testing.T) {
+// TestAnswerOfACreateIsKept writes the record during a create, which the intent should prevent.
+func TestAnswerOfACreateIsKept(t *testing.T) {
 	for name, write := range map[string]func(*crashScenario, *ledger.Instance) error{
 		"written": func(sc *crashScenario, rec *ledger.Instance) error { return sc.Ledger.Save(sc.T.Context(), rec) },
 		"removed": func(sc *crashScenario, rec *ledger.Instance) error { return sc.Ledger.Forget(sc.T.Context(), rec) },

@@ -19,8 +19,8 @@ func (g *scenario) target(address string) {
 	g.spec = v1alpha1.PlanSpec{}
 }
 
-// TestADefaultPlanFollows has cases that a default plan once omitted, each with the changes that it must have.
-func TestADefaultPlanFollows(t *testing.T) {
+// TestADefaultPlanVisitsDependants has cases that a default plan once omitted, each with the changes that it must have.
+func TestADefaultPlanVisitsDependants(t *testing.T) {
 	edited := func(g *scenario) { g.put("test-server/a", m{"name": "a", "size": "2"}, nil) }
 	for name, tc := range map[string]struct {
 		before, change func(g *scenario)

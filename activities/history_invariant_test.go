@@ -322,9 +322,10 @@ func (g *history) fail(format string, args ...any) {
 	g.rt.Fatalf(format+"\n%s\n%s", append(args, strings.Join(g.log, "\n"), strings.Join(recs, "\n"))...)
 }
 
-// TestADefaultPlanIsWhole compares a default plan, which visits changed resources and their dependants, with a full
-// plan, after a random history. For more of them: go test ./activities -run TestADefaultPlanIsWhole -rapid.checks 20000
-func TestADefaultPlanIsWhole(t *testing.T) {
+// TestADefaultPlanEqualsAFullPlan compares a default plan, which visits changed resources and their dependants, with a
+// full plan, after a random history. For more of them: go test ./activities -run TestADefaultPlanEqualsAFullPlan
+// -rapid.checks 20000
+func TestADefaultPlanEqualsAFullPlan(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g := newHistory(t, rt)
 		for range g.number("objects", 12) {

@@ -145,9 +145,9 @@ func TestCancelBeforeItIsBegun(t *testing.T) {
 	}
 }
 
-// TestAPartialPlanKilledAnywhere kills the server at each point of a partial apply of a plan with a stale and a blocked
-// change, in lanes and without.
-func TestAPartialPlanKilledAnywhere(t *testing.T) {
+// TestServerIsKilledDuringAPartialPlan kills the server at each point of a partial apply of a plan with a stale and a
+// blocked change, in lanes and without.
+func TestServerIsKilledDuringAPartialPlan(t *testing.T) {
 	for _, lane := range []bool{false, true} {
 		for at := 0; ; at++ {
 			sc := newCrashScenario(t)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func TestNobodyIsAnonymous(t *testing.T) {
+func TestAnonymousRequestsAreRefused(t *testing.T) {
 	for _, path := range []string{"/", "/api", "/apis", "/version", "/readyz", "/metrics", "/openapi/v3", "/temporal/", "/apis/hykube.io/v1alpha1/plans"} {
 		if resp := anonymous(t, shared.URL()+path); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("GET %s without credentials: status %d, want 401", path, resp.StatusCode)
@@ -61,7 +61,7 @@ func TestKubeconfigIsPrivate(t *testing.T) {
 	}
 }
 
-func TestRolesAreKubernetes(t *testing.T) {
+func TestRoleViewOfKubernetes(t *testing.T) {
 	ns := namespace(t, "roles")
 	viewer := objects(t, shared.as("viewer"))
 	if _, err := viewer.Resource(plans).Namespace(ns).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {

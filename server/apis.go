@@ -109,19 +109,12 @@ func (s *Server) registryConfig() registry.Config {
 		// A watch cache would hold every record in memory, and no client watches them.
 		UncachedOptions:     s.config.store.RESTOptions(s.config.codecs.ForStorage, false),
 		Authorizer:          g.Authorization.Authorizer,
-		InUse:               s.inUse,
-		Named:               s.named,
+		Backend:             &s.wiring.Backend,
 		Deleting:            s.deletions.add,
 		Changed:             s.deletions.changed,
 		AuthorizeReferences: s.authorizeReferences,
 		Changes:             s.changes,
-		Instances:           s.instances,
-		FormerSet:           s.formerSet,
 		Verify:              s.verify,
-		Judge:               s.judge,
-		Automatic:           s.automatic,
-		CurrentStacks:       s.currentStacks,
-		CancelRun:           s.cancelRun,
 		ExternalTemporal:    s.config.TemporalAddress != "",
 		MayRead:             s.mayRead,
 		Objects:             s.objects,
@@ -129,12 +122,10 @@ func (s *Server) registryConfig() registry.Config {
 		StoredObjects:       s.config.store.Objects(),
 		Kinds:               s.kinds,
 		Types:               func(terraformType string) []kinds.Kind { return s.kinds.ByType(v1alpha1.ModeManaged, terraformType) },
-		Query:               s.query,
 		Check: func(ctx context.Context, objects []*unstructured.Unstructured) ([]v1alpha1.ValidationProblem, error) {
 			return s.kinds.Check(ctx, objects)
 		},
 		ConfigBlock: func(provider string) *schema.Block { return s.kinds.ProviderConfigBlock(provider) },
-		Evaluate:    s.evaluate,
 		Protected:   []string{s.config.DataDir},
 		Trust:       s.config.ProviderTrust,
 	}
@@ -201,7 +192,7 @@ func (s *Server) heldCore(as func(metav1.ObjectMeta) metav1.Object) registry.Hel
 			m := obj.(metav1.Object)
 			return as(metav1.ObjectMeta{Namespace: m.GetNamespace(), Name: m.GetName()})
 		},
-		InUse: s.inUse, Named: s.named, Deleting: s.deletions.add,
+		Backend: &s.wiring.Backend, Deleting: s.deletions.add,
 		Note: func(obj runtime.Object, message string) {
 			metav1.SetMetaDataAnnotation(objectMeta(obj), v1alpha1.AnnotationInUseBy, message)
 		},

@@ -234,9 +234,9 @@ func TestApprovalHasItsOwnRight(t *testing.T) {
 	}
 }
 
-// TestStatusOfAProviderIsTheServers writes the status of a Provider and of a ProviderConfig as an administrator. The
-// checksum in it decides which program the server runs.
-func TestStatusOfAProviderIsTheServers(t *testing.T) {
+// TestUsersDoNotWriteTheStatusOfAProvider writes the status of a Provider and of a ProviderConfig as an administrator.
+// The checksum in it decides which program the server runs.
+func TestUsersDoNotWriteTheStatusOfAProvider(t *testing.T) {
 	ns := namespace(t, "restated")
 	all := objects(t, shared.admin())
 	for resource, client := range map[string]dynamic.ResourceInterface{
@@ -261,8 +261,9 @@ func TestStatusOfAProviderIsTheServers(t *testing.T) {
 	}
 }
 
-// TestStatusOfAPlanIsTheServers writes the status of plans as an administrator: users and the server decide by it.
-func TestStatusOfAPlanIsTheServers(t *testing.T) {
+// TestUsersDoNotWriteTheStatusOfAPlan writes the status of plans as an administrator: users and the server decide by
+// it.
+func TestUsersDoNotWriteTheStatusOfAPlan(t *testing.T) {
 	ns := namespace(t, "rewritten")
 	client := objects(t, shared.admin()).Resource(plans).Namespace(ns)
 	created, err := client.Create(t.Context(), newPlan("being-made", nil), metav1.CreateOptions{})

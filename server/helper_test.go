@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -31,6 +32,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/server"
 	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/registry"
 )
 
 const (
@@ -100,7 +102,6 @@ func testWiring(_ context.Context, h *server.Components) (server.Wiring, error) 
 		return server.Wiring{}, err
 	}
 	return server.Wiring{
-		Query:       answerQuery,
 		SaveObjects: kept.save,
 		Verify: func(_ context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
 			if found, ok := verifications.Load(p.UID); ok {
@@ -108,15 +109,18 @@ func testWiring(_ context.Context, h *server.Components) (server.Wiring, error) 
 			}
 			return changes.Verification{Left: 1}, nil
 		},
-		Judge: func(context.Context, *v1alpha1.Plan, []v1alpha1.PlanApproval) (*policy.Verdict, error) {
-			return &policy.Verdict{}, nil
-		},
-		Automatic: func(context.Context, string) (bool, error) { return false, nil },
-		InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
-			if obj.GetName() != "used" {
-				return 0, "", nil
-			}
-			return 3, "sim-network/main in namespace prod", nil
+		Backend: registry.Backend{
+			Query: answerQuery,
+			Judge: func(context.Context, *v1alpha1.Plan, []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+				return &policy.Verdict{}, nil
+			},
+			Automatic: func(context.Context, string) (bool, error) { return false, nil },
+			InUse: func(_ context.Context, obj metav1.Object) (int, string, error) {
+				if obj.GetName() != "used" {
+					return 0, "", nil
+				}
+				return 3, "sim-network/main in namespace prod", nil
+			},
 		},
 		Changes: func(_ context.Context, p *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
 			list := &v1alpha1.PlanChangeList{ListMeta: metav1.ListMeta{Continue: fmt.Sprintf("%s, %d after %q", p.Name, limit, cont)}}
@@ -142,6 +146,9 @@ func completed(wire func(context.Context, *server.Components) (server.Wiring, er
 				count, _, err := inUse(ctx, obj)
 				return count > 0, err
 			}
+		}
+		if w.FormerSet == nil {
+			w.FormerSet = func(context.Context, v1alpha1.ObjectReference, types.UID) (string, error) { return "", nil }
 		}
 		if w.Changes == nil {
 			w.Changes = func(context.Context, *v1alpha1.Plan, int, string) (*v1alpha1.PlanChangeList, error) {

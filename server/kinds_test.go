@@ -130,7 +130,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-func TestWhatCannotChange(t *testing.T) {
+func TestImmutableFields(t *testing.T) {
 	ns := namespace(t, "immutable")
 	admin := objects(t, shared.admin())
 	for name, test := range map[string]struct {
@@ -166,7 +166,7 @@ func TestWhatCannotChange(t *testing.T) {
 	}
 }
 
-func TestBeginnings(t *testing.T) {
+func TestServerSetsTheFirstStatusOfAPlan(t *testing.T) {
 	ns := namespace(t, "beginnings")
 	obj := newPlan("p", nil)
 	obj.Object["status"] = map[string]any{"digest": "sha256:forged", "requestedBy": map[string]any{"username": "somebody else"}}

@@ -57,7 +57,7 @@ func (r *namespaceREST) Delete(ctx context.Context, name string, validate rest.V
 func (s *Server) warnNamespace(ctx context.Context, name string) {
 	counting, cancel := context.WithTimeout(ctx, countLimit)
 	defer cancel()
-	count, example, err := s.inUse(counting, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	count, example, err := s.wiring.InUse(counting, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	holds := resources(count, example)
 	switch {
 	case err != nil: // counting would take too long
@@ -83,7 +83,7 @@ func (r *finalizeNamespaceREST) Update(ctx context.Context, name string, info re
 		if len(obj.(*core.Namespace).Spec.Finalizers) >= len(old.(*core.Namespace).Spec.Finalizers) {
 			return obj, nil
 		}
-		count, example, err := r.server.inUse(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		count, example, err := r.server.wiring.InUse(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		if err != nil || count == 0 {
 			return obj, err
 		}

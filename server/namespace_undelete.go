@@ -65,12 +65,12 @@ func (r *undeleteNamespaceREST) undelete(ctx context.Context, name string, dry b
 			if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 				return out, err
 			}
-			return nil, r.unfinished(name, err)
+			return nil, r.continueLater(name, err)
 		}
 		select {
 		case <-working:
 		case <-ctx.Done():
-			return nil, r.unfinished(name, ctx.Err())
+			return nil, r.continueLater(name, ctx.Err())
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (r *undeleteNamespaceREST) undelete(ctx context.Context, name string, dry b
 // request records in a namespace's condition that its deletion is to be reverted.
 func (r *undeleteNamespaceREST) request(ctx context.Context, ns *corev1.Namespace, dry bool) error {
 	emptied := namespaceConflict(ns.Name, "nothing in it has infrastructure any more, and the server is emptying it; its deletion cannot be taken back")
-	count, _, err := r.server.inUse(ctx, ns)
+	count, _, err := r.server.wiring.InUse(ctx, ns)
 	switch {
 	case err != nil:
 		return err
@@ -197,8 +197,9 @@ func (r *undeleteNamespaceREST) unmark(ctx context.Context, ns *corev1.Namespace
 	return waits, nil
 }
 
-// unfinished schedules the continuation of an undelete. It returns the error for the request that could not complete it.
-func (r *undeleteNamespaceREST) unfinished(name string, err error) error {
+// continueLater schedules the continuation of an undelete. It returns the error for the request that could not complete
+// it.
+func (r *undeleteNamespaceREST) continueLater(name string, err error) error {
 	r.server.deletions.wake()
 	return apierrors.NewServiceUnavailable(fmt.Sprintf("The deletion of namespace %q is not taken back yet, and the server tries again: %v. Until then no plan can be made in it.", name, err))
 }

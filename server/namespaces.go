@@ -50,7 +50,7 @@ func (s *Server) continueNamespaceDeletion(ctx context.Context, name string) (wa
 	if err != nil {
 		return true, err
 	}
-	count, example, err := s.inUse(ctx, ns)
+	count, example, err := s.wiring.InUse(ctx, ns)
 	switch {
 	case err != nil:
 		return true, err

@@ -297,7 +297,7 @@ func TestObjectsOfOtherNamespaces(t *testing.T) {
 	}
 }
 
-func TestWhoUploads(t *testing.T) {
+func TestOnlyTheAuthorUploadsObjects(t *testing.T) {
 	ns := namespace(t, "uploads")
 	mayPlan(t, ns)
 	admin, viewer := shared.admin(), shared.as("viewer")

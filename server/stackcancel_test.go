@@ -12,6 +12,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/server"
+	"github.com/hykube/hykube/server/registry"
 )
 
 // TestCancelOfAStacksWorkflow asks for a cancel while a workflow runs, while none does, and in a dry run.
@@ -19,10 +20,10 @@ func TestCancelOfAStacksWorkflow(t *testing.T) {
 	var reasons []string
 	running, failure := true, error(nil)
 	i := startT(t, server.Config{DataDir: filepath.Join(t.TempDir(), "data"), Wire: func(context.Context, *server.Components) (server.Wiring, error) {
-		return server.Wiring{CancelRun: func(_ context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
+		return server.Wiring{Backend: registry.Backend{CancelRun: func(_ context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
 			reasons = append(reasons, s.Name+": "+reason)
 			return running, failure
-		}}, nil
+		}}}, nil
 	}})
 	stacks := objects(t, i.admin()).Resource(v1alpha1.SchemeGroupVersion.WithResource("stacks")).Namespace("default")
 	if _, err := stacks.Create(t.Context(), newObject("Stack", "web", map[string]any{}), metav1.CreateOptions{}); err != nil {

@@ -210,7 +210,7 @@ func TestUsersReachOnlyTheirWorkflows(t *testing.T) {
 }
 
 // These requests name the attacker's own namespace, and something else inside.
-func TestNothingLeadsOutOfANamespace(t *testing.T) {
+func TestUsersReachNoOtherTemporalNamespace(t *testing.T) {
 	workflowsOf(t, "nested", "editor")
 	namespace(t, "target")
 	temporalOf(t, shared.as("editor"), "nested")

@@ -8,7 +8,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -23,7 +22,6 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
-	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
@@ -66,13 +64,12 @@ type Components struct {
 	Logger  *slog.Logger
 }
 
-// Wiring holds the functions that Config.Wire returns. Every field is required.
+// Wiring holds the functions that Config.Wire returns. Every field is required. The handlers have pointers into the
+// server's Wiring, and call its functions at the time of a request, because Config.Wire runs after their creation.
 type Wiring struct {
-	// InUse returns the number of existing resources that need a Namespace, Provider, ProviderConfig, Secret or
-	// ConfigMap, and the name of one.
-	InUse registry.InUseFunc
-	// Named reports whether any object refers to one of these objects.
-	Named registry.NamedFunc
+	// Backend answers requests for the kinds of hykube.io. Infrastructure answers those for the providers' kinds.
+	registry.Backend
+	kinds.Infrastructure
 	// Changes returns a page of the changes of a plan.
 	Changes registry.ChangesFunc
 	// SaveObjects stores a chunk of the objects of a speculative plan. After the last chunk, it returns the number of
@@ -80,38 +77,6 @@ type Wiring struct {
 	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
 	// Verify checks which changes an approval of a plan would permit now.
 	Verify registry.VerifyFunc
-	// Judge evaluates the policies for a plan. Automatic reports whether a policy for the namespace has a rule with the
-	// effect AllowAutomatic.
-	Judge     registry.JudgeFunc
-	Automatic func(ctx context.Context, namespace string) (bool, error)
-	// CurrentStacks waits until the Stacks of a namespace show all earlier writes; see registry.Config.
-	CurrentStacks func(ctx context.Context, namespace string)
-	// CancelRun cancels the running workflow of a stack; see registry.Config.
-	CancelRun registry.CancelRunFunc
-	// State returns the raw provider state of a provider's object.
-	State func(context.Context, metav1.Object, kinds.Kind) ([]byte, error)
-	// Taint marks the infrastructure of a provider's object for replacement by the next plan, or removes the mark.
-	// applied is true if the current generation is applied.
-	Taint func(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) (applied bool, err error)
-	// Resolve drops the intent of a create whose outcome is unknown; see kinds.Config.
-	Resolve func(ctx context.Context, obj metav1.Object, kind kinds.Kind) error
-	// Undelete reverts the deletion of a provider's object; see kinds.Config.
-	Undelete func(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error
-	// Deletion returns the consequences of deleting a provider's object.
-	Deletion func(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error)
-	// Instance returns an instance of a ResourceSet, or nil, and InstanceStatus changes its status; see kinds.Config.
-	Instance       func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
-	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
-	// SetAt returns the name of the ResourceSet whose instances have the address of a reference, or ""; see kinds.Config.
-	SetAt func(ref v1alpha1.ObjectReference) string
-	// Instances returns a page of the instances of a ResourceSet.
-	Instances registry.InstancesFunc
-	// FormerSet finds the ResourceSet that a removed instance belonged to; see registry.FormerSetFunc.
-	FormerSet registry.FormerSetFunc
-	// Query makes a provider list existing resources.
-	Query registry.QueryFunc
-	// Evaluate evaluates an expression over the recorded values.
-	Evaluate registry.EvaluateFunc
 	// Run runs the controllers and workers. The server calls it after both the server and the engine have started. It
 	// must return within a few seconds after its context ends; until then, the server and the engine keep running.
 	Run func(context.Context) error
@@ -120,25 +85,6 @@ type Wiring struct {
 	Ready func() error
 	// Close is called last in every case. It must stop all provider processes.
 	Close func(context.Context) error
-}
-
-// The functions below call the wiring at the time of the request, because Config.Wire runs after the handlers are
-// created.
-
-func (s *Server) inUse(ctx context.Context, obj metav1.Object) (int, string, error) {
-	return s.wiring.InUse(ctx, obj)
-}
-
-func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
-	return s.wiring.Named(ctx, obj)
-}
-
-func (s *Server) currentStacks(ctx context.Context, namespace string) {
-	s.wiring.CurrentStacks(ctx, namespace)
-}
-
-func (s *Server) cancelRun(ctx context.Context, stack *v1alpha1.Stack, reason string) (bool, error) {
-	return s.wiring.CancelRun(ctx, stack, reason)
 }
 
 // authorizeReferences checks the references of a ProviderConfig to other namespaces, ConfigMaps and Secrets. A
@@ -151,6 +97,7 @@ func (s *Server) authorizeReferences(ctx context.Context, who user.Info, cfg *v1
 	return s.kinds.MayRefer(ctx, who, cfg.Namespace, refs, true)
 }
 
+// changes returns a page of the changes of a plan, without values that the user may not read.
 func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error) {
 	list, err := s.wiring.Changes(ctx, plan, limit, cont)
 	if err != nil {
@@ -173,68 +120,6 @@ func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verif
 		return changes.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
 	}
 	return s.wiring.Verify(ctx, plan)
-}
-
-func (s *Server) judge(ctx context.Context, plan *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
-	return s.wiring.Judge(ctx, plan, approvals)
-}
-
-func (s *Server) automatic(ctx context.Context, namespace string) (bool, error) {
-	return s.wiring.Automatic(ctx, namespace)
-}
-
-func (s *Server) state(ctx context.Context, obj metav1.Object, kind kinds.Kind) ([]byte, error) {
-	return s.wiring.State(ctx, obj, kind)
-}
-
-func (s *Server) taint(ctx context.Context, obj metav1.Object, kind kinds.Kind, tainted bool) (applied bool, err error) {
-	return s.wiring.Taint(ctx, obj, kind, tainted)
-}
-
-func (s *Server) resolve(ctx context.Context, obj metav1.Object, kind kinds.Kind) error {
-	return s.wiring.Resolve(ctx, obj, kind)
-}
-
-func (s *Server) deletion(ctx context.Context, obj metav1.Object, kind kinds.Kind) (kinds.Deletion, error) {
-	return s.wiring.Deletion(ctx, obj, kind)
-}
-
-func (s *Server) undelete(ctx context.Context, obj metav1.Object, kind kinds.Kind, clear func(kinds.Undeleted) error, mark func() error) error {
-	return s.wiring.Undelete(ctx, obj, kind, clear, mark)
-}
-
-func (s *Server) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
-	return s.wiring.Instance(ctx, ref)
-}
-
-func (s *Server) setAt(ref v1alpha1.ObjectReference) string {
-	if s.wiring.SetAt == nil { // in tests
-		return ""
-	}
-	return s.wiring.SetAt(ref)
-}
-
-func (s *Server) instances(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error) {
-	return s.wiring.Instances(ctx, set, limit, cont)
-}
-
-func (s *Server) formerSet(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {
-	if s.wiring.FormerSet == nil { // in tests
-		return "", nil
-	}
-	return s.wiring.FormerSet(ctx, ref, except)
-}
-
-func (s *Server) instanceStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
-	return s.wiring.InstanceStatus(ctx, ref, change)
-}
-
-func (s *Server) query(ctx context.Context, who v1alpha1.Identity, q *v1alpha1.Query) error {
-	return s.wiring.Query(ctx, who, q)
-}
-
-func (s *Server) evaluate(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error {
-	return s.wiring.Evaluate(ctx, who, e)
 }
 
 // providerConfigs returns a function for kinds.Config.ProviderConfigs: it returns the provider of the named

@@ -60,7 +60,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 	case key != "":
 		return s.destroyDeposed(ctx, r, rec, key)
 	case c.Preconditions.From != nil:
-		if err := s.takeOver(ctx, obj, rec); err != nil {
+		if err := s.moveRecord(ctx, obj, rec); err != nil {
 			return err
 		}
 	}
@@ -76,11 +76,11 @@ func (s *stepRun) apply(ctx context.Context) error {
 	}
 	switch {
 	case c.Action == v1alpha1.ActionRead:
-		return s.accept(ctx, rec)
+		return s.recordRefresh(ctx, rec)
 	case c.Action == v1alpha1.ActionForget:
 		return s.forget(ctx, rec)
 	case c.Importing != nil && !rec.Exists() && !c.HalfDone:
-		if err := s.adopt(ctx, obj, r, rec); err != nil {
+		if err := s.recordImport(ctx, obj, r, rec); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 // change creates, updates or destroys the current instance. It plans again with all values known, writes the intent,
 // calls the provider and records the answer.
 func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance, resumed bool) error {
-	if err := s.replaceable(ctx); err != nil {
+	if err := s.checkReplaceable(ctx); err != nil {
 		return err
 	}
 	ctx, done := s.active.withCancel(ctx)
@@ -217,7 +217,7 @@ func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.St
 // recordIntent records the call that follows: it adds the finalizer to the object and writes the intent.
 func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructured, l *scope.Lease, rec *ledger.Instance, p *instance.Planned) error {
 	if s.Destroy {
-		return s.intend(ctx, rec, v1alpha1.ActionDelete, "")
+		return s.writeIntent(ctx, rec, v1alpha1.ActionDelete, "")
 	}
 	if err := s.checkSize(p); err != nil {
 		return err
@@ -226,9 +226,9 @@ func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructur
 		return err
 	}
 	if !s.creating() {
-		return s.intend(ctx, rec, v1alpha1.ActionUpdate, "")
+		return s.writeIntent(ctx, rec, v1alpha1.ActionUpdate, "")
 	}
-	there, err := s.existsDespiteThrottle(ctx, l, p)
+	exists, err := s.existsDespiteThrottle(ctx, l, p)
 	if err != nil {
 		return err
 	}
@@ -236,7 +236,7 @@ func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructur
 		return err
 	}
 	rec.ProviderConfig = l.ConfigName() // the ProviderConfig is in use once the intent is written
-	if err := cmp.Or(s.intend(ctx, rec, v1alpha1.ActionCreate, ""), there); err != nil {
+	if err := cmp.Or(s.writeIntent(ctx, rec, v1alpha1.ActionCreate, ""), exists); err != nil {
 		return err
 	}
 	return s.checkConfigStays(ctx, l, rec)
@@ -271,7 +271,7 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	}
 	rec.Quarantine = o.Quarantine
 	if len(o.Quarantine) > 0 && creating {
-		if err := s.keep(ctx, rec); err != nil {
+		if err := s.saveRecord(ctx, rec); err != nil {
 			return errors.Join(o.Err, err)
 		}
 		return &unknownError{fmt.Errorf("%w; the resource may exist, and Hykube keeps the answer: kubectl hykube state show", o.Err)}
@@ -288,9 +288,10 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	return s.retryable(o.Err, !creating || session.Throttled(o.Err) && !o.State.Exists())
 }
 
-// intend writes the intent, unless the disk lacks space for the outcome. It checks for a cancel first and then writes
-// without one. An intent whose write was cancelled may exist, and would look like that of a call without an answer.
-func (s *stepRun) intend(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
+// writeIntent writes the intent, unless the disk lacks space for the outcome. It checks for a cancel first and then
+// writes without one. An intent whose write was cancelled may exist, and would look like that of a call without an
+// answer.
+func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action v1alpha1.Action, deposed string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -329,8 +330,8 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	return cmp.Or(s.conflict(s.Ledger.Forget(context.WithoutCancel(ctx), rec)), err)
 }
 
-// accept records the state that planning read.
-func (s *stepRun) accept(ctx context.Context, rec *ledger.Instance) error {
+// recordRefresh records the state that planning read.
+func (s *stepRun) recordRefresh(ctx context.Context, rec *ledger.Instance) error {
 	found := s.Change.Refreshed
 	if found == nil {
 		return nil
@@ -361,7 +362,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		dropDeposed(rec, c.DeposedKey)
 		s.loadRecorded(rec)
 	} else {
-		if err := record(l, &rec.State, state, failure); err != nil {
+		if err := writeState(l, &rec.State, state, failure); err != nil {
 			return err
 		}
 		s.after = &state.Value
@@ -388,12 +389,12 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 	if !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate) {
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
-	return s.keep(ctx, rec)
+	return s.saveRecord(ctx, rec)
 }
 
-// record writes a state to a record after a call. A failed change of an existing instance does not prove that the provider
-// reaches it with its arguments, so the record keeps the earlier ones.
-func record(l *scope.Lease, rec *ledger.State, state instance.State, failure error) error {
+// writeState writes a state to a record after a call. A failed change of an existing instance does not prove that the
+// provider reaches it with its arguments, so the record keeps the earlier ones.
+func writeState(l *scope.Lease, rec *ledger.State, state instance.State, failure error) error {
 	before, existed := rec.Configuration, rec.Exists()
 	if err := l.Record(rec, state); err != nil {
 		return err

@@ -42,15 +42,15 @@ func (s *stepRun) acquire(ctx context.Context, r *resource.Resource, config cty.
 
 // checkApproved returns a *StaleError if the configuration contradicts the known values of the approved plan.
 func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
-	promised, err := ctymsgpack.Unmarshal(s.Change.Planned, r.Schema.Block.ImpliedType())
+	planned, err := ctymsgpack.Unmarshal(s.Change.Planned, r.Schema.Block.ImpliedType())
 	if err == nil {
-		promised, err = instance.Remark(promised, s.Change.PlannedSensitive)
+		planned, err = instance.Remark(planned, s.Change.PlannedSensitive)
 	}
 	if err != nil {
 		return fmt.Errorf("decode planned value of %s: %w", s.Change.Address, err)
 	}
 	config = plan.WithoutWriteOnly(r.Schema.Block, config) // these may differ each time, and were not stored
-	if errs := plan.CheckCompatible(r.Schema.Block, promised, config); len(errs) > 0 {
+	if errs := plan.CheckCompatible(r.Schema.Block, planned, config); len(errs) > 0 {
 		return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
 	}
 	return nil
@@ -124,14 +124,14 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the provider would %s, and %s was approved", p.Action, approved)
 	}
 	ty := r.Schema.Block.ImpliedType()
-	promised, err := ctymsgpack.Unmarshal(c.Planned, ty)
+	planned, err := ctymsgpack.Unmarshal(c.Planned, ty)
 	if err != nil {
 		return nil, config, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
 	}
-	if errs := plan.CheckCompatible(r.Schema.Block, promised, p.Value); len(errs) > 0 {
+	if errs := plan.CheckCompatible(r.Schema.Block, planned, p.Value); len(errs) > 0 {
 		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the provider's plan differs from the approved one: %v", errors.Join(errs...))
 	}
-	s.renewed = changes.Renewed(c, promised)
+	s.renewed = changes.Renewed(c, planned)
 	return p, config, nil
 }
 
@@ -152,9 +152,9 @@ func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
 	return nil
 }
 
-// replaceable rejects the start of a replacement whose ProviderConfig is being deleted, because the new instance would
-// be a new use. It must be called before anything is destroyed. A replacement in progress may continue.
-func (s *stepRun) replaceable(ctx context.Context) error {
+// checkReplaceable rejects the start of a replacement whose ProviderConfig is being deleted, because the new instance
+// would be a new use. It must be called before anything is destroyed. A replacement in progress may continue.
+func (s *stepRun) checkReplaceable(ctx context.Context) error {
 	c := s.Change
 	if c.Action != v1alpha1.ActionReplace || c.HalfDone || c.ProviderConfig == "" {
 		return nil

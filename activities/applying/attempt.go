@@ -37,9 +37,9 @@ func (s *stepRun) loadRecorded(rec *ledger.Instance) {
 }
 
 // existsDespiteThrottle checks, before the retry of a throttled create, whether the instance exists nevertheless. If
-// so, there is an *unknownError. It can only check if the plan knows the identity of the new instance. Otherwise it
+// so, exists is an *unknownError. It can only check if the plan knows the identity of the new instance. Otherwise it
 // relies on the API's answer.
-func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *scope.Lease, p *instance.Planned) (there, err error) {
+func (s *stepRun) existsDespiteThrottle(ctx context.Context, l *scope.Lease, p *instance.Planned) (exists, err error) {
 	if !s.retried || p.Identity == cty.NilVal || p.Identity.IsNull() || !p.Identity.IsWhollyKnown() {
 		return nil, nil
 	}

@@ -94,7 +94,7 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 	}
 	stale, err := a.markLeftOut(ctx, po, work)
 	if err == nil && stale > 0 && !po.Status.Approval.Partial {
-		refused = fmt.Sprintf("%s after the plan was made.", changes.Counted(stale, "change moved", "changes moved"))
+		refused = fmt.Sprintf("%s after the plan was made.", changes.Counted(stale, "change became stale", "changes became stale"))
 	}
 	return refused, err
 }
@@ -102,7 +102,7 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 // markLeftOut marks the changes that the apply leaves out: blocked and stale ones, and those that depend on them. It
 // returns the number of stale changes. Call it before any step of the plan begins.
 func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (stale int, err error) {
-	moved, err := changes.FindStale(ctx, a.Sources, po, w)
+	outdated, err := changes.FindStale(ctx, a.Sources, po, w)
 	if err != nil {
 		return 0, err
 	}
@@ -110,9 +110,9 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 	for i, c := range w.Changes {
 		// an earlier attempt found it stale, which stays valid even if the cause was reverted
 		if c.Held && c.State == v1alpha1.ChangeStale {
-			moved[i] = &changes.StaleError{Reason: c.StaleReason, Message: c.Message}
+			outdated[i] = &changes.StaleError{Reason: c.StaleReason, Message: c.Message}
 		}
-		if moved[i] != nil {
+		if outdated[i] != nil {
 			stale++
 			stopped = append(stopped, i)
 		}
@@ -122,8 +122,8 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 		switch {
 		case changes.HasNoSteps(c):
 			continue
-		case moved[i] != nil:
-			c.State, c.StaleReason, c.Message = v1alpha1.ChangeStale, moved[i].Reason, moved[i].Message
+		case outdated[i] != nil:
+			c.State, c.StaleReason, c.Message = v1alpha1.ChangeStale, outdated[i].Reason, outdated[i].Message
 		case heldByStale[i].Reason != plan.NotHeld:
 			c.State, c.Message = v1alpha1.ChangeSkipped, changes.HoldText(heldByStale[i], w.Changes, "stale")
 		case c.Blocked != "":
@@ -131,7 +131,7 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 		default:
 			continue
 		}
-		if stale > 0 && !po.Status.Approval.Partial && moved[i] == nil {
+		if stale > 0 && !po.Status.Approval.Partial && outdated[i] == nil {
 			c.State, c.Message = v1alpha1.ChangePending, "" // Finish reports the outcome of the others
 			continue
 		}

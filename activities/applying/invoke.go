@@ -69,7 +69,7 @@ func (s *stepRun) checkRuns(ctx context.Context, rec *ledger.Instance) error {
 		d.Severity = v1alpha1.SeverityError
 		return &unknownError{&diag.Failure{Operation: "invoke", Diagnostics: diag.Diagnostics{d}}}
 	}
-	if over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent); err != nil || !over {
+	if abandoned, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent); err != nil || !abandoned {
 		return errors.Join(err, changes.Stale(v1alpha1.StalePlanRunning, "another plan is running this action"))
 	}
 	return nil

@@ -78,7 +78,7 @@ func TestEachAttemptUsesTheSameHash(t *testing.T) {
 		defer s.openScope(t.Context(), r)()
 		config, err := (&scope.Evaluator{Ctx: t.Context(), Scope: s.scope}).Config(r, instance.State{})
 		if err == nil {
-			err = s.intend(t.Context(), w.Instance(r), v1alpha1.ActionUpdate, "")
+			err = s.writeIntent(t.Context(), w.Instance(r), v1alpha1.ActionUpdate, "")
 		}
 		if err != nil {
 			t.Fatal(err)

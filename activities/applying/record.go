@@ -20,10 +20,10 @@ import (
 
 // This file has the steps that change records: moves, imports, deposed instances and forgets.
 
-// takeOver checks the rights of a move, and moves the record of another object to this one. It writes the new record
+// moveRecord checks the rights of a move, and moves the record of another object to this one. It writes the new record
 // before it removes the old one. Between these writes, both describe the same infrastructure, and rec.MovedFrom shows
 // that the new one is valid. An earlier attempt or plan may have stopped there.
-func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
+func (s *stepRun) moveRecord(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
 	c := s.Change
 	if !s.Begun {
 		if err := s.checkRights(ctx, rec); err != nil {
@@ -71,8 +71,8 @@ func (s *stepRun) takeOver(ctx context.Context, obj *unstructured.Unstructured, 
 	return s.Objects.RemoveFinalizer(ctx, *c.Preconditions.From)
 }
 
-// adopt records the state that planning imported.
-func (s *stepRun) adopt(ctx context.Context, obj *unstructured.Unstructured, r *resource.Resource, rec *ledger.Instance) error {
+// recordImport records the state that planning imported.
+func (s *stepRun) recordImport(ctx context.Context, obj *unstructured.Unstructured, r *resource.Resource, rec *ledger.Instance) error {
 	c := s.Change
 	if c.Refreshed == nil {
 		return changes.Stale(v1alpha1.StaleStateChanged, "the plan has no recorded state of the resource to import")
@@ -204,7 +204,7 @@ func (s *stepRun) destroyLoaded(ctx context.Context, l *scope.Lease, rec *ledger
 	if err != nil {
 		return s.retryable(err, true)
 	}
-	if err := s.intend(ctx, rec, v1alpha1.ActionDelete, key); err != nil {
+	if err := s.writeIntent(ctx, rec, v1alpha1.ActionDelete, key); err != nil {
 		return err
 	}
 	o := l.Apply(ctx, prior, p, p.Value)
@@ -214,7 +214,7 @@ func (s *stepRun) destroyLoaded(ctx context.Context, l *scope.Lease, rec *ledger
 		return &RetryError{o.Err}
 	}
 	old := rec.FindDeposed(key)
-	if err := record(l, &old.State, o.State, o.Err); err != nil {
+	if err := writeState(l, &old.State, o.State, o.Err); err != nil {
 		return errors.Join(o.Err, err)
 	}
 	if err := s.saveDeposed(ctx, rec, key); err != nil {
@@ -229,12 +229,12 @@ func (s *stepRun) checkDeposed(ctx context.Context, r *resource.Resource, rec *l
 	c := s.Change
 	resumed = rec.Intent.Of(s.Plan.UID, c.Index) && rec.Intent.Deposed == old.Key
 	if rec.Intent != nil && !resumed {
-		over, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent)
+		abandoned, err := changes.IntentAbandoned(ctx, s.Ledger, rec.Intent)
 		if err != nil {
 			return false, err
 		}
 		switch {
-		case !over:
+		case !abandoned:
 			return false, changes.ErrPlanRunning
 		case rec.Intent.Action == v1alpha1.ActionCreate:
 			return false, changes.ErrCreateUnknown
@@ -256,12 +256,12 @@ func (s *stepRun) saveDeposed(ctx context.Context, rec *ledger.Instance, key str
 	if !rec.Living() {
 		return s.conflict(s.Ledger.Forget(ctx, rec))
 	}
-	return s.keep(ctx, rec)
+	return s.saveRecord(ctx, rec)
 }
 
-// keep saves a record. After the provider has answered, it overwrites a concurrent change: the intent should have
+// saveRecord saves a record. After the provider has answered, it overwrites a concurrent change: the intent should have
 // prevented that change, and the provider's answer must not be lost.
-func (s *stepRun) keep(ctx context.Context, rec *ledger.Instance) error {
+func (s *stepRun) saveRecord(ctx context.Context, rec *ledger.Instance) error {
 	err := s.Ledger.Save(ctx, rec)
 	if s.answered && errors.Is(err, ledger.ErrConflict) {
 		s.Logger.ErrorContext(ctx, "the provider's answer overwrites a record that changed during the call",

@@ -8,7 +8,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-func TestMayMean(t *testing.T) {
+func TestMayEqual(t *testing.T) {
 	for _, tc := range []struct {
 		planned, made string
 		want          bool
@@ -43,7 +43,7 @@ func TestMayMean(t *testing.T) {
 	}
 }
 
-func TestTellsApart(t *testing.T) {
+func TestProvesDifferent(t *testing.T) {
 	text := func(name string, change func(*schema.Attribute)) *schema.Attribute {
 		a := &schema.Attribute{Name: name, Type: cty.String, Optional: true}
 		change(a)

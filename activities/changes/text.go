@@ -113,8 +113,8 @@ func unknownCreate(ctx context.Context, l *ledger.Ledger, rec *ledger.Instance, 
 	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
 		return "", nil
 	}
-	over, err := IntentAbandoned(ctx, l, rec.Intent)
-	if err != nil || !over {
+	abandoned, err := IntentAbandoned(ctx, l, rec.Intent)
+	if err != nil || !abandoned {
 		return "", err
 	}
 	return lostCreate(rec.Object, addr, rec.Intent), nil

@@ -266,8 +266,8 @@ func (v *verifier) verifyNamespace(c *ledger.Change) error {
 	return err
 }
 
-// CheckNamespace returns a *StaleError for a change that would give infrastructure to an object, or run an action, in a
-// namespace that was deleted after planning. The deletion of a namespace marks only objects with infrastructure.
+// CheckNamespace returns a *StaleError if the namespace was deleted after planning. This applies to changes that give
+// infrastructure to an object, or run an action. The deletion of a namespace marks only objects with infrastructure.
 // terminating reports whether the namespace is being deleted.
 func CheckNamespace(c *ledger.Change, terminating func() (bool, error)) error {
 	if c.Action != v1alpha1.ActionCreate && c.Action != v1alpha1.ActionInvoke && c.Importing == nil {

@@ -38,11 +38,11 @@ func (pr *proposal) planAction(ctx context.Context, c *ledger.Change, r *resourc
 	}
 	requested := pr.forced[c.Address]
 	if rec.Intent != nil && rec.Object.Generation == r.Ref.Generation && !requested {
-		over, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
+		abandoned, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
 		if err != nil {
 			return cty.NilVal, err
 		}
-		if over {
+		if abandoned {
 			c.Diagnostics = diag.Diagnostics{changes.LostRun(r.Address, rec.Intent)}
 		}
 		return rest() // another plan is running it, or its outcome is unknown

@@ -28,7 +28,7 @@ func (s *survey) dependencyVersions(n *node) map[string]string {
 	for _, ref := range n.values() {
 		note(ref.Address, ref.Attribute)
 	}
-	for _, i := range s.indexes(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral)) {
+	for _, i := range s.nodesAt(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral)) {
 		if d := s.nodes[i]; d.Mode == v1alpha1.ModeEphemeral {
 			maps.Copy(seen, d.externalVersions)
 			for _, addr := range d.DependsOn {
@@ -36,7 +36,7 @@ func (s *survey) dependencyVersions(n *node) map[string]string {
 			}
 		}
 	}
-	for _, i := range s.indexes(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData)) {
+	for _, i := range s.nodesAt(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData)) {
 		if d := s.nodes[i]; d.Mode == v1alpha1.ModeData {
 			seen[objectVersion(d.Address)] = scope.VersionOf(d.Object, "")
 		}

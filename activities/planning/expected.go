@@ -21,7 +21,7 @@ type expected struct {
 	// all is true if each value counts as changed, as for a resource that is created or replaced.
 	all bool
 
-	// mu guards differs, the cache of the method differ.
+	// mu guards differs, the cache of the method differenceOf.
 	mu      sync.Mutex
 	differs map[string]difference
 }
@@ -36,16 +36,17 @@ type difference struct {
 // changes reports whether the apply of the plan will record another value of an attribute, or of any attribute if it is
 // empty.
 func (e *expected) changes(attribute string) bool {
-	return e.all || attribute == "" && e.action != v1alpha1.ActionNoOp || e.differ(attribute).recorded
+	return e.all || attribute == "" && e.action != v1alpha1.ActionNoOp || e.differenceOf(attribute).recorded
 }
 
-// concerns reports whether the plan must visit a resource that refers to an attribute; an empty attribute means the
-// whole resource. For lifecycle.replaceTriggeredBy, a difference from the value that the plan starts from also counts.
-func (e *expected) concerns(attribute string) bool {
-	return e.changes(attribute) || e.differ(attribute).prior
+// affectsReferrers reports whether the plan must visit a resource that refers to an attribute; an empty attribute means
+// the whole resource. For lifecycle.replaceTriggeredBy, a difference from the value that the plan starts from also
+// counts.
+func (e *expected) affectsReferrers(attribute string) bool {
+	return e.changes(attribute) || e.differenceOf(attribute).prior
 }
 
-func (e *expected) differ(attribute string) difference {
+func (e *expected) differenceOf(attribute string) difference {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d, ok := e.differs[attribute]

@@ -35,7 +35,7 @@ func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger
 // right to delete and counts as a forget for policies. Any other plan fails, because it would create another instance.
 func (pr *proposal) notFound(c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, wanted bool) (*expected, error) {
 	d := lang.Problem(r.Address, "", "Resource is not found with the new arguments", fmt.Sprintf(
-		"The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last saw the resource. With the new ones of %q the provider does not find it. With the earlier ones, the provider may still find it.",
+		"The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last read the resource. With the new ones of %q the provider does not find it. With the earlier ones, the provider may still find it.",
 		r.Address, l.ConfigName()))
 	if wanted && !pr.plan.Spec.RefreshOnly {
 		d.Detail += fmt.Sprintf(" If it does, restore the arguments. If the resource no longer exists, remove its record with kubectl hykube refresh %s -n %s, and plan again.", r.Address, r.Ref.Namespace)

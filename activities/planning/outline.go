@@ -37,8 +37,8 @@ type outline struct {
 	sums map[index.Reference]index.Sum
 	// providers caches the sums of the versions of providers.
 	providers map[string]index.Sum
-	// taken[i] is true if the record of the object with slot i may move to another object, and takes[i] if another record
-	// may move to it.
+	// taken[i] is true if the record of the object with slot i may move to another object. takes[i] is true if another
+	// record may move to it.
 	taken, takes map[int]bool
 	// member[i] is true if slot i has an object in scope. createsFirst[i] is true if a replace must create first.
 	member, createsFirst []bool

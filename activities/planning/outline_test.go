@@ -37,7 +37,7 @@ func TestSurveyLoadsWhatThePlanVisits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all.index()
+	all.indexAddresses()
 	for _, n := range all.nodes {
 		n.record.DependencyVersions = known(all.dependencyVersions(n))
 		if err := w.Ledger.Save(t.Context(), n.record); err != nil {

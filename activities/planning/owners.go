@@ -137,7 +137,7 @@ func (pr *proposal) checkRead(ctx context.Context, c *ledger.Change, r *resource
 	if err != nil {
 		return err
 	}
-	err = pr.checkMayBelong(ctx, c, r, creators, "%s may have created the resource that now has the ID of %[2]s: its create is running, or has an unknown outcome. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last saw the resource, and the resource differs from the recorded one.")
+	err = pr.checkMayBelong(ctx, c, r, creators, "%s may have created the resource that now has the ID of %[2]s: its create is running, or has an unknown outcome. The arguments of the ProviderConfig of %[2]s, or the Secrets that they come from, changed since Hykube last read the resource. The resource differs from the recorded one.")
 	if err != nil {
 		c.Read, c.Refreshed, c.Drift, c.Recorded, c.RecordedSensitive = false, nil, nil, nil, nil
 	}
@@ -157,8 +157,8 @@ func restoreArguments(d v1alpha1.Diagnostic) v1alpha1.Diagnostic {
 	return d
 }
 
-// describeOther returns a text that names another owner for the plan's requester, and whether the requester has the right
-// that the change needs because of it.
+// describeOther returns a text that names another owner for the plan's requester. permitted is true if the requester
+// has the right that the change needs because of that owner.
 func (pr *proposal) describeOther(ctx context.Context, other changes.OtherOwner) (who string, permitted bool, err error) {
 	if who, err = pr.describeOwner(ctx, other.Owner); err != nil || other.Right == nil {
 		return who, false, err
@@ -198,7 +198,7 @@ func (pr *proposal) describeOwner(ctx context.Context, own query.Owner) (string,
 }
 
 // warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too. Two causes are
-// possible: a resource was removed outside of Hykube and another object created one with the same ID, or objects of
+// possible. A resource was removed outside of Hykube, and another object created one with the same ID. Or objects of
 // several namespaces imported the same resource, which earlier versions permitted.
 func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
 	identity := state.IdentityText()

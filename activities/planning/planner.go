@@ -32,10 +32,10 @@ func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader
 	return &Planner{Sources: sources, Plans: plans, Cancels: cancels, Logger: logger, decoders: new(decoderCache)}
 }
 
-// unpublished reads a plan whose changes are not published yet. It returns an error for a published plan, which may
+// readUnpublished reads a plan whose changes are not published yet. It returns an error for a published plan, which may
 // already be approved and in progress.
-func (a *Planner) unpublished(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
-	po, err := a.planned(ctx, p)
+func (a *Planner) readUnpublished(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
+	po, err := a.readPlan(ctx, p)
 	if err == nil && (po.Status.Digest != "" || po.Ended() && !po.PlanFailed()) {
 		return nil, alreadyPlanned(p)
 	}
@@ -46,9 +46,9 @@ func alreadyPlanned(p workflows.Plan) error {
 	return workflows.Final(fmt.Errorf("plan %s/%s is already published; nothing was changed", p.Namespace, p.Name))
 }
 
-// planned reads a plan during planning. In a namespace that is being deleted, every plan except a refresh-only one is a
-// destroy plan. All objects there are or will be marked for deletion.
-func (a *Planner) planned(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
+// readPlan reads a plan during planning. In a namespace that is being deleted, every plan except a refresh-only one is
+// a destroy plan. All objects there are or will be marked for deletion.
+func (a *Planner) readPlan(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := changes.ReadPlan(ctx, a.Plans, p)
 	if err != nil || po.Spec.Destroy || po.Spec.RefreshOnly {
 		return po, err

@@ -30,9 +30,9 @@ func prevented(addr string) v1alpha1.Diagnostic {
 	}
 }
 
-// blocking returns why an error takes a change out of the plan instead of failing the plan. ok is false for other
+// blockingReason returns why an error takes a change out of the plan instead of failing the plan. ok is false for other
 // errors.
-func blocking(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
+func blockingReason(addr lang.Address, err error) (why string, d v1alpha1.Diagnostic, ok bool) {
 	if de, ok := errors.AsType[*instance.DeferredError](err); ok {
 		return "the provider deferred it: " + de.Reason, v1alpha1.Diagnostic{
 			Severity: v1alpha1.SeverityWarning, Summary: "Provider deferred the change", Address: addr.String(),

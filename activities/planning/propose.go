@@ -44,7 +44,7 @@ const restartWithin = 5 * time.Second
 // Propose plans each open change of a plan with its provider. It adds changes for the resources that refer to a changed
 // value. It keeps the changes that an earlier attempt planned.
 func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result workflows.Proposed, err error) {
-	po, err := a.unpublished(ctx, in.Plan)
+	po, err := a.readUnpublished(ctx, in.Plan)
 	if err != nil {
 		return workflows.Proposed{}, err
 	}
@@ -74,61 +74,6 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 		return workflows.Proposed{}, temporal.NewNonRetryableApplicationError(err.Error(), workflows.ErrorObjectChanged, err)
 	}
 	return workflows.Proposed{Errors: pr.errors}, err
-}
-
-// newProposal returns the proposal of a plan with the changes that the survey stored. The caller closes its scopes.
-func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal, error) {
-	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, imports: imports{}, reads: readLimiter(&po.Spec)}
-	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
-		if err != nil {
-			return nil, err
-		}
-		pr.all = append(pr.all, c)
-		pr.imports.add(c) // an earlier attempt may have planned it
-	}
-	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
-		if addr, err := lang.ParseAddress(text); err == nil {
-			pr.forced[addr.String()] = true
-		}
-	}
-	pr.scope = a.NewScope(po, po.Namespace, pr.plannedValue)
-	pr.past = a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
-	pr.scope.Decoder = a.decoders.take(po.UID, a.Catalog)
-	pr.past.Decoder = pr.scope.Decoder
-	pr.past.Secrets = pr.scope.Secrets // both scopes hide the same secrets, but have separate ephemeral resources
-	return pr, nil
-}
-
-// planAll plans all changes, and checks the rights to make them. whole is true if the survey stored a change for each
-// dependant.
-func (pr *proposal) planAll(ctx context.Context, whole bool) error {
-	slow := &waiting{Planner: pr.Planner, plan: pr.plan}
-	slow.watch(ctx)
-	source, err := pr.changesOf(ctx, whole)
-	if err != nil {
-		return err
-	}
-	err = changes.Each(ctx, source, session.Width, func(ctx context.Context, i int) (bool, error) {
-		if i < 0 {
-			return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
-		}
-		c := pr.changeAt(int32(i))
-		defer slow.begin(c)()
-		return pr.change(ctx, c)
-	})
-	if err == nil {
-		err = pr.worklist.finish()
-	}
-	if err == nil && pr.errors == 0 {
-		err = pr.skipDependents(ctx, pr.all)
-	}
-	if err == nil {
-		err = pr.reportMissingRights(ctx)
-	}
-	if err == nil && pr.errors == 0 {
-		err = pr.checkVerbs(ctx)
-	}
-	return err
 }
 
 // proposal is the planning of one Plan.
@@ -164,6 +109,61 @@ type proposal struct {
 	errors  int
 }
 
+// newProposal returns the proposal of a plan with the changes that the survey stored. The caller closes its scopes.
+func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal, error) {
+	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, imports: imports{}, reads: readLimiter(&po.Spec)}
+	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
+		if err != nil {
+			return nil, err
+		}
+		pr.all = append(pr.all, c)
+		pr.imports.add(c) // an earlier attempt may have planned it
+	}
+	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
+		if addr, err := lang.ParseAddress(text); err == nil {
+			pr.forced[addr.String()] = true
+		}
+	}
+	pr.scope = a.NewScope(po, po.Namespace, pr.plannedValue)
+	pr.past = a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	pr.scope.Decoder = a.decoders.take(po.UID, a.Catalog)
+	pr.past.Decoder = pr.scope.Decoder
+	pr.past.Secrets = pr.scope.Secrets // both scopes hide the same secrets, but have separate ephemeral resources
+	return pr, nil
+}
+
+// planAll plans all changes, and checks the rights to make them. whole is true if the survey stored a change for each
+// dependant.
+func (pr *proposal) planAll(ctx context.Context, whole bool) error {
+	slow := &waiting{Planner: pr.Planner, plan: pr.plan}
+	slow.watch(ctx)
+	source, err := pr.changesOf(ctx, whole)
+	if err != nil {
+		return err
+	}
+	err = changes.Each(ctx, source, session.Width, func(ctx context.Context, i int) (bool, error) {
+		if i < 0 { // a batch of objects that the worklist adds
+			return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
+		}
+		c := pr.changeAt(int32(i))
+		defer slow.begin(c)()
+		return pr.planChange(ctx, c)
+	})
+	if err == nil {
+		err = pr.worklist.finish()
+	}
+	if err == nil && pr.errors == 0 {
+		err = pr.skipDependents(ctx, pr.all)
+	}
+	if err == nil {
+		err = pr.reportMissingRights(ctx)
+	}
+	if err == nil && pr.errors == 0 {
+		err = pr.reportMissingVerbs(ctx)
+	}
+	return err
+}
+
 // scopeFor returns the scope for a provider's configuration: planned values for a wanted resource, else recorded
 // values.
 func (pr *proposal) scopeFor(wanted bool) *scope.Scope {
@@ -184,8 +184,8 @@ func (pr *proposal) plannedValue(addr lang.Address) (cty.Value, bool) {
 	return e.planned, true
 }
 
-// change plans one change. ok is false if planning failed; its diagnostics then have the reason.
-func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err error) {
+// planChange plans one change. ok is false if planning failed; its diagnostics then have the reason.
+func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, err error) {
 	addr, err := lang.ParseAddress(c.Address)
 	if err != nil {
 		return false, workflows.Final(err)
@@ -209,7 +209,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
-	if _, _, ok := blocking(addr, err); ok {
+	if _, _, ok := blockingReason(addr, err); ok {
 		return false, pr.leaveOut(ctx, c, addr, err)
 	}
 	if err != nil {
@@ -221,7 +221,7 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 	c.Diagnostics = pr.scope.MaskAll(c.Diagnostics)
 	pr.noteDependencyVersions(c)
 	c.UpdatesRecord = changes.RecordsRefresh(c)
-	if err := pr.refer(ctx, c, r); err != nil {
+	if err := pr.noteReferences(ctx, c, r); err != nil {
 		return false, err
 	}
 	return pr.save(ctx, c, addr)
@@ -230,10 +230,10 @@ func (pr *proposal) change(ctx context.Context, c *ledger.Change) (ok bool, err 
 // restarts reports whether an object that changed since the survey causes another survey.
 func (pr *proposal) restarts() bool { return time.Now().Before(pr.restartUntil) }
 
-// leaveOut takes a change out of the plan for an error that blocking accepts, and returns other errors. It returns
-// errObjectChanged as long as a changed object causes another survey.
+// leaveOut takes a change out of the plan for an error that blockingReason accepts, and returns other errors. It
+// returns errObjectChanged as long as a changed object causes another survey.
 func (pr *proposal) leaveOut(ctx context.Context, c *ledger.Change, addr lang.Address, err error) error {
-	why, d, ok := blocking(addr, err)
+	why, d, ok := blockingReason(addr, err)
 	if !ok || errors.Is(err, errObjectChanged) && pr.restarts() {
 		return err
 	}
@@ -260,8 +260,8 @@ func (pr *proposal) save(ctx context.Context, c *ledger.Change, addr lang.Addres
 	return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }
 
-// checkVerbs fails the plan if its creator lacks a right for its changes.
-func (pr *proposal) checkVerbs(ctx context.Context) error {
+// reportMissingVerbs fails the plan if its creator lacks a right for its changes.
+func (pr *proposal) reportMissingVerbs(ctx context.Context) error {
 	missing, err := checkVerbs(ctx, pr.Sources, pr.plan, pr.all)
 	if err != nil || len(missing) == 0 {
 		return err

@@ -100,7 +100,7 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 	}
 	defer l.Release()
 	c.ProviderConfig = l.ConfigName()
-	recorded, prior, missed, err := pr.found(ctx, c, r, l, state)
+	recorded, prior, missed, err := pr.currentState(ctx, c, r, l, state)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 		p, diags, err = pr.planDestroy(ctx, c, r, l, state, prior)
 	default:
 		if !prior.Exists() && !rec.Exists() && r.Lifecycle.Import != nil {
-			if prior, err = pr.adopt(ctx, c, r, l, rec); err != nil {
+			if prior, err = pr.importState(ctx, c, r, l, rec); err != nil {
 				return nil, err
 			}
 		}

@@ -20,7 +20,7 @@ import (
 // Publish writes the summary of a plan to its Plan object, which then waits for approval unless there are no changes.
 func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.Published, error) {
 	p := in.Plan
-	po, err := a.planned(ctx, p)
+	po, err := a.readPlan(ctx, p)
 	if err != nil {
 		return workflows.Published{}, err
 	}
@@ -171,7 +171,7 @@ func publishedOf(po *v1alpha1.Plan) workflows.Published {
 
 // Fail records why planning failed.
 func (a *Planner) Fail(ctx context.Context, f workflows.Failure) error {
-	po, err := a.planned(ctx, f.Plan)
+	po, err := a.readPlan(ctx, f.Plan)
 	if err != nil {
 		return err
 	}

@@ -26,9 +26,9 @@ import (
 
 // This file determines the state before a change: recorded, read or imported.
 
-// found returns the recorded and the current state. If the new provider configuration is unknown, it reads with the
-// recorded one. missed is true if the provider does not find the resource with other arguments than before.
-func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, missed bool, err error) {
+// currentState returns the recorded and the current state. If the new provider configuration is unknown, it reads with
+// the recorded one. missed is true if the provider does not find the resource with other arguments than before.
+func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State) (recorded, now instance.State, missed bool, err error) {
 	reader := l
 	if !l.Known && state.Exists() {
 		if reader, err = pr.past.Lease(ctx, r, state, false, session.RateOnly); err != nil {
@@ -48,7 +48,7 @@ func (pr *proposal) found(ctx context.Context, c *ledger.Change, r *resource.Res
 		return recorded, now, false, err
 	}
 	others := basis.Exists() && reader.HasOtherArguments(basis)
-	if recorded, err = pr.recorded(ctx, c, r, reader, basis, from); err == nil {
+	if recorded, err = pr.recordedState(ctx, c, r, reader, basis, from); err == nil {
 		pr.scope.NoteSecretState(r.Schema.Block, recorded)
 		now, err = pr.refresh(ctx, c, reader, state, recorded, others)
 	}
@@ -74,8 +74,9 @@ func (pr *proposal) movedFrom(ctx context.Context, c *ledger.Change, r *resource
 	return from, nil
 }
 
-// recorded returns the recorded state of the resource, or of the one whose record moves to it; from is nil for no move.
-func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, from *ledger.Instance) (instance.State, error) {
+// recordedState returns the recorded state of the resource, or of the one whose record moves to it; from is nil for no
+// move.
+func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, from *ledger.Instance) (instance.State, error) {
 	if from == nil || from.Type == r.Address.Type {
 		return l.Load(ctx, state)
 	}
@@ -92,9 +93,9 @@ func (pr *proposal) recorded(ctx context.Context, c *ledger.Change, r *resource.
 	return moved, l.Record(c.Refreshed, moved)
 }
 
-// adopt imports the resource in lifecycle.import. If an earlier plan applied the same import and the infrastructure is
-// gone, adopt returns no state: the plan then creates the resource.
-func (pr *proposal) adopt(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, rec *ledger.Instance) (instance.State, error) {
+// importState imports the resource in lifecycle.import. If an earlier plan applied the same import and the
+// infrastructure is gone, importState returns no state: the plan then creates the resource.
+func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, rec *ledger.Instance) (instance.State, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	by, shown, err := resource.Importing(r, &l.Type, pr.scope.EvaluationContext(ctx, r), v.Resolve)
 	if err != nil || v.Err != nil {

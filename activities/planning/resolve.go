@@ -118,9 +118,9 @@ func (s *survey) knownAddresses(addr lang.Address) string {
 	}
 }
 
-// refer stores digests of the referenced values that the plan does not change. If one of them changes, the change is
-// stale.
-func (pr *proposal) refer(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
+// noteReferences stores digests of the referenced values that the plan does not change. If one of them changes, the
+// change is stale.
+func (pr *proposal) noteReferences(ctx context.Context, c *ledger.Change, r *resource.Resource) error {
 	c.Referred = nil
 	if changes.HasNoSteps(c) || c.Deposed != "" || r.Deleting || pr.plan.Spec.Destroy || pr.plan.Spec.RefreshOnly {
 		return nil

@@ -27,7 +27,7 @@ func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *s
 	var rights []store.Right
 	seen, keysSeen := map[lang.Address]bool{}, map[string]bool{}
 	add := func(addrs ...lang.Address) error {
-		for _, i := range s.indexes(addrs) {
+		for _, i := range s.nodesAt(addrs) {
 			n := s.nodes[i]
 			if seen[n.Address] {
 				continue

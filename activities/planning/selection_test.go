@@ -54,7 +54,7 @@ func settleVersions(t *testing.T, w *activitiestest.World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all.index()
+	all.indexAddresses()
 	for _, n := range all.nodes {
 		if !n.record.Exists() {
 			continue

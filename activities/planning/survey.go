@@ -21,7 +21,7 @@ import (
 // Survey lists the objects in a plan's scope, resolves their references, and selects those that the plan visits. It
 // stores an open change for each of these, in dependency order.
 func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
-	po, err := a.unpublished(ctx, p)
+	po, err := a.readUnpublished(ctx, p)
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}
@@ -102,7 +102,7 @@ type survey struct {
 	byType map[lang.Address][]string
 }
 
-func (s *survey) index() {
+func (s *survey) indexAddresses() {
 	s.byAddr = make(map[lang.Address]int, len(s.nodes))
 	for i, n := range s.nodes {
 		if other, twice := s.byAddr[n.Address]; twice {
@@ -118,7 +118,7 @@ func (s *survey) index() {
 	}
 }
 
-func (s *survey) indexes(addrs []lang.Address) []int {
+func (s *survey) nodesAt(addrs []lang.Address) []int {
 	out := make([]int, 0, len(addrs))
 	for _, a := range addrs {
 		if i, ok := s.byAddr[a]; ok {
@@ -130,7 +130,7 @@ func (s *survey) indexes(addrs []lang.Address) []int {
 
 // visit returns the nodes that the plan visits, dependencies first. It adds errors to s.diags.
 func (s *survey) visit(a *scope.Sources) []int {
-	s.index()
+	s.indexAddresses()
 	s.findMoves()
 	scope := s.scope()
 	edges := make([]graph.Node, len(s.nodes))
@@ -143,7 +143,7 @@ func (s *survey) visit(a *scope.Sources) []int {
 		if s.outline != nil && !s.outline.visited[n.slot] {
 			continue // it is only a dependency, and lacks its own
 		}
-		edges[i] = graph.Node{Changed: s.changed(n) || s.forced[n.Address], Deps: s.indexes(n.DependsOn)}
+		edges[i] = graph.Node{Changed: s.changed(n) || s.forced[n.Address], Deps: s.nodesAt(n.DependsOn)}
 		if !n.wanted {
 			// Destroys are ordered by the recorded references.
 			edges[i].Deps = nil
@@ -197,12 +197,12 @@ func (s *survey) scope() []int {
 		if !n.wanted || s.spec.RefreshOnly {
 			deps = n.requires
 		}
-		edges[i] = graph.Node{Changed: picked, Deps: s.indexes(deps)}
+		edges[i] = graph.Node{Changed: picked, Deps: s.nodesAt(deps)}
 	}
 	s.checkSelector(len(roots))
 	scope := roots
 	if s.spec.ReadBudget == nil {
-		scope = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.indexes(s.excluded))
+		scope = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.nodesAt(s.excluded))
 	}
 	scope = s.limitReads(scope, func(i int) lang.Address { return s.nodes[i].Address }, func(i int) bool {
 		return s.nodes[i].Mode == v1alpha1.ModeManaged && s.nodes[i].record.Exists()
@@ -254,7 +254,7 @@ func (s *survey) propagateCreatesFirst(scope []int) {
 	var roots []int
 	for _, i := range scope {
 		n := s.nodes[i]
-		edges[i].Deps = s.indexes(n.DependsOn)
+		edges[i].Deps = s.nodesAt(n.DependsOn)
 		if n.wanted && n.Mode == v1alpha1.ModeManaged && n.Lifecycle.CreateBeforeDestroy {
 			roots = append(roots, i)
 		}

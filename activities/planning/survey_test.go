@@ -96,7 +96,7 @@ func (e *estate) survey(spec v1alpha1.PlanSpec) *survey {
 			n.Expressions = *n.Parse()
 		}
 	}
-	s.index()
+	s.indexAddresses()
 	return s
 }
 

@@ -224,10 +224,10 @@ func (w *worklist) reaches(d, i int, e *expected) bool {
 	case e == nil:
 		return false
 	case o.view.Nodes[d].Object.Mode == v1alpha1.ModeEphemeral:
-		return e.concerns("") // lifecycle.dependsOn of an ephemeral resource delays its opening
+		return e.affectsReferrers("") // lifecycle.dependsOn of an ephemeral resource delays its opening
 	}
 	for _, ref := range o.values(d) {
-		if int(ref.Slot) == i && e.concerns(ref.Attribute.Value()) {
+		if int(ref.Slot) == i && e.affectsReferrers(ref.Attribute.Value()) {
 			return true
 		}
 	}
@@ -340,7 +340,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 			visited = append(visited, k)
 		}
 	}
-	s.index()
+	s.indexAddresses()
 	missing, err := checkReads(ctx, pr.Sources, pr.plan, &s, visited)
 	if err != nil || diag.HasErrors(missing) {
 		w.missing = append(w.missing, missing...)

@@ -30,8 +30,8 @@ func command(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 	return cmd, stderr
 }
 
-// TestMistakesAreOneLine makes mistakes of users, and expects one line and exit code 1.
-func TestMistakesAreOneLine(t *testing.T) {
+// TestErrorsAreOneLine makes mistakes of users, and expects one line and exit code 1.
+func TestErrorsAreOneLine(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -62,13 +63,9 @@ The command prints ok and exits with 0, or prints the checks that failed and exi
 
 // probe returns an error if the server does not answer in time, or if a check fails.
 func (o *probeOptions) probe(ctx context.Context, check string) error {
-	path := o.kubeconfig
-	if path == "" {
-		path = access.AdminPath(o.dataDir)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+	config, err := clientConfig(o.kubeconfig, o.dataDir)
 	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w; name the data directory with --data-dir, or a kubeconfig with --kubeconfig", err)
+		return err
 	}
 	if o.server != "" {
 		config.Host = o.server
@@ -108,4 +105,13 @@ func failed(body string) string {
 		return strings.TrimSpace(body)
 	}
 	return strings.Join(lines, ", ")
+}
+
+// clientConfig reads a kubeconfig; an empty path means admin.kubeconfig of the data directory.
+func clientConfig(kubeconfig, dataDir string) (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", cmp.Or(kubeconfig, access.AdminPath(dataDir)))
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w; name the data directory with --data-dir, or a kubeconfig with --kubeconfig", err)
+	}
+	return config, nil
 }

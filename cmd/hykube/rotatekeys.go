@@ -14,10 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/hykube/hykube/server"
-	"github.com/hykube/hykube/server/access"
 )
 
 // rotationPoll is the time between two requests for the progress of a rotation.
@@ -73,13 +71,9 @@ The command needs the rights of an administrator: it uses admin.kubeconfig of th
 }
 
 func (o *rotateKeysOptions) client() (rest.Interface, error) {
-	path := o.kubeconfig
-	if path == "" {
-		path = access.AdminPath(o.dataDir)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
+	config, err := clientConfig(o.kubeconfig, o.dataDir)
 	if err != nil {
-		return nil, fmt.Errorf("read kubeconfig: %w; name the data directory with --data-dir, or a kubeconfig with --kubeconfig", err)
+		return nil, err
 	}
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	return rest.UnversionedRESTClientFor(config)

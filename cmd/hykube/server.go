@@ -33,8 +33,8 @@ func limitHeap(logger *slog.Logger) {
 }
 
 // minThreads is the number of threads that may run Go code at once on a machine with fewer processors, unless
-// GOMAXPROCS is set. The operating system runs an idle thread at once, but Go lets a new task wait for up to 10 ms
-// until a busy one pauses. So with as few threads as processors, a busy namespace delays the others more.
+// GOMAXPROCS is set. The operating system runs an idle thread at once. Go lets a new task wait for up to 10 ms until a
+// busy one pauses. So with as few threads as processors, a busy namespace delays the others more.
 const minThreads = 4
 
 // addThreads applies minThreads. Call it after New, because New sizes its slots by the number of processors.

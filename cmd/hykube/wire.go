@@ -38,7 +38,9 @@ import (
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/controller"
 	"github.com/hykube/hykube/server/events"
+	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/loopback"
+	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/workflows"
 )
@@ -116,31 +118,38 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	}
 	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
 	return server.Wiring{
-		InUse: answers.InUse, Named: answers.Named, Changes: answers.Changes, SaveObjects: answers.SaveObjects,
+		Backend: registry.Backend{
+			InUse: answers.InUse, Named: answers.Named, Instances: objects.Instances, FormerSet: objects.Index.LeftAt,
+			Judge: func(ctx context.Context, p *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+				return changes.Judge(ctx, sources, p, approvals)
+			},
+			Automatic: func(ctx context.Context, namespace string) (bool, error) {
+				return changes.AutomaticByPolicy(ctx, sources, namespace)
+			},
+			CurrentStacks: func(ctx context.Context, namespace string) {
+				// An error means that the server cannot tell what changed. The read then shows the last known state.
+				if providers.Ready() == nil && sources.Index.Refresh(ctx) == nil {
+					stacks.Current(ctx, namespace)
+				}
+			},
+			CancelRun: func(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
+				if err := providers.Ready(); err != nil { // the engine starts
+					return false, err
+				}
+				return stacks.CancelRun(ctx, s, reason)
+			},
+			Query: loopback.Query(queries.Query), Evaluate: queries.Evaluate,
+		},
+		Infrastructure: kinds.Infrastructure{
+			State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
+			Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, SetAt: objects.Index.KnownSetAt,
+		},
+		Changes: answers.Changes,
 		Verify: func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
 			return changes.Verify(ctx, sources, p)
 		},
-		Judge: func(ctx context.Context, p *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
-			return changes.Judge(ctx, sources, p, approvals)
-		},
-		Automatic: func(ctx context.Context, namespace string) (bool, error) {
-			return changes.AutomaticByPolicy(ctx, sources, namespace)
-		},
-		CurrentStacks: func(ctx context.Context, namespace string) {
-			// An error means that the server cannot tell what changed. The read then shows the last known state.
-			if providers.Ready() == nil && sources.Index.Refresh(ctx) == nil {
-				stacks.Current(ctx, namespace)
-			}
-		},
-		CancelRun: func(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
-			if err := providers.Ready(); err != nil { // the engine starts
-				return false, err
-			}
-			return stacks.CancelRun(ctx, s, reason)
-		},
-		State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
-		Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, Instances: objects.Instances, FormerSet: objects.Index.LeftAt, SetAt: objects.Index.KnownSetAt, Query: loopback.Query(queries.Query),
-		Evaluate: queries.Evaluate, Run: run, Ready: providers.Ready, Close: func(ctx context.Context) error { recorder.Close(); return providers.Pool.Close(ctx) },
+		SaveObjects: answers.SaveObjects, Run: run, Ready: providers.Ready,
+		Close: func(ctx context.Context) error { recorder.Close(); return providers.Pool.Close(ctx) },
 	}, nil
 }
 

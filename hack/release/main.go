@@ -1,6 +1,6 @@
-// Command release builds what a release consists of: the server for Linux, the plugin for six platforms, the Helm chart,
-// and for all of them checksums, a list of their parts (SPDX), shell completions, man pages, and the manifest with which
-// krew installs the plugin. The same sources and the same Go and C compilers give the same bytes.
+// Command release builds the files of a release: the server for Linux, the plugin for six platforms and the Helm chart.
+// It adds checksums, a list of the parts (SPDX), shell completions, man pages, and the manifest for krew. The same
+// sources and the same Go and C compilers give the same bytes.
 //
 //	go run ./hack/release -version v0.1.0 -out dist
 package main

@@ -34,8 +34,8 @@ func (c *Catalog) SameSource(a, b string) bool {
 		return true
 	}
 	ours, ok := c.Get(a)
-	theirs, there := c.Get(b)
-	return ok && there && ours.Package.Source == theirs.Package.Source
+	theirs, exists := c.Get(b)
+	return ok && exists && ours.Package.Source == theirs.Package.Source
 }
 
 // Catalog holds the installed providers. It is safe for concurrent use.

@@ -15,7 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 )
 
-func TestProvidersComeAndGo(t *testing.T) {
+func TestPutAndRemove(t *testing.T) {
 	provides := func(name string, types ...string) Entry {
 		e := Entry{Name: name, Schema: &schema.Provider{Resources: map[string]*schema.Schema{}}}
 		for _, typeName := range types {

@@ -90,7 +90,7 @@ func TestShellWord(t *testing.T) {
 }
 
 // --replace alone plans everything, as in Terraform.
-func TestReplaceAloneMeansAll(t *testing.T) {
+func TestReplaceAlonePlansTheNamespace(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange { return []v1alpha1.PlanChange{} }
 	_, errOut, code := f.run("apply", "--replace", "sim_network.main", "--auto-approve")

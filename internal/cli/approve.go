@@ -48,7 +48,7 @@ exits with 3 or 4. --partial applies the other changes, without those that need 
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.digest, "digest", "", "Digest of the changes that you read; any other plan is refused")
-	fs.StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")
+	fs.StringVarP(&o.message, "message", "m", "", "Reason for the decision, which the plan keeps")
 	partialFlag(fs, &o.partial)
 	o.lines.add(cmd, "Print lines of JSON, as terraform apply -json does")
 	fs.BoolVar(&o.noWait, "no-wait", false, "Return as soon as the plan is approved")

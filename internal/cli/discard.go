@@ -25,7 +25,7 @@ func newDiscard(s *session) *cobra.Command {
 		ValidArgsFunction: completePlans(s, waiting),
 		RunE:              run(o),
 	}
-	cmd.Flags().StringVarP(&o.message, "message", "m", "", "Why, in your own words; it is kept with the plan")
+	cmd.Flags().StringVarP(&o.message, "message", "m", "", "Reason for the decision, which the plan keeps")
 	return cmd
 }
 

@@ -303,7 +303,7 @@ func TestDiagnosticsOnce(t *testing.T) {
 }
 
 // status explains each reason of resources that docs/waiting.md lists.
-func TestEveryReasonHasWords(t *testing.T) {
+func TestStatusExplainsEveryReason(t *testing.T) {
 	text, err := os.ReadFile("../../docs/waiting.md")
 	if err != nil {
 		t.Fatal(err)

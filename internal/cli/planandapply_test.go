@@ -115,7 +115,7 @@ func TestApplyAgain(t *testing.T) {
 	}
 }
 
-func TestApplyAsksAndObeys(t *testing.T) {
+func TestApplyAsksForApproval(t *testing.T) {
 	asking := func(s *session) { s.ask = true }
 	for _, tc := range []struct {
 		reason, answer  string

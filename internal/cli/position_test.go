@@ -78,7 +78,7 @@ func TestNamesThatYAMLReadsAsSomethingElse(t *testing.T) {
 }
 
 // An error about a field names its place in the file. A diagnostic of a plan names the place of its object.
-func TestObjectionsHavePlaces(t *testing.T) {
+func TestRefusalsNameTheirLineInTheFile(t *testing.T) {
 	f := newFakeServer(t)
 	st := status(422, metav1.StatusReasonInvalid, "invalid")
 	st.Details = &metav1.StatusDetails{Name: "main", Causes: []metav1.StatusCause{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/stack"
 )
 
 // stacksResource is the resource of Stacks.
@@ -88,14 +89,10 @@ func (o *stackListOptions) Run(ctx context.Context) error {
 	fmt.Fprintln(w, head)
 	for _, s := range list.Items {
 		status, reason, _ := stackReadiness(&s)
-		approval := string(s.Spec.Approval)
-		if s.Spec.Workflow != nil {
-			approval = "-" // the workflow decides
-		}
 		if o.all {
 			fmt.Fprintf(w, "%s\t", s.Namespace)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, status, reason, lastPlan(&s), s.Status.Resources, s.Status.Pending, approval, age(s.CreationTimestamp.Time))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, status, reason, cmp.Or(stack.LastPlan(&s), "-"), s.Status.Resources, s.Status.Pending, stack.Approval(&s), age(s.CreationTimestamp.Time))
 	}
 	return w.Flush()
 }
@@ -107,17 +104,6 @@ func stackReadiness(s *v1alpha1.Stack) (status, reason, message string) {
 		return string(metav1.ConditionFalse), v1alpha1.ReasonSettling, "The server has not seen the newest spec of the stack yet."
 	}
 	return string(ready.Status), ready.Reason, diff.Clean(ready.Message, false)
-}
-
-// lastPlan returns the name of the last plan that a stack, or its workflow, made.
-func lastPlan(s *v1alpha1.Stack) string {
-	switch r := s.Status.Run; {
-	case s.Spec.Workflow != nil && r != nil && r.Plan != nil:
-		return r.Plan.Name
-	case s.Spec.Workflow != nil, s.Status.Plan == nil:
-		return "-"
-	}
-	return s.Status.Plan.Name
 }
 
 // stackArgument reads a stack, which the first argument names.

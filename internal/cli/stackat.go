@@ -47,10 +47,10 @@ type pastState struct {
 	Gaps []string `json:"gaps,omitempty"`
 }
 
-// takeBack returns the resources before the later changes, which are in the order in which they ended. current has the
-// recorded values of today, by address. of reports whether an address belongs to the stack. removed holds the records of
-// later plans that the server does not keep: the values of what they changed are unknown.
-func takeBack(current map[string]json.RawMessage, later []pastChange, removed []v1alpha1.PlanRecord, of func(address string) bool) (out []pastResource, gaps []string) {
+// valuesBefore returns the resources before the later changes, which are in the order in which they ended. current has
+// the recorded values of today, by address. of reports whether an address belongs to the stack. removed holds the
+// records of later plans that the server does not keep: the values of what they changed are unknown.
+func valuesBefore(current map[string]json.RawMessage, later []pastChange, removed []v1alpha1.PlanRecord, of func(address string) bool) (out []pastResource, gaps []string) {
 	past := map[string]pastResource{}
 	for address, values := range current {
 		past[address] = pastResource{Address: address, Values: values}
@@ -186,7 +186,7 @@ func (o *stackHistoryOptions) pastResources(ctx context.Context, s *v1alpha1.Sta
 	} else if err != nil {
 		return nil, nil, err
 	}
-	past, more := takeBack(current, later, removed, func(address string) bool {
+	past, more := valuesBefore(current, later, removed, func(address string) bool {
 		_, is := current[address]
 		return is || members[address]
 	})
@@ -237,8 +237,8 @@ func (o *stackArgument) selects(ctx context.Context, s *v1alpha1.Stack) (func(la
 	return stack.Selects(s, all), nil
 }
 
-// laterChanges returns the changes of resources that ended after a plan, in their order, and the addresses that the plans
-// of the stack changed at any time.
+// laterChanges returns the changes of resources that ended after a plan, in their order. members has the addresses that
+// the plans of the stack changed at any time.
 func (o *stackHistoryOptions) laterChanges(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan, all []v1alpha1.Plan) (later []pastChange, members map[string]bool, err error) {
 	members = map[string]bool{}
 	var last int64 // the last write of a change of the plan

@@ -13,8 +13,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestTakeBack computes earlier values from those of today and the later changes.
-func TestTakeBack(t *testing.T) {
+// TestValuesBefore computes earlier values from those of today and the later changes.
+func TestValuesBefore(t *testing.T) {
 	raw := func(text string) *runtime.RawExtension {
 		if text == "" {
 			return nil
@@ -70,7 +70,7 @@ func TestTakeBack(t *testing.T) {
 			for address, values := range today {
 				current[address] = json.RawMessage(values)
 			}
-			past, gaps := takeBack(current, tc.later, tc.removed, func(address string) bool { return strings.HasPrefix(address, "sim_") })
+			past, gaps := valuesBefore(current, tc.later, tc.removed, func(address string) bool { return strings.HasPrefix(address, "sim_") })
 			var got []string
 			for _, r := range past {
 				got = append(got, r.Address+" "+r.Unknown+string(r.Values)+" "+r.ChangedBy)

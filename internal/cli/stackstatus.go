@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/stack"
 )
 
 type stackStatusOptions struct{ stackArgument }
@@ -67,7 +68,7 @@ func (o *stackStatusOptions) print(s *v1alpha1.Stack) error {
 	} else {
 		fmt.Fprintf(w, "Approval:\t%s; plans and outputs have the rights of %s\n", s.Spec.Approval, author)
 	}
-	if name := lastPlan(s); s.Spec.Workflow != nil && name != "-" {
+	if name := stack.LastPlan(s); s.Spec.Workflow != nil && name != "" {
 		fmt.Fprintf(w, "Last plan:\t%s, which the workflow made\n", name)
 	} else if p := s.Status.Plan; p != nil && s.Spec.Workflow == nil {
 		fmt.Fprintf(w, "Last plan:\t%s, %s\n", p.Name, cmp.Or(p.Reason, v1alpha1.ReasonPlanning))

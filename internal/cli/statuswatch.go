@@ -91,10 +91,10 @@ func (o *statusOptions) redraw(ctx context.Context, screen *block) (took time.Du
 		return 0, o.overview(ctx)
 	}
 	var text bytes.Buffer
-	once := *o.terminal
-	once.Out = &text
+	buffered := *o.terminal
+	buffered.Out = &text
 	shared := o.session.terminal
-	o.session.terminal = &once
+	o.session.terminal = &buffered
 	err = o.overview(ctx)
 	o.session.terminal = shared
 	if err != nil {

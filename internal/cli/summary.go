@@ -292,7 +292,7 @@ func (s *session) afterDestroy(ctx context.Context, p *v1alpha1.Plan, forgotten 
 func (s *session) staying(ctx context.Context, p *v1alpha1.Plan) string {
 	const all = "The objects"
 	var kinds []kind
-	goes := map[[2]string]bool{} // by kind and name
+	destroyed := map[[2]string]bool{} // by kind and name
 	for c, err := range s.changes(ctx, p) {
 		if err != nil {
 			return all
@@ -300,7 +300,7 @@ func (s *session) staying(ctx context.Context, p *v1alpha1.Plan) string {
 		if c.State != v1alpha1.ChangeDone || c.Deposed != "" {
 			continue
 		}
-		goes[[2]string{c.Object.Kind, c.Object.Name}] = true
+		destroyed[[2]string{c.Object.Kind, c.Object.Name}] = true
 		if slices.ContainsFunc(kinds, func(k kind) bool { return k.kind == c.Object.Kind }) {
 			continue
 		}
@@ -310,16 +310,16 @@ func (s *session) staying(ctx context.Context, p *v1alpha1.Plan) string {
 		}
 		kinds = append(kinds, kind{gvr, c.Object.Kind})
 	}
-	count := len(goes)
+	count := len(destroyed)
 	denied, err := s.eachObject(ctx, kinds, p.Namespace, "", func(k kind, u *unstructured.Unstructured) {
 		if u.GetDeletionTimestamp() == nil {
-			delete(goes, [2]string{k.kind, u.GetName()})
+			delete(destroyed, [2]string{k.kind, u.GetName()})
 		}
 	})
 	switch {
-	case err != nil || len(denied) > 0 || len(goes) == 0:
+	case err != nil || len(denied) > 0 || len(destroyed) == 0:
 		return all
-	case len(goes) == count:
+	case len(destroyed) == count:
 		return ""
 	}
 	return "The objects that were not marked for deletion"

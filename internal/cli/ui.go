@@ -46,7 +46,7 @@ The server authenticates each request for the Web UI, and a browser cannot use a
 loopback port and forwards requests with your credentials. It prints an address with a random key; the browser stores the
 key as a cookie, and the command refuses requests without it. It runs until Ctrl-C.
 
-With the name of a plan it opens the run that applied the plan, or the run that made the plan if it was not applied. With
+With the name of a plan it opens the run that applied the plan. If no run applied it, it opens the run that made it. With
 --workflow, it opens the run of the user's workflow that asked for the plan.`,
 		Example: `  kubectl hykube ui --open
   kubectl hykube ui apply-x7k2d -n prod --open`,

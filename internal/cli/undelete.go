@@ -149,7 +149,7 @@ func (o *undeleteOptions) withContents(ctx context.Context, k kind, _, name stri
 	}
 	var lost []string
 	for object, marked := range before {
-		if still, there := kept[object]; marked && (still || !there) {
+		if stillMarked, exists := kept[object]; marked && (stillMarked || !exists) {
 			lost = append(lost, object)
 		}
 	}

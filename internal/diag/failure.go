@@ -86,8 +86,7 @@ func Answer(operation string, ds []*tfprotov6.Diagnostic) (Diagnostics, error) {
 	return diags, f
 }
 
-// IsThrottling reports whether the diagnostics of an answer say that the provider's API rejected the call before doing
-// anything, and that the same call may succeed later; see Throttled.
+// IsThrottling reports whether a failure with these diagnostics would have the kind Throttled.
 func IsThrottling(ds []*tfprotov6.Diagnostic) bool {
 	if !slices.ContainsFunc(ds, func(d *tfprotov6.Diagnostic) bool { return d != nil && d.Severity == tfprotov6.DiagnosticSeverityError }) {
 		return false

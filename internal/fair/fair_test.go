@@ -19,8 +19,8 @@ func granted(r *Slot) bool {
 	}
 }
 
-// TestAHogLeavesSlotsForNewcomers lets one key hold all that it can for ever.
-func TestAHogLeavesSlotsForNewcomers(t *testing.T) {
+// TestOneKeyLeavesSlotsForNewKeys lets one key hold all that it can for ever.
+func TestOneKeyLeavesSlotsForNewKeys(t *testing.T) {
 	s := New(64)
 	held := 0
 	for range 200 {

@@ -30,8 +30,8 @@ func has(taken <-chan func()) bool {
 	return len(taken) > 0
 }
 
-// TestOneProcessorIsForOthers lets one namespace want all processors.
-func TestOneProcessorIsForOthers(t *testing.T) {
+// TestOneKeyLeavesAProcessorForOthers lets one namespace want all processors.
+func TestOneKeyLeavesAProcessorForOthers(t *testing.T) {
 	for processors, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 3, 8: 6} {
 		s := NewProcessors(processors)
 		held := 0
@@ -88,8 +88,9 @@ func TestOneNamespaceAloneGetsAllProcessors(t *testing.T) {
 	})
 }
 
-// TestABusyNamespaceRests lets one namespace compute without a pause, beside another one that computes now and then.
-func TestABusyNamespaceRests(t *testing.T) {
+// TestABusyNamespaceLetsOthersCompute lets one namespace compute without a pause, beside another one that computes now
+// and then.
+func TestABusyNamespaceLetsOthersCompute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewProcessors(2)
 		// compute holds a slot for a while and reports how long it waited for it.
@@ -126,8 +127,9 @@ func TestABusyNamespaceRests(t *testing.T) {
 	})
 }
 
-// TestANewcomerDoesNotStopOthers lets one namespace compute on all processors for a minute, before another one comes.
-func TestANewcomerDoesNotStopOthers(t *testing.T) {
+// TestANewNamespaceDoesNotStopOthers lets one namespace compute on all processors for a minute, before another one
+// comes.
+func TestANewNamespaceDoesNotStopOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewProcessors(2)
 		compute := func(key string) (waited time.Duration) {
@@ -160,8 +162,8 @@ func TestANewcomerDoesNotStopOthers(t *testing.T) {
 	})
 }
 
-// TestUseIsForgotten lets many namespaces compute once.
-func TestUseIsForgotten(t *testing.T) {
+// TestUsageOfIdleNamespacesIsForgotten lets many namespaces compute once.
+func TestUsageOfIdleNamespacesIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewProcessors(2)
 		for i := range 10 * maxSpent {
@@ -283,7 +285,7 @@ func TestAHolderThatWaitsLosesItsSlot(t *testing.T) {
 	})
 }
 
-func TestTakeWithinATurn(t *testing.T) {
+func TestTakeTwiceInOneCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewProcessors(2)
 		ctx, done, err := s.Take(t.Context(), "a")

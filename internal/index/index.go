@@ -39,8 +39,9 @@ type Objects interface {
 	// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers, and
 	// the ResourceSets.
 	All(ctx context.Context, provider string) iter.Seq2[Change, error]
-	// Since returns the last changes of the objects, of ResourceSets and of ConfigMaps that changed after a revision, the
-	// revision for the next call, and whether there are more. It returns errors as ledger.KV's Since does.
+	// Since returns the last changes of the objects, of ResourceSets and of ConfigMaps that changed after a revision.
+	// current is the revision for the next call, and more is true if further changes follow. It returns errors as
+	// ledger.KV's Since does.
 	Since(ctx context.Context, revision int64, limit int) (changes []Change, current int64, more bool, err error)
 	// ConfigMap returns the content of a ConfigMap and the revision of its last write. The content is nil if there is no
 	// such ConfigMap.

@@ -379,9 +379,9 @@ func (x *Index) KnownSetAt(ref v1alpha1.ObjectReference) string {
 	return ""
 }
 
-// LeftAt refreshes the index and searches for a recorded instance that left its set and that has the kind and the name of
-// the reference, with a key. It returns the name of that set, or "". It ignores the instances of the set with the UID
-// except.
+// LeftAt refreshes the index and searches for a recorded instance that left its set. The instance has the kind and the
+// name of the reference, with a key. LeftAt returns the name of that set, or "". It ignores the instances of the set
+// with the UID except.
 func (x *Index) LeftAt(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (string, error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()

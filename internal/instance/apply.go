@@ -28,11 +28,21 @@ type Outcome struct {
 	Quarantine []byte
 }
 
+// applyCall is one apply of a planned change.
+type applyCall struct {
+	t       *Type
+	prior   State
+	planned *Planned
+	// marks are the marks of the planned value, which the result has, too.
+	marks              []cty.PathValueMarks
+	deleting, creating bool
+}
+
 // Apply applies a planned change: a create if prior is null, a delete if the planned value is null, else an update.
 // config must be wholly known and is the configuration as written, without ignoreChanges. The end of ctx does not
 // interrupt the call, because its effect would then be unknown.
 func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Value) Outcome {
-	a := application{t: t, prior: prior, planned: p}
+	a := applyCall{t: t, prior: prior, planned: p}
 	priorValue, plannedValue := unmarked(prior.Value), unmarked(p.Value)
 	a.deleting, a.creating = plannedValue.IsNull(), priorValue.IsNull()
 	if onlyMarksDiffer(prior.Value, p.Value) {
@@ -53,7 +63,7 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 }
 
 // call makes the provider apply the change.
-func (a *application) call(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) Outcome {
+func (a *applyCall) call(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) Outcome {
 	resp, err := a.t.Provider.ApplyResourceChange(context.WithoutCancel(ctx), req)
 	if err != nil {
 		return Outcome{State: a.prior, Err: &diag.Failure{Kind: diag.Lost, Operation: "apply " + a.t.Name, Cause: err}}
@@ -61,7 +71,7 @@ func (a *application) call(ctx context.Context, req *tfprotov6.ApplyResourceChan
 	return a.outcome(resp)
 }
 
-func (a *application) operation() audit.Operation {
+func (a *applyCall) operation() audit.Operation {
 	switch {
 	case a.creating:
 		return audit.Create
@@ -78,17 +88,7 @@ func onlyMarksDiffer(prior, planned cty.Value) bool {
 	return !p.IsNull() && v.IsWhollyKnown() && v.RawEquals(p) && !sameMarks(prior, planned)
 }
 
-// application is one call of Apply.
-type application struct {
-	t       *Type
-	prior   State
-	planned *Planned
-	// marks are the marks of the planned value, which the result has, too.
-	marks              []cty.PathValueMarks
-	deleting, creating bool
-}
-
-func (a *application) request(prior, planned, config cty.Value) (*tfprotov6.ApplyResourceChangeRequest, error) {
+func (a *applyCall) request(prior, planned, config cty.Value) (*tfprotov6.ApplyResourceChangeRequest, error) {
 	t := a.t
 	if !config.IsWhollyKnown() {
 		return nil, fmt.Errorf("apply %s: its configuration is not known yet", t.Name)
@@ -120,7 +120,7 @@ func (a *application) request(prior, planned, config cty.Value) (*tfprotov6.Appl
 }
 
 // outcome converts any answer of the provider to an Outcome.
-func (a *application) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outcome {
+func (a *applyCall) outcome(resp *tfprotov6.ApplyResourceChangeResponse) Outcome {
 	t := a.t
 	o := Outcome{State: a.prior}
 	o.Diagnostics, o.Err = diag.Answer("apply", resp.Diagnostics)

@@ -113,7 +113,7 @@ func TestDeferral(t *testing.T) {
 	}
 }
 
-func TestMetadataGoesAlong(t *testing.T) {
+func TestProviderMetaIsSent(t *testing.T) {
 	meta := &schema.Block{Attributes: []*schema.Attribute{{Name: "module", Type: cty.String, Optional: true}}}
 	for name, tc := range map[string]struct {
 		block *schema.Block
@@ -396,7 +396,7 @@ func (u upgrader) UpgradeResourceState(context.Context, *tfprotov6.UpgradeResour
 	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: u.answer}, nil
 }
 
-func TestUpgradeIsHeldToItsWord(t *testing.T) {
+func TestInvalidUpgradedStateIsRefused(t *testing.T) {
 	for name, answer := range map[string]*tfprotov6.DynamicValue{
 		"nothing": nil, "unknown": wire(t, thing(cty.UnknownVal(cty.String), str("a"))), "garbage": {MsgPack: []byte{0x93}},
 	} {

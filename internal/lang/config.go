@@ -320,7 +320,7 @@ func (p *parser) expression(s, field string) (hclsyntax.Expression, bool) {
 	}
 	if len(s) > maxTemplateBytes || templateDepth(s) > maxTemplateDepth || operators(s) > maxOperators {
 		p.fail(field, "Template too large",
-			"A string with ${...} or %%{...} may hold at most %d KiB, nest at most %d brackets and have at most %d operators in a row. Write $${ and %%%%{ for a literal ${ and %%{, or split the value.",
+			"A string with ${...} or %%{...} may have at most %d KiB, %d nested brackets and %d operators in a row. Write $${ and %%%%{ for a literal ${ and %%{, or split the value.",
 			maxTemplateBytes>>10, maxTemplateDepth, maxOperators)
 		return nil, false
 	}

@@ -96,7 +96,7 @@ func walk(v cty.Value, whole, steps hcl.Traversal, namespace string) string {
 		what, stored := anything, ""
 		if whole != nil {
 			before := whole[:len(whole)-len(steps)+i]
-			what = written(before)
+			what = traversalText(before)
 			stored = storedAt(before, namespace)
 		}
 		key, ok := stepKey(s)
@@ -230,8 +230,8 @@ func keyText(key cty.Value) string {
 	return "of that name"
 }
 
-// written returns a traversal in expression syntax.
-func written(t hcl.Traversal) string {
+// traversalText returns a traversal in expression syntax.
+func traversalText(t hcl.Traversal) string {
 	var b strings.Builder
 	for _, s := range t {
 		switch s := s.(type) {

@@ -19,7 +19,7 @@ var (
 	applied = EvaluationContext{Planned: made, Applied: made.Add(time.Hour), Seed: "plan/object", Hashes: map[string]string{}}
 )
 
-func TestMoments(t *testing.T) {
+func TestImpureFunctionsInEachEvaluationContext(t *testing.T) {
 	unknown := cty.UnknownVal(cty.String)
 	for name, tc := range map[string]struct {
 		expr   string
@@ -78,7 +78,7 @@ func impureSpec(t *testing.T, js string, m EvaluationContext) cty.Value {
 }
 
 // A step that is made again after a crash must come to the same values, and no two calls to the same.
-func TestChanceIsTheSameForOneStep(t *testing.T) {
+func TestRetriedStepHasTheSameRandomValues(t *testing.T) {
 	const js = `{"a":"${uuid()}","b":"${uuid()}","l":["${uuid()} ${uuid()}","${join(\",\", [for i in range(2) : uuid()])}"]}`
 	first := impureSpec(t, js, applied)
 	if again := impureSpec(t, js, applied); !first.RawEquals(again) {
@@ -143,7 +143,7 @@ func TestBcrypt(t *testing.T) {
 	}
 }
 
-func TestRestless(t *testing.T) {
+func TestImpureExpressions(t *testing.T) {
 	for expr, want := range map[string]bool{
 		"${timestamp()}": true, "${plantimestamp()}": true, "a-${core::uuid()}": true, `${bcrypt("a")}`: true, `${templatestring("a", {})}`: true,
 		"${upper(\"a\")}": false, `${uuidv5("dns", "a")}`: false, "a": false,

@@ -229,8 +229,8 @@ func MissingInstance(r Reference, in Catalog) (d v1alpha1.Diagnostic, ok bool) {
 	return diag.Errorf(r.Field, "Invalid index", "The ResourceSet of %s has no instance %s.%s", set, key, hint), true
 }
 
-// instanceProblem reports a reference to a set without the key that its attribute needs, and a reference with a key to
-// an object that is not a set.
+// instanceProblem reports a reference to a set without the key that its attribute needs. It also reports a reference
+// with a key to an object that is not a set.
 func (in Catalog) instanceProblem(r Reference) (v1alpha1.Diagnostic, bool) {
 	if in.Repeats == nil || !r.hasInstances() {
 		return v1alpha1.Diagnostic{}, false

@@ -83,7 +83,7 @@ func evaluateCall(expr string) (cty.Value, string, bool) {
 	return v, "", true
 }
 
-func TestFunctionsAreTerraforms(t *testing.T) {
+func TestFunctionsReturnWhatTerraformReturns(t *testing.T) {
 	ask := terraform(t)
 	calls := functionCalls(t, "functions.txt", "expressions.txt")
 	// Many calls a run: each costs the start of a process.

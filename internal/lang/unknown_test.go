@@ -16,9 +16,9 @@ import (
 	"github.com/hykube/hykube/tests/harness/machine"
 )
 
-// TestUnknownsAreTerraforms compares the unknown parts of expressions over a planned resource with those of Terraform's
-// plan.
-func TestUnknownsAreTerraforms(t *testing.T) {
+// TestUnknownValuesAreThoseOfTerraform compares the unknown parts of expressions over a planned resource with those of
+// Terraform's plan.
+func TestUnknownValuesAreThoseOfTerraform(t *testing.T) {
 	path := machine.Terraform.Need(t)
 	var exprs []string
 	var config strings.Builder

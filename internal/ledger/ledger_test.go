@@ -330,7 +330,7 @@ func TestIntentsAndOutcomesAreOfOneStep(t *testing.T) {
 	}
 }
 
-func TestAnOldInstanceIsLiving(t *testing.T) {
+func TestInstanceWithADeposedOneIsLiving(t *testing.T) {
 	old := &Instance{Deposed: []Deposed{{Key: "abcd1234", State: State{Attributes: []byte(`{}`)}}}}
 	if !old.Living() || (&Instance{}).Living() {
 		t.Error("an instance lives as long as an old one of it does")

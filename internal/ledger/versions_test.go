@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestVersionTellsDependants expects a new version exactly when dependants of an instance must be visited again.
-func TestVersionTellsDependants(t *testing.T) {
+// TestVersionChangesForDependants expects a new version exactly when dependants of an instance must be visited again.
+func TestVersionChangesForDependants(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
 	i, err := l.Instance(ctx, ref("main"))
 	if err != nil {

@@ -49,11 +49,11 @@ func OfPlan(p *v1alpha1.Plan) (t Transition, ok bool) {
 		}
 		t.Reason, at = v1alpha1.NotifyAwaitingApproval, p.Status.PlannedAt
 	case v1alpha1.ReasonPlanFailed, v1alpha1.ReasonApplyFailed, v1alpha1.ReasonPolicyDenied:
-		t.Reason, at = v1alpha1.NotifyFailed, since(p.Status.Conditions)
+		t.Reason, at = v1alpha1.NotifyFailed, stalledSince(p.Status.Conditions)
 	case v1alpha1.ReasonStale:
 		t.Reason, at = v1alpha1.NotifyStale, p.Status.StaleAt
 		if at == nil {
-			at = since(p.Status.Conditions)
+			at = stalledSince(p.Status.Conditions)
 		}
 	default:
 		return t, false
@@ -69,7 +69,7 @@ func OfPlan(p *v1alpha1.Plan) (t Transition, ok bool) {
 // OfStack returns the current transition of a stack. ok is false if there is none to report, or if the stack waits for
 // its plan, which has a transition of its own.
 func OfStack(s *v1alpha1.Stack) (t Transition, ok bool) {
-	ready, at := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady), since(s.Status.Conditions)
+	ready, at := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady), stalledSince(s.Status.Conditions)
 	if ready == nil || at == nil || s.DeletionTimestamp != nil {
 		return t, false
 	}
@@ -87,8 +87,8 @@ func OfStack(s *v1alpha1.Stack) (t Transition, ok bool) {
 	return t, true
 }
 
-// since returns the time at which an object stalled; nil if it is not stalled.
-func since(conditions []metav1.Condition) *metav1.Time {
+// stalledSince returns the time at which an object stalled; nil if it is not stalled.
+func stalledSince(conditions []metav1.Condition) *metav1.Time {
 	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionStalled)
 	if c == nil || c.Status != metav1.ConditionTrue {
 		return nil

@@ -66,7 +66,7 @@ func TestHeld(t *testing.T) {
 }
 
 // A change that is left out for several others names them, at most a few.
-func TestHeldNamesAll(t *testing.T) {
+func TestHeldChangeNamesItsBlockers(t *testing.T) {
 	const update, remove = v1alpha1.ActionUpdate, v1alpha1.ActionDelete
 	stays := Planned{Action: remove, Requested: true, Requires: []int{0}}
 	for name, tc := range map[string]struct {
@@ -89,9 +89,9 @@ func TestHeldNamesAll(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotHeldNeedsNothingThatIs draws plans. No change that is made may refer to one that is left out, and no
+// TestChangesReferToNoHeldChange draws plans. No change that is made may refer to one that is left out, and no
 // instance that stays may lose a dependency.
-func TestWhatIsNotHeldNeedsNothingThatIs(t *testing.T) {
+func TestChangesReferToNoHeldChange(t *testing.T) {
 	actions := []v1alpha1.Action{v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp}
 	rapid.Check(t, func(rt *rapid.T) {
 		refer := graphtest.Draw(rt, true)

@@ -174,9 +174,10 @@ func TestStepsOfAPlanOfManyReplacesAreFew(t *testing.T) {
 	}
 }
 
-// TestStepsKeepTheirPromises draws plans, and checks Terraform's rules for every order of their steps. New references
-// to existing resources may contradict the recorded ones; see the priorities of edges. Then not all rules can hold.
-func TestStepsKeepTheirPromises(t *testing.T) {
+// TestStepsFollowTheRulesOfTerraform draws plans, and checks Terraform's rules for every order of their steps. New
+// references to existing resources may contradict the recorded ones; see the priorities of edges. Then not all rules
+// can hold.
+func TestStepsFollowTheRulesOfTerraform(t *testing.T) {
 	const create, update, replace, remove, noop, forget = v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionReplace, v1alpha1.ActionDelete, v1alpha1.ActionNoOp, v1alpha1.ActionForget
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(1, 14).Draw(rt, "n")

@@ -23,13 +23,13 @@ func (v *Verdict) First(limit int) (results []v1alpha1.PlanPolicyResult, further
 		return v.Results, 0
 	}
 	for _, effect := range []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyAllowAutomatic, v1alpha1.PolicyWarn} {
-		results = append(results, v.with(effect)...)
+		results = append(results, v.withEffect(effect)...)
 	}
 	return results[:limit], len(results) - limit
 }
 
-// with returns the results with the effect.
-func (v *Verdict) with(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyResult {
+// withEffect returns the results with the effect.
+func (v *Verdict) withEffect(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyResult {
 	var out []v1alpha1.PlanPolicyResult
 	for _, r := range v.Results {
 		if r.Effect == effect {
@@ -40,7 +40,7 @@ func (v *Verdict) with(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyRe
 }
 
 // Denied returns the rules that deny the plan, with their messages; "" if there are none.
-func (v *Verdict) Denied() string { return sentences(v.with(v1alpha1.PolicyDeny)) }
+func (v *Verdict) Denied() string { return sentences(v.withEffect(v1alpha1.PolicyDeny)) }
 
 func sentences(results []v1alpha1.PlanPolicyResult) string {
 	var out []string
@@ -53,7 +53,7 @@ func sentences(results []v1alpha1.PlanPolicyResult) string {
 // Missing returns the approvals that the plan still needs; "" if it needs none.
 func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) string {
 	var out []string
-	for _, r := range v.with(v1alpha1.PolicyRequireApprovals) {
+	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		if n := count(r.Approvals) - approvers(r.Approvals, requester, approvals); n > 0 {
 			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n), r.Message))
 		}
@@ -64,7 +64,7 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 // Counts evaluates an approval in addition to others. counts is true if a rule that the others do not satisfy counts
 // it. required is true if any rule requires approvals.
 func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval, next v1alpha1.PlanApproval) (counts, required bool) {
-	for _, r := range v.with(v1alpha1.PolicyRequireApprovals) {
+	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		required = true
 		before := approvers(r.Approvals, requester, approvals)
 		if before < count(r.Approvals) && approvers(r.Approvals, requester, append(slices.Clone(approvals), next)) > before {
@@ -84,7 +84,7 @@ func (v *Verdict) Manual(requester *v1alpha1.Identity, byPolicy bool) string {
 		return text
 	}
 	switch {
-	case len(v.with(v1alpha1.PolicyAllowAutomatic)) > 0, !v.restricted && !byPolicy:
+	case len(v.withEffect(v1alpha1.PolicyAllowAutomatic)) > 0, !v.restricted && !byPolicy:
 		return ""
 	case byPolicy && requester != nil:
 		return fmt.Sprintf("the user %q may not approve plans, and no rule of a policy allows this plan to be applied automatically", requester.Username)

@@ -234,7 +234,7 @@ func (a *answering) GetFunctions(context.Context, *tfprotov6.GetFunctionsRequest
 	return a.functions, nil
 }
 
-func TestWhatTheSchemaLeavesOut(t *testing.T) {
+func TestIdentitiesAndFunctionsBesideTheSchema(t *testing.T) {
 	no := []*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: "broken"}}
 	known := map[string]*schema.Function{"known": {}}
 	for name, tc := range map[string]struct {

@@ -93,8 +93,8 @@ func (o *Owner) Is(e catalog.Entry, terraformType string) bool {
 	return ours != nil && theirs != nil && ours.Block.ImpliedType().Equals(theirs.Block.ImpliedType())
 }
 
-// owned sets the object that already manages a resource. It does not name an object that the user may not read.
-func (s *search) owned(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
+// setManager sets the object that already manages a resource. It does not name an object that the user may not read.
+func (s *search) setManager(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
 	if !s.indexed {
 		if err := s.Index.Refresh(ctx); err != nil {
 			return err

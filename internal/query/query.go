@@ -269,7 +269,7 @@ func (s *search) add(ctx context.Context, found instance.Found, id string) error
 		result.Diagnostics = append(result.Diagnostics, diags...)
 		found.Resource = state.Value
 	}
-	if err := s.owned(ctx, &result, found); err != nil {
+	if err := s.setManager(ctx, &result, found); err != nil {
 		return err
 	}
 	if result.ID == "" && result.Identity == nil {

@@ -228,10 +228,10 @@ func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
 	}
 	lifecycle := s.lifecycle
 	if by, ok := s.imports[key.Text()]; ok {
-		lifecycle = with(lifecycle, "import", importOf(by))
+		lifecycle = withField(lifecycle, "import", importOf(by))
 	}
 	if from, ok := s.moved[key.Text()]; ok {
-		lifecycle = with(lifecycle, "moved", map[string]any{"from": from})
+		lifecycle = withField(lifecycle, "moved", map[string]any{"from": from})
 	}
 	if lifecycle != nil {
 		u.Object["lifecycle"] = lifecycle
@@ -335,7 +335,7 @@ func IsLeaving(u *unstructured.Unstructured) bool {
 // leavingSince is the deletion mark of instances that left their set. Nothing depends on the time itself.
 var leavingSince = metav1.Unix(1, 0)
 
-func with(m map[string]any, name string, v any) map[string]any {
+func withField(m map[string]any, name string, v any) map[string]any {
 	m = maps.Clone(m)
 	if m == nil {
 		m = map[string]any{}

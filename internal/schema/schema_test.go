@@ -198,7 +198,7 @@ func TestUnknownValuesOfAnyKind(t *testing.T) {
 	}
 }
 
-func TestMessagesThatAnnounceTooMuch(t *testing.T) {
+func TestTruncatedMessagesAreRefused(t *testing.T) {
 	for name, msg := range map[string]string{
 		"a list":        "\xdd\xff\xff\xff\xff",
 		"a map":         "\xdf\x7f\xff\xff\xff",

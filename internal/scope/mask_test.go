@@ -26,8 +26,8 @@ func TestSecretsAreHiddenInWhatProvidersSay(t *testing.T) {
 	}
 }
 
-// TestSecretsStandWhereTheSchemaHasThem is about secrets that were written as plain text.
-func TestSecretsStandWhereTheSchemaHasThem(t *testing.T) {
+// TestSensitiveValuesOfTheStateAreMasked is about secrets that were written as plain text.
+func TestSensitiveValuesOfTheStateAreMasked(t *testing.T) {
 	block := &schema.Block{
 		Attributes: []*schema.Attribute{{Name: "password", Type: cty.String, Sensitive: true}, {Name: "note", Type: cty.String}},
 		Blocks: []*schema.NestedBlock{{TypeName: "login", Nesting: schema.NestingList, Block: &schema.Block{

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The constants of the governor, with the names of the paper on TCP CUBIC and the values of the adaptive retry mode of the
-// AWS SDKs: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+// The constants of the governor have the names of the paper on TCP CUBIC. Their values are those of the adaptive retry
+// mode of the AWS SDKs: https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 const (
 	beta  = 0.7 // a throttled call multiplies the rate by this factor
 	scale = 0.4 // the growth of the rate after that, in calls per second and cubic second

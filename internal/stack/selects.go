@@ -1,4 +1,5 @@
-// Package stack implements the selection of objects by a Stack. It imports only the API types and apimachinery.
+// Package stack implements what the server and the plugin both know about Stacks: the selection of objects, and the
+// columns of tables. It imports only the API types and apimachinery.
 package stack
 
 import (

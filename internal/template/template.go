@@ -69,12 +69,12 @@ func Parse(s string) (r Reference, ok bool) {
 func (r Reference) Names() []string {
 	var out []string
 	for n := len(r.steps); n >= 0; n-- {
-		out = append(out, written(r.subject)+written(r.steps[:n]))
+		out = append(out, traversalText(r.subject)+traversalText(r.steps[:n]))
 	}
 	return out
 }
 
-func written(t hcl.Traversal) string {
+func traversalText(t hcl.Traversal) string {
 	var b strings.Builder
 	for _, step := range t {
 		switch s := step.(type) {

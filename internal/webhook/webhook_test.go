@@ -58,7 +58,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-func TestRudeReceivers(t *testing.T) {
+func TestFailuresOfReceivers(t *testing.T) {
 	reached := false
 	elsewhere, _ := receiver(t, func(http.ResponseWriter, *http.Request) { reached = true })
 	for name, tc := range map[string]struct {

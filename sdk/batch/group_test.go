@@ -69,8 +69,8 @@ func TestABatchMakesOneCall(t *testing.T) {
 	}
 }
 
-// TestMembersMeetAgain lets the members of a batch make one call of a group after the other.
-func TestMembersMeetAgain(t *testing.T) {
+// TestMembersOfABatchShareLaterCalls lets the members of a batch make one call of a group after the other.
+func TestMembersOfABatchShareLaterCalls(t *testing.T) {
 	d, e := newDoubler(), newDoubler()
 	var members []func(context.Context)
 	for n := range 5 {

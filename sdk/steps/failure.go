@@ -68,8 +68,8 @@ func failure(kind, format string, args ...any) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(format, args...), kind, nil)
 }
 
-// failed returns the error about a plan. The message is that of the condition with the reason, and has no values of
-// objects, since it becomes part of the history of the workflow.
+// failed returns the error about a plan. The message is that of the condition with the reason. It has no values
+// of objects, because it becomes part of the history of the workflow.
 func failed(kind string, p *v1alpha1.Plan, what string) error {
 	message := fmt.Sprintf("plan %q in namespace %q %s", p.Name, p.Namespace, what)
 	if why := reason(p); why != "" {

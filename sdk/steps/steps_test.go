@@ -121,7 +121,7 @@ func ofTestStep(t *testing.T, spec v1alpha1.PlanSpec) *v1alpha1.Plan {
 	return p
 }
 
-func TestPlanAdoptsItsOwn(t *testing.T) {
+func TestRetriedPlanAdoptsItsOwnPlan(t *testing.T) {
 	spec := v1alpha1.PlanSpec{Targets: []string{"sim_network.main"}}
 	exists := func() (int, any) {
 		return status(apierrors.NewAlreadyExists(schema.GroupResource{Resource: "plans"}, "x"))
@@ -210,7 +210,7 @@ func TestApplyApprovesTheDigestThatWasRead(t *testing.T) {
 	}
 }
 
-func TestWaitsEnd(t *testing.T) {
+func TestAwaitApprovalAndApplyEndWithThePlan(t *testing.T) {
 	ref := PlanRef{Namespace: "prod", Name: "x", UID: "uid-1"}
 	for name, tc := range map[string]struct {
 		kind, reason string

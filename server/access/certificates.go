@@ -128,8 +128,8 @@ type Admin struct {
 }
 
 // WriteKubeconfig writes the kubeconfig (mode 0600) of the first administrator, with a client certificate in the group
-// system:masters. From an existing file, it keeps a certificate while a third of its lifetime is left, and the user's
-// other settings, such as the context's namespace. It does not touch a file that needs no change.
+// system:masters. From an existing file, it keeps the user's settings, such as the context's namespace. It keeps
+// the certificate while a third of its lifetime is left. It does not touch a file that needs no change.
 func (c *Certificates) WriteKubeconfig(a Admin, now time.Time) error {
 	config, err := clientcmd.LoadFromFile(a.Path)
 	if err != nil {

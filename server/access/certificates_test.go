@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/hykube/hykube/server/access"
@@ -220,8 +221,12 @@ func TestAnAdministratorRenewsTheKubeconfigOfAServerThatWasOff(t *testing.T) {
 	if err != nil || config.Host != "https://127.0.0.1:1" || pair.Leaf.NotAfter.Before(now) {
 		t.Errorf("host %s, until %s: %v", config.Host, pair.Leaf.NotAfter, err)
 	}
-	if err := access.RenewAdmin(t.TempDir(), admin(path, ""), now); err == nil || !strings.Contains(err.Error(), "is not the data directory of a server") {
-		t.Errorf("in another directory: %v", err)
+	other := t.TempDir()
+	if err := access.RenewAdmin(other, admin(path, ""), now); err == nil {
+		t.Error("a kubeconfig was renewed for a directory without authorities")
+	}
+	if made, err := os.ReadDir(other); err != nil || len(made) > 0 {
+		t.Errorf("in another directory: %v, %v", made, err)
 	}
 }
 
@@ -244,12 +249,33 @@ func TestDamagedAuthority(t *testing.T) {
 			dir := t.TempDir()
 			openCerts(t, dir, time.Now())
 			damage(t, dir)
-			_, err := access.OpenCertificates(dir, []string{"localhost"}, time.Now())
-			if err == nil || !strings.Contains(err.Error(), "from a backup") {
-				t.Errorf("got %v; a lost authority must not be replaced silently, since no certificate would be valid any more", err)
+			before := filesOf(t, dir)
+			if _, err := access.OpenCertificates(dir, []string{"localhost"}, time.Now()); err == nil {
+				t.Error("the directory was accepted")
+			}
+			if diff := cmp.Diff(before, filesOf(t, dir)); diff != "" {
+				t.Errorf("an authority was replaced, so no certificate is valid any more (-before +after):\n%s", diff)
 			}
 		})
 	}
+}
+
+// filesOf returns the content of the files of a directory, by name.
+func filesOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[e.Name()] = string(content)
+	}
+	return files
 }
 
 func TestProviderRolesKeepStateFromViewers(t *testing.T) {

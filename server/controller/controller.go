@@ -116,6 +116,16 @@ func lookup[T runtime.Object](inf cache.SharedIndexInformer, name cache.ObjectNa
 	return obj, true, nil
 }
 
+// inNamespace returns the objects of a namespace from an informer's cache. Callers must not change them.
+func inNamespace[T runtime.Object](cached cache.Indexer, namespace string) []T {
+	found, _ := cached.ByIndex(cache.NamespaceIndex, namespace) // fails only without the index, which each informer has
+	out := make([]T, 0, len(found))
+	for _, obj := range found {
+		out = append(out, obj.(T))
+	}
+	return out
+}
+
 const (
 	// workers is the number of concurrent reconciliations per kind.
 	workers = 4

@@ -65,9 +65,8 @@ func (c *Notifications) start(plans *Plans, stacks *Stacks) {
 		if err != nil {
 			return
 		}
-		found, _ := c.informer.GetIndexer().ByIndex(cache.NamespaceIndex, o.GetNamespace())
-		for _, n := range found {
-			c.queue.work.Add(cache.MetaObjectToName(n.(*v1alpha1.Notification)))
+		for _, n := range inNamespace[*v1alpha1.Notification](c.informer.GetIndexer(), o.GetNamespace()) {
+			c.queue.work.Add(cache.MetaObjectToName(n))
 		}
 	}
 	for _, inf := range []cache.SharedIndexInformer{plans.informer, stacks.informer} {

@@ -12,7 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-func TestWhatANotificationAsksFor(t *testing.T) {
+func TestCurrentTransitionsOfANotification(t *testing.T) {
 	at := metav1.NewTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
 	plan := func(name, stack string, planned time.Time) *v1alpha1.Plan {
 		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}

@@ -39,8 +39,7 @@ func (p *Plans) receiveWritten(ctx context.Context) {
 }
 
 func (p *Plans) noteWritten(w kinds.Written) {
-	plans, err := p.informer.GetIndexer().ByIndex(cache.NamespaceIndex, w.Namespace)
-	if err != nil || !slices.ContainsFunc(plans, func(obj any) bool { return awaitsApproval(obj.(*v1alpha1.Plan)) || isBeingMade(obj.(*v1alpha1.Plan)) }) {
+	if !slices.ContainsFunc(p.in(w.Namespace), func(plan *v1alpha1.Plan) bool { return awaitsApproval(plan) || isBeingMade(plan) }) {
 		return
 	}
 	p.mu.Lock()

@@ -24,8 +24,8 @@ type ResourceSets struct {
 	Index *index.Index
 	// Update changes the status of a set. It does nothing if there is no set with the UID.
 	Update func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ResourceSetStatus)) error
-	// Release removes the finalizer of a set that is being deleted and has no records, because the step of the last
-	// instance may have failed to do it. Forget removes the statuses of the instances of a removed set.
+	// Release removes the finalizer of a set that is being deleted and has no records. The step of the last instance
+	// may have failed to do it. Forget removes the statuses of the instances of a removed set.
 	Release func(ctx context.Context, namespace, name string, uid types.UID) error
 	Forget  func(ctx context.Context, namespace string, uid types.UID) error
 	Logger  *slog.Logger
@@ -90,13 +90,8 @@ func (c *ResourceSets) rollingOut(set *index.SetInstances) *v1alpha1.Plan {
 	if c.plans == nil {
 		return nil
 	}
-	plans, err := c.plans.ByIndex(cache.NamespaceIndex, set.Namespace)
-	if err != nil {
-		return nil // the informer has this index
-	}
-	for _, obj := range plans {
-		p, ok := obj.(*v1alpha1.Plan)
-		if ok && !p.Ended() && p.Status.Cancel == nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApproved) &&
+	for _, p := range inNamespace[*v1alpha1.Plan](c.plans, set.Namespace) {
+		if !p.Ended() && p.Status.Cancel == nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApproved) &&
 			slices.ContainsFunc(p.Status.Rollouts, func(r v1alpha1.PlanRollout) bool { return r.UID == set.UID }) {
 			return p
 		}

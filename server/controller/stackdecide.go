@@ -112,7 +112,7 @@ func (s *stackState) decide() stackStep {
 	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() { // it may correct drift that no other plan has read
 		return awaiting(s.plan)
 	}
-	if s.good() {
+	if s.matchesSpecs() {
 		step := s.ready()
 		if open {
 			step.discard = "Discarded, because the infrastructure of the stack's resources now matches their specs."
@@ -133,7 +133,7 @@ func (s *stackState) decide() stackStep {
 	case s.onlyDrifted() && !(s.covers() && failed(s.last.Reason)):
 		return s.drifted()
 	case !open && s.covers():
-		return s.again()
+		return s.decideAgain()
 	}
 	return s.next(stackPlan{settle: true})
 }
@@ -209,14 +209,14 @@ func (s *stackState) halted() bool {
 
 // onlyDrifted reports whether drift is the only reason why infrastructure does not match its spec.
 func (s *stackState) onlyDrifted() bool {
-	here := s.selected
-	return len(here.Drifted) > 0 && len(here.Missing)+len(here.Edited)+len(here.Unread)+len(here.Faulty)+len(here.Failed) == 0
+	selected := s.selected
+	return len(selected.Drifted) > 0 && len(selected.Missing)+len(selected.Edited)+len(selected.Unread)+len(selected.Faulty)+len(selected.Failed) == 0
 }
 
-// good reports whether the infrastructure of all selected resources matches the specs. A successful plan of the same
-// contents proves that, even for objects that it did not need to change.
-func (s *stackState) good() bool {
-	here, ended := s.selected, ""
+// matchesSpecs reports whether the infrastructure of all selected resources matches the specs. A successful plan of the
+// same contents proves that, even for objects that it did not need to change.
+func (s *stackState) matchesSpecs() bool {
+	selected, ended := s.selected, ""
 	switch {
 	case s.stack.Spec.Workflow != nil:
 		ended = s.run.planned(s)
@@ -224,14 +224,14 @@ func (s *stackState) good() bool {
 		ended = s.last.Reason
 	}
 	switch {
-	case len(here.Missing)+len(here.Faulty)+len(here.Drifted) > 0:
+	case len(selected.Missing)+len(selected.Faulty)+len(selected.Drifted) > 0:
 		return false
 	case ended == v1alpha1.ReasonNoChanges:
 		return true
 	case ended == v1alpha1.ReasonApplied:
-		return len(here.Failed) == 0
+		return len(selected.Failed) == 0
 	}
-	return len(here.Edited)+len(here.Unread)+len(here.Failed) == 0
+	return len(selected.Edited)+len(selected.Unread)+len(selected.Failed) == 0
 }
 
 // sameStackPlan reports whether two plans of a stack have the same spec, apart from its defaults. It ignores the
@@ -250,9 +250,9 @@ func awaiting(p *v1alpha1.Plan) stackStep {
 	return stall(reason, "Plan %s: %s", p.Name, message)
 }
 
-// again decides about a stack whose last plan has ended for the same contents, although some infrastructure does not
-// match its spec.
-func (s *stackState) again() stackStep {
+// decideAgain decides about a stack whose last plan has ended for the same contents, although some infrastructure does
+// not match its spec.
+func (s *stackState) decideAgain() stackStep {
 	if s.stack.Generation > s.last.StackGeneration {
 		return s.next(stackPlan{settle: true})
 	}

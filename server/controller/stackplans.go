@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -112,8 +111,8 @@ func snapshot(p *v1alpha1.Plan) *v1alpha1.StackPlan {
 	return out
 }
 
-// makePlan makes the next plan of a stack, on behalf of its author. The name of the plan has its number, so that an attempt
-// after a crash, or with an old cache, finds the plan of the first one.
+// makePlan makes the next plan of a stack, on behalf of its author. The name of the plan has its number. So an attempt
+// after a crash, or with an old cache, finds the plan of the first attempt.
 func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackStep) error {
 	s := state.stack
 	number := int64(0)
@@ -187,15 +186,7 @@ func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan
 
 // in returns the plans of a namespace. Callers must not change them.
 func (p *Plans) in(namespace string) []*v1alpha1.Plan {
-	found, err := p.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return nil // only without the index
-	}
-	plans := make([]*v1alpha1.Plan, 0, len(found))
-	for _, obj := range found {
-		plans = append(plans, obj.(*v1alpha1.Plan))
-	}
-	return plans
+	return inNamespace[*v1alpha1.Plan](p.informer.GetIndexer(), namespace)
 }
 
 // discard ends a plan that no user has decided on. It cancels one that is being made, whose workflow writes its status.

@@ -103,7 +103,7 @@ func (s *stackState) afterRun() stackStep {
 	switch {
 	case s.covered() && s.unsettled():
 		return s.runEnded()
-	case s.good() && !s.unsettled():
+	case s.matchesSpecs() && !s.unsettled():
 		return s.ready()
 	case s.onlyDrifted():
 		return s.drifted()

@@ -19,8 +19,8 @@ import (
 // This file starts, follows and ends the workflow runs of stacks.
 
 const (
-	// workerGrace is the time for which a run waits for a worker before the stack reports it, and runPoll is the
-	// interval at which the server looks for the worker of a run.
+	// workerGrace is the time for which a run waits for a worker before the stack reports it. runPoll is the interval
+	// at which the server looks for the worker of a run.
 	workerGrace = 10 * time.Second
 	runPoll     = time.Minute
 	// runRetry is the pause before the next attempt after Temporal refused a run, or while another workflow has the ID.
@@ -141,9 +141,9 @@ func (c *Stacks) refreshRun(ctx context.Context, state *stackState) error {
 	return nil
 }
 
-// adopt sets the last run of the stack to a run that Temporal returned. It returns false for a run that is not the last one
-// of this stack. A user can start a workflow with the memo of an earlier run, so a run with a known number must be the known
-// one, or its continuation.
+// adopt sets the last run of the stack to a run that Temporal returned. It returns false for a run that is not the last
+// one of this stack. A user can start a workflow with the memo of an earlier run. So a run with a known number must be
+// the known one, or its continuation.
 func (s *stackState) adopt(found *userRun) bool {
 	if found == nil || found.stack != s.stack.UID || s.run != nil && found.Number < s.run.Number {
 		return false

@@ -93,11 +93,11 @@ func (c *Stacks) notBefore(s *v1alpha1.Stack, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	made := slices.DeleteFunc(slices.Clone(c.seen[s.UID].made), func(at time.Time) bool { return now.Sub(at) > countedFor })
-	over := len(made) - plansAtOnce
-	if over < 0 {
+	excess := len(made) - plansAtOnce
+	if excess < 0 {
 		return time.Time{}
 	}
-	return made[len(made)-1].Add(min(countedFor, firstPause<<min(over, 10)))
+	return made[len(made)-1].Add(min(countedFor, firstPause<<min(excess, 10)))
 }
 
 // NewStacks returns the controller of Stacks. Run starts it.
@@ -170,14 +170,7 @@ func pauseAfter(cost time.Duration) time.Duration {
 
 // in returns the stacks of a namespace, sorted by name. Callers must not change them.
 func (c *Stacks) in(namespace string) []*v1alpha1.Stack {
-	found, err := c.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return nil // only without the index
-	}
-	out := make([]*v1alpha1.Stack, 0, len(found))
-	for _, obj := range found {
-		out = append(out, obj.(*v1alpha1.Stack))
-	}
+	out := inNamespace[*v1alpha1.Stack](c.informer.GetIndexer(), namespace)
 	slices.SortFunc(out, func(a, b *v1alpha1.Stack) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }

@@ -309,9 +309,9 @@ func (b *bindings) endDependents(ctx context.Context, l *ledger.Ledger, plan typ
 // endSuperseded ends the superseded waiting plans of a namespace.
 func (p *Plans) endSuperseded(ctx context.Context, b *bindings, plans []*v1alpha1.Plan) error {
 	waiting := map[types.UID]*v1alpha1.Plan{}
-	over := superseded(plans)
+	successors := superseded(plans)
 	for _, obj := range plans {
-		if by := over[obj]; by != nil {
+		if by := successors[obj]; by != nil {
 			if err := p.supersede(ctx, obj, supersededBy(by)); err != nil {
 				return err
 			}

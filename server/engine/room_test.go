@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/server/engine"
 )
 
-// TestRoomIsCountedOnce asks for more starts at once than a namespace may have, while counts become old.
-func TestRoomIsCountedOnce(t *testing.T) {
+// TestWorkflowStartsAreCountedOnce asks for more starts at once than a namespace may have, while counts become old.
+func TestWorkflowStartsAreCountedOnce(t *testing.T) {
 	e := start(t, engine.Config{DataDir: t.TempDir(), NamespaceOwner: func(string) (string, bool) { return "uid-1", true }})
 	users := e.Users()
 	if _, err := users.Prepare(t.Context(), "prod"); err != nil {

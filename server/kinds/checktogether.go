@@ -90,7 +90,7 @@ func (c *check) providerConfigOf(s *served, u *unstructured.Unstructured) {
 	if named == "" {
 		return
 	}
-	if provider, there := c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: named}]; there {
+	if provider, exists := c.configs[types.NamespacedName{Namespace: u.GetNamespace(), Name: named}]; exists {
 		if provider != s.Provider {
 			c.add(v1alpha1.SeverityError, at, fmt.Sprintf("%q configures the provider %q, not %q", named, provider, s.Provider))
 		}

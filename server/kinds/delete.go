@@ -101,7 +101,7 @@ func hasStateFinalizer(u *unstructured.Unstructured) bool {
 
 // deletion returns the consequences of an object's deletion.
 func (r *objectREST) deletion(ctx context.Context, u *unstructured.Unstructured) (d Deletion) {
-	ask := r.kind.kinds.config.Deletion
+	ask := r.kind.kinds.config.Infrastructure.Deletion
 	if ask == nil {
 		return d
 	}

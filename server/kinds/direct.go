@@ -19,12 +19,12 @@ import (
 // UpdateObject changes an object, except its status, by the rules of its kind. change returns direct.ErrUnchanged to
 // write nothing. It may be called again after a conflict.
 func (k *Kinds) UpdateObject(ctx context.Context, kind Kind, namespace, name string, change func(*unstructured.Unstructured) error) error {
-	use, done, err := k.acquireUpdate(kind, namespace, name)
+	serving, done, err := k.acquireUpdate(kind, namespace, name)
 	if err != nil {
 		return err
 	}
 	defer done()
-	s := direct.Storage{Updater: use.object, Scope: use.objectScope, Admission: k.config.Admission}
+	s := direct.Storage{Updater: serving.object, Scope: serving.objectScope, Admission: k.config.Admission}
 	return s.Update(withParsedSpec(ctx), namespace, name, func(obj runtime.Object) error { return change(obj.(*unstructured.Unstructured)) })
 }
 
@@ -34,12 +34,12 @@ func (k *Kinds) UpdateObject(ctx context.Context, kind Kind, namespace, name str
 // It replaces values instead of changing them in place. It may be called again after a conflict. An object that stays the
 // same is not written; change may also return direct.ErrUnchanged.
 func (k *Kinds) UpdateStored(ctx context.Context, kind Kind, namespace, name string, change func(*unstructured.Unstructured) error) error {
-	use, done, err := k.acquireUpdate(kind, namespace, name)
+	serving, done, err := k.acquireUpdate(kind, namespace, name)
 	if err != nil {
 		return err
 	}
 	defer done()
-	store := use.object.Store
+	store := serving.object.Store
 	key, err := store.KeyFunc(request.WithNamespace(ctx, namespace), name)
 	if err != nil {
 		return err
@@ -74,13 +74,13 @@ func shallowCopy(u *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // acquireUpdate returns the handlers of a kind for an update. The caller must call done after it.
-func (k *Kinds) acquireUpdate(kind Kind, namespace, name string) (use *serving, done func(), err error) {
-	_, use, done, err = k.acquire(&request.RequestInfo{
+func (k *Kinds) acquireUpdate(kind Kind, namespace, name string) (serving *serving, done func(), err error) {
+	_, serving, done, err = k.acquire(&request.RequestInfo{
 		IsResourceRequest: true, Verb: "update", APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
 		Namespace: namespace, Name: name,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("write %s %q: %w", kind.GVK.Kind, name, err)
 	}
-	return use, done, nil
+	return serving, done, nil
 }

@@ -109,7 +109,7 @@ func TestDiscovery(t *testing.T) {
 	})
 }
 
-func TestUnknownPlaces(t *testing.T) {
+func TestUnknownPathsAreNotFound(t *testing.T) {
 	h := newFixture(t, sim())
 	for path, want := range map[string]string{
 		"/apis/other.hykube.io/v1/things":                               `no provider "other" is installed`,

@@ -53,7 +53,7 @@ func isProviderGroup(group string) bool {
 }
 
 func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *request.RequestInfo) {
-	s, use, done, err := k.acquire(info)
+	s, serving, done, err := k.acquire(info)
 	if err != nil {
 		k.fail(w, r, err)
 		return
@@ -72,7 +72,7 @@ func (k *Kinds) serveResource(w http.ResponseWriter, r *http.Request, info *requ
 		}
 		r = r.WithContext(withParsedSpec(r.Context()))
 	}
-	h, err := k.handler(s, use, info, r)
+	h, err := k.handler(s, serving, info, r)
 	if err != nil {
 		k.fail(w, r, err)
 		return
@@ -93,7 +93,7 @@ func (k *Kinds) acquire(info *request.RequestInfo) (*served, *serving, func(), e
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		use, done, err := s.acquire(info.Verb == "watch")
+		serving, done, err := s.acquire(info.Verb == "watch")
 		switch {
 		case errors.Is(err, errEnded):
 			continue
@@ -101,7 +101,7 @@ func (k *Kinds) acquire(info *request.RequestInfo) (*served, *serving, func(), e
 			k.log.Error("kind cannot be served", "kind", s.GVK.Kind, "error", err)
 			return nil, nil, nil, apierrors.NewInternalError(err)
 		}
-		return s, use, done, nil
+		return s, serving, done, nil
 	}
 }
 
@@ -157,13 +157,13 @@ func notFound(group, resource, message string) error {
 }
 
 // handler returns the handler of a request, or nil if the verb is not supported.
-func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo, r *http.Request) (http.HandlerFunc, error) {
+func (k *Kinds) handler(s *served, serving *serving, info *request.RequestInfo, r *http.Request) (http.HandlerFunc, error) {
 	switch info.Subresource {
 	case resolveSubresource, stateSubresource, taintSubresource:
-		return k.answer(s, use, info), nil
+		return k.verbHandler(s, serving, info), nil
 	}
 	if !writes(info.Verb) {
-		return k.answer(s, use, info), nil
+		return k.verbHandler(s, serving, info), nil
 	}
 	if info.Verb != "patch" {
 		if _, err := negotiation.NegotiateInputSerializer(r, false, bodies{negotiated{kind: s}}); err != nil {
@@ -176,82 +176,82 @@ func (k *Kinds) handler(s *served, use *serving, info *request.RequestInfo, r *h
 		}
 	}
 	// The decoder of a body depends on the request but does not receive it. So make one for this request.
-	own := *use
-	own.decodeFor(s, newWrite(s, use.object, info, r))
-	return k.answer(s, &own, info), nil
+	own := *serving
+	own.decodeFor(s, newWrite(s, serving.object, info, r))
+	return k.verbHandler(s, &own, info), nil
 }
 
 // writes reports whether requests of a verb have an object, or a part of one, in the body.
 func writes(verb string) bool { return verb == "create" || verb == "update" || verb == "patch" }
 
-// answer returns the handler of a verb, or nil if the verb is not supported.
-func (k *Kinds) answer(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
+// verbHandler returns the handler of a verb, or nil if the verb is not supported.
+func (k *Kinds) verbHandler(s *served, serving *serving, info *request.RequestInfo) http.HandlerFunc {
 	admit := k.config.Admission
 	switch info.Subresource {
 	case stateSubresource:
 		if info.Verb != "get" {
 			return nil
 		}
-		return k.serveState(s, use, info.Name)
+		return k.serveState(s, serving, info.Name)
 	case resolveSubresource:
 		if info.Verb != "create" {
 			return nil
 		}
-		return k.serveRecord(s, use, info, k.resolve)
+		return k.serveRecord(s, serving, info, k.resolve)
 	case taintSubresource:
 		if info.Verb != "create" && info.Verb != "delete" {
 			return nil
 		}
-		return k.serveRecord(s, use, info, k.taint(info.Verb == "create"))
+		return k.serveRecord(s, serving, info, k.taint(info.Verb == "create"))
 	case undeleteSubresource:
 		if info.Verb != "create" {
 			return nil
 		}
-		return k.serveUndelete(s, use, info)
+		return k.serveUndelete(s, serving, info)
 	case statusSubresource:
 		switch info.Verb {
 		case "get":
-			return handlers.GetResource(use.status, use.statusScope)
+			return handlers.GetResource(serving.status, serving.statusScope)
 		case "update":
-			return handlers.UpdateResource(use.status, use.statusScope, admit)
+			return handlers.UpdateResource(serving.status, serving.statusScope, admit)
 		case "patch":
-			return handlers.PatchResource(use.status, use.statusScope, admit, patchTypes())
+			return handlers.PatchResource(serving.status, serving.statusScope, admit, patchTypes())
 		}
 		return nil
 	}
 	switch info.Verb {
 	case "get":
-		return handlers.GetResource(use.object, use.objectScope)
+		return handlers.GetResource(serving.object, serving.objectScope)
 	case "list":
-		return handlers.ListResource(use.object, use.object, use.objectScope, false, minRequestTimeout)
+		return handlers.ListResource(serving.object, serving.object, serving.objectScope, false, minRequestTimeout)
 	case "watch":
-		return handlers.ListResource(use.object, use.object, use.objectScope, true, minRequestTimeout)
+		return handlers.ListResource(serving.object, serving.object, serving.objectScope, true, minRequestTimeout)
 	case "create":
-		return handlers.CreateResource(use.object, use.objectScope, admit)
+		return handlers.CreateResource(serving.object, serving.objectScope, admit)
 	case "update":
-		return handlers.UpdateResource(use.object, use.objectScope, admit)
+		return handlers.UpdateResource(serving.object, serving.objectScope, admit)
 	case "patch":
-		return handlers.PatchResource(use.object, use.objectScope, admit, patchTypes())
+		return handlers.PatchResource(serving.object, serving.objectScope, admit, patchTypes())
 	case "delete":
-		return handlers.DeleteResource(use.object, true, use.objectScope, admit)
+		return handlers.DeleteResource(serving.object, true, serving.objectScope, admit)
 	case "deletecollection":
-		return handlers.DeleteCollection(use.object, true, use.objectScope, admit)
+		return handlers.DeleteCollection(serving.object, true, serving.objectScope, admit)
 	}
 	return nil
 }
 
 // serveState returns the raw provider state, including secrets. The permission for the subresource protects it.
-func (k *Kinds) serveState(s *served, use *serving, name string) http.HandlerFunc {
+func (k *Kinds) serveState(s *served, serving *serving, name string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		info, _ := request.RequestInfoFrom(r.Context())
-		obj, err := use.object.Get(request.WithNamespace(r.Context(), info.Namespace), name, &metav1.GetOptions{})
+		obj, err := serving.object.Get(request.WithNamespace(r.Context(), info.Namespace), name, &metav1.GetOptions{})
 		if err != nil {
 			k.fail(w, r, err)
 			return
 		}
 		var state []byte
-		if k.config.State != nil {
-			if state, err = k.config.State(r.Context(), obj.(metav1.Object), s.Kind); err != nil {
+		if k.config.Infrastructure.State != nil {
+			if state, err = k.config.Infrastructure.State(r.Context(), obj.(metav1.Object), s.Kind); err != nil {
 				k.fail(w, r, err)
 				return
 			}

@@ -112,17 +112,17 @@ func newFixture(t testing.TB, providers ...kinds.Provider) *fixture {
 		Authorizer:          config.Authorization.Authorizer,
 		Discovery:           s.DiscoveryGroupManager,
 		AggregatedDiscovery: s.AggregatedDiscoveryGroupManager,
-		State: func(context.Context, metav1.Object, kinds.Kind) ([]byte, error) {
+		Infrastructure: &kinds.Infrastructure{State: func(context.Context, metav1.Object, kinds.Kind) ([]byte, error) {
 			return h.state, nil
 		},
-		Taint: func(_ context.Context, obj metav1.Object, k kinds.Kind, tainted bool) (bool, error) {
-			h.taints = append(h.taints, fmt.Sprintf("%s/%s %t", k.Type, obj.GetName(), tainted))
-			return h.applied && !tainted, h.taint
-		},
-		Resolve: func(_ context.Context, obj metav1.Object, k kinds.Kind) error {
-			h.resolves = append(h.resolves, k.Type+"/"+obj.GetName())
-			return h.resolve
-		},
+			Taint: func(_ context.Context, obj metav1.Object, k kinds.Kind, tainted bool) (bool, error) {
+				h.taints = append(h.taints, fmt.Sprintf("%s/%s %t", k.Type, obj.GetName(), tainted))
+				return h.applied && !tainted, h.taint
+			},
+			Resolve: func(_ context.Context, obj metav1.Object, k kinds.Kind) error {
+				h.resolves = append(h.resolves, k.Type+"/"+obj.GetName())
+				return h.resolve
+			}},
 		ProviderConfigs: func(context.Context, string, string) (map[string]string, error) { return h.configs, nil },
 		ProviderConfig:  func(_ context.Context, _, name string) (string, error) { return h.configs[name], nil },
 	})

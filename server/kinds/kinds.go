@@ -57,6 +57,23 @@ type Config struct {
 	Discovery discovery.GroupManager
 	// AggregatedDiscovery lists groups and kinds for clients of aggregated discovery; nil omits them.
 	AggregatedDiscovery aggregated.ResourceManager
+	// Infrastructure has the functions that concern infrastructure; nil has none.
+	Infrastructure *Infrastructure
+	// ProviderConfigs returns the providers of a namespace's ProviderConfigs by name. If there is one with the given
+	// name, it returns only that one. It may be nil.
+	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
+	// ProviderConfig returns the provider of one ProviderConfig; "" if the ProviderConfig does not exist. If
+	// ProviderConfig is nil, the server treats each ProviderConfig as missing.
+	ProviderConfig func(ctx context.Context, namespace, name string) (provider string, err error)
+	// Changed is called after an object was changed or removed, unless it is nil. It must not block.
+	Changed func()
+	// Logger receives the log; nil discards it.
+	Logger *slog.Logger
+}
+
+// Infrastructure holds functions of the server that concern recorded infrastructure and the instances of ResourceSets.
+// The server may set them after New, before the first request.
+type Infrastructure struct {
 	// State returns the raw provider state of an object, for the subresource "state". If State is nil, or returns nil
 	// without an error, the response is 404.
 	State func(ctx context.Context, obj metav1.Object, kind Kind) ([]byte, error)
@@ -72,12 +89,6 @@ type Config struct {
 	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error
 	// Deletion returns the consequences of deleting an object with infrastructure; nil returns none.
 	Deletion func(ctx context.Context, obj metav1.Object, kind Kind) (Deletion, error)
-	// ProviderConfigs returns the providers of a namespace's ProviderConfigs by name. If there is one with the given
-	// name, it returns only that one. It may be nil.
-	ProviderConfigs func(ctx context.Context, namespace, name string) (map[string]string, error)
-	// ProviderConfig returns the provider of one ProviderConfig; "" if the ProviderConfig does not exist. If
-	// ProviderConfig is nil, the server treats each ProviderConfig as missing.
-	ProviderConfig func(ctx context.Context, namespace, name string) (provider string, err error)
 	// Instance returns an instance of a ResourceSet by the name of its kind, or nil if there is none. If Instance is nil,
 	// there are no instances.
 	Instance func(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
@@ -86,10 +97,6 @@ type Config struct {
 	SetAt func(ref v1alpha1.ObjectReference) string
 	// InstanceStatus changes the status of an instance.
 	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
-	// Changed is called after an object was changed or removed, unless it is nil. It must not block.
-	Changed func()
-	// Logger receives the log; nil discards it.
-	Logger *slog.Logger
 }
 
 // Provider is an installed provider, whose types become kinds.
@@ -192,6 +199,9 @@ func New(c Config) (*Kinds, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Infrastructure == nil {
+		c.Infrastructure = new(Infrastructure)
 	}
 	if c.Changed == nil {
 		c.Changed = func() {}

@@ -26,7 +26,7 @@ import (
 type recordChange func(ctx context.Context, s *served, obj *unstructured.Unstructured) (show func(*unstructured.Unstructured), err error)
 
 // serveRecord changes the record of an object and returns the object. Of the request body, it uses only the options.
-func (k *Kinds) serveRecord(s *served, use *serving, info *request.RequestInfo, change recordChange) http.HandlerFunc {
+func (k *Kinds) serveRecord(s *served, serving *serving, info *request.RequestInfo, change recordChange) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx := request.WithNamespace(r.Context(), info.Namespace)
 		options, err := k.recordOptions(w, r)
@@ -34,7 +34,7 @@ func (k *Kinds) serveRecord(s *served, use *serving, info *request.RequestInfo, 
 			k.fail(w, r, err)
 			return
 		}
-		obj, err := k.changeRecord(ctx, s, use, info.Name, change, options)
+		obj, err := k.changeRecord(ctx, s, serving, info.Name, change, options)
 		if err != nil {
 			k.fail(w, r, err)
 			return
@@ -70,8 +70,8 @@ func (k *Kinds) recordOptions(w http.ResponseWriter, r *http.Request) (metav1.De
 	return options, nil
 }
 
-func (k *Kinds) changeRecord(ctx context.Context, s *served, use *serving, name string, change recordChange, options metav1.DeleteOptions) (runtime.Object, error) {
-	found, err := use.object.Get(ctx, name, &metav1.GetOptions{})
+func (k *Kinds) changeRecord(ctx context.Context, s *served, serving *serving, name string, change recordChange, options metav1.DeleteOptions) (runtime.Object, error) {
+	found, err := serving.object.Get(ctx, name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, use *serving, name 
 	if v1alpha1.IsInstanceName(name) {
 		ref := s.reference(obj.GetNamespace(), name)
 		ref.UID = obj.GetUID()
-		err := k.config.InstanceStatus(ctx, ref, func(u *unstructured.Unstructured) map[string]any {
+		err := k.config.Infrastructure.InstanceStatus(ctx, ref, func(u *unstructured.Unstructured) map[string]any {
 			show(u)
 			obj.Object["status"] = u.Object["status"]
 			return u.Object["status"].(map[string]any)
@@ -104,7 +104,7 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, use *serving, name 
 		show(u)
 		return u, nil
 	})
-	out, _, err := use.status.Update(context.WithValue(ctx, ownStatus{}, true), name, update, nil, nil, false, &metav1.UpdateOptions{})
+	out, _, err := serving.status.Update(context.WithValue(ctx, ownStatus{}, true), name, update, nil, nil, false, &metav1.UpdateOptions{})
 	return out, err
 }
 

@@ -123,7 +123,7 @@ func foreignReferences(refs []lang.Reference) map[lang.Address]string {
 		if out == nil {
 			out = map[lang.Address]string{}
 		}
-		if _, there := out[r.Address]; !there {
+		if _, exists := out[r.Address]; !exists {
 			out[r.Address] = r.Field
 		}
 	}
@@ -175,7 +175,7 @@ func (k *Kinds) MayRefer(ctx context.Context, who user.Info, namespace string, r
 func (k *Kinds) mayRefer(ctx context.Context, asker *store.Asker, namespace string, refs []lang.Reference, sent bool) (problems []string, err error) {
 	fields := map[lang.Address]string{}
 	for _, r := range refs {
-		if _, there := fields[r.Address]; !there {
+		if _, exists := fields[r.Address]; !exists {
 			fields[r.Address] = r.Field
 		}
 	}
@@ -257,7 +257,7 @@ func (k *Kinds) takesConfiguration(provider string) bool {
 func (k *Kinds) revealed(refs []lang.Reference, sent bool) map[lang.Address]string {
 	out := map[lang.Address]string{}
 	for _, r := range refs {
-		if _, there := out[r.Address]; there || r.Stored() {
+		if _, exists := out[r.Address]; exists || r.Stored() {
 			continue
 		}
 		for _, kind := range k.ByType(r.Mode, r.Type) {

@@ -20,7 +20,7 @@ const (
 // resolve drops a create with an unknown outcome, because the user found that it made nothing. The next plan then creates
 // the resource.
 func (k *Kinds) resolve(ctx context.Context, s *served, obj *unstructured.Unstructured) (func(*unstructured.Unstructured), error) {
-	if err := k.config.Resolve(ctx, obj, s.Kind); err != nil {
+	if err := k.config.Infrastructure.Resolve(ctx, obj, s.Kind); err != nil {
 		return nil, err
 	}
 	who := nameOf(ctx)

@@ -64,7 +64,7 @@ var errEnded = errors.New("kind is no longer served")
 
 // acquire returns the handlers of the kind, and creates them for the first request. The caller must call done after the
 // request. It returns errEnded if the kind is no longer served.
-func (s *served) acquire(watch bool) (use *serving, done func(), err error) {
+func (s *served) acquire(watch bool) (serving *serving, done func(), err error) {
 	done = func() {}
 	// A watch lasts until the kind is removed. Other requests may finish.
 	if !watch {
@@ -227,10 +227,10 @@ func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedO
 
 // Get returns an object, or an instance of a ResourceSet.
 func (r *objectREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	if !v1alpha1.IsInstanceName(name) || r.kind.kinds.config.Instance == nil {
+	if !v1alpha1.IsInstanceName(name) || r.kind.kinds.config.Infrastructure.Instance == nil {
 		return r.Store.Get(ctx, name, options)
 	}
-	u, err := r.kind.kinds.config.Instance(ctx, r.kind.reference(request.NamespaceValue(ctx), name))
+	u, err := r.kind.kinds.config.Infrastructure.Instance(ctx, r.kind.reference(request.NamespaceValue(ctx), name))
 	switch {
 	case err != nil:
 		return nil, apierrors.NewInternalError(err)

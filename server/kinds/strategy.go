@@ -25,58 +25,6 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 )
 
-// awaitDeletion sets the condition of an object that is marked for deletion and waits for a plan. movedTo is the address of
-// the object that gets the infrastructure; empty without one. The condition CreateUnknown stays.
-func awaitDeletion(u *unstructured.Unstructured, movedTo string) {
-	destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy")
-	switch {
-	case condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonCreateUnknown:
-	case movedTo != "":
-		notReady(u, v1alpha1.ReasonMoving, v1alpha1.MessageMoving(movedTo))
-	case set && !destroy:
-		notReady(u, v1alpha1.ReasonForgetting, v1alpha1.MessageForgetting)
-	default:
-		notReady(u, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
-	}
-}
-
-// initialCondition sets the condition Ready of a new object.
-func initialCondition(u *unstructured.Unstructured, mode v1alpha1.Mode) {
-	message := "recorded; make a Plan to apply it"
-	switch mode {
-	case v1alpha1.ModeEphemeral:
-		condition.Edit(u, func(c *[]metav1.Condition) {
-			condition.Ready(c, 0, v1alpha1.ReasonDeclared, "opened by the plans that need it, and never stored")
-		})
-		return
-	case v1alpha1.ModeData:
-		message = "recorded; make a Plan to read it"
-	case v1alpha1.ModeAction:
-		message = "recorded; make a Plan to run it"
-	}
-	notReady(u, v1alpha1.ReasonAwaitingPlan, message)
-}
-
-// notReady sets the condition Ready to False and keeps the others.
-func notReady(u *unstructured.Unstructured, reason, message string) {
-	condition.Edit(u, func(c *[]metav1.Condition) { condition.Set(c, 0, v1alpha1.ConditionReady, false, reason, message) })
-}
-
-// messageChanged returns the message for an object whose condition Ready is about an earlier spec.
-func messageChanged(mode v1alpha1.Mode, status map[string]any) string {
-	if applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration"); found && applied == 0 {
-		return "The spec was changed after it was planned; make a new Plan."
-	}
-	switch mode {
-	case v1alpha1.ModeData:
-		return "The spec was changed after it was read; make a Plan to read it again."
-	case v1alpha1.ModeAction:
-		return "The spec was changed after it was run; make a Plan to run it again."
-	default:
-		return "The spec was changed after it was applied; make a Plan to apply the change."
-	}
-}
-
 // strategy creates, updates and deletes the objects of one kind.
 type strategy struct {
 	typer
@@ -171,6 +119,28 @@ func (strategy) resetStatus(u *unstructured.Unstructured) {
 	u.Object["status"].(map[string]any)["observedGeneration"] = u.GetGeneration()
 }
 
+// initialCondition sets the condition Ready of a new object.
+func initialCondition(u *unstructured.Unstructured, mode v1alpha1.Mode) {
+	message := "recorded; make a Plan to apply it"
+	switch mode {
+	case v1alpha1.ModeEphemeral:
+		condition.Edit(u, func(c *[]metav1.Condition) {
+			condition.Ready(c, 0, v1alpha1.ReasonDeclared, "opened by the plans that need it, and never stored")
+		})
+		return
+	case v1alpha1.ModeData:
+		message = "recorded; make a Plan to read it"
+	case v1alpha1.ModeAction:
+		message = "recorded; make a Plan to run it"
+	}
+	notReady(u, v1alpha1.ReasonAwaitingPlan, message)
+}
+
+// notReady sets the condition Ready to False and keeps the others.
+func notReady(u *unstructured.Unstructured, reason, message string) {
+	condition.Edit(u, func(c *[]metav1.Condition) { condition.Set(c, 0, v1alpha1.ConditionReady, false, reason, message) })
+}
+
 func changed(n, o *unstructured.Unstructured, top string) bool {
 	return !apiequality.Semantic.DeepEqual(n.Object[top], o.Object[top])
 }
@@ -182,11 +152,11 @@ func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 
 // refuseAddressOfSet refuses a new object with the address of the instances of a ResourceSet.
 func (k *served) refuseAddressOfSet(u *unstructured.Unstructured) field.ErrorList {
-	if k.kinds.config.SetAt == nil || k.Mode != v1alpha1.ModeManaged {
+	if k.kinds.config.Infrastructure.SetAt == nil || k.Mode != v1alpha1.ModeManaged {
 		return nil
 	}
 	ref := v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-	set := k.kinds.config.SetAt(ref)
+	set := k.kinds.config.Infrastructure.SetAt(ref)
 	if set == "" {
 		return nil
 	}
@@ -289,6 +259,21 @@ func (strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *
 		awaitDeletion(u, d.MovedTo)
 	}
 	return false
+}
+
+// awaitDeletion sets the condition of an object that is marked for deletion and waits for a plan. movedTo is the
+// address of the object that gets the infrastructure; empty without one. The condition CreateUnknown stays.
+func awaitDeletion(u *unstructured.Unstructured, movedTo string) {
+	destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy")
+	switch {
+	case condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonCreateUnknown:
+	case movedTo != "":
+		notReady(u, v1alpha1.ReasonMoving, v1alpha1.MessageMoving(movedTo))
+	case set && !destroy:
+		notReady(u, v1alpha1.ReasonForgetting, v1alpha1.MessageForgetting)
+	default:
+		notReady(u, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
+	}
 }
 
 // attributes returns the labels and fields for selectors.

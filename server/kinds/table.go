@@ -102,3 +102,18 @@ func text(v any) string {
 		return fmt.Sprint(v)
 	}
 }
+
+// messageChanged returns the message for an object whose condition Ready is about an earlier spec.
+func messageChanged(mode v1alpha1.Mode, status map[string]any) string {
+	if applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration"); found && applied == 0 {
+		return "The spec was changed after it was planned; make a new Plan."
+	}
+	switch mode {
+	case v1alpha1.ModeData:
+		return "The spec was changed after it was read; make a Plan to read it again."
+	case v1alpha1.ModeAction:
+		return "The spec was changed after it was run; make a Plan to run it again."
+	default:
+		return "The spec was changed after it was applied; make a Plan to apply the change."
+	}
+}

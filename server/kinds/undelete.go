@@ -57,14 +57,14 @@ func undeleted(u *unstructured.Unstructured, how Undeleted, who string) {
 
 // serveUndelete reverts the deletion of an object (POST) and returns the object. Of the request body, it uses only the
 // options.
-func (k *Kinds) serveUndelete(s *served, use *serving, info *request.RequestInfo) http.HandlerFunc {
+func (k *Kinds) serveUndelete(s *served, serving *serving, info *request.RequestInfo) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		options, err := k.recordOptions(w, r)
 		if err != nil {
 			k.fail(w, r, err)
 			return
 		}
-		obj, err := k.undelete(request.WithNamespace(r.Context(), info.Namespace), s, use, info, len(options.DryRun) > 0)
+		obj, err := k.undelete(request.WithNamespace(r.Context(), info.Namespace), s, serving, info, len(options.DryRun) > 0)
 		if err != nil {
 			k.fail(w, r, err)
 			return
@@ -73,8 +73,8 @@ func (k *Kinds) serveUndelete(s *served, use *serving, info *request.RequestInfo
 	}
 }
 
-func (k *Kinds) undelete(ctx context.Context, s *served, use *serving, info *request.RequestInfo, dry bool) (runtime.Object, error) {
-	found, err := use.object.Get(ctx, info.Name, &metav1.GetOptions{})
+func (k *Kinds) undelete(ctx context.Context, s *served, serving *serving, info *request.RequestInfo, dry bool) (runtime.Object, error) {
+	found, err := serving.object.Get(ctx, info.Name, &metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -85,23 +85,23 @@ func (k *Kinds) undelete(ctx context.Context, s *served, use *serving, info *req
 	// An object cannot stay in a namespace that is being deleted.
 	if admit, ok := k.config.Admission.(admission.MutationInterface); ok && admit.Handles(admission.Create) {
 		a := admission.NewAttributesRecord(obj, nil, s.GVK, info.Namespace, info.Name, s.GVR, undeleteSubresource, admission.Create, &metav1.CreateOptions{}, dry, userOf(ctx))
-		if err := admit.Admit(ctx, a, use.objectScope); err != nil {
+		if err := admit.Admit(ctx, a, serving.objectScope); err != nil {
 			return nil, err
 		}
 	}
-	return k.revertDeletion(ctx, s, use, obj, dry)
+	return k.revertDeletion(ctx, s, serving, obj, dry)
 }
 
 // Undelete reverts the deletion of an object on behalf of the user of ctx. The caller must have checked the user's
 // right.
 func (k *Kinds) Undelete(ctx context.Context, kind Kind, obj *unstructured.Unstructured) error {
-	s, use, done, err := k.acquire(&request.RequestInfo{APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
+	s, serving, done, err := k.acquire(&request.RequestInfo{APIGroup: kind.GVR.Group, APIVersion: kind.GVR.Version, Resource: kind.GVR.Resource,
 		Namespace: obj.GetNamespace(), Name: obj.GetName(), Verb: "create", Subresource: undeleteSubresource})
 	if err != nil {
 		return err
 	}
 	defer done()
-	_, err = k.revertDeletion(request.WithNamespace(ctx, obj.GetNamespace()), s, use, obj, false)
+	_, err = k.revertDeletion(request.WithNamespace(ctx, obj.GetNamespace()), s, serving, obj, false)
 	return err
 }
 
@@ -111,10 +111,10 @@ func userOf(ctx context.Context) user.Info {
 }
 
 // revertDeletion reverts the deletion of an object whose user and namespace were checked.
-func (k *Kinds) revertDeletion(ctx context.Context, s *served, use *serving, obj *unstructured.Unstructured, dry bool) (runtime.Object, error) {
+func (k *Kinds) revertDeletion(ctx context.Context, s *served, serving *serving, obj *unstructured.Unstructured, dry bool) (runtime.Object, error) {
 	name := nameOf(ctx)
 	var out runtime.Object
-	store := use.object.Store
+	store := serving.object.Store
 	clear := func(how Undeleted) (err error) {
 		out, err = deletion.Undo(ctx, store, obj.GetName(), obj.GetUID(), dry, func(existing runtime.Object) {
 			undeleted(existing.(*unstructured.Unstructured), how, name)
@@ -130,6 +130,6 @@ func (k *Kinds) revertDeletion(ctx context.Context, s *served, use *serving, obj
 			awaitDeletion(existing.(*unstructured.Unstructured), "")
 		})
 	}
-	err := k.config.Undelete(ctx, obj, s.Kind, clear, mark)
+	err := k.config.Infrastructure.Undelete(ctx, obj, s.Kind, clear, mark)
 	return out, err
 }

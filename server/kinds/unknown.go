@@ -149,11 +149,11 @@ func (s *served) warnProviderConfig(ctx context.Context, u *unstructured.Unstruc
 		s.kinds.log.Warn("find the ProviderConfig of an object", "namespace", namespace, "name", named, "error", err)
 		return ""
 	}
-	provider, there := providers[named]
+	provider, exists := providers[named]
 	switch {
-	case there && provider == s.Provider:
+	case exists && provider == s.Provider:
 		return ""
-	case there:
+	case exists:
 		return fmt.Sprintf("lifecycle.providerConfig: %q configures the provider %q, not %q", named, provider, s.Provider)
 	}
 	text := fmt.Sprintf("lifecycle.providerConfig: there is no ProviderConfig %q in the namespace %q yet", named, namespace)

@@ -291,7 +291,7 @@ func TestStaleObjectCanStillBeManaged(t *testing.T) {
 }
 
 // Nonsense is the client's mistake, never the server's.
-func TestNonsense(t *testing.T) {
+func TestMalformedRequestsAreRefused(t *testing.T) {
 	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"net"}`))
 	const head = `"apiVersion":"sim.hykube.io/v1","kind":"sim-network"`

@@ -93,7 +93,7 @@ func TestPatchTypes(t *testing.T) {
 	}
 }
 
-func TestUpdateNeedsWhatWasRead(t *testing.T) {
+func TestUpdateNeedsTheResourceVersion(t *testing.T) {
 	h := newFixture(t, sim())
 	old := h.create(t, network("main", `{"name":"n"}`))
 	c := h.client(t, admin, "sim-networks")
@@ -257,7 +257,7 @@ func TestStateSubresource(t *testing.T) {
 	}
 }
 
-func TestFinalizerIsTheServersOwn(t *testing.T) {
+func TestOnlyTheServerRemovesTheFinalizer(t *testing.T) {
 	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n"}`))
 	c, server := h.client(t, admin, "sim-networks"), h.client(t, system, "sim-networks")

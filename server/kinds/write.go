@@ -75,7 +75,7 @@ func (w *write) pruneSpec(u *unstructured.Unstructured) ([]fieldnames.Unknown, e
 		if !ok || len(steps) == 0 {
 			continue
 		}
-		if _, there := valueAt(before, steps); there {
+		if _, exists := valueAt(before, steps); exists {
 			continue
 		}
 		// The result of an expression is not part of the object, so there is nothing to drop.
@@ -86,7 +86,7 @@ func (w *write) pruneSpec(u *unstructured.Unstructured) ([]fieldnames.Unknown, e
 		}
 		within, _ := valueAt(u.Object["spec"], steps[:last])
 		object, ok := within.(map[string]any)
-		if _, there := object[name]; ok && named && there {
+		if _, exists := object[name]; ok && named && exists {
 			delete(object, name)
 			dropped = append(dropped, f)
 		}

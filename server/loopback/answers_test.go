@@ -78,19 +78,18 @@ func TestTaint(t *testing.T) {
 		reason, name string
 		taint, want  bool
 		refused      func(error) bool
-		says         string
 	}{
-		{"taint", "fine", true, true, nil, ""},
-		{"again", "fine", true, true, nil, ""},
-		{"untaint", "fine", false, false, nil, ""},
-		{"untaint what a failed create left", "tainted", false, false, nil, ""},
-		{"a change is under way", "busy", true, false, apierrors.IsConflict, "is running"},
-		{"destroyed", "gone", true, false, apierrors.IsNotFound, "nothing to replace"},
-		{"never created", "new", true, false, apierrors.IsNotFound, `sim-network "new" has no infrastructure, so there is nothing to replace`},
-		{"untaint what was never created", "new", false, false, apierrors.IsNotFound, `sim-network "new" has no infrastructure, so there is nothing to keep`},
+		{"taint", "fine", true, true, nil},
+		{"again", "fine", true, true, nil},
+		{"untaint", "fine", false, false, nil},
+		{"untaint what a failed create left", "tainted", false, false, nil},
+		{"a change is under way", "busy", true, false, apierrors.IsConflict},
+		{"destroyed", "gone", true, false, apierrors.IsNotFound},
+		{"never created", "new", true, false, apierrors.IsNotFound},
+		{"untaint what was never created", "new", false, false, apierrors.IsNotFound},
 	} {
 		_, err := a.Taint(t.Context(), newObject(test.name), network, test.taint)
-		if (test.refused != nil) != (err != nil) || err != nil && (!test.refused(err) || !strings.Contains(err.Error(), test.says)) {
+		if (test.refused != nil) != (err != nil) || err != nil && !test.refused(err) {
 			t.Errorf("%s: %v", test.reason, err)
 		}
 		if rec, err := a.record(t.Context(), newObject(test.name), network); err != nil || rec.Tainted != test.want {

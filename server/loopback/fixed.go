@@ -97,12 +97,12 @@ func (p *Plans) UpdateStatus(ctx context.Context, namespace, name string, uid ty
 		}
 		return nil
 	})
-	return gone(err)
+	return asGone(err)
 }
 
 // Approve implements store.Plans.
 func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.UID, approval v1alpha1.PlanApproval) error {
-	return gone(Update(ctx, p.Client, "plans", namespace, name, "approval", func(plan *v1alpha1.Plan) error {
+	return asGone(Update(ctx, p.Client, "plans", namespace, name, "approval", func(plan *v1alpha1.Plan) error {
 		if plan.UID != uid {
 			return store.ErrGone
 		}
@@ -111,8 +111,8 @@ func (p *Plans) Approve(ctx context.Context, namespace, name string, uid types.U
 	}))
 }
 
-// gone returns store.ErrGone for a NotFound error, and other errors unchanged.
-func gone(err error) error {
+// asGone returns store.ErrGone for a NotFound error, and other errors unchanged.
+func asGone(err error) error {
 	if apierrors.IsNotFound(err) {
 		return store.ErrGone
 	}

@@ -255,7 +255,7 @@ func (o *Objects) UpdateSetStatus(ctx context.Context, namespace, name string, u
 		change(&s.Status)
 		return nil
 	})
-	return store.IgnoreGone(gone(err))
+	return store.IgnoreGone(asGone(err))
 }
 
 // writeSet changes a set. It returns store.ErrGone if there is none with the UID.

@@ -21,7 +21,7 @@ type Notifications struct {
 // Notification implements notifying.Objects.
 func (k *Notifications) Notification(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Notification, error) {
 	n := &v1alpha1.Notification{}
-	err := gone(k.Client.Get().Namespace(namespace).Resource("notifications").Name(name).Do(ctx).Into(n))
+	err := asGone(k.Client.Get().Namespace(namespace).Resource("notifications").Name(name).Do(ctx).Into(n))
 	if err == nil && n.UID != uid {
 		err = store.ErrGone
 	}
@@ -30,7 +30,7 @@ func (k *Notifications) Notification(ctx context.Context, namespace, name string
 
 // UpdateNotification implements notifying.Objects.
 func (k *Notifications) UpdateNotification(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.NotificationStatus)) error {
-	return gone(Update(ctx, k.Client, "notifications", namespace, name, "status", func(n *v1alpha1.Notification) error {
+	return asGone(Update(ctx, k.Client, "notifications", namespace, name, "status", func(n *v1alpha1.Notification) error {
 		if n.UID != uid {
 			return store.ErrGone
 		}

@@ -36,6 +36,7 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 	case obj.GetDeletionTimestamp() != nil:
 		return refuse("it is marked for deletion, so the next applied plan forgets the create; to keep the object, run kubectl hykube undelete %s/%s -n %s first",
 			k.GVK.Kind, obj.GetName(), obj.GetNamespace())
+	case lost: // the code below drops it
 	case rec.Exists():
 		return refuse("it has infrastructure: kubectl hykube state show %s/%s -n %s. To replace that, use kubectl hykube taint",
 			k.GVK.Kind, obj.GetName(), obj.GetNamespace())
@@ -45,7 +46,7 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 		return refuse("no create of it has an unknown outcome, so there is nothing to resolve")
 	case rec.Intent.Action != v1alpha1.ActionCreate:
 		return refuse("its interrupted change is no create, so the next plan reads the resource and continues; make a plan")
-	case !lost:
+	default:
 		return refuse("a plan is creating it; try again when the plan has ended")
 	}
 	// The object keeps its finalizer: a waiting plan may begin to create the resource now, and needs it.

@@ -30,7 +30,7 @@ type Stacks struct {
 // Get returns a stack. It returns store.ErrGone if there is none with the UID.
 func (k *Stacks) Get(ctx context.Context, namespace, name string, uid types.UID) (*v1alpha1.Stack, error) {
 	s := &v1alpha1.Stack{}
-	err := gone(k.Client.Get().Namespace(namespace).Resource("stacks").Name(name).Do(ctx).Into(s))
+	err := asGone(k.Client.Get().Namespace(namespace).Resource("stacks").Name(name).Do(ctx).Into(s))
 	if err == nil && s.UID != uid {
 		err = store.ErrGone
 	}
@@ -46,7 +46,7 @@ func (k *Stacks) UpdateStatus(ctx context.Context, namespace, name string, uid t
 		change(&s.Status)
 		return nil
 	})
-	return store.IgnoreGone(gone(err))
+	return store.IgnoreGone(asGone(err))
 }
 
 // Outputs evaluates the outputs of a stack with the rights of its author, and writes them to the objects that the spec names.

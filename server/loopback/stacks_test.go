@@ -36,14 +36,14 @@ func TestOutputsAreWritten(t *testing.T) {
 	for why, tc := range map[string]struct {
 		may      writers
 		existing *corev1.ConfigMap
-		problem  string
+		problem  string // an object or a right that the problem names
 	}{
 		"new objects":                     {may: all},
 		"an own object":                   {may: all, existing: configMap(madeBy(own, "out"))},
-		"an object of a user":             {may: all, existing: configMap(metav1.ObjectMeta{Name: "out", Namespace: "team"}), problem: "was not made by this stack"},
-		"one of an earlier stack":         {may: all, existing: configMap(madeBy(former, "out")), problem: "was not made by this stack"},
-		"the author lost the right":       {may: all[:3], problem: "no right to update secrets"},
-		"the author may write no objects": {may: nil, existing: configMap(madeBy(own, "out")), problem: "no right to create configmaps"},
+		"an object of a user":             {may: all, existing: configMap(metav1.ObjectMeta{Name: "out", Namespace: "team"}), problem: `"out"`},
+		"one of an earlier stack":         {may: all, existing: configMap(madeBy(former, "out")), problem: `"out"`},
+		"the author lost the right":       {may: all[:3], problem: "update secrets"},
+		"the author may write no objects": {may: nil, existing: configMap(madeBy(own, "out")), problem: "create configmaps"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			w := activitiestest.NewWorld(t)

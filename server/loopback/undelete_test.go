@@ -94,9 +94,9 @@ func TestUndelete(t *testing.T) {
 	}
 }
 
-// TestHalfReplaced expects a ProviderConfig to stay while a replacement is between its destroy and its create, and no
-// longer.
-func TestHalfReplaced(t *testing.T) {
+// TestProviderConfigIsInUseDuringAReplace expects a ProviderConfig to stay while a replacement is between its destroy
+// and its create, and no longer.
+func TestProviderConfigIsInUseDuringAReplace(t *testing.T) {
 	for state, want := range map[v1alpha1.ChangeState]int{v1alpha1.ChangeRunning: 1, v1alpha1.ChangeFailed: 0, "": 0} {
 		a := newAnswers(t)
 		record(t, a, "main", func(rec *ledger.Instance) {

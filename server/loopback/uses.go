@@ -204,8 +204,8 @@ func reads(cfg *v1alpha1.ProviderConfig, what lang.Address) bool {
 	return slices.ContainsFunc(catalog.References(cfg), func(ref lang.Reference) bool { return ref.Address == what.In(cfg.Namespace) })
 }
 
-// readers returns the UIDs of the objects in the namespace of a Secret or ConfigMap whose expressions read it, and of the
-// ResourceSets whose template or keys do.
+// readers returns the UIDs of the objects whose expressions read a Secret or ConfigMap of their namespace. ResourceSets
+// whose template or keys read it count, too.
 func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID]bool, error) {
 	if a.Kinds == nil {
 		return nil, nil

@@ -45,11 +45,8 @@ func (r answeredREST[T]) Create(ctx context.Context, obj runtime.Object, validat
 	return o, nil
 }
 
-// EvaluateFunc evaluates an expression with the rights of who, and sets e.Status.
-type EvaluateFunc func(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error
-
 // newEvaluations returns the storage for Evaluations.
-func newEvaluations(evaluate EvaluateFunc) rest.Storage {
+func newEvaluations(backend *Backend) rest.Storage {
 	answer := func(ctx context.Context, e *v1alpha1.Evaluation, validate rest.ValidateObjectFunc, _ *metav1.CreateOptions) error {
 		e.Status = v1alpha1.EvaluationStatus{}
 		if strings.TrimSpace(e.Spec.Expression) == "" {
@@ -63,7 +60,7 @@ func newEvaluations(evaluate EvaluateFunc) rest.Storage {
 		if err != nil {
 			return err
 		}
-		return evaluate(ctx, who, e)
+		return backend.Evaluate(ctx, who, e)
 	}
 	return answeredREST[*v1alpha1.Evaluation]{
 		rest.NewDefaultTableConvertor(v1alpha1.Resource("evaluations")), "evaluation", func() *v1alpha1.Evaluation { return new(v1alpha1.Evaluation) }, answer,

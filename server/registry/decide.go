@@ -72,12 +72,49 @@ func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan, dry bool) e
 	if !dry { // a dry run decides nothing
 		annotateDecision(ctx, p, sent.Status.Approval)
 	}
-	return decide(ctx, p, sent.Status.Approval, c.Verify, c.authorizeChanges, c.Judge, metav1.Now())
+	return c.decide(ctx, p, sent.Status.Approval)
 }
 
-// authorizeChanges returns a Forbidden error if the approving user lacks a right that the plan's changes require. If the server
-// approves for the plan's requester, the requester also needs the verb "approve". No user needs that verb if a policy
-// allows the server to apply the plan.
+// decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,
+// unless the approval is partial.
+func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) error {
+	if repeats(sent, p.Status.Approval) {
+		return nil // a client repeats its decision if the response was lost
+	}
+	if err := mayDecide(ctx, p, sent); err != nil {
+		return err
+	}
+	if sent.Decision == v1alpha1.DecisionApproved {
+		found, err := c.Verify(ctx, p)
+		if apierrors.IsServiceUnavailable(err) {
+			return err
+		}
+		if err != nil {
+			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
+		}
+		if err := checkApplicable(p, found, sent.Partial); err != nil {
+			return err
+		}
+		if err := c.authorizeChanges(ctx, p, sent, found.Rights); err != nil {
+			return err
+		}
+	}
+	decision := v1alpha1.PlanApproval{
+		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, Message: sent.Message, By: decider(ctx, sent), At: new(metav1.Now()),
+	}
+	if sent.Decision == v1alpha1.DecisionApproved {
+		if more, err := applyPolicies(ctx, p, decision, c.Backend.Judge); err != nil || more {
+			return err
+		}
+	}
+	p.Status.Approval = &decision
+	recordDecision(p, byServer(ctx))
+	return nil
+}
+
+// authorizeChanges returns a Forbidden error if the approving user lacks a right that the plan's changes require. If the
+// server approves for the plan's requester, the requester also needs the verb "approve". No user needs that verb if a
+// policy allows the server to apply the plan.
 func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error {
 	who := decider(ctx, sent)
 	if who == nil {
@@ -97,46 +134,6 @@ func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1
 	return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, fmt.Errorf(
 		"user %q has no right to %s, and an approval needs the verb of each change; ask for the verbs, or let another user approve the plan",
 		who.Username, store.ListRights(missing)))
-}
-
-// authorizeChangesFunc is the type of Config.authorizeChanges.
-type authorizeChangesFunc func(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error
-
-// decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,
-// unless the approval is partial.
-func decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, verify VerifyFunc, authorizeChanges authorizeChangesFunc, judge JudgeFunc, now metav1.Time) error {
-	if repeats(sent, p.Status.Approval) {
-		return nil // a client repeats its decision if the response was lost
-	}
-	if err := mayDecide(ctx, p, sent); err != nil {
-		return err
-	}
-	if sent.Decision == v1alpha1.DecisionApproved {
-		found, err := verify(ctx, p)
-		if apierrors.IsServiceUnavailable(err) {
-			return err
-		}
-		if err != nil {
-			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
-		}
-		if err := checkApplicable(p, found, sent.Partial); err != nil {
-			return err
-		}
-		if err := authorizeChanges(ctx, p, sent, found.Rights); err != nil {
-			return err
-		}
-	}
-	decision := v1alpha1.PlanApproval{
-		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, Message: sent.Message, By: decider(ctx, sent), At: &now,
-	}
-	if sent.Decision == v1alpha1.DecisionApproved {
-		if more, err := applyPolicies(ctx, p, decision, judge); err != nil || more {
-			return err
-		}
-	}
-	p.Status.Approval = &decision
-	recordDecision(p, byServer(ctx))
-	return nil
 }
 
 // annotateDecision adds the decision, and the digest of the plan's changes, to the audit event of the request.

@@ -116,8 +116,8 @@ func TestDecide(t *testing.T) {
 				return authorizer.DecisionAllow, "", nil
 			}
 			return authorizer.DecisionNoOpinion, "", nil
-		})}
-		err := decide(as(t, test.who), p, &sent, test.verify, c.authorizeChanges, noPolicies, metav1.Now())
+		}), Verify: test.verify, Backend: &Backend{Judge: noPolicies}}
+		err := c.decide(as(t, test.who), p, &sent)
 		if (err == nil) != test.taken || !test.taken && p.Status.Approval != before {
 			t.Errorf("%s: %v", reason, err)
 		}

@@ -23,14 +23,6 @@ import (
 	"github.com/hykube/hykube/server/storage"
 )
 
-// InUseFunc returns the number of existing resources that need a Namespace, Provider, ProviderConfig, Secret or
-// ConfigMap, and the name of one.
-type InUseFunc func(ctx context.Context, obj metav1.Object) (count int, example string, err error)
-
-// NamedFunc reports whether any object refers to a Namespace, Provider, ProviderConfig, Secret or ConfigMap. Only then
-// can a resource need it now or soon.
-type NamedFunc func(ctx context.Context, obj metav1.Object) (bool, error)
-
 // ChangesFunc returns a page of at most limit changes of a plan. cont is the token of the previous page.
 type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont string) (*v1alpha1.PlanChangeList, error)
 
@@ -54,8 +46,8 @@ type Config struct {
 	UncachedOptions generic.RESTOptionsGetter
 	// Authorizer checks the verbs "approve" and "use".
 	Authorizer authorizer.Authorizer
-	InUse      InUseFunc
-	Named      NamedFunc
+	// Backend answers requests. The functions of the registries read its fields at each request, never before.
+	Backend *Backend
 	// Deleting is called before an object that may be in use is marked for deletion; see HeldConfig.
 	Deleting func(resource, namespace, name string)
 	// Changed is called after an object was changed or removed, because objects that are being deleted may no longer be
@@ -63,23 +55,9 @@ type Config struct {
 	Changed             func()
 	AuthorizeReferences AuthorizeReferencesFunc
 	Changes             ChangesFunc
-	// Instances returns the instances of ResourceSets.
-	Instances InstancesFunc
-	// FormerSet finds the ResourceSet that a removed instance belonged to.
-	FormerSet FormerSetFunc
 	// Objects accepts the objects of speculative plans.
 	Objects ObjectsFunc
 	Verify  VerifyFunc
-	// Judge evaluates the policies for a plan. Automatic reports whether a policy for the namespace has a rule with the
-	// effect AllowAutomatic.
-	Judge     JudgeFunc
-	Automatic func(ctx context.Context, namespace string) (bool, error)
-	// CurrentStacks waits until the Stacks of a namespace, or of all if it is empty, show all earlier writes. It gives up
-	// after a few seconds.
-	CurrentStacks func(ctx context.Context, namespace string)
-	// CancelRun asks the running workflow of a stack to end, or terminates it if no worker has begun it. It returns false if
-	// no workflow of the stack runs.
-	CancelRun CancelRunFunc
 	// ExternalTemporal is true if the server uses an external Temporal cluster, in which stacks start no workflows.
 	ExternalTemporal bool
 	// MayRead reports whether the user of a request may get the objects of a plan.
@@ -88,14 +66,11 @@ type Config struct {
 	Collection    *storage.Collection
 	StoredObjects *storage.Objects
 	Kinds         *kinds.Kinds
-	// Types returns the types for queries, and Query executes queries.
+	// Types returns the types for queries.
 	Types TypesFunc
-	Query QueryFunc
 	// Check and ConfigBlock give validations access to the providers' schemas.
 	Check       CheckFunc
 	ConfigBlock func(provider string) *schema.Block
-	// Evaluate executes evaluations.
-	Evaluate EvaluateFunc
 	// Protected are directories of the server to which no Provider may grant access.
 	Protected []string
 	// Trust is the server's trust policy for providers; nil allows all sources.
@@ -106,8 +81,8 @@ type Config struct {
 func newHeldConfig[T deepCopier[T], S any](c Config, strategy kindStrategy[T, S]) HeldConfig {
 	conditions := func(obj runtime.Object) *[]metav1.Condition { return strategy.conditions(strategy.status(obj.(T))) }
 	return HeldConfig{
-		As:    func(obj runtime.Object) metav1.Object { return obj.(metav1.Object) },
-		InUse: c.InUse, Named: c.Named, Deleting: c.Deleting,
+		As:      func(obj runtime.Object) metav1.Object { return obj.(metav1.Object) },
+		Backend: c.Backend, Deleting: c.Deleting,
 		Note: func(obj runtime.Object, message string) {
 			generation := obj.(metav1.Object).GetGeneration()
 			condition.Set(conditions(obj), generation, v1alpha1.ConditionInUse, true, v1alpha1.ReasonSomeResourcesRemain, message)
@@ -182,12 +157,12 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"stacks":                   stacks,
 		"stacks/status":            stackStatus,
 		"stacks/drift":             &driftREST{subresource{stacks.New}, stacks.Store, c.MayRead},
-		"stacks/cancel":            &cancelRunREST{subresource{stacks.New}, stacks.Store, c.MayRead, c.CancelRun},
+		"stacks/cancel":            &cancelRunREST{subresource{stacks.New}, stacks.Store, c.MayRead, c.Backend},
 		"notifications":            notifications,
 		"notifications/status":     notificationStatus,
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),
-		"evaluations":              newEvaluations(c.Evaluate),
+		"evaluations":              newEvaluations(c.Backend),
 	}
 	return &info, map[string]*Held{"providers": providers.held, "providerconfigs": configs.held}, nil
 }

@@ -32,12 +32,10 @@ type Held struct {
 
 // HeldConfig configures a Held. Every field except Refused and Needed is required.
 type HeldConfig struct {
-	// As converts an object to the type that InUse expects.
+	// As converts an object to the type that Backend.InUse and Backend.Named expect.
 	As func(runtime.Object) metav1.Object
-	// InUse returns the number of existing resources that need an object, and the name of one.
-	InUse InUseFunc
-	// Named reports whether another object names an object, so that a resource may need it now or soon.
-	Named NamedFunc
+	// Backend finds the resources that need an object.
+	Backend *Backend
 	// Note records in an object what its deletion waits for.
 	Note func(obj runtime.Object, message string)
 	// Clear removes the message that Note recorded.
@@ -75,7 +73,7 @@ func (s heldDelete) CheckGracefulDelete(ctx context.Context, obj runtime.Object,
 		return false
 	}
 	// after an error, keep the object and check again later
-	if named, err := s.config.Named(ctx, s.config.As(obj)); named || err != nil {
+	if named, err := s.config.Backend.Named(ctx, s.config.As(obj)); named || err != nil {
 		m.SetFinalizers(append(m.GetFinalizers(), v1alpha1.FinalizerInUse))
 	}
 	return false
@@ -197,7 +195,7 @@ func (h *Held) removeUnused(ctx context.Context, namespace, name string) (waits 
 	if !slices.Contains(m.GetFinalizers(), v1alpha1.FinalizerInUse) {
 		return nil, "", nil // other finalizers keep it
 	}
-	count, example, err := h.config.InUse(ctx, h.config.As(obj))
+	count, example, err := h.config.Backend.InUse(ctx, h.config.As(obj))
 	if err != nil {
 		return nil, "", fmt.Errorf("find out what uses %s %q in namespace %q: %w", h.SingularQualifiedResource.Resource, name, namespace, err)
 	}

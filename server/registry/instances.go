@@ -7,7 +7,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 
@@ -17,27 +16,20 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
-// InstancesFunc returns a page of at most limit instances of a ResourceSet. cont is the token of the previous page.
-type InstancesFunc func(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error)
-
-// FormerSetFunc returns a ResourceSet that no longer has an instance with the address of ref, although the
-// infrastructure of that instance still exists. It returns "" if there is none. It ignores the set with the UID except.
-type FormerSetFunc func(ctx context.Context, ref v1alpha1.ObjectReference, except types.UID) (set string, err error)
-
 // instancesREST serves the subresource "instances": the instances of a ResourceSet, in pages.
 type instancesREST struct {
 	paged
-	sets      *genericregistry.Store
-	instances InstancesFunc
-	kinds     *kinds.Kinds
-	access    rights.Access
+	sets    *genericregistry.Store
+	backend *Backend
+	kinds   *kinds.Kinds
+	access  rights.Access
 }
 
 var _ rest.GetterWithOptions = (*instancesREST)(nil)
 
 func newInstances(c Config, sets *genericregistry.Store) rest.Storage {
 	empty := func() runtime.Object { return new(v1alpha1.ResourceSetInstanceList) }
-	return &instancesREST{paged{subresource{empty}, "instances of ResourceSet"}, sets, c.Instances, c.Kinds, rights.Access{Authorizer: c.Authorizer}}
+	return &instancesREST{paged{subresource{empty}, "instances of ResourceSet"}, sets, c.Backend, c.Kinds, rights.Access{Authorizer: c.Authorizer}}
 }
 
 // Get returns a page of instances. It needs the right to list the kind of the template, as for single objects.
@@ -65,6 +57,6 @@ func (r *instancesREST) Get(ctx context.Context, name string, options runtime.Ob
 	} else if !may {
 		return nil, apierrors.NewForbidden(v1alpha1.Resource("resourcesets/instances"), name, fmt.Errorf("user %q has no right to %s in the namespace %q", who.Username, right, set.Namespace))
 	}
-	list, err := r.instances(ctx, set, limit, cont)
+	list, err := r.backend.Instances(ctx, set, limit, cont)
 	return list, apiError(err)
 }

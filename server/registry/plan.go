@@ -30,9 +30,8 @@ const maxTargets = 10_000
 type planREST struct {
 	resourceREST
 	authorizer authorizer.Authorizer
-	// automatic reports whether a policy for the plans of a namespace has a rule with the effect AllowAutomatic.
-	automatic func(ctx context.Context, namespace string) (bool, error)
-	mayRead   ReaderFunc
+	backend    *Backend
+	mayRead    ReaderFunc
 }
 
 func newPlans(c Config) (*planREST, *planStatusREST, error) {
@@ -63,7 +62,7 @@ func newPlans(c Config) (*planREST, *planStatusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer, automatic: c.Automatic, mayRead: c.MayRead},
+	return &planREST{resourceREST: resourceREST{Store: store, short: "plan", busy: beingApplied}, authorizer: c.Authorizer, backend: c.Backend, mayRead: c.MayRead},
 		&planStatusREST{statusREST, c.MayRead}, nil
 }
 
@@ -128,7 +127,7 @@ func (r *planREST) authorizeAutomatic(validate rest.ValidateObjectFunc) rest.Val
 		if !apierrors.IsForbidden(err) {
 			return err
 		}
-		if allowed, aerr := r.automatic(ctx, p.Namespace); aerr != nil {
+		if allowed, aerr := r.backend.Automatic(ctx, p.Namespace); aerr != nil {
 			return apierrors.NewInternalError(aerr)
 		} else if allowed {
 			return nil

@@ -15,7 +15,6 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/policy"
-	"github.com/hykube/hykube/internal/store"
 )
 
 // judged judges plans by one rule that holds for all.
@@ -26,11 +25,14 @@ func judged(effect v1alpha1.PlanPolicyEffect, required *v1alpha1.RequiredApprova
 }
 
 func approve(t *testing.T, who string, p *v1alpha1.Plan, partial bool, judge JudgeFunc) error {
-	allowed := func(context.Context, *v1alpha1.Plan, *v1alpha1.PlanApproval, []store.Right) error { return nil }
+	all := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionAllow, "", nil
+	})
 	verify := func(context.Context, *v1alpha1.Plan) (changes.Verification, error) {
 		return changes.Verification{Left: 1}, nil
 	}
-	return decide(as(t, who), p, &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: partial}, verify, allowed, judge, metav1.Now())
+	c := Config{Authorizer: all, Verify: verify, Backend: &Backend{Judge: judge}}
+	return c.decide(as(t, who), p, &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: partial})
 }
 
 func isApproved(p *v1alpha1.Plan) bool {

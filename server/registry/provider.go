@@ -46,7 +46,7 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 	}
 	hold := newHeldConfig(c, strategy)
 	hold.Refused, hold.Needed = "No new objects of its kinds can be created.", neededByObjects
-	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold), mayWrite: trusted(c.Trust)}, statusREST, nil
+	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold), mayWrite: refuseUntrusted(c.Trust)}, statusREST, nil
 }
 
 // neededByObjects is the Needed of a Provider. Without the Provider, the objects of its kinds would be inaccessible, even

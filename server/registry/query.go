@@ -45,12 +45,12 @@ type queries struct {
 	configs *genericregistry.Store
 	access  rights.Access
 	types   TypesFunc
-	query   QueryFunc
+	backend *Backend
 }
 
 // newQueries returns the storage for Queries.
 func newQueries(c Config, configs *genericregistry.Store) rest.Storage {
-	r := &queries{configs: configs, access: rights.Access{Authorizer: c.Authorizer}, types: c.Types, query: c.Query}
+	r := &queries{configs: configs, access: rights.Access{Authorizer: c.Authorizer}, types: c.Types, backend: c.Backend}
 	return answeredREST[*v1alpha1.Query]{queryTable{}, "query", func() *v1alpha1.Query { return new(v1alpha1.Query) }, r.answer}
 }
 
@@ -74,7 +74,7 @@ func (r *queries) answer(ctx context.Context, q *v1alpha1.Query, validate rest.V
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answerTime))
 		defer cancel()
 	}
-	if err := r.query(ctx, who, q); err != nil {
+	if err := r.backend.Query(ctx, who, q); err != nil {
 		return r.failure(ctx, q, err)
 	}
 	return nil

@@ -239,7 +239,7 @@ func refuseTakenAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) 
 	if single != nil && single.GetDeletionTimestamp() == nil && !slices.ContainsFunc(s.Spec.Moved, func(m v1alpha1.InstanceMove) bool { return m.From == address.String() }) {
 		return field.ErrorList{field.Invalid(path, t.Name, fmt.Sprintf("the object %s/%s has the address %s already: choose another name, or name the object in spec.moved and delete it", t.Kind, t.Name, address))}
 	}
-	left, err := c.FormerSet(ctx, v1alpha1.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: s.Namespace, Name: t.Name}, s.UID)
+	left, err := c.Backend.FormerSet(ctx, v1alpha1.ObjectReference{APIVersion: t.APIVersion, Kind: t.Kind, Namespace: s.Namespace, Name: t.Name}, s.UID)
 	if err != nil {
 		return field.ErrorList{field.InternalError(path, err)}
 	}

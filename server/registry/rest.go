@@ -94,7 +94,7 @@ func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.Va
 	if r.held != nil {
 		return r.held.Delete(ctx, name, validate, opts)
 	}
-	return r.Store.Delete(ctx, name, r.warned(r.guard(validate), opts), opts)
+	return r.Store.Delete(ctx, name, r.warned(r.withDeleteChecks(validate), opts), opts)
 }
 
 // warned adds the warnings about an object that a user deletes, except in a dry run. It adds them before the deletion,
@@ -116,7 +116,7 @@ func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.Valid
 	if r.held != nil {
 		return r.held.DeleteCollection(ctx, validate, opts, list)
 	}
-	return r.Store.DeleteCollection(ctx, r.warned(r.guard(validate), opts), opts, list)
+	return r.Store.DeleteCollection(ctx, r.warned(r.withDeleteChecks(validate), opts), opts, list)
 }
 
 // Get returns an object.
@@ -155,8 +155,8 @@ func (r *resourceREST) awaitCurrent(ctx context.Context) bool {
 	return true
 }
 
-// guard adds the checks of mayDelete and busy to the validation of a delete.
-func (r *resourceREST) guard(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+// withDeleteChecks adds the checks of mayDelete and busy to the validation of a delete.
+func (r *resourceREST) withDeleteChecks(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
 		if err := validate(ctx, obj); err != nil {
 			return err

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/stack"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -80,8 +81,9 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 	mayDelete := func(ctx context.Context, obj runtime.Object) error {
 		return c.mayRelease(ctx, stored, obj.(*v1alpha1.Stack))
 	}
+	current := func(ctx context.Context, namespace string) { c.Backend.CurrentStacks(ctx, namespace) }
 	warn := func(ctx context.Context, obj runtime.Object) { warnOfEndingPlans(ctx, plans, obj.(*v1alpha1.Stack)) }
-	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, warnDeleted: warn, current: c.CurrentStacks}, statusREST, nil
+	return &resourceREST{Store: stored, short: "stk", mayWrite: mayWrite, mayDelete: mayDelete, warnDeleted: warn, current: current}, statusREST, nil
 }
 
 // mayRelease checks the right to take resources from a stack. Another stack of the namespace may then select them, and
@@ -182,21 +184,12 @@ var stackTable = tableConvertor{
 	cells: func(obj runtime.Object) []any {
 		s := obj.(*v1alpha1.Stack)
 		ready, reason, message := readinessCells(s, s.Status.Conditions)
-		plan, run, approval := "<none>", "<none>", string(s.Spec.Approval)
-		if s.Spec.Workflow != nil {
-			approval = "-"
+		run := ""
+		if s.Status.Run != nil && s.Spec.Workflow != nil {
+			run = s.Status.Run.RunID
 		}
-		if s.Status.Plan != nil {
-			plan = s.Status.Plan.Name
-		}
-		if r := s.Status.Run; r != nil && s.Spec.Workflow != nil {
-			plan, run = "<none>", r.RunID
-			if r.Plan != nil {
-				plan = r.Plan.Name
-			}
-		}
-		return []any{s.Name, ready, reason, plan, int64(s.Status.Resources), age(s.CreationTimestamp),
-			int64(s.Status.Pending), approval, run, message}
+		return []any{s.Name, ready, reason, orNone(stack.LastPlan(s)), int64(s.Status.Resources), age(s.CreationTimestamp),
+			int64(s.Status.Pending), stack.Approval(s), orNone(run), message}
 	},
 }
 

@@ -13,16 +13,12 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// CancelRunFunc cancels the running workflow of a stack. reason is a sentence for the history of the workflow. found is
-// false if no workflow of the stack runs.
-type CancelRunFunc func(ctx context.Context, stack *v1alpha1.Stack, reason string) (found bool, err error)
-
 // cancelRunREST serves the subresource "cancel" of stacks. A create asks the running workflow of the stack to end.
 type cancelRunREST struct {
 	subresource
-	stacks    *genericregistry.Store
-	mayRead   ReaderFunc
-	cancelRun CancelRunFunc
+	stacks  *genericregistry.Store
+	mayRead ReaderFunc
+	backend *Backend
 }
 
 var _ rest.NamedCreater = (*cancelRunREST)(nil)
@@ -38,7 +34,7 @@ func (r *cancelRunREST) Create(ctx context.Context, name string, obj runtime.Obj
 	}
 	s := stored.(*v1alpha1.Stack)
 	if len(opts.DryRun) == 0 {
-		found, err := r.cancelRun(ctx, s, nameOf(requester(ctx))+" cancelled the run.")
+		found, err := r.backend.CancelRun(ctx, s, nameOf(requester(ctx))+" cancelled the run.")
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("cancel the workflow of stack %q: %w", name, err)

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,15 +73,5 @@ func TestQueryTable(t *testing.T) {
 	}
 	if diff := cmp.Diff([][]any{{"one", `{"id":"1"}`, "sim_network.main"}, {`two\u009b2J`, "2", ""}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// TestApprovalColumnOfStacks lists a stack with a workflow, for which spec.approval has no meaning.
-func TestApprovalColumnOfStacks(t *testing.T) {
-	at := slices.IndexFunc(stackTable.columns, func(c metav1.TableColumnDefinition) bool { return c.Name == "Approval" })
-	for want, change := range map[string]func(*v1alpha1.StackSpec){"Automatic": automatic, "Manual": func(*v1alpha1.StackSpec) {}, "-": flows} {
-		if got := stackTable.cells(stackOf(change))[at]; got != want {
-			t.Errorf("the column has %q, want %q", got, want)
-		}
 	}
 }

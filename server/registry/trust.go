@@ -53,9 +53,9 @@ func validateSigningKeys(list []string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-// trusted rejects a new or changed Provider that the trust policy does not allow. A change of metadata alone, such as
-// the removal of a finalizer, is always possible.
-func trusted(policy *trust.Policy) func(ctx context.Context, obj, old runtime.Object) error {
+// refuseUntrusted rejects a new or changed Provider that the trust policy does not allow. A change of metadata alone,
+// such as the removal of a finalizer, is always possible.
+func refuseUntrusted(policy *trust.Policy) func(ctx context.Context, obj, old runtime.Object) error {
 	return func(_ context.Context, obj, old runtime.Object) error {
 		p := obj.(*v1alpha1.Provider)
 		if old != nil && sameSpec(p.Spec, old.(*v1alpha1.Provider).Spec) {

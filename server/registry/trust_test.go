@@ -41,11 +41,11 @@ func TestTrustOfWrites(t *testing.T) {
 		if tc.old != nil {
 			old = tc.old
 		}
-		err := trusted(policy)(t.Context(), tc.obj, old)
+		err := refuseUntrusted(policy)(t.Context(), tc.obj, old)
 		if tc.want == "" && err != nil || tc.want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", tc.why, err, tc.want)
 		}
-		if err := trusted(nil)(t.Context(), tc.obj, old); err != nil {
+		if err := refuseUntrusted(nil)(t.Context(), tc.obj, old); err != nil {
 			t.Errorf("%s, without a policy: %v", tc.why, err)
 		}
 	}

@@ -17,8 +17,8 @@ import (
 
 // This file withholds the texts of a plan's diagnostics from users who may not get the objects that they are about.
 
-// ReaderFunc returns a function that reports whether the user of a request may read a plan's diagnostics of the object
-// with an address, such as "sim_network.main". The function caches its answers.
+// ReaderFunc returns a function for the user of a request: may the user read a plan's diagnostics of the object with an
+// address, such as "sim_network.main"? The function caches its answers.
 type ReaderFunc func(ctx context.Context) (mayGet func(p *v1alpha1.Plan, address string) (bool, error), err error)
 
 // Text of a withheld diagnostic.

@@ -56,8 +56,8 @@ func TestWatchStartsInThePast(t *testing.T) {
 	}
 }
 
-// TestWatchTellsWhatItCannotGive watches from revisions that are compacted, and that a restored database never had.
-func TestWatchTellsWhatItCannotGive(t *testing.T) {
+// TestWatchFromAMissingRevisionFails watches from revisions that are compacted, and that a restored database never had.
+func TestWatchFromAMissingRevisionFails(t *testing.T) {
 	s := openStore(t)
 	last := put(t, s, "/registry/a/1", "one", 0)
 	r, _ := next(t, s.client.Watch(t.Context(), "/registry/a/", clientv3.WithPrefix(), clientv3.WithRev(last+1000)))

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// check returns an error if a request names a Temporal namespace other than the given one, in any field, or uses a
-// feature that reaches outside of the namespace: a callback, a Nexus operation, or a versioned worker.
+// check returns an error if a field of a request names a Temporal namespace other than the given one. It also refuses
+// features that reach outside of the namespace: a callback, a Nexus operation, or a versioned worker.
 func check(request proto.Message, namespace string) error {
 	named, ok := request.(interface{ GetNamespace() string })
 	if !ok || named.GetNamespace() != namespace {

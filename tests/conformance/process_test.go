@@ -16,8 +16,8 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// TestKilled ends the provider during a call. The effect of the call is unknown.
-func TestKilled(t *testing.T) {
+// TestProviderDiesDuringACall ends the provider during a call. The effect of the call is unknown.
+func TestProviderDiesDuringACall(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason    string

@@ -13,8 +13,8 @@ import (
 	"github.com/hykube/hykube/tests/conformance/cloud"
 )
 
-// TestPrivate checks the private data from create to delete. The data are not text, and they must arrive unchanged.
-func TestPrivate(t *testing.T) {
+// TestPrivateData checks the private data from create to delete. The data are not text, and they must arrive unchanged.
+func TestPrivateData(t *testing.T) {
 	t.Parallel()
 	s := about(t, shared["conform6"], "conform6_thing")
 	s.command("binary-private")

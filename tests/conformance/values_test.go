@@ -140,8 +140,9 @@ func TestNestedChanges(t *testing.T) {
 	}
 }
 
-// TestRaw tests what the plugin framework lacks: group and map blocks, and refined unknown values.
-func TestRaw(t *testing.T) {
+// TestGroupBlocksAndRefinedUnknowns tests what the plugin framework lacks: group and map blocks, and refined unknown
+// values.
+func TestGroupBlocksAndRefinedUnknowns(t *testing.T) {
 	t.Parallel()
 	e := func(key, val any) cty.Value { return nested(key, val, nil) }
 	for name, set := range map[string]attrs{

@@ -218,7 +218,8 @@ func TestRefusedValues(t *testing.T) {
 
 // TestNotes prints the notes after an installation, with the warnings that the values deserve.
 func TestNotes(t *testing.T) {
-	const key, drain, deleted = "root key is on the same volume", "waits until you delete the pod", "deletes the claim"
+	// Each note names the value, the object or the command that it is about.
+	const key, drain, deleted = "encryption.keySecret.name", "PodDisruptionBudget", "`helm uninstall`"
 	for name, tc := range map[string]struct{ has, lacks []string }{
 		"default":  {[]string{key, "data-hykube-0"}, []string{drain, deleted}},
 		"external": {nil, []string{key, drain, "SQLite"}},

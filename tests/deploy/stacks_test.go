@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/tests/harness"
 	"github.com/hykube/hykube/tests/simcloud"
 )
@@ -53,12 +54,23 @@ func (r *release) succeeds(t *testing.T, verb string, args ...string) {
 	}
 }
 
-// fails runs Helm and expects an error with a text. Helm 4 waits until the timeout if a plan fails, because the resources
-// wait for the next plan.
-func (r *release) fails(t *testing.T, timeout, want, verb string, args ...string) {
+// fails runs Helm and expects an error, and a reason of the condition Ready of the stack. Helm 4 waits until the
+// timeout if a plan fails, because the resources wait for the next plan.
+func (r *release) fails(t *testing.T, timeout, reason, verb string, args ...string) {
 	t.Helper()
-	if err := r.run(t, timeout, verb, args...); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: got %v, want an error with %q", verb, err, want)
+	err := r.run(t, timeout, verb, args...)
+	got := r.kubectl(t, "", "get", "stack", "web", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
+	if err == nil || got != reason {
+		t.Errorf("%s: got %v and the reason %q, want an error and %q", verb, err, got, reason)
+	}
+}
+
+// blocks expects that the wait for the deletion of the stack ends with an error that names a resource.
+func (r *release) blocks(t *testing.T, address string) {
+	t.Helper()
+	_, err := r.server.Kubectl(t.Context(), "", "hykube", "stack", "wait", "web", "-n", r.namespace)
+	if err == nil || !strings.Contains(err.Error(), address) {
+		t.Errorf("the stack does not name %s: %v", address, err)
 	}
 }
 
@@ -165,7 +177,7 @@ func TestHelmWaitsForStacks(t *testing.T) {
 
 func helmChanges(t *testing.T, r *release) {
 	const noSubnet = "subnet=${sim_subnet.nowhere.id}"
-	planFails, applyFails := "Error in sim_instance.web", "0 of 1 changes were made"
+	const planFails, applyFails = v1alpha1.ReasonPlanFailed, v1alpha1.ReasonApplyFailed
 
 	r.succeeds(t, "install")
 	r.has(t, "network", "subnet", "instance:small", "dns-record")
@@ -202,50 +214,36 @@ func helmChanges(t *testing.T, r *release) {
 }
 
 func helmInstallPlanFails(t *testing.T, r *release) {
-	r.fails(t, "4s", "Error in sim_instance.web", "install", "--set", "subnet=${sim_subnet.nowhere.id}")
+	r.fails(t, "4s", v1alpha1.ReasonPlanFailed, "install", "--set", "subnet=${sim_subnet.nowhere.id}")
 	r.has(t)
 }
 
 func helmInstallApplyFails(t *testing.T, r *release) {
 	r.fault(t, "create")
-	r.fails(t, "60s", "2 of 4 changes were made", "install")
+	r.fails(t, "60s", v1alpha1.ReasonApplyFailed, "install")
 	r.has(t, "network", "subnet")
 }
 
 func helmUninstallPlanFails(t *testing.T, r *release) {
 	r.succeeds(t, "install", "--set", "protected=true")
-	want := "context deadline exceeded" // Helm 3 does not say for what it waited
-	if r.helm == helm4 {
-		want = "resource sim-network/" + r.namespace + "/main still exists. status: Terminating"
-	}
-	r.fails(t, "4s", want, "uninstall")
+	r.fails(t, "4s", v1alpha1.ReasonBlocked, "uninstall")
 	r.has(t, "network", "subnet", "instance:small", "dns-record")
-	_, err := r.server.Kubectl(t.Context(), "", "hykube", "stack", "wait", "web", "-n", r.namespace)
-	if err == nil || !strings.Contains(err.Error(), "preventDestroy") || !strings.Contains(err.Error(), "sim_network.main") {
-		t.Errorf("the stack does not name the blocker: %v", err)
-	}
+	r.blocks(t, "sim_network.main")
 }
 
 func helmUninstallApplyFails(t *testing.T, r *release) {
 	r.succeeds(t, "install")
 	remove := r.fault(t, "delete")
-	want := "context deadline exceeded"
-	if r.helm == helm4 {
-		want = "resource sim-instance/" + r.namespace + "/web still exists. status: Terminating"
-	}
-	r.fails(t, "6s", want, "uninstall")
+	r.fails(t, "6s", v1alpha1.ReasonApplyFailed, "uninstall")
 	r.has(t, "network", "subnet", "instance:small")
-	_, err := r.server.Kubectl(t.Context(), "", "hykube", "stack", "wait", "web", "-n", r.namespace)
-	if err == nil || !strings.Contains(err.Error(), "Not made: sim_instance.web") {
-		t.Errorf("the stack does not name the blocker: %v", err)
-	}
+	r.blocks(t, "sim_instance.web")
 	remove()
 }
 
 func helmManual(t *testing.T, r *release) {
 	r.approves(t, "web-1", "install", "--set", "approval=Manual")
 	r.has(t, "network", "subnet", "instance:small", "dns-record")
-	r.fails(t, "4s", "Plan web-2 waits for approval: 1 to update", "upgrade", "--set", "approval=Manual,size=medium")
+	r.fails(t, "4s", v1alpha1.ReasonAwaitingApproval, "upgrade", "--set", "approval=Manual,size=medium")
 	r.has(t, "network", "subnet", "instance:small", "dns-record")
 	r.approves(t, "web-3", "upgrade", "--set", "approval=Manual,size=large")
 	r.has(t, "network", "subnet", "instance:large", "dns-record")

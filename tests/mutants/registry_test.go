@@ -4,7 +4,7 @@ var registryMutants = []mutant{
 	{"A ProviderConfig with a misspelled argument is stored.", "server/registry/validation.go",
 		"if kind == lang.UnknownField || kind == lang.ReadOnlyArgument {", "if false {", "TestUnknownArguments"},
 	{"A stack whose resources refer to its own outputs changes infrastructure for ever.", "server/controller/stacks.go",
-		"if over < 0 {", "if true {", "server/controller:TestAStackThatMakesManyPlansPauses"},
+		"if excess < 0 {", "if true {", "server/controller:TestAStackThatMakesManyPlansPauses"},
 	{"A user writes the status by which the server and other users decide.", "server/registry/strategy.go",
 		"if byServer(ctx) {", "if true {", "TestOnlyTheServerWrites"},
 	{"A person approves other changes than those that they read.", "server/registry/decide.go",

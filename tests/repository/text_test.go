@@ -27,8 +27,8 @@ func TestLicence(t *testing.T) {
 	}
 }
 
-// TestNothingOfOneMachine finds paths of one machine, and hosts of package registries.
-func TestNothingOfOneMachine(t *testing.T) {
+// TestNoFileNamesAMachine finds paths of one machine, and hosts of package registries.
+func TestNoFileNamesAMachine(t *testing.T) {
 	t.Parallel()
 	words := []*regexp.Regexp{
 		regexp.MustCompile(`proxy\.golang` + `\.org|registry\.npmjs` + `\.org|deb\.debian` + `\.org|pypi` + `\.org`),

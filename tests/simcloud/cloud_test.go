@@ -61,7 +61,7 @@ func estate(t *testing.T, c *simcloud.Client) (network, subnet, instance, disk s
 	return network, subnet, instance, disk
 }
 
-func TestObjectsLiveAndDie(t *testing.T) {
+func TestObjectsAreCreatedUpdatedAndDeleted(t *testing.T) {
 	c, get := start(t, simcloud.Config{}), must[simcloud.Object](t)
 	network, subnet, instance, disk := estate(t, c)
 	got := fields{"cidr": network["cidr"], "status": instance["status"], "size": instance["size"], "zone": subnet["zone"]}
@@ -146,7 +146,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestTokenGuards(t *testing.T) {
+func TestTokenIsRequired(t *testing.T) {
 	r, err := simcloud.Start("127.0.0.1:0", simcloud.Config{Token: "right"})
 	check(t, err)
 	t.Cleanup(func() { _ = r.Stop(context.Background()) })

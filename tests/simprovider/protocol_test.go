@@ -294,7 +294,7 @@ func TestProtocol(t *testing.T) {
 	})
 }
 
-func TestEverythingIsDescribed(t *testing.T) {
+func TestEveryAttributeHasADescription(t *testing.T) {
 	p := schemaOf(t, serverOf(t))
 	var walk func(path string, b *schema.Block)
 	attrs := func(path string, all []*schema.Attribute) {

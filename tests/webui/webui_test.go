@@ -18,7 +18,7 @@ import (
 	"github.com/hykube/hykube/tests/webui"
 )
 
-func TestARunIsSeen(t *testing.T) {
+func TestWebUIShowsARun(t *testing.T) {
 	browser := webui.Open(t)
 	e, err := engine.New(engine.Config{DataDir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {

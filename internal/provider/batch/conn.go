@@ -22,8 +22,8 @@ const (
 	maxCalls = 1000
 	// maxBytes is the maximum size of the requests in a batch. gRPC servers refuse more than 4 MiB by default.
 	maxBytes = 3 << 20
-	// A call waits in the queue while a batch of its kind is running, but at most for half of the duration of the last
-	// batch. So a slower API gets larger batches. These bounds keep a slow batch from delaying later calls much.
+	// A call waits in the queue while a batch of its kind is running, at most for half of the duration of the last one.
+	// So a slower API gets larger batches. These bounds keep a slow batch from delaying later calls much.
 	minDelay, maxDelay = 20 * time.Millisecond, 250 * time.Millisecond
 )
 

@@ -20,20 +20,20 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-func TestUsersAreOwn(t *testing.T) {
+func TestEachProviderHasItsOwnUser(t *testing.T) {
 	whole, small, one := "0 0 4294967295\n", "0 100000 65536\n", "0 1000 1\n"
 	u := newUsers(strings.NewReader(whole), strings.NewReader(whole))
-	a, b := u.of("example.com/a/a"), u.of("example.com/a/b")
-	if a == b || a != u.of("example.com/a/a") || a < firstUser || a >= firstUser+countUsers {
+	a, b := u.idOf("example.com/a/a"), u.idOf("example.com/a/b")
+	if a == b || a != u.idOf("example.com/a/a") || a < firstUser || a >= firstUser+countUsers {
 		t.Errorf("users %d and %d", a, b)
 	}
-	if again := newUsers(strings.NewReader(whole), strings.NewReader(whole)).of("example.com/a/a"); again != a {
+	if again := newUsers(strings.NewReader(whole), strings.NewReader(whole)).idOf("example.com/a/a"); again != a {
 		t.Errorf("after a restart the user is %d, and was %d", again, a)
 	}
 	u = newUsers(strings.NewReader(small), strings.NewReader(small))
 	seen := map[int]bool{}
 	for i := range 200 { // two of them begin at the same number
-		seen[u.of(strings.Repeat("x", i))] = true
+		seen[u.idOf(strings.Repeat("x", i))] = true
 	}
 	for id := range seen {
 		if id < smallestUser || id >= 65536 {
@@ -48,8 +48,8 @@ func TestUsersAreOwn(t *testing.T) {
 	}
 }
 
-// TestGrantsSpareTheServer grants the server's directory, its parent, /proc, and symbolic links to them.
-func TestGrantsSpareTheServer(t *testing.T) {
+// TestGrantsExcludeFilesOfTheServer grants the server's directory, its parent, /proc, and symbolic links to them.
+func TestGrantsExcludeFilesOfTheServer(t *testing.T) {
 	dir := t.TempDir()
 	data, link, processes := filepath.Join(dir, "data"), filepath.Join(dir, "link"), filepath.Join(dir, "processes")
 	if err := os.Mkdir(data, 0o700); err != nil {

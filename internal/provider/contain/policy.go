@@ -88,7 +88,7 @@ func (p *Policy) User(source string, g Grants) int {
 	if !p.enforces(g) || !p.support.OwnUser {
 		return 0
 	}
-	return ownUsers().of(source)
+	return ownUsers().idOf(source)
 }
 
 func (p *Policy) enforces(g Grants) bool { return p.config.Mode != Off && !g.Off && p.support.System }

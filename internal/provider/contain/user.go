@@ -31,8 +31,8 @@ type users struct {
 	taken map[uint32]string
 }
 
-// of returns the user ID of a provider, which is also its group ID.
-func (u *users) of(source string) int {
+// idOf returns the user ID of a provider, which is also its group ID.
+func (u *users) idOf(source string) int {
 	sum := sha256.Sum256([]byte(source))
 	n := binary.BigEndian.Uint32(sum[:]) % u.count
 	u.mu.Lock()

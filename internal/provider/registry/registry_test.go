@@ -105,8 +105,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestTokenStaysHome has a registry that stores its packages elsewhere.
-func TestTokenStaysHome(t *testing.T) {
+// TestTokenIsSentToItsHostAlone has a registry that stores its packages elsewhere.
+func TestTokenIsSentToItsHostAlone(t *testing.T) {
 	var elsewhere *url.URL
 	_, elsewhere = serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "" {

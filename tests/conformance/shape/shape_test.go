@@ -58,7 +58,7 @@ func rules(t *testing.T, b *Block, inSet, within bool) {
 }
 
 // A second plan of the same configuration must keep the value of the first.
-func TestPlanComesToRest(t *testing.T) {
+func TestPlanOfUnchangedConfigurationChangesNothing(t *testing.T) {
 	eachShape(t, func(t *testing.T, s *Shape, legacy bool) {
 		ty := s.Block.ObjectType()
 		config := (&Nested{Mode: Group, Block: s.Block}).empty()

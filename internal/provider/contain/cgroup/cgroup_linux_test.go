@@ -309,8 +309,9 @@ func mustProcesses(t *testing.T, dir string) []int {
 	return ids
 }
 
-// TestLeftovers kills a server, whose processes go on. The next one ends them, but not those of a server that runs.
-func TestLeftovers(t *testing.T) {
+// TestServerEndsTheProcessesOfAKilledOne kills a server, whose processes go on. The next one ends them, but not those
+// of a server that runs.
+func TestServerEndsTheProcessesOfAKilledOne(t *testing.T) {
 	root := cgrouptest.NewRoot(t)
 	delegate(t, root)
 	killed := startServer(t, root, Auto)
