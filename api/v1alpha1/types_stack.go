@@ -239,6 +239,9 @@ type StackRequest struct {
 	// User who sent the request; absent for a schedule.
 	// +optional
 	By *Identity `json:"by,omitempty"`
+	// True for a time of the schedule at which the stack selected no resource. No plan follows from it.
+	// +optional
+	Skipped bool `json:"skipped,omitempty"`
 }
 
 // StackDriftStatus is the state of the drift checks of a stack.

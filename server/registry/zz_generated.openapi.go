@@ -5462,6 +5462,13 @@ func schema_hykube_hykube_api_v1alpha1_StackRequest(ref common.ReferenceCallback
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
+					"skipped": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True for a time of the schedule at which the stack selected no resource. No plan follows from it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"id", "at"},
 			},
