@@ -374,6 +374,10 @@ type StackRun struct {
 	// Message of the failure, up to 2,000 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// Type of the error of a run that failed, up to 100 bytes. The steps of the package sdk/steps have types such as
+	// Discarded.
+	// +optional
+	FailureType string `json:"failureType,omitempty"`
 	// The last plan of the run, according to the annotations of the plan.
 	// +optional
 	Plan *PlanReference `json:"plan,omitempty"`

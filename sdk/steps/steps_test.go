@@ -241,6 +241,24 @@ func TestWaitsEnd(t *testing.T) {
 	}
 }
 
+// TestFailuresSayOnceWhatHappened has the conditions that the server writes. Their messages say already what happened.
+func TestFailuresSayOnceWhatHappened(t *testing.T) {
+	for reason, message := range map[string]string{
+		v1alpha1.ReasonDiscarded: "Discarded by alice.", v1alpha1.ReasonSuperseded: "Superseded by plan later.", v1alpha1.ReasonCancelled: "Cancelled by alice.", "": "",
+	} {
+		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "x"}}
+		word := strings.ToLower(reason)
+		if reason == "" { // a plan of another version of the server
+			reason, word = v1alpha1.ReasonDiscarded, "discarded"
+		}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
+		err := failedFor(p)
+		if got := strings.ToLower(err.Error()); strings.Count(got, word) != 1+strings.Count(got, "type: "+word) || !strings.Contains(got, strings.ToLower(strings.TrimSuffix(message, "."))) || !Is(err, reason) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
 // One attempt of a step sees the end of its wait in the watch of its plan. Temporal's retries would hide a broken watch.
 func TestWaitsWatchThePlan(t *testing.T) {
 	ref := PlanRef{Namespace: "prod", Name: "x", UID: "uid-1"}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/sdk/steps"
 )
 
 // This file decides about a stack with a workflow. The decision does no I/O.
@@ -130,7 +131,9 @@ func (s *stackState) runEnded() stackStep {
 	}
 	next := s.untilNext()
 	if p := s.run.discarded(); p != nil && s.run.Outcome == v1alpha1.RunFailed {
-		how += fmt.Sprintf(" after %s discarded its plan %s", p.Status.Approval.By.Username, p.Name)
+		if s.run.FailureType != steps.Discarded { // whose message names the plan and the user
+			how += fmt.Sprintf(" after %s discarded its plan %s", p.Status.Approval.By.Username, p.Name)
+		}
 		if s.changes() {
 			next += " To start it without a change, set spec.suspend to true and then to false."
 		}

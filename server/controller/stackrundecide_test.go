@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/sdk/steps"
 )
 
 // withWorkflow gives the stack a workflow.
@@ -116,6 +117,8 @@ func TestDecisionsAboutAWorkflow(t *testing.T) {
 		"a new spec":             {state: stackWith(hasRun("new", v1alpha1.RunCompleted), rewritten), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange},
 		"a failure after a person discarded the plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("alice", stackNow.Add(-time.Minute))))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
 			message: "run r, failed after alice discarded its plan stack-web-1: gave up. The stack starts its workflow again when a selected resource or its spec changes. To start it without a change, set spec.suspend to true and then to false."},
+		"a failure of a step after a person discarded the plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("plan p: Discarded by alice."), withPlan(discardedBy("alice", stackNow.Add(-time.Minute))), func(r *stackRun) { r.FailureType = steps.Discarded })),
+			reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "run r, failed: plan p: Discarded by alice. The stack starts its workflow again when a selected resource or its spec changes. To start it without"},
 		"a failure after which the workflow discarded its plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("flow", stackNow.Add(-time.Minute))))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
 			message: "run r, failed: gave up. The stack"},
 		"a failure after which a person discarded the plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("alice", stackNow)))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",

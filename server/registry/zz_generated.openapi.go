@@ -5602,6 +5602,13 @@ func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"failureType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type of the error of a run that failed, up to 100 bytes. The steps of the package sdk/steps have types such as Discarded.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"plan": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The last plan of the run, according to the annotations of the plan.",

@@ -73,6 +73,8 @@ var stackMutants = []mutant{
 		" || s.last != nil && s.last.Request == due.ID", "", "TestDecisionsAboutAStack"},
 	{"A resource is applied before the time of its stack's schedule, because an earlier time found no resource.", "server/controller/stackdecide.go",
 		"due == nil || due.Skipped || s.last", "due == nil || s.last", "TestAScheduleWithoutResources"},
+	{"A stack names the discard of a plan twice.", "server/controller/stackrundecide.go",
+		"if s.run.FailureType != steps.Discarded {", "if true {", "TestDecisionsAboutAWorkflow"},
 	{"A stack without resources fails at each time of its schedule.", "server/controller/stackdecide.go",
 		"\tif s.selected.Resources == 0 { //", "\tif false { //", "TestDecisionsAboutAStack"},
 	{"A plan waits for an approval with values from before a drift check.", "server/controller/stackdecide.go",
