@@ -109,7 +109,7 @@ func withHeartbeats(ctx context.Context, subject string) (_ context.Context, don
 		defer close(ended)
 		tick := time.NewTicker(heartbeatEvery)
 		defer tick.Stop()
-		for {
+		for ctx.Err() == nil { // a tick and the end may come at once
 			activity.RecordHeartbeat(beats, subject)
 			select {
 			case <-tick.C:
