@@ -79,7 +79,8 @@ func secret(ctx context.Context, secrets Secrets, namespace string, k v1alpha1.S
 
 // refused returns the problem of a value that does not fit. The text does not repeat the value.
 func refused(k v1alpha1.SecretKey, why string) *problem {
-	return &problem{reason: v1alpha1.ReasonSecretRefused, permanent: true, text: fmt.Sprintf("the key %q of the Secret %q %s", k.Key, k.Name, why)}
+	return &problem{reason: v1alpha1.ReasonSecretRefused, permanent: true,
+		text: fmt.Sprintf("the key %q of the Secret %q %s", k.Key, k.Name, why)}
 }
 
 // CheckSecrets reads the Secrets that a Notification names, as an attempt to send a message does. It returns the reason
@@ -123,10 +124,12 @@ func SetIdle(n *v1alpha1.Notification, generation int64) {
 	s := &n.Status
 	switch last := s.Last; {
 	case n.Spec.Suspend:
-		condition.Waiting(&s.Conditions, generation, v1alpha1.ReasonSuspended, "No message is sent, because spec.suspend is true.")
+		condition.Waiting(&s.Conditions, generation, v1alpha1.ReasonSuspended,
+			"No message is sent, because spec.suspend is true.")
 	case last != nil && last.DeliveredAt != nil && s.Since.Before(last.DeliveredAt):
 		condition.Ready(&s.Conditions, generation, v1alpha1.ReasonDelivered, messageDelivered)
 	default:
-		condition.Ready(&s.Conditions, generation, v1alpha1.ReasonNothingSent, "No message was due since the spec was written.")
+		condition.Ready(&s.Conditions, generation, v1alpha1.ReasonNothingSent,
+			"No message was due since the spec was written.")
 	}
 }

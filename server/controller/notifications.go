@@ -99,12 +99,13 @@ func (c *Notifications) noteSecrets(ctx context.Context, n *v1alpha1.Notificatio
 	if err != nil || !notifying.NoteSecrets(n.DeepCopy(), reason, text) {
 		return err
 	}
-	return ignoreNotFound(loopback.Update(ctx, c.Client, "notifications", n.Namespace, n.Name, "status", func(fresh *v1alpha1.Notification) error {
+	note := func(fresh *v1alpha1.Notification) error {
 		if fresh.UID == n.UID && fresh.Generation == n.Generation {
 			notifying.NoteSecrets(fresh, reason, text)
 		}
 		return nil
-	}))
+	}
+	return ignoreNotFound(loopback.Update(ctx, c.Client, "notifications", n.Namespace, n.Name, "status", note))
 }
 
 func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) error {

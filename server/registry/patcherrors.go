@@ -21,9 +21,9 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// WithShortPatchErrors removes the object from the errors about patches. If a patched object cannot be decoded, the error of
-// Kubernetes' handler has the whole object, also for users who may patch a Secret and not read it. The new error names the
-// field and the expected form only.
+// WithShortPatchErrors removes the object from the errors about patches. If a patched object cannot be decoded, the error
+// of Kubernetes' handler has the whole object, also for users who may patch a Secret and not read it. The new error
+// names the field and the expected form only.
 func WithShortPatchErrors(next http.Handler, codecs Codecs) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, ok := genericapirequest.RequestInfoFrom(r.Context())
@@ -49,7 +49,8 @@ func WithShortPatchErrors(next http.Handler, codecs Codecs) http.Handler {
 		for _, name := range []string{"Content-Type", "Content-Encoding", "Content-Length"} {
 			w.Header().Del(name)
 		}
-		responsewriters.ErrorNegotiated(short, factory, schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, w, r)
+		gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
+		responsewriters.ErrorNegotiated(short, factory, gv, w, r)
 	})
 }
 
@@ -69,7 +70,9 @@ func shortPatchError(status *metav1.Status, scheme *runtime.Scheme, info *generi
 		}
 		gvk, _ := typeOf(scheme, info)
 		detail := strings.TrimPrefix(body[len(object):], ": ")
-		return apierrors.NewInvalid(gvk.GroupKind(), info.Name, field.ErrorList{field.Invalid(field.NewPath("patch"), field.OmitValueType{}, detail)})
+		return apierrors.NewInvalid(gvk.GroupKind(), info.Name, field.ErrorList{
+			field.Invalid(field.NewPath("patch"), field.OmitValueType{}, detail),
+		})
 	}
 	return nil
 }
