@@ -128,7 +128,8 @@ func (s *Server) makeAPIServer() (err error) {
 	if err != nil {
 		return err
 	}
-	fixed := registry.WithReadOnlyResources(registry.WithPatchHints(documents.Handler, c.codecs, kinds.MaxRequestBodyBytes), c.codecs)
+	hinted := registry.WithPatchHints(documents.Handler, c.codecs, kinds.MaxRequestBodyBytes)
+	fixed := registry.WithReadOnlyResources(registry.WithShortPatchErrors(hinted, c.codecs), c.codecs)
 	late.Handler, documents.Handler = s.kinds, s.kinds.WithOpenAPI(fixed)
 	return nil
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -51,8 +49,6 @@ const (
 	// does not answer delays only the messages of its own namespace.
 	concurrent   = 32
 	perNamespace = 4
-	// maxSecret is the maximum size of a value from a Secret in bytes.
-	maxSecret = 8 << 10
 )
 
 // Notifier implements the activities. Every field but Metrics is required.
@@ -116,7 +112,7 @@ func (n *Notifier) Deliver(ctx context.Context, d workflows.Delivery) (workflows
 	n.writeStatus(context.WithoutCancel(ctx), obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
 		last.Attempts, last.Code, last.DeliveredAt = d.Attempt, int32(code), new(metav1.Now())
 		s.Delivered++
-		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonDelivered, "The receiver accepted the last message.")
+		condition.Ready(&s.Conditions, obj.Generation, v1alpha1.ReasonDelivered, messageDelivered)
 	})
 	return workflows.Delivered{Sent: true}, nil
 }
@@ -158,28 +154,16 @@ func (n *Notifier) send(ctx context.Context, obj *v1alpha1.Notification, m notif
 	if err != nil {
 		return 0, fmt.Errorf("encode message: %w", err)
 	}
-	r := webhook.Request{URL: w.URL, Body: body, Header: http.Header{"Content-Type": {contentType}, "User-Agent": {"hykube"}}, CABundle: []byte(w.CABundle)}
-	if w.URLFrom != nil {
-		url, err := n.secret(ctx, obj.Namespace, *w.URLFrom)
-		if err != nil {
-			return 0, err
-		}
-		r.URL = strings.TrimSpace(string(url))
+	from, err := read(ctx, n.Secrets, obj)
+	if err != nil {
+		return 0, err
 	}
-	for _, h := range w.HeadersFrom {
-		value, err := n.secret(ctx, obj.Namespace, h.SecretKey)
-		if err != nil {
-			return 0, err
-		}
-		r.Header.Set(h.Name, strings.TrimSpace(string(value)))
-	}
-	if w.SigningKeyFrom != nil {
-		key, err := n.secret(ctx, obj.Namespace, *w.SigningKeyFrom)
-		if err != nil {
-			return 0, err
-		}
-		if err := webhook.Sign(r.Header, key, m.ID, time.Now(), body); err != nil {
-			return 0, &problem{reason: v1alpha1.ReasonDeliveryFailed, text: err.Error(), permanent: true}
+	r := webhook.Request{URL: from.url, Body: body, Header: from.header, CABundle: []byte(w.CABundle)}
+	r.Header.Set("Content-Type", contentType)
+	r.Header.Set("User-Agent", "hykube")
+	if from.signingKey != nil {
+		if err := webhook.Sign(r.Header, from.signingKey, m.ID, time.Now(), body); err != nil {
+			return 0, fmt.Errorf("sign message: %w", err)
 		}
 	}
 	code, err = n.Sender.Send(ctx, r)
@@ -207,18 +191,6 @@ func (n *Notifier) authorize(ctx context.Context, obj *v1alpha1.Notification) er
 	return nil
 }
 
-// secret reads a key of a Secret. A missing key is not permanent, because a user may still create it.
-func (n *Notifier) secret(ctx context.Context, namespace string, k v1alpha1.SecretKey) ([]byte, error) {
-	value, err := n.Secrets.Secret(ctx, namespace, k.Name, k.Key)
-	if missing, ok := errors.AsType[*store.SecretError](err); ok {
-		return nil, &problem{reason: v1alpha1.ReasonSecretNotFound, text: missing.Error()}
-	}
-	if err == nil && len(value) > maxSecret {
-		return nil, &problem{reason: v1alpha1.ReasonDeliveryFailed, permanent: true, text: fmt.Sprintf("the key %q of the Secret %q has more than %d bytes", k.Key, k.Name, maxSecret)}
-	}
-	return value, err
-}
-
 // recordFailure notes a failed attempt, and returns the error of the activity.
 func (n *Notifier) recordFailure(ctx context.Context, obj *v1alpha1.Notification, d workflows.Delivery, id string, why *problem) error {
 	if why.permanent {
@@ -233,7 +205,11 @@ func (n *Notifier) recordFailure(ctx context.Context, obj *v1alpha1.Notification
 	n.writeStatus(ctx, obj, d, func(s *v1alpha1.NotificationStatus, last *v1alpha1.NotificationMessage) {
 		last.Attempts, last.Code = d.Attempt, int32(why.code)
 		if why.permanent {
-			condition.Stalled(&s.Conditions, obj.Generation, why.reason, "The server gave a message up: "+why.text+".")
+			reason := v1alpha1.ReasonDeliveryFailed
+			if why.reason == v1alpha1.ReasonMissingRights {
+				reason = why.reason
+			}
+			condition.Stalled(&s.Conditions, obj.Generation, reason, "The server gave a message up: "+why.text+".")
 			return
 		}
 		condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryRetrying,

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/testsuite"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -170,5 +172,68 @@ func TestProblems(t *testing.T) {
 		if tc.reason == v1alpha1.ReasonMissingRights && len(w.sent) > 0 {
 			t.Errorf("%s: a message was sent", name)
 		}
+	}
+}
+
+// TestProblemsOfSecretsAreShown checks the Secrets of a Notification before a message is due. A user must not learn of a
+// missing Secret only when a message is lost.
+func TestProblemsOfSecretsAreShown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*world)
+		reason string
+		text   string
+	}{
+		"all fit":                       {func(*world) {}, "", ""},
+		"no address":                    {func(w *world) { delete(w.secrets, "url") }, v1alpha1.ReasonSecretNotFound, `"url"`},
+		"no header":                     {func(w *world) { delete(w.secrets, "token") }, v1alpha1.ReasonSecretNotFound, `"token"`},
+		"no signing key":                {func(w *world) { delete(w.secrets, "key") }, v1alpha1.ReasonSecretNotFound, `"key"`},
+		"an address without encryption": {func(w *world) { w.secrets["url"] = "http://example.com/secret-path" }, v1alpha1.ReasonSecretRefused, `"url"`},
+		"a header of two lines":         {func(w *world) { w.secrets["token"] = "secret-a\nsecret-b" }, v1alpha1.ReasonSecretRefused, `"token"`},
+		"a short signing key":           {func(w *world) { w.secrets["key"] = "secret-" }, v1alpha1.ReasonSecretRefused, `"key"`},
+		"a giant value":                 {func(w *world) { w.secrets["token"] = strings.Repeat("x", maxSecret+1) }, v1alpha1.ReasonSecretRefused, `"token"`},
+		"suspended":                     {func(w *world) { w.n.Spec.Suspend = true; w.secrets = nil }, "", ""},
+	} {
+		w := newWorld()
+		tc.change(w)
+		reason, text, err := CheckSecrets(t.Context(), w, w.n)
+		if err != nil || reason != tc.reason || !strings.Contains(text, tc.text) || strings.Contains(text, "secret-") {
+			t.Errorf("%s: %q, %q, %v", name, reason, text, err)
+		}
+	}
+}
+
+func TestConditionsOfSecrets(t *testing.T) {
+	ready := func(w *world) metav1.Condition {
+		return *meta.FindStatusCondition(w.n.Status.Conditions, v1alpha1.ConditionReady)
+	}
+	w := newWorld()
+	written := metav1.NewTime(time.Now().Add(-time.Hour))
+	w.n.Status.Since = &written
+	SetIdle(w.n, 3)
+	if NoteSecrets(w.n, "", "") || ready(w).Reason != v1alpha1.ReasonNothingSent {
+		t.Errorf("without a problem: %+v", ready(w))
+	}
+	if !NoteSecrets(w.n, v1alpha1.ReasonSecretNotFound, "it is missing") || !meta.IsStatusConditionTrue(w.n.Status.Conditions, v1alpha1.ConditionStalled) || ready(w).ObservedGeneration != 3 {
+		t.Errorf("with a problem: %+v", w.n.Status.Conditions)
+	}
+	if NoteSecrets(w.n, v1alpha1.ReasonSecretNotFound, "it is missing") {
+		t.Error("the same problem is written again and again")
+	}
+	if !NoteSecrets(w.n, v1alpha1.ReasonSecretRefused, "it is short") || ready(w).Reason != v1alpha1.ReasonSecretRefused {
+		t.Errorf("with another problem: %+v", ready(w))
+	}
+	if !NoteSecrets(w.n, "", "") || ready(w).Reason != v1alpha1.ReasonNothingSent {
+		t.Errorf("after the problem: %+v", ready(w))
+	}
+	// A delivery since the spec was written is remembered.
+	w.n.Status.Last = &v1alpha1.NotificationMessage{DeliveredAt: new(metav1.Now())}
+	NoteSecrets(w.n, v1alpha1.ReasonSecretNotFound, "it is missing")
+	if !NoteSecrets(w.n, "", "") || ready(w).Reason != v1alpha1.ReasonDelivered {
+		t.Errorf("after a delivery and the problem: %+v", ready(w))
+	}
+	// A failed attempt says more.
+	condition.Stalled(&w.n.Status.Conditions, 3, v1alpha1.ReasonDeliveryFailed, "HTTP 410")
+	if NoteSecrets(w.n, v1alpha1.ReasonSecretNotFound, "it is missing") || NoteSecrets(w.n, "", "") || ready(w).Reason != v1alpha1.ReasonDeliveryFailed {
+		t.Errorf("after a failed attempt: %+v", ready(w))
 	}
 }

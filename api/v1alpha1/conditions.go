@@ -239,8 +239,12 @@ const (
 	ReasonConfigRefused = "ConfigRefused"
 	// ReasonProviderNotReady: the provider of the ProviderConfig is missing or not ready.
 	ReasonProviderNotReady = "ProviderNotReady"
-	// ReasonSecretNotFound: the ProviderConfig refers to a Secret, or a key in one, that does not exist.
+	// ReasonSecretNotFound: the ProviderConfig or the Notification refers to a Secret, or a key in one, that does not
+	// exist.
 	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonSecretRefused: the value of a Secret is no address, header or signing key for the Notification. The message
+	// says which, and why.
+	ReasonSecretRefused = "SecretRefused"
 )
 
 // Types of the causes in the response to a refused approval. They are part of the API, as reasons are.

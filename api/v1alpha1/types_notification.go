@@ -94,6 +94,19 @@ type Webhook struct {
 	CABundle string `json:"caBundle,omitempty"`
 }
 
+// SecretKeys returns the keys of Secrets that a webhook names.
+func (w Webhook) SecretKeys() (keys []SecretKey) {
+	for _, k := range []*SecretKey{w.URLFrom, w.SigningKeyFrom} {
+		if k != nil {
+			keys = append(keys, *k)
+		}
+	}
+	for _, h := range w.HeadersFrom {
+		keys = append(keys, h.SecretKey)
+	}
+	return keys
+}
+
 // SecretKey names a key of a Secret in the same namespace.
 type SecretKey struct {
 	// Name of the Secret.

@@ -239,6 +239,9 @@ type StackRequest struct {
 	// User who sent the request; absent for a schedule.
 	// +optional
 	By *Identity `json:"by,omitempty"`
+	// True for a time of the schedule at which the stack selected no resource. No plan follows from it.
+	// +optional
+	Skipped bool `json:"skipped,omitempty"`
 }
 
 // StackDriftStatus is the state of the drift checks of a stack.
@@ -371,6 +374,10 @@ type StackRun struct {
 	// Message of the failure, up to 2,000 bytes.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// Type of the error of a run that failed, up to 100 bytes. The steps of the package sdk/steps have types such as
+	// Discarded.
+	// +optional
+	FailureType string `json:"failureType,omitempty"`
 	// The last plan of the run, according to the annotations of the plan.
 	// +optional
 	Plan *PlanReference `json:"plan,omitempty"`

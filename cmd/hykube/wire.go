@@ -113,7 +113,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		}
 		return controller.Run(ctx, providers, configs, planned,
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
-			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Logger: providers.Logger}, recorder, work,
+			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Secrets: secrets, Logger: providers.Logger}, recorder, work,
 		)
 	}
 	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}

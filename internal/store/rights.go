@@ -180,15 +180,8 @@ func RightsOfNotification(n *v1alpha1.Notification) []Right {
 		{Verb: VerbGet, Namespace: n.Namespace, Group: v1alpha1.GroupName, Resource: "plans"},
 		{Verb: VerbGet, Namespace: n.Namespace, Group: v1alpha1.GroupName, Resource: "stacks"},
 	}
-	w := n.Spec.Webhook
-	keys := []*v1alpha1.SecretKey{w.URLFrom, w.SigningKeyFrom}
-	for i := range w.HeadersFrom {
-		keys = append(keys, &w.HeadersFrom[i].SecretKey)
-	}
-	for _, k := range keys {
-		if k != nil {
-			needed = append(needed, Right{Verb: VerbGet, Namespace: n.Namespace, Resource: "secrets", Name: k.Name})
-		}
+	for _, k := range n.Spec.Webhook.SecretKeys() {
+		needed = append(needed, Right{Verb: VerbGet, Namespace: n.Namespace, Resource: "secrets", Name: k.Name})
 	}
 	return needed
 }

@@ -270,6 +270,14 @@ func CheckHeaderName(name string) error {
 	return nil
 }
 
+// CheckHeaderValue returns an error for a value that a header cannot have. The error does not have the value.
+func CheckHeaderValue(value string) error {
+	if !httpguts.ValidHeaderFieldValue(value) {
+		return errors.New("it must be one line without control characters")
+	}
+	return nil
+}
+
 // ownHeader reports whether the server sets a header.
 func ownHeader(name string) bool {
 	lower := strings.ToLower(name)

@@ -68,12 +68,19 @@ func failure(kind, format string, args ...any) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf(format, args...), kind, nil)
 }
 
-// failed returns the error about a plan. The message is that of the condition with the reason. It has no values
-// of objects, because it becomes part of the history of the workflow.
+// failed returns the error about a plan. The message is that of the condition with the reason. It has no values of
+// objects, because it becomes part of the history of the workflow. what is empty if that message says what happened,
+// such as "Discarded by alice.".
 func failed(kind string, p *v1alpha1.Plan, what string) error {
-	message := fmt.Sprintf("plan %q in namespace %q %s", p.Name, p.Namespace, what)
-	if why := reason(p); why != "" {
+	message := fmt.Sprintf("plan %q in namespace %q", p.Name, p.Namespace)
+	if what != "" {
+		message += " " + what
+	}
+	switch why := reason(p); {
+	case why != "":
 		message += ": " + strings.TrimSuffix(why, ".")
+	case what == "":
+		message += ": " + kind
 	}
 	message += fmt.Sprintf(". To read it: kubectl hykube status %s -n %s", p.Name, p.Namespace)
 	return temporal.NewNonRetryableApplicationError(message, kind, nil, refer(p))

@@ -270,13 +270,13 @@ func succeeded(p *v1alpha1.Plan) bool {
 func failedFor(p *v1alpha1.Plan) error {
 	switch p.Status.StalledFor() {
 	case v1alpha1.ReasonDiscarded:
-		return failed(Discarded, p, "was discarded")
+		return failed(Discarded, p, "")
 	case v1alpha1.ReasonSuperseded:
-		return failed(Superseded, p, "was superseded")
+		return failed(Superseded, p, "")
 	case v1alpha1.ReasonStale:
 		return failed(Stale, p, "is stale")
 	case v1alpha1.ReasonCancelled, v1alpha1.ReasonCancelling:
-		return failed(Cancelled, p, "was cancelled")
+		return failed(Cancelled, p, "")
 	case v1alpha1.ReasonPolicyDenied:
 		return failed(PolicyDenied, p, "is denied")
 	case v1alpha1.ReasonBlocked:

@@ -26,6 +26,8 @@ import (
 const (
 	// heartbeatEvery is the interval of the heartbeats to the SDK, which forwards only as many as Temporal needs.
 	heartbeatEvery = time.Second
+	// lastHeartbeat is the maximum time for which a step that has ended waits for a heartbeat.
+	lastHeartbeat = time.Second
 	// watchPause is the pause between two watches, and watchLimit is the maximum time of one.
 	watchPause = time.Second
 	watchLimit = 5 * time.Minute
@@ -99,6 +101,7 @@ func (s *Steps) in(namespace string) string {
 // withHeartbeats reports heartbeats until done is called. The returned context ends with the step, or when the worker
 // stops. The Web UI shows subject as the last heartbeat of a running step.
 func withHeartbeats(ctx context.Context, subject string) (_ context.Context, done func()) {
+	beats, interrupt := context.WithCancel(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	stopping := activity.GetWorkerStopChannel(ctx)
 	ended := make(chan struct{})
@@ -106,8 +109,8 @@ func withHeartbeats(ctx context.Context, subject string) (_ context.Context, don
 		defer close(ended)
 		tick := time.NewTicker(heartbeatEvery)
 		defer tick.Stop()
-		for {
-			activity.RecordHeartbeat(ctx, subject)
+		for ctx.Err() == nil { // a tick and the end may come at once
+			activity.RecordHeartbeat(beats, subject)
 			select {
 			case <-tick.C:
 			case <-stopping:
@@ -120,7 +123,13 @@ func withHeartbeats(ctx context.Context, subject string) (_ context.Context, don
 	}()
 	return ctx, func() {
 		cancel(nil)
-		<-ended
+		// The SDK logs a warning about a heartbeat that is interrupted, or that arrives after the end of its activity.
+		select {
+		case <-ended:
+		case <-time.After(lastHeartbeat):
+			interrupt()
+			<-ended
+		}
 	}
 }
 

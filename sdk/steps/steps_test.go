@@ -10,10 +10,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -241,6 +244,24 @@ func TestAwaitApprovalAndApplyEndWithThePlan(t *testing.T) {
 	}
 }
 
+// TestFailuresSayOnceWhatHappened has the conditions that the server writes. Their messages say already what happened.
+func TestFailuresSayOnceWhatHappened(t *testing.T) {
+	for reason, message := range map[string]string{
+		v1alpha1.ReasonDiscarded: "Discarded by alice.", v1alpha1.ReasonSuperseded: "Superseded by plan later.", v1alpha1.ReasonCancelled: "Cancelled by alice.", "": "",
+	} {
+		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "x"}}
+		word := strings.ToLower(reason)
+		if reason == "" { // a plan of another version of the server
+			reason, word = v1alpha1.ReasonDiscarded, "discarded"
+		}
+		p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: message}}
+		err := failedFor(p)
+		if got := strings.ToLower(err.Error()); strings.Count(got, word) != 1+strings.Count(got, "type: "+word) || !strings.Contains(got, strings.ToLower(strings.TrimSuffix(message, "."))) || !Is(err, reason) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
 // One attempt of a step sees the end of its wait in the watch of its plan. Temporal's retries would hide a broken watch.
 func TestWaitsWatchThePlan(t *testing.T) {
 	ref := PlanRef{Namespace: "prod", Name: "x", UID: "uid-1"}
@@ -381,5 +402,65 @@ func TestConnectOptions(t *testing.T) {
 		if _, err := ConnectOptions(&rest.Config{Host: host}, "prod"); err == nil {
 			t.Errorf("host %q: no error, want one: credentials need TLS", host)
 		}
+	}
+}
+
+// slowHeartbeats is an interceptor whose heartbeats take some time. It counts those that were interrupted, and those that
+// ended.
+type slowHeartbeats struct {
+	interceptor.WorkerInterceptorBase
+	takes              time.Duration
+	interrupted, ended atomic.Int32
+}
+
+func (s *slowHeartbeats) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	return &slowInbound{interceptor.ActivityInboundInterceptorBase{Next: next}, s}
+}
+
+type slowInbound struct {
+	interceptor.ActivityInboundInterceptorBase
+	of *slowHeartbeats
+}
+
+func (i *slowInbound) Init(next interceptor.ActivityOutboundInterceptor) error {
+	return i.Next.Init(&slowOutbound{interceptor.ActivityOutboundInterceptorBase{Next: next}, i.of})
+}
+
+type slowOutbound struct {
+	interceptor.ActivityOutboundInterceptorBase
+	of *slowHeartbeats
+}
+
+func (o *slowOutbound) RecordHeartbeat(ctx context.Context, _ ...any) {
+	select {
+	case <-ctx.Done():
+		o.of.interrupted.Add(1)
+	case <-time.After(o.of.takes):
+		o.of.ended.Add(1)
+	}
+}
+
+// TestAStepWaitsForItsHeartbeat ends a step during its first heartbeat. The SDK would log a warning about a heartbeat that
+// is interrupted or late. A step does not wait for long if Temporal does not answer.
+func TestAStepWaitsForItsHeartbeat(t *testing.T) {
+	for name, tc := range map[string]struct {
+		takes              time.Duration
+		interrupted, ended int32
+	}{"a slow heartbeat": {200 * time.Millisecond, 0, 1}, "no answer": {time.Hour, 1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, env := newFakeAPI(t)
+			f.get = func() (int, any) {
+				return status(apierrors.NewNotFound(v1alpha1.Resource("plans"), "x"))
+			}
+			slow := &slowHeartbeats{takes: tc.takes}
+			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{slow}})
+			if _, err := env.ExecuteActivity(discardName, DiscardOptions{Plan: PlanRef{Namespace: "prod", Name: "x"}}); err != nil {
+				t.Fatal(err)
+			}
+			if interrupted, ended := slow.interrupted.Load(), slow.ended.Load(); interrupted != tc.interrupted || ended != tc.ended {
+				t.Errorf("%d heartbeats were interrupted, and %d ended; want %d and %d", interrupted, ended, tc.interrupted, tc.ended)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -102,6 +103,20 @@ func informer(client rest.Interface, resource string, example runtime.Object, q 
 	return inf
 }
 
+// follow calls changed for each object of an informer that was created, changed or deleted.
+func follow(inf cache.SharedIndexInformer, changed func(metav1.Object)) {
+	handle := func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if o, err := meta.Accessor(obj); err == nil {
+			changed(o)
+		}
+	}
+	// AddEventHandler fails only on a stopped informer.
+	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle})
+}
+
 // lookup returns an object from an informer's cache; ok is false if it is not there. Callers must not change the
 // object.
 func lookup[T runtime.Object](inf cache.SharedIndexInformer, name cache.ObjectName) (obj T, ok bool, err error) {
@@ -148,9 +163,9 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	sets.follow(plans)
 	stacks.start(plans)
 	// Resources refer to ProviderConfigs and Secrets, too.
-	stacks.follow(configs.informer, stacks.changedIn)
-	stacks.follow(configs.secrets, stacks.changedIn)
-	notifications.start(plans, stacks)
+	follow(configs.informer, stacks.changedIn)
+	follow(configs.secrets, stacks.changedIn)
+	notifications.start(plans, stacks, configs.secrets)
 	recordAll(recorder, providers, plans, stacks, notifications)
 	var wg sync.WaitGroup
 	defer wg.Wait()

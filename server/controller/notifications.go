@@ -21,8 +21,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/hykube/hykube/activities/notifying"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/notification"
+	"github.com/hykube/hykube/server/loopback"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -32,6 +34,7 @@ import (
 type Notifications struct {
 	Client   rest.Interface
 	Temporal client.Client
+	Secrets  notifying.Secrets
 	Logger   *slog.Logger
 
 	plans    *Plans
@@ -55,24 +58,54 @@ const (
 	signalInterval = 2 * time.Second
 )
 
-func (c *Notifications) start(plans *Plans, stacks *Stacks) {
+func (c *Notifications) start(plans *Plans, stacks *Stacks, secrets cache.SharedIndexInformer) {
 	c.plans, c.stacks = plans, stacks
 	c.signaled, c.signaledAt, c.ids = map[string]map[string]bool{}, map[string]time.Time{}, map[cache.ObjectName]string{}
 	c.queue = newQueue("notification", c.Logger, c.reconcile)
 	c.informer = informer(c.Client, "notifications", &v1alpha1.Notification{}, c.queue)
 	changed := func(obj any) {
-		o, err := meta.Accessor(obj)
-		if err != nil {
-			return
-		}
-		for _, n := range inNamespace[*v1alpha1.Notification](c.informer.GetIndexer(), o.GetNamespace()) {
-			c.queue.work.Add(cache.MetaObjectToName(n))
+		if o, err := meta.Accessor(obj); err == nil {
+			c.enqueue(o.GetNamespace(), func(*v1alpha1.Notification) bool { return true })
 		}
 	}
 	for _, inf := range []cache.SharedIndexInformer{plans.informer, stacks.informer} {
 		// AddEventHandler fails only on a stopped informer.
 		_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: changed, UpdateFunc: func(_, obj any) { changed(obj) }})
 	}
+	follow(secrets, c.secretChanged)
+}
+
+// secretChanged queues the Notifications that name a Secret.
+func (c *Notifications) secretChanged(secret metav1.Object) {
+	c.enqueue(secret.GetNamespace(), func(n *v1alpha1.Notification) bool {
+		return slices.ContainsFunc(n.Spec.Webhook.SecretKeys(), func(k v1alpha1.SecretKey) bool { return k.Name == secret.GetName() })
+	})
+}
+
+// enqueue queues the Notifications of a namespace that are concerned.
+func (c *Notifications) enqueue(namespace string, concerned func(*v1alpha1.Notification) bool) {
+	found, _ := c.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	for _, obj := range found {
+		if n := obj.(*v1alpha1.Notification); concerned(n) {
+			c.queue.work.Add(cache.MetaObjectToName(n))
+		}
+	}
+}
+
+// noteSecrets sets the conditions of a Notification by its Secrets, because a user must know of a missing Secret before
+// the first message is due.
+func (c *Notifications) noteSecrets(ctx context.Context, n *v1alpha1.Notification) error {
+	reason, text, err := notifying.CheckSecrets(ctx, c.Secrets, n)
+	if err != nil || !notifying.NoteSecrets(n.DeepCopy(), reason, text) {
+		return err
+	}
+	note := func(fresh *v1alpha1.Notification) error {
+		if fresh.UID == n.UID && fresh.Generation == n.Generation {
+			notifying.NoteSecrets(fresh, reason, text)
+		}
+		return nil
+	}
+	return ignoreNotFound(loopback.Update(ctx, c.Client, "notifications", n.Namespace, n.Name, "status", note))
 }
 
 func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) error {
@@ -99,6 +132,9 @@ func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) er
 	}
 	if !ok || n.Spec.Suspend || n.DeletionTimestamp != nil {
 		return nil
+	}
+	if err := c.noteSecrets(ctx, n); err != nil {
+		return err
 	}
 	current := c.current(n)
 	c.mu.Lock()

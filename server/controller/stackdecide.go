@@ -162,7 +162,10 @@ func (s *stackState) specFor(trigger v1alpha1.PlanTrigger) v1alpha1.PlanSpec {
 // scheduled returns the ID of the scheduled time for which the stack has not made a plan; "" if there is none.
 func (s *stackState) scheduled() string {
 	due := s.stack.Status.Scheduled
-	if due == nil || s.last != nil && s.last.Request == due.ID || s.stack.Spec.Suspend || !s.triggeredBy(v1alpha1.TriggerSchedule) {
+	if s.selected.Resources == 0 { // a plan whose selector selects nothing fails
+		return ""
+	}
+	if due == nil || due.Skipped || s.last != nil && s.last.Request == due.ID || s.stack.Spec.Suspend || !s.triggeredBy(v1alpha1.TriggerSchedule) {
 		return ""
 	}
 	if s.run != nil && (s.run.Request == due.ID || s.run.StartedAt.After(due.At.Time)) {
@@ -275,20 +278,17 @@ func (s *stackState) decideAgain() stackStep {
 			return step
 		}
 	case v1alpha1.ReasonApplied, v1alpha1.ReasonNoChanges:
-		return stall(v1alpha1.ReasonDrifted, "%s was applied, but does not match its spec now: kubectl get resources shows why. %s", named(s.selected.Pending()), untilChange)
+		return stall(v1alpha1.ReasonDrifted, "%s was applied, but does not match its spec now: kubectl get resources shows why. %s", named(s.selected.Pending()), s.untilNext())
 	}
 	switch {
 	case s.plan == nil && !s.last.Ended:
-		return stall(v1alpha1.ReasonDiscarded, "Plan %s was deleted before it ended. %s", s.last.Name, untilChange)
+		return stall(v1alpha1.ReasonDiscarded, "Plan %s was deleted before it ended. %s", s.last.Name, s.untilNext())
 	case s.plan == nil:
-		return stall(s.last.Reason, "Plan %s, which no longer exists, did not apply %s. %s", s.last.Name, named(s.selected.Pending()), untilChange)
+		return stall(s.last.Reason, "Plan %s, which no longer exists, did not apply %s. %s", s.last.Name, named(s.selected.Pending()), s.untilNext())
 	}
 	_, message := readyOf(s.plan)
-	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, strings.TrimSuffix(message, ".")+".", untilChange)
+	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, strings.TrimSuffix(message, ".")+".", s.untilNext())
 }
-
-// untilChange tells the user when a stack without a next plan makes one.
-const untilChange = "The stack makes its next plan when a selected resource or its spec changes."
 
 // sameScope returns a plan of the same resources that the stack did not make and that has not ended; nil if there is none.
 func (s *stackState) sameScope() *v1alpha1.Plan {
@@ -305,7 +305,7 @@ func (s *stackState) sameScope() *v1alpha1.Plan {
 // afterDeferral decides about a stack whose last plan found that another plan was changing its resources.
 func (s *stackState) afterDeferral() stackStep {
 	if s.plan == nil || len(s.plan.Status.WaitsFor) == 0 {
-		return stall(v1alpha1.ReasonDeferred, "Plan %s: a provider deferred the changes. %s", s.last.Name, untilChange)
+		return stall(v1alpha1.ReasonDeferred, "Plan %s: a provider deferred the changes. %s", s.last.Name, s.untilNext())
 	}
 	for _, p := range s.others {
 		if slices.ContainsFunc(s.plan.Status.WaitsFor, func(r v1alpha1.PlanReference) bool { return r.UID == p.UID }) {
@@ -359,9 +359,9 @@ func (s *stackState) drifted() stackStep {
 	if s.stack.Spec.Selector != nil {
 		of = fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s.stack.Spec.Selector))
 	}
-	next := untilChange
+	next := s.untilNext()
 	if d := s.stack.Spec.Drift; d != nil && d.Action != v1alpha1.DriftReport {
-		next = "The stack makes its next plan after the next drift check, or when a selected resource or its spec changes."
+		next = s.untilNext("after the next drift check")
 	}
 	return stall(v1alpha1.ReasonDrifted, "Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube plan%s -n %s. %s",
 		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, of, s.stack.Namespace, next)
@@ -422,6 +422,10 @@ func (s *stackState) write(status *v1alpha1.StackStatus, step stackStep) {
 	status.Plan = s.last
 	if s.run != nil && (status.Run == nil || s.run.Number >= status.Run.Number) { // the cache may be old
 		status.Run = &s.run.StackRun
+	}
+	// Resources that are written after a time of the schedule wait for the next one.
+	if due := s.stack.Status.Scheduled; s.selected != nil && s.selected.Resources == 0 && due != nil && status.Scheduled != nil && status.Scheduled.ID == due.ID {
+		status.Scheduled.Skipped = true
 	}
 	if s.selected != nil {
 		status.Resources, status.Pending = int32(s.selected.Resources), int32(len(s.selected.Pending()))

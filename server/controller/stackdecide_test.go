@@ -152,7 +152,8 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"the schedule": {state: stackWith(asWritten, onSchedule(v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerSchedule, message: "@hourly"},
 		"the schedule, planned for": {state: stackWith(planned("new", ended(v1alpha1.ReasonNoChanges, true)), asked(v1alpha1.TriggerSchedule, "t"), asWritten, onSchedule(v1alpha1.TriggerSchedule)),
 			reason: v1alpha1.ReasonApplied, ready: "True"},
-		"the schedule, and suspended": {state: stackWith(asWritten, onSchedule(v1alpha1.TriggerSchedule), func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonApplied, ready: "True"},
+		"the schedule, and no resource": {state: stackWith(asWritten, onSchedule(v1alpha1.TriggerSchedule), func(s *stackState) { s.selected.Resources = 0 }), reason: v1alpha1.ReasonApplied, ready: "True", message: "selects no resource"},
+		"the schedule, and suspended":   {state: stackWith(asWritten, onSchedule(v1alpha1.TriggerSchedule), func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonApplied, ready: "True"},
 		"the plan of the schedule waits": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerSchedule, "t"), asWritten, onSchedule(v1alpha1.TriggerSchedule)),
 			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
 		"an edit before the time of the schedule": {state: stackWith(onSchedule(v1alpha1.TriggerSchedule), func(s *stackState) { s.stack.Status.Scheduled = nil }),
@@ -413,6 +414,29 @@ func TestAnEditDuringAPause(t *testing.T) {
 		step := stackWith(planned(contents, paused)).decide()
 		if told := strings.Contains(step.message, "kubectl hykube cancel web-1 -n prod"); told != edited || step.reason != v1alpha1.ReasonRolloutPaused {
 			t.Errorf("edited %t: %s: %q", edited, step.reason, step.message)
+		}
+	}
+}
+
+// TestAScheduleWithoutResources lets the time of a schedule pass for a stack that selects nothing, and for others. If that
+// stack has resources later, they wait for the next time.
+func TestAScheduleWithoutResources(t *testing.T) {
+	for why, tc := range map[string]struct {
+		resources int
+		written   string // the time in the status that the server writes
+		skips     bool
+	}{
+		"no resource":                   {0, "t", true},
+		"two resources":                 {2, "t", false},
+		"no resource, and a later time": {0, "later", false},
+	} {
+		s := stackWith(asWritten, onSchedule(v1alpha1.TriggerSchedule))
+		status := s.stack.Status.DeepCopy()
+		status.Scheduled.ID, s.selected.Resources = tc.written, tc.resources
+		s.write(status, s.decide())
+		s.stack.Status, s.selected.Resources = *status, 2
+		if step := s.decide(); step.make == tc.skips {
+			t.Errorf("%s: a plan follows: %t", why, step.make)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/sdk/steps"
 )
 
 // This file decides about a stack with a workflow. The decision does no I/O.
@@ -110,13 +111,10 @@ func (s *stackState) afterRun() stackStep {
 	case s.covered() && s.run.Outcome != v1alpha1.RunCompleted:
 		return s.runEnded()
 	case s.covered():
-		return stall(v1alpha1.ReasonWorkflowIncomplete, "%s completed, and %s: kubectl get resources shows why. %s", s.run, s.need(), untilStart)
+		return stall(v1alpha1.ReasonWorkflowIncomplete, "%s completed, and %s: kubectl get resources shows why. %s", s.run, s.need(), s.untilNext())
 	}
 	return s.next(stackPlan{settle: true, trigger: v1alpha1.TriggerChange})
 }
-
-// untilStart tells the user when a stack starts its workflow again.
-const untilStart = "The stack starts its workflow again when a selected resource or its spec changes."
 
 // runEnded returns the step for a stack whose workflow did not complete.
 func (s *stackState) runEnded() stackStep {
@@ -131,10 +129,14 @@ func (s *stackState) runEnded() stackStep {
 	case v1alpha1.RunLost:
 		how = "no longer exists in Temporal, and the server did not see its end"
 	}
-	next := untilStart
+	next := s.untilNext()
 	if p := s.run.discarded(); p != nil && s.run.Outcome == v1alpha1.RunFailed {
-		how += fmt.Sprintf(" after %s discarded its plan %s", p.Status.Approval.By.Username, p.Name)
-		next += " To start it without a change, set spec.suspend to true and then to false."
+		if s.run.FailureType != steps.Discarded { // whose message names the plan and the user
+			how += fmt.Sprintf(" after %s discarded its plan %s", p.Status.Approval.By.Username, p.Name)
+		}
+		if s.changes() {
+			next += " To start it without a change, set spec.suspend to true and then to false."
+		}
 	}
 	if s.run.Message != "" {
 		how += ": " + s.run.Message
@@ -204,4 +206,25 @@ func (s *stackState) act() act {
 		return act{"starts its workflow", "starts no workflow", "starts its workflow", "started its workflow more than %d times", v1alpha1.ReasonWorkflowRunning}
 	}
 	return act{"makes a plan", "makes no plan", "makes its next plan", "made more than %d plans", v1alpha1.ReasonPlanning}
+}
+
+// untilNext tells the user when a stack that does nothing now makes its next plan, or starts its workflow again. when has
+// further times.
+func (s *stackState) untilNext(when ...string) string {
+	does := "makes its next plan"
+	if s.stack.Spec.Workflow != nil {
+		does = "starts its workflow again"
+	}
+	if s.changes() {
+		when = append(when, "when a selected resource or its spec changes")
+	}
+	if s.triggeredBy(v1alpha1.TriggerSchedule) {
+		when = append(when, "at the next time of its schedule: "+s.stack.Spec.Plan.Schedule)
+	}
+	return fmt.Sprintf("The stack %s %s.", does, strings.Join(when, ", or "))
+}
+
+// changes reports whether a change triggers the stack. Schedule is then not its only trigger.
+func (s *stackState) changes() bool {
+	return s.triggeredBy(v1alpha1.TriggerChange) || !s.triggeredBy(v1alpha1.TriggerSchedule)
 }

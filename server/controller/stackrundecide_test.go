@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/sdk/steps"
 )
 
 // withWorkflow gives the stack a workflow.
@@ -59,6 +60,11 @@ func because(message string) func(*stackRun) {
 }
 
 func ofTargets(r *stackRun) { r.plans[0].Spec.Targets = []string{"sim_disk.d"} }
+
+// with gives a stack a schedule whose time has not come.
+func with(schedule string, triggers ...v1alpha1.PlanTrigger) func(*stackState) {
+	return func(s *stackState) { s.stack.Spec.Plan.Schedule, s.stack.Spec.Plan.Triggers = schedule, triggers }
+}
 
 func TestDecisionsAboutAWorkflow(t *testing.T) {
 	rewritten := func(s *stackState) { s.stack.Generation = 2 }
@@ -111,11 +117,18 @@ func TestDecisionsAboutAWorkflow(t *testing.T) {
 		"a new spec":             {state: stackWith(hasRun("new", v1alpha1.RunCompleted), rewritten), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerChange},
 		"a failure after a person discarded the plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("alice", stackNow.Add(-time.Minute))))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
 			message: "run r, failed after alice discarded its plan stack-web-1: gave up. The stack starts its workflow again when a selected resource or its spec changes. To start it without a change, set spec.suspend to true and then to false."},
+		"a failure of a step after a person discarded the plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("plan p: Discarded by alice."), withPlan(discardedBy("alice", stackNow.Add(-time.Minute))), func(r *stackRun) { r.FailureType = steps.Discarded })),
+			reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "run r, failed: plan p: Discarded by alice. The stack starts its workflow again when a selected resource or its spec changes. To start it without"},
 		"a failure after which the workflow discarded its plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("flow", stackNow.Add(-time.Minute))))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
 			message: "run r, failed: gave up. The stack"},
 		"a failure after which a person discarded the plan": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("gave up."), withPlan(discardedBy("alice", stackNow)))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
 			message: "run r, failed: gave up. The stack"},
 		"a failure": {state: stackWith(hasRun("new", v1alpha1.RunFailed, because("no money."))), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled", message: "run r, failed: no money. The stack starts its workflow again when"},
+		"a failure, and a schedule": {state: stackWith(hasRun("new", v1alpha1.RunFailed), with("@every 6h", v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
+			message: "The stack starts its workflow again at the next time of its schedule: @every 6h."},
+		"a failure, and a schedule beside changes": {state: stackWith(hasRun("new", v1alpha1.RunFailed), with("@every 6h", v1alpha1.TriggerChange, v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled",
+			message: "when a selected resource or its spec changes, or at the next time of its schedule: @every 6h."},
+		"a failure before the time of the schedule":             {state: stackWith(hasRun("new", v1alpha1.RunFailed), asWritten, onSchedule(v1alpha1.TriggerSchedule)), reason: v1alpha1.ReasonWorkflowRunning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerSchedule},
 		"a failure of a stack that matches its specs":           {state: stackWith(hasRun("new", v1alpha1.RunFailed), asWritten), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled"},
 		"a failure, and a plan of a person":                     {state: stackWith(hasRun("new", v1alpha1.RunFailed, func(r *stackRun) { r.applied = true }), asWritten), reason: v1alpha1.ReasonApplied, ready: "True"},
 		"a failure, and a plan of a person that left something": {state: stackWith(hasRun("new", v1alpha1.RunFailed, func(r *stackRun) { r.applied = true })), reason: v1alpha1.ReasonWorkflowFailed, ready: "False Stalled"},

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -111,23 +110,9 @@ func NewStacks(config StacksConfig) *Stacks {
 func (c *Stacks) start(plans *Plans) {
 	c.plans, plans.stacks = plans, c
 	// A stack without a selector depends on the selectors of the others, and a stack depends on those that it names.
-	c.follow(c.informer, c.noteRun)
-	c.follow(c.informer, c.changedIn)
-	c.follow(plans.informer, c.planChanged)
-}
-
-// follow calls changed for each object of an informer that was created, changed or deleted.
-func (c *Stacks) follow(inf cache.SharedIndexInformer, changed func(metav1.Object)) {
-	handle := func(obj any) {
-		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
-		}
-		if o, err := meta.Accessor(obj); err == nil {
-			changed(o)
-		}
-	}
-	// AddEventHandler fails only on a stopped informer.
-	_, _ = inf.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: handle, UpdateFunc: func(_, obj any) { handle(obj) }, DeleteFunc: handle})
+	follow(c.informer, c.noteRun)
+	follow(c.informer, c.changedIn)
+	follow(plans.informer, c.planChanged)
 }
 
 // planChanged queues the stack of a plan. After the end of a plan, it queues all stacks of the namespace, because they

@@ -53,6 +53,8 @@ const (
 	runCall = 10 * time.Second
 	// maxFailure is the maximum length of the message of a failed run in bytes.
 	maxFailure = 2000
+	// maxFailureType is the maximum length of the type of the error of a run in bytes.
+	maxFailureType = 100
 	// polledFor is the time for which a poll of a worker counts. A worker polls at least once a minute.
 	polledFor = 90 * time.Second
 )
@@ -209,7 +211,8 @@ func (r *UserRuns) readEnd(ctx context.Context, namespace string, run *userRun) 
 	message := ""
 	switch {
 	case last.GetWorkflowExecutionFailedEventAttributes() != nil:
-		message = cause(last.GetWorkflowExecutionFailedEventAttributes().GetFailure())
+		failure := cause(last.GetWorkflowExecutionFailedEventAttributes().GetFailure())
+		message, run.FailureType = failure.GetMessage(), oneLine(failure.GetApplicationFailureInfo().GetType(), maxFailureType)
 	case last.GetWorkflowExecutionTerminatedEventAttributes() != nil:
 		ended := last.GetWorkflowExecutionTerminatedEventAttributes()
 		if message = ended.GetReason(); ended.GetIdentity() == serverIdentity {
@@ -220,11 +223,7 @@ func (r *UserRuns) readEnd(ctx context.Context, namespace string, run *userRun) 
 			return err
 		}
 	}
-	message = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, ""), func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
-	if len(message) > maxFailure {
-		message = strings.ToValidUTF8(message[:maxFailure-3], "") + "..."
-	}
-	run.Message = message
+	run.Message = oneLine(message, maxFailure)
 	return nil
 }
 
@@ -248,12 +247,21 @@ func (r *UserRuns) whyCancelled(ctx context.Context, namespace string, run *user
 	return "", nil
 }
 
-// cause returns the message of a failure. That of a failed step says only that an activity failed, so the cause counts.
-func cause(f *failurepb.Failure) string {
+// oneLine returns a text of a user's worker as one line of at most limit bytes.
+func oneLine(text string, limit int) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit-3], "") + "..."
+	}
+	return text
+}
+
+// cause returns the failure that explains another one. That of a failed step says only that an activity failed.
+func cause(f *failurepb.Failure) *failurepb.Failure {
 	for f.GetCause() != nil && (f.GetActivityFailureInfo() != nil || f.GetChildWorkflowExecutionFailureInfo() != nil) {
 		f = f.GetCause()
 	}
-	return f.GetMessage()
+	return f
 }
 
 // close returns the event that ended a run, and nil if the run has not ended. With wait, it waits for the end of the run,

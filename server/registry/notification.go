@@ -8,22 +8,27 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/warning"
 
+	"github.com/hykube/hykube/activities/notifying"
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/notification"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/internal/webhook"
+	"github.com/hykube/hykube/server/storage"
 )
 
 const (
@@ -34,21 +39,24 @@ const (
 )
 
 func newNotifications(c Config) (*resourceREST, *statusREST, error) {
+	secrets := storedSecrets{c.StoredObjects}
+	begin := func(ctx context.Context, n *v1alpha1.Notification, generation int64) {
+		n.Status.ObservedGeneration, n.Status.Since = generation, new(metav1.Now())
+		noteSecrets(ctx, secrets, n, generation)
+	}
 	strategy := kindStrategy[*v1alpha1.Notification, v1alpha1.NotificationStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(ctx context.Context, n *v1alpha1.Notification) {
-			n.Status = v1alpha1.NotificationStatus{ObservedGeneration: 1, Author: requester(ctx), Since: new(metav1.Now())}
-			setIdle(n, 1)
+			n.Status = v1alpha1.NotificationStatus{Author: requester(ctx)}
+			begin(ctx, n, 1)
 		},
 		prepareUpdate: func(ctx context.Context, n, old *v1alpha1.Notification) {
 			if sameSpec(n.Spec, old.Spec) {
 				return
 			}
-			n.Status.Since = new(metav1.Now())
-			n.Status.ObservedGeneration = old.Generation + 1
-			setIdle(n, old.Generation+1)
+			begin(ctx, n, old.Generation+1)
 			if !onlySuspends(n, old) {
 				n.Status.Author = requester(ctx)
 			}
@@ -73,7 +81,15 @@ func newNotifications(c Config) (*resourceREST, *statusREST, error) {
 				return err
 			}
 		}
-		return c.mayWriteNotification(ctx, obj.(*v1alpha1.Notification), before)
+		n := obj.(*v1alpha1.Notification)
+		if err := c.mayWriteNotification(ctx, n, before); err != nil {
+			return err
+		}
+		// Only now, because the warning tells whether a Secret has a key.
+		if before == nil || !sameSpec(n.Spec, before.Spec) {
+			warnOfSecrets(ctx, n)
+		}
+		return nil
 	}
 	return &resourceREST{Store: stored, short: "ntf", mayWrite: mayWrite}, status, nil
 }
@@ -94,13 +110,45 @@ func checkNotificationLimit(ctx context.Context, stored rest.Lister, name string
 	return nil
 }
 
-// setIdle sets the conditions of a Notification whose spec was written.
-func setIdle(n *v1alpha1.Notification, generation int64) {
-	if n.Spec.Suspend {
-		condition.Waiting(&n.Status.Conditions, generation, v1alpha1.ReasonSuspended, "No message is sent, because spec.suspend is true.")
-		return
+// storedSecrets reads Secrets from the storage. It implements notifying.Secrets.
+type storedSecrets struct{ objects *storage.Objects }
+
+func (s storedSecrets) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
+	u, err := s.objects.Get(ctx, schema.GroupResource{Resource: "secrets"}, namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("read secret %q: %w", name, err)
 	}
-	condition.Ready(&n.Status.Conditions, generation, v1alpha1.ReasonNothingSent, "No message was due since the spec was written.")
+	if u == nil {
+		return nil, &store.SecretError{Namespace: namespace, Name: name}
+	}
+	var secret corev1.Secret
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &secret); err != nil {
+		return nil, fmt.Errorf("read secret %q: %w", name, err)
+	}
+	value, ok := secret.Data[key]
+	if !ok {
+		return nil, &store.SecretError{Namespace: namespace, Name: name, Key: key}
+	}
+	return value, nil
+}
+
+// noteSecrets sets the conditions of a Notification whose spec was written. The controller checks the Secrets again, so
+// an error of a read changes nothing here.
+func noteSecrets(ctx context.Context, secrets notifying.Secrets, n *v1alpha1.Notification, generation int64) {
+	notifying.SetIdle(n, generation)
+	of := &v1alpha1.Notification{ObjectMeta: metav1.ObjectMeta{Namespace: request.NamespaceValue(ctx), Generation: generation}, Spec: n.Spec, Status: n.Status}
+	if reason, text, err := notifying.CheckSecrets(ctx, secrets, of); err == nil && notifying.NoteSecrets(of, reason, text) {
+		n.Status = of.Status
+	}
+}
+
+// warnOfSecrets warns the author of a Notification whose Secrets have a problem.
+func warnOfSecrets(ctx context.Context, n *v1alpha1.Notification) {
+	for _, c := range n.Status.Conditions {
+		if c.Type == v1alpha1.ConditionReady && (c.Reason == v1alpha1.ReasonSecretNotFound || c.Reason == v1alpha1.ReasonSecretRefused) {
+			warning.AddWarning(ctx, "", c.Message)
+		}
+	}
 }
 
 // onlySuspends reports whether a change only suspends a Notification, so that a user without the rights of its author can

@@ -5468,6 +5468,13 @@ func schema_hykube_hykube_api_v1alpha1_StackRequest(ref common.ReferenceCallback
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
+					"skipped": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True for a time of the schedule at which the stack selected no resource. No plan follows from it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"id", "at"},
 			},
@@ -5597,6 +5604,13 @@ func schema_hykube_hykube_api_v1alpha1_StackRun(ref common.ReferenceCallback) co
 					"message": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Message of the failure, up to 2,000 bytes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"failureType": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type of the error of a run that failed, up to 100 bytes. The steps of the package sdk/steps have types such as Discarded.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -59,6 +59,8 @@ func (e *toolError) Error() string {
 var (
 	helm3 = newTool("helm3", "helm", "helm.sh/helm/v3/cmd/helm")
 	helm4 = newTool("helm4", "helm", "helm.sh/helm/v4/cmd/helm")
+	// flux applies objects and waits for them with Flux's library.
+	flux = newTool("flux", "flux", ".")
 	// monitoring checks objects of the Prometheus Operator.
 	monitoring = newTool("monitoring", "monitoring", ".")
 )
@@ -72,7 +74,7 @@ func (tool *tool) run(t *testing.T, stdin string, args ...string) (string, error
 	}
 	// The go command does not use a cached test result if a file that the test examined has changed. So call Stat for what
 	// the tool reads.
-	for _, dir := range []string{chart, "helm", "monitoring", "testdata"} {
+	for _, dir := range []string{chart, "flux", "helm", "monitoring", "testdata"} {
 		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 			if err == nil {
 				_, err = os.Stat(path)

@@ -206,6 +206,18 @@ func TestNotificationsThatFail(t *testing.T) {
 		return http.StatusNoContent
 	}
 	run := func(stdin string, args ...string) string { return kubectlWith(t, stdin, args...) }
+	// The author learns of the missing Secret at the write, and before a message is due.
+	write := shared.Command(t.Context(), "hykube-kubectl", "create", "-n", ns, "-f", "-")
+	write.Stdin = strings.NewReader(r.manifest("busy", "CloudEvents", ""))
+	if out, err := write.CombinedOutput(); err != nil || !strings.Contains(string(out), "Warning: ") || !strings.Contains(string(out), `"hook"`) {
+		t.Errorf("the write of a Notification without a Secret: %v: %s", err, out)
+	}
+	notified(t, ns, "busy", "SecretNotFound")
+	r.prepare(t, run, ns, "busy", "gone", "rights")
+	notified(t, ns, "busy", "NothingSent")
+	kubectl(t, "delete", "secret", "hook", "-n", ns)
+	notified(t, ns, "busy", "SecretNotFound")
+	kubectl(t, "delete", "notification", "busy", "-n", ns)
 	r.prepare(t, run, ns, "busy", "gone", "rights")
 	for _, name := range []string{"busy", "gone"} {
 		run(r.manifest(name, "CloudEvents", ""), "create", "-n", ns, "-f", "-")

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -145,6 +147,62 @@ func waitWithSteps(ctx workflow.Context) error {
 		return err
 	}
 	return ready.Get(ctx, nil)
+}
+
+// quickSteps is a workflow with steps that end at once.
+func quickSteps(ctx workflow.Context) error {
+	for range 30 {
+		if err := steps.Discard(ctx, steps.DiscardOptions{Plan: steps.PlanRef{Namespace: "story-quick-steps", Name: "none"}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestQuickStepsLogNothing runs steps that end while their first heartbeat is under way. The log of a worker has no
+// warning about that.
+func TestQuickStepsLogNothing(t *testing.T) {
+	t.Parallel()
+	const namespace = "story-quick-steps"
+	kubectl(t, "create", "namespace", namespace)
+	config, err := shared.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options, err := steps.ConnectOptions(config, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written lockedLog
+	options.Logger = log.NewStructuredLogger(slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	c, err := client.DialContext(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	activities, err := steps.New(config, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := worker.New(c, "quick", worker.Options{})
+	w.RegisterWorkflow(quickSteps)
+	activities.Register(w)
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "quick", TaskQueue: "quick"}, quickSteps)
+	if err == nil {
+		err = run.Get(ctx, nil)
+	}
+	w.Stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := written.text.String(); text != "" {
+		t.Errorf("the worker logged %d lines: %.1500s", strings.Count(text, "\n"), text)
+	}
 }
 
 // temporalClient returns a client of the Temporal namespace of a Kubernetes namespace, with the administrator's rights.

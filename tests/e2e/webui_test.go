@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/tests/webui"
 )
 
@@ -98,7 +100,12 @@ func runID(t *testing.T, workflow string) string {
 func startUI(t *testing.T, args ...string) (address, enter string) {
 	t.Helper()
 	// The context of the test ends before its cleanups run, and would kill the command.
-	cmd := shared.Command(context.Background(), "kubectl-hykube", append([]string{"ui"}, args...)...)
+	return serveUI(t, shared.Command(context.Background(), "kubectl-hykube", append([]string{"ui"}, args...)...))
+}
+
+// serveUI runs a command with the verb "ui" until the test ends.
+func serveUI(t *testing.T, cmd *exec.Cmd) (address, enter string) {
+	t.Helper()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -124,4 +131,68 @@ func startUI(t *testing.T, args ...string) (address, enter string) {
 		t.Fatalf("kubectl hykube ui printed %q, which is no address: %v", enter, err)
 	}
 	return "http://" + u.Host, enter
+}
+
+// TestOwnWorkflowInWebUI opens the run of a user's own workflow in a browser, as that user, who may see the runs of one
+// namespace alone. The plan leads to the run, and the run names the plan. The role is that of docs/web-ui.md.
+func TestOwnWorkflowInWebUI(t *testing.T) {
+	t.Parallel()
+	browser := webui.Open(t)
+	const namespace = "story-webui-flow"
+	w := newRolloutWorkerWithBase(t, namespace, "webui-flow-")
+	w.start()
+	w.begin("release", `{"new": "seen", "waves": [1], "image": "debian-13", "subnet": "front", "record": "seen-www", "heartbeat": 4000000000}`)
+	awaitPlans(t, namespace, "release", 1, false)
+	plan := plansOfWorkflow(t, namespace, "release")[0]
+	ui := func() *exec.Cmd {
+		return shared.Command(context.Background(), "kubectl-hykube", "ui", plan.Name, "-n", namespace, "--workflow", "--kubeconfig", w.kubeconfig)
+	}
+	if out, err := ui().CombinedOutput(); err == nil || !strings.Contains(string(out), "nonResourceURLs") {
+		t.Fatalf("without a right to the Web UI: %v: %s", err, out)
+	}
+	page, err := os.ReadFile("../../docs/web-ui.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, role, _ := strings.Cut(string(page), "```yaml\n")
+	role, _, _ = strings.Cut(role, "```")
+	role = strings.NewReplacer("hykube.prod", "hykube."+namespace, "runs-of-prod", namespace, "name: alice", "name: flow").Replace(role)
+	kubectlWith(t, role, "create", "-f", "-")
+
+	address, enter := serveUI(t, ui())
+	browser.See(enter, pageLimit, "RUNNING", "BlueGreen", "wait for the approval of plan "+namespace+"/"+plan.Name)
+	runs := address + "/temporal/namespaces/hykube." + namespace + "/workflows"
+	run := runs + "/release/" + plan.Annotations[v1alpha1.AnnotationWorkflowRunID]
+	browser.See(run+"/memo", pageLimit, "hykubePlan1", namespace+"/"+plan.Name)
+	browser.See(runs, pageLimit, "release", "BlueGreen")
+	// After an approval, the page shows the next step of the workflow.
+	kubectl(t, "hykube", "approve", plan.Name, "-n", namespace)
+	awaitPlans(t, namespace, "release", 2, false)
+	browser.See(run+"/memo", pageLimit, "hykubePlan2", plansOfWorkflow(t, namespace, "release")[1].Name)
+	for _, message := range browser.Errors() {
+		// The list has the namespaces of other users, so the role lacks it.
+		if !strings.HasSuffix(message, "/temporal/api/v1/namespaces?") {
+			t.Errorf("a page logged: %s", message)
+		}
+	}
+
+	// No form of an address leads to the runs of another namespace.
+	const api = "/temporal/api/v1/namespaces/hykube."
+	for path, allowed := range map[string]bool{
+		api + namespace + "/workflows":                                    true,
+		api + namespace + "/workflows?namespace=hykube":                   true, // the parameter has no effect
+		"/temporal/api/v1/namespaces":                                     false,
+		"/temporal/api/v1/namespaces/hykube/workflows":                    false,
+		api + namespace + "/../hykube/workflows":                          false,
+		api + namespace + "/%2e%2e/hykube/workflows":                      false,
+		api + namespace + "%2f..%2fhykube/workflows":                      false,
+		api + namespace + "/..%2f..%2fnamespaces%2fhykube%2fworkflows":    false,
+		api + namespace + "//temporal/api/v1/namespaces/hykube/workflows": false,
+	} {
+		out, err := shared.Command(t.Context(), "hykube-kubectl", "get", "--raw", path, "--kubeconfig", w.kubeconfig).CombinedOutput()
+		if (err == nil) != allowed || strings.Contains(string(out), "plan.") {
+			t.Errorf("%s: %v: %.300s; want that it is allowed: %t", path, err, out, allowed)
+		}
+	}
+	kubectl(t, "hykube", "destroy", "--all", "-n", namespace, "--auto-approve")
 }

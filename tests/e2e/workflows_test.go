@@ -67,6 +67,19 @@ func newRolloutWorker(t *testing.T, namespace string) *rolloutWorker {
 	return w
 }
 
+// newRolloutWorkerWithBase also applies the objects that the rollouts need. Their names in the cloud begin with prefix.
+func newRolloutWorkerWithBase(t *testing.T, namespace, prefix string) *rolloutWorker {
+	t.Helper()
+	kubectl(t, "create", "namespace", namespace)
+	base, err := os.ReadFile("../../examples/workflows/bluegreen/base.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := strings.NewReplacer("namespace: bluegreen", "namespace: "+namespace, "name: bluegreen\n", "name: "+namespace+"\n", "name: bluegreen-", "name: "+prefix).Replace(string(base))
+	kubectlWith(t, objects, "hykube", "apply", "-f", "-", "--auto-approve")
+	return newRolloutWorker(t, namespace)
+}
+
 // start starts the worker's process.
 func (w *rolloutWorker) start() {
 	w.t.Helper()
@@ -253,14 +266,7 @@ func TestBlueGreen(t *testing.T) {
 func TestWorkflowsWaitForAPerson(t *testing.T) {
 	t.Parallel()
 	const namespace = "story-flow-approval"
-	kubectl(t, "create", "namespace", namespace)
-	base, err := os.ReadFile("../../examples/workflows/bluegreen/base.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects := strings.NewReplacer("namespace: bluegreen", "namespace: "+namespace, "name: bluegreen\n", "name: "+namespace+"\n", "name: bluegreen-", "name: flow-approval-").Replace(string(base))
-	kubectlWith(t, objects, "hykube", "apply", "-f", "-", "--auto-approve")
-	w := newRolloutWorker(t, namespace)
+	w := newRolloutWorkerWithBase(t, namespace, "flow-approval-")
 	kubectl(t, "delete", "rolebinding", "flow-hykube-plan-approver", "-n", namespace)
 	w.start()
 	ctx, cancel := context.WithTimeout(t.Context(), rolloutLimit)

@@ -3,6 +3,8 @@ package mutants
 var workflowMutants = []mutant{
 	{"A user reaches the workflows of another namespace by naming it in the message.", "server/temporalapi/check.go",
 		"if !ok || named.GetNamespace() != namespace {", "if !ok || named == nil {", "TestCheck"},
+	{"The log of a worker has a warning about each quick step.", "sdk/steps/steps.go",
+		"RecordHeartbeat(beats, subject)", "RecordHeartbeat(func() context.Context { _ = beats; return ctx }(), subject)", "TestAStepWaitsForItsHeartbeat"},
 	{"A large memo makes each list of workflows large.", "server/temporalapi/size.go",
 		"size > maxMemo {", "size < 0 {", "TestCheck"},
 	{"The timers of one workflow task stop the workflows of all namespaces.", "server/temporalapi/size.go",
