@@ -119,7 +119,8 @@ func fluxStackApplyFails(t *testing.T, r *release) {
 
 // fluxManual waits for a plan that a person must approve.
 func fluxManual(t *testing.T, r *release) {
-	err := r.fluxRun(t, "5s", "", "approval=Manual")
+	// Flux's library says that it timed out only if no poll begins at the end of the timeout, and it polls each second.
+	err := r.fluxRun(t, "5500ms", "", "approval=Manual")
 	if err == nil || !strings.Contains(err.Error(), "timeout waiting for") || !strings.Contains(err.Error(), "Stack/"+r.namespace+"/web status: 'InProgress'") {
 		t.Errorf("before the approval: %v", err)
 	}
