@@ -64,7 +64,7 @@ func TestStalledAnswerEnds(t *testing.T) {
 	for name, read := range map[string]func(*http.Response){
 		"nothing": func(*http.Response) {},
 		"a little at a time": func(r *http.Response) {
-			for some := make([]byte, 1<<10); ; time.Sleep(stallLimit / 4) {
+			for some := make([]byte, 8<<10); ; time.Sleep(stallLimit / 8) {
 				if _, err := r.Body.Read(some); err != nil {
 					return
 				}
