@@ -6,11 +6,16 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/endpoints/responsewriter"
+
+	"github.com/hykube/hykube/server/temporalapi"
 )
 
-// writeLimit is the maximum time that a client may leave the server's output unread. The server closes a connection
-// that accepts no byte for this time, and ends a watch that accepts no event.
-const writeLimit = 30 * time.Second
+const (
+	// writeLimit is the maximum time that a client may leave the server's output unread. The server closes a connection
+	// that accepts no byte for this time, and ends a stream that accepts no piece of maxPiece bytes.
+	writeLimit = 30 * time.Second
+	maxPiece   = 64 << 10
+)
 
 // deadlineListener is a listener that closes the connections of clients that stop reading. Otherwise each would hold its
 // requests, goroutines and buffers until the client ends.
@@ -40,18 +45,18 @@ func (c deadlineConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// endStalled ends a watch over HTTP/2 that its client does not read, even if the client reads other streams of the
-// connection.
+// endStalled ends a watch, or a call of Temporal's service, over HTTP/2 that its client does not read, even if the
+// client reads other streams of the connection.
 func endStalled(inner http.Handler, limit time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor == 2 && r.URL.Query().Has("watch") {
+		if r.ProtoMajor == 2 && (temporalapi.Serves(r) || r.URL.Query().Has("watch")) {
 			w = responsewriter.WrapForHTTP1Or2(&deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), limit: limit})
 		}
 		inner.ServeHTTP(w, r)
 	})
 }
 
-// deadlineWriter is a response with a time limit for each write. A watch may be idle between writes.
+// deadlineWriter is a response with a time limit for each piece of it. A watch, or a poll, may be idle between writes.
 type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -63,7 +68,18 @@ var _ responsewriter.UserProvidedDecorator = (*deadlineWriter)(nil)
 // Unwrap implements responsewriter.UserProvidedDecorator.
 func (s *deadlineWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
-func (s *deadlineWriter) Write(p []byte) (int, error) {
+// Write implements http.ResponseWriter. A slow client has the time for each piece: an answer of Temporal has up to
+// 4 MiB.
+func (s *deadlineWriter) Write(p []byte) (written int, err error) {
+	for first := true; first || err == nil && len(p) > 0; first = false {
+		var n int
+		n, err = s.writePiece(p[:min(len(p), maxPiece)])
+		written, p = written+n, p[n:]
+	}
+	return written, err
+}
+
+func (s *deadlineWriter) writePiece(p []byte) (int, error) {
 	defer s.within()()
 	return s.ResponseWriter.Write(p)
 }

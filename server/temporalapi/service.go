@@ -30,7 +30,8 @@ const (
 	callTime = 30 * time.Second
 )
 
-// Limits of concurrent requests: of requests that wait, and of the others. A worker has about ten pollers.
+// Limits of concurrent requests: of requests that wait, and of the others. A request counts until its answer is written.
+// A worker has about ten pollers.
 var (
 	waitLimits = limits{user: 100, namespace: 200, all: 2000}
 	callLimits = limits{user: 50, namespace: 100, all: 400}
@@ -75,7 +76,7 @@ func New(config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.server = grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.MaxRecvMsgSize(maxMessage))
+	s.server = grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.MaxRecvMsgSize(maxMessage), grpc.StatsHandler(answers{}))
 	workflowservice.RegisterWorkflowServiceServer(s.server, forward)
 	return s, nil
 }
@@ -124,7 +125,7 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	holdUntilAnswered(ctx, done)
 	if err := check(message.(proto.Message), namespace); err != nil {
 		return nil, err
 	}
@@ -209,7 +210,7 @@ func (c lateConnection) NewStream(context.Context, *grpc.StreamDesc, string, ...
 // limits are maximum numbers of requests at once: of one user in one namespace, of one namespace, and of all.
 type limits struct{ user, namespace, all int }
 
-// counter counts requests that run.
+// counter counts requests whose answers are not written yet.
 type counter struct {
 	limits limits
 	mu     sync.Mutex
