@@ -125,13 +125,7 @@ func (u *unreading) call(t *testing.T, method string, message proto.Message) {
 
 // TestUnreadAnswersCount has a client that reads no answers. Its calls count for the limits until it is gone.
 func TestUnreadAnswersCount(t *testing.T) {
-	s, err := New(Config{
-		Connection: func() grpc.ClientConnInterface { return answeringConnection{size: 1 << 20} },
-		Prepare:    func(context.Context, string) (string, error) { return "id", nil },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := serviceOf(t, answeringConnection{size: 1 << 20})
 	s.short = newCounter(limits{user: 2, namespace: 10, all: 10})
 	server := serve(t, s)
 	conn, err := grpc.NewClient(server.Listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(server.Client().Transport.(*http.Transport).TLSClientConfig)))

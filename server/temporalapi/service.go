@@ -58,6 +58,8 @@ type Service struct {
 	config         Config
 	server         *grpc.Server
 	waiting, short *counter
+	// commands limits the rate of commands of workflows.
+	commands *rates
 	// info caches the answer to the public method. Users without any right may call it, so the service calls Temporal
 	// only once.
 	info atomic.Pointer[workflowservice.GetSystemInfoResponse]
@@ -68,7 +70,10 @@ type Service struct {
 
 // New returns a service.
 func New(config Config) (*Service, error) {
-	s := &Service{config: config, waiting: newCounter(waitLimits), short: newCounter(callLimits)}
+	s := &Service{
+		config: config, waiting: newCounter(waitLimits), short: newCounter(callLimits),
+		commands: newRates(commandRate, maxCommands),
+	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	forward, err := proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{
 		Client: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)), DisableHeaderForwarding: true,
@@ -134,6 +139,9 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 		return nil, err
 	}
 	if err := checkToken(message, id); err != nil {
+		return nil, err
+	}
+	if err := s.checkCommands(authorized.Namespace, message); err != nil {
 		return nil, err
 	}
 	if starts := startsOf(message); m.starts && starts > 0 {
