@@ -17,6 +17,9 @@ const (
 	// commandRate is the number of commands of workflows in a second. The burst is maxCommands, so that each workflow task
 	// can succeed.
 	commandRate = 200
+	// resetEvery is the time between two resets of runs, and resetBurst the number of resets without that time.
+	resetEvery = 5 * time.Second
+	resetBurst = 5
 	// forgetEvery is the interval at which limiters of idle namespaces are forgotten.
 	forgetEvery = time.Minute
 )

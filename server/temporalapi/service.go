@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/api/proxy"
 	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -58,8 +59,9 @@ type Service struct {
 	config         Config
 	server         *grpc.Server
 	waiting, short *counter
-	// commands limits the rate of commands of workflows.
-	commands *rates
+	// commands and resets limit the rates of commands of workflows, and of resets.
+	commands, resets *rates
+	temporal         workflowservice.WorkflowServiceClient
 	// info caches the answer to the public method. Users without any right may call it, so the service calls Temporal
 	// only once.
 	info atomic.Pointer[workflowservice.GetSystemInfoResponse]
@@ -72,11 +74,12 @@ type Service struct {
 func New(config Config) (*Service, error) {
 	s := &Service{
 		config: config, waiting: newCounter(waitLimits), short: newCounter(callLimits),
-		commands: newRates(commandRate, maxCommands),
+		commands: newRates(commandRate, maxCommands), resets: newRates(rate.Every(resetEvery), resetBurst),
+		temporal: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)),
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	forward, err := proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{
-		Client: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)), DisableHeaderForwarding: true,
+		Client: s.temporal, DisableHeaderForwarding: true,
 	})
 	if err != nil {
 		return nil, err
@@ -142,6 +145,9 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 		return nil, err
 	}
 	if err := s.checkCommands(authorized.Namespace, message); err != nil {
+		return nil, err
+	}
+	if err := s.checkReset(forwarded(ctx, namespace), authorized.Namespace, message); err != nil {
 		return nil, err
 	}
 	if starts := startsOf(message); m.starts && starts > 0 {
