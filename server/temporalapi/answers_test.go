@@ -173,7 +173,7 @@ func (c *counter) running() int {
 
 func within(t *testing.T, what string, reached func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !reached(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); !reached(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%s does not give a place back", what)
 		}
