@@ -1,16 +1,12 @@
 package server
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"path"
 	"testing"
 	"time"
-
-	"github.com/hykube/hykube/server/temporalapi"
 )
 
 const (
@@ -18,14 +14,12 @@ const (
 	stallLimit, stallDeadline = 200 * time.Millisecond, 20 * time.Second
 )
 
-// TestStalledStreamEnds has a client that does not read one watch of a connection, or one call of Temporal's service. That
-// one ends, and the others go on.
-func TestStalledStreamEnds(t *testing.T) {
-	t.Run("a watch", func(t *testing.T) { testStalled(t, "/idle?watch=true", "/unread?watch=true") })
-	t.Run("a call", func(t *testing.T) { testStalled(t, temporalapi.PathPrefix+"idle", temporalapi.PathPrefix+"unread") })
-}
+// testStallLimits permit no time for the bytes of an answer: Go's client receives some megabytes that nobody reads.
+var testStallLimits = stallLimits{watch: stallLimit, answer: stallLimit, answerRate: 1 << 40}
 
-func testStalled(t *testing.T, idlePath, unreadPath string) {
+// TestStalledWatchEnds has a client that does not read one watch of a connection. That watch ends, and the others go
+// on.
+func TestStalledWatchEnds(t *testing.T) {
 	ended := make(chan error, 1)
 	event := make([]byte, 64<<10)
 	feed := make(chan struct{})
@@ -33,7 +27,7 @@ func testStalled(t *testing.T, idlePath, unreadPath string) {
 		flush := w.(http.Flusher).Flush
 		w.WriteHeader(http.StatusOK)
 		flush()
-		if path.Base(r.URL.Path) == "idle" {
+		if r.URL.Path == "/idle" {
 			<-feed
 			_, _ = w.Write([]byte("event"))
 			return
@@ -46,51 +40,73 @@ func testStalled(t *testing.T, idlePath, unreadPath string) {
 			flush()
 		}
 	}
-	s := httptest.NewUnstartedServer(endStalled(http.HandlerFunc(handler), stallLimit))
+	s := httptest.NewUnstartedServer(endStalled(http.HandlerFunc(handler), testStallLimits))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	idle, unread := get(t, s, idlePath), get(t, s, unreadPath)
+	idle, unread := get(t, s, "/idle?watch=true"), get(t, s, "/unread?watch=true")
 	if unread.ProtoMajor != 2 {
 		t.Fatalf("the test wants HTTP/2, not %s", unread.Proto)
 	}
 	select {
 	case <-ended:
 	case <-time.After(stallDeadline):
-		t.Fatalf("the stream has not ended within %s", stallDeadline)
+		t.Fatalf("the watch has not ended within %s", stallDeadline)
 	}
 	close(feed)
 	if got, err := io.ReadAll(idle.Body); err != nil || string(got) != "event" {
-		t.Errorf("the stream that was idle for longer than the limit read %q, %v", got, err)
+		t.Errorf("the watch that was idle for longer than the limit read %q, %v", got, err)
 	}
 }
 
-// TestPiecesHaveTheTime counts the pieces of a large answer. Each has the whole time limit, so a slow client gets the answer.
-func TestPiecesHaveTheTime(t *testing.T) {
-	w := &piecesWriter{ResponseRecorder: httptest.NewRecorder()}
-	answer := bytes.Repeat([]byte("0123456789"), 20_000)
-	s := &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), limit: stallLimit}
-	n, err := s.Write(answer)
-	if err != nil || n != len(answer) || !bytes.Equal(w.Body.Bytes(), answer) {
-		t.Fatalf("%d of %d bytes are written, %v", n, len(answer), err)
-	}
-	if want := 2 * 4; len(w.deadlines) != want { // each deadline is set and removed
-		t.Errorf("%d deadlines for 200,000 bytes, want %d", len(w.deadlines), want)
-	}
-	if _, err := s.Write(nil); err != nil || w.Code != http.StatusOK {
-		t.Errorf("an empty answer: %v, HTTP %d", err, w.Code)
+// TestStalledAnswerEnds has clients that do not read an answer, or that read a little of it from time to time.
+func TestStalledAnswerEnds(t *testing.T) {
+	for name, read := range map[string]func(*http.Response){
+		"nothing": func(*http.Response) {},
+		"a little at a time": func(r *http.Response) {
+			for some := make([]byte, 1<<10); ; time.Sleep(stallLimit / 4) {
+				if _, err := r.Body.Read(some); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 1)
+			s := httptest.NewUnstartedServer(endStalled(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				var err error
+				for part := make([]byte, 16<<10); err == nil; {
+					_, err = w.Write(part)
+				}
+				ended <- err
+			}), testStallLimits))
+			s.EnableHTTP2 = true
+			s.StartTLS()
+			t.Cleanup(s.Close)
+			go read(get(t, s, "/list"))
+			select {
+			case <-ended:
+			case <-time.After(stallDeadline):
+				t.Fatalf("the answer has not ended within %s", stallDeadline)
+			}
+		})
 	}
 }
 
-// piecesWriter records the deadlines of a response.
-type piecesWriter struct {
-	*httptest.ResponseRecorder
-	deadlines []time.Time
-}
-
-func (w *piecesWriter) SetWriteDeadline(at time.Time) error {
-	w.deadlines = append(w.deadlines, at)
-	return nil
+// TestSlowAnswerArrives has a handler that pauses for longer than the limit between its writes, and a client that reads all.
+func TestSlowAnswerArrives(t *testing.T) {
+	s := httptest.NewUnstartedServer(endStalled(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 3 {
+			_, _ = w.Write(make([]byte, 64<<10))
+			time.Sleep(2 * stallLimit)
+		}
+	}), testStallLimits))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	if got, err := io.ReadAll(get(t, s, "/list").Body); err != nil || len(got) != 3*64<<10 {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
 }
 
 func get(t *testing.T, s *httptest.Server, path string) *http.Response {
