@@ -5,6 +5,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	deploymentpb "go.temporal.io/api/deployment/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	nexuspb "go.temporal.io/api/nexus/v1"
+	"go.temporal.io/api/serviceerror"
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
@@ -108,6 +110,45 @@ func TestWorkflowsOfUsers(t *testing.T) {
 	admin := temporalOf(t, shared.admin(), "flows")
 	if d, err := admin.DescribeWorkflowExecution(t.Context(), "first", ""); err != nil || d.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED {
 		t.Errorf("describe: %v, %v", d.GetWorkflowExecutionInfo().GetStatus(), err)
+	}
+}
+
+// TestResetOfARun resets a finished run, which then runs again.
+func TestResetOfARun(t *testing.T) {
+	workflowsOf(t, "resets", "editor")
+	c := temporalOf(t, shared.as("editor"), "resets")
+	echoWorker(t, c)
+	run, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "again", TaskQueue: "mine"}, echo, "hello")
+	if err == nil {
+		err = run.Get(t.Context(), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := int64(0)
+	for events := c.GetWorkflowHistory(t.Context(), "again", run.GetRunID(), false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); events.HasNext(); {
+		event, err := events.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = event.GetEventId()
+	}
+	reset := func(event int64) (*workflowservice.ResetWorkflowExecutionResponse, error) {
+		return c.ResetWorkflowExecution(t.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+			Namespace: "hykube.resets", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: "again"}, RequestId: uuid.NewString(), WorkflowTaskFinishEventId: event,
+		})
+	}
+	_, err = reset(last + 1)
+	if _, invalid := errors.AsType[*serviceerror.InvalidArgument](err); !invalid {
+		t.Errorf("a reset to an event after the last one, %d: %v; want InvalidArgument", last, err)
+	}
+	again, err := reset(4) // the end of the first workflow task
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got string
+	if err := c.GetWorkflow(t.Context(), "again", again.GetRunId()).Get(t.Context(), &got); err != nil || got != "HELLO" || again.GetRunId() == run.GetRunID() {
+		t.Errorf("the run %s after a reset: %q, %v; want HELLO", again.GetRunId(), got, err)
 	}
 }
 

@@ -175,9 +175,10 @@ func (c *Client) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// special lists the networks that are not public, in addition to those that netip knows.
+// special lists the networks that are not public, in addition to those that netip knows. The first two of IPv6 have the
+// addresses of IPv4 in old forms.
 var special = parse("0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
-	"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10")
+	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10")
 
 func parse(networks ...string) (out []netip.Prefix) {
 	for _, n := range networks {

@@ -21,6 +21,7 @@ func TestAllowedAddresses(t *testing.T) {
 		"127.0.0.1": false, "::1": false, "::ffff:127.0.0.1": false, "169.254.169.254": false, "fe80::1": false, "fe80::1%eth0": false,
 		"10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "fd00::1": false, "fd00:ec2::254": false, "100.100.100.200": false,
 		"0.0.0.0": false, "::": false, "224.0.0.1": false, "ff02::1": false, "255.255.255.255": false, "198.18.0.1": false, "192.0.0.192": false,
+		"::127.0.0.1": false, "::93.184.216.34": false, "::ffff:0:127.0.0.1": false, "::ffff:0:93.184.216.34": false,
 		"64:ff9b::a9fe:a9fe": false, "2002:7f00:1::": false, "2001::1": false,
 	} {
 		if got := c.allows(netip.MustParseAddr(address)); got != want {

@@ -10,6 +10,7 @@ import (
 
 	"go.temporal.io/api/proxy"
 	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -30,7 +31,8 @@ const (
 	callTime = 30 * time.Second
 )
 
-// Limits of concurrent requests: of requests that wait, and of the others. A worker has about ten pollers.
+// Limits of concurrent requests: of requests that wait, and of the others. A request counts until its answer is written.
+// A worker has about ten pollers.
 var (
 	waitLimits = limits{user: 100, namespace: 200, all: 2000}
 	callLimits = limits{user: 50, namespace: 100, all: 400}
@@ -57,6 +59,9 @@ type Service struct {
 	config         Config
 	server         *grpc.Server
 	waiting, short *counter
+	// commands and resets limit the rates of commands of workflows, and of resets.
+	commands, resets *rates
+	temporal         workflowservice.WorkflowServiceClient
 	// info caches the answer to the public method. Users without any right may call it, so the service calls Temporal
 	// only once.
 	info atomic.Pointer[workflowservice.GetSystemInfoResponse]
@@ -67,15 +72,19 @@ type Service struct {
 
 // New returns a service.
 func New(config Config) (*Service, error) {
-	s := &Service{config: config, waiting: newCounter(waitLimits), short: newCounter(callLimits)}
+	s := &Service{
+		config: config, waiting: newCounter(waitLimits), short: newCounter(callLimits),
+		commands: newRates(commandRate, maxCommands), resets: newRates(rate.Every(resetEvery), resetBurst),
+		temporal: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)),
+	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	forward, err := proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{
-		Client: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)), DisableHeaderForwarding: true,
+		Client: s.temporal, DisableHeaderForwarding: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.server = grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.MaxRecvMsgSize(maxMessage))
+	s.server = grpc.NewServer(grpc.UnaryInterceptor(s.intercept), grpc.MaxRecvMsgSize(maxMessage), grpc.StatsHandler(answers{}))
 	workflowservice.RegisterWorkflowServiceServer(s.server, forward)
 	return s, nil
 }
@@ -124,7 +133,7 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	holdUntilAnswered(ctx, done)
 	if err := check(message.(proto.Message), namespace); err != nil {
 		return nil, err
 	}
@@ -133,6 +142,12 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 		return nil, err
 	}
 	if err := checkToken(message, id); err != nil {
+		return nil, err
+	}
+	if err := s.checkCommands(authorized.Namespace, message); err != nil {
+		return nil, err
+	}
+	if err := s.checkReset(forwarded(ctx, namespace), authorized.Namespace, message); err != nil {
 		return nil, err
 	}
 	if starts := startsOf(message); m.starts && starts > 0 {
@@ -209,7 +224,7 @@ func (c lateConnection) NewStream(context.Context, *grpc.StreamDesc, string, ...
 // limits are maximum numbers of requests at once: of one user in one namespace, of one namespace, and of all.
 type limits struct{ user, namespace, all int }
 
-// counter counts requests that run.
+// counter counts requests whose answers are not written yet.
 type counter struct {
 	limits limits
 	mu     sync.Mutex

@@ -322,7 +322,7 @@ func TestServiceRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		call := func() error {
-			_, err := s.intercept(tc.ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: "hykube.a"}, &grpc.UnaryServerInfo{FullMethod: PathPrefix + tc.method},
+			_, err := s.intercept(answers{}.TagRPC(tc.ctx, nil), &workflowservice.ListWorkflowExecutionsRequest{Namespace: "hykube.a"}, &grpc.UnaryServerInfo{FullMethod: PathPrefix + tc.method},
 				func(context.Context, any) (any, error) { return nil, nil })
 			return err
 		}

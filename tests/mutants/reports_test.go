@@ -32,6 +32,8 @@ var reportMutants = []mutant{
 		"\tcase !ip.IsGlobalUnicast(), ip.IsPrivate(), slices.ContainsFunc(special, within):\n", "\tcase !ip.IsGlobalUnicast(), slices.ContainsFunc(special, within):\n", "TestAllowedAddresses"},
 	{"A message reaches the metadata service by another form of its address.", "internal/webhook/webhook.go",
 		"ip = ip.Unmap().WithZone(\"\")", "ip = ip.WithZone(\"\")", "TestAllowedAddresses"},
+	{"A message reaches the server's machine by an old form of its address.", "internal/webhook/webhook.go",
+		"\"::/96\", \"::ffff:0:0:0/96\", ", "", "TestAllowedAddresses"},
 	{"The address of a receiver is not checked.", "internal/webhook/webhook.go",
 		"&net.Dialer{Control: c.control}", "&net.Dialer{}", "TestFailuresOfReceivers"},
 	{"A receiver redirects a message with its headers to another address.", "internal/webhook/webhook.go",

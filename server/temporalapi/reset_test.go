@@ -1,0 +1,89 @@
+package temporalapi
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// runConnection is a connection to a Temporal with one run.
+type runConnection struct {
+	grpc.ClientConnInterface
+	run *workflowpb.WorkflowExecutionInfo
+}
+
+func (c runConnection) Invoke(_ context.Context, _ string, _, reply any, _ ...grpc.CallOption) error {
+	if c.run == nil {
+		return status.Error(codes.NotFound, "no such run")
+	}
+	reply.(*workflowservice.DescribeWorkflowExecutionResponse).WorkflowExecutionInfo = c.run
+	return nil
+}
+
+func TestResetsOfLongRunsAreRefused(t *testing.T) {
+	const running = enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING
+	run := func(events int64, state enumspb.WorkflowExecutionStatus) *workflowpb.WorkflowExecutionInfo {
+		return &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: "w", RunId: "r"}, HistoryLength: events, Status: state}
+	}
+	for name, tc := range map[string]struct {
+		run        *workflowpb.WorkflowExecutionInfo
+		event      int64
+		operations int
+		want       codes.Code
+	}{
+		"a short run":               {run(4, running), 4, 0, codes.OK},
+		"a finished run":            {run(4, enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED), 4, 0, codes.OK},
+		"the longest":               {run(4000, running), 4, 0, codes.OK},
+		"a long run":                {run(4001, running), 4, 0, codes.FailedPrecondition},
+		"many changes after it":     {run(4, running), 4, 3997, codes.FailedPrecondition},
+		"an event of the future":    {run(4, running), 5, 0, codes.InvalidArgument},
+		"a run with later runs":     {run(4, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW), 4, 0, codes.FailedPrecondition},
+		"a run that does not exist": {nil, 4, 0, codes.NotFound},
+	} {
+		s := serviceOf(t, runConnection{run: tc.run})
+		message := &workflowservice.ResetWorkflowExecutionRequest{Namespace: "hykube.a", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: "w"},
+			WorkflowTaskFinishEventId: tc.event, PostResetOperations: make([]*workflowpb.PostResetOperation, tc.operations)}
+		err := callOf(t, s, "a", "ResetWorkflowExecution", message, func(_ context.Context, forwarded any) (any, error) {
+			// Without a run, Temporal would take the current one, which may be a later one than the checked one.
+			if got := forwarded.(*workflowservice.ResetWorkflowExecutionRequest).GetWorkflowExecution().GetRunId(); got != "r" {
+				t.Errorf("%s: Temporal resets the run %q, want the checked one", name, got)
+			}
+			return nil, nil
+		})
+		if status.Code(err) != tc.want {
+			t.Errorf("%s: %v, want %v", name, err, tc.want)
+		}
+	}
+}
+
+func TestResetsAreLimited(t *testing.T) {
+	s := serviceOf(t, runConnection{run: &workflowpb.WorkflowExecutionInfo{HistoryLength: 4}})
+	if s.resets.limit != rate.Every(5*time.Second) {
+		t.Errorf("%v resets in a second", s.resets.limit)
+	}
+	s.resets.limit = rate.Every(time.Hour)
+	reset := func(namespace string) codes.Code {
+		return status.Code(callOf(t, s, namespace, "ResetWorkflowExecution",
+			&workflowservice.ResetWorkflowExecutionRequest{Namespace: "hykube." + namespace, WorkflowTaskFinishEventId: 4}, accepting))
+	}
+	for i := range 5 {
+		if got := reset("a"); got != codes.OK {
+			t.Errorf("reset %d: %v", i+1, got)
+		}
+	}
+	if got := reset("a"); got != codes.ResourceExhausted {
+		t.Errorf("reset 6: %v, want %v", got, codes.ResourceExhausted)
+	}
+	if got := reset("b"); got != codes.OK {
+		t.Errorf("a reset in another namespace: %v", got)
+	}
+}
