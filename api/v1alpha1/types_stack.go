@@ -225,7 +225,7 @@ type StackStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Outputs []StackOutput `json:"outputs,omitempty"`
-	// Digest of the recorded values and the spec for which the outputs were evaluated.
+	// Digest of the recorded values, the spec and the written objects for which the outputs were evaluated.
 	// +optional
 	OutputsVersion string `json:"outputsVersion,omitempty"`
 }

@@ -206,7 +206,7 @@ func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Inte
 // newStacks returns the controller of Stacks. The index calls it after a change in a namespace.
 func newStacks(sources *scope.Sources, stacks *loopback.Stacks, logger *slog.Logger) *controller.Stacks {
 	c := controller.NewStacks(controller.StacksConfig{
-		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Access: sources.Access, Logger: logger,
+		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written, Access: sources.Access, Logger: logger,
 		Select: func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error) {
 			return planning.Select(ctx, sources, who, namespace, selects)
 		},
