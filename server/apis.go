@@ -121,6 +121,7 @@ func (s *Server) registryConfig() registry.Config {
 		Judge:               s.judge,
 		Automatic:           s.automatic,
 		CurrentStacks:       s.currentStacks,
+		SelectsAny:          s.selectsAny,
 		CancelRun:           s.cancelRun,
 		ExternalTemporal:    s.config.TemporalAddress != "",
 		MayRead:             s.mayRead,

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -86,6 +87,8 @@ type Wiring struct {
 	Automatic func(ctx context.Context, namespace string) (bool, error)
 	// CurrentStacks waits until the Stacks of a namespace show all earlier writes; see registry.Config.
 	CurrentStacks func(ctx context.Context, namespace string)
+	// SelectsAny reports whether any resource of a namespace has some labels; see registry.Config.
+	SelectsAny func(ctx context.Context, namespace string, selects func(labels.Set) bool) (bool, error)
 	// CancelRun cancels the running workflow of a stack; see registry.Config.
 	CancelRun registry.CancelRunFunc
 	// State returns the raw provider state of a provider's object.
@@ -135,6 +138,10 @@ func (s *Server) named(ctx context.Context, obj metav1.Object) (bool, error) {
 
 func (s *Server) currentStacks(ctx context.Context, namespace string) {
 	s.wiring.CurrentStacks(ctx, namespace)
+}
+
+func (s *Server) selectsAny(ctx context.Context, namespace string, selects func(labels.Set) bool) (bool, error) {
+	return s.wiring.SelectsAny(ctx, namespace, selects)
 }
 
 func (s *Server) cancelRun(ctx context.Context, stack *v1alpha1.Stack, reason string) (bool, error) {

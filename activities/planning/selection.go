@@ -75,6 +75,15 @@ func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, na
 	return o.selection(selects), nil
 }
 
+// SelectsAny reports whether any object of a namespace is selected.
+func SelectsAny(ctx context.Context, from *scope.Sources, namespace string, selects func(labels.Set) bool) (bool, error) {
+	view, err := from.Index.View(ctx, namespace)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(view.Nodes, func(n index.Node) bool { return n.Object != nil && selects(n.Object.Labels) }), nil
+}
+
 // selection returns the selection of a Stack.
 func (o *outline) selection(selects func(labels.Set) bool) *Selection {
 	out := &Selection{}

@@ -158,6 +158,12 @@ func TestSelectionWithoutASurvey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for value, want := range map[string]bool{"stack": true, "stakc": false} {
+		any, err := SelectsAny(t.Context(), w.Sources, "team", func(set labels.Set) bool { return set["in"] == value })
+		if err != nil || any != want {
+			t.Errorf("in=%s selects any: %t, %v", value, any, err)
+		}
+	}
 	rough := selectRoughly(view, func(set labels.Set) bool { return set["in"] == "stack" })
 	if rough.Resources != 3 || listOf(rough.Missing) != "[test_thing.new]" || rough.Contents == "" {
 		t.Errorf("%+v", rough)

@@ -131,6 +131,12 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 				stacks.Current(ctx, namespace)
 			}
 		},
+		SelectsAny: func(ctx context.Context, namespace string, selects func(labels.Set) bool) (bool, error) {
+			if providers.Ready() != nil {
+				return true, nil // without the providers' schemas, the index would have to read the objects twice
+			}
+			return planning.SelectsAny(ctx, sources, namespace, selects)
+		},
 		CancelRun: func(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
 			if err := providers.Ready(); err != nil { // the engine starts
 				return false, err

@@ -84,6 +84,9 @@ func (o *stackWaitOptions) Run(ctx context.Context) error {
 			case err != nil:
 				return err
 			case ready:
+				if s.Status.Resources == 0 { // the selector, or the labels, may have a typing error
+					fmt.Fprintf(o.ErrOut, "stack %s: %s\n", name, text)
+				}
 				fmt.Fprintf(o.Out, "stack.%s/%s is ready\n", v1alpha1.GroupName, name)
 				continue
 			case text != said[name]:

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -77,6 +78,9 @@ type Config struct {
 	// CurrentStacks waits until the Stacks of a namespace, or of all if it is empty, show all earlier writes. It gives up
 	// after a few seconds.
 	CurrentStacks func(ctx context.Context, namespace string)
+	// SelectsAny reports whether any resource of a namespace has labels that are selected. It returns true as long as the
+	// server starts.
+	SelectsAny func(ctx context.Context, namespace string, selects func(labels.Set) bool) (bool, error)
 	// CancelRun asks the running workflow of a stack to end, or terminates it if no worker has begun it. It returns false if
 	// no workflow of the stack runs.
 	CancelRun CancelRunFunc
