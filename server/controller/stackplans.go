@@ -170,6 +170,9 @@ func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan
 	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}
 	p.Status.RequestedBy = s.Status.Author
 	p.Status.Stack.Stack, p.Status.Stack.StackUID, p.Status.Stack.StackGeneration = s.Name, s.UID, s.Generation
+	if d := s.Status.Drift; d != nil && d.Requested != nil && d.Requested.ID == p.Status.Stack.Request {
+		p.Status.Stack.CheckRequestedBy = d.Requested.By
+	}
 	made := &v1alpha1.Plan{}
 	err := c.Client.Post().Namespace(p.Namespace).Resource("plans").Body(p).Do(ctx).Into(made)
 	if !apierrors.IsAlreadyExists(err) {
