@@ -35,6 +35,8 @@ type Selection struct {
 	// that are tainted or deposed, or have an operation of unknown outcome. Drifted lists those whose drift was recorded
 	// for the generation that they have now. Failed lists the others that are applied and not ready.
 	Missing, Edited, Unread, Faulty, Drifted, Failed []lang.Address
+	// Lost lists those, of any of the lists above, whose create began and has no recorded outcome.
+	Lost []lang.Address
 	// Beyond is an object outside of the selection that a plan of the selection would change, because the object For
 	// depends on it; nil if there is none. Destroys is true if it is marked for deletion, and the plan would destroy it.
 	Beyond, For *lang.Address
@@ -140,6 +142,9 @@ func (s *Selection) add(n index.Node, wanted, current bool) {
 			return
 		}
 	default:
+		if rec.Intent && !rec.Exists {
+			s.Lost = append(s.Lost, object.Address())
+		}
 		switch {
 		case !wanted:
 			if !rec.Living && !rec.Intent && !object.Has(index.Deleting) {

@@ -81,6 +81,7 @@ func TestSelectionOfAStack(t *testing.T) {
 		// changes says whether the contents of the stack change.
 		changes        bool
 		edited, faulty string
+		lost           string
 		beyond         string
 	}{
 		"nothing":                      {change: func(*testing.T, *activitiestest.World) {}, edited: "[test_thing.new]"},
@@ -112,6 +113,14 @@ func TestSelectionOfAStack(t *testing.T) {
 		"a taint": {change: func(t *testing.T, w *activitiestest.World) {
 			record(t, w, "user", func(rec *ledger.Instance) { rec.Tainted = true })
 		}, edited: "[test_thing.new]", faulty: "[test_thing.user]"},
+		"an update without an outcome": {change: func(t *testing.T, w *activitiestest.World) {
+			record(t, w, "user", func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Action: v1alpha1.ActionUpdate} })
+		}, edited: "[test_thing.new]", faulty: "[test_thing.user]"},
+		"a create without an outcome": {change: func(t *testing.T, w *activitiestest.World) {
+			record(t, w, "user", func(rec *ledger.Instance) {
+				rec.State, rec.Intent = ledger.State{}, &ledger.Intent{Action: v1alpha1.ActionCreate}
+			})
+		}, edited: "[test_thing.new]", faulty: "[test_thing.user]", lost: "[test_thing.user]"},
 		"the apply of what it selects": {change: func(t *testing.T, w *activitiestest.World) {
 			applied(w, "new", map[string]any{})
 			w.Stored["team:test-thing/new"].SetLabels(map[string]string{"in": "stack"})
@@ -132,6 +141,9 @@ func TestSelectionOfAStack(t *testing.T) {
 			}
 			if got := listOf(after.Faulty); tc.faulty != "" && got != tc.faulty || tc.faulty == "" && len(after.Faulty) > 0 {
 				t.Errorf("faulty %s, want %q", got, tc.faulty)
+			}
+			if got := listOf(after.Lost); tc.lost != "" && got != tc.lost || tc.lost == "" && len(after.Lost) > 0 {
+				t.Errorf("lost %s, want %q", got, tc.lost)
 			}
 			beyond := ""
 			if after.Beyond != nil {

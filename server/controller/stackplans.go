@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -234,6 +235,22 @@ func readyOf(p *v1alpha1.Plan) (reason, message string) {
 		return v1alpha1.ReasonPlanning, "Waiting to be planned."
 	}
 	return ready.Reason, ready.Message
+}
+
+// failure returns the message of the last plan, which did not apply everything. If it could not be made, failure adds the
+// commands that help; the message of an apply has them.
+func (s *stackState) failure() string {
+	_, message := readyOf(s.plan)
+	text := strings.TrimSuffix(message, ".") + "."
+	if s.last.Reason != v1alpha1.ReasonPlanFailed {
+		return text
+	}
+	text += fmt.Sprintf(" To see why: kubectl hykube status %s -n %s.", s.plan.Name, s.plan.Namespace)
+	if lost := s.selected.Lost; len(lost) > 0 {
+		text += fmt.Sprintf(" The outcome of the create of %s is unknown. Check whether it exists. Then: kubectl hykube resolve %s/%s (--adopt ID | --retry | --forget) -n %s.",
+			named(lost), lost[0].Kind(), lost[0].Name, s.plan.Namespace)
+	}
+	return text
 }
 
 func counted(resources int) string {
