@@ -324,5 +324,10 @@ func TestAStackApprovesOnlyWhatItSelects(t *testing.T) {
 		if got := totals.manual(po); (got != "") != tc.waits {
 			t.Errorf("%s: %q", why, got)
 		}
+		totals.writeStatus(po, &po.Status)
+		ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady)
+		if waits := ready.Reason == v1alpha1.ReasonAwaitingApproval; waits != tc.waits || waits == meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionReconciling) {
+			t.Errorf("%s: Ready has the reason %s, and Reconciling is %t", why, ready.Reason, !waits)
+		}
 	}
 }

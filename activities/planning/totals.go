@@ -154,6 +154,9 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		end(v1alpha1.ReasonNoChanges, noChanges(po, &t.summary))
 	case po.Spec.Speculative:
 		end(v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", t.summary.Text, po.Namespace))
+	case po.ApprovesItself() && manual == "":
+		// Publish approves the plan next. A user must neither read it as a question, nor get an Event.
+		condition.Reconciling(&s.Conditions, g, v1alpha1.ReasonPlanning, t.summary.Text+". The plan approves itself.")
 	default:
 		message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", t.summary.Text, po.Name, po.Namespace)
 		if missing := t.verdict.Missing(po.Status.RequestedBy, nil); missing != "" && missing != manual { // the message below has manual

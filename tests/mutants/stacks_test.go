@@ -111,6 +111,8 @@ var stackMutants = []mutant{
 		"case approved(p) && !p.Spec.Speculative && ", "case !approved(p) && ", "TestHistoryHasPlansOfUsers"},
 	{"The history of a stack lists plans that changed nothing of it.", "internal/cli/stackhistory.go",
 		"if members[c.Address] && attempted(c.Outcome) {", "if attempted(c.Outcome) {", "TestHistoryHasPlansOfUsers"},
+	{"A plan that approves itself says for a moment that it waits for a person.", "activities/planning/totals.go",
+		"\tcase po.ApprovesItself() && manual == \"\":\n", "\tcase false:\n", "TestAStackApprovesOnlyWhatItSelects"},
 	{"A stack overwrites the outputs of another stack.", "server/loopback/stacks.go",
 		" || refs[at].Name != s.Name {", " {", "TestOutputsAreWritten"},
 	{"The former stack of a name takes over the outputs of the present one.", "server/loopback/stacks.go",
