@@ -10,7 +10,9 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/policy"
+	"github.com/hykube/hykube/workflows"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -301,6 +303,20 @@ func TestAPlanNamesMissingApprovalsOnce(t *testing.T) {
 		if ready.Reason != v1alpha1.ReasonAwaitingApproval || strings.Count(ready.Message, rule.Message) != 1 || !strings.Contains(ready.Message, tc.want) {
 			t.Errorf("%s: %s %q, want %q, and the message of the rule once", why, ready.Reason, ready.Message, tc.want)
 		}
+	}
+}
+
+// TestSummaryOfRemovedRecords counts resources that a plan stops to manage apart from those that do not exist.
+func TestSummaryOfRemovedRecords(t *testing.T) {
+	totals := newTotals(nil)
+	for name, reason := range map[string]string{"kept": "", "unknown": plan.ReasonCreateUnknown, "never": plan.ReasonGone} {
+		c := &ledger.Change{}
+		c.Address, c.Action, c.ActionReason = "test_thing."+name, v1alpha1.ActionForget, reason
+		totals.add(c)
+	}
+	totals.summarize(workflows.Publish{})
+	if s := totals.summary; s.Forget != 3 || totals.gone != 1 || !strings.Contains(s.Text, "2 to forget") {
+		t.Errorf("%+v, of which %d do not exist", s, totals.gone)
 	}
 }
 

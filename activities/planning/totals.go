@@ -17,6 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/workflows"
 )
@@ -36,6 +37,8 @@ type totals struct {
 	destroys bool
 	// steps is the number of changes that an apply would make. read is the number of resources that planning read.
 	steps, read int
+	// gone is the number of forgets of resources that do not exist.
+	gone int32
 	// unselected is the address of a change to an object that the spec does not select; empty if there is none.
 	unselected string
 	// needed names a resource that the plan destroys although one outside of the plan refers to it; empty if there is
@@ -77,6 +80,9 @@ func (t *totals) add(c *ledger.Change) {
 		return
 	}
 	t.summary.Count(&c.PlanChange)
+	if c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone {
+		t.gone++
+	}
 	for _, r := range c.Referrers {
 		t.referrers[r.Address] = true
 		if c.Action == v1alpha1.ActionDelete && t.needed == "" {
@@ -113,7 +119,7 @@ func (t *totals) summarize(in workflows.Publish) {
 	}
 	t.summary.Resources, t.summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-t.read))
 	t.summary.Referrers = int32(len(t.referrers))
-	t.summary.Text = summaryText(&t.summary)
+	t.summary.Text = summaryText(&t.summary, t.gone)
 }
 
 // writeStatus sets the status of a planned plan.
