@@ -42,7 +42,7 @@ changed are unknown, and the command reports that. The server keeps no earlier o
   kubectl hykube stack history web --at web-3
   kubectl hykube stack history web --at 10m
   kubectl hykube stack history web --at 2026-11-24T19:47:16Z -o json`,
-		Args:              cobra.ExactArgs(1),
+		Args:              namesStack(0),
 		ValidArgsFunction: completeStacks(s),
 		RunE:              run(o),
 	}

@@ -25,7 +25,7 @@ func newStackStatus(s *session) *cobra.Command {
 		Long: `Show what a stack does, and what it waits for: its resources, its last plan, the last run of its workflow, the stacks that it
 depends on, and the user with whose rights it acts.`,
 		Example:           `  kubectl hykube stack status web -n prod`,
-		Args:              cobra.ExactArgs(1),
+		Args:              namesStack(0),
 		ValidArgsFunction: completeStacks(s),
 		RunE:              run(o),
 	}

@@ -86,3 +86,31 @@ func (f *fakeServer) putStack(s *v1alpha1.Stack) {
 	}
 	f.put(&unstructured.Unstructured{Object: object}, stacksResource)
 }
+
+// TestStackWithoutAName runs the commands of stacks with a wrong number of names.
+func TestStackWithoutAName(t *testing.T) {
+	f := newFakeServer(t)
+	for _, args := range [][]string{{"status"}, {"history"}, {"outputs"}, {"wait"}, {"status", "web", "shop"}, {"outputs", "web", "url", "more"}} {
+		_, errOut, code := f.run(append([]string{"stack"}, args...)...)
+		usage := "kubectl hykube stack " + args[0] + " STACK"
+		if code != ExitError || !strings.Contains(errOut, usage) || (len(args) == 1) != strings.Contains(errOut, "kubectl hykube stack list") {
+			t.Errorf("%s: exit code %d, %s", args, code, errOut)
+		}
+	}
+}
+
+// TestPlanVerbsNameTheStack writes the name of a stack in place of that of a plan.
+func TestPlanVerbsNameTheStack(t *testing.T) {
+	f := newFakeServer(t)
+	s := &v1alpha1.Stack{Status: v1alpha1.StackStatus{Plan: &v1alpha1.StackPlan{Name: "shop-7"}}}
+	s.Name, s.Namespace = "shop", "default"
+	f.putStack(s)
+	for _, args := range [][]string{{"approve", "shop"}, {"status", "shop"}, {"show", "stack/shop"}} {
+		if _, errOut, code := f.run(args...); code != ExitError || !strings.Contains(errOut, "kubectl hykube stack status shop -n default") || !strings.Contains(errOut, "shop-7") {
+			t.Errorf("%s: exit code %d, %s", args, code, errOut)
+		}
+	}
+	if _, errOut, code := f.run("status", "web"); code != ExitError || strings.Contains(errOut, "stack status") {
+		t.Errorf("without such a stack: exit code %d, %s", code, errOut)
+	}
+}
