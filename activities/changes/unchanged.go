@@ -75,7 +75,8 @@ func recordRead(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *l
 
 // recordUnchanged records that the generation of an object needs no change. For an approved plan, it also records the
 // state that planning read, as the apply of a Terraform plan does. The plans of other resources rely on this state, and
-// without its record every refresh would find the same drift.
+// without its record every refresh would find the same drift. The same holds after recorded drift that was taken back in the cloud:
+// no spec has the recorded state, and the state that planning read matches the spec.
 func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) error {
 	rec, err := src.Ledger.Instance(ctx, c.Object)
 	if err != nil || !rec.Exists() || rec.Intent != nil {
@@ -86,13 +87,13 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 		return nil // the record is newer than this plan
 	}
 	before := *rec
-	refreshed := Approved(po) && RecordsRefresh(c)
+	matches := !po.Spec.RefreshOnly && !po.Spec.Destroy
+	refreshed := RecordsRefresh(c) && (Approved(po) || matches && rec.Object.Generation == 0)
 	if refreshed {
 		rec.State = *c.Refreshed
 	}
 	// An unrecorded difference remains for the next plan, which must visit the resource.
 	recorded := refreshed || c.Refreshed == nil || c.Refreshed.Digest() == before.Digest()
-	matches := !po.Spec.RefreshOnly && !po.Spec.Destroy
 	if matches && recorded {
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions
 		if c.Read && c.Configuration.Arguments != "" { // the ID is that of the same resource with the new arguments

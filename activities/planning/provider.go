@@ -164,7 +164,7 @@ func (pr *proposal) planDestroy(ctx context.Context, c *ledger.Change, r *resour
 	return p, diags, pr.warnOtherManagers(ctx, c, r, state, l)
 }
 
-// createWarnings returns the warnings about a planned create or replace.
+// createWarnings returns the warnings about a planned create or replace, and sets c.CreatesAgain.
 func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Action, exists bool) (diags diag.Diagnostics) {
 	if action == v1alpha1.ActionCreate {
 		if r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !moveApplied(r) {
@@ -175,7 +175,9 @@ func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Acti
 		}
 	}
 	if action == v1alpha1.ActionCreate || action == v1alpha1.ActionReplace {
-		diags = append(diags, afterFailedCreate(r, exists)...)
+		again := afterFailedCreate(r, exists)
+		c.CreatesAgain = len(again) > 0
+		diags = append(diags, again...)
 	}
 	return diags
 }

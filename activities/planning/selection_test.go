@@ -12,10 +12,12 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/policy"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/workflows"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -254,6 +256,7 @@ func TestAStackDestroysNothingThatOthersNeed(t *testing.T) {
 	}{
 		"a delete":                    {&v1alpha1.PlanStack{Stack: "web"}, v1alpha1.ActionDelete, "", false},
 		"a delete of what is needed":  {&v1alpha1.PlanStack{Stack: "web"}, v1alpha1.ActionDelete, "test_thing.leaf", true},
+		"a replace of what is needed": {&v1alpha1.PlanStack{Stack: "web"}, v1alpha1.ActionReplace, "test_thing.leaf", true},
 		"an update of what is needed": {&v1alpha1.PlanStack{Stack: "web"}, v1alpha1.ActionUpdate, "test_thing.leaf", false},
 		"a plan of a user":            {nil, v1alpha1.ActionDelete, "test_thing.leaf", false},
 	} {
@@ -269,6 +272,25 @@ func TestAStackDestroysNothingThatOthersNeed(t *testing.T) {
 		totals.add(c)
 		if got := totals.manual(po); (got != "") != tc.waits || tc.waits && !strings.Contains(got, tc.referrer) {
 			t.Errorf("%s: %q", why, got)
+		}
+	}
+}
+
+// TestNoPlanCreatesASecondResourceUnasked has a create fail without a state, with an error that does not exclude that the
+// resource exists.
+func TestNoPlanCreatesASecondResourceUnasked(t *testing.T) {
+	for _, failed := range []string{"", "at 2026-11-26T04:00:00Z by the plan \"web-1\""} {
+		r := &resource.Resource{Object: &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"failedCreate": failed}}}}
+		c := &ledger.Change{Requested: true}
+		c.Address, c.Action = "test_thing.hub", v1alpha1.ActionCreate
+		warnings := createWarnings(c, r, c.Action, false)
+		po := &v1alpha1.Plan{}
+		po.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
+		totals := newTotals(nil)
+		totals.verdict = &policy.Verdict{}
+		totals.add(c)
+		if waits := totals.manual(po) != ""; waits != (failed != "") || waits != (len(warnings) == 1) {
+			t.Errorf("failed before %q: the plan waits: %t, warnings: %v", failed, waits, warnings)
 		}
 	}
 }

@@ -41,9 +41,11 @@ type totals struct {
 	gone int32
 	// unselected is the address of a change to an object that the spec does not select; empty if there is none.
 	unselected string
-	// needed names a resource that the plan destroys although one outside of the plan refers to it; empty if there is
-	// none.
-	needed   string
+	// needed names a resource that the plan destroys or replaces although one outside of the plan refers to it; empty if there
+	// is none.
+	needed string
+	// again is the address of a create after one that may have made the resource; empty if there is none.
+	again    string
 	waitsFor []v1alpha1.PlanReference
 	// rolled counts the changes of each ResourceSet that its rollout limits, and rollouts are what the limits are.
 	rolled   map[types.UID]*rolled
@@ -85,9 +87,12 @@ func (t *totals) add(c *ledger.Change) {
 	}
 	for _, r := range c.Referrers {
 		t.referrers[r.Address] = true
-		if c.Action == v1alpha1.ActionDelete && t.needed == "" {
-			t.needed = fmt.Sprintf("%s, to which %s refers", c.Address, r.Address)
+		if verb := map[v1alpha1.Action]string{v1alpha1.ActionDelete: "destroy", v1alpha1.ActionReplace: "replace"}[c.Action]; verb != "" && t.needed == "" {
+			t.needed = fmt.Sprintf("%s %s, to which %s refers", verb, c.Address, r.Address)
 		}
+	}
+	if c.CreatesAgain && t.again == "" {
+		t.again = c.Address
 	}
 	if changes.Rolled(c) {
 		t.noteRolled(c)
@@ -188,7 +193,10 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 		return fmt.Sprintf("it would change %s, which the stack %s does not select", t.unselected, po.Status.Stack.Stack)
 	}
 	if po.Status.Stack != nil && t.needed != "" {
-		return fmt.Sprintf("it would destroy %s, which the stack %s does not select", t.needed, po.Status.Stack.Stack)
+		return fmt.Sprintf("it would %s, which the stack %s does not select", t.needed, po.Status.Stack.Stack)
+	}
+	if t.again != "" {
+		return fmt.Sprintf("it would create %s again, and an earlier create that failed may have made it: search for the resource first, as status.diagnostics says", t.again)
 	}
 	return t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy)
 }

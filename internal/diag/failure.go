@@ -64,7 +64,8 @@ func IsFailure(err error, kinds ...FailureKind) bool {
 }
 
 // NothingDone reports whether a call failed because the provider's API rejected it before doing anything, as far as the
-// answer tells. Use it only for texts for users: a retry requires the kind Throttled.
+// answer tells. A retry requires the kind Throttled: use NothingDone only for texts for users, and to decide whether a person
+// must look first.
 func NothingDone(err error) bool {
 	f, ok := errors.AsType[*Failure](err)
 	return ok && (f.Kind == Throttled || f.rejected)

@@ -88,6 +88,24 @@ func (c *Stacks) readRun(ctx context.Context, state *stackState) error {
 	if state.run.running() {
 		c.awaitRun(ctx, cache.MetaObjectToName(s), state.run.StackRun)
 	}
+	return c.endPlansOfCancelled(ctx, state)
+}
+
+// endPlansOfCancelled discards the plans of a cancelled run that no user has decided on. The workflow may have ended without
+// that, and nothing would follow their apply.
+func (c *Stacks) endPlansOfCancelled(ctx context.Context, state *stackState) error {
+	run := state.run
+	if run.Outcome != v1alpha1.RunCancelled {
+		return nil
+	}
+	for _, p := range run.plans {
+		if !p.Undecided() {
+			continue
+		}
+		if err := c.plans.discard(ctx, p, fmt.Sprintf("Discarded, because the workflow of the stack %s, which made it, was cancelled.", state.stack.Name)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -183,10 +201,10 @@ func (c *Stacks) findPlans(state *stackState) {
 	run := state.run
 	run.plans, run.applied = nil, false
 	for _, p := range c.plans.in(state.stack.Namespace) {
-		switch {
-		case p.Status.Stack == nil && p.StackName() == state.stack.Name && !p.CreationTimestamp.Time.Before(run.StartedAt.Truncate(time.Second)):
+		if p.Status.Stack == nil && p.StackName() == state.stack.Name && !p.CreationTimestamp.Time.Before(run.StartedAt.Truncate(time.Second)) {
 			run.plans = append(run.plans, p)
-		case run.EndedAt != nil && p.Status.FinishedAt != nil && p.Status.FinishedAt.After(run.EndedAt.Time):
+		}
+		if run.EndedAt != nil && p.Status.FinishedAt != nil && p.Status.FinishedAt.After(run.EndedAt.Time) {
 			reason, _ := readyOf(p)
 			about := sameResources(p.Spec, state.spec) || equality.Semantic.DeepEqual(p.Spec, v1alpha1.PlanSpec{Refresh: p.Spec.Refresh, Approval: p.Spec.Approval})
 			run.applied = run.applied || about && (reason == v1alpha1.ReasonApplied || reason == v1alpha1.ReasonNoChanges)

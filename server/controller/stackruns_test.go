@@ -19,11 +19,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/sdk/steps"
 	"github.com/hykube/hykube/server/engine"
@@ -390,9 +392,9 @@ func TestForgedRuns(t *testing.T) {
 	}
 }
 
-// TestTheSpecIsChangedBeforeAWorkerBegan mends a wrong task queue while no worker has the run.
+// TestCancelOfARun cancels a run before and after a worker began it. The second one left a plan that waits for an approval.
 func TestCancelOfARun(t *testing.T) {
-	c, _ := temporalStacks(t)
+	c, flows := temporalStacks(t)
 	s := edited("")
 	cancel := func(s *v1alpha1.Stack, want bool) {
 		t.Helper()
@@ -412,8 +414,48 @@ func TestCancelOfARun(t *testing.T) {
 		t.Errorf("the run: %+v", s.run)
 	}
 	cancel(s.stack, false)
+
+	w := worker.New(flows, "release", worker.Options{})
+	w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+	begun := edited("later")
+	begun.stack.Name = "begun"
+	startOf(t, c, begun)
+	begun.stack.Status.Run = begun.run.StackRun.DeepCopy()
+	untilRun(t, c, begun, "a worker begins the run", func() bool {
+		found, err := c.Runs.Read(t.Context(), "prod", "stack.begun", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ok, err := c.Runs.begun(t.Context(), "prod", found)
+		return ok && err == nil
+	})
+	po := &v1alpha1.Plan{}
+	po.Namespace, po.Name, po.UID, po.CreationTimestamp = "prod", "left", "left", metav1.Now()
+	po.Annotations = map[string]string{v1alpha1.AnnotationWorkflowNamespace: "hykube.prod", v1alpha1.AnnotationWorkflowID: "stack.begun"}
+	condition.Set(&po.Status.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+	if err := c.plans.informer.GetIndexer().Add(po); err != nil {
+		t.Fatal(err)
+	}
+	plans := planMap{plans: map[string]*v1alpha1.Plan{"left": po.DeepCopy()}}
+	c.plans.Status = plans
+	cancel(begun.stack, true)
+	untilRun(t, c, begun, "the run ends", func() bool { return !begun.run.running() })
+	if begun.run.Outcome != v1alpha1.RunCancelled || begun.run.Message != "alice cancelled the run." {
+		t.Errorf("the run: %+v", begun.run)
+	}
+	if err := c.readRun(t.Context(), begun); err != nil {
+		t.Fatal(err)
+	}
+	if !plans.plans["left"].Ended() {
+		t.Errorf("the plan of the run waits: %+v", plans.plans["left"].Status.Conditions)
+	}
 }
 
+// TestTheSpecIsChangedBeforeAWorkerBegan mends a wrong task queue while no worker has the run.
 func TestTheSpecIsChangedBeforeAWorkerBegan(t *testing.T) {
 	c, _ := temporalStacks(t)
 	s := edited("")

@@ -215,6 +215,10 @@ func (r *UserRuns) readEnd(ctx context.Context, namespace string, run *userRun) 
 		if message = ended.GetReason(); ended.GetIdentity() == serverIdentity {
 			run.Outcome = v1alpha1.RunCancelled
 		}
+	case run.Outcome == v1alpha1.RunCancelled:
+		if message, err = r.whyCancelled(ctx, namespace, run); err != nil {
+			return err
+		}
 	}
 	message = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(message, ""), func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
 	if len(message) > maxFailure {
@@ -222,6 +226,26 @@ func (r *UserRuns) readEnd(ctx context.Context, namespace string, run *userRun) 
 	}
 	run.Message = message
 	return nil
+}
+
+// whyCancelled returns the reason in the last request to cancel a run; "" if its last events have none.
+func (r *UserRuns) whyCancelled(ctx context.Context, namespace string, run *userRun) (string, error) {
+	page, err := r.Service.GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+		Namespace: v1alpha1.TemporalNamespace(namespace), MaximumPageSize: 100,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: run.WorkflowID, RunId: run.RunID},
+	})
+	if status.Code(err) == codes.NotFound {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read the end of workflow %q: %w", run.WorkflowID, err)
+	}
+	for _, e := range page.GetHistory().GetEvents() {
+		if requested := e.GetWorkflowExecutionCancelRequestedEventAttributes(); requested != nil {
+			return requested.GetCause(), nil
+		}
+	}
+	return "", nil
 }
 
 // cause returns the message of a failure. That of a failed step says only that an activity failed, so the cause counts.
