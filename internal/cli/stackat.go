@@ -158,8 +158,11 @@ func (o *stackHistoryOptions) showAt(ctx context.Context, s *v1alpha1.Stack, all
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	row := rows(w)
-	row("Plan", p.Name)
-	row("Stack", s.Name+notOfStack(p, s))
+	title := p.Name + " of stack " + s.Name
+	if other := notOfStack(p, s); other != "" {
+		title = p.Name + other
+	}
+	row("Plan", title)
 	row("State", planState(p))
 	row("Asked for", "by "+askedBy(p)+" at "+p.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, a := range decisions(p) {
