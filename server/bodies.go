@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
@@ -24,10 +26,17 @@ const (
 	bodyMemory = 256 << 20
 	// bodyChunk is the number of bytes that one step of reading adds.
 	bodyChunk = 32 << 10
+	// bodyShare is the part of the memory, as its divisor, that requests may hold without a known user. When all requests
+	// hold more, each must name its user, and the bodies of one user may hold no more than this part again.
+	bodyShare = 4
 )
 
-// errBodyMemory is the error if the bodies of all requests need too much memory.
-var errBodyMemory = errors.New("the server holds too many request bodies; try again later")
+// Errors of bodies that need too much memory: those of all requests, those of one user, and those without a user.
+var (
+	errBodyMemory  = errors.New("the server holds too many request bodies; try again later")
+	errBodyShare   = errors.New("the server holds too many request bodies of this user; try again later")
+	errBodyUnknown = errors.New("the server holds too many request bodies, and reads those of known users only")
+)
 
 // bodies reads the body of each request before Kubernetes' priority and fairness counts the request. Otherwise a client
 // that sends half a body would occupy a seat, and a few such clients would stop all writes of others.
@@ -35,6 +44,62 @@ type bodies struct {
 	time   time.Duration
 	memory int64
 	held   atomic.Int64
+	// identify returns the name of the user of a request; false if it has none. It does not change the request.
+	identify func(*http.Request) (string, bool)
+
+	mu sync.Mutex
+	// byUser is the number of bytes that the bodies of each user hold, as far as the user is known.
+	byUser map[string]int64
+}
+
+// heldBody is the body of a request that arrives.
+type heldBody struct {
+	*bodies
+	request *http.Request
+	bytes.Buffer
+	// user is the user for whom the body counts; empty if it counts for none yet.
+	user string
+}
+
+// count counts n further bytes.
+func (h *heldBody) count(n int64) error {
+	all := h.held.Add(n)
+	if all > h.memory {
+		return errBodyMemory
+	}
+	if h.user == "" {
+		if all <= h.memory/bodyShare {
+			return nil
+		}
+		user, ok := h.identify(h.request)
+		if !ok {
+			return errBodyUnknown
+		}
+		h.user, n = user, int64(h.Len())
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byUser == nil {
+		h.byUser = map[string]int64{}
+	}
+	if h.byUser[h.user] += n; h.byUser[h.user] > h.memory/bodyShare {
+		return errBodyShare
+	}
+	return nil
+}
+
+// release stops counting the body.
+func (h *heldBody) release() {
+	n := int64(h.Len())
+	h.held.Add(-n)
+	if h.user == "" {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.byUser[h.user] -= n; h.byUser[h.user] == 0 {
+		delete(h.byUser, h.user)
+	}
 }
 
 // wrap returns a handler that calls inner when the body of a request has arrived. It passes the part of a body that
@@ -47,13 +112,19 @@ func (b *bodies) wrap(inner http.Handler) http.Handler {
 		}
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Now().Add(b.time))
-		body, err := b.read(r.Body)
-		defer b.held.Add(-int64(body.Len()))
+		body := &heldBody{bodies: b, request: r}
+		err := body.read(r.Body)
+		defer body.release()
 		if err != nil {
 			w.Header().Set("Connection", "close")
 			refused := apierrors.NewTimeoutError(fmt.Sprintf("The request body did not arrive within %s: %v", b.time, err), retryAfter)
-			if errors.Is(err, errBodyMemory) {
+			switch {
+			case errors.Is(err, errBodyMemory):
 				refused = apierrors.NewServiceUnavailable(err.Error())
+			case errors.Is(err, errBodyShare):
+				refused = apierrors.NewTooManyRequests(err.Error(), retryAfter)
+			case errors.Is(err, errBodyUnknown):
+				refused = apierrors.NewUnauthorized(err.Error())
 			}
 			responsewriters.ErrorNegotiated(refused, legacyscheme.Codecs, schema.GroupVersion{}, w, r)
 			return
@@ -67,20 +138,30 @@ func (b *bodies) wrap(inner http.Handler) http.Handler {
 	})
 }
 
-// read returns the body up to one byte more than the limit on objects. The caller must subtract its length from held.
-func (b *bodies) read(from io.Reader) (body *bytes.Buffer, err error) {
-	body = new(bytes.Buffer)
-	for body.Len() <= kinds.MaxRequestBodyBytes {
-		n, err := io.CopyN(body, from, min(bodyChunk, kinds.MaxRequestBodyBytes+1-int64(body.Len())))
-		if b.held.Add(n) > b.memory {
-			return body, errBodyMemory
+// read reads the body up to one byte more than the limit on objects. The caller must call release.
+func (h *heldBody) read(from io.Reader) error {
+	for h.Len() <= kinds.MaxRequestBodyBytes {
+		n, err := io.CopyN(&h.Buffer, from, min(bodyChunk, kinds.MaxRequestBodyBytes+1-int64(h.Len())))
+		if refused := h.count(n); refused != nil {
+			return refused
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return body, nil
+			return nil
 		case err != nil:
-			return body, err
+			return err
 		}
 	}
-	return body, nil
+	return nil
+}
+
+// identifier returns a function that authenticates a request without changing it.
+func identifier(a authenticator.Request) func(*http.Request) (string, bool) {
+	return func(r *http.Request) (string, bool) {
+		found, ok, err := a.AuthenticateRequest(r.Clone(r.Context())) // it removes the credentials
+		if err != nil || !ok {
+			return "", false
+		}
+		return found.User.GetName(), true
+	}
 }

@@ -18,6 +18,7 @@ import (
 func bodiesServer(t *testing.T, b *bodies) (s *httptest.Server, called *atomic.Int32) {
 	t.Helper()
 	called = new(atomic.Int32)
+	b.identify = func(r *http.Request) (string, bool) { return r.Header.Get("User"), r.Header.Get("User") != "" }
 	s = httptest.NewUnstartedServer(b.wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called.Add(1)
 		_, _ = io.Copy(w, r.Body)
@@ -79,24 +80,63 @@ func TestHalfABodyReachesNoHandler(t *testing.T) {
 	}
 }
 
+// TestBodiesHaveALimitTogether sends bodies of several users, of which none exceeds its share.
 func TestBodiesHaveALimitTogether(t *testing.T) {
-	b := &bodies{time: stallDeadline, memory: 3 * bodyChunk}
-	s, called := bodiesServer(t, b)
-	post := func(size int) int {
-		r, err := s.Client().Post(s.URL, "text/plain", bytes.NewReader(make([]byte, size)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = r.Body.Close()
-		return r.StatusCode
+	const users = 2 * bodyShare
+	b := &bodies{time: stallDeadline, memory: users * bodyChunk}
+	s, _ := bodiesServer(t, b)
+	for user := range users {
+		body, unfinished := io.Pipe()
+		t.Cleanup(func() { _ = unfinished.Close() })
+		go post(t, s, fmt.Sprint(user), body)
+		_, _ = unfinished.Write(make([]byte, bodyChunk))
 	}
-	if code := post(2 * bodyChunk); code != http.StatusOK {
-		t.Errorf("within the limit: %d", code)
+	for end := time.Now().Add(stallDeadline); b.held.Load() < b.memory && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
 	}
-	if code := post(4 * bodyChunk); code != http.StatusServiceUnavailable {
+	if code := post(t, s, "alice", bytes.NewReader(make([]byte, bodyChunk))); code != http.StatusServiceUnavailable {
 		t.Errorf("beyond the limit: %d", code)
 	}
-	if code := post(2 * bodyChunk); code != http.StatusOK || called.Load() != 2 {
-		t.Errorf("after it: %d, %d calls", code, called.Load())
+}
+
+// post sends a body as a user, and returns the status of the answer; 0 without one.
+func post(t *testing.T, s *httptest.Server, user string, body io.Reader) int {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL, body)
+	if err != nil {
+		return 0
+	}
+	r.Header.Set("User", user)
+	own := s.Client().Transport.(*http.Transport).Clone() // a refused body ends its connection
+	defer own.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: own}).Do(r)
+	if err != nil {
+		return 0
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode
+}
+
+// TestBodiesHaveAShareForEach sends bodies that never end, without a user and as one user. They do not stop the bodies of others.
+func TestBodiesHaveAShareForEach(t *testing.T) {
+	const pieces = 16
+	b := &bodies{time: stallDeadline, memory: pieces * bodyChunk}
+	s, _ := bodiesServer(t, b)
+	for _, user := range []string{"", "mallory"} {
+		codes := make(chan int, pieces)
+		for range pieces {
+			body, unfinished := io.Pipe()
+			t.Cleanup(func() { _ = unfinished.Close() })
+			go func() { _, _ = unfinished.Write(make([]byte, bodyChunk)) }()
+			go func() { codes <- post(t, s, user, body) }()
+		}
+		want := map[string]int{"": http.StatusUnauthorized, "mallory": http.StatusTooManyRequests}[user]
+		for range pieces - pieces/bodyShare { // the others hang
+			if code := <-codes; code != want {
+				t.Errorf("a body of the user %q: %d, want %d", user, code, want)
+			}
+		}
+	}
+	if code := post(t, s, "alice", bytes.NewReader(make([]byte, bodyChunk))); code != http.StatusOK {
+		t.Errorf("another user: %d", code)
 	}
 }

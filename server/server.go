@@ -103,10 +103,11 @@ func (s *Server) makeAPIServer() (err error) {
 	buildChain := c.generic.BuildHandlerChainFunc
 	c.generic.BuildHandlerChainFunc = func(inner http.Handler, g *genericapiserver.Config) http.Handler {
 		documents.Handler = inner
+		read.identify = identifier(g.Authentication.Authenticator)
 		g.Authentication.Authenticator = auditlog.ReceiveCause(g.Authentication.Authenticator)
 		build := func(inner http.Handler) http.Handler { return buildChain(inner, g) }
 		chain := explainUnrecorded(sharingProcessors(documents, s.processors), build, c.unwritableLog)
-		return temporalapi.WithStatus(endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))), writeLimit))
+		return temporalapi.WithStatus(endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))), defaultStallLimits))
 	}
 	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
 		return fmt.Errorf("make API server: %w", err)

@@ -14,6 +14,9 @@ const (
 	stallLimit, stallDeadline = 200 * time.Millisecond, 20 * time.Second
 )
 
+// testStallLimits permit no time for the bytes of an answer: Go's client receives some megabytes that nobody reads.
+var testStallLimits = stallLimits{watch: stallLimit, answer: stallLimit, answerRate: 1 << 40}
+
 // TestStalledWatchEnds has a client that does not read one watch of a connection. That watch ends, and the others go
 // on.
 func TestStalledWatchEnds(t *testing.T) {
@@ -37,7 +40,7 @@ func TestStalledWatchEnds(t *testing.T) {
 			flush()
 		}
 	}
-	s := httptest.NewUnstartedServer(endStalled(http.HandlerFunc(handler), stallLimit))
+	s := httptest.NewUnstartedServer(endStalled(http.HandlerFunc(handler), testStallLimits))
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	t.Cleanup(s.Close)
@@ -53,6 +56,56 @@ func TestStalledWatchEnds(t *testing.T) {
 	close(feed)
 	if got, err := io.ReadAll(idle.Body); err != nil || string(got) != "event" {
 		t.Errorf("the watch that was idle for longer than the limit read %q, %v", got, err)
+	}
+}
+
+// TestStalledAnswerEnds has clients that do not read an answer, or that read a little of it from time to time.
+func TestStalledAnswerEnds(t *testing.T) {
+	for name, read := range map[string]func(*http.Response){
+		"nothing": func(*http.Response) {},
+		"a little at a time": func(r *http.Response) {
+			for some := make([]byte, 1<<10); ; time.Sleep(stallLimit / 4) {
+				if _, err := r.Body.Read(some); err != nil {
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ended := make(chan error, 1)
+			s := httptest.NewUnstartedServer(endStalled(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				var err error
+				for part := make([]byte, 16<<10); err == nil; {
+					_, err = w.Write(part)
+				}
+				ended <- err
+			}), testStallLimits))
+			s.EnableHTTP2 = true
+			s.StartTLS()
+			t.Cleanup(s.Close)
+			go read(get(t, s, "/list"))
+			select {
+			case <-ended:
+			case <-time.After(stallDeadline):
+				t.Fatalf("the answer has not ended within %s", stallDeadline)
+			}
+		})
+	}
+}
+
+// TestSlowAnswerArrives has a handler that pauses for longer than the limit between its writes, and a client that reads all.
+func TestSlowAnswerArrives(t *testing.T) {
+	s := httptest.NewUnstartedServer(endStalled(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for range 3 {
+			_, _ = w.Write(make([]byte, 64<<10))
+			time.Sleep(2 * stallLimit)
+		}
+	}), testStallLimits))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	if got, err := io.ReadAll(get(t, s, "/list").Body); err != nil || len(got) != 3*64<<10 {
+		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
 

@@ -109,6 +109,8 @@ func applyInLane(ctx workflow.Context, p Plan, total int, cancel workflow.Receiv
 			return false, err
 		}
 		if cancelled = cancel.ReceiveAsync(nil); cancelled || !lane.Paused {
+			for resume.ReceiveAsync(nil) { // the controller may send one too many, and Temporal warns of unread signals
+			}
 			return cancelled, nil
 		}
 		timerCtx, stopTimer := workflow.WithCancel(ctx)

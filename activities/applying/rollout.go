@@ -313,8 +313,15 @@ func (r *rollouts) Fail(i int) (skipped []int) {
 		in.end(true, r.now())
 	}
 	for _, j := range skipped {
-		if in := r.instances[r.steps[j].Change]; in != nil {
-			in.end(in.begun, r.now()) // one that has begun is a replace whose second half is missing
+		in := r.instances[r.steps[j].Change]
+		switch {
+		case in == nil:
+		case in.begun: // a replace whose second half is missing
+			in.end(true, r.now())
+		default:
+			// The pause after a wave follows its last change. Each lane skips the instance again, so the present time would
+			// begin a new pause each time.
+			in.end(false, time.Time{})
 		}
 	}
 	return skipped

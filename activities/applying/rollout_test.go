@@ -174,6 +174,28 @@ func TestSkippedInstancesEndTheirWave(t *testing.T) {
 	p.ready(t, 2)
 }
 
+// TestASkippedInstanceBeginsNoPause fails a dependency of an instance in the first wave, and continues after the pause as a new
+// lane does.
+func TestASkippedInstanceBeginsNoPause(t *testing.T) {
+	rollout := v1alpha1.PlanRollout{ResourceSet: "fleet", UID: setUID, Waves: []int32{2, 1}, Pause: &metav1.Duration{Duration: time.Minute}}
+	p := pace(t, rollout, 4, map[int][]int{1: {3}})
+	p.work.Changes[3].Object.SetUID = ""
+	p.resume(rollout)
+	p.ready(t, 0, 3)
+	p.done(0)
+	p.Fail(3)
+	p.ready(t)
+	ended := metav1.NewTime(p.clock)
+	p.work.Changes[0].State, p.work.Changes[0].FinishedAt = v1alpha1.ChangeDone, &ended
+	p.work.Changes[3].State, p.work.Changes[3].FinishedAt = v1alpha1.ChangeFailed, &ended
+	p.clock = p.clock.Add(time.Minute)
+	p.resume(rollout)
+	p.ready(t, 0, 3)
+	p.done(0)
+	p.Fail(3)
+	p.ready(t, 2)
+}
+
 func TestACancelEndsThePause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := pace(t, v1alpha1.PlanRollout{Waves: []int32{1, 1}, Pause: &metav1.Duration{Duration: time.Hour}}, 2, nil)

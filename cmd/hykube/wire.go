@@ -90,7 +90,8 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		}
 		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier)
 		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
-			History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans}
+			History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans,
+			Terminating: sources.Configs.Terminating}
 		started := false
 		defer func() {
 			if started {

@@ -303,7 +303,7 @@ func (in *Installer) take(ctx context.Context, need Requirements, p place, o can
 			} else if sum != r.Checksum {
 				return Package{}, unverified(version, &ChecksumError{
 					What: fmt.Sprintf("version %s in %s", version, p.name), Want: r.Checksum + " (as installed)", Got: sum,
-					Remedy: "publish the changed package as another version, or remove " + dir + " to accept it",
+					Remedy: "publish the changed package as another version, or, to accept it, remove " + dir + " and add its checksum to spec.checksums",
 				})
 			}
 		}

@@ -43,6 +43,8 @@ type Plans struct {
 	// MaxRunning is the maximum number of plans that are made at once, and of those that are applied at once; 0 means
 	// 64.
 	MaxRunning int
+	// Terminating reports whether a namespace is being deleted.
+	Terminating func(ctx context.Context, namespace string) (bool, error)
 	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no other limit than
 	// MaxRunning.
 	NamespacePlans int
@@ -133,8 +135,8 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		return err
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
 		if left := pauseLeft(obj); left > 0 {
-			p.queue.work.AddAfter(name, left)
-			return nil
+			p.queue.work.AddAfter(name, min(left, pausePoll))
+			return p.endPauseOfDeleted(ctx, obj)
 		}
 		if ok, err := p.admit(ctx, name, obj, p.applying); !ok || err != nil {
 			return err

@@ -300,7 +300,8 @@ func (p *Providers) constraintUnchanged(obj *v1alpha1.Provider) bool {
 	return err == nil && r.Constraint != nil && *r.Constraint == obj.Spec.Version
 }
 
-// installed returns the package of the version in the status. It fails if the checksum differs.
+// installed returns the package of the version in the status. It fails if the checksum differs, unless the spec lists the new
+// one.
 func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider, trust provider.Trust) (provider.Package, *schema.Provider, error) {
 	source, err := provider.ParseSource(obj.Spec.Source)
 	if err != nil {
@@ -310,10 +311,10 @@ func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider, trust
 	if err != nil {
 		return provider.Package{}, nil, err
 	}
-	if pkg.Checksum != obj.Status.Checksum {
+	if pkg.Checksum != obj.Status.Checksum && !slices.Contains(obj.Spec.Checksums, pkg.Checksum) {
 		return provider.Package{}, nil, &provider.VerificationError{Version: pkg.Version, Err: &provider.ChecksumError{
 			What: fmt.Sprintf("provider %q", pkg), Want: obj.Status.Checksum + " (as at the installation)", Got: pkg.Checksum,
-			Remedy: "find out why its files changed, then remove its directory below the server's data directory, so that the server installs it again",
+			Remedy: "find out why its files changed, then remove its directory below the server's data directory, so that the server installs it again; to accept the changed files, add their checksum to spec.checksums",
 		}}
 	}
 	return p.readSchema(ctx, obj, pkg)

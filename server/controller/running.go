@@ -137,6 +137,18 @@ func pauseLeft(obj *v1alpha1.Plan) time.Duration {
 	return time.Until(obj.Status.PausedUntil.Time)
 }
 
+// pausePoll is the maximum time between two looks at the namespace of a plan that pauses.
+const pausePoll = 20 * time.Second
+
+// endPauseOfDeleted cancels a plan that pauses if its namespace is being deleted. Otherwise the plan would keep the namespace
+// until the end of its rollout.
+func (p *Plans) endPauseOfDeleted(ctx context.Context, obj *v1alpha1.Plan) error {
+	if terminating, err := p.Terminating(ctx, obj.Namespace); err != nil || !terminating {
+		return err
+	}
+	return p.cancel(ctx, obj)
+}
+
 // resume makes the apply of a plan continue after a pause. The plan has its slot again.
 func (p *Plans) resume(ctx context.Context, obj *v1alpha1.Plan, id string) error {
 	key := id + " " + workflows.SignalResume

@@ -4,13 +4,18 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"go.temporal.io/sdk/client"
@@ -61,7 +66,8 @@ type planRuns struct {
 
 func newPlanRuns(t *testing.T) planRuns {
 	r := planRuns{t: t, log: &runLog{}, objs: planMap{plans: map[string]*v1alpha1.Plan{}}}
-	r.Plans = &Plans{Status: r.objs, Temporal: r.log, Logger: slog.New(slog.DiscardHandler), MaxRunning: 4}
+	r.Plans = &Plans{Status: r.objs, Temporal: r.log, Logger: slog.New(slog.DiscardHandler), MaxRunning: 4,
+		Terminating: func(_ context.Context, namespace string) (bool, error) { return namespace == "leaving", nil }}
 	r.start()
 	t.Cleanup(r.queue.work.ShutDown)
 	return r
@@ -261,6 +267,40 @@ func TestAPausedApplyHoldsNoSlot(t *testing.T) {
 	if got := len(r.log.signals); got != 2 {
 		t.Errorf("%d signals after two pauses, want 2", got)
 	}
+}
+
+// TestADeletedNamespaceEndsAPause deletes the namespace of a plan that pauses.
+func TestADeletedNamespaceEndsAPause(t *testing.T) {
+	r := newPlanRuns(t)
+	var requests []string
+	r.Client = putClient(t, &requests)
+	for _, namespace := range []string{"leaving", "kept"} {
+		r.see(namespace, namespace+"-plan", rollsOut(new(metav1.NewTime(time.Now().Add(time.Hour)))))
+	}
+	if want := []string{"PUT /hykube.io/v1alpha1/namespaces/leaving/plans/leaving-plan/cancel"}; !slices.Equal(requests, want) {
+		t.Errorf("requests %v, want %v", requests, want)
+	}
+}
+
+// putClient returns a client whose server records the requests.
+func putClient(t *testing.T, requests *[]string) rest.Interface {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		*requests = append(*requests, req.Method+" "+req.URL.Path)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind":"Plan","apiVersion":"hykube.io/v1alpha1"}`))
+	}))
+	t.Cleanup(s.Close)
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := rest.UnversionedRESTClientFor(&rest.Config{Host: s.URL, ContentConfig: rest.ContentConfig{
+		GroupVersion: &v1alpha1.SchemeGroupVersion, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // TestARestartResumesAnApply restarts the server after it ended a pause, perhaps before it sent the signal.

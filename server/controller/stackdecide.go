@@ -90,6 +90,9 @@ func (s *stackState) decide() stackStep {
 	switch {
 	case s.busy():
 		reason, message := readyOf(s.plan)
+		if reason == v1alpha1.ReasonRolloutPaused && !s.covers() {
+			message += fmt.Sprintf(" The stack has changed since, and makes its next plan after this one. To end this one now: kubectl hykube cancel %s -n %s.", s.plan.Name, s.plan.Namespace)
+		}
 		return work(reason, "Plan %s: %s", s.plan.Name, message)
 	case s.run.running():
 		return s.running()

@@ -409,3 +409,17 @@ func TestPlansThatDestroyMoreWaitForAPerson(t *testing.T) {
 		}
 	}
 }
+
+// TestAnEditDuringAPause edits a stack while the rollout of its plan pauses. The message says how to end the plan.
+func TestAnEditDuringAPause(t *testing.T) {
+	paused := func(s *v1alpha1.PlanStatus) {
+		s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}
+		condition.Reconciling(&s.Conditions, 1, v1alpha1.ReasonRolloutPaused, "It pauses.")
+	}
+	for contents, edited := range map[string]bool{"new": false, "old": true} {
+		step := stackWith(planned(contents, paused)).decide()
+		if told := strings.Contains(step.message, "kubectl hykube cancel web-1 -n prod"); told != edited || step.reason != v1alpha1.ReasonRolloutPaused {
+			t.Errorf("edited %t: %s: %q", edited, step.reason, step.message)
+		}
+	}
+}
