@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -179,6 +180,9 @@ func completed(wire func(context.Context, *server.Components) (server.Wiring, er
 		}
 		if w.CurrentStacks == nil {
 			w.CurrentStacks = func(context.Context, string) {}
+		}
+		if w.SelectsAny == nil {
+			w.SelectsAny = func(context.Context, string, func(labels.Set) bool) (bool, error) { return true, nil }
 		}
 		if w.CancelRun == nil {
 			w.CancelRun = func(context.Context, *v1alpha1.Stack, string) (bool, error) { return false, nil }

@@ -196,7 +196,8 @@ func (a *Planner) failPlan(ctx context.Context, p workflows.Plan, message string
 	return store.IgnoreGone(err)
 }
 
-func summaryText(s *v1alpha1.PlanSummary) string {
+// summaryText returns the counts of a plan as text. gone is the number of forgets of resources that do not exist.
+func summaryText(s *v1alpha1.PlanSummary, gone int32) string {
 	var parts []string
 	add := func(n int32, format string) {
 		if n > 0 {
@@ -209,7 +210,8 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 	add(s.Update, "%d to update")
 	add(s.Replace, "%d to replace")
 	add(s.Delete, "%d to delete")
-	add(s.Forget, "%d to forget")
+	add(s.Forget-gone, "%d to forget")
+	add(gone, "%d to remove from the records")
 	add(s.Read, "%d to read")
 	add(s.Invoke, "%d to run")
 	add(s.Drifted, "%d drifted")

@@ -35,6 +35,8 @@ type Selection struct {
 	// that are tainted or deposed, or have an operation of unknown outcome. Drifted lists those whose drift was recorded
 	// for the generation that they have now. Failed lists the others that are applied and not ready.
 	Missing, Edited, Unread, Faulty, Drifted, Failed []lang.Address
+	// Lost lists those, of any of the lists above, whose create began and has no recorded outcome.
+	Lost []lang.Address
 	// Beyond is an object outside of the selection that a plan of the selection would change, because the object For
 	// depends on it; nil if there is none. Destroys is true if it is marked for deletion, and the plan would destroy it.
 	Beyond, For *lang.Address
@@ -73,6 +75,15 @@ func Select(ctx context.Context, from *scope.Sources, who *v1alpha1.Identity, na
 		}
 	}
 	return o.selection(selects), nil
+}
+
+// SelectsAny reports whether any object of a namespace is selected.
+func SelectsAny(ctx context.Context, from *scope.Sources, namespace string, selects func(labels.Set) bool) (bool, error) {
+	view, err := from.Index.View(ctx, namespace)
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(view.Nodes, func(n index.Node) bool { return n.Object != nil && selects(n.Object.Labels) }), nil
 }
 
 // selection returns the selection of a Stack.
@@ -131,6 +142,9 @@ func (s *Selection) add(n index.Node, wanted, current bool) {
 			return
 		}
 	default:
+		if rec.Intent && !rec.Exists {
+			s.Lost = append(s.Lost, object.Address())
+		}
 		switch {
 		case !wanted:
 			if !rec.Living && !rec.Intent && !object.Has(index.Deleting) {

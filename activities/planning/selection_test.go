@@ -10,8 +10,10 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/workflows"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,6 +85,7 @@ func TestSelectionOfAStack(t *testing.T) {
 		// changes says whether the contents of the stack change.
 		changes        bool
 		edited, faulty string
+		lost           string
 		beyond         string
 	}{
 		"nothing":                      {change: func(*testing.T, *activitiestest.World) {}, edited: "[test_thing.new]"},
@@ -114,6 +117,14 @@ func TestSelectionOfAStack(t *testing.T) {
 		"a taint": {change: func(t *testing.T, w *activitiestest.World) {
 			record(t, w, "user", func(rec *ledger.Instance) { rec.Tainted = true })
 		}, edited: "[test_thing.new]", faulty: "[test_thing.user]"},
+		"an update without an outcome": {change: func(t *testing.T, w *activitiestest.World) {
+			record(t, w, "user", func(rec *ledger.Instance) { rec.Intent = &ledger.Intent{Action: v1alpha1.ActionUpdate} })
+		}, edited: "[test_thing.new]", faulty: "[test_thing.user]"},
+		"a create without an outcome": {change: func(t *testing.T, w *activitiestest.World) {
+			record(t, w, "user", func(rec *ledger.Instance) {
+				rec.State, rec.Intent = ledger.State{}, &ledger.Intent{Action: v1alpha1.ActionCreate}
+			})
+		}, edited: "[test_thing.new]", faulty: "[test_thing.user]", lost: "[test_thing.user]"},
 		"the apply of what it selects": {change: func(t *testing.T, w *activitiestest.World) {
 			applied(w, "new", map[string]any{})
 			w.Stored["team:test-thing/new"].SetLabels(map[string]string{"in": "stack"})
@@ -134,6 +145,9 @@ func TestSelectionOfAStack(t *testing.T) {
 			}
 			if got := listOf(after.Faulty); tc.faulty != "" && got != tc.faulty || tc.faulty == "" && len(after.Faulty) > 0 {
 				t.Errorf("faulty %s, want %q", got, tc.faulty)
+			}
+			if got := listOf(after.Lost); tc.lost != "" && got != tc.lost || tc.lost == "" && len(after.Lost) > 0 {
+				t.Errorf("lost %s, want %q", got, tc.lost)
 			}
 			beyond := ""
 			if after.Beyond != nil {
@@ -159,6 +173,12 @@ func TestSelectionWithoutASurvey(t *testing.T) {
 	view, err := w.Index.View(t.Context(), "team")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for value, want := range map[string]bool{"stack": true, "stakc": false} {
+		any, err := SelectsAny(t.Context(), w.Sources, "team", func(set labels.Set) bool { return set["in"] == value })
+		if err != nil || any != want {
+			t.Errorf("in=%s selects any: %t, %v", value, any, err)
+		}
 	}
 	rough := selectRoughly(view, func(set labels.Set) bool { return set["in"] == "stack" })
 	if rough.Resources != 3 || listOf(rough.Missing) != "[test_thing.new]" || rough.Contents == "" {
@@ -308,6 +328,20 @@ func TestAPlanNamesMissingApprovalsOnce(t *testing.T) {
 	}
 }
 
+// TestSummaryOfRemovedRecords counts resources that a plan stops to manage apart from those that do not exist.
+func TestSummaryOfRemovedRecords(t *testing.T) {
+	totals := newTotals(nil)
+	for name, reason := range map[string]string{"kept": "", "unknown": plan.ReasonCreateUnknown, "never": plan.ReasonGone} {
+		c := &ledger.Change{}
+		c.Address, c.Action, c.ActionReason = "test_thing."+name, v1alpha1.ActionForget, reason
+		totals.add(c)
+	}
+	totals.summarize(workflows.Publish{})
+	if s := totals.summary; s.Forget != 3 || totals.gone != 1 || !strings.Contains(s.Text, "2 to forget") {
+		t.Errorf("%+v, of which %d do not exist", s, totals.gone)
+	}
+}
+
 func TestAStackApprovesOnlyWhatItSelects(t *testing.T) {
 	for why, tc := range map[string]struct {
 		stack     *v1alpha1.PlanStack
@@ -327,6 +361,11 @@ func TestAStackApprovesOnlyWhatItSelects(t *testing.T) {
 		totals.add(c)
 		if got := totals.manual(po); (got != "") != tc.waits {
 			t.Errorf("%s: %q", why, got)
+		}
+		totals.writeStatus(po, &po.Status)
+		ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady)
+		if waits := ready.Reason == v1alpha1.ReasonAwaitingApproval; waits != tc.waits || waits == meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionReconciling) {
+			t.Errorf("%s: Ready has the reason %s, and Reconciling is %t", why, ready.Reason, !waits)
 		}
 	}
 }

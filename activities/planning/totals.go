@@ -17,6 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/workflows"
 )
@@ -36,6 +37,8 @@ type totals struct {
 	destroys bool
 	// steps is the number of changes that an apply would make. read is the number of resources that planning read.
 	steps, read int
+	// gone is the number of forgets of resources that do not exist.
+	gone int32
 	// unselected is the address of a change to an object that the spec does not select; empty if there is none.
 	unselected string
 	// needed names a resource that the plan destroys or replaces although one outside of the plan refers to it; empty if there
@@ -79,6 +82,9 @@ func (t *totals) add(c *ledger.Change) {
 		return
 	}
 	t.summary.Count(&c.PlanChange)
+	if c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone {
+		t.gone++
+	}
 	for _, r := range c.Referrers {
 		t.referrers[r.Address] = true
 		if verb := map[v1alpha1.Action]string{v1alpha1.ActionDelete: "destroy", v1alpha1.ActionReplace: "replace"}[c.Action]; verb != "" && t.needed == "" {
@@ -118,7 +124,7 @@ func (t *totals) summarize(in workflows.Publish) {
 	}
 	t.summary.Resources, t.summary.NotRead = int32(in.Resources), int32(max(0, in.Recorded-t.read))
 	t.summary.Referrers = int32(len(t.referrers))
-	t.summary.Text = summaryText(&t.summary)
+	t.summary.Text = summaryText(&t.summary, t.gone)
 }
 
 // writeStatus sets the status of a planned plan.
@@ -159,6 +165,9 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		end(v1alpha1.ReasonNoChanges, noChanges(po, &t.summary))
 	case po.Spec.Speculative:
 		end(v1alpha1.ReasonSpeculative, fmt.Sprintf("%s. It is speculative: its objects were never recorded, so it cannot be approved. Apply them with kubectl hykube apply -f PATH -n %s.", t.summary.Text, po.Namespace))
+	case po.ApprovesItself() && manual == "":
+		// Publish approves the plan next. A user must neither read it as a question, nor get an Event.
+		condition.Reconciling(&s.Conditions, g, v1alpha1.ReasonPlanning, t.summary.Text+". The plan approves itself.")
 	default:
 		message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", t.summary.Text, po.Name, po.Namespace)
 		if missing := t.verdict.Missing(po.Status.RequestedBy, nil); missing != "" && missing != manual { // the message below has manual

@@ -94,9 +94,9 @@ const (
 	TriggerDrift PlanTrigger = "Drift"
 )
 
+// No field of StackPlanPolicy is named "on", which is the boolean true in the YAML that kubectl reads.
+
 // StackPlanPolicy defines when and how the server makes plans of a stack.
-//
-// No field is named "on", which is the boolean true in the YAML that kubectl reads.
 type StackPlanPolicy struct {
 	// Events after which the server makes a plan, or starts spec.workflow: Change, Schedule or both. Change is the default.
 	// +optional
@@ -225,7 +225,7 @@ type StackStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	Outputs []StackOutput `json:"outputs,omitempty"`
-	// Digest of the recorded values and the spec for which the outputs were evaluated.
+	// Digest of the recorded values, the spec and the written objects for which the outputs were evaluated.
 	// +optional
 	OutputsVersion string `json:"outputsVersion,omitempty"`
 }
@@ -418,6 +418,10 @@ type PlanStack struct {
 	// ID of the request, for the triggers Schedule, DriftCheck and Drift.
 	// +optional
 	Request string `json:"request,omitempty"`
+	// User who requested the drift check that caused the plan; absent for a schedule, and for other triggers. The plan has
+	// the rights of the stack's author.
+	// +optional
+	CheckRequestedBy *Identity `json:"checkRequestedBy,omitempty"`
 	// Number of plans of the same contents that failed before this one, with onError Retry.
 	// +optional
 	Attempt int32 `json:"attempt,omitempty"`

@@ -132,6 +132,12 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 					stacks.Current(ctx, namespace)
 				}
 			},
+			SelectsAny: func(ctx context.Context, namespace string, selects func(labels.Set) bool) (bool, error) {
+				if providers.Ready() != nil {
+					return true, nil // without the providers' schemas, the index would have to read the objects twice
+				}
+				return planning.SelectsAny(ctx, sources, namespace, selects)
+			},
 			CancelRun: func(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
 				if err := providers.Ready(); err != nil { // the engine starts
 					return false, err
@@ -216,7 +222,7 @@ func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Inte
 // newStacks returns the controller of Stacks. The index calls it after a change in a namespace.
 func newStacks(sources *scope.Sources, stacks *loopback.Stacks, logger *slog.Logger) *controller.Stacks {
 	c := controller.NewStacks(controller.StacksConfig{
-		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Access: sources.Access, Logger: logger,
+		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written, Access: sources.Access, Logger: logger,
 		Select: func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error) {
 			return planning.Select(ctx, sources, who, namespace, selects)
 		},

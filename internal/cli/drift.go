@@ -161,17 +161,24 @@ func (o *driftOptions) check(ctx context.Context) error {
 		return nil
 	}
 	id, reported := asked.Status.Drift.Requested.ID, ""
+	gaveUp := func() error {
+		why := "the wait was interrupted"
+		if context.Cause(ctx) == context.DeadlineExceeded {
+			why = fmt.Sprintf("the check has not ended after %s", o.timeout)
+		}
+		return fmt.Errorf("%s. The check continues. To see its progress: kubectl hykube drift %s -n %s", why, o.name, o.namespace)
+	}
 	for {
 		select {
 		case <-ctx.Done():
-			if context.Cause(ctx) == context.DeadlineExceeded {
-				return fmt.Errorf("the check has not ended after %s, and continues. To see its progress: kubectl hykube drift %s -n %s", o.timeout, o.name, o.namespace)
-			}
-			return ctx.Err()
+			return gaveUp()
 		case <-time.After(pollCheck):
 		}
 		s, err := o.read(ctx)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return gaveUp()
+		case err != nil:
 			return err
 		}
 		d := s.Status.Drift

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -72,6 +73,8 @@ type fakeServer struct {
 	movedSince *metav1.Status
 	// refuse answers a request with an error before anything else looks at it.
 	refuse func(r *http.Request) *metav1.Status
+	// ctx is the context of the commands; nil means that of the test.
+	ctx context.Context
 	// disconnect closes all connections.
 	disconnect func()
 }
@@ -113,7 +116,11 @@ func (f *fakeServer) runIn(change func(*session), stdin string, args ...string) 
 	}
 	cmd := newCommand(s)
 	cmd.SetArgs(args)
-	err := cmd.ExecuteContext(f.t.Context())
+	ctx := f.ctx
+	if ctx == nil {
+		ctx = f.t.Context()
+	}
+	err := cmd.ExecuteContext(ctx)
 	PrintError(&errOut, err)
 	return out.String(), errOut.String(), ExitCode(err)
 }
@@ -257,7 +264,7 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 		if r.URL.Query().Get("watch") != "" {
 			return // ends at once: the caller looks again
 		}
-		kind := cmp.Or(map[string]string{"providers": "ProviderList", "resourcesets": "ResourceSetList"}[parts[0]], "List")
+		kind := cmp.Or(map[string]string{"providers": "ProviderList", "resourcesets": "ResourceSetList", "stacks": "StackList", "planrecords": "PlanRecordList"}[parts[0]], "List")
 		f.answer(w, 200, map[string]any{"apiVersion": gv, "kind": kind, "metadata": map[string]any{}, "items": items})
 		return
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -63,6 +62,7 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 		fmt.Fprintln(o.Out, strings.TrimRight(fmt.Sprintf(instanceFormat, "ADDRESS", "READY", "REASON", "ID", "AGE"), " "))
 	}
 	var items []any
+	waiting := false
 	for u, err := range o.instancesOf(ctx, o.namespace, o.set) {
 		if err != nil {
 			return explain(err, o.server())
@@ -71,6 +71,7 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 		if len(o.reasons) > 0 && !slices.Contains(o.reasons, reason) {
 			continue
 		}
+		waiting = waiting || reason == v1alpha1.ReasonAwaitingPlan
 		switch o.output {
 		case "json", "yaml":
 			items = append(items, u.Object)
@@ -80,7 +81,7 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 			k := kind{gvr: u.GroupVersionKind().GroupVersion().WithResource(""), kind: u.GetKind()}
 			fmt.Fprintln(o.Out, k.long(u.GetName()))
 		default:
-			line := fmt.Sprintf(instanceFormat, addressOf(u), strings.ToUpper(strconv.FormatBool(good)[:1])+strconv.FormatBool(good)[1:], reason, idOf(u), sinceReady(u))
+			line := fmt.Sprintf(instanceFormat, addressOf(u), strings.ToUpper(strconv.FormatBool(good)[:1])+strconv.FormatBool(good)[1:], reason, idOf(u), ageOf(u))
 			if o.output == "wide" {
 				line += " " + strings.Join(strings.Fields(message), " ")
 			}
@@ -89,6 +90,9 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 	}
 	if o.output == "json" || o.output == "yaml" {
 		return printJSON(o.terminal, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, o.output)
+	}
+	if waiting && (o.output == "table" || o.output == "wide") {
+		return o.noteRollouts(ctx)
 	}
 	return nil
 }
@@ -115,21 +119,45 @@ func templateOf(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// sinceReady returns the time since the condition Ready last changed.
-func sinceReady(u *unstructured.Unstructured) string {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range list {
-		c, _ := c.(map[string]any)
-		if c["type"] != v1alpha1.ConditionReady {
-			continue
-		}
-		var at metav1.Time
-		text, _ := c["lastTransitionTime"].(string)
-		if at.UnmarshalQueryParameter(text) == nil && !at.IsZero() {
-			return age(at.Time)
-		}
+// ageOf returns the age of an object, as kubectl prints it.
+func ageOf(u *unstructured.Unstructured) string {
+	if at := u.GetCreationTimestamp(); !at.IsZero() {
+		return age(at.Time)
 	}
 	return "-"
+}
+
+// noteRollouts prints which plans roll out the set. Their instances have the reason AwaitingPlan until their wave begins.
+func (o *instancesOptions) noteRollouts(ctx context.Context) error {
+	plans, err := o.listPlans(ctx, o.namespace)
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i := range plans {
+		p := &plans[i]
+		if !approved(p) || p.Ended() {
+			continue
+		}
+		for _, r := range p.Status.Rollouts {
+			if r.ResourceSet == o.set {
+				fmt.Fprintf(o.ErrOut, "Plan %s is changing the instances of this set in waves (%s). Those with %s wait for their wave: kubectl hykube status %s -n %s.\n",
+					p.Name, wavesText(r.Waves), v1alpha1.ReasonAwaitingPlan, p.Name, p.Namespace)
+			}
+		}
+	}
+	return nil
+}
+
+// wavesText returns the numbers of instances of waves, such as "1, 9, 90".
+func wavesText(waves []int32) string {
+	var numbers []string
+	for _, n := range waves {
+		numbers = append(numbers, strconv.Itoa(int(n)))
+	}
+	return strings.Join(cut(numbers, 5, "%d more"), ", ")
 }
 
 // instancesOf returns the instances of a ResourceSet. It reads them in pages.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/stack"
 )
 
 // changePage is the number of changes per request.
@@ -49,14 +50,34 @@ func (s *session) getPlan(ctx context.Context, namespace, name string) (*v1alpha
 	if kind, rest, ok := strings.Cut(name, "/"); ok && slices.Contains([]string{"plan", "plans", "plan.hykube.io", "plans.hykube.io"}, kind) {
 		name = rest
 	}
+	if strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%q names no plan: write NAME or plan/NAME%s", name, s.stackHint(ctx, namespace, name))
+	}
 	out, err := s.readPlan(ctx, namespace, name)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("no plan %q in namespace %q: `kubectl get plans -n %s` lists them", name, namespace, namespace)
+		return nil, fmt.Errorf("no plan %q in namespace %q: `kubectl get plans -n %s` lists them%s", name, namespace, namespace, s.stackHint(ctx, namespace, name))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get plan %q: %w", name, explain(err, s.server()))
 	}
 	return out, nil
+}
+
+// stackHint returns what to do if a user wrote the name of a stack in place of that of a plan; "" if there is no such stack.
+func (s *session) stackHint(ctx context.Context, namespace, name string) string {
+	name, err := stackName(name)
+	if err != nil {
+		return ""
+	}
+	found := &v1alpha1.Stack{}
+	if s.hykube.Get().Namespace(namespace).Resource(stacksResource).Name(name).Do(ctx).Into(found) != nil {
+		return ""
+	}
+	text := fmt.Sprintf(". A stack has this name: kubectl hykube stack status %s -n %s shows it", name, namespace)
+	if plan := stack.LastPlan(found); plan != "" {
+		text += ", and its last plan is " + plan
+	}
+	return text
 }
 
 // readPlan reads a plan. It returns the errors of the API unchanged.

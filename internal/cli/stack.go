@@ -121,6 +121,19 @@ func (o *stackArgument) Complete(args []string) error {
 	return o.connect()
 }
 
+// namesStack returns an error unless the arguments begin with the name of a stack, and have most others at most.
+func namesStack(most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("name a stack: %s. To list the stacks: kubectl hykube stack list", strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+		case len(args) > most+1:
+			return fmt.Errorf("%q is one name too many: %s", args[most+1], strings.TrimSuffix(cmd.UseLine(), " [flags]"))
+		}
+		return nil
+	}
+}
+
 // stackName returns the name of a stack from NAME or stack/NAME.
 func stackName(arg string) (string, error) {
 	kind, name, ok := strings.Cut(arg, "/")
@@ -170,7 +183,7 @@ spec.writeOutputsTo names.`,
 		Example: `  kubectl hykube stack outputs web
   kubectl hykube stack outputs web url
   kubectl hykube stack outputs web -o json`,
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              namesStack(1),
 		ValidArgsFunction: completeStacks(s),
 		RunE:              run(o),
 	}

@@ -90,27 +90,61 @@ func valuesBefore(current map[string]json.RawMessage, later []pastChange, remove
 	return out, gaps
 }
 
-// planAt returns the plan that --at names: by name, by number, or the last one that had ended at a time.
-func planAt(plans []v1alpha1.Plan, s *v1alpha1.Stack, at string) (*v1alpha1.Plan, error) {
-	when, err := time.Parse(time.RFC3339, at)
-	isTime := err == nil
-	for i := range plans { // newest first
+// planAt returns the plan that --at names: by name, by number, or the last one that had ended at a time. plans lists the
+// newest first.
+func planAt(plans []v1alpha1.Plan, s *v1alpha1.Stack, at string, now time.Time) (*v1alpha1.Plan, error) {
+	for i := range plans {
 		p := &plans[i]
-		switch {
-		case isTime && p.Status.FinishedAt != nil && !p.Status.FinishedAt.After(when),
-			!isTime && p.Name == at, !isTime && p.Status.Stack != nil && strconv.FormatInt(numberOf(p), 10) == at && p.Status.Stack.Trigger != v1alpha1.TriggerDriftCheck:
+		if p.Name == at || p.Status.Stack != nil && strconv.FormatInt(numberOf(p), 10) == at && p.Status.Stack.Trigger != v1alpha1.TriggerDriftCheck {
 			return p, nil
 		}
 	}
-	if isTime {
-		return nil, fmt.Errorf("--at: no plan of the stack %q that the server keeps had ended at %s; kubectl hykube stack history %s lists them", s.Name, at, s.Name)
+	when, isTime := timeAt(at, now)
+	if !isTime {
+		return nil, fmt.Errorf("--at: the server keeps no plan %q of the stack %q; name a plan, or a time such as 2026-11-24T19:47:16Z, 19:47 (UTC) or 10m. "+
+			"kubectl hykube stack history %s lists the plans", at, s.Name, s.Name)
 	}
-	return nil, fmt.Errorf("--at: the server keeps no plan %q of the stack %q; name a plan or a time such as 2026-11-24T19:47:16Z. kubectl hykube stack history %s lists the plans", at, s.Name, s.Name)
+	var found *v1alpha1.Plan
+	for i := range plans {
+		p := &plans[i]
+		if p.Status.FinishedAt != nil && !p.Status.FinishedAt.After(when) && (found == nil || p.Status.FinishedAt.After(found.Status.FinishedAt.Time)) {
+			found = p
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("--at: no plan of the stack %q that the server keeps had ended at %s; kubectl hykube stack history %s lists them",
+			s.Name, when.UTC().Format(time.RFC3339), s.Name)
+	}
+	return found, nil
+}
+
+// timeAt returns the time of a text: one in RFC 3339, a time of the day in UTC within the last 24 hours, or a duration before
+// now.
+func timeAt(text string, now time.Time) (time.Time, bool) {
+	if when, err := time.Parse(time.RFC3339, text); err == nil {
+		return when, true
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), true
+	}
+	for _, layout := range []string{"15:04", "15:04:05", "15:04Z", "15:04:05Z"} {
+		clock, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		year, month, day := now.UTC().Date()
+		when := time.Date(year, month, day, clock.Hour(), clock.Minute(), clock.Second(), 0, time.UTC)
+		if when.After(now) {
+			when = when.AddDate(0, 0, -1)
+		}
+		return when, true
+	}
+	return time.Time{}, false
 }
 
 // showAt shows the stack as it was at the end of a plan.
 func (o *stackHistoryOptions) showAt(ctx context.Context, s *v1alpha1.Stack, all, plans []v1alpha1.Plan) error {
-	p, err := planAt(plans, s, o.at)
+	p, err := planAt(plans, s, o.at, time.Now())
 	if err != nil {
 		return err
 	}
@@ -124,9 +158,13 @@ func (o *stackHistoryOptions) showAt(ctx context.Context, s *v1alpha1.Stack, all
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 	row := rows(w)
-	row("Plan", p.Name+" of stack "+s.Name)
+	title := p.Name + " of stack " + s.Name
+	if other := notOfStack(p, s); other != "" {
+		title = p.Name + other
+	}
+	row("Plan", title)
 	row("State", planState(p))
-	row("Asked for", "by "+username(p.Status.RequestedBy)+" at "+p.CreationTimestamp.UTC().Format(time.RFC3339))
+	row("Asked for", "by "+askedBy(p)+" at "+p.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, a := range decisions(p) {
 		row("Decision", decisionWord(a.Decision)+by(&a))
 	}
@@ -258,8 +296,7 @@ func (o *stackHistoryOptions) laterChanges(ctx context.Context, s *v1alpha1.Stac
 			case ofStack:
 				members[c.Address] = true
 			}
-			switch c.State {
-			case v1alpha1.ChangeDone, v1alpha1.ChangeFailed, v1alpha1.ChangeUnknown, v1alpha1.ChangeRunning:
+			if attempted(c.State) {
 				made = append(made, pastChange{q.Name, c})
 				if q.UID == p.UID {
 					last = max(last, c.Sequence)

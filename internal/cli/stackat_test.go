@@ -98,8 +98,9 @@ func TestPlanAt(t *testing.T) {
 	for at, want := range map[string]string{
 		"web-2": "web-2", "2": "web-2", "web-3": "web-3", "2026-11-24T12:09:59Z": "web-1", "2026-11-24T13:10:00+01:00": "web-2", "2027-01-01T00:00:00Z": "web-drift-x-2",
 		"2026-11-24T12:00:00Z": "", "web-9": "", "yesterday": "",
+		"5m": "web-drift-x-2", "10m1s": "web-2", "1h": "", "-5m": "", "5": "", "12:10": "web-2", "12:09:59": "web-1", "12:31Z": "", "25:00": "", "1m": "1m",
 	} {
-		p, err := planAt(plans, s, at)
+		p, err := planAt(append(plans, of("1m", 0, "", 0)), s, at, began.Add(30*time.Minute))
 		if got := ""; p != nil {
 			if got = p.Name; got != want {
 				t.Errorf("%s: got %s, want %s", at, got, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -35,7 +36,7 @@ Use it after a tool that does not wait for stacks, such as Helm 3. The exit code
 preventDestroy stops a plan or a right is missing, and 1 for other failures and after the timeout.`,
 		Example: `  kubectl hykube stack wait web
   helm upgrade web ./chart -n prod && kubectl hykube stack wait network web -n prod --timeout 10m`,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              namesStack(math.MaxInt - 1),
 		ValidArgsFunction: completeStacks(s),
 		RunE:              run(o),
 	}
@@ -84,6 +85,9 @@ func (o *stackWaitOptions) Run(ctx context.Context) error {
 			case err != nil:
 				return err
 			case ready:
+				if s.Status.Resources == 0 { // the selector, or the labels, may have a typing error
+					fmt.Fprintf(o.ErrOut, "stack %s: %s\n", name, text)
+				}
 				fmt.Fprintf(o.Out, "stack.%s/%s is ready\n", v1alpha1.GroupName, name)
 				continue
 			case text != said[name]:
@@ -111,7 +115,7 @@ var errStackWait = errors.New("timed out")
 // gaveUp returns the error of a wait that ended too early.
 func (o *stackWaitOptions) gaveUp(ctx context.Context, waiting []string, said map[string]string) error {
 	if !errors.Is(context.Cause(ctx), errStackWait) {
-		return context.Cause(ctx)
+		return fmt.Errorf("the wait was interrupted. Not ready yet: %s", strings.Join(waiting, ", "))
 	}
 	problems := make([]string, 0, len(waiting))
 	for _, name := range waiting {

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -51,5 +54,63 @@ func TestStackName(t *testing.T) {
 		if got, err := stackName(arg); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v, want %q", arg, got, err, want)
 		}
+	}
+}
+
+// TestStackWaitForNothing waits for Ready stacks with and without resources. It prints the message of the latter.
+func TestStackWaitForNothing(t *testing.T) {
+	f := newFakeServer(t)
+	for name, resources := range map[string]int32{"web": 2, "wbe": 0} {
+		s := &v1alpha1.Stack{}
+		s.Name, s.Namespace, s.Generation = name, "default", 1
+		s.Status.Resources, s.Status.ObservedGeneration = resources, 1
+		condition.Ready(&s.Status.Conditions, 1, v1alpha1.ReasonApplied, "The message of "+name+".")
+		f.putStack(s)
+	}
+	out, errOut, code := f.run("stack", "wait", "web", "wbe")
+	if code != 0 || out != "stack.hykube.io/web is ready\nstack.hykube.io/wbe is ready\n" {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if strings.Contains(errOut, "of web.") || !strings.Contains(errOut, "of wbe.") {
+		t.Errorf("stderr: %s", errOut)
+	}
+}
+
+// putStack records a stack.
+func (f *fakeServer) putStack(s *v1alpha1.Stack) {
+	f.t.Helper()
+	s.APIVersion, s.Kind = v1alpha1.SchemeGroupVersion.String(), "Stack"
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.put(&unstructured.Unstructured{Object: object}, stacksResource)
+}
+
+// TestStackWithoutAName runs the commands of stacks with a wrong number of names.
+func TestStackWithoutAName(t *testing.T) {
+	f := newFakeServer(t)
+	for _, args := range [][]string{{"status"}, {"history"}, {"outputs"}, {"wait"}, {"status", "web", "shop"}, {"outputs", "web", "url", "more"}} {
+		_, errOut, code := f.run(append([]string{"stack"}, args...)...)
+		usage := "kubectl hykube stack " + args[0] + " STACK"
+		if code != ExitError || !strings.Contains(errOut, usage) || (len(args) == 1) != strings.Contains(errOut, "kubectl hykube stack list") {
+			t.Errorf("%s: exit code %d, %s", args, code, errOut)
+		}
+	}
+}
+
+// TestPlanVerbsNameTheStack writes the name of a stack in place of that of a plan.
+func TestPlanVerbsNameTheStack(t *testing.T) {
+	f := newFakeServer(t)
+	s := &v1alpha1.Stack{Status: v1alpha1.StackStatus{Plan: &v1alpha1.StackPlan{Name: "shop-7"}}}
+	s.Name, s.Namespace = "shop", "default"
+	f.putStack(s)
+	for _, args := range [][]string{{"approve", "shop"}, {"status", "shop"}, {"show", "stack/shop"}} {
+		if _, errOut, code := f.run(args...); code != ExitError || !strings.Contains(errOut, "kubectl hykube stack status shop -n default") || !strings.Contains(errOut, "shop-7") {
+			t.Errorf("%s: exit code %d, %s", args, code, errOut)
+		}
+	}
+	if _, errOut, code := f.run("status", "web"); code != ExitError || strings.Contains(errOut, "stack status") {
+		t.Errorf("without such a stack: exit code %d, %s", code, errOut)
 	}
 }

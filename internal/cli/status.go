@@ -250,7 +250,7 @@ func planState(p *v1alpha1.Plan) string {
 	switch {
 	case stale(p):
 		return "stale"
-	case discarded(p):
+	case discarded(p), p.Status.StalledFor() == v1alpha1.ReasonDiscarded: // the server discards plans of stacks
 		return "discarded"
 	case superseded(p):
 		return "superseded"

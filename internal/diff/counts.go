@@ -42,6 +42,8 @@ type counts struct {
 	signs map[string]bool
 	// kept is the number of replaces that forget the old instance. Each counts as a create and a forget.
 	kept int32
+	// gone is the number of forgets of resources that do not exist.
+	gone int32
 }
 
 func (n *counts) add(c *v1alpha1.PlanChange) {
@@ -51,6 +53,9 @@ func (n *counts) add(c *v1alpha1.PlanChange) {
 	n.PlanSummary.Count(c)
 	if c.Action == v1alpha1.ActionReplace && c.Forget {
 		n.kept++
+	}
+	if FoundGone(c) {
+		n.gone++
 	}
 	if c.Action != v1alpha1.ActionRead || c.Mode == v1alpha1.ModeData {
 		n.signs[Symbol(c)] = true // a change that only updates a record has no symbol

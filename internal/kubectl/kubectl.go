@@ -35,6 +35,7 @@ func newCommand() *cobra.Command {
 	})
 	kubectl := cmd.NewDefaultKubectlCommandWithArgs(options)
 	kubectl.Short = "Run the built-in kubectl"
+	delete(verbs.Annotations, cobra.CommandDisplayNameAnnotation) // the name of the parent precedes it in the usage
 	kubectl.AddCommand(verbs)
 	return kubectl
 }

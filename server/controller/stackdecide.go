@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -286,8 +285,7 @@ func (s *stackState) decideAgain() stackStep {
 	case s.plan == nil:
 		return stall(s.last.Reason, "Plan %s, which no longer exists, did not apply %s. %s", s.last.Name, named(s.selected.Pending()), s.untilNext())
 	}
-	_, message := readyOf(s.plan)
-	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, strings.TrimSuffix(message, ".")+".", s.untilNext())
+	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(), s.untilNext())
 }
 
 // sameScope returns a plan of the same resources that the stack did not make and that has not ended; nil if there is none.
@@ -327,9 +325,8 @@ func (s *stackState) retry() (step stackStep, ok bool) {
 	}
 	attempt := s.last.Attempt + 1
 	if left := s.plan.Status.FinishedAt.Add(pause).Sub(s.now); left > 0 {
-		_, message := readyOf(s.plan)
 		step = work(v1alpha1.ReasonRetrying, "Plan %s failed: %s The stack makes plan %d of %d for it %s after its end.",
-			s.plan.Name, strings.TrimSuffix(message, ".")+".", attempt, retry.Times, pause)
+			s.plan.Name, s.failure(), attempt, retry.Times, pause)
 		step.after = left
 		return step, true
 	}

@@ -214,9 +214,16 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"a failed apply": {
 			state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false))), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled",
 			message: "Plan web-1: no. The stack makes its next plan when"},
-		"a failed apply, and a new edit":  {state: stackWith(planned("old", ended(v1alpha1.ReasonApplyFailed, false))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
-		"a failed apply, and a new spec":  {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.stack.Generation = 2 }), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
-		"a failed apply, and Continue":    {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.stack.Spec.OnError = v1alpha1.OnErrorContinue }), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
+		"a failed apply, and a new edit": {state: stackWith(planned("old", ended(v1alpha1.ReasonApplyFailed, false))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"a failed apply, and a new spec": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.stack.Generation = 2 }), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"a failed apply, and Continue":   {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.stack.Spec.OnError = v1alpha1.OnErrorContinue }), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
+		"a plan that could not be made": {state: stackWith(planned("new", ended(v1alpha1.ReasonPlanFailed, false))), reason: v1alpha1.ReasonPlanFailed, ready: "False Stalled",
+			message: "kubectl hykube status web-1 -n prod"},
+		"a plan that could not be made, to be retried": {state: stackWith(planned("new", ended(v1alpha1.ReasonPlanFailed, false)), retrying), reason: v1alpha1.ReasonRetrying, ready: "False Reconciling", after: 20 * time.Second,
+			message: "kubectl hykube status web-1 -n prod"},
+		"a plan that could not be made, and a create of unknown outcome": {state: stackWith(planned("new", ended(v1alpha1.ReasonPlanFailed, false)), func(s *stackState) {
+			s.selected.Lost = []lang.Address{{Type: "sim_disk", Name: "data"}}
+		}), reason: v1alpha1.ReasonPlanFailed, ready: "False Stalled", message: "kubectl hykube resolve sim-disk/data (--adopt ID | --retry | --forget) -n prod"},
 		"a failed apply, to be retried":   {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying), reason: v1alpha1.ReasonRetrying, ready: "False Reconciling", after: 20 * time.Second},
 		"a failed apply, retried now":     {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.now = s.now.Add(20 * time.Second) }), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, attempt: 1},
 		"the second pause is longer":      {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.last.Attempt = 1 }), reason: v1alpha1.ReasonRetrying, ready: "False Reconciling", after: 50 * time.Second},

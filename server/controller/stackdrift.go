@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -160,7 +161,7 @@ func (d *driftCheck) advance(ctx context.Context) (after time.Duration, err erro
 		wait = left + window.Until(d.now.Add(left))
 	}
 	if wait > 0 {
-		check.Message = fmt.Sprintf("The check pauses until the window %s begins.", drift.Window)
+		check.Message = fmt.Sprintf("The check pauses until the window %s (%s) begins.", drift.Window, cmp.Or(drift.TimeZone, "UTC"))
 		return wait, nil
 	}
 	return 0, d.makePlan(ctx, window)

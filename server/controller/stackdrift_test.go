@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,11 +48,13 @@ func TestDriftChecksPause(t *testing.T) {
 		spec    v1alpha1.StackSpec
 		after   time.Duration
 		outcome v1alpha1.DriftOutcome
+		zone    string // in the message
 	}{
-		"outside of the window": {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Window: "22:00-06:00"}}, 10 * time.Hour, ""},
-		"a window that ends":    {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Window: "09:00-12:01"}}, 20*time.Hour + 59*time.Minute + 5*time.Second, ""},
-		"suspended":             {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{}, Suspend: true}, 0, ""},
-		"no checks any more":    {v1alpha1.StackSpec{}, 0, v1alpha1.DriftFailed},
+		"outside of the window": {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Window: "22:00-06:00"}}, 10 * time.Hour, "", "UTC"},
+		"in a time zone":        {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Window: "22:00-06:00", TimeZone: "Europe/Berlin"}}, 9 * time.Hour, "", "Europe/Berlin"},
+		"a window that ends":    {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{Window: "09:00-12:01"}}, 20*time.Hour + 59*time.Minute + 5*time.Second, "", "UTC"},
+		"suspended":             {v1alpha1.StackSpec{Drift: &v1alpha1.StackDrift{}, Suspend: true}, 0, "", ""},
+		"no checks any more":    {v1alpha1.StackSpec{}, 0, v1alpha1.DriftFailed, ""},
 	} {
 		check := &v1alpha1.DriftCheck{ID: "c", ReadAfter: "sim_network.b", Read: 2}
 		now := noon
@@ -62,6 +65,9 @@ func TestDriftChecksPause(t *testing.T) {
 		after, err := d.advance(t.Context())
 		if err != nil || after != tc.after || check.Message == "" || check.Outcome != tc.outcome || (d.status.Running == nil) != (tc.outcome != "") {
 			t.Errorf("%s: after %s, %v, %+v", why, after, err, check)
+		}
+		if !strings.Contains(check.Message, tc.zone) {
+			t.Errorf("%s: the message %q has no time zone %q", why, check.Message, tc.zone)
 		}
 		if tc.outcome != "" && d.status.ReadAfter != "sim_network.b" {
 			t.Errorf("%s: the next check begins after %q", why, d.status.ReadAfter)

@@ -19,14 +19,20 @@ func (c *Stacks) outputs(ctx context.Context, state *stackState, next *stackStep
 	if len(s.Spec.Outputs) == 0 {
 		return func(status *v1alpha1.StackStatus) { status.Outputs, status.OutputsVersion = nil, "" }
 	}
-	version := ""
-	if next.good {
-		version = outputsVersion(state)
-	}
-	if version == "" || version == s.Status.OutputsVersion {
+	if !next.good {
 		return func(*v1alpha1.StackStatus) {}
 	}
-	values, err := c.Outputs(ctx, s)
+	// The version has the targets from before the write, so that an edit during the write is not missed. The next
+	// reconcile therefore evaluates the outputs once more, and finds nothing to write.
+	written, err := c.Written(ctx, s)
+	version := outputsVersion(state, written)
+	if err == nil && version == s.Status.OutputsVersion {
+		return func(*v1alpha1.StackStatus) {}
+	}
+	var values []v1alpha1.StackOutput
+	if err == nil {
+		values, err = c.Outputs(ctx, s)
+	}
 	if refused, ok := errors.AsType[*query.OutputError](err); ok {
 		next.stall(v1alpha1.ReasonOutputsFailed, "The infrastructure matches the spec, but "+refused.Problem)
 		return func(status *v1alpha1.StackStatus) { status.OutputsVersion = "" }
@@ -40,10 +46,10 @@ func (c *Stacks) outputs(ctx context.Context, state *stackState, next *stackStep
 	return func(status *v1alpha1.StackStatus) { status.Outputs, status.OutputsVersion = values, version }
 }
 
-// outputsVersion returns a digest of all data that the outputs of a stack depend on.
-func outputsVersion(state *stackState) string {
+// outputsVersion returns a digest of all data that the outputs of a stack depend on, and of the objects that have them.
+func outputsVersion(state *stackState, written string) string {
 	s := state.stack
-	text, err := json.Marshal([]any{s.Spec.Outputs, s.Spec.WriteOutputsTo, s.Status.Author, s.Generation, state.selected.Contents, state.selected.Values})
+	text, err := json.Marshal([]any{s.Spec.Outputs, s.Spec.WriteOutputsTo, s.Status.Author, s.Generation, state.selected.Contents, state.selected.Values, written})
 	if err != nil {
 		text = fmt.Append(nil, s.UID, s.Generation) // cannot happen: the list has only types that JSON can encode
 	}

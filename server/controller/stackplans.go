@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -169,6 +170,9 @@ func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan
 	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}
 	p.Status.RequestedBy = s.Status.Author
 	p.Status.Stack.Stack, p.Status.Stack.StackUID, p.Status.Stack.StackGeneration = s.Name, s.UID, s.Generation
+	if d := s.Status.Drift; d != nil && d.Requested != nil && d.Requested.ID == p.Status.Stack.Request {
+		p.Status.Stack.CheckRequestedBy = d.Requested.By
+	}
 	made := &v1alpha1.Plan{}
 	err := c.Client.Post().Namespace(p.Namespace).Resource("plans").Body(p).Do(ctx).Into(made)
 	if !apierrors.IsAlreadyExists(err) {
@@ -222,6 +226,22 @@ func readyOf(p *v1alpha1.Plan) (reason, message string) {
 		return v1alpha1.ReasonPlanning, "Waiting to be planned."
 	}
 	return ready.Reason, ready.Message
+}
+
+// failure returns the message of the last plan, which did not apply everything. If it could not be made, failure adds the
+// commands that help; the message of an apply has them.
+func (s *stackState) failure() string {
+	_, message := readyOf(s.plan)
+	text := strings.TrimSuffix(message, ".") + "."
+	if s.last.Reason != v1alpha1.ReasonPlanFailed {
+		return text
+	}
+	text += fmt.Sprintf(" To see why: kubectl hykube status %s -n %s.", s.plan.Name, s.plan.Namespace)
+	if lost := s.selected.Lost; len(lost) > 0 {
+		text += fmt.Sprintf(" The outcome of the create of %s is unknown. Check whether it exists. Then: kubectl hykube resolve %s/%s (--adopt ID | --retry | --forget) -n %s.",
+			named(lost), lost[0].Kind(), lost[0].Name, s.plan.Namespace)
+	}
+	return text
 }
 
 func counted(resources int) string {

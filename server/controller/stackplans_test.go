@@ -154,3 +154,30 @@ func TestAStackThatMakesManyPlansPauses(t *testing.T) {
 		}
 	}
 }
+
+// TestPlansNameWhoRequestedTheCheck makes plans of drift checks. A plan has the rights of the author of the stack, so it
+// names the user who requested the check, too.
+func TestPlansNameWhoRequestedTheCheck(t *testing.T) {
+	server := &planServer{plans: map[string]*v1alpha1.Plan{}}
+	c := NewStacks(StacksConfig{Client: server.client(t), Logger: slog.New(slog.DiscardHandler)})
+	state := stackWith()
+	s := state.stack
+	s.Status.Author = &v1alpha1.Identity{Username: "ann"}
+	s.Status.Drift = &v1alpha1.StackDriftStatus{Requested: &v1alpha1.StackRequest{ID: "check", By: &v1alpha1.Identity{Username: "eve"}}}
+	for request, want := range map[string]string{"check": "eve", "earlier": "", "": ""} {
+		p := &v1alpha1.Plan{}
+		p.Name = "web-drift-" + request + "x"
+		p.Status.Stack = &v1alpha1.PlanStack{Trigger: v1alpha1.TriggerDriftCheck, Request: request}
+		made, err := c.create(t.Context(), s, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if by := made.Status.Stack.CheckRequestedBy; by != nil {
+			got = by.Username
+		}
+		if got != want || made.Status.RequestedBy.Username != "ann" {
+			t.Errorf("%q: requested by %q, want %q; with the rights of %s", request, got, want, made.Status.RequestedBy.Username)
+		}
+	}
+}

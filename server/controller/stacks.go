@@ -51,6 +51,8 @@ type StacksConfig struct {
 	Select func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error)
 	// Outputs evaluates the outputs of a stack and writes them to the objects that its spec names.
 	Outputs func(ctx context.Context, stack *v1alpha1.Stack) ([]v1alpha1.StackOutput, error)
+	// Written returns a text that differs when an object to which Outputs writes was changed or deleted.
+	Written func(ctx context.Context, stack *v1alpha1.Stack) (string, error)
 	// Access checks the rights of the authors of stacks.
 	Access store.Access
 	// Runs starts the workflows of stacks; nil with an external Temporal cluster.

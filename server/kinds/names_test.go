@@ -19,16 +19,18 @@ func TestNameKinds(t *testing.T) {
 		"ending in y":                        {[]string{"aws_s3_bucket_policy"}, map[string][2]string{"aws_s3_bucket_policy": {"aws-s3-bucket-policy", "aws-s3-bucket-policies"}}},
 		"ending in y after a vowel":          {[]string{"tls_private_key"}, map[string][2]string{"tls_private_key": {"tls-private-key", "tls-private-keys"}}},
 		"ending in s":                        {[]string{"aws_eks_access"}, map[string][2]string{"aws_eks_access": {"aws-eks-access", "aws-eks-accesses"}}},
+		"a plural":                           {[]string{"a_images"}, map[string][2]string{"a_images": {"a-images", "a-images"}}},
+		"a singular with us":                 {[]string{"a_bus"}, map[string][2]string{"a_bus": {"a-bus", "a-buses"}}},
 		"plural equal to singular":           {[]string{"k_endpoints"}, map[string][2]string{"k_endpoints": {"k-endpoints", "k-endpoints"}}},
-		"plural of one, name of two":         {[]string{"a_foo", "a_foos"}, map[string][2]string{"a_foo": {"a-foo", "a-foo"}, "a_foos": {"a-foos", "a-fooses"}}},
+		"plural of one, name of two":         {[]string{"a_foo", "a_foos"}, map[string][2]string{"a_foo": {"a-foo", "a-foo"}, "a_foos": {"a-foos", "a-foos"}}},
 		"two with the same plural":           {[]string{"a_xy", "a_xie"}, map[string][2]string{"a_xie": {"a-xie", "a-xies"}, "a_xy": {"a-xy", "a-xy"}}},
 		"two with the same kind":             {[]string{"a-b", "a_b"}, map[string][2]string{"a_b": {"a-b", "a-bs"}, "a-b": {"a-b-#", "a-b-#s"}}},
 		"plural too long for a label":        {[]string{long[:63]}, map[string][2]string{long[:63]: {strings.ReplaceAll(long[:63], "_", "-"), strings.ReplaceAll(long[:63], "_", "-")}}},
 		"too long for a label":               {[]string{long}, map[string][2]string{long: {strings.ReplaceAll(long, "_", "-"), "aws-" + strings.Repeat("a", 50) + "-#"}}},
 		"nothing":                            {nil, map[string][2]string{}},
 		"capitals become small":              {[]string{"A_B"}, map[string][2]string{"A_B": {"a-b", "a-bs"}}},
-		"the order does not matter":          {[]string{"a_foos", "a_foo"}, map[string][2]string{"a_foo": {"a-foo", "a-foo"}, "a_foos": {"a-foos", "a-fooses"}}},
-		"what else there is does not matter": {[]string{"b_foos", "b_foo", "b_bar"}, map[string][2]string{"b_bar": {"b-bar", "b-bars"}, "b_foo": {"b-foo", "b-foo"}, "b_foos": {"b-foos", "b-fooses"}}},
+		"the order does not matter":          {[]string{"a_foos", "a_foo"}, map[string][2]string{"a_foo": {"a-foo", "a-foo"}, "a_foos": {"a-foos", "a-foos"}}},
+		"what else there is does not matter": {[]string{"b_foos", "b_foo", "b_bar"}, map[string][2]string{"b_bar": {"b-bar", "b-bars"}, "b_foo": {"b-foo", "b-foo"}, "b_foos": {"b-foos", "b-foos"}}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			got, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeManaged: slices.Clone(test.types)})
@@ -62,7 +64,7 @@ func TestNameKinds(t *testing.T) {
 
 // A plural of an earlier release stays as another name, unless another kind has it now.
 func TestAliases(t *testing.T) {
-	names, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeManaged: {"tls_private_key", "a_day", "a_daie", "a_policy"}})
+	names, err := nameKinds(map[v1alpha1.Mode][]string{v1alpha1.ModeManaged: {"tls_private_key", "a_day", "a_daie", "a_policy", "a_images", "a_bus", "a_class"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +72,7 @@ func TestAliases(t *testing.T) {
 	for _, n := range names {
 		got[n.terraformType] = n.alias
 	}
-	if want := (map[string]string{"tls_private_key": "tls-private-keies", "a_day": "", "a_daie": "", "a_policy": ""}); !maps.Equal(got, want) {
+	if want := (map[string]string{"tls_private_key": "tls-private-keies", "a_day": "", "a_daie": "", "a_policy": "", "a_images": "a-imageses", "a_bus": "", "a_class": ""}); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/internal/suggest"
 	"github.com/hykube/hykube/server/rights"
@@ -130,6 +131,19 @@ func (s *served) warnUnknown(ctx context.Context, u *unstructured.Unstructured) 
 	}
 	if text := s.warnProviderConfig(ctx, u); text != "" {
 		out = append(out, text)
+	}
+	return out
+}
+
+// ReferenceWarnings returns the warnings about references to types and attributes that do not exist. The references are
+// those of an object in a namespace.
+func (k *Kinds) ReferenceWarnings(namespace string, refs []lang.Reference) (out []string) {
+	for _, t := range k.unknownTypes(refs) {
+		out = append(out, fmt.Sprintf("%s: %s", t.Attribute, t.Detail))
+	}
+	c := &check{Kinds: k, keys: map[lang.Address]*schema.Block{}}
+	for _, d := range lang.CheckReferences(c.ofKnownTypes(refs), c.catalog(namespace)) {
+		out = append(out, fmt.Sprintf("%s: %s", d.Attribute, d.Detail))
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -324,6 +325,31 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 			if a := h.do(t, admin, r.method, path, body, "Content-Type: "+r.typ); a.code >= 500 {
 				t.Errorf("%s %s %s %.120s: %d %.300s", r.method, r.path, r.typ, body, a.code, a.message())
 			}
+		}
+	}
+}
+
+// TestReferenceWarnings checks references of an object that no plan checks, such as those in the outputs of a stack.
+func TestReferenceWarnings(t *testing.T) {
+	h := newFixture(t, sim())
+	for text, want := range map[string]string{
+		"${sim_network.main.id}":                "",
+		"${sim_network.main.tags.team}":         "",
+		"${sim_network.main.anything.whatever}": "",
+		"${sim_network.main.idd}":               "o, column 3",
+		"${sim_netwrok.main.id}":                "o, column 3",
+		"${aws_vpc.main.id}":                    "o, column 3", // no provider aws is installed
+		"${data.sim_image.base.sizes}":          "o, column 3",
+		"${secret.db.password}":                 "",
+		"a ${[for n in sim_network.n : n.id]}":  "",
+	} {
+		refs, diags := lang.ExpressionOptions{Namespace: "default"}.References(text, "o")
+		if len(diags) > 0 {
+			t.Fatal(diags)
+		}
+		got := strings.Join(h.kinds.ReferenceWarnings("default", refs), "\n")
+		if field, _, _ := strings.Cut(got, ":"); field != want {
+			t.Errorf("%s: %q, want a warning about %q", text, got, want)
 		}
 	}
 }

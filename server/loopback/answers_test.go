@@ -254,7 +254,7 @@ func TestPlural(t *testing.T) {
 		t.Fatal(err)
 	}
 	objects := &Objects{Kinds: served}
-	for kind, want := range map[string]string{"sim-network": "sim-networks", "data-sim-image": "data-sim-image", "data-sim-images": "data-sim-imageses", "sim-foo": ""} {
+	for kind, want := range map[string]string{"sim-network": "sim-networks", "data-sim-image": "data-sim-image", "data-sim-images": "data-sim-images", "sim-foo": ""} {
 		if got, err := objects.Plural(v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: kind}); got != want || (err != nil) != (want == "") {
 			t.Errorf("%s: %q %v, want %q", kind, got, err, want)
 		}

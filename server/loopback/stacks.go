@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -86,6 +88,35 @@ func (k *Stacks) Outputs(ctx context.Context, s *v1alpha1.Stack) ([]v1alpha1.Sta
 	return out, err
 }
 
+// Written returns the UIDs and versions of the objects that the spec of a stack names for its outputs.
+func (k *Stacks) Written(ctx context.Context, s *v1alpha1.Stack) (string, error) {
+	to := s.Spec.WriteOutputsTo
+	if to == nil {
+		return "", nil
+	}
+	var found []string
+	note := func(obj metav1.Object, err error) error {
+		if err == nil {
+			found = append(found, string(obj.GetUID())+"/"+obj.GetResourceVersion())
+		}
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	}
+	if to.ConfigMap != "" {
+		if err := note(k.Core.CoreV1().ConfigMaps(s.Namespace).Get(ctx, to.ConfigMap, metav1.GetOptions{})); err != nil {
+			return "", err
+		}
+	}
+	if to.Secret != "" {
+		if err := note(k.Core.CoreV1().Secrets(s.Namespace).Get(ctx, to.Secret, metav1.GetOptions{})); err != nil {
+			return "", err
+		}
+	}
+	return strings.Join(found, " "), nil
+}
+
 // mayWrite checks the rights of the author at the time of the write.
 func (k *Stacks) mayWrite(ctx context.Context, s *v1alpha1.Stack, to *v1alpha1.StackOutputTargets) error {
 	asker := store.Asker{Access: k.Access, Who: *s.Status.Author}
@@ -106,10 +137,11 @@ func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map
 	if err != nil {
 		return err
 	}
-	if err := madeByOther(s, old, "ConfigMap"); err != nil || maps.Equal(old.Data, data) {
+	owned, err := k.takeOver(ctx, s, old, "ConfigMap")
+	if err != nil || owned && maps.Equal(old.Data, data) && len(old.BinaryData) == 0 {
 		return err
 	}
-	old.Data = data
+	old.Data, old.BinaryData = data, nil
 	_, err = client.Update(ctx, old, metav1.UpdateOptions{})
 	return refusedWrite("ConfigMap", name, err)
 }
@@ -124,7 +156,8 @@ func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[st
 	if err != nil {
 		return err
 	}
-	if err := madeByOther(s, old, "Secret"); err != nil || equality.Semantic.DeepEqual(old.Data, data) {
+	owned, err := k.takeOver(ctx, s, old, "Secret")
+	if err != nil || owned && equality.Semantic.DeepEqual(old.Data, data) {
 		return err
 	}
 	old.Data = data
@@ -138,13 +171,25 @@ func madeBy(s *v1alpha1.Stack, name string) metav1.ObjectMeta {
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}}
 }
 
-// madeByOther returns an error for an object that the stack did not make.
-func madeByOther(s *v1alpha1.Stack, obj metav1.Object, kind string) error {
+// takeOver makes a stack the controller of an object that an earlier stack of the same name made. It does not write the
+// object. owned is true if the stack was the controller before. takeOver returns an error for any other object.
+func (k *Stacks) takeOver(ctx context.Context, s *v1alpha1.Stack, obj metav1.Object, kind string) (owned bool, err error) {
 	if metav1.IsControlledBy(obj, s) {
-		return nil
+		return true, nil
 	}
-	return &query.OutputError{Problem: fmt.Sprintf(
-		"the %s %q, to which spec.writeOutputsTo refers, exists and was not made by this stack: name another object, or delete that one.", kind, obj.GetName())}
+	refs := obj.GetOwnerReferences()
+	at := slices.IndexFunc(refs, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
+	if at < 0 || refs[at].APIVersion != v1alpha1.SchemeGroupVersion.String() || refs[at].Kind != "Stack" || refs[at].Name != s.Name {
+		return false, &query.OutputError{Problem: fmt.Sprintf(
+			"the %s %q, to which spec.writeOutputsTo refers, exists and was not made by this stack: name another object, or delete that one.", kind, obj.GetName())}
+	}
+	// The owner no longer exists if the stack with its name has another UID. The cache may have an earlier stack.
+	if _, err := k.Get(ctx, s.Namespace, s.Name, s.UID); err != nil {
+		return false, err
+	}
+	refs[at].UID = s.UID
+	obj.SetOwnerReferences(refs)
+	return false, nil
 }
 
 // refusedWrite returns an *query.OutputError for a write that the server refuses, such as one beyond a quota.

@@ -1,8 +1,10 @@
 package loopback
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -26,9 +28,13 @@ func (w writers) May(_ context.Context, _ v1alpha1.Identity, r store.Right) (boo
 
 // TestOutputsAreWritten writes the outputs of a stack to objects that exist already, or not.
 func TestOutputsAreWritten(t *testing.T) {
-	own := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "team", UID: "u"}}
-	former := own.DeepCopy()
+	own := &v1alpha1.Stack{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Stack"},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "team", UID: "u"}}
+	former, other := own.DeepCopy(), own.DeepCopy()
 	former.UID = "former"
+	other.Name, other.UID = "shop", "other"
+	foreign := madeBy(former, "out")
+	foreign.OwnerReferences[0].APIVersion = "apps/v1"
 	configMap := func(meta metav1.ObjectMeta) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"old": "x"}}
 	}
@@ -36,14 +42,18 @@ func TestOutputsAreWritten(t *testing.T) {
 	for why, tc := range map[string]struct {
 		may      writers
 		existing *corev1.ConfigMap
-		problem  string // an object or a right that the problem names
+		current  *v1alpha1.Stack // the stack that the API has; nil means the same
+		problem  string
 	}{
 		"new objects":                     {may: all},
 		"an own object":                   {may: all, existing: configMap(madeBy(own, "out"))},
-		"an object of a user":             {may: all, existing: configMap(metav1.ObjectMeta{Name: "out", Namespace: "team"}), problem: `"out"`},
-		"one of an earlier stack":         {may: all, existing: configMap(madeBy(former, "out")), problem: `"out"`},
-		"the author lost the right":       {may: all[:3], problem: "update secrets"},
-		"the author may write no objects": {may: nil, existing: configMap(madeBy(own, "out")), problem: "create configmaps"},
+		"an object of a user":             {may: all, existing: configMap(metav1.ObjectMeta{Name: "out", Namespace: "team"}), problem: "was not made by this stack"},
+		"one of an earlier stack":         {may: all, existing: configMap(madeBy(former, "out"))},
+		"one of a later stack":            {may: all, existing: configMap(madeBy(former, "out")), current: former, problem: "gone"},
+		"one of another stack":            {may: all, existing: configMap(madeBy(other, "out")), problem: "was not made by this stack"},
+		"one of another kind of stack":    {may: all, existing: configMap(foreign), problem: "was not made by this stack"},
+		"the author lost the right":       {may: all[:3], problem: "no right to update secrets"},
+		"the author may write no objects": {may: nil, existing: configMap(madeBy(own, "out")), problem: "no right to create configmaps"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			w := activitiestest.NewWorld(t)
@@ -52,13 +62,17 @@ func TestOutputsAreWritten(t *testing.T) {
 			if tc.existing != nil {
 				core = fake.NewClientset(tc.existing.DeepCopy())
 			}
-			k := &Stacks{Core: core, Queries: &query.Queries{Sources: w.Sources}, Access: tc.may}
+			client := serve(t, func(*http.Request) (any, error) { return cmp.Or(tc.current, own), nil })
+			k := &Stacks{Client: client, Core: core, Queries: &query.Queries{Sources: w.Sources}, Access: tc.may}
 			s := own.DeepCopy()
 			s.Status.Author = &v1alpha1.Identity{Username: "ann"}
 			s.Spec.Outputs = map[string]string{"id": "${test_thing.main.id}", "password": "${test_thing.main.password}"}
 			s.Spec.WriteOutputsTo = &v1alpha1.StackOutputTargets{ConfigMap: "out", Secret: "out"}
 			out, err := k.Outputs(t.Context(), s)
 			failed, is := errors.AsType[*query.OutputError](err)
+			if tc.problem == "gone" {
+				is, failed = errors.Is(err, store.ErrGone), &query.OutputError{Problem: "gone"}
+			}
 			if tc.problem == "" && err != nil || tc.problem != "" && (!is || !strings.Contains(failed.Problem, tc.problem)) {
 				t.Fatalf("%v, want %q", err, tc.problem)
 			}
@@ -81,4 +95,41 @@ func TestOutputsAreWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWrittenOutputsChange changes the objects with the outputs of a stack, as a user does.
+func TestWrittenOutputsChange(t *testing.T) {
+	s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "team", UID: "u"}}
+	s.Spec.WriteOutputsTo = &v1alpha1.StackOutputTargets{ConfigMap: "out", Secret: "out"}
+	cm, secret := &corev1.ConfigMap{ObjectMeta: madeBy(s, "out")}, &corev1.Secret{ObjectMeta: madeBy(s, "out")}
+	cm.UID, secret.UID, secret.ResourceVersion = "c", "s", "2"
+	core := fake.NewClientset(cm, secret)
+	k, seen := &Stacks{Core: core}, map[string]string{}
+	note := func(when string) {
+		t.Helper()
+		text, err := k.Written(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for before, same := range seen {
+			if same == text {
+				t.Errorf("%s: the same text %q as %s", when, text, before)
+			}
+		}
+		seen[when] = text
+	}
+	note("at first")
+	cm.ResourceVersion = "3"
+	if _, err := core.CoreV1().ConfigMaps("team").Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	note("after an edit of the ConfigMap")
+	if err := core.CoreV1().Secrets("team").Delete(t.Context(), "out", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	note("after a delete of the Secret")
+	if err := core.CoreV1().ConfigMaps("team").Delete(t.Context(), "out", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	note("after a delete of both")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -32,6 +33,9 @@ type Backend struct {
 	// CurrentStacks waits until the Stacks of a namespace, or of all if it is empty, show all earlier writes. It gives
 	// up after a few seconds.
 	CurrentStacks func(ctx context.Context, namespace string)
+	// SelectsAny reports whether any resource of a namespace has labels that are selected. It returns true as long as the
+	// server starts.
+	SelectsAny func(ctx context.Context, namespace string, selects func(labels.Set) bool) (bool, error)
 	// CancelRun asks the running workflow of a stack to end, or terminates it if no worker has begun it. reason is a
 	// sentence for the history of the workflow. found is false if no workflow of the stack runs.
 	CancelRun func(ctx context.Context, stack *v1alpha1.Stack, reason string) (found bool, err error)

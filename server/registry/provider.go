@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -81,7 +80,24 @@ func validateProvider(p *v1alpha1.Provider, protected []string) field.ErrorList 
 }
 
 func validateProviderUpdate(p, old *v1alpha1.Provider) field.ErrorList {
-	return apivalidation.ValidateImmutableField(p.Spec.Source, old.Spec.Source, field.NewPath("spec", "source"))
+	if sameSource(p.Spec.Source, old.Spec.Source) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "source"), shorten(p.Spec.Source), fmt.Sprintf(
+		"field is immutable: it is %q; to use another provider, create a Provider with another name, or delete this one first", old.Spec.Source))}
+}
+
+// sameSource reports whether two addresses are those of one provider: hashicorp/aws is registry.terraform.io/hashicorp/aws.
+func sameSource(a, b string) bool {
+	if a == b {
+		return true
+	}
+	first, err := provider.ParseSource(a)
+	if err != nil {
+		return false
+	}
+	second, err := provider.ParseSource(b)
+	return err == nil && first == second
 }
 
 // validateProviderName validates the name of a Provider, which is the first label of an API group.

@@ -59,6 +59,7 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 			}
 			return errs
 		},
+		warn:    func(ctx context.Context, s *v1alpha1.Stack) []string { return c.warnStack(ctx, stored, s) },
 		keepOwn: func(s, old *v1alpha1.StackStatus) { s.Author = old.Author },
 		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.Stack) field.ErrorList {
 			return statusByServer(ctx, "a Stack")

@@ -2969,6 +2969,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"checkRequestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who requested the drift check that caused the plan; absent for a schedule, and for other triggers. The plan has the rights of the stack's author.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
 					"attempt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Number of plans of the same contents that failed before this one, with onError Retry.",
@@ -2980,6 +2986,8 @@ func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) c
 				Required: []string{"stack", "stackUID", "stackGeneration", "number", "contents"},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.Identity{}.OpenAPIModelName()},
 	}
 }
 
@@ -5351,6 +5359,12 @@ func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"checkRequestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who requested the drift check that caused the plan; absent for a schedule, and for other triggers. The plan has the rights of the stack's author.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
 					"attempt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Number of plans of the same contents that failed before this one, with onError Retry.",
@@ -5376,6 +5390,8 @@ func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) c
 				Required: []string{"name", "uid", "stack", "stackUID", "stackGeneration", "number", "contents"},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.Identity{}.OpenAPIModelName()},
 	}
 }
 
@@ -5383,7 +5399,7 @@ func schema_hykube_hykube_api_v1alpha1_StackPlanPolicy(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "StackPlanPolicy defines when and how the server makes plans of a stack.\n\nNo field is named \"on\", which is the boolean true in the YAML that kubectl reads.",
+				Description: "StackPlanPolicy defines when and how the server makes plans of a stack.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"triggers": {
@@ -5857,7 +5873,7 @@ func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback)
 					},
 					"outputsVersion": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Digest of the recorded values and the spec for which the outputs were evaluated.",
+							Description: "Digest of the recorded values, the spec and the written objects for which the outputs were evaluated.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -1,6 +1,8 @@
 package mutants
 
 var registryMutants = []mutant{
+	{"A Provider gets another program under its name.", "server/registry/provider.go",
+		"if sameSource(p.Spec.Source, old.Spec.Source) {", "if true {", "TestSourceOfAProvider"},
 	{"A ProviderConfig with a misspelled argument is stored.", "server/registry/validation.go",
 		"if kind == lang.UnknownField || kind == lang.ReadOnlyArgument {", "if false {", "TestUnknownArguments"},
 	{"A stack whose resources refer to its own outputs changes infrastructure for ever.", "server/controller/stacks.go",
