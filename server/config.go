@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,7 +24,6 @@ import (
 	"k8s.io/apiserver/pkg/admission/initializer"
 	"k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle"
 	"k8s.io/apiserver/pkg/endpoints/discovery/aggregated"
-	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -39,11 +35,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
-	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
-	openapicommon "k8s.io/kube-openapi/pkg/common"
-	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
-	kubeopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/provider/contain"
@@ -416,34 +408,4 @@ func withoutManagedFields(obj any) (any, error) {
 		accessor.SetManagedFields(nil)
 	}
 	return obj, nil
-}
-
-// openAPI configures the documents of the fixed kinds. Package kinds serves those of the providers' kinds.
-func (c *completedConfig) openAPI() {
-	definitions := func(ref openapicommon.ReferenceCallback) map[string]openapicommon.OpenAPIDefinition {
-		all := kubeopenapi.GetOpenAPIDefinitions(ref)
-		maps.Copy(all, registry.GetOpenAPIDefinitions(ref))
-		return all
-	}
-	namer := openapinamer.NewDefinitionNamer(legacyscheme.Scheme, registry.NewScheme(), aggregatorscheme.Scheme)
-	c.generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
-	c.generic.OpenAPIConfig.Info.Title = "Hykube"
-	c.generic.OpenAPIConfig.PostProcessSpec = withoutCustomResources
-	c.generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
-	c.generic.OpenAPIV3Config.Info.Title = "Hykube"
-}
-
-// withoutCustomResources removes the parameter fieldValidation from the PATCH of a namespace, only in the OpenAPI v2
-// document. From this parameter, kubectl infers that a server has custom resources. For an unknown kind, it would then
-// fail to list their definitions instead of reporting the unknown kind.
-func withoutCustomResources(doc *spec.Swagger) (*spec.Swagger, error) {
-	item, ok := doc.Paths.Paths["/api/v1/namespaces/{name}"]
-	if !ok || item.Patch == nil {
-		return doc, nil
-	}
-	const name = "fieldValidation"
-	item.Patch.Parameters = slices.DeleteFunc(item.Patch.Parameters, func(p spec.Parameter) bool {
-		return p.Name == name || strings.HasPrefix(p.Ref.String(), "#/parameters/"+name)
-	})
-	return doc, nil
 }

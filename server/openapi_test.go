@@ -68,6 +68,43 @@ func TestOpenAPIIsClosed(t *testing.T) {
 	}
 }
 
+// TestNoStrategicMergeOfFixedKinds reads the content types of the patches of a ResourceSet and of a Namespace. kubectl cannot merge
+// the template of a set, and would warn at each apply.
+func TestNoStrategicMergeOfFixedKinds(t *testing.T) {
+	client := core(t, shared.admin()).Discovery().RESTClient()
+	at := func(document string, path ...string) string {
+		t.Helper()
+		body, err := client.Get().RequestURI(document).SetHeader("Accept", "application/json").DoRaw(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found any
+		if err := json.Unmarshal(body, &found); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range path {
+			m, _ := found.(map[string]any)
+			found = m[step]
+		}
+		text, err := json.Marshal(found)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	const set, namespace = "/apis/hykube.io/v1alpha1/namespaces/{namespace}/resourcesets/{name}", "/api/v1/namespaces/{name}"
+	for types, want := range map[string]bool{
+		at("/openapi/v2", "paths", set, "patch", "consumes"):                                       false,
+		at("/openapi/v3/apis/hykube.io/v1alpha1", "paths", set, "patch", "requestBody", "content"): false,
+		at("/openapi/v2", "paths", namespace, "patch", "consumes"):                                 true,
+		at("/openapi/v3/api/v1", "paths", namespace, "patch", "requestBody", "content"):            true,
+	} {
+		if !strings.Contains(types, "application/merge-patch+json") || strings.Contains(types, "strategic-merge") != want {
+			t.Errorf("%s; want strategic merge: %t", types, want)
+		}
+	}
+}
+
 // Clients such as Argo CD build their merge types from /openapi/v2, and compare nothing of a kind that they do not find
 // there.
 func TestMergeTypesOfEveryKind(t *testing.T) {
