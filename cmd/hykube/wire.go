@@ -49,30 +49,30 @@ import (
 const stopTimeout = 2 * time.Second
 
 // wire connects the packages: the providers, the ledger, the controllers and the workers.
-func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
-	fixed, err := loopback.NewClient(h.Loopback)
+func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
+	fixed, err := loopback.NewClient(c.Loopback)
 	if err != nil {
 		return server.Wiring{}, err
 	}
-	core, err := kubernetes.NewForConfig(h.Loopback)
+	core, err := kubernetes.NewForConfig(c.Loopback)
 	if err != nil {
 		return server.Wiring{}, fmt.Errorf("make client: %w", err)
 	}
-	counted, err := metrics.New(h.Metrics)
+	counted, err := metrics.New(c.Metrics)
 	if err != nil {
 		return server.Wiring{}, err
 	}
-	providers, err := newProviders(h, fixed, core, counted)
+	providers, err := newProviders(c, fixed, core, counted)
 	if err != nil {
 		return server.Wiring{}, err
 	}
-	plans := &loopback.Plans{Stored: h.Plans, Client: fixed}
-	secrets := &loopback.Configs{Core: core, Stored: h.Objects}
-	sources, objects := newSources(h, fixed, core, secrets, providers.Catalog)
+	plans := &loopback.Plans{Stored: c.Plans, Client: fixed}
+	secrets := &loopback.Configs{Core: core, Stored: c.Objects}
+	sources, objects := newSources(c, fixed, core, secrets, providers.Catalog)
 	sources.Metrics = counted
 	recorder := events.NewRecorder(core, counted)
 	objects.Events = recorder
-	registered := activities.New(sources, plans, h.Processors, h.Logger.With("component", "activities"))
+	registered := activities.New(sources, plans, c.Processors, c.Logger.With("component", "activities"))
 	configs := &controller.Configs{
 		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
 	}
@@ -81,18 +81,18 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 	stacks := newStacks(sources, stored, providers.Logger)
 	notifier := &notifying.Notifier{
 		Objects: &loopback.Notifications{Client: fixed, Plans: plans, Stacks: stored}, Secrets: secrets, Access: sources.Access,
-		Sender: &webhook.Client{Allow: h.NotificationNetworks}, Metrics: counted, Logger: h.Logger.With("component", "notification"),
+		Sender: &webhook.Client{Allow: c.NotificationNetworks}, Metrics: counted, Logger: c.Logger.With("component", "notification"),
 	}
 	run := func(ctx context.Context) error {
 		defer runIndex(ctx, sources.Index, providers)()
-		temporal := h.Engine.Client()
+		temporal := c.Engine.Client()
 		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
-		if users := h.Engine.Users(); users != nil {
-			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: h.WorkflowRoom, Key: sources.Ledger.ContentsKey}
+		if users := c.Engine.Users(); users != nil {
+			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: c.WorkflowRoom, Key: sources.Ledger.ContentsKey}
 		}
 		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier)
-		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: h.Kinds.Written(),
-			History: controller.History{Limit: h.PlanHistoryLimit, Age: h.PlanHistoryAge}, NamespacePlans: h.NamespacePlans,
+		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: c.Kinds.Written(),
+			History: controller.History{Limit: c.PlanHistoryLimit, Age: c.PlanHistoryAge}, NamespacePlans: c.NamespacePlans,
 			Terminating: sources.Configs.Terminating}
 		started := false
 		defer func() {
@@ -102,7 +102,7 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		}()
 		work := func() error {
 			watched := metrics.Sources{Plans: planned.Counts, Resources: sources.Index.Counts, Overdue: stacks.Overdue, Processes: providers.Pool.Processes}
-			if err := metrics.Watch(h.Metrics, watched); err != nil {
+			if err := metrics.Watch(c.Metrics, watched); err != nil {
 				return err
 			}
 			if err := w.Start(); err != nil {
@@ -116,36 +116,9 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Secrets: secrets, Logger: providers.Logger}, recorder, work,
 		)
 	}
-	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: h.Objects, Client: fixed, Kinds: h.Kinds}
+	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: c.Objects, Client: fixed, Kinds: c.Kinds}
 	return server.Wiring{
-		Backend: registry.Backend{
-			InUse: answers.InUse, Named: answers.Named, Instances: objects.Instances, FormerSet: objects.Index.LeftAt,
-			Judge: func(ctx context.Context, p *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
-				return changes.Judge(ctx, sources, p, approvals)
-			},
-			Automatic: func(ctx context.Context, namespace string) (bool, error) {
-				return changes.AutomaticByPolicy(ctx, sources, namespace)
-			},
-			CurrentStacks: func(ctx context.Context, namespace string) {
-				// An error means that the server cannot tell what changed. The read then shows the last known state.
-				if providers.Ready() == nil && sources.Index.Refresh(ctx) == nil {
-					stacks.Current(ctx, namespace)
-				}
-			},
-			SelectsAny: func(ctx context.Context, namespace string, selects func(labels.Set) bool) (bool, error) {
-				if providers.Ready() != nil {
-					return true, nil // without the providers' schemas, the index would have to read the objects twice
-				}
-				return planning.SelectsAny(ctx, sources, namespace, selects)
-			},
-			CancelRun: func(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
-				if err := providers.Ready(); err != nil { // the engine starts
-					return false, err
-				}
-				return stacks.CancelRun(ctx, s, reason)
-			},
-			Query: loopback.Query(queries.Query), Evaluate: queries.Evaluate,
-		},
+		Backend: newBackend(sources, objects, answers, providers, stacks, queries),
 		Infrastructure: kinds.Infrastructure{
 			State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
 			Instance: objects.Instance, InstanceStatus: objects.UpdateStatus, SetAt: objects.Index.KnownSetAt,
@@ -157,6 +130,39 @@ func wire(_ context.Context, h *server.Components) (server.Wiring, error) {
 		SaveObjects: answers.SaveObjects, Run: run, Ready: providers.Ready,
 		Close: func(ctx context.Context) error { recorder.Close(); return providers.Pool.Close(ctx) },
 	}, nil
+}
+
+// newBackend returns the functions that answer requests for the fixed kinds.
+func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loopback.Answers, providers *controller.Providers, stacks *controller.Stacks,
+	queries *query.Queries) registry.Backend {
+	return registry.Backend{
+		InUse: answers.InUse, Named: answers.Named, Instances: objects.Instances, FormerSet: objects.Index.LeftAt,
+		Judge: func(ctx context.Context, p *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+			return changes.Judge(ctx, sources, p, approvals)
+		},
+		Automatic: func(ctx context.Context, namespace string) (bool, error) {
+			return changes.AutomaticByPolicy(ctx, sources, namespace)
+		},
+		CurrentStacks: func(ctx context.Context, namespace string) {
+			// An error means that the server cannot tell what changed. The read then shows the last known state.
+			if providers.Ready() == nil && sources.Index.Refresh(ctx) == nil {
+				stacks.Current(ctx, namespace)
+			}
+		},
+		SelectsAny: func(ctx context.Context, namespace string, selects func(labels.Set) bool) (bool, error) {
+			if providers.Ready() != nil {
+				return true, nil // without the providers' schemas, the index would have to read the objects twice
+			}
+			return planning.SelectsAny(ctx, sources, namespace, selects)
+		},
+		CancelRun: func(ctx context.Context, s *v1alpha1.Stack, reason string) (bool, error) {
+			if err := providers.Ready(); err != nil { // the engine starts
+				return false, err
+			}
+			return stacks.CancelRun(ctx, s, reason)
+		},
+		Query: loopback.Query(queries.Query), Evaluate: queries.Evaluate,
+	}
 }
 
 // runIndex keeps the index up to date in the background until the caller calls stop.
@@ -174,24 +180,24 @@ func runIndex(ctx context.Context, x *index.Index, providers *controller.Provide
 }
 
 // newProviders returns the controller of Providers, with an empty pool and an empty catalog.
-func newProviders(h *server.Components, fixed rest.Interface, core kubernetes.Interface, counted *metrics.Metrics) (*controller.Providers, error) {
-	logger := h.Logger.With("component", "provider")
+func newProviders(c *server.Components, fixed rest.Interface, core kubernetes.Interface, counted *metrics.Metrics) (*controller.Providers, error) {
+	logger := c.Logger.With("component", "provider")
 	containment := contain.New(contain.Config{
-		Mode: h.ProviderSandbox, Protected: append([]string{h.DataDir}, h.KeyFiles...), MaxMemory: h.ProviderMemoryLimit,
+		Mode: c.ProviderSandbox, Protected: append([]string{c.DataDir}, c.KeyFiles...), MaxMemory: c.ProviderMemoryLimit,
 	})
-	if err := containment.UseCgroup(h.ProviderCgroup, logger); err != nil {
+	if err := containment.UseCgroup(c.ProviderCgroup, logger); err != nil {
 		return nil, err
 	}
-	pool := provider.NewPool(provider.PoolConfig{Logger: logger, Containment: containment, MessageLimit: h.ProviderMessageLimit, Called: counted.Call})
+	pool := provider.NewPool(provider.PoolConfig{Logger: logger, Containment: containment, MessageLimit: c.ProviderMessageLimit, Called: counted.Call})
 	installer := provider.NewInstaller(provider.InstallerConfig{
-		Dir: filepath.Join(h.DataDir, "providers"), MirrorDirs: h.ProviderMirrors, NetworkMirror: h.NetworkMirror, DirectRegistry: true,
-		Policy: h.ProviderTrust, Logger: logger,
+		Dir: filepath.Join(c.DataDir, "providers"), MirrorDirs: c.ProviderMirrors, NetworkMirror: c.NetworkMirror, DirectRegistry: true,
+		Policy: c.ProviderTrust, Logger: logger,
 	})
 	return &controller.Providers{
-		Client: fixed, Installer: installer, Pool: pool, Containment: containment, Catalog: catalog.New(pool), Kinds: h.Kinds,
-		Logger: h.Logger.With("component", "controller"), Schemas: controller.Schemas(filepath.Join(h.DataDir, "schemas")),
+		Client: fixed, Installer: installer, Pool: pool, Containment: containment, Catalog: catalog.New(pool), Kinds: c.Kinds,
+		Logger: c.Logger.With("component", "controller"), Schemas: controller.Schemas(filepath.Join(c.DataDir, "schemas")),
 		Objects: func(ctx context.Context, provider string) iter.Seq2[*unstructured.Unstructured, error] {
-			return h.Objects.List(ctx, v1alpha1.ProviderGroup(provider), "")
+			return c.Objects.List(ctx, v1alpha1.ProviderGroup(provider), "")
 		},
 		Grant: func(ctx context.Context, name string, resources []string) error {
 			return access.EnsureRoles(ctx, core, access.ProviderRoles(name, resources), nil)
@@ -200,22 +206,22 @@ func newProviders(h *server.Components, fixed rest.Interface, core kubernetes.In
 }
 
 // newSources returns the sources of values for plans, and the objects among them.
-func newSources(h *server.Components, fixed rest.Interface, core kubernetes.Interface, configs store.Configs, installed *catalog.Catalog) (*scope.Sources, *loopback.Objects) {
-	records := ledger.New(h.KV)
-	records.Limit = h.RecordLimit
-	idx := index.New(h.Objects, records, installed)
-	objects := &loopback.Objects{Stored: h.Objects, Kinds: h.Kinds, Index: idx, Ledger: records, Client: fixed}
+func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Interface, configs store.Configs, installed *catalog.Catalog) (*scope.Sources, *loopback.Objects) {
+	records := ledger.New(c.KV)
+	records.Limit = c.RecordLimit
+	idx := index.New(c.Objects, records, installed)
+	objects := &loopback.Objects{Stored: c.Objects, Kinds: c.Kinds, Index: idx, Ledger: records, Client: fixed}
 	return &scope.Sources{
 		Objects:  objects,
 		Sets:     objects,
 		Configs:  configs,
-		Access:   rights.Access{Authorizer: h.Authorizer},
+		Access:   rights.Access{Authorizer: c.Authorizer},
 		Policies: &loopback.Policies{Client: fixed, Core: core},
 		Catalog:  installed,
 		Ledger:   records,
 		Index:    idx,
-		Sessions: session.NewPool(installed, h.Logger.With("component", "session")),
-		Record:   h.Record,
+		Sessions: session.NewPool(installed, c.Logger.With("component", "session")),
+		Record:   c.Record,
 	}, objects
 }
 
