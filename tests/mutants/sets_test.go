@@ -26,7 +26,7 @@ var setMutants = []mutant{
 	{"A rollout pauses without end after a dependency of an instance failed.", "activities/applying/rollout.go",
 		"in.end(false, time.Time{})", "in.end(false, r.now())", "TestASkippedInstanceBeginsNoPause"},
 	{"A paused plan keeps a deleted namespace for a day.", "server/controller/running.go",
-		"err != nil || !terminating {", "err != nil || true {", "TestADeletedNamespaceEndsAPause"},
+		"err != nil || !terminating {", "err != nil || !terminating || p != nil {", "TestADeletedNamespaceEndsAPause"},
 	{"A paused plan keeps its slot.", "server/controller/running.go",
 		"!obj.Ended() && pauseLeft(obj) <= 0 &&", "!obj.Ended() &&", "TestAPausedApplyHoldsNoSlot"},
 	{"A plan continues after its pause without a slot.", "server/controller/running.go",
