@@ -62,7 +62,8 @@ func withoutCustomResources(doc *spec.Swagger) {
 func withoutStrategicMerge(doc *spec.Swagger) {
 	for path, item := range doc.Paths.Paths {
 		if item.Patch != nil && strings.HasPrefix(path, fixedKindsPath) {
-			item.Patch.Consumes = slices.DeleteFunc(item.Patch.Consumes, func(t string) bool { return t == string(types.StrategicMergePatchType) })
+			// The routes share the list, and must keep it.
+			item.Patch.Consumes = slices.DeleteFunc(slices.Clone(item.Patch.Consumes), func(t string) bool { return t == string(types.StrategicMergePatchType) })
 		}
 	}
 }
