@@ -49,7 +49,7 @@ type pastState struct {
 
 // valuesBefore returns the resources before the later changes, which are in the order in which they ended. current has
 // the recorded values of today, by address. of reports whether an address belongs to the stack. removed holds the
-// records of later plans that the server does not keep: the values of what they changed are unknown.
+// records of later plans that the server does not keep: the values of the resources that they changed are unknown.
 func valuesBefore(current map[string]json.RawMessage, later []pastChange, removed []v1alpha1.PlanRecord, of func(address string) bool) (out []pastResource, gaps []string) {
 	past := map[string]pastResource{}
 	for address, values := range current {

@@ -36,8 +36,8 @@ outlive the plans.
 With --at, show the state of the stack at the end of one of these plans. Name the plan, or a time: the last plan that had ended then. A time
 is one in RFC 3339, a time of the last 24 hours in UTC such as 19:47, or a duration before now such as 10m. The command shows who asked for the plan and approved it, its changes, and the
 resources of the stack with the values that were recorded then. It computes the values: it begins with those of today, and
-takes back all later changes of the plans that the server still keeps. If a later plan is removed, the values of what it
-changed are unknown, and the command reports that. The server keeps no earlier outputs, nor earlier specs.`,
+takes back all later changes of the plans that the server still keeps. If a later plan is removed, the values of the
+resources that it changed are unknown, and the command reports that. The server keeps no earlier outputs, nor earlier specs.`,
 		Example: `  kubectl hykube stack history web -n prod
   kubectl hykube stack history web --at web-3
   kubectl hykube stack history web --at 10m

@@ -1,4 +1,4 @@
-// Package stack implements what the server and the plugin both know about Stacks: the selection of objects, and the
+// Package stack has the code about Stacks that the server and the plugin share: the selection of objects, and the
 // columns of tables. It imports only the API types and apimachinery.
 package stack
 

@@ -69,8 +69,8 @@ func failure(kind, format string, args ...any) error {
 }
 
 // failed returns the error about a plan. The message is that of the condition with the reason. It has no values of
-// objects, because it becomes part of the history of the workflow. what is empty if that message says what happened,
-// such as "Discarded by alice.".
+// objects, because it becomes part of the history of the workflow. The parameter what is empty if that message already
+// says what happened, such as "Discarded by alice.".
 func failed(kind string, p *v1alpha1.Plan, what string) error {
 	message := fmt.Sprintf("plan %q in namespace %q", p.Name, p.Namespace)
 	if what != "" {

@@ -70,8 +70,8 @@ type Plans struct {
 	written map[string]map[types.UID]kinds.Written
 	// stages holds the last known stage of each plan.
 	stages map[types.UID]stage
-	// begun holds the workflow IDs that this process has started, and the keys of its other requests.
-	begun map[string]bool
+	// requests holds the workflow IDs that this process has started, and the keys of its other requests.
+	requests map[string]bool
 	// plans holds the plans that this process has seen, since a new plan may have the name of a deleted one.
 	plans map[cache.ObjectName]workflows.Plan
 }
@@ -81,7 +81,7 @@ func (p *Plans) start() {
 	p.MaxRunning = cmp.Or(p.MaxRunning, maxRunning)
 	p.making, p.applying = fair.NewLimited(p.MaxRunning, p.NamespacePlans), fair.New(p.MaxRunning)
 	p.slots = map[types.UID]phaseSlot{}
-	p.begun, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
+	p.requests, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
 	p.bindings, p.stages, p.written = map[string]*bindings{}, map[types.UID]stage{}, map[string]map[types.UID]kinds.Written{}
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
 	p.namespaces = newQueue("plans of namespace", p.Logger, p.reconcileNamespace)
@@ -182,10 +182,7 @@ func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1
 
 // begin starts a workflow unless it runs already, and returns its ID.
 func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id, name string) (string, error) {
-	p.mu.Lock()
-	begun := p.begun[id]
-	p.mu.Unlock()
-	if begun {
+	if p.sent(id) {
 		return p.runID(obj, ref, id), nil
 	}
 	requested := id
@@ -230,9 +227,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 	if err != nil && !errors.Is(err, store.ErrGone) {
 		return "", err
 	}
-	p.mu.Lock()
-	p.begun[requested] = true
-	p.mu.Unlock()
+	p.note(requested, true)
 	return id, nil
 }
 
@@ -268,10 +263,7 @@ func (p *Plans) findRun(ctx context.Context, obj *v1alpha1.Plan, ref workflows.P
 // signal sends a signal to a workflow once.
 func (p *Plans) signal(ctx context.Context, id, name string) error {
 	key := id + " " + name
-	p.mu.Lock()
-	sent := p.begun[key]
-	p.mu.Unlock()
-	if sent {
+	if p.sent(key) {
 		return nil
 	}
 	err := p.Temporal.SignalWorkflow(ctx, id, "", name, nil)
@@ -282,11 +274,18 @@ func (p *Plans) signal(ctx context.Context, id, name string) error {
 	return nil
 }
 
-// note records whether a request was sent; see begun.
+// sent reports whether this process has sent a request; see requests.
+func (p *Plans) sent(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.requests[key]
+}
+
+// note records whether a request was sent.
 func (p *Plans) note(key string, sent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begun[key] = sent
+	p.requests[key] = sent
 }
 
 // end records when a plan ended without an apply: it was discarded, or was cancelled or superseded before its approval.
@@ -360,10 +359,10 @@ func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	delete(p.plans, name)
 	delete(p.stages, uid(ref))
 	for _, key := range []string{ref.PlanID(), ref.ApplyID(), ref.UID + " record"} {
-		delete(p.begun, key)
+		delete(p.requests, key)
 	}
 	for _, signal := range []string{workflows.SignalCancel, workflows.SignalResume} {
-		delete(p.begun, ref.ApplyID()+" "+signal)
-		delete(p.begun, ref.FormerID(ref.ApplyID())+" "+signal)
+		delete(p.requests, ref.ApplyID()+" "+signal)
+		delete(p.requests, ref.FormerID(ref.ApplyID())+" "+signal)
 	}
 }

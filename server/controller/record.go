@@ -43,18 +43,13 @@ func (p *Plans) record(ctx context.Context, obj *v1alpha1.Plan) error {
 		return p.releaseRecord(ctx, obj)
 	}
 	ended := obj.Status.FinishedAt != nil
-	p.mu.Lock()
-	written := p.begun[recordKey(obj)]
-	p.mu.Unlock()
-	if written && !ended {
+	if p.sent(recordKey(obj)) && !ended {
 		return nil
 	}
 	if err := p.writeRecord(ctx, obj); err != nil {
 		return fmt.Errorf("write record of plan %q: %w", obj.Name, err)
 	}
-	p.mu.Lock()
-	p.begun[recordKey(obj)] = true
-	p.mu.Unlock()
+	p.note(recordKey(obj), true)
 	if !ended {
 		return nil
 	}

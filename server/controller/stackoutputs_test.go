@@ -9,7 +9,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// TestOutputsAreEvaluatedAgain changes what the outputs of a stack depend on. Each change evaluates them once.
+// TestOutputsAreEvaluatedAgain changes the objects on which the outputs of a stack depend. Each change evaluates them once.
 func TestOutputsAreEvaluatedAgain(t *testing.T) {
 	written, evaluated, failed := "", 0, error(nil)
 	c := NewStacks(StacksConfig{

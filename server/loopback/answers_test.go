@@ -82,11 +82,11 @@ func TestTaint(t *testing.T) {
 		{"taint", "fine", true, true, nil},
 		{"again", "fine", true, true, nil},
 		{"untaint", "fine", false, false, nil},
-		{"untaint what a failed create left", "tainted", false, false, nil},
+		{"untaint a resource that a failed create left", "tainted", false, false, nil},
 		{"a change is under way", "busy", true, false, apierrors.IsConflict},
 		{"destroyed", "gone", true, false, apierrors.IsNotFound},
 		{"never created", "new", true, false, apierrors.IsNotFound},
-		{"untaint what was never created", "new", false, false, apierrors.IsNotFound},
+		{"untaint a resource that was never created", "new", false, false, apierrors.IsNotFound},
 	} {
 		_, err := a.Taint(t.Context(), newObject(test.name), network, test.taint)
 		if (test.refused != nil) != (err != nil) || err != nil && !test.refused(err) {

@@ -14,8 +14,8 @@ import (
 	"github.com/hykube/hykube/internal/suggest"
 )
 
-// warnStack returns warnings about what is valid, because users may create objects in any order, and often a typing error:
-// a selector that selects nothing, a stack in dependsOn that does not exist, and outputs of unknown types and attributes.
+// warnStack returns warnings about values that are valid, because users may create objects in any order, but often typing
+// errors: a selector that selects nothing, a stack in dependsOn that does not exist, and outputs of unknown types and attributes.
 func (c Config) warnStack(ctx context.Context, stored *genericregistry.Store, s *v1alpha1.Stack) []string {
 	out := c.warnSelector(ctx, s)
 	// The validation before has reported an error of the list.

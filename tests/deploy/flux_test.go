@@ -47,7 +47,7 @@ func (r *release) fluxFails(t *testing.T, kind, failed string, values ...string)
 }
 
 // TestFluxWaitsForStacks applies resources and a Stack as Flux does for a Kustomization, where plans and applies succeed or
-// fail. docs/waiting.md describes what it expects.
+// fail. docs/waiting.md describes these results.
 func TestFluxWaitsForStacks(t *testing.T) {
 	cloud := harness.NewCloud(t, simcloud.Config{})
 	server := &harness.Server{Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}

@@ -147,7 +147,7 @@ func (r *release) approves(t *testing.T, plan, verb string, args ...string) {
 }
 
 // TestHelmWaitsForStacks installs, upgrades, rolls back and uninstalls a chart of resources and a Stack with Helm 3 and
-// Helm 4, where plans and applies succeed or fail. docs/waiting.md describes what it expects.
+// Helm 4, where plans and applies succeed or fail. docs/waiting.md describes these results.
 func TestHelmWaitsForStacks(t *testing.T) {
 	cloud := harness.NewCloud(t, simcloud.Config{})
 	server := &harness.Server{Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}

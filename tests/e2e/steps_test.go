@@ -67,7 +67,7 @@ func TestSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := temporalClient(t, namespace)
+	c := temporalClient(t, namespace, nil)
 	activities, err := steps.New(config, namespace)
 	if err != nil {
 		t.Fatal(err)
@@ -169,17 +169,8 @@ func TestQuickStepsLogNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options, err := steps.ConnectOptions(config, namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var written lockedLog
-	options.Logger = log.NewStructuredLogger(slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	c, err := client.DialContext(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Close)
+	c := temporalClient(t, namespace, log.NewStructuredLogger(slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn}))))
 	activities, err := steps.New(config, namespace)
 	if err != nil {
 		t.Fatal(err)
@@ -205,8 +196,9 @@ func TestQuickStepsLogNothing(t *testing.T) {
 	}
 }
 
-// temporalClient returns a client of the Temporal namespace of a Kubernetes namespace, with the administrator's rights.
-func temporalClient(t *testing.T, namespace string) client.Client {
+// temporalClient returns a client of the Temporal namespace of a Kubernetes namespace, with the administrator's rights. A nil
+// logger means the default one.
+func temporalClient(t *testing.T, namespace string, logger log.Logger) client.Client {
 	t.Helper()
 	config, err := shared.Config()
 	if err != nil {
@@ -215,6 +207,9 @@ func temporalClient(t *testing.T, namespace string) client.Client {
 	options, err := steps.ConnectOptions(config, namespace)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if logger != nil {
+		options.Logger = logger
 	}
 	c, err := client.DialContext(t.Context(), options)
 	if err != nil {

@@ -310,7 +310,7 @@ func TestWorkflowsWaitForAPerson(t *testing.T) {
 	kubectl(t, "create", "rolebinding", "flow-approver", "--clusterrole=hykube:plan-approver", "--user=flow", "-n", namespace)
 	w.begin("stops", `{"new": "stopped", "waves": [1], "image": "debian-13", "subnet": "front", "record": "person-www", "heartbeat": 4000000000}`)
 	awaitPlans(t, namespace, "stops", 1, false)
-	c := temporalClient(t, namespace)
+	c := temporalClient(t, namespace, nil)
 	awaitStep(t, c, "stops", "hykube.AwaitApproval")
 	if err := c.CancelWorkflow(ctx, "stops", ""); err != nil {
 		t.Fatal(err)
