@@ -41,15 +41,15 @@ func (o crashObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*u
 	return o.FakeObjects.Get(ctx, ref)
 }
 
-func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error {
 	return o.scenario.injector.does(func() error {
 		o.scenario.statusWrites.Add(1)
-		return o.FakeObjects.UpdateStatus(ctx, ref, change)
+		return o.FakeObjects.UpdateStatus(ctx, ref, known, change)
 	})
 }
 
-func (o crashObjects) AddFinalizer(_ context.Context, read *unstructured.Unstructured) error {
-	return o.scenario.injector.does(func() error {
+func (o crashObjects) AddFinalizer(_ context.Context, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return read, o.scenario.injector.does(func() error {
 		o.World.Mu.Lock()
 		defer o.World.Mu.Unlock()
 		obj := o.World.Stored["team:"+read.GetKind()+"/"+read.GetName()]

@@ -62,7 +62,7 @@ func (o FakeObjects) read(obj *unstructured.Unstructured) *unstructured.Unstruct
 
 func (o FakeObjects) Plural(ref v1alpha1.ObjectReference) (string, error) { return ref.Kind + "s", nil }
 
-func (o FakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+func (o FakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReference, _ *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error {
 	o.World.Mu.Lock()
 	defer o.World.Mu.Unlock()
 	obj := o.World.Stored[o.Key(ref)]
@@ -73,7 +73,9 @@ func (o FakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReferenc
 	return nil
 }
 
-func (o FakeObjects) AddFinalizer(context.Context, *unstructured.Unstructured) error { return nil }
+func (o FakeObjects) AddFinalizer(_ context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return obj, nil
+}
 
 func (o FakeObjects) RemoveFinalizer(_ context.Context, ref v1alpha1.ObjectReference) error {
 	o.World.Mu.Lock()

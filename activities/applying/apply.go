@@ -22,7 +22,6 @@ import (
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // apply checks that the step is not stale, and runs it.
@@ -46,7 +45,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.resource = r
+	s.resource, s.object = r, obj
 	s.recordInterrupted(ctx, rec)
 	if !s.Begun {
 		terminating := func() (bool, error) { return s.Configs.Terminating(ctx, c.Object.Namespace) }
@@ -60,7 +59,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 	case key != "":
 		return s.destroyDeposed(ctx, r, rec, key)
 	case c.Preconditions.From != nil:
-		if err := s.moveRecord(ctx, obj, rec); err != nil {
+		if err := s.moveRecord(ctx, rec); err != nil {
 			return err
 		}
 	}
@@ -80,11 +79,11 @@ func (s *stepRun) apply(ctx context.Context) error {
 	case c.Action == v1alpha1.ActionForget:
 		return s.forget(ctx, rec)
 	case c.Importing != nil && !rec.Exists() && !c.HalfDone:
-		if err := s.recordImport(ctx, obj, r, rec); err != nil {
+		if err := s.recordImport(ctx, r, rec); err != nil {
 			return err
 		}
 	}
-	return s.change(ctx, obj, rec, resumed)
+	return s.change(ctx, rec, resumed)
 }
 
 // readOrInvoke checks the step of a data source or an action, and runs it.
@@ -133,7 +132,7 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 
 // change creates, updates or destroys the current instance. It plans again with all values known, writes the intent,
 // calls the provider and records the answer.
-func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance, resumed bool) error {
+func (s *stepRun) change(ctx context.Context, rec *ledger.Instance, resumed bool) error {
 	if err := s.checkReplaceable(ctx); err != nil {
 		return err
 	}
@@ -163,7 +162,7 @@ func (s *stepRun) change(ctx context.Context, obj *unstructured.Unstructured, re
 		}
 		return s.checkPostconditions(v, rec, s.resource, prior.Value)
 	}
-	if err := s.recordIntent(ctx, obj, l, rec, p); err != nil {
+	if err := s.recordIntent(ctx, l, rec, p); err != nil {
 		return err
 	}
 	o := l.Apply(ctx, prior, p, config.Written)
@@ -215,14 +214,14 @@ func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.St
 }
 
 // recordIntent records the call that follows: it adds the finalizer to the object and writes the intent.
-func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructured, l *scope.Lease, rec *ledger.Instance, p *instance.Planned) error {
+func (s *stepRun) recordIntent(ctx context.Context, l *scope.Lease, rec *ledger.Instance, p *instance.Planned) error {
 	if s.Destroy {
 		return s.writeIntent(ctx, rec, v1alpha1.ActionDelete, "")
 	}
 	if err := s.checkSize(p); err != nil {
 		return err
 	}
-	if err := s.addFinalizer(ctx, obj); err != nil {
+	if err := s.addFinalizer(ctx); err != nil {
 		return err
 	}
 	if !s.creating() {
@@ -243,10 +242,13 @@ func (s *stepRun) recordIntent(ctx context.Context, obj *unstructured.Unstructur
 }
 
 // addFinalizer adds the finalizer to the object. It returns a *changes.StaleError if the object was deleted or changed.
-func (s *stepRun) addFinalizer(ctx context.Context, obj *unstructured.Unstructured) error {
-	err := s.Objects.AddFinalizer(ctx, obj)
+func (s *stepRun) addFinalizer(ctx context.Context) error {
+	obj, err := s.Objects.AddFinalizer(ctx, s.object)
 	if errors.Is(err, store.ErrGone) {
 		return changes.Stale(v1alpha1.StaleObjectChanged, "the object was deleted or changed after the plan was made")
+	}
+	if err == nil {
+		s.object = obj
 	}
 	return err
 }

@@ -166,7 +166,7 @@ func (a *Applier) stall(ctx context.Context, c *ledger.Change, reason, text stri
 	if err != nil {
 		return err
 	}
-	return resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+	return resource.WriteStatus(ctx, a.Objects, c.Object, nil, func(s *resource.Status) {
 		if !s.Good() {
 			s.Stall(c.Object.Generation, reason, text)
 		}

@@ -39,7 +39,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	return resource.WriteStatus(ctx, s.Objects, c.Object, func(st *resource.Status) {
+	return resource.WriteStatus(ctx, s.Objects, c.Object, s.object, func(st *resource.Status) {
 		if s.after != nil && s.resource != nil && s.resource.Mode != v1alpha1.ModeAction {
 			st.Attributes = plan.Attributes(s.resource.Schema.Block, *s.after)
 		}
@@ -179,13 +179,13 @@ func (s *stepRun) publishDeposed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return resource.WriteStatus(ctx, s.Objects, c.Object, func(st *resource.Status) {
+		return resource.WriteStatus(ctx, s.Objects, c.Object, nil, func(st *resource.Status) {
 			if st.ReplaceIncomplete() {
 				st.Settle(rec)
 			}
 		})
 	}
-	return resource.WriteStatus(ctx, s.Objects, c.Object, func(st *resource.Status) {
+	return resource.WriteStatus(ctx, s.Objects, c.Object, nil, func(st *resource.Status) {
 		st.Stall(c.Object.Generation, v1alpha1.ReasonReplaceIncomplete,
 			fmt.Sprintf("An old instance (deposed %s) is still there; the next plan destroys it. %s", c.Deposed, diag.Describe(c.Diagnostics)))
 	})

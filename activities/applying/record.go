@@ -14,8 +14,6 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // This file has the steps that change records: moves, imports, deposed instances and forgets.
@@ -23,7 +21,7 @@ import (
 // moveRecord checks the rights of a move, and moves the record of another object to this one. It writes the new record
 // before it removes the old one. Between these writes, both describe the same infrastructure, and rec.MovedFrom shows
 // that the new one is valid. An earlier attempt or plan may have stopped there.
-func (s *stepRun) moveRecord(ctx context.Context, obj *unstructured.Unstructured, rec *ledger.Instance) error {
+func (s *stepRun) moveRecord(ctx context.Context, rec *ledger.Instance) error {
 	c := s.Change
 	if !s.Begun {
 		if err := s.checkRights(ctx, rec); err != nil {
@@ -44,7 +42,7 @@ func (s *stepRun) moveRecord(ctx context.Context, obj *unstructured.Unstructured
 		if err := changes.CheckMovedFrom(ctx, s.Objects, c); err != nil {
 			return err
 		}
-		if err := s.addFinalizer(ctx, obj); err != nil {
+		if err := s.addFinalizer(ctx); err != nil {
 			return err
 		}
 		rec.State, rec.Deposed = from.State, from.Deposed
@@ -72,7 +70,7 @@ func (s *stepRun) moveRecord(ctx context.Context, obj *unstructured.Unstructured
 }
 
 // recordImport records the state that planning imported.
-func (s *stepRun) recordImport(ctx context.Context, obj *unstructured.Unstructured, r *resource.Resource, rec *ledger.Instance) error {
+func (s *stepRun) recordImport(ctx context.Context, r *resource.Resource, rec *ledger.Instance) error {
 	c := s.Change
 	if c.Refreshed == nil {
 		return changes.Stale(v1alpha1.StaleStateChanged, "the plan has no recorded state of the resource to import")
@@ -82,7 +80,7 @@ func (s *stepRun) recordImport(ctx context.Context, obj *unstructured.Unstructur
 		return err
 	}
 	defer release()
-	if err := s.addFinalizer(ctx, obj); err != nil {
+	if err := s.addFinalizer(ctx); err != nil {
 		return err
 	}
 	rec.State = *c.Refreshed

@@ -22,7 +22,7 @@ func (a *Applier) reportApplying(ctx context.Context, c *ledger.Change) (end fun
 	written := make(chan struct{})
 	timer := time.AfterFunc(applyingAfter, func() {
 		defer close(written)
-		err := resource.WriteStatus(ctx, a.Objects, c.Object, func(s *resource.Status) {
+		err := resource.WriteStatus(ctx, a.Objects, c.Object, nil, func(s *resource.Status) {
 			if s.Generation == c.Object.Generation && ctx.Err() == nil {
 				s.Reconcile(c.Object.Generation, fmt.Sprintf("An approved plan has started to %s.", changes.PlanVerbs[c.Action]))
 			}

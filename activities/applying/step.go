@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/workflows"
 
 	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // unknownError is the error if the outcome of a create, or of an action's run, is unknown.
@@ -207,8 +208,9 @@ type stepRun struct {
 	// active has the plan's cancellation; nil in tests without cancels.
 	active *activePlan
 
-	// resource is set after the object was read.
+	// resource and object are set after the object was read. object is the object as the step last read or wrote it.
 	resource *resource.Resource
+	object   *unstructured.Unstructured
 	// after is the state in the provider's answer; nil before the answer.
 	after *cty.Value
 	// scope resolves the step's expressions; nil if it has none.

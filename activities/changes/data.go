@@ -82,7 +82,7 @@ func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *l
 		}
 		break
 	}
-	return resource.WriteStatus(ctx, src.Objects, c.Object, func(s *resource.Status) {
+	return resource.WriteStatus(ctx, src.Objects, c.Object, nil, func(s *resource.Status) {
 		s.Attributes = plan.Attributes(r.Schema.Block, v)
 		s.Ready(c.Object.Generation, "The data source was read.")
 	})

@@ -135,7 +135,7 @@ func reportUnchanged(ctx context.Context, src *scope.Sources, c *ledger.Change, 
 		}
 		attributes = plan.Attributes(r.Schema.Block, v)
 	}
-	return resource.WriteStatus(ctx, src.Objects, c.Object, func(s *resource.Status) {
+	return resource.WriteStatus(ctx, src.Objects, c.Object, nil, func(s *resource.Status) {
 		if refreshed {
 			s.Attributes = attributes
 			meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)

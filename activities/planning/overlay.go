@@ -196,12 +196,14 @@ func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
 func (o *overlay) Plural(ref v1alpha1.ObjectReference) (string, error) { return o.objects.Plural(ref) }
 
 // UpdateStatus implements store.Objects. It writes nothing.
-func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, func(*unstructured.Unstructured) map[string]any) error {
+func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, *unstructured.Unstructured, func(*unstructured.Unstructured) map[string]any) error {
 	return nil
 }
 
 // AddFinalizer implements store.Objects. It writes nothing.
-func (*overlay) AddFinalizer(context.Context, *unstructured.Unstructured) error { return nil }
+func (*overlay) AddFinalizer(_ context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return obj, nil
+}
 
 // RemoveFinalizer implements store.Objects. It writes nothing.
 func (*overlay) RemoveFinalizer(context.Context, v1alpha1.ObjectReference) error { return nil }

@@ -142,9 +142,10 @@ func TestOverlayOfObjects(t *testing.T) {
 	if again, _ := a.Objects.Get(t.Context(), ref("new", "")); again.Object["spec"] == nil {
 		t.Error("an answer is the document itself")
 	}
-	err := errors.Join(
-		a.Objects.UpdateStatus(t.Context(), ref("kept", ""), func(*unstructured.Unstructured) map[string]any { return map[string]any{"x": "y"} }),
-		a.Objects.AddFinalizer(t.Context(), u), a.Objects.RemoveFinalizer(t.Context(), ref("kept", "")))
+	_, added := a.Objects.AddFinalizer(t.Context(), u)
+	err := errors.Join(added,
+		a.Objects.UpdateStatus(t.Context(), ref("kept", ""), nil, func(*unstructured.Unstructured) map[string]any { return map[string]any{"x": "y"} }),
+		a.Objects.RemoveFinalizer(t.Context(), ref("kept", "")))
 	if err != nil || w.Stored["team:test-thing/kept"].Object["status"] != nil {
 		t.Errorf("written: %v, %v", w.Stored["team:test-thing/kept"].Object["status"], err)
 	}

@@ -203,10 +203,11 @@ func (s *Status) ToMap() map[string]any {
 	return m
 }
 
-// WriteStatus changes the status of an object. It does nothing if the object no longer exists.
-func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.ObjectReference, change func(*Status)) error {
+// WriteStatus changes the status of an object. It does nothing if the object no longer exists. known is the object as the
+// caller knows it, or nil; see store.Objects.
+func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*Status)) error {
 	write := func(change func(*Status)) error {
-		return objects.UpdateStatus(ctx, ref, func(obj *unstructured.Unstructured) map[string]any {
+		return objects.UpdateStatus(ctx, ref, known, func(obj *unstructured.Unstructured) map[string]any {
 			s := StatusOf(obj)
 			change(s)
 			return s.ToMap()

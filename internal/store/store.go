@@ -27,11 +27,13 @@ type Objects interface {
 	// Plural returns the plural of the reference's kind for RBAC, such as "sim-networks".
 	Plural(ref v1alpha1.ObjectReference) (string, error)
 	// UpdateStatus replaces the status of an object by the result of change. It retries after a conflict and skips the
-	// write if the status is unchanged. It returns ErrGone as Get does.
-	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
+	// write if the status is unchanged. It returns ErrGone as Get does. known is the object as the caller read it last, without a
+	// change, so that UpdateStatus reads it only if another writer has changed it; nil makes it read the object.
+	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error
 	// AddFinalizer adds the finalizer hykube.io/state to an object, so that it outlives its infrastructure. It returns
-	// ErrGone as Get does, and if the object was changed or marked for deletion since it was read.
-	AddFinalizer(ctx context.Context, obj *unstructured.Unstructured) error
+	// ErrGone as Get does, and if the object was changed or marked for deletion since it was read. It returns the object as
+	// it is now.
+	AddFinalizer(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error)
 	// RemoveFinalizer removes the finalizer. It succeeds if the object no longer exists. A ResourceSet keeps it until no
 	// instance has a record.
 	RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error

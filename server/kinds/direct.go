@@ -33,35 +33,44 @@ func (k *Kinds) UpdateObject(ctx context.Context, kind Kind, namespace, name str
 // status, so managedFields does not list it. change must not change other fields, and must not remove the last finalizer.
 // It replaces values instead of changing them in place. It may be called again after a conflict. An object that stays the
 // same is not written; change may also return direct.ErrUnchanged.
-func (k *Kinds) UpdateStored(ctx context.Context, kind Kind, namespace, name string, change func(*unstructured.Unstructured) error) error {
+//
+// known is the object as the caller read or wrote it last, so that UpdateStored need not read it; nil if it must. The
+// caller must not have changed it. If another writer has changed the object since, UpdateStored reads it. It returns the stored object, or nil if it wrote
+// nothing.
+func (k *Kinds) UpdateStored(ctx context.Context, kind Kind, namespace, name string, known *unstructured.Unstructured, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	serving, done, err := k.acquireUpdate(kind, namespace, name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer done()
 	store := serving.object.Store
 	key, err := store.KeyFunc(request.WithNamespace(ctx, namespace), name)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	var existing runtime.Object
+	if known != nil {
+		existing = shallowCopy(known) // the storage changes its resource version for a moment
 	}
 	var refused error
+	stored := store.NewFunc()
 	var written *unstructured.Unstructured
-	err = store.Storage.Storage.GuaranteedUpdate(ctx, key, store.NewFunc(), false, nil, func(old runtime.Object, _ storage.ResponseMeta) (runtime.Object, *uint64, error) {
+	err = store.Storage.Storage.GuaranteedUpdate(ctx, key, stored, false, nil, func(old runtime.Object, _ storage.ResponseMeta) (runtime.Object, *uint64, error) {
 		written = shallowCopy(old.(*unstructured.Unstructured))
 		refused = change(written)
 		return written, nil, refused
-	}, nil)
+	}, existing)
 	switch {
 	case refused == direct.ErrUnchanged: //nolint:errorlint // change returns it as it is
-		return nil
+		return nil, nil
 	case refused != nil:
-		return refused
+		return nil, refused
 	case err != nil:
-		return storeerr.InterpretUpdateError(err, kind.GVR.GroupResource(), name)
+		return nil, storeerr.InterpretUpdateError(err, kind.GVR.GroupResource(), name)
 	}
 	k.config.Changed()
 	k.noteWritten(written)
-	return nil
+	return stored.(*unstructured.Unstructured), nil
 }
 
 // shallowCopy copies an object, but not its values except the metadata.

@@ -52,19 +52,21 @@ func TestDirectWritesEqualRequests(t *testing.T) {
 		{"finalizer", func(name string) answer {
 			return h.do(t, system, http.MethodPatch, networks+"/"+name, `{"metadata":{"finalizers":["`+v1alpha1.FinalizerState+`"]}}`, merge, agent)
 		}, func(ctx context.Context, name string) error {
-			return h.kinds.UpdateStored(ctx, kind, "default", name, func(u *unstructured.Unstructured) error {
+			_, err := h.kinds.UpdateStored(ctx, kind, "default", name, nil, func(u *unstructured.Unstructured) error {
 				u.SetFinalizers([]string{v1alpha1.FinalizerState})
 				return nil
 			})
+			return err
 		}},
 		{"status", func(name string) answer {
 			return h.do(t, system, http.MethodPatch, networks+"/"+name+"/status", `[{"op":"add","path":"/status","value":`+string(encoded)+`}]`,
 				"Content-Type: application/json-patch+json", agent)
 		}, func(ctx context.Context, name string) error {
-			return h.kinds.UpdateStored(ctx, kind, "default", name, func(u *unstructured.Unstructured) error {
+			_, err := h.kinds.UpdateStored(ctx, kind, "default", name, nil, func(u *unstructured.Unstructured) error {
 				u.Object["status"] = status()
 				return nil
 			})
+			return err
 		}},
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -161,7 +163,7 @@ func TestDirectWrites(t *testing.T) {
 
 	// A write of another author in between.
 	calls := 0
-	err := h.kinds.UpdateStored(ctx, kind, "default", "main", func(u *unstructured.Unstructured) error {
+	_, err := h.kinds.UpdateStored(ctx, kind, "default", "main", nil, func(u *unstructured.Unstructured) error {
 		if calls++; calls == 1 {
 			if a := h.do(t, admin, http.MethodPatch, networks+"/main", `{"metadata":{"labels":{"x":"y"}}}`, "Content-Type: application/merge-patch+json"); a.code != http.StatusOK {
 				t.Fatalf("%d %s", a.code, a.message())
@@ -173,13 +175,40 @@ func TestDirectWrites(t *testing.T) {
 		t.Errorf("after a conflict: %d calls, %v, %v", calls, err, u.Object)
 	}
 
+	// The object that the writer knows is outdated.
+	known := get()
+	if a := h.do(t, admin, http.MethodPatch, networks+"/main", `{"metadata":{"labels":{"x":"z"}}}`, "Content-Type: application/merge-patch+json"); a.code != http.StatusOK {
+		t.Fatalf("%d %s", a.code, a.message())
+	}
+	setMoved := func(from string) func(u *unstructured.Unstructured) error {
+		return func(u *unstructured.Unstructured) error {
+			calls++
+			return unstructured.SetNestedField(u.Object, from, "status", "movedFrom")
+		}
+	}
+	calls = 0
+	stored, err := h.kinds.UpdateStored(ctx, kind, "default", "main", known, setMoved("q"))
+	if u := get(); err != nil || calls != 2 || u.GetLabels()["x"] != "z" || u.Object["status"].(map[string]any)["movedFrom"] != "q" {
+		t.Errorf("with an outdated object: %d calls, %v, %v", calls, err, u.Object)
+	}
+
+	// The object that the writer knows is the stored one.
+	calls = 0
+	if now := get(); now.GetResourceVersion() != stored.GetResourceVersion() {
+		t.Errorf("the stored object has the version %s, and not %s", now.GetResourceVersion(), stored.GetResourceVersion())
+	}
+	_, err = h.kinds.UpdateStored(ctx, kind, "default", "main", stored, setMoved("p"))
+	if u := get(); err != nil || calls != 1 || u.GetLabels()["x"] != "z" || u.Object["status"].(map[string]any)["movedFrom"] != "p" {
+		t.Errorf("with the stored object: %d calls, %v, %v", calls, err, u.Object)
+	}
+
 	// Nothing changes.
 	before := get().GetResourceVersion()
-	if err := h.kinds.UpdateStored(ctx, kind, "default", "main", func(*unstructured.Unstructured) error { return direct.ErrUnchanged }); err != nil || get().GetResourceVersion() != before {
+	if _, err := h.kinds.UpdateStored(ctx, kind, "default", "main", nil, func(*unstructured.Unstructured) error { return direct.ErrUnchanged }); err != nil || get().GetResourceVersion() != before {
 		t.Errorf("an unchanged object was written (%v)", err)
 	}
 	other := errors.New("other")
-	if err := h.kinds.UpdateStored(ctx, kind, "default", "main", func(*unstructured.Unstructured) error { return other }); !errors.Is(err, other) || get().GetResourceVersion() != before {
+	if _, err := h.kinds.UpdateStored(ctx, kind, "default", "main", nil, func(*unstructured.Unstructured) error { return other }); !errors.Is(err, other) || get().GetResourceVersion() != before {
 		t.Errorf("a refused change: %v", err)
 	}
 
@@ -199,11 +228,11 @@ func TestDirectWrites(t *testing.T) {
 	if _, err := client.Get(ctx, "main", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after the release: %v", err)
 	}
-	if err := h.kinds.UpdateStored(ctx, kind, "default", "main", setPending); !apierrors.IsNotFound(err) {
+	if _, err := h.kinds.UpdateStored(ctx, kind, "default", "main", nil, setPending); !apierrors.IsNotFound(err) {
 		t.Errorf("write of an object that is gone: %v", err)
 	}
 	h.kinds.Remove("sim")
-	if err := h.kinds.UpdateStored(ctx, kind, "default", "main", setPending); err == nil {
+	if _, err := h.kinds.UpdateStored(ctx, kind, "default", "main", nil, setPending); err == nil {
 		t.Error("a write of a kind that is no longer served")
 	}
 }

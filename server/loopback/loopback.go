@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -99,7 +100,7 @@ func (o *Objects) Plural(ref v1alpha1.ObjectReference) (string, error) {
 }
 
 // UpdateStatus implements store.Objects.
-func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error {
 	var before, now map[string]any
 	noting := func(obj *unstructured.Unstructured) map[string]any {
 		before, _ = obj.Object["status"].(map[string]any)
@@ -112,7 +113,7 @@ func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference
 		o.recordEvent(ref, before, now, err)
 		return err
 	}
-	err := o.write(ctx, o.Kinds.UpdateStored, ref, "status", func(obj *unstructured.Unstructured) error {
+	_, err := o.writeStored(ctx, ref, "status", known, func(obj *unstructured.Unstructured) error {
 		obj.Object["status"] = noting(obj)
 		return nil
 	})
@@ -130,21 +131,29 @@ func (o *Objects) recordEvent(ref v1alpha1.ObjectReference, before, now map[stri
 	}
 }
 
-// update is the type of the methods of Kinds that change an object.
-type update func(ctx context.Context, kind kinds.Kind, namespace, name string, change func(*unstructured.Unstructured) error) error
-
-// write changes an object, or a part of it.
-func (o *Objects) write(ctx context.Context, update update, ref v1alpha1.ObjectReference, what string, change func(*unstructured.Unstructured) error) error {
+// writeStored changes the status or the finalizers of an object. It returns the object as it is now; nil if it wrote
+// nothing. known is the object as the caller knows it, or nil.
+func (o *Objects) writeStored(ctx context.Context, ref v1alpha1.ObjectReference, what string, known *unstructured.Unstructured, change func(*unstructured.Unstructured) error) (*unstructured.Unstructured, error) {
 	kind, err := o.kind(ref)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = update(ctx, kind, ref.Namespace, ref.Name, func(obj *unstructured.Unstructured) error {
-		if ref.UID != "" && obj.GetUID() != ref.UID {
+	written, err := o.Kinds.UpdateStored(ctx, kind, ref.Namespace, ref.Name, known, ofUID(ref.UID, change))
+	return written, failedWrite(what, ref, err)
+}
+
+// ofUID returns a change that fails with store.ErrGone for an object with another UID than a non-empty one.
+func ofUID(uid types.UID, change func(*unstructured.Unstructured) error) func(*unstructured.Unstructured) error {
+	return func(obj *unstructured.Unstructured) error {
+		if uid != "" && obj.GetUID() != uid {
 			return store.ErrGone
 		}
 		return change(obj)
-	})
+	}
+}
+
+// failedWrite returns the error of a write: store.ErrGone if the object does not exist, and nil for nil.
+func failedWrite(what string, ref v1alpha1.ObjectReference, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -155,11 +164,13 @@ func (o *Objects) write(ctx context.Context, update update, ref v1alpha1.ObjectR
 }
 
 // AddFinalizer implements store.Objects. The object must still have the generation that was read.
-func (o *Objects) AddFinalizer(ctx context.Context, read *unstructured.Unstructured) error {
+func (o *Objects) AddFinalizer(ctx context.Context, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if v1alpha1.IsInstanceName(read.GetName()) {
-		return o.addInstanceFinalizer(ctx, read)
+		return read, o.addInstanceFinalizer(ctx, read)
 	}
-	return o.write(ctx, o.Kinds.UpdateStored, refOf(read), "finalizers", func(obj *unstructured.Unstructured) error {
+	now := read
+	written, err := o.writeStored(ctx, refOf(read), "finalizers", read, func(obj *unstructured.Unstructured) error {
+		now = obj
 		if obj.GetGeneration() != read.GetGeneration() || obj.GetDeletionTimestamp() != nil {
 			return store.ErrGone
 		}
@@ -169,6 +180,10 @@ func (o *Objects) AddFinalizer(ctx context.Context, read *unstructured.Unstructu
 		obj.SetFinalizers(append(slices.Clip(obj.GetFinalizers()), v1alpha1.FinalizerState))
 		return nil
 	})
+	if written != nil {
+		now = written
+	}
+	return now, err
 }
 
 // RemoveFinalizer implements store.Objects.
@@ -176,7 +191,11 @@ func (o *Objects) RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectRefere
 	if v1alpha1.IsInstanceName(ref.Name) {
 		return o.removeInstanceFinalizer(ctx, ref)
 	}
-	err := o.write(ctx, o.Kinds.UpdateObject, ref, "finalizers", func(obj *unstructured.Unstructured) error {
+	kind, err := o.kind(ref)
+	if err != nil {
+		return err
+	}
+	err = o.Kinds.UpdateObject(ctx, kind, ref.Namespace, ref.Name, ofUID(ref.UID, func(obj *unstructured.Unstructured) error {
 		if !slices.Contains(obj.GetFinalizers(), v1alpha1.FinalizerState) {
 			return direct.ErrUnchanged
 		}
@@ -186,6 +205,6 @@ func (o *Objects) RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectRefere
 		}
 		obj.SetFinalizers(rest)
 		return nil
-	})
-	return store.IgnoreGone(err)
+	}))
+	return store.IgnoreGone(failedWrite("finalizers", ref, err))
 }

@@ -81,7 +81,7 @@ func TestObjects(t *testing.T) {
 		written bool
 	}{{"a change", true}, {"no change", false}} {
 		before := get().GetResourceVersion()
-		if err := o.UpdateStatus(t.Context(), ref, judged); err != nil {
+		if err := o.UpdateStatus(t.Context(), ref, nil, judged); err != nil {
 			t.Fatal(err)
 		}
 		after := get()
@@ -93,11 +93,12 @@ func TestObjects(t *testing.T) {
 	held := get()
 	stale := held.DeepCopy()
 	stale.SetGeneration(7)
-	if err := o.AddFinalizer(t.Context(), stale); !errors.Is(err, store.ErrGone) {
+	stale.SetResourceVersion("1") // it was read before another write
+	if _, err := o.AddFinalizer(t.Context(), stale); !errors.Is(err, store.ErrGone) {
 		t.Errorf("hold of another generation: %v", err)
 	}
 	for range 2 {
-		if err := o.AddFinalizer(t.Context(), held); err != nil {
+		if _, err := o.AddFinalizer(t.Context(), held); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Contains(get().GetFinalizers(), v1alpha1.FinalizerState) {
@@ -118,7 +119,7 @@ func TestObjects(t *testing.T) {
 	absent := ref
 	absent.Name = "absent"
 	for reason, ref := range map[string]v1alpha1.ObjectReference{"another object of that name": other, "no object": absent} {
-		if err := o.UpdateStatus(t.Context(), ref, judged); !errors.Is(err, store.ErrGone) {
+		if err := o.UpdateStatus(t.Context(), ref, nil, judged); !errors.Is(err, store.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", reason, err)
 		}
 		if err := o.RemoveFinalizer(t.Context(), ref); err != nil {

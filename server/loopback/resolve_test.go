@@ -59,7 +59,7 @@ func TestResolve(t *testing.T) {
 			a.Stored, a.Kinds = o.Stored, o.Kinds
 			obj, err := o.Get(t.Context(), ref)
 			if err == nil {
-				err = o.AddFinalizer(t.Context(), obj)
+				_, err = o.AddFinalizer(t.Context(), obj)
 			}
 			if err != nil {
 				t.Fatal(err)

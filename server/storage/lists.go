@@ -154,6 +154,9 @@ const current = "SELECT (SELECT MAX(id) FROM kine), (SELECT MAX(prev_revision) F
 
 // revisions implements lister.
 func (t *table) revisions(ctx context.Context) (last, compacted int64, err error) {
+	if ctx, err = t.reading(ctx); err != nil {
+		return 0, 0, err
+	}
 	var found [2]sql.NullInt64
 	if err := t.db.QueryRowContext(ctx, current).Scan(&found[0], &found[1]); err != nil {
 		return 0, 0, fmt.Errorf("read database: %w", err)
@@ -186,6 +189,11 @@ func (t *table) list(ctx context.Context, key, end string, limit, revision int64
 	arguments := []any{key, end}
 	if revision != 0 {
 		arguments = append(arguments, revision)
+	}
+	if limit > 0 && limit <= maxUncancellable {
+		if ctx, err = t.reading(ctx); err != nil {
+			return 0, nil, err
+		}
 	}
 	rows, err := t.db.QueryContext(ctx, t.query(listQuery(limit, revision, keysOnly)), arguments...)
 	if err != nil {

@@ -83,6 +83,11 @@ func (t *table) since(ctx context.Context, prefix string, revision int64, limit 
 
 // rowsSince returns up to limit rows after a revision, ascending. Rows without the prefix have no value.
 func (t *table) rowsSince(ctx context.Context, prefix string, revision int64, limit int) (out []changed, err error) {
+	if limit <= maxUncancellable {
+		if ctx, err = t.reading(ctx); err != nil {
+			return nil, err
+		}
+	}
 	const query = "SELECT id, name, deleted, CASE WHEN deleted = 0 AND name >= ? AND name < ? THEN value END FROM kine WHERE id > ? ORDER BY id LIMIT ?"
 	rows, err := t.db.QueryContext(ctx, t.query(query), prefix, clientv3.GetPrefixRangeEnd(prefix), revision, limit)
 	if err != nil {

@@ -160,7 +160,7 @@ func (s *Store) startBackend(ctx context.Context, cfg Config, backend server.Bac
 		return nil, err
 	}
 	if cfg.Endpoint == "" {
-		backend = fairWrites{backend, fair.New(sqliteWriters)}
+		backend = sqliteBackend{backend, fair.New(sqliteWriters)}
 		s.disk = disk{dir: cfg.DataDir, free: cfg.FreeBytes}
 	}
 	backend = newLists(backend, s.table)

@@ -82,6 +82,18 @@ const kineDatabase = "kubernetes"
 
 var pgDatabase = regexp.MustCompile(`^[^/?]*/[^?]`)
 
+// maxUncancellable is the maximum number of rows of a read that its caller cannot cancel.
+const maxUncancellable = 1001
+
+// reading returns the context of a short read, or the error of a context that has ended. On SQLite, the read cannot be
+// cancelled; see sqliteBackend.
+func (t *table) reading(ctx context.Context) (context.Context, error) {
+	if err := ctx.Err(); err != nil || t.write == nil {
+		return ctx, err
+	}
+	return context.WithoutCancel(ctx), nil
+}
+
 func (t *table) query(text string) string {
 	if !t.numbered {
 		return text
