@@ -157,6 +157,9 @@ func (s *stepRun) change(ctx context.Context, rec *ledger.Instance, resumed bool
 		return s.retryable(err, true)
 	}
 	if s.Destroy && !prior.Exists() || p.Action == v1alpha1.ActionNoOp {
+		if err := s.saveBegun(ctx); err != nil {
+			return err
+		}
 		if err := s.save(ctx, l, rec, s.resource, prior, nil); err != nil || s.Destroy {
 			return err
 		}
@@ -300,13 +303,13 @@ func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action 
 	if err := s.Ledger.HasSpace(); err != nil {
 		return err
 	}
-	if len(s.Change.Hashes) > 0 { // another attempt must reuse the password hashes
-		if err := s.Ledger.SaveChange(context.WithoutCancel(ctx), s.Plan.UID, s.Change); err != nil {
-			return err
-		}
-	}
 	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC(), Process: s.process}
 	s.intendedAction = action
+	// The change may be new: it is running, or has password hashes, which another attempt must reuse.
+	if s.unsaved || len(s.Change.Hashes) > 0 {
+		s.unsaved = false
+		return s.conflict(s.Ledger.SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))
+	}
 	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // unknownError is the error if the outcome of a create, or of an action's run, is unknown.
@@ -40,7 +41,11 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	if err := a.checkOrder(ctx, po, in); err != nil {
 		return workflows.StepResult{}, err
 	}
-	return a.step(ctx, po, in, attempt)
+	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
+	if err != nil {
+		return workflows.StepResult{}, err
+	}
+	return a.step(ctx, po, in, c.Object.UID, attempt)
 }
 
 // Lane runs all steps of a large plan in dependency order. It continues from the records of an earlier attempt. If only the
@@ -62,7 +67,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 	}
 	a.progress.resume(p, work)
 	// A lane may run for hours, so it keeps the steps in memory but not the values of the changes.
-	steps, width := work.Steps, a.width(work)
+	steps, width, objects := work.Steps, a.width(work), objectsOf(work)
 	source, rollouts, done := a.paced(ctx, p, po, work)
 	defer done()
 	err = changes.Each(ctx, source, width, func(ctx context.Context, i int) (bool, error) {
@@ -72,7 +77,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 		in := workflows.StepInput{Plan: p, Change: steps[i].Change, Destroy: steps[i].Destroy}
 		pause := time.Second
 		for attempt := 1; ; attempt++ {
-			result, err := a.step(ctx, po, in, attempt)
+			result, err := a.step(ctx, po, in, objects[in.Change], attempt)
 			if _, ok := errors.AsType[*RetryError](err); !ok {
 				return result.OK, err
 			}
@@ -113,37 +118,46 @@ func (a *Applier) cancelled(ctx context.Context, p workflows.Plan) (bool, error)
 	return cancelled, err
 }
 
-// step runs one step and records its outcome.
-func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, attempt int) (workflows.StepResult, error) {
-	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
-	if err != nil {
-		return workflows.StepResult{}, err
+// objectsOf returns the UID of each change's object.
+func objectsOf(work *changes.Stored) []types.UID {
+	out := make([]types.UID, len(work.Changes))
+	for i, c := range work.Changes {
+		out[i] = c.Object.UID
 	}
-	unlock, err := a.locks.lock(ctx, po.UID, c.Object.UID)
+	return out
+}
+
+// step runs one step of an object and records its outcome.
+func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, object types.UID, attempt int) (workflows.StepResult, error) {
+	unlock, err := a.locks.lock(ctx, po.UID, object)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
 	defer unlock()
-	// read the change again, because an earlier attempt may have held the lock
-	if c, err = a.Ledger.Change(ctx, po.UID, int32(in.Change)); err != nil {
+	// Read the change only now, because an earlier attempt may have held the lock.
+	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
+	if err != nil {
 		return workflows.StepResult{}, err
 	}
 	if ended(c, in.Destroy) {
 		return a.stepEnded(ctx, po, c, in.Destroy, attempt)
 	}
 	begun := c.State == v1alpha1.ChangeRunning
+	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1}
 	if !begun {
 		a.progress.transition(in.Plan, c.State, v1alpha1.ChangeRunning)
-		c.State, c.StartedAt = v1alpha1.ChangeRunning, changes.Now()
-		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
-			return workflows.StepResult{}, err
+		c.State, c.StartedAt, s.unsaved = v1alpha1.ChangeRunning, changes.Now(), true
+		if !writesIntentFirst(c) {
+			if err := s.saveBegun(ctx); err != nil {
+				return workflows.StepResult{}, err
+			}
 		}
 	}
 	active, leave := a.cancels.beginStep(po, in.Plan, c)
 	defer leave()
+	s.active = active
 	endReport := a.reportApplying(ctx, c)
 	defer endReport()
-	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1, active: active}
 	err = guard(a.Logger, "apply "+c.Address, func() error { return s.apply(ctx) })
 	if _, bug := errors.AsType[*bugError](err); bug && s.intendedAction == v1alpha1.ActionCreate {
 		err = &unknownError{err} // the provider may have been called, and may have answered
@@ -154,6 +168,9 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 		// Record the provider's answer even if the server stops, because otherwise the step would run again.
 		ctx = context.WithoutCancel(ctx)
 	case ctx.Err() != nil && err != nil:
+		if s.unsaved {
+			a.progress.transition(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
+		}
 		return workflows.StepResult{}, ctx.Err()
 	case s.interrupted(err) && !c.HalfDone && begun:
 		err = fmt.Errorf("the plan was cancelled before the change was tried again: %s", cmp.Or(c.Message, "an earlier attempt was interrupted"))
@@ -168,6 +185,25 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 		return workflows.StepResult{}, re
 	}
 	return s.record(ctx, in, err)
+}
+
+// writesIntentFirst reports whether the first write of a step is the intent of a provider call. The step then writes
+// together with it that the change is running.
+func writesIntentFirst(c *ledger.Change) bool {
+	switch c.Action {
+	case v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionDelete, v1alpha1.ActionReplace:
+		return c.Mode == "" && c.Deposed == "" && c.Importing == nil && c.Preconditions.From == nil
+	}
+	return false
+}
+
+// saveBegun writes that the change is running, unless that is written.
+func (s *stepRun) saveBegun(ctx context.Context) error {
+	if !s.unsaved {
+		return nil
+	}
+	s.unsaved = false
+	return s.Ledger.SaveChange(ctx, s.Plan.UID, s.Change)
 }
 
 // stepEnded returns the result of a step that has run or was skipped.
@@ -208,6 +244,8 @@ type stepRun struct {
 	// active has the plan's cancellation; nil in tests without cancels.
 	active *activePlan
 
+	// unsaved is true until the step has written that the change is running.
+	unsaved bool
 	// resource and object are set after the object was read. object is the object as the step last read or wrote it.
 	resource *resource.Resource
 	object   *unstructured.Unstructured

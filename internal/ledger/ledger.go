@@ -221,17 +221,62 @@ func decodeInstance(value []byte, rev int64) (*Instance, error) {
 
 // Save writes the record. It returns ErrConflict if another writer changed the record since it was read.
 func (l *Ledger) Save(ctx context.Context, i *Instance) error {
-	i.setVersions()
-	value, err := json.Marshal(i)
+	value, err := i.encode()
 	if err != nil {
-		return fmt.Errorf("encode state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
+		return err
 	}
 	rev, err := l.kv.Put(ctx, instanceKey(i.Object.Namespace, i.Object.UID), value, i.revision)
 	if err != nil {
-		return fmt.Errorf("save state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
+		return i.notSaved(err)
 	}
-	i.revision, i.read, i.readSensitive, i.Unplanned, i.Renewed = rev, i.Attributes, i.Sensitive, false, nil
+	i.written(rev)
 	return nil
+}
+
+// SaveBoth writes a record and a change of a plan in one transaction. It returns ErrConflict, as Save does, for the record
+// alone: a change that another writer has changed is an error of its own.
+func (l *Ledger) SaveBoth(ctx context.Context, i *Instance, plan types.UID, c *Change) error {
+	value, err := i.encode()
+	if err != nil {
+		return err
+	}
+	encoded, err := encodeChange(c)
+	if err != nil {
+		return err
+	}
+	writes := append(c.writes(plan, encoded), Write{Key: instanceKey(i.Object.Namespace, i.Object.UID), Value: value, Revision: i.revision})
+	revisions, err := l.kv.Batch(ctx, writes)
+	if errors.Is(err, ErrConflict) {
+		stored, gerr := l.Change(ctx, plan, c.Index)
+		if gerr != nil || stored.revision != c.revision || stored.progressRevision != c.progressRevision {
+			return errors.Join(fmt.Errorf("save change %d of plan: another writer changed it meanwhile", c.Index), gerr)
+		}
+	}
+	if err != nil {
+		return i.notSaved(err)
+	}
+	c.written(revisions, encoded)
+	i.written(revisions[len(revisions)-1])
+	return nil
+}
+
+// encode returns the record as it is stored, with the versions of what changed.
+func (i *Instance) encode() ([]byte, error) {
+	i.setVersions()
+	value, err := json.Marshal(i)
+	if err != nil {
+		return nil, fmt.Errorf("encode state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
+	}
+	return value, nil
+}
+
+// written notes that the record was written at a revision.
+func (i *Instance) written(revision int64) {
+	i.revision, i.read, i.readSensitive, i.Unplanned, i.Renewed = revision, i.Attributes, i.Sensitive, false, nil
+}
+
+func (i *Instance) notSaved(err error) error {
+	return fmt.Errorf("save state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
 }
 
 // HasSpace returns an error if the outcome of a change might not fit on the store's disk. Callers ask before they write
