@@ -108,7 +108,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	if plain, _ := config.Effective.UnmarkDeep(); !plain.IsWhollyKnown() {
 		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
 	}
-	config.PlannedPrivate = c.PlannedPrivate
+	config.PlannedPrivate, config.Validated = c.PlannedPrivate, c.Validated
 	prior.Tainted = false // the first half of the replace removed the tainted instance
 	p, diags, err := l.Plan(v.Ctx, prior, config, false)
 	if err != nil {

@@ -375,7 +375,7 @@ func describeChange(c *ledger.Change, block *schema.Block, prior instance.State,
 	if err != nil {
 		return fmt.Errorf("render change of %s: %w", c.Address, err)
 	}
-	c.Planned, c.PlannedPrivate = planned, p.Private
+	c.Planned, c.PlannedPrivate, c.Validated = planned, p.Private, p.Validated
 	c.Action, c.ActionReason, c.State = p.Action, p.Reason, v1alpha1.ChangePending
 	c.Before, c.After, c.AfterUnknown = rendered.Before, rendered.After, rendered.AfterUnknown
 	c.BeforeSensitive, c.AfterSensitive, c.SecretsChanged = rendered.BeforeSensitive, rendered.AfterSensitive, rendered.SecretsChanged

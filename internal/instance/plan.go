@@ -4,6 +4,8 @@ package instance
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"slices"
 
@@ -31,6 +33,8 @@ type Planned struct {
 	Identity cty.Value
 	// Replace lists the paths whose changes force a replace.
 	Replace []cty.Path
+	// Validated is a digest of the configuration that the provider validated, if all of it was known; else empty.
+	Validated string
 	// Legacy is true for a provider whose SDK (terraform-plugin-sdk) may break the rules for planned values.
 	Legacy bool
 }
@@ -47,6 +51,9 @@ type Config struct {
 	// PlannedPrivate is the private data of the approved plan, if the change is planned again for its apply; nil in the
 	// first plan.
 	PlannedPrivate []byte
+	// Validated is Planned.Validated of the approved plan, by the same version of the provider. The validation of an equal
+	// configuration has the same result, so the provider does not validate that one again.
+	Validated string
 }
 
 // replanner is a provider that accepts the private data of an earlier plan of the same change. terraform-plugin-go's
@@ -65,22 +72,29 @@ func (t *Type) planChange(ctx context.Context, req *tfprotov6.PlanResourceChange
 
 // Plan makes the provider plan the change from the prior state to the configuration. forced requests a replace.
 func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool) (*Planned, diag.Diagnostics, error) {
-	diags, err := t.Validate(ctx, config.Written)
+	validated, diags, err := t.validateOnce(ctx, config)
 	if err != nil {
 		return nil, diags, err
 	}
+	p, more, err := t.planValid(ctx, prior, config, forced)
+	if p != nil {
+		p.Validated = validated
+	}
+	return p, append(diags, more...), err
+}
+
+// planValid plans a change to a valid configuration.
+func (t *Type) planValid(ctx context.Context, prior State, config Config, forced bool) (*Planned, diag.Diagnostics, error) {
 	if prior.Tainted {
 		// Plan a tainted instance as if it did not exist, so that the plan keeps none of its values. Then replace it.
-		p, more, err := t.planOnce(ctx, t.Null(), nil, Config{Written: config.Written, Effective: config.Written, PlannedPrivate: config.PlannedPrivate}, true)
-		diags = append(diags, more...)
+		p, diags, err := t.planOnce(ctx, t.Null(), nil, Config{Written: config.Written, Effective: config.Written, PlannedPrivate: config.PlannedPrivate}, true)
 		if err != nil {
 			return nil, diags, err
 		}
 		p.Action, p.Reason = v1alpha1.ActionReplace, plan.ReasonTainted
 		return p, diags, nil
 	}
-	p, more, err := t.planOnce(ctx, prior, prior.Private, config, true)
-	diags = append(diags, more...)
+	p, diags, err := t.planOnce(ctx, prior, prior.Private, config, true)
 	if err != nil {
 		return nil, diags, err
 	}
@@ -114,12 +128,25 @@ func (t *Type) sameSecrets(a, b cty.Value) bool {
 	return sameMarks(a, b) || sameMarks(lang.MarkSensitive(t.Schema.Block, a), lang.MarkSensitive(t.Schema.Block, b))
 }
 
-// Validate makes the provider validate the configuration, which may hold unknown values.
-func (t *Type) Validate(ctx context.Context, config cty.Value) (diag.Diagnostics, error) {
-	c, err := t.encode(config)
+// validateOnce makes the provider validate the configuration as written, unless it is the one that the approved plan
+// validated. It returns the digest for Planned.Validated.
+func (t *Type) validateOnce(ctx context.Context, config Config) (validated string, diags diag.Diagnostics, err error) {
+	encoded, err := t.encode(config.Written)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
+	if plain := unmarked(config.Written); plain.IsWhollyKnown() {
+		sum := sha256.Sum256(encoded.MsgPack)
+		validated = base64.RawStdEncoding.EncodeToString(sum[:16])
+	}
+	if validated == "" || validated != config.Validated {
+		diags, err = t.validate(ctx, encoded)
+	}
+	return validated, diags, err
+}
+
+// validate makes the provider validate the configuration, which may hold unknown values.
+func (t *Type) validate(ctx context.Context, c *tfprotov6.DynamicValue) (diag.Diagnostics, error) {
 	resp, err := t.Provider.ValidateResourceConfig(ctx, &tfprotov6.ValidateResourceConfigRequest{
 		TypeName: t.Name, Config: c,
 		ClientCapabilities: &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: true},

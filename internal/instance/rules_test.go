@@ -407,3 +407,38 @@ func TestInvalidUpgradedStateIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestAConfigurationIsValidatedOnce plans a change again, as its apply does. The provider validates the configuration
+// again only if the first plan did not know all of it, or if it has changed.
+func TestAConfigurationIsValidatedOnce(t *testing.T) {
+	unknown := cty.UnknownVal(cty.String)
+	for name, tc := range map[string]struct {
+		planned, applied cty.Value
+		validated        int
+	}{
+		"the same":         {str("a"), str("a"), 0},
+		"another":          {str("a"), str("b"), 1},
+		"unknown before":   {unknown, str("a"), 1},
+		"unknown in both":  {unknown, unknown, 1},
+		"secret meanwhile": {str("a"), str("a").Mark(lang.Sensitive), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scripted{}
+			ty := newType(t, s)
+			configured := func(name cty.Value, validated string) Config {
+				v := thing(null, name)
+				return Config{Written: v, Effective: v, Validated: validated}
+			}
+			p, _, err := ty.Plan(t.Context(), ty.Null(), configured(tc.planned, ""), false)
+			if err != nil || len(s.validated) != 1 {
+				t.Fatalf("the first plan validated %d times (%v)", len(s.validated), err)
+			}
+			if _, _, err := ty.Plan(t.Context(), ty.Null(), configured(tc.applied, p.Validated), false); err != nil {
+				t.Fatal(err)
+			}
+			if again := len(s.validated) - 1; again != tc.validated {
+				t.Errorf("the second plan validated %d times, want %d", again, tc.validated)
+			}
+		})
+	}
+}

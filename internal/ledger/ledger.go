@@ -343,6 +343,8 @@ type Change struct {
 	PlannedSensitive json.RawMessage `json:"plannedSensitive,omitempty"`
 	// PlannedPrivate is the provider's private data for Planned.
 	PlannedPrivate []byte `json:"plannedPrivate,omitempty"`
+	// Validated is a digest of the configuration that the provider validated; see instance.Planned.
+	Validated string `json:"validated,omitempty"`
 	// Refreshed is the state that planning read, if it differs from the recorded one: because of drift, an import, or a
 	// move from another type.
 	Refreshed *State `json:"refreshed,omitempty"`
