@@ -121,6 +121,11 @@ func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference
 	return err
 }
 
+// UpdateInstanceStatus is UpdateStatus for an instance of a ResourceSet.
+func (o *Objects) UpdateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error {
+	return o.UpdateStatus(ctx, ref, nil, change)
+}
+
 // recordEvent records the Event for the transition between two statuses of a resource. err is the error of the write.
 func (o *Objects) recordEvent(ref v1alpha1.ObjectReference, before, now map[string]any, err error) {
 	if o.Events == nil || err != nil {
