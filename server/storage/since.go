@@ -54,6 +54,9 @@ func (t *table) since(ctx context.Context, prefix string, revision int64, limit 
 	if revision == 0 || revision < compacted {
 		return nil, max(last-maxBehindGap, compacted, 1), ledger.ErrExpired
 	}
+	if revision == last {
+		return nil, revision, nil
+	}
 	current = revision
 	for read, gap := revision, false; gap || len(out) < limit; {
 		rows, err := t.rowsSince(ctx, prefix, read, max(limit, maxBehindGap))
