@@ -149,6 +149,8 @@ type Configs struct {
 	Core kubernetes.Interface
 	// Stored reads objects without requests. So the audit log does not record these reads.
 	Stored StoredObjects
+
+	recorded recordedReads
 }
 
 // Get implements store.Configs. Each step of a plan asks for its ProviderConfig, so the storage answers without a
@@ -206,37 +208,6 @@ func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, erro
 		return false, fmt.Errorf("the deletion of the namespace %q is being taken back", namespace)
 	}
 	return ns != nil && ns.GetDeletionTimestamp() != nil, err
-}
-
-// Secret implements store.Configs. It returns a *store.SecretError if the Secret or the key does not exist.
-func (c *Configs) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
-	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, &store.SecretError{Namespace: namespace, Name: name}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read secret %q: %w", name, err)
-	}
-	value, ok := secret.Data[key]
-	if !ok {
-		return nil, &store.SecretError{Namespace: namespace, Name: name, Key: key}
-	}
-	return value, nil
-}
-
-// SecretData implements store.Configs.
-func (c *Configs) SecretData(ctx context.Context, namespace, name string) (map[string][]byte, error) {
-	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read secret %q: %w", name, err)
-	}
-	if secret.Data == nil {
-		return map[string][]byte{}, nil // it exists and is empty
-	}
-	return secret.Data, nil
 }
 
 // ConfigMap implements store.Configs.

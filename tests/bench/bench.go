@@ -75,10 +75,22 @@ func (b *bench) prepare(ctx context.Context) error {
 	}
 	err := b.Install(ctx, harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS"}})
 	if err == nil {
-		_, err = b.Kubectl(ctx, `{"apiVersion":"hykube.io/v1alpha1","kind":"ProviderConfig","metadata":{"name":"sim"},"spec":{"provider":"sim"}}`, "create", "-n", namespace, "-f", "-")
+		_, err = b.Kubectl(ctx, configured, "create", "-n", namespace, "-f", "-")
 	}
 	return err
 }
+
+// configured is a ProviderConfig with a credential, as most clouds need one.
+const configured = `apiVersion: v1
+kind: Secret
+metadata: {name: sim}
+stringData: {token: bench}
+---
+apiVersion: hykube.io/v1alpha1
+kind: ProviderConfig
+metadata: {name: sim}
+spec: {provider: sim, secretRefs: [{argument: token, name: sim, key: token}]}
+`
 
 // applyFile applies n resources from a file with one command, and returns the time that it took.
 func (b *bench) applyFile(ctx context.Context, name string, n int) (time.Duration, error) {

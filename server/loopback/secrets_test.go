@@ -1,0 +1,67 @@
+package loopback
+
+import (
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/hykube/hykube/internal/audit"
+)
+
+// TestReadsOfASecretAreRecorded reads a Secret as the steps of plans and a user's evaluations do. A request stands for a
+// record in the audit log. Each plan has one for each version of the Secret, before and after its approval.
+func TestReadsOfASecretAreRecorded(t *testing.T) {
+	requests := fake.NewClientset()
+	stored := storedObjects{}
+	c := &Configs{Core: requests, Stored: stored}
+	write := func(version int, value string) {
+		t.Helper()
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "db", ResourceVersion: strconv.Itoa(version)}, Data: map[string][]byte{"k": []byte(value)}}
+		_ = requests.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("secrets"), "team", "db")
+		if err := requests.Tracker().Add(secret); err != nil {
+			t.Fatal(err)
+		}
+		stored["secrets/team/db"] = map[string]any{"metadata": map[string]any{"namespace": "team", "name": "db", "resourceVersion": strconv.Itoa(version)}, "data": map[string]any{"k": []byte(value)}}
+	}
+	write(1, "old")
+	planned := audit.Cause{Plan: "p", PlanUID: "1", Requester: "ann"}
+	approved, other := planned, planned
+	approved.Digest, approved.Approvers = "d", []string{"bob"}
+	other.PlanUID = "2"
+	for _, step := range []struct {
+		reason   string
+		cause    audit.Cause
+		requests int
+		want     string
+	}{
+		{"the first resource of a plan", planned, 1, "old"},
+		{"the next resource", planned, 0, "old"},
+		{"another plan", other, 1, "old"},
+		{"the plan is approved", approved, 1, "old"},
+		{"a step of the approved plan", approved, 0, "old"},
+		{"an evaluation", audit.Cause{Requester: "ann"}, 1, "old"},
+		{"the same evaluation again", audit.Cause{Requester: "ann"}, 1, "old"},
+		{"the Secret has another version", approved, 1, "new"},
+		{"a step after that", approved, 0, "new"},
+		{"the Secret is gone", approved, 1, ""},
+	} {
+		switch step.reason {
+		case "the Secret has another version":
+			write(2, "new")
+		case "the Secret is gone":
+			_ = requests.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("secrets"), "team", "db")
+			delete(stored, "secrets/team/db")
+		}
+		requests.ClearActions()
+		data, err := c.SecretData(audit.With(t.Context(), step.cause), "team", "db")
+		if err != nil || string(data["k"]) != step.want {
+			t.Errorf("%s: %q, %v", step.reason, data["k"], err)
+		}
+		if n := len(requests.Actions()); n != step.requests {
+			t.Errorf("%s: %d requests, want %d", step.reason, n, step.requests)
+		}
+	}
+}
