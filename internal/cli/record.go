@@ -145,6 +145,10 @@ func (r *recorder) record(ctx context.Context, ms []manifest) ([]recorded, error
 }
 
 func (r *recorder) recordTier(ctx context.Context, ms []manifest) ([]recorded, error) {
+	existing, err := r.list(ctx, ms)
+	if err != nil {
+		return nil, err
+	}
 	results := make([]recorded, len(ms))
 	errs := make([]error, len(ms))
 	slots := make(chan struct{}, recordAtOnce)
@@ -157,7 +161,7 @@ func (r *recorder) recordTier(ctx context.Context, ms []manifest) ([]recorded, e
 			slots <- struct{}{}
 			go func() {
 				defer func() { <-slots; close(done[i]) }()
-				results[i], errs[i] = r.recordOne(ctx, m)
+				results[i], errs[i] = r.recordOne(ctx, m, existing)
 			}()
 		}
 	}()
@@ -247,37 +251,42 @@ func (r *recorder) prepare(ctx context.Context, m manifest) (gvr schema.GroupVer
 
 // recordOne writes an object. It retries if another client changes the object concurrently, but not after a conflict of
 // field managers, which the user must resolve.
-func (r *recorder) recordOne(ctx context.Context, m manifest) (out recorded, err error) {
+func (r *recorder) recordOne(ctx context.Context, m manifest, existing existingObjects) (out recorded, err error) {
 	err = retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) && len(causes(err)) == 0 }, func() (err error) {
-		out, err = r.recordOnce(ctx, m)
+		out, err = r.recordOnce(ctx, m, existing)
+		existing = nil // the list is outdated
 		return err
 	})
 	return out, err
 }
 
-func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error) {
+func (r *recorder) recordOnce(ctx context.Context, m manifest, existing existingObjects) (recorded, error) {
 	gvr, namespace, err := r.prepare(ctx, m)
 	if err != nil {
 		return recorded{}, err
 	}
 	gvk := m.object.GroupVersionKind()
 	out := recorded{manifest: m, namespace: namespace}
-	res := r.resource(gvr, out.namespace)
-	before, err := res.Get(ctx, m.object.GetName(), metav1.GetOptions{})
-	if m.version != nil && (err == nil && v1alpha1.ObjectVersion(before) != *m.version || apierrors.IsNotFound(err) && *m.version != "") {
+	before, listed, err := r.before(ctx, gvr, namespace, m.object.GetName(), existing)
+	if m.version != nil && err == nil && objectVersion(before) != *m.version {
 		return out, &exitError{ExitStale, &changedError{m.object, fmt.Errorf("%s: record %s %q: it changed after the plan was shown; run the same command again to plan the new version", m.where(), gvk.Kind, m.object.GetName())}}
 	}
 	switch {
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err):
-		before = nil // a user without read access may have write access
+	case apierrors.IsForbidden(err):
+		// A user without read access may have write access.
 	case err != nil:
 		return out, fmt.Errorf("%s: record %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, r.server()))
+	case before == nil:
 	case before.GetDeletionTimestamp() != nil && !r.destroys:
 		return out, r.beingDeleted(ctx, []manifest{m})
 	default:
 		if err := r.adopt(ctx, gvr, out.namespace, before); err != nil {
 			return out, fmt.Errorf("%s: record %s %q: %w", m.where(), gvk.Kind, m.object.GetName(), explain(err, r.server()))
 		}
+	}
+	if listed && before != nil {
+		m.object = m.object.DeepCopy()
+		m.object.SetResourceVersion(before.GetResourceVersion()) // after another write, get the object and try again
 	}
 	body, err := json.Marshal(m.object)
 	if err != nil {
@@ -287,7 +296,7 @@ func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error)
 	if r.force {
 		opts.Force = new(true)
 	}
-	after, err := res.Patch(ctx, m.object.GetName(), types.ApplyPatchType, body, opts)
+	after, err := r.resource(gvr, namespace).Patch(ctx, m.object.GetName(), types.ApplyPatchType, body, opts)
 	if err != nil {
 		if apierrors.IsNotFound(err) && notServed(err) {
 			// The cached discovery has a kind that no longer exists.
@@ -303,8 +312,10 @@ func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error)
 	}
 	out.object = after
 	switch {
-	case before == nil:
+	case before == nil && after.GetGeneration() <= 1:
 		out.verb = "created"
+	case before == nil: // another client created it after the list
+		out.verb = "configured"
 	case sameContent(before, after):
 		out.verb = "unchanged"
 	default:
@@ -314,12 +325,16 @@ func (r *recorder) recordOnce(ctx context.Context, m manifest) (recorded, error)
 	return out, nil
 }
 
-// sameContent reports whether an apply changed only managed fields. These may change alone, as in the first apply of an
-// object that another client created.
-func sameContent(a, b *unstructured.Unstructured) bool {
-	if a.GetResourceVersion() == b.GetResourceVersion() {
-		return true
+// objectVersion returns the version of an object, as v1alpha1.ObjectVersion does, or "" for nil.
+func objectVersion(obj existingObject) string {
+	if obj == nil {
+		return ""
 	}
+	return v1alpha1.ObjectVersion(obj)
+}
+
+// sameObject reports whether two versions of an object differ in nothing but managed fields and the status.
+func sameObject(a, b *unstructured.Unstructured) bool {
 	strip := func(u *unstructured.Unstructured) map[string]any {
 		c := u.DeepCopy()
 		c.SetManagedFields(nil)
@@ -332,7 +347,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 
 // adopt moves the ownership of fields from client-side `kubectl apply` to server-side apply, as kubectl does. Otherwise
 // they would conflict, and fields that the file omits would stay.
-func (r *recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, namespace string, u *unstructured.Unstructured) error {
+func (r *recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, namespace string, u existingObject) error {
 	if !slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return e.Manager == clientSideManager && e.Operation == metav1.ManagedFieldsOperationUpdate
 	}) {

@@ -35,6 +35,67 @@ func TestTwoPlansCannotBothChangeAnInstance(t *testing.T) {
 	}
 }
 
+// TestARecordAndItsChangeAreWrittenTogether writes an intent with its change. If another writer was faster with one of the
+// two, neither is written, and only a changed record is a conflict of plans.
+func TestARecordAndItsChangeAreWrittenTogether(t *testing.T) {
+	for name, test := range map[string]struct {
+		record, change bool // another writer changes it before
+		conflict, ok   bool
+	}{
+		"alone":             {ok: true},
+		"a changed record":  {record: true, conflict: true},
+		"a changed change":  {change: true},
+		"both were changed": {record: true, change: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, l := t.Context(), newLedger()
+			c := &Change{}
+			c.Address, c.State = "sim_network.main", v1alpha1.ChangePending
+			if err := errors.Join(l.Save(ctx, &Instance{Object: ref("main")}), l.SaveChange(ctx, "p", c)); err != nil {
+				t.Fatal(err)
+			}
+			read := func() (*Instance, *Change) {
+				t.Helper()
+				i, err1 := l.Instance(ctx, ref("main"))
+				c, err2 := l.Change(ctx, "p", 0)
+				if err := errors.Join(err1, err2); err != nil {
+					t.Fatal(err)
+				}
+				return i, c
+			}
+			i, c := read()
+			other, otherChange := read()
+			if test.record {
+				other.Tainted = true
+				if err := l.Save(ctx, other); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.change {
+				otherChange.Message = "another attempt"
+				if err := l.SaveChange(ctx, "p", otherChange); err != nil {
+					t.Fatal(err)
+				}
+			}
+			i.Intent, c.State = &Intent{Plan: "p", Action: v1alpha1.ActionCreate}, v1alpha1.ChangeRunning
+			err := l.SaveBoth(ctx, i, "p", c)
+			if (err == nil) != test.ok || errors.Is(err, ErrConflict) != test.conflict {
+				t.Errorf("the error is %v", err)
+			}
+			stored, storedChange := read()
+			if written := stored.Intent != nil; written != test.ok || (storedChange.State == v1alpha1.ChangeRunning) != test.ok {
+				t.Errorf("the intent was written: %t, and the change is %s", written, storedChange.State)
+			}
+			if test.ok {
+				i.Intent, c.State = nil, v1alpha1.ChangeDone
+				if err := errors.Join(l.Save(ctx, i), l.SaveChange(ctx, "p", c)); err != nil {
+					t.Errorf("the next writes: %v", err)
+				}
+			}
+		})
+	}
+}
+
 func TestDigestFollowsTheInfrastructureAlone(t *testing.T) {
 	i := &Instance{State: State{Attributes: []byte(`{"id":"a"}`), Private: []byte("p")}}
 	before := i.Digest()
