@@ -272,6 +272,20 @@ func TestARequestThatIsNoMessage(t *testing.T) {
 	}
 }
 
+// noStatus is an error whose code says that there is none.
+type noStatus struct{ error }
+
+func (noStatus) GRPCStatus() *status.Status { return status.New(codes.OK, "") }
+
+// TestAnErrorIsNoSuccess lets a call fail with an error whose code is OK. An empty answer would mean that it succeeded.
+func TestAnErrorIsNoSuccess(t *testing.T) {
+	r := &recorder{answer: func(any) error { return noStatus{errors.New("the disk is gone")} }}
+	c := serve(t, r, Limit{Apply, "thing", 10})
+	if _, err := apply(t.Context(), c, "a"); status.Code(err) != codes.Internal {
+		t.Errorf("error %v, want code Internal", err)
+	}
+}
+
 func TestAnUnknownMethod(t *testing.T) {
 	c := serve(t, newThings(), Limit{Apply, "thing", 10})
 	if _, err := makeBatch(t, c, 7, ""); status.Code(err) != codes.Unimplemented {

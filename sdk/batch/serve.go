@@ -92,8 +92,8 @@ func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 // call makes one call of a batch. It takes and returns encoded messages.
 type call func(ctx context.Context, request []byte) (response []byte, err error)
 
-// callOf returns the calls of a method of tf6server. Their errors are those that a gRPC server returns for a single call.
-// Its messages belong to an internal package of terraform-plugin-go, so they have no names here.
+// callOf returns the call of a method of tf6server. Its errors are those that a gRPC server returns for a single call. Its
+// messages belong to an internal package of terraform-plugin-go, so they have no names here.
 func callOf[Req, Resp any, PReq message[Req], PResp message[Resp]](method func(context.Context, PReq) (PResp, error)) call {
 	return func(ctx context.Context, request []byte) ([]byte, error) {
 		req := PReq(new(Req))
@@ -101,11 +101,11 @@ func callOf[Req, Resp any, PReq message[Req], PResp message[Resp]](method func(c
 			return nil, status.Errorf(codes.Internal, "grpc: error unmarshalling request: %v", err)
 		}
 		resp, err := method(ctx, req)
+		if _, ok := status.FromError(err); !ok {
+			err = status.FromContextError(err).Err()
+		}
 		if err != nil {
-			if s, ok := status.FromError(err); ok {
-				return nil, s.Err()
-			}
-			return nil, status.FromContextError(err).Err()
+			return nil, err
 		}
 		response, err := proto.Marshal(resp)
 		if err != nil {

@@ -165,6 +165,8 @@ var providerMutants = []mutant{
 		"defer p.batches.stopRunning()()", "defer func() { p.batches.stopRunning()() }()", "TestStopProviderStopsABatch"},
 	{"StopProvider does not end the contexts of a batch's calls.", "sdk/batch/serve.go",
 		"range s.running {\n\t\t\tcancel()", "range s.running {\n\t\t\t_ = cancel", "TestTheContextOfACallEnds"},
+	{"A call of a batch that failed succeeds.", "sdk/batch/serve.go",
+		"\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tresponse, err", "\t\tif s := status.Convert(err); s.Code() != codes.OK {\n\t\t\treturn nil, s.Err()\n\t\t}\n\t\tresponse, err", "TestAnErrorIsNoSuccess"},
 	{"A member of a batch does not wait for the others.", "sdk/batch/group.go",
 		"if b.active--; b.active > 0 {", "if b.active--; false {", "TestABatchMakesOneCall"},
 	{"A busy member delays the others for as long as it works.", "sdk/batch/group.go",
