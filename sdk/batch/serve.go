@@ -3,9 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
-	"net"
 	"slices"
-	"strconv"
 	"sync"
 
 	goplugin "github.com/hashicorp/go-plugin"
@@ -13,10 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/hykube/hykube/internal/provider/batch"
 )
@@ -44,148 +40,136 @@ const maxMessage = 256 << 20
 // Serve serves a provider as a plugin, as tf6server.Serve does, and with it the service of batches. address is the
 // provider's source address, such as registry.terraform.io/hashicorp/random. It returns when the plugin ends.
 func Serve(address string, provider func() tfprotov6.ProviderServer, limits ...Limit) {
+	p := newPlugin(address, provider, limits...)
 	goplugin.Serve(&goplugin.ServeConfig{
 		HandshakeConfig: goplugin.HandshakeConfig{
 			ProtocolVersion: 6, MagicCookieKey: "TF_PLUGIN_MAGIC_COOKIE",
 			MagicCookieValue: "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2",
 		},
-		Plugins: goplugin.PluginSet{"provider": Plugin(address, provider, limits...)},
-		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage))...)
-		},
+		Plugins:    goplugin.PluginSet{"provider": p},
+		GRPCServer: p.server,
 	})
 }
 
-// Plugin returns the plugin that Serve serves.
-func Plugin(address string, provider func() tfprotov6.ProviderServer, limits ...Limit) goplugin.Plugin {
-	return &plugin{
-		GRPCProviderPlugin: tf6server.GRPCProviderPlugin{Name: address},
-		provider:           provider, limits: slices.Clone(limits),
-	}
-}
-
+// plugin is a provider with the service of batches.
 type plugin struct {
 	tf6server.GRPCProviderPlugin
-	provider func() tfprotov6.ProviderServer
-	limits   []Limit
-}
-
-// GRPCServer registers the provider and the service of batches. The calls of a batch go through another server in this
-// process. So they get the interceptors that tf6server adds to every call, such as logging.
-func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
-	provider := p.provider()
-	batches := &service{limits: p.limits, running: map[string]*batch{}}
-	inner := grpc.NewServer(grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage), grpc.UnaryInterceptor(batches.withBatch))
-	p.GRPCProvider = func() tfprotov6.ProviderServer { return stopsAlready{provider} }
-	if err := p.GRPCProviderPlugin.GRPCServer(broker, inner); err != nil {
-		return err
-	}
-	listener := bufconn.Listen(1 << 20)
-	go inner.Serve(listener) //nolint:errcheck // it ends with the process
-	conn, err := grpc.NewClient("passthrough:", grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{}), grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)))
-	if err != nil {
-		return err
-	}
-	batches.provider = conn
-	p.GRPCProvider = func() tfprotov6.ProviderServer { return stopsBatches{provider, batches} }
-	if err := p.GRPCProviderPlugin.GRPCServer(broker, s); err != nil {
-		return err
-	}
-	s.RegisterService(&description, batches)
-	return nil
-}
-
-var errStopped = errors.New("the provider was asked to stop")
-
-// stopsBatches is a provider whose StopProvider ends the contexts of the running batches, too. As with single calls,
-// each call of a batch still returns its answer.
-type stopsBatches struct {
-	tfprotov6.ProviderServer
 	batches *service
 }
 
-func (p stopsBatches) StopProvider(ctx context.Context, req *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
-	resp, err := p.ProviderServer.StopProvider(ctx, req)
-	return resp, errors.Join(err, p.batches.stopRunning(ctx))
+func newPlugin(address string, provider func() tfprotov6.ProviderServer, limits ...Limit) *plugin {
+	return &plugin{
+		GRPCProviderPlugin: tf6server.GRPCProviderPlugin{Name: address, GRPCProvider: sync.OnceValue(provider)},
+		batches:            &service{limits: slices.Clone(limits), running: map[*batch]context.CancelFunc{}, maxMessage: maxMessage},
+	}
 }
 
-// stopsAlready is the provider of the inner server. It ignores StopProvider, which stopsBatches has passed on before.
-type stopsAlready struct{ tfprotov6.ProviderServer }
-
-func (stopsAlready) StopProvider(context.Context, *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
-	return &tfprotov6.StopProviderResponse{}, nil
+// server returns the gRPC server of the plugin. Its StopProvider ends the running batches, too.
+func (p *plugin) server(opts []grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.ChainUnaryInterceptor(func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+			if info.FullMethod == stopMethod {
+				defer p.batches.stopRunning()()
+			}
+			return handler(ctx, req)
+		}))...)
 }
 
-// raw passes encoded messages through.
-type raw struct{}
-
-func (raw) Name() string { return "proto" }
-
-func (raw) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
-
-func (raw) Unmarshal(data []byte, v any) error {
-	*v.(*[]byte) = slices.Clone(data)
+// GRPCServer registers the provider and the service of batches.
+func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
+	if err := p.GRPCProviderPlugin.GRPCServer(broker, s); err != nil {
+		return err
+	}
+	// The calls of a batch have a server of their own. Each of their contexts ends with its batch.
+	provider := tf6server.New(p.Name, p.GRPCProvider())
+	p.batches.calls = map[Method]call{
+		Read: callOf(provider.ReadResource), Plan: callOf(provider.PlanResourceChange), Apply: callOf(provider.ApplyResourceChange),
+	}
+	s.RegisterService(&description, p.batches)
 	return nil
 }
+
+// call makes one call of a batch. It takes and returns encoded messages.
+type call func(ctx context.Context, request []byte) (response []byte, err error)
+
+// callOf returns the call of a method of tf6server. Its errors are those that a gRPC server returns for a single call. Its
+// messages belong to an internal package of terraform-plugin-go, so they have no names here.
+func callOf[Req, Resp any, PReq message[Req], PResp message[Resp]](method func(context.Context, PReq) (PResp, error)) call {
+	return func(ctx context.Context, request []byte) ([]byte, error) {
+		req := PReq(new(Req))
+		if err := proto.Unmarshal(request, req); err != nil {
+			return nil, status.Errorf(codes.Internal, "grpc: error unmarshalling request: %v", err)
+		}
+		resp, err := method(ctx, req)
+		if _, ok := status.FromError(err); !ok {
+			err = status.FromContextError(err).Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		response, err := proto.Marshal(resp)
+		if err != nil {
+			return nil, status.Errorf(codes.Internal, "grpc: error while marshaling: %v", err)
+		}
+		return response, nil
+	}
+}
+
+// message is a pointer to a generated message.
+type message[M any] interface {
+	*M
+	proto.Message
+}
+
+const stopMethod = "/tfplugin6.Provider/StopProvider"
+
+var errStopped = errors.New("the provider was asked to stop")
 
 // service answers batches.
 type service struct {
 	limits []Limit
-	// provider is the inner server.
-	provider *grpc.ClientConn
+	calls  map[Method]call
+	// maxMessage is the maximum size of an answer in bytes.
+	maxMessage int
 
 	mu sync.Mutex
-	// running are the batches that are being answered, by number.
-	running map[string]*batch
-	last    uint64
+	// running are the batches that are being answered, with functions that end the contexts of their calls.
+	running map[*batch]context.CancelFunc
 }
 
-// stopRunning ends the contexts of the running batches, and then those of their calls. Batches that begin later run, as
-// single calls do in tf6server. The lock prevents that a batch begins between the two ends: its calls would end without
-// the call of their Group.
-func (s *service) stopRunning(ctx context.Context) error {
+// stopRunning ends the running batches. The function that it returns then ends the contexts of their calls. In between,
+// the provider's StopProvider may do the same. So no member ends without the result of its Group's call: as with single
+// calls, each returns its answer. Batches that begin later run, as single calls do in tf6server. None begins in between:
+// the provider would end the contexts of its calls, but not the batch.
+func (s *service) stopRunning() (endCalls func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, b := range s.running {
+	for b := range s.running {
 		b.stop(errStopped)
 	}
-	var request, response []byte // an empty message
-	return s.provider.Invoke(ctx, "/tfplugin6.Provider/StopProvider", &request, &response)
-}
-
-// begin adds a batch of n calls that ends with a context. The caller must call done.
-func (s *service) begin(ctx context.Context, n int) (b *batch, id string, done func()) {
-	b = &batch{active: n, waiting: map[any]*waiting{}}
-	b.over, b.stop = context.WithCancelCause(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last++
-	id = strconv.FormatUint(s.last, 10)
-	s.running[id] = b
-	return b, id, func() {
-		s.mu.Lock()
+	return func() {
 		defer s.mu.Unlock()
-		delete(s.running, id)
-		b.stop(nil)
-	}
-}
-
-// metadataKey is the key of a call's metadata with the number of its batch.
-const metadataKey = "hykube-batch"
-
-// withBatch puts the batch of a call into its context.
-func (s *service) withBatch(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
-	for _, id := range metadata.ValueFromIncomingContext(ctx, metadataKey) {
-		s.mu.Lock()
-		b := s.running[id]
-		s.mu.Unlock()
-		if b != nil {
-			ctx = context.WithValue(ctx, contextKey{}, b)
+		for _, cancel := range s.running {
+			cancel()
 		}
 	}
-	return handler(ctx, req)
+}
+
+// begin adds a batch of n calls that ends with a context. It returns the context of the calls. The caller must call
+// done.
+func (s *service) begin(ctx context.Context, n int) (b *batch, calls context.Context, done func()) {
+	b = &batch{active: n, waiting: map[any]*waiting{}}
+	b.over, b.stop = context.WithCancelCause(ctx)
+	calls, cancel := context.WithCancel(context.WithValue(ctx, contextKey{}, b))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[b] = cancel
+	return b, calls, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.running, b)
+		cancel()
+		b.stop(nil)
+	}
 }
 
 type contextKey struct{}
@@ -225,13 +209,8 @@ func (s *service) announce() *pb.GetLimits_Response {
 
 // call makes the calls of a batch at once, and sends each answer when it is known.
 func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
-	method := ""
-	for name, m := range pb.Methods {
-		if m == req.Method {
-			method = name
-		}
-	}
-	if method == "" {
+	call := s.calls[req.Method]
+	if call == nil {
 		return status.Errorf(codes.Unimplemented, "unknown method %v of a batch", req.Method)
 	}
 	// The client's context ends if no caller waits for the answers. Calls that change infrastructure then continue, and
@@ -240,15 +219,16 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	if req.Method == Apply {
 		ctx = context.WithoutCancel(ctx)
 	}
-	b, id, done := s.begin(ctx, len(req.Requests))
+	b, ctx, done := s.begin(ctx, len(req.Requests))
 	defer done()
-	answers := make(chan *pb.Call_Response)
+	answers := make(chan *pb.Call_Response, len(req.Requests))
 	for i, request := range req.Requests {
 		go func() {
-			var response []byte
-			err := s.provider.Invoke(metadata.AppendToOutgoingContext(ctx, metadataKey, id), method, &request, &response)
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			response, err := call(ctx, request)
 			b.ended()
-			answers <- answer(i, response, err)
+			answers <- s.answer(i, response, err)
 		}()
 	}
 	var failed error
@@ -260,8 +240,12 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	return failed
 }
 
-func answer(i int, response []byte, err error) *pb.Call_Response {
+// answer returns the answer of a call. One that is too large is an error, and does not end the stream of the others.
+func (s *service) answer(i int, response []byte, err error) *pb.Call_Response {
 	a := &pb.Call_Response{Index: int32(i), Answer: &pb.Call_Response_Response{Response: response}}
+	if size := proto.Size(a); err == nil && size > s.maxMessage {
+		err = status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", size, s.maxMessage)
+	}
 	if err != nil {
 		s := status.Convert(err)
 		a.Answer = &pb.Call_Response_Error{Error: &pb.Call_Error{Code: int32(s.Code()), Message: s.Message()}}

@@ -34,10 +34,18 @@ type things struct {
 	// ended receives the cause of the end.
 	ended chan error
 	stops int
+	// running are the running applies. StopProvider ends their contexts, as that of terraform-plugin-framework does, and
+	// waits for their end.
+	running map[*running]bool
+}
+
+type running struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
 }
 
 func newThings() *things {
-	p := &things{began: make(chan struct{}, 10), ended: make(chan error, 10)}
+	p := &things{began: make(chan struct{}, 10), ended: make(chan error, 10), running: map[*running]bool{}}
 	p.create.Call = func(ctx context.Context, names []string) []Result[string] {
 		p.mu.Lock()
 		p.sizes = append(p.sizes, len(names))
@@ -63,6 +71,13 @@ func newThings() *things {
 }
 
 func (p *things) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := &running{cancel, make(chan struct{})}
+	defer close(a.ended)
+	p.mu.Lock()
+	p.running[a] = true
+	p.mu.Unlock()
 	id, err := p.create.Do(ctx, string(req.PlannedPrivate))
 	if err != nil {
 		return &tfprotov6.ApplyResourceChangeResponse{Diagnostics: []*tfprotov6.Diagnostic{{Severity: tfprotov6.DiagnosticSeverityError, Summary: err.Error()}}}, nil
@@ -77,8 +92,16 @@ func (p *things) ReadResource(context.Context, *tfprotov6.ReadResourceRequest) (
 
 func (p *things) StopProvider(context.Context, *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.stops++
+	var ended []<-chan struct{}
+	for a := range p.running {
+		a.cancel()
+		ended = append(ended, a.ended)
+	}
+	p.mu.Unlock()
+	for _, end := range ended {
+		<-end
+	}
 	return &tfprotov6.StopProviderResponse{}, nil
 }
 
@@ -90,8 +113,13 @@ func (conn) Explain(_ context.Context, err error) error { return err }
 // serve serves a provider and returns a client that makes batches as Hykube does.
 func serve(t *testing.T, p tfprotov6.ProviderServer, limits ...Limit) pb.ClientConn {
 	t.Helper()
-	server, listener := grpc.NewServer(), bufconn.Listen(1<<20)
-	if err := Plugin("registry.terraform.io/hykube/things", func() tfprotov6.ProviderServer { return p }, limits...).(*plugin).GRPCServer(nil, server); err != nil {
+	return servePlugin(t, newPlugin("registry.terraform.io/hykube/things", func() tfprotov6.ProviderServer { return p }, limits...))
+}
+
+func servePlugin(t *testing.T, plugin *plugin) pb.ClientConn {
+	t.Helper()
+	server, listener := plugin.server(nil), bufconn.Listen(1<<20)
+	if err := plugin.GRPCServer(nil, server); err != nil {
 		t.Fatal(err)
 	}
 	go server.Serve(listener) //nolint:errcheck // Stop ends it
@@ -193,6 +221,56 @@ func TestAnErrorOfACallIsThatOfASingleCall(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// watcher is a provider whose applies with the private data "watch" end with their contexts. Its other calls are nil.
+type watcher struct {
+	tfprotov6.ProviderServer
+	quick, watch chan context.Context
+}
+
+func (p *watcher) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
+	if string(req.PlannedPrivate) == "watch" {
+		p.watch <- ctx
+		<-ctx.Done()
+	} else {
+		p.quick <- ctx
+	}
+	return &tfprotov6.ApplyResourceChangeResponse{}, nil
+}
+
+func (p *watcher) StopProvider(context.Context, *tfprotov6.StopProviderRequest) (*tfprotov6.StopProviderResponse, error) {
+	return &tfprotov6.StopProviderResponse{}, nil
+}
+
+// TestTheContextOfACallEnds makes a batch of two calls. The context of the quick one ends with its call, and that of the
+// other one with StopProvider.
+func TestTheContextOfACallEnds(t *testing.T) {
+	p := &watcher{quick: make(chan context.Context, 1), watch: make(chan context.Context, 1)}
+	c := serve(t, p, Limit{Apply, "thing", 10})
+	ended := make(chan error)
+	go func() {
+		_, err := makeBatch(t, c, Apply, encode(t, "quick"), encode(t, "watch"))
+		ended <- err
+	}()
+	watch := <-p.watch
+	select {
+	case <-(<-p.quick).Done():
+	case <-time.After(10 * time.Second):
+		t.Error("the context of a call did not end with the call")
+	}
+	if watch.Err() != nil {
+		t.Errorf("the context of a running call has ended: %v", watch.Err())
+	}
+	stop(t, c)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("StopProvider did not end the context of a call")
+	}
 }
 
 // TestStopProviderStopsABatch stops the provider during a batch. Each call returns the provider's answer. The provider

@@ -47,7 +47,11 @@ func newBench(o options) (*bench, error) {
 	if err != nil {
 		return nil, errors.Join(err, cloud.Stop())
 	}
-	return &bench{Server: &harness.Server{Binaries: binaries, Dir: dir, Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}, cloud: cloud, results: o.results}, nil
+	env := []string{"SIMCLOUD_ADDRESS=" + cloud.Address}
+	if o.set > 0 {
+		env = append(env, "SIM_BATCH=1000")
+	}
+	return &bench{Server: &harness.Server{Binaries: binaries, Dir: dir, Env: env}, cloud: cloud, results: o.results}, nil
 }
 
 // start starts the server and returns how long it took to be ready.
@@ -73,7 +77,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	if _, err := b.Kubectl(ctx, "", "create", "namespace", namespace); err != nil {
 		return err
 	}
-	err := b.Install(ctx, harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS"}})
+	err := b.Install(ctx, harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS", "SIM_BATCH"}})
 	if err == nil {
 		_, err = b.Kubectl(ctx, configured, "create", "-n", namespace, "-f", "-")
 	}

@@ -39,13 +39,13 @@ func (r *cloudResource[M, P]) identify(ctx context.Context, identity *tfsdk.Reso
 	// The region of an existing object stays, even if the provider's configuration changes.
 	var m identityModel
 	if !identity.Raw.IsNull() && identity.Raw.IsFullyKnown() {
-		diags.Append(identity.Get(ctx, &m)...)
+		diags.Append(load(ctx, identity, &m)...)
 	}
 	if m.Region.ValueString() == "" {
 		m.Region = types.StringValue(r.cloud.region)
 	}
 	m.ID = types.StringValue(id)
-	diags.Append(identity.Set(ctx, &m)...)
+	diags.Append(store(ctx, identity, &m)...)
 }
 
 func (r *cloudResource[M, P]) importIdentity(ctx context.Context, identity *tfsdk.ResourceIdentity, resp *resource.ImportStateResponse) {

@@ -75,7 +75,7 @@ func (r *cloudResource[M, P]) Configure(_ context.Context, req resource.Configur
 
 func (r *cloudResource[M, P]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	m := P(new(M))
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
+	if resp.Diagnostics.Append(load(ctx, req.Plan, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
 	ctx, cancel := deadline(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), m, "create")
@@ -106,7 +106,7 @@ func (r *cloudResource[M, P]) finish(ctx context.Context, operation string, m P,
 	// Keep the first answer as well, because only the answer to a create has a secret.
 	m.decode(ctx, o, diags)
 	m.decode(ctx, last, diags)
-	diags.Append(state.Set(ctx, m)...)
+	diags.Append(store(ctx, state, m)...)
 	if err != nil {
 		r.failed(diags, operation, fmt.Errorf("the object %s exists, but: %w", o.id(), err))
 	}
@@ -139,7 +139,7 @@ func (r *cloudResource[M, P]) settle(ctx context.Context, m P, o object) (object
 
 func (r *cloudResource[M, P]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	m := P(new(M))
-	if resp.Diagnostics.Append(req.State.Get(ctx, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
+	if resp.Diagnostics.Append(load(ctx, req.State, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), defaultTimeout)
@@ -156,12 +156,12 @@ func (r *cloudResource[M, P]) Read(ctx context.Context, req resource.ReadRequest
 		return
 	}
 	m.decode(ctx, o, &resp.Diagnostics)
-	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
+	resp.Diagnostics.Append(store(ctx, &resp.State, m)...)
 }
 
 func (r *cloudResource[M, P]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	m := P(new(M))
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
+	if resp.Diagnostics.Append(load(ctx, req.Plan, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
 	ctx, cancel := deadline(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), m, "update")
@@ -187,7 +187,7 @@ func (r *cloudResource[M, P]) Update(ctx context.Context, req resource.UpdateReq
 
 func (r *cloudResource[M, P]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	m := P(new(M))
-	if resp.Diagnostics.Append(req.State.Get(ctx, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
+	if resp.Diagnostics.Append(load(ctx, req.State, m)...); resp.Diagnostics.HasError() || !r.ready(&resp.Diagnostics) {
 		return
 	}
 	ctx, cancel := deadline(withModule(ctx, req.ProviderMeta, &resp.Diagnostics), m, "delete")
@@ -212,8 +212,8 @@ func (r *cloudResource[M, P]) ModifyPlan(ctx context.Context, req resource.Modif
 		return
 	}
 	state, plan := P(new(M)), P(new(M))
-	resp.Diagnostics.Append(req.State.Get(ctx, state)...)
-	if resp.Diagnostics.Append(req.Plan.Get(ctx, plan)...); resp.Diagnostics.HasError() {
+	resp.Diagnostics.Append(load(ctx, req.State, state)...)
+	if resp.Diagnostics.Append(load(ctx, req.Plan, plan)...); resp.Diagnostics.HasError() {
 		return
 	}
 	// A plan without changes must not get any.
@@ -221,7 +221,7 @@ func (r *cloudResource[M, P]) ModifyPlan(ctx context.Context, req resource.Modif
 		return
 	}
 	r.modifyPlan(state, plan)
-	resp.Diagnostics.Append(resp.Plan.Set(ctx, plan)...)
+	resp.Diagnostics.Append(store(ctx, &resp.Plan, plan)...)
 }
 
 // ImportState accepts an ID, a unique name, or an identity.

@@ -165,7 +165,7 @@ func (l *Launcher) prepare(spec Spec) (*Process, error) {
 		Logger:           hclog.NewNullLogger(), // child reads the log itself
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: sandbox.Dir},
 		RunnerFunc: func(_ hclog.Logger, like *exec.Cmd, socketDir string) (runner.Runner, error) {
-			cmd.Env = slices.Concat(sandbox.Env, tuning(spec.Debug), like.Env)
+			cmd.Env = slices.Concat(quiet(spec.Debug, spec.Program.Source), sandbox.Env, tuning(spec.Debug), like.Env)
 			return child, sandbox.Own(socketDir)
 		},
 	})

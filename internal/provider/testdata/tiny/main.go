@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/stringplanmodifier"
 	"github.com/hashicorp/terraform-plugin-framework/types"
+	"github.com/hashicorp/terraform-plugin-log/tflog"
 )
 
 func main() {
@@ -145,6 +146,8 @@ func (t *thing) Create(ctx context.Context, req resource.CreateRequest, r *resou
 	case "suicide":
 		panic(errors.New("create went wrong"))
 	}
+	tflog.Debug(ctx, "creating in detail")
+	tflog.Info(ctx, "creating")
 	m.ID = types.StringValue("id-" + m.Name.ValueString() + given.Token.ValueString())
 	m.Where = types.StringValue(t.configured)
 	m.Process = types.Int64Value(int64(os.Getpid()))
