@@ -20,11 +20,20 @@ import (
 // summaryRights is the summary of the error for a requester who lacks rights.
 const summaryRights = "Missing rights"
 
-// checkReads returns an error if the requester may not get an object that the plan visits, or one of its dependencies.
-// It also checks the ConfigMap with the keys of a ResourceSet, and the object in lifecycle.moved. That object need not
-// exist, but the plan shows whether it has a record. The planner calls checkReads before its first provider call.
+// checkReads returns an error if the requester lacks one of the readRights. The planner calls it before its first provider
+// call.
 func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (diag.Diagnostics, error) {
-	var rights []store.Right
+	rights, err := readRights(src, po, s, visited)
+	if err != nil {
+		return nil, err
+	}
+	return missingRights(ctx, src.RequesterOf(po), rights)
+}
+
+// readRights returns the rights to get the objects that a plan visits, and their dependencies. It adds those to the
+// ConfigMap with the keys of a ResourceSet, and to the object in lifecycle.moved. That object need not exist, but the plan
+// shows whether it has a record.
+func readRights(src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (rights []store.Right, err error) {
 	seen, keysSeen := map[lang.Address]bool{}, map[string]bool{}
 	add := func(addrs ...lang.Address) error {
 		for _, i := range s.nodesAt(addrs) {
@@ -62,7 +71,7 @@ func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *s
 			rights = append(rights, taken...)
 		}
 	}
-	return missingRights(ctx, src, po, rights)
+	return rights, nil
 }
 
 // checkVerbs returns an error if the requester lacks a right that a change requires. It does not check a speculative
@@ -82,11 +91,11 @@ func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all 
 		}
 		rights = append(rights, taken...)
 	}
-	return missingRights(ctx, src, po, rights)
+	return missingRights(ctx, src.RequesterOf(po), rights)
 }
 
-func missingRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, rights []store.Right) (diag.Diagnostics, error) {
-	asker := src.RequesterOf(po)
+// missingRights returns an error if the requester of a plan lacks one of the rights. asker is nil if there is none.
+func missingRights(ctx context.Context, asker *store.Asker, rights []store.Right) (diag.Diagnostics, error) {
 	if asker == nil {
 		return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summaryRights, Detail: "The plan has no requester; make a new plan."}}, nil
 	}

@@ -305,23 +305,16 @@ func (w *worklist) changesBefore(i int) []int32 {
 // visit loads the objects of a batch and adds a change for each. ok is false if the requester may not read one of them.
 func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) {
 	pr, o := w.pr, w.survey.outline
-	load := make([]bool, len(o.view.Nodes))
 	fair.Lock(ctx, &w.mu)
 	for _, i := range batch {
-		load[i] = true
 		if w.edited[i] = !w.unedited(i); w.edited[i] && pr.restarts() {
 			w.mu.Unlock()
 			return false, fmt.Errorf("%s: %w", o.view.Nodes[i].Object.Address(), errObjectChanged)
 		}
 	}
-	o.withDependencies(load)
+	slots := o.withDependencies(batch)
 	w.mu.Unlock()
-	var slots []int
-	for i, is := range load {
-		if is {
-			slots = append(slots, i)
-		}
-	}
+	slices.Sort(slots)
 	s := *w.survey
 	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots, !pr.restarts()); err != nil {
 		return false, changedIfOutdated(err)

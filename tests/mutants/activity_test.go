@@ -297,7 +297,7 @@ var activityMutants = []mutant{
 	{"A plan reads what its author may not read.", "activities/planning/survey.go",
 		"\t\ts.diags = append(s.diags, missing...)\n", "\t\t_ = missing\n", "activities:TestAPlanTakesTheRightsOfItsRequester"},
 	{"A move shows whether an object has a record to whoever may not read it.", "activities/planning/rights.go",
-		"\t\t\trights = append(rights, taken...)\n\t\t}\n\t}\n\treturn missingRights", "\t\t\t_ = taken\n\t\t}\n\t}\n\treturn missingRights", "activities:TestAMoveTakesTheRightToReadItsSource"},
+		"\t\t\trights = append(rights, taken...)\n\t\t}\n\t}\n\treturn rights, nil", "\t\t\t_ = taken\n\t\t}\n\t}\n\treturn rights, nil", "activities:TestAMoveTakesTheRightToReadItsSource"},
 	{"A condition of a plan quotes an error of an object.", "activities/applying/finish.go",
 		"\tif len(c.Diagnostics) > 0 {\n\t\treturn \"\"\n\t}\n", "\tif len(c.Diagnostics) > 0 {\n\t\treturn c.Diagnostics[0].Detail\n\t}\n", "activities:TestConditionsOfPlansQuoteNoObject"},
 	{"A step is made although its approver lost the right to.", "activities/applying/authorize.go",
