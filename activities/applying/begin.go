@@ -125,7 +125,7 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 		case outdated[i] != nil:
 			c.State, c.StaleReason, c.Message = v1alpha1.ChangeStale, outdated[i].Reason, outdated[i].Message
 		case heldByStale[i].Reason != plan.NotHeld:
-			c.State, c.Message = v1alpha1.ChangeSkipped, changes.HoldText(heldByStale[i], w.Changes, "stale")
+			c.State, c.Message = v1alpha1.ChangeSkipped, changes.HoldText(heldByStale[i], w.Address, "stale")
 		case c.Blocked != "":
 			c.State, c.Message = v1alpha1.ChangeSkipped, c.Blocked
 		default:

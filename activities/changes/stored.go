@@ -35,15 +35,17 @@ type Stored struct {
 // Load reads the changes of a plan from the ledger and orders their steps.
 func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error) {
 	w := &Stored{}
+	var briefs []Brief
 	d := NewDigest()
 	for c, err := range l.Changes(ctx, uid, 0) {
 		if err != nil {
 			return nil, err
 		}
 		w.Changes = append(w.Changes, c)
+		briefs = append(briefs, BriefOf(c))
 		d.Add(c)
 	}
-	w.Planned = PlannedChanges(w.Changes)
+	w.Planned = PlannedChanges(briefs)
 	made := slices.Clone(w.Planned)
 	for i, c := range w.Changes {
 		if c.Held {
@@ -56,34 +58,6 @@ func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error)
 		w.stepsOf[s.Change] = append(w.stepsOf[s.Change], i)
 	}
 	return w, nil
-}
-
-// PlannedChanges converts changes to the input of plan.Steps.
-func PlannedChanges(changes []*ledger.Change) []plan.Planned {
-	// includes deposed instances, because a recorded reference may mean either
-	index := make(map[string][]int, len(changes))
-	for i, c := range changes {
-		index[c.Address] = append(index[c.Address], i)
-		if c.PreviousAddress != "" {
-			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // the recorded state has the former address
-		}
-	}
-	planned := make([]plan.Planned, len(changes))
-	for i, c := range changes {
-		planned[i] = plan.Planned{
-			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || LeavesDeposed(c), Record: needsRecording(c),
-			Deposed: c.Deposed != "", Of: -1, Requested: c.Requested, DependsOn: Indexes(c.DependsOn),
-		}
-		for _, addr := range c.Requires {
-			planned[i].Requires = append(planned[i].Requires, index[addr]...)
-		}
-		for _, j := range index[c.Address] {
-			if c.Deposed != "" && changes[j].Deposed == "" {
-				planned[i].Of = j
-			}
-		}
-	}
-	return planned
 }
 
 // needsRecording reports whether a NoOp change must record something.
@@ -109,6 +83,9 @@ func (w *Stored) All() iter.Seq2[*ledger.Change, error] {
 		}
 	}
 }
+
+// Address returns the address of a change.
+func (w *Stored) Address(i int) string { return w.Changes[i].Address }
 
 // Progress counts the changes with steps. It counts blocked changes separately, because the approval left them out.
 func (w *Stored) Progress() v1alpha1.PlanProgress {

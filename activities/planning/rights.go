@@ -9,7 +9,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
-	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
@@ -76,7 +75,7 @@ func readRights(src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int)
 
 // checkVerbs returns an error if the requester lacks a right that a change requires. It does not check a speculative
 // plan, which is never applied.
-func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all []*ledger.Change) (diag.Diagnostics, error) {
+func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all []changes.Brief) (diag.Diagnostics, error) {
 	if po.Spec.Speculative {
 		return nil, nil
 	}
@@ -85,7 +84,7 @@ func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all 
 		if c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeFailed {
 			continue
 		}
-		taken, err := changes.Rights(src, c, nil)
+		taken, err := c.Rights(src)
 		if err != nil {
 			return nil, err
 		}

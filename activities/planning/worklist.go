@@ -70,11 +70,11 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 		w.row[i] = -1
 	}
 	var roots []int
-	for k, c := range pr.all {
-		slot := -1
+	for k := range pr.all {
+		c, slot := &pr.all[k], -1
 		if c.Deposed != "" {
 			w.ready = append(w.ready, k)
-		} else if slot = w.slotOf(c); slot < 0 {
+		} else if slot = w.slotOf(c.Address); slot < 0 {
 			return nil, fmt.Errorf("%s: %w", c.Address, errObjectChanged)
 		} else {
 			w.row[slot] = int32(k)
@@ -107,9 +107,9 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	return w, nil
 }
 
-// slotOf returns the slot of a change's object, or -1 if it is no longer in the scope of the plan.
-func (w *worklist) slotOf(c *ledger.Change) int {
-	addr, err := lang.ParseAddress(c.Address)
+// slotOf returns the slot of an object, or -1 if it is no longer in the scope of the plan.
+func (w *worklist) slotOf(address string) int {
+	addr, err := lang.ParseAddress(address)
 	if err != nil {
 		return -1
 	}
@@ -185,7 +185,7 @@ func (w *worklist) proceed() {
 		case w.row[i] >= 0 && !w.failed[i]:
 			w.ready = append(w.ready, int(w.row[i]))
 		case w.row[i] >= 0:
-			w.link(w.pr.changeAt(w.row[i])) // it stays open, and its dependencies show the reason
+			w.pr.dependOn(w.row[i], w.changesBefore(i)) // it stays open, and its dependencies show the reason
 			w.settle(i)
 		case w.reached[i] && !w.failed[i] && !o.spec.RefreshOnly && hasRecordedValue(mode):
 			w.add = append(w.add, i)
@@ -347,7 +347,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 		return false, err
 	}
 	for _, c := range added {
-		i := w.slotOf(c)
+		i := w.slotOf(c.Address)
 		w.row[i] = c.Index
 		w.slots = append(w.slots, i)
 	}

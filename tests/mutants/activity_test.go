@@ -153,7 +153,7 @@ var activityMutants = []mutant{
 	{"A plan that began in a deleted namespace mixes destroys and changes.", "activities/planning/propose.go",
 		" || pr.plan.Spec.Destroy != c.Preconditions.Destroys {", " {", "activities:TestANamespaceIsDeletedWhileAPlanIsMade"},
 	{"Two objects of a plan import one resource, and fight over it.", "activities/planning/owners.go",
-		"if has.Address == c.Address ||", "if true ||", "activities:TestTwoObjectsOfAPlanImportTheSame"},
+		"if has.address == c.Address ||", "if true ||", "activities:TestTwoObjectsOfAPlanImportTheSame"},
 	{"Two plans that began import one resource for two objects.", "activities/applying/imports.go",
 		"slices.Collect(maps.Values(claims.pending))...", "slices.Collect(maps.Values(claims.pending))[:0]...", "TestAnImportThatIsNotRecordedYetIsClaimed"},
 	{"Another name of a ProviderConfig is enough to import what another team manages.", "internal/query/account.go",
