@@ -6,7 +6,6 @@ package changes
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -21,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Stored is a stored plan that is ready for its apply.
+// Stored is a stored plan that is ready for its apply. Its changes lack their values; see ledger.Change.DropValues.
 type Stored struct {
 	Changes []*ledger.Change
 	// Planned is the input of plan.Steps, including the changes that are left out.
@@ -30,6 +29,10 @@ type Stored struct {
 	// stepsOf holds the indexes of the steps of each change.
 	stepsOf [][]int
 	Digest  string
+	// Unchanged is true if RecordUnchanged must handle a change. refreshed lists the changes without steps whose values
+	// planning read; see readUnchanged.
+	Unchanged bool
+	refreshed []int32
 }
 
 // Load reads the changes of a plan from the ledger and orders their steps.
@@ -41,23 +44,33 @@ func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error)
 		if err != nil {
 			return nil, err
 		}
-		w.Changes = append(w.Changes, c)
-		briefs = append(briefs, BriefOf(c))
 		d.Add(c)
+		briefs = append(briefs, BriefOf(c))
+		w.Unchanged = w.Unchanged || unchanged(c)
+		if readUnchanged(c) {
+			w.refreshed = append(w.refreshed, c.Index)
+		}
+		c.DropValues()
+		w.Changes = append(w.Changes, c)
 	}
-	w.Planned = PlannedChanges(briefs)
+	w.Planned, w.Digest = PlannedChanges(briefs), d.String()
+	w.Order()
+	return w, nil
+}
+
+// Order orders the steps of the changes that are not held.
+func (w *Stored) Order() {
 	made := slices.Clone(w.Planned)
 	for i, c := range w.Changes {
 		if c.Held {
 			made[i] = plan.Planned{Action: v1alpha1.ActionNoOp, Of: -1}
 		}
 	}
-	w.Steps, w.Digest = plan.Steps(made), d.String()
+	w.Steps = plan.Steps(made)
 	w.stepsOf = make([][]int, len(w.Changes))
 	for i, s := range w.Steps {
 		w.stepsOf[s.Change] = append(w.stepsOf[s.Change], i)
 	}
-	return w, nil
 }
 
 // needsRecording reports whether a NoOp change must record something.
@@ -71,17 +84,6 @@ func LeavesDeposed(c *ledger.Change) bool { return c.LeaveDeposed && c.CreateBef
 // HasNoSteps reports whether a change has no steps.
 func HasNoSteps(c *ledger.Change) bool {
 	return c.Action == v1alpha1.ActionNoOp && !needsRecording(c)
-}
-
-// All iterates over the changes of the plan in order.
-func (w *Stored) All() iter.Seq2[*ledger.Change, error] {
-	return func(yield func(*ledger.Change, error) bool) {
-		for _, c := range w.Changes {
-			if !yield(c, nil) {
-				return
-			}
-		}
-	}
 }
 
 // Address returns the address of a change.
