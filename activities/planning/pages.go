@@ -284,7 +284,7 @@ func (p *pages) storeRenames(ctx context.Context) error {
 	return nil
 }
 
-// isWhole reports whether the plan visits all objects that depend on a changed one.
+// isWhole reports whether the plan visits each object that depends on a changed one.
 func (o *outline) isWhole() bool {
 	for i, in := range o.closure {
 		if in && !o.visited[i] && o.canVisit(i) {
