@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/fair"
@@ -51,6 +50,9 @@ type worklist struct {
 	before map[int][]int32
 	// missing lists the rights that the requester lacks for added objects.
 	missing diag.Diagnostics
+	// users counts the dependants of a slot in the closure that are not settled. An ephemeral one counts twice, because its
+	// own dependants read the value later.
+	users []int32
 }
 
 // newWorklist returns the worklist for the changes that a survey stored.
@@ -65,7 +67,7 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	o := s.outline
 	o.linkMembers()
 	n := len(o.view.Nodes)
-	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), edited: make([]bool, n), before: map[int][]int32{}}
+	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), users: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), edited: make([]bool, n), before: map[int][]int32{}}
 	for i := range w.row {
 		w.row[i] = -1
 	}
@@ -97,6 +99,10 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 		for _, d := range o.depends.Of(i) {
 			if o.closure[d] {
 				w.waiting[i]++
+				w.users[d]++
+				if o.view.Nodes[i].Object.Mode == v1alpha1.ModeEphemeral {
+					w.users[d]++
+				}
 			}
 		}
 		if w.waiting[i] == 0 {
@@ -211,6 +217,23 @@ func (w *worklist) settle(i int) {
 		w.reached[d] = w.reached[d] || w.reaches(d, i, e)
 		if w.waiting[d]--; w.waiting[d] == 0 {
 			w.arrived = append(w.arrived, d)
+		}
+	}
+	w.release(i)
+}
+
+// release drops the results that no object will read after object i is settled.
+func (w *worklist) release(i int) {
+	o := w.survey.outline
+	if w.users[i] == 0 {
+		w.pr.release(o.view.Nodes[i].Object.Address())
+	}
+	for _, d := range o.depends.Of(i) {
+		if !o.closure[d] {
+			continue
+		}
+		if w.users[d]--; w.users[d] == 0 {
+			w.pr.release(o.view.Nodes[d].Object.Address())
 		}
 	}
 }
@@ -384,7 +407,7 @@ func changedIfOutdated(err error) error {
 // changesOf returns the source of the plan's changes for graph.Run. whole is true if the survey stored all of them.
 func (pr *proposal) changesOf(ctx context.Context, whole bool) (graph.Source, error) {
 	if whole || len(pr.all) == 0 {
-		return graph.NewTracker(len(pr.all), func(i int) []int { return changes.Indexes(pr.all[i].DependsOn) }), nil
+		return newReleasing(pr), nil
 	}
 	w, err := newWorklist(ctx, pr)
 	if err != nil {
