@@ -2,7 +2,6 @@ package changes
 
 import (
 	"slices"
-	"strings"
 	"unique"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -40,7 +39,7 @@ type Brief struct {
 // BriefOf returns the brief of a change. Briefs share equal texts.
 func BriefOf(c *ledger.Change) Brief {
 	b := Brief{
-		Address: strings.Clone(c.Address), PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: shared(c.Mode), Object: c.Object, ProviderConfig: shared(c.ProviderConfig),
+		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: shared(c.Mode), Object: c.Object, ProviderConfig: shared(c.ProviderConfig),
 		Action: shared(c.Action), State: shared(c.State), Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c),
 		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
 		requested: c.Requested, createsFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, forgets: c.Forget || LeavesDeposed(c),
@@ -65,18 +64,20 @@ func (b *Brief) Rights(src *scope.Sources) ([]store.Right, error) {
 	return Rights(src, c, nil)
 }
 
-// PlannedChanges converts changes to the input of plan.Steps.
-func PlannedChanges(changes []Brief) []plan.Planned {
+// PlannedChanges converts n changes, of which brief returns the briefs, to the input of plan.Steps.
+func PlannedChanges(n int, brief func(i int) Brief) []plan.Planned {
 	// includes deposed instances, because a recorded reference may mean either
-	index := make(map[string][]int, len(changes))
-	for i, c := range changes {
+	index := make(map[string][]int, n)
+	for i := range n {
+		c := brief(i)
 		index[c.Address] = append(index[c.Address], i)
 		if c.PreviousAddress != "" {
 			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // the recorded state has the former address
 		}
 	}
-	planned := make([]plan.Planned, len(changes))
-	for i, c := range changes {
+	planned := make([]plan.Planned, n)
+	for i := range n {
+		c := brief(i)
 		planned[i] = plan.Planned{
 			Action: c.Action, CreateBeforeDestroy: c.createsFirst, Forget: c.forgets, Record: c.records,
 			Deposed: c.Deposed != "", Of: -1, Requested: c.requested, DependsOn: Indexes(c.DependsOn),
@@ -85,7 +86,7 @@ func PlannedChanges(changes []Brief) []plan.Planned {
 			planned[i].Requires = append(planned[i].Requires, index[addr]...)
 		}
 		for _, j := range index[c.Address] {
-			if c.Deposed != "" && changes[j].Deposed == "" {
+			if c.Deposed != "" && brief(j).Deposed == "" {
 				planned[i].Of = j
 			}
 		}

@@ -38,14 +38,12 @@ type Stored struct {
 // Load reads the changes of a plan from the ledger and orders their steps.
 func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error) {
 	w := &Stored{}
-	var briefs []Brief
 	d := NewDigest()
 	for c, err := range l.Changes(ctx, uid, 0) {
 		if err != nil {
 			return nil, err
 		}
 		d.Add(c)
-		briefs = append(briefs, BriefOf(c))
 		w.Unchanged = w.Unchanged || unchanged(c)
 		if readUnchanged(c) {
 			w.refreshed = append(w.refreshed, c.Index)
@@ -53,7 +51,8 @@ func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error)
 		c.DropValues()
 		w.Changes = append(w.Changes, c)
 	}
-	w.Planned, w.Digest = PlannedChanges(briefs), d.String()
+	w.Planned = PlannedChanges(len(w.Changes), func(i int) Brief { return BriefOf(w.Changes[i]) })
+	w.Digest = d.String()
 	w.Order()
 	return w, nil
 }

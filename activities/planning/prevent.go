@@ -81,7 +81,8 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 // that depend on those that lifecycle.preventDestroy forbids.
 func (pr *proposal) skipDependents(ctx context.Context) error {
 	all := pr.all
-	planned := changes.PlannedChanges(all)
+	brief := func(i int) changes.Brief { return all[i] }
+	planned := changes.PlannedChanges(len(all), brief)
 	var out, forbidden []int
 	for i, c := range all {
 		switch {
@@ -120,7 +121,7 @@ func (pr *proposal) skipDependents(ctx context.Context) error {
 			forbidden = append(forbidden, i)
 		}
 	}
-	for i, h := range plan.Held(changes.PlannedChanges(all), forbidden) {
+	for i, h := range plan.Held(changes.PlannedChanges(len(all), brief), forbidden) {
 		if h.Reason == plan.HeldItself || all[i].NoSteps {
 			continue
 		}
