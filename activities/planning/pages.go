@@ -21,8 +21,9 @@ import (
 // changes. The survey then loads the objects of a page with their dependencies, checks them, and stores their changes. So
 // it never has all objects in memory.
 
-// defaultPage is the number of objects up to which a survey loads the selected ones at once.
-const defaultPage = 500
+// defaultPage is the number of objects up to which a survey loads the selected ones at once. The ledger stores as many
+// changes in one transaction.
+const defaultPage = 200
 
 func (a *Planner) page() int { return cmp.Or(a.PageSize, defaultPage) }
 
@@ -43,8 +44,26 @@ type pages struct {
 	renames renames
 	// deposed holds the changes of deposed instances, by the index of the change of the current one.
 	deposed map[int32][]*ledger.Change
-	// ephemerals holds the ephemeral resources, by slot.
+	// ephemerals holds the ephemeral resources, by slot. parsed holds visited resources, at most maxParsed.
 	ephemerals map[int]*resource.Resource
+	parsed     []*resource.Resource
+}
+
+// stored is the result of a survey that has stored its changes.
+type stored struct {
+	visited int
+	// providers lists the names of the providers of the visited resources.
+	providers []string
+	// whole is true if the survey has stored a change for each dependant.
+	whole bool
+	// parsed lists resources that Propose need not parse again.
+	parsed []*resource.Resource
+}
+
+func (s *stored) addProvider(name string) {
+	if !slices.Contains(s.providers, name) {
+		s.providers = append(s.providers, name)
+	}
 }
 
 // inPages returns the pages of a survey whose outline has selected the objects. It returns nil if one page suffices, or
@@ -147,7 +166,7 @@ func (p *pages) store(ctx context.Context) error {
 		}
 		return err
 	}
-	p.stored = &stored{whole: p.outline.isWhole(), parsed: slices.Collect(maps.Values(p.ephemerals))}
+	p.stored = &stored{whole: p.outline.isWhole(), parsed: slices.AppendSeq(p.parsed, maps.Values(p.ephemerals))}
 	for i, is := range p.outline.visited {
 		if is {
 			p.stored.visited++
@@ -211,6 +230,9 @@ func (p *pages) check(ctx context.Context, page []int) (visited []int, err error
 			return nil, errOutdated // its status changed after the outline was made
 		}
 		visited = append(visited, k)
+		if len(p.parsed) < maxParsed {
+			p.parsed = append(p.parsed, n.Resource)
+		}
 	}
 	return visited, nil
 }

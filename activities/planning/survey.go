@@ -74,23 +74,6 @@ func (a *Planner) storeSurvey(ctx context.Context, po *v1alpha1.Plan, s *survey)
 	return a.Ledger.SaveChanges(ctx, po.UID, s.changes(visited))
 }
 
-// stored is the result of a survey that has stored its changes.
-type stored struct {
-	visited int
-	// providers lists the names of the providers of the visited resources.
-	providers []string
-	// whole is true if the survey has stored a change for each dependant.
-	whole bool
-	// parsed lists resources that Propose need not parse again.
-	parsed []*resource.Resource
-}
-
-func (s *stored) addProvider(name string) {
-	if !slices.Contains(s.providers, name) {
-		s.providers = append(s.providers, name)
-	}
-}
-
 // survey selects the objects that a plan visits. It does no I/O, except in functions that it receives.
 type survey struct {
 	spec   *v1alpha1.PlanSpec
