@@ -355,8 +355,8 @@ type Change struct {
 	revision, progressRevision int64
 	// planned is a hash of the planned part in the row.
 	planned uint64
-	// lean is true after DropValues.
-	lean bool
+	// withoutValues is true after DropValues.
+	withoutValues bool
 }
 
 // Referrer is a resource that refers to the changed resource.

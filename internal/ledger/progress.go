@@ -11,7 +11,7 @@ import (
 // DropValues removes the values of a change, its versions and its references, so that all changes of a large plan fit into
 // memory. Only SaveProgress can write the change afterwards.
 func (c *Change) DropValues() {
-	c.lean = true
+	c.withoutValues = true
 	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
 	c.ReplacePaths, c.SecretsChanged, c.Drift, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil, nil
 	c.Planned, c.PlannedSensitive, c.PlannedPrivate, c.Refreshed = nil, nil, nil, nil
