@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// survey surveys with the index and, if sc.compares is set, again without it. The results must be the same.
+// survey surveys with the index and, if sc.compares is set, again without it, and in pages of one object. The results must
+// be the same.
 func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 	ctx := sc.T.Context()
 	before, revisions := sc.plans[p.Name].Status.DeepCopy(), sc.revisions()
@@ -36,12 +37,25 @@ func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 	if err != nil {
 		return all, err
 	}
-	// Continue with the changes of the survey with the index.
+	// Continue with the changes of the survey in pages.
 	withoutIndex := sc.surveyed(p)
 	sc.plans[p.Name].Status = *before
-	again, err := sc.planner.Survey(ctx, p)
+	inPages := *sc.planner
+	inPages.PageSize = 1
+	again, err := inPages.Survey(ctx, p)
 	if err != nil || !maps.Equal(revisions, sc.revisions()) {
 		return again, err
+	}
+	paged := sc.surveyed(p)
+	paged.Whole = selected.Whole
+	if diff := cmp.Diff(selected, again, cmpopts.IgnoreFields(workflows.Surveyed{}, "Whole")); diff != "" {
+		sc.T.Errorf("%s: the result of the survey in pages differs (-at once +in pages):\n%s", p.Name, diff)
+	}
+	if diff := cmp.Diff(withIndex, paged, cmpopts.IgnoreUnexported(ledger.Change{})); diff != "" {
+		sc.T.Errorf("%s: the survey in pages differs (-at once +in pages):\n%s", p.Name, diff)
+	}
+	if again.Whole && !again.Invalid {
+		withIndex.Whole = true // it stores a change for each dependant
 	}
 	same := cmpopts.IgnoreFields(workflows.Surveyed{}, "Visited", "Providers", "Whole")
 	if diff := cmp.Diff(all, selected, same); diff != "" {

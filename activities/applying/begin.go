@@ -57,11 +57,11 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		if why, err := a.start(ctx, p, po, work); err != nil || why != "" {
 			return workflows.Begun{Refused: why}, err
 		}
-		if work, err = changes.Load(ctx, a.Ledger, po.UID); err != nil {
-			return workflows.Begun{}, err
-		}
-		if err := changes.RecordUnchanged(ctx, a.Sources, po, work.All()); err != nil {
-			return workflows.Begun{}, err
+		work.Order() // start has held changes
+		if work.Unchanged {
+			if err := changes.RecordUnchanged(ctx, a.Sources, po, a.Ledger.Changes(ctx, po.UID, 0)); err != nil {
+				return workflows.Begun{}, err
+			}
 		}
 	}
 	a.progress.begin(p, work.Progress())
@@ -125,7 +125,7 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 		case outdated[i] != nil:
 			c.State, c.StaleReason, c.Message = v1alpha1.ChangeStale, outdated[i].Reason, outdated[i].Message
 		case heldByStale[i].Reason != plan.NotHeld:
-			c.State, c.Message = v1alpha1.ChangeSkipped, changes.HoldText(heldByStale[i], w.Changes, "stale")
+			c.State, c.Message = v1alpha1.ChangeSkipped, changes.HoldText(heldByStale[i], w.Address, "stale")
 		case c.Blocked != "":
 			c.State, c.Message = v1alpha1.ChangeSkipped, c.Blocked
 		default:
@@ -139,7 +139,7 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 		if err := a.reportLeftOut(ctx, c); err != nil {
 			return 0, err
 		}
-		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+		if err := a.Ledger.SaveProgress(ctx, po.UID, c); err != nil {
 			return 0, err
 		}
 	}

@@ -252,7 +252,7 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 		}
 		c.State, reason, text = v1alpha1.ChangeFailed, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c, c.Message+".")
 	}
-	if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
+	if err := a.Ledger.SaveProgress(ctx, po.UID, c); err != nil {
 		return err
 	}
 	a.Metrics.Step(string(c.Action), string(c.State))

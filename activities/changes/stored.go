@@ -6,7 +6,6 @@ package changes
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -21,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Stored is a stored plan that is ready for its apply.
+// Stored is a stored plan that is ready for its apply. Its changes lack their values; see ledger.Change.DropValues.
 type Stored struct {
 	Changes []*ledger.Change
 	// Planned is the input of plan.Steps, including the changes that are left out.
@@ -30,6 +29,10 @@ type Stored struct {
 	// stepsOf holds the indexes of the steps of each change.
 	stepsOf [][]int
 	Digest  string
+	// Unchanged is true if RecordUnchanged must handle a change. refreshed lists the changes without steps whose values
+	// planning read; see readUnchanged.
+	Unchanged bool
+	refreshed []int32
 }
 
 // Load reads the changes of a plan from the ledger and orders their steps.
@@ -40,50 +43,33 @@ func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error)
 		if err != nil {
 			return nil, err
 		}
-		w.Changes = append(w.Changes, c)
 		d.Add(c)
+		w.Unchanged = w.Unchanged || unchanged(c)
+		if readUnchanged(c) {
+			w.refreshed = append(w.refreshed, c.Index)
+		}
+		c.DropValues()
+		w.Changes = append(w.Changes, c)
 	}
-	w.Planned = PlannedChanges(w.Changes)
+	w.Planned = PlannedChanges(len(w.Changes), func(i int) Brief { return BriefOf(w.Changes[i]) })
+	w.Digest = d.String()
+	w.Order()
+	return w, nil
+}
+
+// Order orders the steps of the changes that are not held.
+func (w *Stored) Order() {
 	made := slices.Clone(w.Planned)
 	for i, c := range w.Changes {
 		if c.Held {
 			made[i] = plan.Planned{Action: v1alpha1.ActionNoOp, Of: -1}
 		}
 	}
-	w.Steps, w.Digest = plan.Steps(made), d.String()
+	w.Steps = plan.Steps(made)
 	w.stepsOf = make([][]int, len(w.Changes))
 	for i, s := range w.Steps {
 		w.stepsOf[s.Change] = append(w.stepsOf[s.Change], i)
 	}
-	return w, nil
-}
-
-// PlannedChanges converts changes to the input of plan.Steps.
-func PlannedChanges(changes []*ledger.Change) []plan.Planned {
-	// includes deposed instances, because a recorded reference may mean either
-	index := make(map[string][]int, len(changes))
-	for i, c := range changes {
-		index[c.Address] = append(index[c.Address], i)
-		if c.PreviousAddress != "" {
-			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // the recorded state has the former address
-		}
-	}
-	planned := make([]plan.Planned, len(changes))
-	for i, c := range changes {
-		planned[i] = plan.Planned{
-			Action: c.Action, CreateBeforeDestroy: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forget: c.Forget || LeavesDeposed(c), Record: needsRecording(c),
-			Deposed: c.Deposed != "", Of: -1, Requested: c.Requested, DependsOn: Indexes(c.DependsOn),
-		}
-		for _, addr := range c.Requires {
-			planned[i].Requires = append(planned[i].Requires, index[addr]...)
-		}
-		for _, j := range index[c.Address] {
-			if c.Deposed != "" && changes[j].Deposed == "" {
-				planned[i].Of = j
-			}
-		}
-	}
-	return planned
 }
 
 // needsRecording reports whether a NoOp change must record something.
@@ -99,16 +85,8 @@ func HasNoSteps(c *ledger.Change) bool {
 	return c.Action == v1alpha1.ActionNoOp && !needsRecording(c)
 }
 
-// All iterates over the changes of the plan in order.
-func (w *Stored) All() iter.Seq2[*ledger.Change, error] {
-	return func(yield func(*ledger.Change, error) bool) {
-		for _, c := range w.Changes {
-			if !yield(c, nil) {
-				return
-			}
-		}
-	}
-}
+// Address returns the address of a change.
+func (w *Stored) Address(i int) string { return w.Changes[i].Address }
 
 // Progress counts the changes with steps. It counts blocked changes separately, because the approval left them out.
 func (w *Stored) Progress() v1alpha1.PlanProgress {

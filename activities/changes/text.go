@@ -127,12 +127,12 @@ var PlanVerbs = map[v1alpha1.Action]string{
 	v1alpha1.ActionInvoke: "run it", v1alpha1.ActionNoOp: "record it",
 }
 
-// HoldText returns the reason why a change is left out because of others. state is the state of these: "blocked" or
-// "stale". HoldText returns "" if the change is not left out.
-func HoldText(h plan.Hold, changes []*ledger.Change, state string) string {
-	names := []string{changes[h.By].Address}
+// HoldText returns the reason why a change is left out because of others. address returns their addresses, and state is
+// their state: "blocked" or "stale". HoldText returns "" if the change is not left out.
+func HoldText(h plan.Hold, address func(i int) string, state string) string {
+	names := []string{address(h.By)}
 	for _, i := range h.Also {
-		names = append(names, changes[i].Address)
+		names = append(names, address(i))
 	}
 	others, one := List(names, h.More), len(h.Also) == 0
 	switch {

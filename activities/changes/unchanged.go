@@ -35,7 +35,7 @@ func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
-		if c.State != v1alpha1.ChangePending || !HasNoSteps(c) {
+		if !unchanged(c) {
 			continue
 		}
 		group.Go(func() error {
@@ -55,6 +55,9 @@ func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	}
 	return group.Wait()
 }
+
+// unchanged reports whether a change has no steps and was not taken out of the plan.
+func unchanged(c *ledger.Change) bool { return c.State == v1alpha1.ChangePending && HasNoSteps(c) }
 
 // recordRead records the value of a data source that planning read.
 func recordRead(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) error {

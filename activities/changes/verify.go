@@ -125,7 +125,11 @@ func FindStale(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 // verifyAll is FindStale, and also returns the verifier with the rights that it found.
 func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *Stored) (*verifier, []*StaleError, error) {
 	known := map[lang.Address]cty.Value{}
-	for _, c := range w.Changes {
+	for _, i := range w.refreshed {
+		c, err := src.Ledger.Change(ctx, po.UID, i)
+		if err != nil {
+			return nil, nil, err
+		}
 		addr, value, ok, err := refreshed(ctx, src, c)
 		if err != nil {
 			return nil, nil, err
@@ -146,7 +150,10 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 		if HasNoSteps(w.Changes[i]) {
 			return true, nil
 		}
-		err := v.verify(ctx, w.Changes[i])
+		c, err := src.Ledger.Change(ctx, po.UID, int32(i))
+		if err == nil {
+			err = v.verify(ctx, c)
+		}
 		if se, ok := errors.AsType[*StaleError](err); ok {
 			why[i] = se
 			return true, nil
@@ -156,10 +163,15 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 	return v, why, err
 }
 
+// readUnchanged reports whether a change is that of a data source, or of an unchanged resource, that planning read.
+func readUnchanged(c *ledger.Change) bool {
+	return unchanged(c) && (c.Mode == v1alpha1.ModeData || c.Mode == "" && c.Refreshed.Exists())
+}
+
 // refreshed returns the address and the value that the apply will record for a data source, or for an unchanged resource,
 // that planning read. ok is false if nothing remains to be recorded, or if the record has changed.
 func refreshed(ctx context.Context, src *scope.Sources, c *ledger.Change) (addr lang.Address, v cty.Value, ok bool, err error) {
-	if !HasNoSteps(c) || c.State != v1alpha1.ChangePending || c.Mode != v1alpha1.ModeData && (c.Mode != "" || !c.Refreshed.Exists()) {
+	if !readUnchanged(c) {
 		return addr, v, false, nil
 	}
 	rec, err := src.Ledger.Instance(ctx, c.Object)

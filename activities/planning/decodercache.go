@@ -15,37 +15,49 @@ const (
 	// keepDecoders is the time for which a worker keeps the resources of a survey. Propose follows at once, but may run
 	// on another worker.
 	keepDecoders = time.Minute
-	// maxDecoded is the maximum number of resources of one survey that a worker keeps. Propose parses the others
-	// again.
-	maxDecoded = 10_000
+	// maxParsed is the maximum number of resources of one survey that a worker keeps, besides the ephemeral ones. Propose
+	// parses the others again.
+	maxParsed = 1000
 )
 
 // decoderCache caches decoders by plan UID between a Survey and its Propose, so that each object is parsed only once. After
 // a restart it is empty, and Propose parses the objects again.
 type decoderCache struct{ decoders sync.Map }
 
-// keep stores the resources that a plan visits, and all ephemeral resources, to which they may refer.
-func (s *decoderCache) keep(plan types.UID, c *catalog.Catalog, nodes []*node, visited []int) {
-	var known []*resource.Resource
-	for _, i := range visited {
-		if len(known) < maxDecoded {
-			known = append(known, nodes[i].Resource)
-		}
+// parsed returns the nodes that a plan visits, and all ephemeral resources, to which they may refer.
+func parsed(nodes []*node, visited []int) (out []*resource.Resource) {
+	for _, i := range visited[:min(len(visited), maxParsed)] {
+		out = append(out, nodes[i].Resource)
 	}
 	for _, n := range nodes {
 		if n.Mode == v1alpha1.ModeEphemeral {
-			known = append(known, n.Resource)
+			out = append(out, n.Resource)
 		}
 	}
-	d := resource.NewDecoder(c, known...)
-	s.decoders.Store(plan, d)
-	time.AfterFunc(keepDecoders, func() { s.decoders.CompareAndDelete(plan, d) })
+	return out
+}
+
+// keep stores the parsed resources of a survey.
+func (s *decoderCache) keep(plan types.UID, c *catalog.Catalog, parsed []*resource.Resource) {
+	kept := &keptDecoder{Decoder: resource.NewDecoder(c, parsed...)}
+	kept.expire = time.AfterFunc(keepDecoders, func() { s.decoders.CompareAndDelete(plan, kept) })
+	if old, ok := s.decoders.Swap(plan, kept); ok {
+		old.(*keptDecoder).expire.Stop()
+	}
+}
+
+// keptDecoder is a decoder that nothing has taken yet. Its timer refers to the resources, so it must be stopped.
+type keptDecoder struct {
+	*resource.Decoder
+	expire *time.Timer
 }
 
 // take removes and returns the decoder of a plan, or returns a new one if this worker did not survey the plan.
 func (s *decoderCache) take(plan types.UID, c *catalog.Catalog) *resource.Decoder {
 	if d, ok := s.decoders.LoadAndDelete(plan); ok {
-		return d.(*resource.Decoder)
+		kept := d.(*keptDecoder)
+		kept.expire.Stop()
+		return kept.Decoder
 	}
 	return resource.NewDecoder(c)
 }

@@ -3,7 +3,9 @@ package planning
 import (
 	"sync"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/graph"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
@@ -99,6 +101,61 @@ func (pr *proposal) expectedOf(addr lang.Address) *expected {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	return pr.expected[addr]
+}
+
+// released takes the place of each result that no other resource of the plan will read. Its value is unknown: a read that
+// should not happen must not find the recorded value, which the plan may change.
+var released = &expected{all: true, planned: cty.DynamicVal}
+
+// release drops the result of a resource that no other resource of the plan will read.
+func (pr *proposal) release(addr lang.Address) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	if pr.expected[addr] != nil {
+		pr.expected[addr] = released
+	}
+}
+
+// releasing returns the changes of a plan in dependency order. It drops the result of each change after all changes that
+// depend on it were planned.
+type releasing struct {
+	*graph.Tracker
+	pr *proposal
+	// users counts the changes that depend on a change and are not planned.
+	users []int32
+}
+
+func newReleasing(pr *proposal) *releasing {
+	r := &releasing{pr: pr, users: make([]int32, len(pr.all))}
+	r.Tracker = graph.NewTracker(len(pr.all), func(i int) []int { return changes.Indexes(pr.all[i].DependsOn) })
+	for _, c := range pr.all {
+		for _, d := range c.DependsOn {
+			r.users[d]++
+		}
+	}
+	return r
+}
+
+// Done implements graph.Source.
+func (r *releasing) Done(i int) {
+	r.Tracker.Done(i)
+	c := r.pr.briefOf(int32(i))
+	r.release(int32(i))
+	for _, d := range c.DependsOn {
+		r.users[d]--
+		r.release(d)
+	}
+}
+
+// release drops the result of a change if no further change reads it.
+func (r *releasing) release(i int32) {
+	if r.users[i] > 0 {
+		return
+	}
+	c := r.pr.briefOf(i)
+	if addr, err := lang.ParseAddress(c.Address); err == nil && c.Deposed == "" {
+		r.pr.release(addr)
+	}
 }
 
 // recordedValue returns the value of a record, or a null value if it has none. If the schema version has changed, the

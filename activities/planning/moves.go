@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -77,40 +78,63 @@ func moveApplied(r *resource.Resource) bool {
 	return err == nil && resource.StatusOf(r.Object).MovedFrom == from.String()
 }
 
-// renamed finds objects without infrastructure whose type and spec equal those of exactly one object that is marked for
-// deletion. It maps the new address to the old one.
-func (s *survey) renamed(visited []*node) map[lang.Address]string {
-	type pair struct{ gone, made []*node }
-	alike := map[string]*pair{}
-	note := func(n *node, list func(*pair) *[]*node) {
-		spec, err := json.Marshal(n.Spec())
-		if err != nil {
-			return // it is only used for a hint
-		}
-		key := n.Address.Type + " " + string(spec)
-		if alike[key] == nil {
-			alike[key] = &pair{}
-		}
-		at := list(alike[key])
-		*at = append(*at, n)
+// renamed maps the address of an object that may have been renamed to its former address; see renames.
+func renamed(visited []*node) map[lang.Address]string {
+	r := renames{}
+	for k, n := range visited {
+		r.noteGone(k, n)
 	}
-	for _, n := range visited {
-		if n.Deleting && n.record.Exists() && n.movedTo == nil && !n.Lifecycle.Forgets() {
-			note(n, func(p *pair) *[]*node { return &p.gone })
-		}
-	}
-	if len(alike) == 0 {
+	if len(r) == 0 {
 		return nil
 	}
-	for _, n := range visited {
-		if n.wanted && n.Mode == v1alpha1.ModeManaged && !n.record.Living() && n.record.Intent == nil && n.Lifecycle.Moved == nil && n.Lifecycle.Import == nil {
-			note(n, func(p *pair) *[]*node { return &p.made })
-		}
+	for k, n := range visited {
+		r.noteMade(k, n)
 	}
 	out := map[lang.Address]string{}
-	for _, p := range alike {
-		if len(p.gone) == 1 && len(p.made) == 1 {
-			out[p.made[0].Address] = p.gone[0].Address.String()
+	for made, gone := range r.pairs() {
+		out[visited[made].Address] = visited[gone].Address.String()
+	}
+	return out
+}
+
+// renames finds objects without infrastructure whose type and spec equal those of exactly one object that is marked for
+// deletion. Its key is a hash of both, so that it needs little memory.
+type renames map[[sha256.Size]byte]alike
+
+// alike counts the visited nodes with a type and spec, and has the index of the last one of each sort.
+type alike struct{ goneCount, madeCount, gone, made int }
+
+// noteGone notes a node, with its index, if the plan destroys its infrastructure.
+func (r renames) noteGone(k int, n *node) {
+	if n.Deleting && n.record.Exists() && n.movedTo == nil && !n.Lifecycle.Forgets() {
+		r.note(n, func(a *alike) { a.gone, a.goneCount = k, a.goneCount+1 })
+	}
+}
+
+// noteMade notes a node, with its index, if the plan may create it.
+func (r renames) noteMade(k int, n *node) {
+	if n.wanted && n.Mode == v1alpha1.ModeManaged && !n.record.Living() && n.record.Intent == nil && n.Lifecycle.Moved == nil && n.Lifecycle.Import == nil {
+		r.note(n, func(a *alike) { a.made, a.madeCount = k, a.madeCount+1 })
+	}
+}
+
+func (r renames) note(n *node, count func(*alike)) {
+	spec, err := json.Marshal(n.Spec())
+	if err != nil {
+		return // it is only used for a hint
+	}
+	key := sha256.Sum256([]byte(n.Address.Type + " " + string(spec)))
+	a := r[key]
+	count(&a)
+	r[key] = a
+}
+
+// pairs maps the index of a created node to that of the destroyed one.
+func (r renames) pairs() map[int]int {
+	out := map[int]int{}
+	for _, a := range r {
+		if a.goneCount == 1 && a.madeCount == 1 {
+			out[a.made] = a.gone
 		}
 	}
 	return out

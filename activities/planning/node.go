@@ -53,7 +53,8 @@ type node struct {
 }
 
 // loadSurvey loads the objects that the survey of a plan needs. With an index, it loads only the objects that the plan
-// visits, and those that their checks need. The diagnostics of the result are about objects whose provider is not ready.
+// visits, and those that their checks need. If these are many, it surveys them in pages and stores the changes. Otherwise
+// the diagnostics of the result are about objects whose provider is not ready.
 func (a *Planner) loadSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	for attempt := 0; a.Index != nil && attempt < loadAttempts; attempt++ {
 		s, err := a.loadSelected(ctx, po)
@@ -143,8 +144,8 @@ func (a *Planner) noteHidden(ctx context.Context, s *survey, records map[types.U
 	return nil
 }
 
-// loadSelected loads the objects that survey.selectNodes selects. It returns an errFull if the survey must load all
-// objects, and errOutdated if an object changed meanwhile.
+// loadSelected loads the objects that outline.selectNodes selects, or surveys them in pages. It returns an errFull if the
+// survey must load all objects, and errOutdated if an object changed meanwhile.
 func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
 	s, err := a.outlined(ctx, po)
 	if err != nil {
@@ -159,17 +160,18 @@ func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey,
 	if len(s.diags) > 0 {
 		return s, nil
 	}
-	selected, err := s.selectNodes()
+	if err := s.outlineScope(); err != nil {
+		return nil, err
+	}
+	s.selectVisited()
+	s.outline.selectChecked()
+	if p := s.inPages(a, po); p != nil {
+		err = p.store(ctx)
+	} else {
+		err = a.loadOutlined(ctx, po, s)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if s.nodes, err = a.loadNodes(ctx, po, s.outline.view, selected, false); err != nil {
-		return nil, err
-	}
-	for _, n := range s.nodes {
-		if err := n.configure(s.outline.configs); err != nil {
-			return nil, err
-		}
 	}
 	lost := make(map[types.UID]*ledger.Instance, len(s.outline.view.Lost))
 	for _, uid := range s.outline.view.Lost {
@@ -178,6 +180,20 @@ func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey,
 		}
 	}
 	return s, a.dropData(ctx, po.Namespace, lost)
+}
+
+// loadOutlined loads the objects that outline.selectNodes selects.
+func (a *Planner) loadOutlined(ctx context.Context, po *v1alpha1.Plan, s *survey) error {
+	var err error
+	if s.nodes, err = a.loadNodes(ctx, po, s.outline.view, s.outline.selectNodes(), false); err != nil {
+		return err
+	}
+	for _, n := range s.nodes {
+		if err := n.configure(s.outline.configs); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outlined returns a survey without nodes, but with the outline of the namespace from the index. It returns an errFull

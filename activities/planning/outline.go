@@ -46,6 +46,8 @@ type outline struct {
 	depends, dependants *graph.Edges
 	// closure[i] is true if the object with slot i is in scope and changed, or depends on a changed one.
 	closure []bool
+	// root[i] is true if the object with slot i is in scope and changed, or the plan's spec forces its change.
+	root []bool
 	// visited[i] is true if the survey may visit the object with slot i. survey.changed decides about it.
 	visited []bool
 	// checked[i] is true if the survey must check the references of the object with slot i.

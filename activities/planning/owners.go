@@ -169,11 +169,18 @@ func (pr *proposal) describeOther(ctx context.Context, other changes.OtherOwner)
 
 // forgets reports whether the plan lets an object forget its infrastructure.
 func (pr *proposal) forgets(ctx context.Context, object v1alpha1.ObjectReference) (bool, error) {
-	i := slices.IndexFunc(pr.all, func(c *ledger.Change) bool { return c.Object.UID == object.UID && c.Deposed == "" })
-	if i < 0 || !pr.all[i].Preconditions.Deleting {
+	pr.mu.Lock()
+	i := slices.IndexFunc(pr.all, func(c changes.Brief) bool { return c.Object.UID == object.UID && c.Deposed == "" })
+	deleting := i >= 0 && pr.all[i].Deleting
+	pr.mu.Unlock()
+	if !deleting {
 		return false, nil
 	}
-	r, err := pr.resource(ctx, pr.all[i])
+	c, err := pr.Ledger.Change(ctx, pr.plan.UID, int32(i))
+	if err != nil {
+		return false, err
+	}
+	r, err := pr.resource(ctx, c)
 	return err == nil && r.Lifecycle.Forgets(), err
 }
 
@@ -233,7 +240,10 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 }
 
 // imports maps the identity or ID of a resource to the changes that import it.
-type imports map[string][]*ledger.Change
+type imports map[string][]importing
+
+// importing is a change that imports a resource.
+type importing struct{ address, terraformType, provider, config string }
 
 // importKey returns the identity or ID of the resource that a change imports, or "" if it imports none. It does not
 // depend on the type, because a provider may have several types for one resource.
@@ -247,20 +257,20 @@ func importKey(c *ledger.Change) string {
 // add adds a change.
 func (i imports) add(c *ledger.Change) {
 	if key := importKey(c); key != "" {
-		i[key] = append(i[key], c)
+		i[key] = append(i[key], importing{c.Address, c.Type, c.Provider, c.ProviderConfig})
 	}
 }
 
 // claim adds a change. It returns the address of another change that imports the same resource, or "".
 func (pr *proposal) claim(ctx context.Context, c *ledger.Change, r *resource.Resource) (other string, err error) {
 	for _, has := range pr.imports[importKey(c)] {
-		own := query.Owner{Type: has.Type}
-		if has.Address == c.Address || !pr.Catalog.SameSource(has.Provider, c.Provider) || !own.Is(r.Entry, c.Type) {
+		own := query.Owner{Type: has.terraformType}
+		if has.address == c.Address || !pr.Catalog.SameSource(has.provider, c.Provider) || !own.Is(r.Entry, c.Type) {
 			continue
 		}
-		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, c.ProviderConfig, pr.plan.Namespace, has.ProviderConfig)
+		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, c.ProviderConfig, pr.plan.Namespace, has.config)
 		if err != nil || same {
-			return has.Address, err
+			return has.address, err
 		}
 	}
 	pr.imports.add(c)

@@ -23,6 +23,8 @@ type Planner struct {
 	Logger  *slog.Logger
 	// LongCall is the time after which a plan names the resource whose provider it waits for; 0 means 10 seconds.
 	LongCall time.Duration
+	// PageSize is the number of objects that a survey loads at once; 0 means 200.
+	PageSize int
 
 	decoders *decoderCache
 }

@@ -79,8 +79,10 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 
 // skipDependents takes the changes out of the plan that depend on those already taken out. Then it marks the changes
 // that depend on those that lifecycle.preventDestroy forbids.
-func (pr *proposal) skipDependents(ctx context.Context, all []*ledger.Change) error {
-	planned := changes.PlannedChanges(all)
+func (pr *proposal) skipDependents(ctx context.Context) error {
+	all := pr.all
+	brief := func(i int) changes.Brief { return all[i] }
+	planned := changes.PlannedChanges(len(all), brief)
 	var out, forbidden []int
 	for i, c := range all {
 		switch {
@@ -92,21 +94,25 @@ func (pr *proposal) skipDependents(ctx context.Context, all []*ledger.Change) er
 	}
 	for i, c := range all {
 		// A change that was taken out keeps its instance. If that was to be destroyed, its dependants stay, too.
-		if c.State == v1alpha1.ChangeSkipped && (c.Preconditions.Deleting || pr.plan.Spec.Destroy) {
+		if c.State == v1alpha1.ChangeSkipped && (c.Deleting || pr.plan.Spec.Destroy) {
 			planned[i].Action = v1alpha1.ActionDelete
 		}
 	}
 	for i, h := range plan.Held(planned, out) {
-		c := all[i]
 		if h.Reason == plan.NotHeld || h.Reason == plan.HeldItself {
 			continue
 		}
 		because := all[h.By].Address
-		block(c, "it cannot be changed without "+because+", which is deferred", v1alpha1.Diagnostic{
-			Severity: v1alpha1.SeverityWarning, Summary: "Change is deferred", Address: c.Address,
-			Detail: fmt.Sprintf("%s stays unchanged, because %s does.", c.Address, because),
+		err := pr.edit(ctx, i, func(c *ledger.Change) {
+			if c.Action == "" {
+				pr.worklist.prepare(ctx, c)
+			}
+			block(c, "it cannot be changed without "+because+", which is deferred", v1alpha1.Diagnostic{
+				Severity: v1alpha1.SeverityWarning, Summary: "Change is deferred", Address: c.Address,
+				Detail: fmt.Sprintf("%s stays unchanged, because %s does.", c.Address, because),
+			})
 		})
-		if err := pr.Ledger.SaveChange(ctx, pr.plan.UID, c); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -115,13 +121,15 @@ func (pr *proposal) skipDependents(ctx context.Context, all []*ledger.Change) er
 			forbidden = append(forbidden, i)
 		}
 	}
-	for i, h := range plan.Held(changes.PlannedChanges(all), forbidden) {
-		c := all[i]
-		if h.Reason == plan.HeldItself || changes.HasNoSteps(c) {
+	for i, h := range plan.Held(changes.PlannedChanges(len(all), brief), forbidden) {
+		if h.Reason == plan.HeldItself || all[i].NoSteps {
 			continue
 		}
-		c.Blocked = changes.HoldText(h, all, "blocked")
-		if err := pr.Ledger.SaveChange(ctx, pr.plan.UID, c); err != nil {
+		text := changes.HoldText(h, func(i int) string { return all[i].Address }, "blocked")
+		if text == all[i].Blocked {
+			continue // most changes are not blocked, and need no further write
+		}
+		if err := pr.edit(ctx, i, func(c *ledger.Change) { c.Blocked = text }); err != nil {
 			return err
 		}
 	}

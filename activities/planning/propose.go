@@ -80,9 +80,9 @@ func (a *Planner) Propose(ctx context.Context, in workflows.Propose) (result wor
 type proposal struct {
 	*Planner
 	plan *v1alpha1.Plan
-	// all holds the plan's changes; mu guards it until all are planned. The dependencies of a change are planned before
-	// it. worklist adds further ones; it is nil if the survey stored all.
-	all      []*ledger.Change
+	// all holds the briefs of the plan's changes; mu guards it until all are planned. The dependencies of a change are
+	// planned before it. worklist adds further ones; it is nil if the survey stored all.
+	all      []changes.Brief
 	worklist *worklist
 	// restartUntil is the time until which an object that changed since the survey causes another survey.
 	restartUntil time.Time
@@ -116,7 +116,7 @@ func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal
 		if err != nil {
 			return nil, err
 		}
-		pr.all = append(pr.all, c)
+		pr.all = append(pr.all, changes.BriefOf(c))
 		pr.imports.add(c) // an earlier attempt may have planned it
 	}
 	for _, text := range slices.Concat(po.Spec.Replace, po.Spec.Invoke) {
@@ -145,15 +145,20 @@ func (pr *proposal) planAll(ctx context.Context, whole bool) error {
 		if i < 0 { // a batch of objects that the worklist adds
 			return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
 		}
-		c := pr.changeAt(int32(i))
+		c, err := pr.Ledger.Change(ctx, pr.plan.UID, int32(i))
+		if err != nil {
+			return false, err
+		}
 		defer slow.begin(c)()
-		return pr.planChange(ctx, c)
+		ok, err := pr.planChange(ctx, c)
+		pr.note(c)
+		return ok, err
 	})
 	if err == nil {
 		err = pr.worklist.finish()
 	}
 	if err == nil && pr.errors == 0 {
-		err = pr.skipDependents(ctx, pr.all)
+		err = pr.skipDependents(ctx)
 	}
 	if err == nil {
 		err = pr.reportMissingRights(ctx)
@@ -267,9 +272,6 @@ func (pr *proposal) reportMissingVerbs(ctx context.Context) error {
 		return err
 	}
 	pr.errors++
-	if slices.Contains(pr.all[0].Diagnostics, missing[0]) {
-		return nil // an earlier attempt reported it
-	}
 	return pr.warn(ctx, missing[0])
 }
 
@@ -282,29 +284,60 @@ func (pr *proposal) reportMissingRights(ctx context.Context) error {
 	return pr.warn(ctx, pr.worklist.missing[0])
 }
 
-// changeAt returns a change of the plan.
-func (pr *proposal) changeAt(i int32) *ledger.Change {
+// briefOf returns the brief of a change.
+func (pr *proposal) briefOf(i int32) changes.Brief {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	return pr.all[i]
+}
+
+// note updates the brief of a change.
+func (pr *proposal) note(c *ledger.Change) {
+	brief := changes.BriefOf(c)
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.all[c.Index] = brief
+}
+
+// dependOn sets the dependencies in the brief of a change.
+func (pr *proposal) dependOn(i int32, dependencies []int32) {
+	pr.mu.Lock()
+	defer pr.mu.Unlock()
+	pr.all[i].DependsOn = dependencies
 }
 
 // append adds changes to the plan.
 func (pr *proposal) append(added []*ledger.Change) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
-	pr.all = append(pr.all, added...)
+	for _, c := range added {
+		pr.all = append(pr.all, changes.BriefOf(c))
+	}
 }
 
-// warn adds a diagnostic that is about no particular change. It stores it in the first change.
+// edit changes a stored change.
+func (pr *proposal) edit(ctx context.Context, i int, change func(*ledger.Change)) error {
+	c, err := pr.Ledger.Change(ctx, pr.plan.UID, int32(i))
+	if err != nil {
+		return err
+	}
+	change(c)
+	pr.note(c)
+	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+}
+
+// warn adds a diagnostic that is about no particular change. It stores it in the first change, unless an earlier attempt
+// did.
 func (pr *proposal) warn(ctx context.Context, d v1alpha1.Diagnostic) error {
 	if len(pr.all) == 0 {
 		return nil
 	}
-	c := pr.all[0]
 	d.Detail = pr.scope.Mask(d.Detail)
-	c.Diagnostics = append(c.Diagnostics, d)
-	return pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
+	return pr.edit(ctx, 0, func(c *ledger.Change) {
+		if !slices.Contains(c.Diagnostics, d) {
+			c.Diagnostics = append(c.Diagnostics, d)
+		}
+	})
 }
 
 // restoreExpected makes the planned value that an earlier attempt stored available to dependants.

@@ -22,7 +22,7 @@ const maxReferrers = 1000
 
 // referrers returns the resources with infrastructure that the plan leaves out. Its key is the address that they refer
 // to.
-func (s *survey) referrers(position map[lang.Address]int32) map[lang.Address][]ledger.Referrer {
+func (s *survey) referrers(visits func(lang.Address) bool) map[lang.Address][]ledger.Referrer {
 	out := map[lang.Address][]ledger.Referrer{}
 	switch {
 	case s.spec.Destroy || s.spec.RefreshOnly:
@@ -30,7 +30,7 @@ func (s *survey) referrers(position map[lang.Address]int32) map[lang.Address][]l
 	case s.outline != nil && s.inScope == s.outline.total:
 		return out
 	case s.outline != nil:
-		return s.outline.referrers(func(addr lang.Address) bool { _, ok := position[addr]; return ok })
+		return s.outline.referrers(visits)
 	case s.inScope == len(s.nodes):
 		return out
 	}
@@ -124,12 +124,12 @@ func listNames(names []string) string {
 
 // destroyedWith returns the address of a resource that a destroy plan destroys and that n depends on; "" if none
 // exists.
-func (s *survey) destroyedWith(n *node, position map[lang.Address]int32) string {
+func (s *survey) destroyedWith(n *node, l links) string {
 	if !s.spec.Destroy || n.Mode != v1alpha1.ModeManaged {
 		return ""
 	}
 	for _, addr := range n.requires {
-		if _, ok := position[addr]; ok && addr.Mode == "" {
+		if _, ok := l.position(addr); ok && addr.Mode == "" {
 			return addr.String()
 		}
 	}

@@ -136,8 +136,8 @@ func (pr *proposal) noteReferences(ctx context.Context, c *ledger.Change, r *res
 	}
 	changing := map[string]bool{}
 	for _, j := range c.DependsOn {
-		d := pr.changeAt(j)
-		if changes.HasNoSteps(d) {
+		d := pr.briefOf(j)
+		if d.NoSteps {
 			continue
 		}
 		changing[d.Address] = true

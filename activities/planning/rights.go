@@ -9,7 +9,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
-	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
@@ -20,11 +19,20 @@ import (
 // summaryRights is the summary of the error for a requester who lacks rights.
 const summaryRights = "Missing rights"
 
-// checkReads returns an error if the requester may not get an object that the plan visits, or one of its dependencies.
-// It also checks the ConfigMap with the keys of a ResourceSet, and the object in lifecycle.moved. That object need not
-// exist, but the plan shows whether it has a record. The planner calls checkReads before its first provider call.
+// checkReads returns an error if the requester lacks one of the readRights. The planner calls it before its first provider
+// call.
 func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (diag.Diagnostics, error) {
-	var rights []store.Right
+	rights, err := readRights(src, po, s, visited)
+	if err != nil {
+		return nil, err
+	}
+	return missingRights(ctx, src.RequesterOf(po), rights)
+}
+
+// readRights returns the rights to get the objects that a plan visits, and their dependencies. It adds those to the
+// ConfigMap with the keys of a ResourceSet, and to the object in lifecycle.moved. That object need not exist, but the plan
+// shows whether it has a record.
+func readRights(src *scope.Sources, po *v1alpha1.Plan, s *survey, visited []int) (rights []store.Right, err error) {
 	seen, keysSeen := map[lang.Address]bool{}, map[string]bool{}
 	add := func(addrs ...lang.Address) error {
 		for _, i := range s.nodesAt(addrs) {
@@ -62,12 +70,12 @@ func checkReads(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, s *s
 			rights = append(rights, taken...)
 		}
 	}
-	return missingRights(ctx, src, po, rights)
+	return rights, nil
 }
 
 // checkVerbs returns an error if the requester lacks a right that a change requires. It does not check a speculative
 // plan, which is never applied.
-func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all []*ledger.Change) (diag.Diagnostics, error) {
+func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all []changes.Brief) (diag.Diagnostics, error) {
 	if po.Spec.Speculative {
 		return nil, nil
 	}
@@ -76,17 +84,17 @@ func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all 
 		if c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeFailed {
 			continue
 		}
-		taken, err := changes.Rights(src, c, nil)
+		taken, err := c.Rights(src)
 		if err != nil {
 			return nil, err
 		}
 		rights = append(rights, taken...)
 	}
-	return missingRights(ctx, src, po, rights)
+	return missingRights(ctx, src.RequesterOf(po), rights)
 }
 
-func missingRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, rights []store.Right) (diag.Diagnostics, error) {
-	asker := src.RequesterOf(po)
+// missingRights returns an error if the requester of a plan lacks one of the rights. asker is nil if there is none.
+func missingRights(ctx context.Context, asker *store.Asker, rights []store.Right) (diag.Diagnostics, error) {
 	if asker == nil {
 		return diag.Diagnostics{{Severity: v1alpha1.SeverityError, Summary: summaryRights, Detail: "The plan has no requester; make a new plan."}}, nil
 	}

@@ -13,10 +13,6 @@ import (
 
 // This file selects, with the index, the objects that a survey loads.
 
-// minFull is the number of objects up to which a survey loads the selected ones one by one. Above it, if most objects
-// are selected, a list of all is faster.
-const minFull = 200
-
 // outlineScope finds the scope of the plan with the outline.
 func (s *survey) outlineScope() error {
 	for i, n := range s.outline.view.Nodes {
@@ -33,33 +29,25 @@ func (s *survey) outlineScope() error {
 	return nil
 }
 
-// selectNodes returns the slots of the objects that the survey must load, in the order of a list. The survey finds the
-// same changes and the same errors with them as with all objects.
-func (s *survey) selectNodes() ([]int, error) {
-	o := s.outline
-	if err := s.outlineScope(); err != nil {
-		return nil, err
-	}
-	s.selectVisited()
-	load := o.selectChecked()
+// selectNodes returns the slots of the objects that a survey without pages must load, in the order of a list. The survey
+// finds the same changes and the same errors with them as with all objects.
+func (o *outline) selectNodes() []int {
+	load := slices.Clone(o.checked)
 	for i := range o.taken {
 		load[i] = true
 	}
 	for i := range o.takes {
 		load[i] = true
 	}
-	o.withDependencies(load)
 	var out []int
 	for i, is := range load {
 		if is {
 			out = append(out, i)
 		}
 	}
-	if len(out) > minFull && len(out) > o.total/2 {
-		return nil, errFull{"most are selected"}
-	}
+	out = o.withDependencies(out)
 	slices.SortFunc(out, o.before)
-	return out, nil
+	return out
 }
 
 // selectScope determines the scope; see survey.scope.
@@ -193,9 +181,10 @@ func (s *survey) selectVisited() {
 			forced[i] = true
 		}
 	}
+	o.root = make([]bool, len(o.view.Nodes))
 	var roots []int
 	for i := range o.view.Nodes {
-		if o.member[i] && (forced[i] || o.changed(i)) {
+		if o.root[i] = o.member[i] && (forced[i] || o.changed(i)); o.root[i] {
 			roots = append(roots, i)
 		}
 	}
@@ -277,10 +266,10 @@ func (o *outline) canVisit(i int) bool {
 	}
 }
 
-// selectChecked sets o.checked and returns a copy of it. The survey checks the visited objects, those with references
+// selectChecked sets o.checked. The survey checks the visited objects, those with references
 // that may be wrong, and the first user of each ProviderConfig. The check of that user reports the errors of the
 // ProviderConfig.
-func (o *outline) selectChecked() []bool {
+func (o *outline) selectChecked() {
 	users := map[use]int{}
 	o.checked = slices.Clone(o.visited)
 	for i, n := range o.view.Nodes {
@@ -306,7 +295,6 @@ func (o *outline) selectChecked() []bool {
 	for _, i := range users {
 		o.checked[i] = true
 	}
-	return slices.Clone(o.checked)
 }
 
 // unreliable reports whether a reference to a slot may be an error: no object has its address, or the object goes away.
@@ -315,28 +303,27 @@ func (o *outline) unreliable(d int32) bool {
 	return n.Object == nil || n.Object.Has(index.Deleting) || o.taken[int(d)]
 }
 
-// withDependencies adds to the objects their dependencies, those that their records depend on, and the dependencies of
-// ephemeral resources and data sources among these.
-func (o *outline) withDependencies(load []bool) {
-	var queue []int
-	for i, is := range load {
-		if is {
-			queue = append(queue, i)
-		}
+// withDependencies returns the slots of objects followed by those of their dependencies, of those that their records
+// depend on, and of the dependencies of ephemeral resources and data sources among these.
+func (o *outline) withDependencies(slots []int) []int {
+	queue := slices.Clone(slots)
+	load := make(map[int]bool, 2*len(slots))
+	for _, i := range slots {
+		load[i] = true
 	}
-	own := len(queue)
 	for k := 0; k < len(queue); k++ {
 		i := queue[k]
-		if mode := o.view.Nodes[i].Object.Mode; k >= own && mode != v1alpha1.ModeEphemeral && mode != v1alpha1.ModeData {
+		if mode := o.view.Nodes[i].Object.Mode; k >= len(slots) && mode != v1alpha1.ModeEphemeral && mode != v1alpha1.ModeData {
 			continue
 		}
 		for _, d := range slices.Concat(o.dependencies(i), o.requires(i)) {
-			if o.view.Nodes[d].Object != nil && !load[d] {
-				load[d] = true
+			if o.view.Nodes[d].Object != nil && !load[int(d)] {
+				load[int(d)] = true
 				queue = append(queue, int(d))
 			}
 		}
 	}
+	return queue
 }
 
 // held returns a predicate: does a living resource that the plan leaves out depend on the address by its record?

@@ -41,29 +41,37 @@ func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surve
 	if diag.HasErrors(s.diags) { // without these objects, further errors about addresses and types would be false
 		return workflows.Surveyed{Invalid: true}, a.failPlan(ctx, p, diag.Summarize(s.diags), s.diags)
 	}
-	visited := s.visit(a.Sources)
-	if !diag.HasErrors(s.diags) {
-		missing, err := checkReads(ctx, a.Sources, po, s, visited)
-		if err != nil {
+	if s.stored == nil {
+		if err := a.storeSurvey(ctx, po, s); err != nil {
 			return workflows.Surveyed{}, err
 		}
-		s.diags = append(s.diags, missing...)
 	}
 	if diag.HasErrors(s.diags) {
 		return workflows.Surveyed{Invalid: true}, a.failPlan(ctx, p, diag.Summarize(s.diags), s.diags)
 	}
-	a.decoders.keep(po.UID, a.Catalog, s.nodes, visited)
-	result := workflows.Surveyed{Resources: s.inScope, Visited: len(visited), Recorded: s.recorded, ReadTo: s.readTo, Whole: s.outline == nil}
-	if err := a.Ledger.SaveChanges(ctx, po.UID, s.changes(visited)); err != nil {
-		return workflows.Surveyed{}, err
-	}
-	for _, i := range visited {
-		if name := s.nodes[i].Entry.Name; !slices.Contains(result.Providers, name) {
-			result.Providers = append(result.Providers, name)
+	a.decoders.keep(po.UID, a.Catalog, s.stored.parsed)
+	slices.Sort(s.stored.providers)
+	return workflows.Surveyed{Resources: s.inScope, Visited: s.stored.visited, Recorded: s.recorded, ReadTo: s.readTo, Whole: s.stored.whole, Providers: s.stored.providers}, nil
+}
+
+// storeSurvey surveys loaded objects and stores the changes.
+func (a *Planner) storeSurvey(ctx context.Context, po *v1alpha1.Plan, s *survey) error {
+	visited := s.visit(a.Sources)
+	if !diag.HasErrors(s.diags) {
+		missing, err := checkReads(ctx, a.Sources, po, s, visited)
+		if err != nil {
+			return err
 		}
+		s.diags = append(s.diags, missing...)
 	}
-	slices.Sort(result.Providers)
-	return result, nil
+	if diag.HasErrors(s.diags) {
+		return nil
+	}
+	s.stored = &stored{visited: len(visited), whole: s.outline == nil, parsed: parsed(s.nodes, visited)}
+	for _, i := range visited {
+		s.stored.addProvider(s.nodes[i].Entry.Name)
+	}
+	return a.Ledger.SaveChanges(ctx, po.UID, s.changes(visited))
 }
 
 // survey selects the objects that a plan visits. It does no I/O, except in functions that it receives.
@@ -96,6 +104,8 @@ type survey struct {
 	// sets finds the set with an address of the namespace if there is no outline; nil finds none. known caches it.
 	sets  func(lang.Address) *resourceset.Set
 	known map[lang.Address]*resourceset.Set
+	// stored is nil before the changes are stored.
+	stored *stored
 	// setsFailed is the error of sets.
 	setsFailed error
 	// byType is created for the first error that needs it.
@@ -313,35 +323,69 @@ func (s *survey) changes(visited []int) []*ledger.Change {
 			nodes = append(nodes, n)
 		}
 	}
-	leavesDeposed := s.leavesDeposed(position)
-	referrers, renamed := s.referrers(position), s.renamed(nodes)
+	l := s.linksOf(func(addr lang.Address) (int32, bool) {
+		i, ok := position[addr]
+		return i, ok
+	})
+	alike := renamed(nodes)
 	var out []*ledger.Change
 	for _, n := range nodes {
-		c := s.newChange(n, &n.record.State, texts(n.requires))
-		c.Index = int32(len(out))
-		c.Requested = n.Deleting || s.selects(n.Address, n.Object.GetLabels())
-		c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
-		c.LeaveDeposed = leavesDeposed(n)
-		c.Referrers, c.LooksLike = referrers[n.Address], renamed[n.Address]
-		if !c.Requested {
-			c.DestroyedWith = s.destroyedWith(n, position)
-		}
-		if n.movedFrom != nil {
-			c.PreviousAddress = n.movedFrom.Address.String()
-			c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()
-		}
-		s.addDependencies(c, n, position)
+		c := s.change(n, l)
+		c.LooksLike = alike[n.Address]
 		out = append(out, c)
 	}
 	for _, n := range nodes {
-		if s.spec.RefreshOnly || len(s.targets) > 0 && !s.spec.Destroy && !s.targets[n.Address] {
-			continue
-		}
-		for _, d := range n.deposed() {
-			c := s.newChange(n, &d.State, d.Dependencies)
-			c.Index, c.Deposed = int32(len(out)), d.Key
+		for _, c := range s.deposedChanges(n) {
+			c.Index = int32(len(out))
 			out = append(out, c)
 		}
+	}
+	return out
+}
+
+// links connect the changes of a plan with each other and with the resources that the plan leaves out.
+type links struct {
+	// position returns the index of the change of an address.
+	position      func(lang.Address) (int32, bool)
+	leavesDeposed func(*node) bool
+	referrers     map[lang.Address][]ledger.Referrer
+}
+
+func (s *survey) linksOf(position func(lang.Address) (int32, bool)) links {
+	visits := func(addr lang.Address) bool {
+		_, ok := position(addr)
+		return ok
+	}
+	return links{position, s.leavesDeposed(visits), s.referrers(visits)}
+}
+
+// change creates the open change of a visited node.
+func (s *survey) change(n *node, l links) *ledger.Change {
+	c := s.newChange(n, &n.record.State, texts(n.requires))
+	c.Index, _ = l.position(n.Address)
+	c.Requested = n.Deleting || s.selects(n.Address, n.Object.GetLabels())
+	c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
+	c.LeaveDeposed, c.Referrers = l.leavesDeposed(n), l.referrers[n.Address]
+	if !c.Requested {
+		c.DestroyedWith = s.destroyedWith(n, l)
+	}
+	if n.movedFrom != nil {
+		c.PreviousAddress = n.movedFrom.Address.String()
+		c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()
+	}
+	s.addDependencies(c, n, l)
+	return c
+}
+
+// deposedChanges creates the open changes of the deposed instances of a visited node, without their indexes.
+func (s *survey) deposedChanges(n *node) (out []*ledger.Change) {
+	if s.spec.RefreshOnly || len(s.targets) > 0 && !s.spec.Destroy && !s.targets[n.Address] {
+		return nil
+	}
+	for _, d := range n.deposed() {
+		c := s.newChange(n, &d.State, d.Dependencies)
+		c.Deposed = d.Key
+		out = append(out, c)
 	}
 	return out
 }
@@ -358,10 +402,10 @@ func (s *survey) newChange(n *node, state *ledger.State, requires []string) *led
 	return c
 }
 
-// addDependencies writes the dependencies of a node to its change. position has the indexes of the changes.
-func (s *survey) addDependencies(c *ledger.Change, n *node, position map[lang.Address]int32) {
+// addDependencies writes the dependencies of a node to its change.
+func (s *survey) addDependencies(c *ledger.Change, n *node, l links) {
 	for _, addr := range s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral) {
-		j, ok := position[addr]
+		j, ok := l.position(addr)
 		if !ok || !n.wanted {
 			continue
 		}
@@ -378,7 +422,7 @@ func (s *survey) addDependencies(c *ledger.Change, n *node, position map[lang.Ad
 // leavesDeposed returns a predicate: must the replace of this node leave its old instance to a later plan? As in
 // Terraform, a target includes its dependencies but not their deposed instances. Without targets, the old instance must
 // stay while a dependant outside of the plan refers to it.
-func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool {
+func (s *survey) leavesDeposed(visits func(lang.Address) bool) func(*node) bool {
 	if len(s.targets) > 0 {
 		return func(n *node) bool { return !s.targets[n.Address] }
 	}
@@ -387,14 +431,13 @@ func (s *survey) leavesDeposed(position map[lang.Address]int32) func(*node) bool
 	}
 	if s.outline != nil {
 		held := s.outline.held(func(i int, addr lang.Address) bool {
-			_, ok := position[addr]
-			return ok || s.outline.closure[i] && !s.outline.taken[i]
+			return visits(addr) || s.outline.closure[i] && !s.outline.taken[i]
 		})
 		return func(n *node) bool { return held(n.Address) }
 	}
 	held := map[lang.Address]bool{}
 	for _, n := range s.nodes {
-		if _, visited := position[n.Address]; !visited && n.record.Living() {
+		if !visits(n.Address) && n.record.Living() {
 			for _, addr := range n.requires {
 				held[addr] = true
 			}

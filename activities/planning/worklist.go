@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/fair"
@@ -51,6 +50,9 @@ type worklist struct {
 	before map[int][]int32
 	// missing lists the rights that the requester lacks for added objects.
 	missing diag.Diagnostics
+	// users counts the dependants of a slot in the closure that are not settled. An ephemeral one counts twice, because its
+	// own dependants read the value later.
+	users []int32
 }
 
 // newWorklist returns the worklist for the changes that a survey stored.
@@ -65,16 +67,16 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	o := s.outline
 	o.linkMembers()
 	n := len(o.view.Nodes)
-	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), edited: make([]bool, n), before: map[int][]int32{}}
+	w := &worklist{pr: pr, survey: s, row: make([]int32, n), waiting: make([]int32, n), users: make([]int32, n), reached: make([]bool, n), failed: make([]bool, n), edited: make([]bool, n), before: map[int][]int32{}}
 	for i := range w.row {
 		w.row[i] = -1
 	}
 	var roots []int
-	for k, c := range pr.all {
-		slot := -1
+	for k := range pr.all {
+		c, slot := &pr.all[k], -1
 		if c.Deposed != "" {
 			w.ready = append(w.ready, k)
-		} else if slot = w.slotOf(c); slot < 0 {
+		} else if slot = w.slotOf(c.Address); slot < 0 {
 			return nil, fmt.Errorf("%s: %w", c.Address, errObjectChanged)
 		} else {
 			w.row[slot] = int32(k)
@@ -97,6 +99,10 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 		for _, d := range o.depends.Of(i) {
 			if o.closure[d] {
 				w.waiting[i]++
+				w.users[d]++
+				if o.view.Nodes[i].Object.Mode == v1alpha1.ModeEphemeral {
+					w.users[d]++
+				}
 			}
 		}
 		if w.waiting[i] == 0 {
@@ -107,9 +113,9 @@ func newWorklist(ctx context.Context, pr *proposal) (*worklist, error) {
 	return w, nil
 }
 
-// slotOf returns the slot of a change's object, or -1 if it is no longer in the scope of the plan.
-func (w *worklist) slotOf(c *ledger.Change) int {
-	addr, err := lang.ParseAddress(c.Address)
+// slotOf returns the slot of an object, or -1 if it is no longer in the scope of the plan.
+func (w *worklist) slotOf(address string) int {
+	addr, err := lang.ParseAddress(address)
 	if err != nil {
 		return -1
 	}
@@ -185,7 +191,7 @@ func (w *worklist) proceed() {
 		case w.row[i] >= 0 && !w.failed[i]:
 			w.ready = append(w.ready, int(w.row[i]))
 		case w.row[i] >= 0:
-			w.link(w.pr.changeAt(w.row[i])) // it stays open, and its dependencies show the reason
+			w.pr.dependOn(w.row[i], w.changesBefore(i)) // it stays open, and its dependencies show the reason
 			w.settle(i)
 		case w.reached[i] && !w.failed[i] && !o.spec.RefreshOnly && hasRecordedValue(mode):
 			w.add = append(w.add, i)
@@ -211,6 +217,23 @@ func (w *worklist) settle(i int) {
 		w.reached[d] = w.reached[d] || w.reaches(d, i, e)
 		if w.waiting[d]--; w.waiting[d] == 0 {
 			w.arrived = append(w.arrived, d)
+		}
+	}
+	w.release(i)
+}
+
+// release drops the results that no object will read after object i is settled.
+func (w *worklist) release(i int) {
+	o := w.survey.outline
+	if w.users[i] == 0 {
+		w.pr.release(o.view.Nodes[i].Object.Address())
+	}
+	for _, d := range o.depends.Of(i) {
+		if !o.closure[d] {
+			continue
+		}
+		if w.users[d]--; w.users[d] == 0 {
+			w.pr.release(o.view.Nodes[d].Object.Address())
 		}
 	}
 }
@@ -305,23 +328,16 @@ func (w *worklist) changesBefore(i int) []int32 {
 // visit loads the objects of a batch and adds a change for each. ok is false if the requester may not read one of them.
 func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) {
 	pr, o := w.pr, w.survey.outline
-	load := make([]bool, len(o.view.Nodes))
 	fair.Lock(ctx, &w.mu)
 	for _, i := range batch {
-		load[i] = true
 		if w.edited[i] = !w.unedited(i); w.edited[i] && pr.restarts() {
 			w.mu.Unlock()
 			return false, fmt.Errorf("%s: %w", o.view.Nodes[i].Object.Address(), errObjectChanged)
 		}
 	}
-	o.withDependencies(load)
+	slots := o.withDependencies(batch)
 	w.mu.Unlock()
-	var slots []int
-	for i, is := range load {
-		if is {
-			slots = append(slots, i)
-		}
-	}
+	slices.Sort(slots)
 	s := *w.survey
 	if s.nodes, err = pr.loadNodes(ctx, pr.plan, o.view, slots, !pr.restarts()); err != nil {
 		return false, changedIfOutdated(err)
@@ -354,7 +370,7 @@ func (w *worklist) visit(ctx context.Context, batch []int) (ok bool, err error) 
 		return false, err
 	}
 	for _, c := range added {
-		i := w.slotOf(c)
+		i := w.slotOf(c.Address)
 		w.row[i] = c.Index
 		w.slots = append(w.slots, i)
 	}
@@ -391,7 +407,7 @@ func changedIfOutdated(err error) error {
 // changesOf returns the source of the plan's changes for graph.Run. whole is true if the survey stored all of them.
 func (pr *proposal) changesOf(ctx context.Context, whole bool) (graph.Source, error) {
 	if whole || len(pr.all) == 0 {
-		return graph.NewTracker(len(pr.all), func(i int) []int { return changes.Indexes(pr.all[i].DependsOn) }), nil
+		return newReleasing(pr), nil
 	}
 	w, err := newWorklist(ctx, pr)
 	if err != nil {

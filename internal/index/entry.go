@@ -283,6 +283,20 @@ func recordOf(ns slotter, i *ledger.Instance) *Record {
 	return r
 }
 
+// shareTexts replaces the texts of a new record by equal ones of other entries. o is the object of the record; nil without
+// one.
+func (r *Record) shareTexts(o *Object) {
+	ref := r.instance
+	if ref == nil {
+		return
+	}
+	ref.APIVersion, ref.Kind, ref.Namespace = unique.Make(ref.APIVersion).Value(), unique.Make(ref.Kind).Value(), unique.Make(ref.Namespace).Value()
+	ref.Set, ref.SetUID = unique.Make(ref.Set).Value(), unique.Make(ref.SetUID).Value()
+	if o != nil && o.UID == ref.UID && o.Name == ref.Name {
+		ref.UID, ref.Name = o.UID, o.Name
+	}
+}
+
 // Sum is the sum of the hashes of a set of versions. Equal sets have equal sums in any order, and different sets have
 // different ones but for a chance of one in 2^128.
 type Sum [2]uint64

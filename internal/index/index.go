@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+	"unique"
 
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
@@ -260,9 +261,11 @@ func (x *Index) readRecords(ctx context.Context) error {
 func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledger.Instance) {
 	x.changed[namespace] = true
 	ns, hashes := x.namespace(namespace), x.owners.hashesOf(i)
+	namespace, uid = unique.Make(namespace).Value(), ns.ownUID(uid)
 	r := recordOf(ns, i)
 	if r != nil {
 		r.owned = hashes
+		r.shareTexts(ns.objectOf(uid))
 	}
 	old, ok := ns.record(uid, revision, r)
 	if !ok {

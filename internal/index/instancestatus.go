@@ -42,7 +42,7 @@ func (x *Index) applyStatus(c ledger.Status) {
 	if next == (instanceStatus{}) {
 		delete(ns.statuses, c.UID)
 	} else {
-		ns.statuses[c.UID] = next
+		ns.statuses[ns.ownUID(c.UID)] = next
 	}
 	o := ns.objectOf(c.UID)
 	if o == nil || o.Instance == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -191,6 +192,15 @@ func (ns *namespace) objectOf(uid types.UID) *Object {
 		return nil
 	}
 	return ns.nodes[i].Object
+}
+
+// ownUID returns a UID as a text of its own, or as that of the object with the UID. The UID of a change is a part of a longer
+// text.
+func (ns *namespace) ownUID(uid types.UID) types.UID {
+	if o := ns.objectOf(uid); o != nil {
+		return o.UID
+	}
+	return types.UID(strings.Clone(string(uid)))
 }
 
 // dropInstances removes the instances of a set that another version of the set, which may be nil, does not have. Those

@@ -62,15 +62,24 @@ type encodedChange struct{ planned, progress []byte }
 func (e encodedChange) size() int { return len(e.planned) + len(e.progress) }
 
 func encodeChange(c *Change) (e encodedChange, err error) {
+	if c.withoutValues {
+		return e, fmt.Errorf("encode change %d of plan: its values were dropped", c.Index)
+	}
 	planned := *c
 	planned.setProgress(progress{})
-	if e.planned, err = json.Marshal(&planned); err == nil {
-		e.progress, err = json.Marshal(c.progress())
-	}
-	if err != nil {
+	if e.planned, err = json.Marshal(&planned); err != nil {
 		return e, fmt.Errorf("encode change %d of plan: %w", c.Index, err)
 	}
-	return e, nil
+	e.progress, err = c.encodeProgress()
+	return e, err
+}
+
+func (c *Change) encodeProgress() ([]byte, error) {
+	encoded, err := json.Marshal(c.progress())
+	if err != nil {
+		return nil, fmt.Errorf("encode progress of change %d of plan: %w", c.Index, err)
+	}
+	return encoded, nil
 }
 
 // decodeChange decodes the row of a change.

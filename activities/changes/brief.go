@@ -1,0 +1,95 @@
+package changes
+
+import (
+	"slices"
+	"unique"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// Brief has the facts about a change that the other changes of its plan need. It lacks the values of the change, so that
+// all briefs of a large plan fit into memory.
+type Brief struct {
+	Address, PreviousAddress string
+	// Deposed is the key of a deposed instance; "" for the current one.
+	Deposed        string
+	Mode           v1alpha1.Mode
+	Object         v1alpha1.ObjectReference
+	ProviderConfig string
+	Action         v1alpha1.Action
+	State          v1alpha1.ChangeState
+	// Deleting is true if the object was marked for deletion. From is the object whose record moves; nil without one.
+	Deleting bool
+	From     *v1alpha1.ObjectReference
+	// NoSteps has the result of HasNoSteps.
+	NoSteps   bool
+	Imports   bool
+	Prevented bool
+	Blocked   string
+	DependsOn []int32
+
+	requested, createsFirst, forgets, records bool
+	requires                                  []string
+}
+
+// BriefOf returns the brief of a change. Briefs share equal texts.
+func BriefOf(c *ledger.Change) Brief {
+	b := Brief{
+		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: shared(c.Mode), Object: c.Object, ProviderConfig: shared(c.ProviderConfig),
+		Action: shared(c.Action), State: shared(c.State), Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c),
+		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
+		requested: c.Requested, createsFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, forgets: c.Forget || LeavesDeposed(c),
+		records: needsRecording(c), requires: slices.Clip(c.Requires),
+	}
+	b.Object.APIVersion, b.Object.Kind, b.Object.Namespace = shared(c.Object.APIVersion), shared(c.Object.Kind), shared(c.Object.Namespace)
+	b.Object.Set, b.Object.SetUID = shared(c.Object.Set), shared(c.Object.SetUID)
+	return b
+}
+
+// shared returns a text that all equal ones share.
+func shared[T ~string](s T) T { return unique.Make(s).Value() }
+
+// Rights returns the rights that the change requires; see Rights. It omits those to a replaced instance.
+func (b *Brief) Rights(src *scope.Sources) ([]store.Right, error) {
+	c := &ledger.Change{}
+	c.Object, c.Action, c.PreviousAddress, c.ProviderConfig = b.Object, b.Action, b.PreviousAddress, b.ProviderConfig
+	c.Preconditions.From = b.From
+	if b.Imports {
+		c.Importing = &v1alpha1.PlanImport{}
+	}
+	return Rights(src, c, nil)
+}
+
+// PlannedChanges converts n changes, of which brief returns the briefs, to the input of plan.Steps.
+func PlannedChanges(n int, brief func(i int) Brief) []plan.Planned {
+	// includes deposed instances, because a recorded reference may mean either
+	index := make(map[string][]int, n)
+	for i := range n {
+		c := brief(i)
+		index[c.Address] = append(index[c.Address], i)
+		if c.PreviousAddress != "" {
+			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // the recorded state has the former address
+		}
+	}
+	planned := make([]plan.Planned, n)
+	for i := range n {
+		c := brief(i)
+		planned[i] = plan.Planned{
+			Action: c.Action, CreateBeforeDestroy: c.createsFirst, Forget: c.forgets, Record: c.records,
+			Deposed: c.Deposed != "", Of: -1, Requested: c.requested, DependsOn: Indexes(c.DependsOn),
+		}
+		for _, addr := range c.requires {
+			planned[i].Requires = append(planned[i].Requires, index[addr]...)
+		}
+		for _, j := range index[c.Address] {
+			if c.Deposed != "" && brief(j).Deposed == "" {
+				planned[i].Of = j
+			}
+		}
+	}
+	return planned
+}
