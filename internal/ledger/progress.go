@@ -15,6 +15,7 @@ func (c *Change) DropValues() {
 	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
 	c.ReplacePaths, c.SecretsChanged, c.Drift, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil, nil
 	c.Planned, c.PlannedSensitive, c.PlannedPrivate, c.Refreshed = nil, nil, nil, nil
+	c.Validated = ""
 	c.Dependencies, c.DependencyVersions, c.Referrers, c.Referred = nil, nil, nil, nil
 	c.Preconditions.State, c.Preconditions.Content, c.Preconditions.FromState, c.ConfigVersion = "", "", "", ""
 	c.Type, c.Provider, c.ProviderVersion, c.ProviderConfig = shared(c.Type), shared(c.Provider), shared(c.ProviderVersion), shared(c.ProviderConfig)
