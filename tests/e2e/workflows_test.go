@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,7 +137,19 @@ func plansOfWorkflow(t *testing.T, namespace, id string) (plans []v1alpha1.Plan)
 			plans = append(plans, p)
 		}
 	}
+	// The times are in whole seconds. A workflow makes a plan when the one before has ended.
+	slices.SortStableFunc(plans, func(a, b v1alpha1.Plan) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(open(&a), open(&b)))
+	})
 	return plans
+}
+
+// open returns 1 for a plan that has not ended, else 0.
+func open(p *v1alpha1.Plan) int {
+	if p.Ended() {
+		return 0
+	}
+	return 1
 }
 
 // awaitPlans waits until a workflow has asked for a number of plans, and all but the last have ended. ended says whether
