@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -55,11 +56,11 @@ func (r *recorder) list(ctx context.Context, ms []manifest) (existingObjects, er
 		if _, ok := v1alpha1.ProviderOfGroup(m.object.GroupVersionKind().Group); !ok {
 			continue // such an object may have no generation, so that its metadata would not show a change
 		}
-		gvr, namespace, err := r.prepare(ctx, m)
+		gvr, _, err := r.mapping(m.object.GroupVersionKind())
 		if err != nil {
-			continue // recordOne returns the error
+			continue // recordOne waits for the kind
 		}
-		c := collection{gvr, namespace}
+		c := collection{gvr, cmp.Or(m.object.GetNamespace(), r.namespace)} // a provider's kinds have namespaces
 		if wanted[c] == nil {
 			wanted[c] = map[string]bool{}
 		}
@@ -96,9 +97,14 @@ func listNamed(ctx context.Context, client metadata.Interface, c collection, nam
 			return nil, err
 		}
 		for i := range page.Items {
-			if one := &page.Items[i]; names[one.Name] {
-				found[one.Name] = one
+			one := &page.Items[i]
+			if !names[one.Name] {
+				continue
 			}
+			if !appliedClientSide(one) {
+				one.ManagedFields = nil // only adopt needs them
+			}
+			found[one.Name] = one
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return found, nil

@@ -348,9 +348,7 @@ func sameObject(a, b *unstructured.Unstructured) bool {
 // adopt moves the ownership of fields from client-side `kubectl apply` to server-side apply, as kubectl does. Otherwise
 // they would conflict, and fields that the file omits would stay.
 func (r *recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, namespace string, u existingObject) error {
-	if !slices.ContainsFunc(u.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == clientSideManager && e.Operation == metav1.ManagedFieldsOperationUpdate
-	}) {
+	if !appliedClientSide(u) {
 		return nil
 	}
 	patch, err := csaupgrade.UpgradeManagedFieldsPatch(u, sets.New(clientSideManager), fieldManager)
@@ -359,6 +357,13 @@ func (r *recorder) adopt(ctx context.Context, gvr schema.GroupVersionResource, n
 	}
 	_, err = r.resource(gvr, namespace).Patch(ctx, u.GetName(), types.JSONPatchType, patch, metav1.PatchOptions{})
 	return err
+}
+
+// appliedClientSide reports whether kubectl applied an object without --server-side.
+func appliedClientSide(obj metav1.Object) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == clientSideManager && e.Operation == metav1.ManagedFieldsOperationUpdate
+	})
 }
 
 // refused returns the error for an object that the server rejected.
