@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/internal/audit"
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -45,24 +46,50 @@ func (c *Configs) SecretData(ctx context.Context, namespace, name string) (map[s
 // records. A plan may read a Secret for each of its resources. If the log already has a read of this version for the plan,
 // secret reads the storage instead.
 func (c *Configs) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
-	read := secretRead{fmt.Sprintf("%q", audit.From(ctx)), namespace, name}
-	recordable := audit.From(ctx).PlanUID != "" && c.Stored != nil
-	if version := c.recorded.version(read); recordable && version != "" {
-		secret := &corev1.Secret{}
-		found, err := c.read(ctx, resourceOfCore("secrets"), namespace, name, secret)
-		if err != nil || found && secret.ResourceVersion == version {
-			return secret, err
-		}
+	cause := audit.From(ctx)
+	if cause.PlanUID == "" || c.Stored == nil {
+		return c.requestSecret(ctx, namespace, name)
 	}
+	read := secretRead{fmt.Sprintf("%q", cause), namespace, name}
+	if secret, err := c.recordedSecret(ctx, read); secret != nil || err != nil {
+		return secret, err
+	}
+	// The steps of a plan begin together. One of them makes the request.
+	lock := c.recorded.lockOf(read)
+	fair.Lock(ctx, lock)
+	defer lock.Unlock()
+	if secret, err := c.recordedSecret(ctx, read); secret != nil || err != nil {
+		return secret, err
+	}
+	secret, err := c.requestSecret(ctx, namespace, name)
+	if secret != nil {
+		c.recorded.note(read, secret.ResourceVersion)
+	}
+	return secret, err
+}
+
+// recordedSecret returns a Secret from the storage, or nil if the audit log has no read of its current version.
+func (c *Configs) recordedSecret(ctx context.Context, read secretRead) (*corev1.Secret, error) {
+	version := c.recorded.version(read)
+	if version == "" {
+		return nil, nil
+	}
+	secret := &corev1.Secret{}
+	found, err := c.read(ctx, resourceOfCore("secrets"), read.namespace, read.name, secret)
+	if err != nil || !found || secret.ResourceVersion != version {
+		return nil, err
+	}
+	return secret, nil
+}
+
+// requestSecret reads a Secret with a request. It returns nil if there is none.
+func (c *Configs) requestSecret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 	secret, err := c.Core.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read secret %q: %w", name, err)
-	}
-	if recordable {
-		c.recorded.note(read, secret.ResourceVersion)
 	}
 	return secret, nil
 }
@@ -82,6 +109,21 @@ const maxRecordedReads = 10_000
 type recordedReads struct {
 	mu       sync.Mutex
 	versions map[secretRead]string
+	// locks are held during the requests.
+	locks map[secretRead]*sync.Mutex
+}
+
+// lockOf returns the lock that a request for a read needs.
+func (r *recordedReads) lockOf(read secretRead) *sync.Mutex {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.locks == nil || len(r.locks) >= maxRecordedReads {
+		r.locks = map[secretRead]*sync.Mutex{}
+	}
+	if r.locks[read] == nil {
+		r.locks[read] = new(sync.Mutex)
+	}
+	return r.locks[read]
 }
 
 // version returns the version that was read, or "".

@@ -2,11 +2,15 @@ package loopback
 
 import (
 	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/hykube/hykube/internal/audit"
 )
@@ -63,5 +67,28 @@ func TestReadsOfASecretAreRecorded(t *testing.T) {
 		if n := len(requests.Actions()); n != step.requests {
 			t.Errorf("%s: %d requests, want %d", step.reason, n, step.requests)
 		}
+	}
+}
+
+// TestStepsThatBeginTogetherReadASecretOnce lets steps of a plan read a Secret at the same time. The first request is slow.
+func TestStepsThatBeginTogetherReadASecretOnce(t *testing.T) {
+	requests := fake.NewClientset(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "db", ResourceVersion: "1"}, Data: map[string][]byte{"k": []byte("v")}})
+	requests.PrependReactor("get", "secrets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		time.Sleep(50 * time.Millisecond)
+		return false, nil, nil
+	})
+	c := &Configs{Core: requests, Stored: storedObjects{"secrets/team/db": {"metadata": map[string]any{"namespace": "team", "name": "db", "resourceVersion": "1"}, "data": map[string]any{"k": []byte("v")}}}}
+	ctx := audit.With(t.Context(), audit.Cause{Plan: "p", PlanUID: "1"})
+	var steps sync.WaitGroup
+	for range 16 {
+		steps.Go(func() {
+			if value, err := c.Secret(ctx, "team", "db", "k"); err != nil || string(value) != "v" {
+				t.Errorf("%q, %v", value, err)
+			}
+		})
+	}
+	steps.Wait()
+	if n := len(requests.Actions()); n != 1 {
+		t.Errorf("%d requests, want one", n)
 	}
 }
