@@ -2,7 +2,6 @@ package changes
 
 import (
 	"slices"
-	"unique"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
@@ -36,22 +35,17 @@ type Brief struct {
 	requires                                  []string
 }
 
-// BriefOf returns the brief of a change. Briefs share equal texts.
+// BriefOf returns the brief of a change. Briefs share equal texts, and so does the change afterwards.
 func BriefOf(c *ledger.Change) Brief {
-	b := Brief{
-		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: shared(c.Mode), Object: c.Object, ProviderConfig: shared(c.ProviderConfig),
-		Action: shared(c.Action), State: shared(c.State), Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c),
+	c.ShareTexts()
+	return Brief{
+		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: c.Mode, Object: c.Object, ProviderConfig: c.ProviderConfig,
+		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c),
 		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
 		requested: c.Requested, createsFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, forgets: c.Forget || LeavesDeposed(c),
 		records: needsRecording(c), requires: slices.Clip(c.Requires),
 	}
-	b.Object.APIVersion, b.Object.Kind, b.Object.Namespace = shared(c.Object.APIVersion), shared(c.Object.Kind), shared(c.Object.Namespace)
-	b.Object.Set, b.Object.SetUID = shared(c.Object.Set), shared(c.Object.SetUID)
-	return b
 }
-
-// shared returns a text that all equal ones share.
-func shared[T ~string](s T) T { return unique.Make(s).Value() }
 
 // Rights returns the rights that the change requires; see Rights. It omits those to a replaced instance.
 func (b *Brief) Rights(src *scope.Sources) ([]store.Right, error) {

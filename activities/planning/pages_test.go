@@ -47,7 +47,7 @@ func pagedWorld(t *testing.T) *activitiestest.World {
 	return w
 }
 
-// surveyResult is what a survey finds and stores.
+// surveyResult is the result of a survey, with the changes that it stored.
 type surveyResult struct {
 	Text    string
 	Changes []string
@@ -150,7 +150,7 @@ func TestSurveyInPages(t *testing.T) {
 						t.Errorf("pages of %d (-all +in pages):\n%s", size, diff)
 					}
 				}
-				if got := usesPages(t, a, po); got == tc.atOnce {
+				if got := pagesOf(t, a, po) != nil; got == tc.atOnce {
 					t.Errorf("pages of %d: the survey uses them: %t", size, got)
 				}
 			}
@@ -158,8 +158,8 @@ func TestSurveyInPages(t *testing.T) {
 	}
 }
 
-// usesPages reports whether a planner surveys a plan in pages.
-func usesPages(t *testing.T, a *Planner, po *v1alpha1.Plan) bool {
+// pagesOf returns the pages of the survey of a plan; nil if the plan is surveyed at once.
+func pagesOf(t *testing.T, a *Planner, po *v1alpha1.Plan) *pages {
 	t.Helper()
 	s, err := a.outlined(t.Context(), po)
 	if err == nil {
@@ -170,7 +170,7 @@ func usesPages(t *testing.T, a *Planner, po *v1alpha1.Plan) bool {
 	}
 	s.selectVisited()
 	s.outline.selectChecked()
-	return s.inPages(a, po) != nil
+	return s.inPages(a, po)
 }
 
 // TestSurveyInPagesSeesEdits edits an object after the outline was made. A write of its status alone does not matter.
@@ -196,16 +196,7 @@ func TestSurveyInPagesSeesEdits(t *testing.T) {
 			w := pagedWorld(t)
 			a, po := plannerOf(w), w.Plan()
 			a.PageSize = 2
-			s, err := a.outlined(t.Context(), po)
-			if err == nil {
-				err = s.outlineScope()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.selectVisited()
-			s.outline.selectChecked()
-			p := s.inPages(a, po)
+			p := pagesOf(t, a, po)
 			tc.edit(w)
 			if err := p.store(t.Context()); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)

@@ -112,8 +112,8 @@ func listNamed(ctx context.Context, client metadata.Interface, c collection, nam
 	}
 }
 
-// before returns an object as it is before it is recorded; nil if there is none, or if the user may not get it. It
-// returns what the list found, if there is one, and gets the object otherwise.
+// before returns an object as it is before it is recorded; nil if there is none. It takes the object from the list if the
+// collection was listed. Otherwise it gets the object, and returns the error of that request.
 func (r *recorder) before(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string, from existingObjects) (obj existingObject, listed bool, err error) {
 	if obj, listed = from.find(gvr, namespace, name); listed {
 		return obj, true, nil

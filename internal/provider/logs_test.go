@@ -9,7 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// TestLogsOfAProvider reads what a provider writes to its log. Without Debug, it writes no line that the server discards.
+// TestLogsOfAProvider reads the log of a provider. Without Debug, it writes no line that the server discards.
 func TestLogsOfAProvider(t *testing.T) {
 	for _, tt := range []struct {
 		what  string

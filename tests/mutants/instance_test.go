@@ -41,7 +41,7 @@ var instanceMutants = []mutant{
 		"p.Value = restoreMarks(value, marks)", "p.Value = restoreMarks(value, marks[:0])", "TestOnlyWhatIsSecretChanges|TestASecretArgumentStaysOne"},
 	{"An argument that became a secret stays readable in the state.", "internal/instance/plan.go",
 		"\t\tp.Action = v1alpha1.ActionUpdate\n", "", "TestOnlyWhatIsSecretChanges"},
-	{"A configuration that nobody validated is applied.", "internal/instance/plan.go",
+	{"The provider gets a configuration that it did not validate.", "internal/instance/plan.go",
 		"validated == \"\" || validated != config.Validated", "config.Validated == \"\"", "TestAConfigurationIsValidatedOnce"},
 	{"A configuration that was unknown counts as validated.", "internal/instance/plan.go",
 		"plain.IsWhollyKnown() {\n\t\tsum", "plain.IsWhollyKnown() || true {\n\t\tsum", "TestAConfigurationIsValidatedOnce"},
