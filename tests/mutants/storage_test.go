@@ -15,6 +15,8 @@ var storageMutants = []mutant{
 		"\tcase was:\n\t\treturn w.send(watch.Deleted, before)\n", "\tcase was && deleted:\n\t\treturn w.send(watch.Deleted, before)\n", "TestWatchesOfUncachedStoreAreThoseOfEtcd3"},
 	{"A client that never learns where its list ends.", "server/storage/uncached.go",
 		"w.endOfInitial = asked && opts.Predicate.AllowWatchBookmarks", "w.endOfInitial = false", "TestWatchesOfUncachedStoreAreThoseOfEtcd3"},
+	{"Each transaction of a compaction visits all rows.", "server/storage/storage.go",
+		"\tdialect.CompactSQL = compactSQLite\n", "", "TestACompactionVisitsOnlyLaterRows"},
 	// Keys.
 	{"The new key never encrypts, so a rotation drops the key of every row.", "server/storage/rotation.go",
 		"next.Keys = append([]dataKey{newDataKey(time.Now())}, ring.Keys...)", "next.Keys = append(ring.Keys[:1:1], newDataKey(time.Now()))", "TestRotationReplacesTheKeyOfEveryRow"},
