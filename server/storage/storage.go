@@ -293,7 +293,7 @@ func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir
 	}
 	// SQLite allows one writer. With a mutex, writers do not have to sleep on SQLITE_BUSY.
 	dialect.LockWrites = true
-	dialect.CompactSQL = compactSQLite
+	dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite
 	return backend, &table{db: dialect.DB, write: dialect}, nil
 }
 

@@ -16,7 +16,9 @@ var storageMutants = []mutant{
 	{"A client that never learns where its list ends.", "server/storage/uncached.go",
 		"w.endOfInitial = asked && opts.Predicate.AllowWatchBookmarks", "w.endOfInitial = false", "TestWatchesOfUncachedStoreAreThoseOfEtcd3"},
 	{"Each transaction of a compaction visits all rows.", "server/storage/storage.go",
-		"\tdialect.CompactSQL = compactSQLite\n", "", "TestACompactionVisitsOnlyLaterRows"},
+		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.GetRevisionAfterSQL = seedSQLite", "TestACompactionVisitsOnlyLaterRows"},
+	{"A start lists all keys in quadratic time.", "server/storage/storage.go",
+		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.CompactSQL = compactSQLite", "TestAStartListsKeysInOrder"},
 	// Keys.
 	{"The new key never encrypts, so a rotation drops the key of every row.", "server/storage/rotation.go",
 		"next.Keys = append([]dataKey{newDataKey(time.Now())}, ring.Keys...)", "next.Keys = append(ring.Keys[:1:1], newDataKey(time.Now()))", "TestRotationReplacesTheKeyOfEveryRow"},
