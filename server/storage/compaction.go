@@ -1,6 +1,35 @@
 package storage
 
-import "github.com/k3s-io/kine/pkg/query"
+import (
+	"context"
+	"time"
+
+	"github.com/k3s-io/kine/pkg/query"
+)
+
+// compactionStep is the number of revisions that one transaction of a compaction visits.
+const compactionStep = 1000
+
+// compact removes revisions that are older than an interval, until ctx ends. Kine would remove all of an interval at once. After
+// a large plan, that takes seconds, in which other writes wait. So compact distributes the transactions over the interval.
+func (s *Store) compact(ctx context.Context, interval time.Duration) {
+	for old := int64(0); ; {
+		last, compacted, err := s.table.revisions(ctx)
+		if err != nil { // Ready reports it
+			last = old
+		}
+		steps := max(1, (old-compacted+compactionStep-1)/compactionStep)
+		for range steps {
+			if pause(ctx, interval/time.Duration(steps)) != nil {
+				return
+			}
+			if compacted = min(compacted+compactionStep, old); err == nil {
+				_, _ = s.backend.Compact(ctx, compacted) // kine logs errors, and the next interval tries again
+			}
+		}
+		old = last
+	}
+}
 
 // compactSQLite removes the rows up to a revision that a later row replaced, and deletions. It visits only the rows after the
 // last compaction, which has removed all others. Kine's own statement visits all rows up to the revision, in each of its

@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"database/sql"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -49,5 +51,36 @@ func TestACompactionVisitsOnlyLaterRows(t *testing.T) {
 	compact()
 	if stored(free) != 1 {
 		t.Error("a compaction visits the rows before the last one")
+	}
+}
+
+// TestACompactionTakesAnInterval compacts the revisions of many writes, which were made at once.
+func TestACompactionTakesAnInterval(t *testing.T) {
+	const interval, steps = 500 * time.Millisecond, 4
+	dir := t.TempDir()
+	closeStore(t, openAt(t, Config{DataDir: dir}))
+	db, err := sql.Open("sqlite3", filepath.Join(dir, "db", "state.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	const rows = `WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+		INSERT INTO kine(name, created, deleted, create_revision, prev_revision, lease) SELECT printf('/i/%04d', n), 1, 0, 0, 0, 0 FROM numbers`
+	if _, err := db.Exec(rows, steps*compactionStep); err != nil {
+		t.Fatal(err)
+	}
+	openAt(t, Config{DataDir: dir, Compaction: Compaction{Interval: interval, Retain: 1}})
+	compacted := func() (revision int64) {
+		t.Helper()
+		if err := db.QueryRow("SELECT MAX(prev_revision) FROM kine WHERE name = 'compact_rev_key'").Scan(&revision); err != nil {
+			t.Fatal(err)
+		}
+		return revision
+	}
+	eventually(t, "the compaction begins", func() bool { return compacted() >= compactionStep })
+	began := time.Now()
+	eventually(t, "the compaction ends", func() bool { return compacted() >= steps*compactionStep })
+	if took := time.Since(began); took < interval/2 {
+		t.Errorf("the compaction took %s of an interval of %s", took, interval)
 	}
 }

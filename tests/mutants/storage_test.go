@@ -17,6 +17,8 @@ var storageMutants = []mutant{
 		"w.endOfInitial = asked && opts.Predicate.AllowWatchBookmarks", "w.endOfInitial = false", "TestWatchesOfUncachedStoreAreThoseOfEtcd3"},
 	{"Each transaction of a compaction visits all rows.", "server/storage/storage.go",
 		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.GetRevisionAfterSQL = seedSQLite", "TestACompactionVisitsOnlyLaterRows"},
+	{"A compaction after a large plan removes all revisions at once.", "server/storage/compaction.go",
+		"pause(ctx, interval/time.Duration(steps))", "pause(ctx, 0)", "TestACompactionTakesAnInterval"},
 	{"A start lists all keys in quadratic time.", "server/storage/storage.go",
 		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.CompactSQL = compactSQLite", "TestAStartListsKeysInOrder"},
 	// Keys.
