@@ -10,8 +10,8 @@ import (
 // compactionStep is the number of revisions that one transaction of a compaction visits.
 const compactionStep = 1000
 
-// compact removes revisions that are older than an interval, until ctx ends. Kine would remove all of an interval at once. After
-// a large plan, that takes seconds, in which other writes wait. So compact distributes the transactions over the interval.
+// compact removes revisions that are older than an interval, until ctx ends. Kine would remove all of an interval at once, which
+// takes a processor for seconds after a large plan. So compact distributes the transactions over the next interval.
 func (s *Store) compact(ctx context.Context, interval time.Duration) {
 	for old := int64(0); ; {
 		last, compacted, err := s.table.revisions(ctx)
