@@ -15,6 +15,12 @@ var storageMutants = []mutant{
 		"\tcase was:\n\t\treturn w.send(watch.Deleted, before)\n", "\tcase was && deleted:\n\t\treturn w.send(watch.Deleted, before)\n", "TestWatchesOfUncachedStoreAreThoseOfEtcd3"},
 	{"A client that never learns where its list ends.", "server/storage/uncached.go",
 		"w.endOfInitial = asked && opts.Predicate.AllowWatchBookmarks", "w.endOfInitial = false", "TestWatchesOfUncachedStoreAreThoseOfEtcd3"},
+	{"Each transaction of a compaction visits all rows.", "server/storage/storage.go",
+		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.GetRevisionAfterSQL = seedSQLite", "TestACompactionVisitsOnlyLaterRows"},
+	{"A compaction after a large plan removes all revisions at once.", "server/storage/compaction.go",
+		"pause(ctx, interval/time.Duration(steps))", "pause(ctx, 0)", "TestACompactionTakesAnInterval"},
+	{"A start lists all keys in quadratic time.", "server/storage/storage.go",
+		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.CompactSQL = compactSQLite", "TestAStartListsKeysInOrder"},
 	// Keys.
 	{"The new key never encrypts, so a rotation drops the key of every row.", "server/storage/rotation.go",
 		"next.Keys = append([]dataKey{newDataKey(time.Now())}, ring.Keys...)", "next.Keys = append(ring.Keys[:1:1], newDataKey(time.Now()))", "TestRotationReplacesTheKeyOfEveryRow"},
