@@ -306,16 +306,20 @@ func TestAnOldInstanceStaysUnderWhatIsBlocked(t *testing.T) {
 	}
 }
 
-// TestALostCreateIsFoundAgain loses the answer to a create, of a first instance and of a replacement, and imports the
-// instance.
+// TestALostCreateIsFoundAgain loses the answer to a create, of a first instance, of a replacement, and of one for a resource
+// that was removed outside. It imports the instance.
 func TestALostCreateIsFoundAgain(t *testing.T) {
-	for name, before := range map[string]string{"the first": "", "one that replaces another": "old"} {
+	for name, before := range map[string]string{"the first": "", "one that replaces another": "old", "one for a resource that was removed outside": "gone"} {
 		t.Run(name, func(t *testing.T) {
 			sc := newCrashScenario(t)
 			cbd := m{"createBeforeDestroy": true}
 			if before != "" {
 				sc.put("test-thing/a", m{"name": before}, cbd)
 				sc.apply()
+			}
+			if before == "gone" {
+				clear(sc.cloud.things)
+				sc.spec.Refresh = v1alpha1.RefreshAll
 			}
 			sc.put("test-thing/a", m{"name": "a"}, cbd)
 			sc.loseTheCreate()

@@ -234,7 +234,7 @@ func (s *stepRun) recordIntent(ctx context.Context, l *scope.Lease, rec *ledger.
 	if err != nil {
 		return err
 	}
-	if err := s.depose(rec); err != nil {
+	if err := s.vacate(rec); err != nil {
 		return err
 	}
 	rec.ProviderConfig = l.ConfigName() // the ProviderConfig is in use once the intent is written

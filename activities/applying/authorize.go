@@ -77,7 +77,7 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 		if err != nil {
 			return err
 		}
-		if !ended(c, k.destroy) || c.State != v1alpha1.ChangeDone && c.State != v1alpha1.ChangeRunning {
+		if c.State != v1alpha1.ChangeDone && !(c.HalfDone && firstHalf(c, k.destroy)) {
 			return refused(in.Plan, fmt.Sprintf("The step depends on %s, which has not succeeded.", c.Address))
 		}
 	}

@@ -103,14 +103,20 @@ func (s *stepRun) forget(ctx context.Context, rec *ledger.Instance) error {
 	return s.conflict(s.Ledger.Forget(ctx, rec))
 }
 
-// depose makes the current instance a deposed one, for a replace that creates first. The caller saves the record
-// together with the intent of the create.
-func (s *stepRun) depose(rec *ledger.Instance) error {
+// vacate makes room in the record for the instance that a create makes. For a replace that creates first, the current
+// instance becomes a deposed one. For a resource that planning found gone, its old state goes, because after the create
+// nothing may look like its answer. The caller saves the record together with the intent of the create.
+func (s *stepRun) vacate(rec *ledger.Instance) error {
 	c := s.Change
-	if c.DeposedKey == "" || !rec.Exists() {
+	switch {
+	case !rec.Exists():
 		return nil
-	}
-	if rec.FindDeposed(c.DeposedKey) != nil {
+	case c.Action == v1alpha1.ActionCreate:
+		rec.State = ledger.State{Type: rec.Type}
+		return nil
+	case c.DeposedKey == "":
+		return nil
+	case rec.FindDeposed(c.DeposedKey) != nil:
 		return changes.Stale(v1alpha1.StaleStateChanged, "the record already has a deposed instance with the key %s", c.DeposedKey)
 	}
 	old := rec.State

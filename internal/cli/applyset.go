@@ -212,6 +212,9 @@ func (a *applySet) labelled(ctx context.Context, gvr schema.GroupVersionResource
 	var out []*unstructured.Unstructured
 	for opts := (metav1.ListOptions{LabelSelector: partOfLabel, Limit: listPage}); ; {
 		list, err := a.resource(gvr, namespace).List(ctx, opts)
+		if opts.Continue = restOf(err); opts.Continue != "" {
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("find the members of applyset %s: %w", a, explain(err, a.server()))
 		}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -93,6 +95,9 @@ func listNamed(ctx context.Context, client metadata.Interface, c collection, nam
 	found := map[string]*metav1.PartialObjectMetadata{}
 	for options := (metav1.ListOptions{Limit: existingPage}); ; {
 		page, err := client.Resource(c.gvr).Namespace(c.namespace).List(ctx, options)
+		if options.Continue = restOf(err); options.Continue != "" {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +115,15 @@ func listNamed(ctx context.Context, client metadata.Interface, c collection, nam
 			return found, nil
 		}
 	}
+}
+
+// restOf returns the token with which a list continues after an error: the server has forgotten the revision of the first
+// page, and returns the rest at the current one. It is "" after another error, or without one.
+func restOf(err error) string {
+	if status := apiStatus(err); status != nil && apierrors.IsResourceExpired(err) {
+		return status.Continue
+	}
+	return ""
 }
 
 // before returns an object as it is before it is recorded; nil if there is none. It takes the object from the list if the
@@ -136,7 +150,8 @@ func sameContent(before existingObject, after *unstructured.Unstructured) bool {
 	}
 	u, whole := before.(*unstructured.Unstructured)
 	if !whole { // a change of anything else is a new generation
-		return before.GetGeneration() == after.GetGeneration() && maps.Equal(before.GetLabels(), after.GetLabels()) && maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+		return before.GetGeneration() == after.GetGeneration() && maps.Equal(before.GetLabels(), after.GetLabels()) && maps.Equal(before.GetAnnotations(), after.GetAnnotations()) &&
+			slices.Equal(before.GetFinalizers(), after.GetFinalizers()) && equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
 	}
 	return sameObject(u, after)
 }

@@ -323,6 +323,9 @@ func (s *session) eachObject(ctx context.Context, kinds []kind, namespace, selec
 			opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
 			for more := true; more && !failed.Load(); more = opts.Continue != "" {
 				list, err := s.resource(k.gvr, namespace).List(ctx, opts)
+				if opts.Continue = restOf(err); opts.Continue != "" {
+					continue
+				}
 				if err != nil && !apierrors.IsForbidden(err) {
 					failed.Store(true)
 					return fmt.Errorf("list %s: %w", k.gvr.GroupResource(), explain(err, s.server()))

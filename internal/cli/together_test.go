@@ -2,7 +2,9 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,6 +69,54 @@ func TestManyUnchangedObjects(t *testing.T) {
 	out, errOut, code := f.run("plan", "--record", "-f", write(t, text))
 	if code != ExitDone || strings.Count(out, " unchanged\n") != listedChanges+1 || !strings.Contains(out, "\n20 more objects unchanged\n") {
 		t.Errorf("code %d: %s\n%s", code, errOut, out)
+	}
+}
+
+// A long list may outlive the revision of its first page. The plugin then lists the rest at the current revision.
+func TestALongListOutlivesItsRevision(t *testing.T) {
+	f := newFakeServer(t)
+	text := ""
+	for i := range listInstead {
+		name := fmt.Sprintf("n%d", i)
+		f.put(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network",
+			"metadata": map[string]any{"name": name, "namespace": "default", "uid": "u-" + name}, "spec": map[string]any{"zone": "a"}}}, "sim-networks")
+		text += "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: " + name + "}\nspec: {zone: a}\n---\n"
+	}
+	var pages atomic.Int64
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if r.Method != http.MethodGet || !strings.HasSuffix(r.URL.Path, "/sim-networks") {
+			return nil
+		}
+		if n := pages.Add(1); n > 1 {
+			if got := r.URL.Query().Get("continue"); got != "rest" {
+				t.Errorf("list %d continues with %q", n, got)
+			}
+			return nil
+		}
+		expired := status(http.StatusGone, metav1.StatusReasonExpired, "the continue parameter is too old")
+		expired.Continue = "rest"
+		return expired
+	}
+	out, errOut, code := f.run("plan", "--record", "-f", write(t, text))
+	if code != ExitDone || pages.Load() != 2 || !strings.Contains(out, "\n40 more objects unchanged\n") {
+		t.Errorf("code %d after %d lists: %s\n%s", code, pages.Load(), errOut, out)
+	}
+}
+
+// The metadata of an object show each change of it.
+func TestMetadataShowAChange(t *testing.T) {
+	for field, value := range map[string]any{
+		"": nil, "generation": int64(2), "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"a": "b"}, "finalizers": []any{"example.com/held"},
+		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "u"}},
+	} {
+		before := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Generation: 1, ResourceVersion: "1"}}
+		after := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(1), "resourceVersion": "2"}}}
+		if field != "" {
+			after.Object["metadata"].(map[string]any)[field] = value
+		}
+		if got := sameContent(before, after); got != (field == "") {
+			t.Errorf("with another %q: the same content is %t", field, got)
+		}
 	}
 }
 

@@ -2,8 +2,13 @@ package kinds_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 func TestServerSideApply(t *testing.T) {
@@ -80,5 +85,37 @@ func TestApplyOfNullUnsets(t *testing.T) {
 	}
 	if tags, there := a.object(t).Object["spec"].(map[string]any)["tags"]; there && tags != nil {
 		t.Errorf("tags: %v, want none", tags)
+	}
+}
+
+// TestAnAppliedFinalizerIsDropped applies an object with a finalizer and then without it. The finalizer of the server, which no
+// manager owns, stays.
+func TestAnAppliedFinalizerIsDropped(t *testing.T) {
+	h := newFixture(t, sim())
+	apply := func(finalizers string) []string {
+		t.Helper()
+		a := h.do(t, admin, http.MethodPatch, networks+"/main?fieldManager=one",
+			"apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: main"+finalizers+"}\nspec: {name: net}", "Content-Type: application/apply-patch+yaml")
+		if a.code != http.StatusOK && a.code != http.StatusCreated {
+			t.Fatalf("apply: %d %s", a.code, a.message())
+		}
+		return a.object(t).GetFinalizers()
+	}
+	apply("")
+	if _, err := h.kinds.UpdateStored(t.Context(), networkKind(t, h), "default", "main", nil, func(u *unstructured.Unstructured) error {
+		u.SetFinalizers([]string{v1alpha1.FinalizerState})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := apply(", finalizers: [example.com/held]"); !slices.Equal(got, []string{v1alpha1.FinalizerState, "example.com/held"}) {
+		t.Errorf("with another finalizer: %v", got)
+	}
+	if got := apply(""); !slices.Equal(got, []string{v1alpha1.FinalizerState}) {
+		t.Errorf("without it: %v", got)
+	}
+	a := h.do(t, admin, http.MethodPatch, networks+"/main", `{"metadata":{"finalizers":null}}`, "Content-Type: application/merge-patch+json")
+	if a.code != http.StatusUnprocessableEntity {
+		t.Errorf("a patch removes the finalizer: %d %s", a.code, a.body)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -221,14 +222,21 @@ func (s strategy) validateObject(u *unstructured.Unstructured) field.ErrorList {
 	return append(errs, apivalidation.ValidateObjectMetaAccessor(m, true, apivalidation.NameIsDNSSubdomain, path)...)
 }
 
-// keepFinalizer restores the finalizer if `kubectl replace` sends a manifest without finalizers. It does not restore it
-// if the request has other finalizers, or if a patch removes it.
+// keepFinalizer restores the finalizer if a request removes all finalizers without naming this one: `kubectl replace` sends a
+// manifest without finalizers, or a client applies an object without the one that it alone applied before. Of an object
+// without applied finalizers, a patch that removes it is refused.
 func keepFinalizer(ctx context.Context, n, o *unstructured.Unstructured) {
 	info, ok := request.RequestInfoFrom(ctx)
-	if !ok || info.Verb != "update" || byServer(ctx) || n.GetFinalizers() != nil || !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
+	if !ok || byServer(ctx) || n.GetFinalizers() != nil || !slices.Contains(o.GetFinalizers(), v1alpha1.FinalizerState) {
 		return
 	}
-	n.SetFinalizers([]string{v1alpha1.FinalizerState})
+	// managedFields does not list the server's own finalizer; see Kinds.UpdateStored.
+	applied := slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Operation == metav1.ManagedFieldsOperationApply && strings.Contains(e.FieldsV1.String(), "f:finalizers")
+	})
+	if info.Verb == "update" || applied {
+		n.SetFinalizers([]string{v1alpha1.FinalizerState})
+	}
 }
 
 // byServer reports whether the API server itself made the request.

@@ -47,6 +47,8 @@ var kindsMutants = []mutant{
 		"rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate ||", "rec.Intent == nil ||", "TestResolve"},
 	{"The old instance of a replacement is forgotten with the lost create of the new one.", "server/loopback/resolve.go",
 		"\tif rec.Living() {\n\t\treturn a.Ledger.Save(ctx, rec)\n\t}\n", "", "TestResolve"},
+	{"An applied finalizer cannot be dropped, because the merge drops the server's own one with it.", "server/kinds/strategy.go",
+		"if info.Verb == \"update\" || applied {", "if info.Verb == \"update\" || applied && false {", "TestAnAppliedFinalizerIsDropped"},
 	{"A retried create is that of an object with the same name.", "server/kinds/record.go",
 		"uid != nil && *uid != \"\" && *uid != obj.GetUID()", "false && uid != nil", "TestResolve"},
 }
