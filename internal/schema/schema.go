@@ -264,9 +264,26 @@ func fromAttributes(attrs []*tfprotov6.SchemaAttribute) ([]*Attribute, error) {
 	return out, nil
 }
 
+// fromType converts a type. A large provider has tens of thousands of attributes, so the most common types take no
+// detour through JSON.
 func fromType(t tftypes.Type) (cty.Type, error) {
-	if t == nil {
+	switch of := t.(type) {
+	case nil:
 		return cty.NilType, errors.New("no type")
+	case tftypes.List:
+		return fromElement(of.ElementType, cty.List)
+	case tftypes.Set:
+		return fromElement(of.ElementType, cty.Set)
+	case tftypes.Map:
+		return fromElement(of.ElementType, cty.Map)
+	}
+	switch {
+	case t.Equal(tftypes.String):
+		return cty.String, nil
+	case t.Equal(tftypes.Number):
+		return cty.Number, nil
+	case t.Equal(tftypes.Bool):
+		return cty.Bool, nil
 	}
 	js, err := t.MarshalJSON() //nolint:staticcheck // no other public function converts a tftypes.Type to its wire form
 	if err != nil {
@@ -277,6 +294,15 @@ func fromType(t tftypes.Type) (cty.Type, error) {
 		return cty.NilType, fmt.Errorf("decode type: %w", err)
 	}
 	return out, nil
+}
+
+// fromElement converts the type of a collection, given the type of its elements.
+func fromElement(element tftypes.Type, collection func(cty.Type) cty.Type) (cty.Type, error) {
+	inner, err := fromType(element)
+	if err != nil {
+		return cty.NilType, err
+	}
+	return collection(inner), nil
 }
 
 // HasArguments reports whether the block has attributes or nested blocks. It returns false for a nil block.

@@ -55,6 +55,36 @@ func TestImpliedType(t *testing.T) {
 	}
 }
 
+// A large provider has tens of thousands of attributes, and JSON takes a kilobyte for the type of each.
+func TestCommonTypesAreCheap(t *testing.T) {
+	for _, tc := range []struct {
+		in     tftypes.Type
+		want   cty.Type
+		allocs float64
+	}{
+		{tftypes.String, cty.String, 3},
+		{tftypes.Number, cty.Number, 3},
+		{tftypes.Bool, cty.Bool, 3},
+		{tftypes.List{ElementType: tftypes.String}, cty.List(cty.String), 6},
+		{tftypes.Set{ElementType: tftypes.Number}, cty.Set(cty.Number), 6},
+		{tftypes.Map{ElementType: tftypes.List{ElementType: tftypes.Bool}}, cty.Map(cty.List(cty.Bool)), 6},
+		{tftypes.DynamicPseudoType, cty.DynamicPseudoType, 100},
+		{tftypes.List{ElementType: tftypes.Object{AttributeTypes: map[string]tftypes.Type{"a": tftypes.Bool}}}, cty.List(cty.Object(map[string]cty.Type{"a": cty.Bool})), 100},
+		{tftypes.Tuple{ElementTypes: []tftypes.Type{tftypes.String}}, cty.Tuple([]cty.Type{cty.String}), 100},
+	} {
+		got, err := fromType(tc.in)
+		if err != nil || !got.Equals(tc.want) {
+			t.Errorf("%s: got %#v, %v; want %#v", tc.in, got, err, tc.want)
+		}
+		if allocs := testing.AllocsPerRun(100, func() { _, _ = fromType(tc.in) }); allocs > tc.allocs {
+			t.Errorf("%s takes %v allocations, want at most %v", tc.in, allocs, tc.allocs)
+		}
+	}
+	if _, err := fromType(tftypes.List{}); err == nil {
+		t.Error("a list without a type of its elements is converted")
+	}
+}
+
 func TestNamesAreFound(t *testing.T) {
 	b := convert(t, &tfprotov6.SchemaBlock{
 		Attributes: []*tfprotov6.SchemaAttribute{attribute("z", tftypes.String), attribute("a", tftypes.String), attribute("m", tftypes.String)},

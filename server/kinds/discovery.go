@@ -102,22 +102,20 @@ func (g *group) categories() []string {
 }
 
 // aggregated returns the group version for aggregated discovery. All kinds share equal parts, since the server keeps
-// the document while the provider is installed. Of the subresources it has only status, which generic clients use:
-// kubectl keeps one entry for each subresource, and decodes all entries several times for each command.
+// the document while the provider is installed. It omits the subresources, which legacy discovery has: kubectl keeps
+// one entry for each subresource, decodes all entries several times for each command, and uses none of these.
 func (g *group) aggregated() apidiscoveryv2.APIVersionDiscovery {
-	all, status, categories := verbs(), subresourceVerbs()[statusSubresource], g.categories()
+	all, categories := verbs(), g.categories()
 	out := apidiscoveryv2.APIVersionDiscovery{
 		Version: g.version.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent,
 		Resources: make([]apidiscoveryv2.APIResourceDiscovery, 0, len(g.kinds)),
 	}
 	for _, s := range g.kinds {
-		kind := &metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: s.GVK.Kind}
-		r := apidiscoveryv2.APIResourceDiscovery{
-			Resource: s.GVR.Resource, SingularResource: s.GVK.Kind, ResponseKind: kind,
-			Scope: apidiscoveryv2.ScopeNamespace, Verbs: all, Categories: categories, ShortNames: s.ShortNames,
-		}
-		r.Subresources = []apidiscoveryv2.APISubresourceDiscovery{{Subresource: statusSubresource, ResponseKind: kind, Verbs: status}}
-		out.Resources = append(out.Resources, r)
+		out.Resources = append(out.Resources, apidiscoveryv2.APIResourceDiscovery{
+			Resource: s.GVR.Resource, SingularResource: s.GVK.Kind,
+			ResponseKind: &metav1.GroupVersionKind{Group: s.GVK.Group, Version: s.GVK.Version, Kind: s.GVK.Kind},
+			Scope:        apidiscoveryv2.ScopeNamespace, Verbs: all, Categories: categories, ShortNames: s.ShortNames,
+		})
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func TestDiscovery(t *testing.T) {
 			t.Fatalf("%v %s", err, a.body)
 		}
 		for _, r := range list.Items[0].Versions[0].Resources {
-			if len(r.Subresources) != 1 || r.Subresources[0].Subresource != "status" {
+			if len(r.Subresources) > 0 {
 				t.Errorf("%s has the subresources %v; kubectl decodes all of them several times for each command", r.Resource, r.Subresources)
 			}
 		}
@@ -268,6 +269,62 @@ func TestOpenAPI(t *testing.T) {
 	}
 	if !slices.Contains(parameters, "fieldValidation") || !slices.Contains(parameters, "dryRun") {
 		t.Errorf("kubectl would not validate: %v", parameters)
+	}
+}
+
+// kubectl parses the document of a group up to twice for each kind that it writes. So its commands that write get one
+// without models. All others need the models.
+func TestOperationsAlone(t *testing.T) {
+	h := newFixture(t, sim())
+	read := func(command string) (etag, url string) {
+		t.Helper()
+		a := h.do(t, admin, http.MethodGet, "/openapi/v3", "", "Kubectl-Command: "+command)
+		var index struct {
+			Paths map[string]struct{ ServerRelativeURL string }
+		}
+		if err := json.Unmarshal(a.body, &index); err != nil || a.header.Get("Vary") != "Kubectl-Command" {
+			t.Fatalf("%v %v: %s", err, a.header, a.body)
+		}
+		return a.header.Get("Etag"), index.Paths["apis/sim.hykube.io/v1"].ServerRelativeURL
+	}
+	etag, complete := read("")
+	briefTag, brief := read("kubectl apply")
+	if complete == brief || etag == briefTag {
+		t.Fatalf("kubectl apply gets the complete document: %s", brief)
+	}
+	for command, want := range map[string]string{
+		"kubectl create": brief, "kubectl diff": brief, "kubectl edit": brief, "kubectl replace": brief, "hykube kubectl apply": brief,
+		"kubectl explain": complete, "kubectl hykube apply": complete, "hykube kubectl hykube apply": complete, "hykube kubectl explain": complete,
+		"kubectl": complete, "kubectl get": complete, "other apply": complete,
+	} {
+		if _, got := read(command); got != want {
+			t.Errorf("%s gets %s, want %s", command, got, want)
+		}
+	}
+	a, whole := h.do(t, admin, http.MethodGet, brief, ""), h.do(t, admin, http.MethodGet, complete, "")
+	var doc, all spec3.OpenAPI
+	if err := errors.Join(json.Unmarshal(a.body, &doc), json.Unmarshal(whole.body, &all)); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Components.Schemas) > 0 || len(all.Components.Schemas) == 0 || !reflect.DeepEqual(doc.Paths, all.Paths) {
+		t.Errorf("the documents differ in more than models: %d and %d bytes, %d and %d models", len(a.body), len(whole.body), len(doc.Components.Schemas), len(all.Components.Schemas))
+	}
+	for _, ref := range regexp.MustCompile(`"\$ref":"#/components/(\w+)/(\w+)"`).FindAllStringSubmatch(string(a.body), -1) {
+		if !(ref[1] == "parameters" && doc.Components.Parameters[ref[2]] != nil || ref[1] == "requestBodies" && doc.Components.RequestBodies[ref[2]] != nil) {
+			t.Errorf("reference to %q leads nowhere", ref[0])
+		}
+	}
+	for url, got := range map[string]answer{brief: a, complete: whole} {
+		expires, err := http.ParseTime(got.header.Get("Expires"))
+		if err != nil || time.Until(expires) < 24*time.Hour {
+			t.Errorf("%s: expires at %s; kubectl would request it again", url, got.header.Get("Expires"))
+		}
+		if n := h.do(t, admin, http.MethodGet, url, "", "If-None-Match: "+got.header.Get("Etag")); n.code != http.StatusNotModified {
+			t.Errorf("%s again: %d", url, n.code)
+		}
+	}
+	if n := h.do(t, admin, http.MethodGet, brief, "", "If-None-Match: "+whole.header.Get("Etag")); n.code != http.StatusOK {
+		t.Errorf("one document has the tag of the other: %d", n.code)
 	}
 }
 

@@ -66,8 +66,8 @@ func (g *group) configuration() *schema.Block {
 
 // writeDocument writes the OpenAPI v3 document of a group. To stay small, it has the models, and of the operations only
 // PATCH. kubectl reads PATCH to detect field validation and dry run. The generator for custom resources writes six
-// times as much, which kubectl would fetch and parse at each create.
-func (g *group) writeDocument(w io.Writer) error {
+// times as much, which kubectl would fetch and parse at each create. Without models, it has only the operations.
+func (g *group) writeDocument(w io.Writer, models bool) error {
 	j := newJSONWriter(w)
 	j.open("{")
 	j.string("openapi", "3.0.0")
@@ -81,22 +81,26 @@ func (g *group) writeDocument(w io.Writer) error {
 		}
 	})
 	j.object("components", func() {
-		j.object("schemas", func() {
-			for _, s := range g.kinds {
-				j.object(s.modelName(), func() { s.writeModel(j) })
-			}
-			if b := g.configuration(); b != nil {
-				j.object(g.configurationModel(), func() {
-					j.string("description", "Arguments of the provider "+g.provider.Name+" itself: spec.config of a ProviderConfig.")
-					writeBlock(j, b, false)
-				})
-			}
-			g.writeSharedModels(j)
-		})
+		if models {
+			j.object("schemas", func() { g.writeModels(j) })
+		}
 		writeSharedOperations(j)
 	})
 	j.close("}")
 	return j.flush()
+}
+
+func (g *group) writeModels(j *jsonWriter) {
+	for _, s := range g.kinds {
+		j.object(s.modelName(), func() { s.writeModel(j) })
+	}
+	if b := g.configuration(); b != nil {
+		j.object(g.configurationModel(), func() {
+			j.string("description", "Arguments of the provider "+g.provider.Name+" itself: spec.config of a ProviderConfig.")
+			writeBlock(j, b, false)
+		})
+	}
+	g.writeSharedModels(j)
 }
 
 func (s *served) writeGVK(j *jsonWriter) {

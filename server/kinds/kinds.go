@@ -185,8 +185,11 @@ type group struct {
 	kinds      []*served
 	byResource map[string]*served
 	byKind     map[string]*served
-	document   document
-	functions  lang.Functions
+	// document has the models and the operations of all kinds, and operations has only the operations.
+	document, operations document
+	hashOnce             sync.Once
+	hash                 string
+	functions            lang.Functions
 	// ctx ends when the group is no longer served, and ends all its watches.
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/kube-openapi/pkg/handler3"
 
@@ -24,12 +25,12 @@ import (
 
 const openAPIPath = "/openapi/v3"
 
-// document is the OpenAPI document of a group. It is built on the first request and kept compressed. The document of a
+// kubectlCommand is the header in which kubectl names its command, such as "kubectl apply".
+const kubectlCommand = "Kubectl-Command"
+
+// document is an OpenAPI document of a group. It is built on the first request and kept compressed. The document of a
 // large provider has about 10 MB as text and a tenth of that as gzip.
 type document struct {
-	hashOnce sync.Once
-	hash     string
-
 	mu sync.Mutex
 	// json and protobuf are compressed; nil until the first request.
 	json, protobuf []byte
@@ -77,8 +78,13 @@ func (k *Kinds) serveIndex(w http.ResponseWriter, r *http.Request, next http.Han
 	if index.Paths == nil {
 		index.Paths = map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}
 	}
+	operations := readsOperations(r)
 	for _, g := range k.snapshot.Load().groups {
-		u := url.URL{Path: openAPIPath + "/apis/" + g.version.String(), RawQuery: url.Values{"hash": {g.documentHash()}}.Encode()}
+		hash := g.documentHash()
+		if operations {
+			hash = g.operationsHash()
+		}
+		u := url.URL{Path: openAPIPath + "/apis/" + g.version.String(), RawQuery: url.Values{"hash": {hash}}.Encode()}
 		index.Paths["apis/"+g.version.String()] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: u.String()}
 	}
 	body, err := json.Marshal(index)
@@ -89,12 +95,22 @@ func (k *Kinds) serveIndex(w http.ResponseWriter, r *http.Request, next http.Han
 	sum := sha256.Sum256(body)
 	etag := `"` + strings.ToUpper(hex.EncodeToString(sum[:])) + `"`
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Vary", kubectlCommand)
 	w.Header().Set("Etag", etag)
 	if r.Header.Get("If-None-Match") == etag {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	_, _ = w.Write(body)
+}
+
+// readsOperations reports whether a request comes from a command of kubectl that writes objects. Such a command reads
+// only whether the PATCH of a kind supports field validation and strategic merges, but it parses the document up to twice
+// for each kind. The index leads it to a document without models, which is a tenth as large. All other clients need the
+// models.
+func readsOperations(r *http.Request) bool {
+	words := strings.Fields(strings.TrimPrefix(r.Header.Get(kubectlCommand), "hykube "))
+	return len(words) > 1 && words[0] == "kubectl" && slices.Contains([]string{"apply", "create", "diff", "edit", "replace"}, words[1])
 }
 
 // unconditional returns a copy of a request without conditions and compression, so that the response is complete and
@@ -128,7 +144,11 @@ func (k *Kinds) serveDocument(w http.ResponseWriter, r *http.Request, g *group) 
 	if !readOnly(w, r) {
 		return
 	}
-	etag := g.documentHash()
+	asked := r.URL.Query().Get("hash")
+	etag, models := g.documentHash(), true
+	if asked == g.operationsHash() {
+		etag, models = asked, false
+	}
 	contentType, ok := negotiateDocument(r.Header.Get("Accept"), documentProtobuf, documentProtobufOld)
 	if !ok {
 		w.WriteHeader(http.StatusNotAcceptable)
@@ -136,20 +156,22 @@ func (k *Kinds) serveDocument(w http.ResponseWriter, r *http.Request, g *group) 
 	}
 	w.Header().Set("Vary", "Accept, Accept-Encoding")
 	w.Header().Set("Etag", `"`+etag+`"`)
-	if asked := r.URL.Query().Get("hash"); asked != "" {
+	if asked != "" {
 		if asked != etag {
 			u := *r.URL
 			u.RawQuery = url.Values{"hash": {etag}}.Encode()
 			http.Redirect(w, r, u.String(), http.StatusMovedPermanently)
 			return
 		}
+		// kubectl ignores "immutable". Until the document expires, it reads the document from its disk only.
 		w.Header().Set("Cache-Control", "public, immutable")
+		w.Header().Set("Expires", time.Now().AddDate(1, 0, 0).UTC().Format(http.TimeFormat))
 	}
 	if strings.Contains(r.Header.Get("If-None-Match"), etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	packed, err := g.packed(contentType)
+	packed, err := g.packed(contentType, models)
 	if err != nil {
 		k.log.Error("OpenAPI document cannot be made", "group", g.version.Group, "error", err)
 		k.fail(w, r, err)
@@ -218,14 +240,17 @@ func negotiateDocument(accept, binary, old string) (string, bool) {
 	return "", false
 }
 
-// packed returns the compressed document.
-func (g *group) packed(contentType string) ([]byte, error) {
+// packed returns a compressed document, with or without models.
+func (g *group) packed(contentType string, models bool) ([]byte, error) {
 	d := &g.document
+	if !models {
+		d = &g.operations
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.json == nil {
 		var err error
-		if d.json, err = compress(g.writeDocument); err != nil {
+		if d.json, err = compress(func(w io.Writer) error { return g.writeDocument(w, models) }); err != nil {
 			return nil, fmt.Errorf("write document of group %q: %w", g.version.Group, err)
 		}
 	}
@@ -270,7 +295,7 @@ func compress(write func(io.Writer) error) ([]byte, error) {
 // documentHash returns the hash of the document. It hashes the schema, so that the index, which every kubectl command
 // reads, does not need the document.
 func (g *group) documentHash() string {
-	g.document.hashOnce.Do(func() {
+	g.hashOnce.Do(func() {
 		h := sha256.New()
 		_, _ = fmt.Fprintf(h, "%d %q %q %q\n", documentVersion, g.provider.Name, g.provider.Source, g.provider.Version)
 		if b := g.configuration(); b != nil {
@@ -280,9 +305,15 @@ func (g *group) documentHash() string {
 			_, _ = fmt.Fprintf(h, "%q %q %q %q %d\n", s.Mode, s.Type, s.GVK.Kind, s.GVR.Resource, s.Schema.Version)
 			hashBlock(h, s.Schema.Block)
 		}
-		g.document.hash = strings.ToUpper(hex.EncodeToString(h.Sum(nil)))
+		g.hash = strings.ToUpper(hex.EncodeToString(h.Sum(nil)))
 	})
-	return g.document.hash
+	return g.hash
+}
+
+// operationsHash returns the hash of the document without models.
+func (g *group) operationsHash() string {
+	sum := sha256.Sum256([]byte("operations of " + g.documentHash()))
+	return strings.ToUpper(hex.EncodeToString(sum[:]))
 }
 
 func hashBlock(h hash.Hash, b *schema.Block) {

@@ -51,4 +51,8 @@ var kindsMutants = []mutant{
 		"if info.Verb == \"update\" || applied {", "if info.Verb == \"update\" || applied && false {", "TestAnAppliedFinalizerIsDropped"},
 	{"A retried create is that of an object with the same name.", "server/kinds/record.go",
 		"uid != nil && *uid != \"\" && *uid != obj.GetUID()", "false && uid != nil", "TestResolve"},
+	{"kubectl explain finds no model of a kind.", "server/kinds/openapi.go",
+		"\"edit\", \"replace\"}", "\"edit\", \"explain\", \"replace\"}", "TestOperationsAlone|TestKubectl"},
+	{"kubectl apply parses the models of all kinds.", "server/kinds/openapi.go",
+		"\tif asked == g.operationsHash() {", "\tif false {", "TestOperationsAlone"},
 }

@@ -132,7 +132,12 @@ func fromPath(p *pb.AttributePath) *tftypes.AttributePath {
 }
 
 // schemaReader converts schemas and keeps the first error, so that a conversion can be a single expression.
-type schemaReader struct{ err error }
+type schemaReader struct {
+	err error
+	// types has the types that were read, by their wire form. A large provider has tens of thousands of attributes of a
+	// few types.
+	types map[string]tftypes.Type
+}
 
 func (r *schemaReader) fail(format string, args ...any) {
 	if r.err == nil {
@@ -141,11 +146,18 @@ func (r *schemaReader) fail(format string, args ...any) {
 }
 
 func (r *schemaReader) typ(name string, raw []byte) tftypes.Type {
+	if t := r.types[string(raw)]; t != nil {
+		return t
+	}
 	t, err := tftypes.ParseJSONType(raw) //nolint:staticcheck // the one public way from the wire form to a tftypes.Type
 	if err != nil {
 		r.fail("decode type of %q: %w", name, err)
 		return tftypes.DynamicPseudoType
 	}
+	if r.types == nil {
+		r.types = map[string]tftypes.Type{}
+	}
+	r.types[string(raw)] = t
 	return t
 }
 
