@@ -186,7 +186,7 @@ func TestInUse(t *testing.T) {
 // storedObjects are stored objects by resource, namespace and name.
 type storedObjects map[string]map[string]any
 
-func (s storedObjects) Get(_ context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
+func (s storedObjects) Shared(_ context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
 	obj, ok := s[gr.String()+"/"+namespace+"/"+name]
 	if !ok {
 		return nil, nil

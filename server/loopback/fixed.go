@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -140,8 +141,8 @@ func Update[T any, P interface {
 
 // StoredObjects reads objects from the storage; *storage.Objects implements it.
 type StoredObjects interface {
-	// Get returns an object, or nil if there is none of that name.
-	Get(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+	// Shared returns an object, or nil if there is none of that name. The caller must not change it.
+	Shared(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
 }
 
 // Configs accesses the ProviderConfigs, ConfigMaps and Secrets. It implements store.Configs.
@@ -151,35 +152,57 @@ type Configs struct {
 	Stored StoredObjects
 
 	recorded recordedReads
+	// decoded has, by namespace and name, the last ProviderConfigs that Get decoded.
+	decoded sync.Map
+}
+
+// decodedConfig is a ProviderConfig and the stored object that it was decoded from.
+type decodedConfig struct {
+	stored *unstructured.Unstructured
+	config *v1alpha1.ProviderConfig
 }
 
 // Get implements store.Configs. Each step of a plan asks for its ProviderConfig, so the storage answers without a
 // request.
 func (c *Configs) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
-	cfg := &v1alpha1.ProviderConfig{}
-	found, err := c.read(ctx, v1alpha1.Resource("providerconfigs"), namespace, name, cfg)
-	if err != nil || !found {
+	stored, err := c.Stored.Shared(ctx, v1alpha1.Resource("providerconfigs"), namespace, name)
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if err != nil || stored == nil {
+		c.decoded.Delete(key)
 		return nil, err
 	}
+	if known, ok := c.decoded.Load(key); ok && known.(decodedConfig).stored == stored {
+		return known.(decodedConfig).config.DeepCopy(), nil
+	}
+	cfg := &v1alpha1.ProviderConfig{}
+	if err := decode(stored, cfg); err != nil {
+		return nil, err
+	}
+	c.decoded.Store(key, decodedConfig{stored, cfg.DeepCopy()})
 	return cfg, nil
 }
 
 // read reads an object from the storage. found is false if there is none of that name.
 func (c *Configs) read(ctx context.Context, gr kschema.GroupResource, namespace, name string, into any) (found bool, err error) {
-	obj, err := c.Stored.Get(ctx, gr, namespace, name)
+	obj, err := c.Stored.Shared(ctx, gr, namespace, name)
 	if err != nil || obj == nil {
 		return false, err
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into); err != nil {
-		return false, fmt.Errorf("read %s %q: %w", gr, name, err)
+	return true, decode(obj, into)
+}
+
+// decode converts a stored object to its type.
+func decode(stored *unstructured.Unstructured, into any) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, into); err != nil {
+		return fmt.Errorf("decode %s %q: %w", stored.GetKind(), stored.GetName(), err)
 	}
-	return true, nil
+	return nil
 }
 
 // Leaving implements store.Configs.
 func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (string, error) {
 	stays := func(gr kschema.GroupResource, namespace, name string) (bool, error) {
-		obj, err := c.Stored.Get(ctx, gr, namespace, name)
+		obj, err := c.Stored.Shared(ctx, gr, namespace, name)
 		return obj != nil && obj.GetDeletionTimestamp() == nil, err
 	}
 	if ok, err := stays(v1alpha1.Resource("providerconfigs"), cfg.Namespace, cfg.Name); err != nil || !ok {
@@ -203,7 +226,7 @@ func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (st
 
 // Terminating implements store.Configs.
 func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, error) {
-	ns, err := c.Stored.Get(ctx, resourceOfCore("namespaces"), "", namespace)
+	ns, err := c.Stored.Shared(ctx, resourceOfCore("namespaces"), "", namespace)
 	if ns != nil && condition.IsTrue(ns, v1alpha1.ConditionUndeleting) {
 		return false, fmt.Errorf("the deletion of the namespace %q is being taken back", namespace)
 	}

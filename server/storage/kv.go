@@ -21,15 +21,18 @@ type KV struct {
 	records     *records.Store
 	transformer value.Transformer
 	disk        disk
+	// local is true if the database is part of this process. It then computes a read here, so the caller keeps its slot of
+	// the processors.
+	local bool
 }
 
 // KV returns the key-value store of the ledger.
 func (s *Store) KV() *KV {
-	return &KV{records: s.records, transformer: s.encryption.transformer(ledgerResource), disk: s.disk}
+	return &KV{records: s.records, transformer: s.encryption.transformer(ledgerResource), disk: s.disk, local: s.latest != nil}
 }
 
 func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
-	resume := fair.Pause(ctx)
+	resume := k.pause(ctx)
 	data, revision, err := k.records.Get(ctx, key)
 	resume()
 	if err != nil {
@@ -37,6 +40,14 @@ func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	}
 	data, err = k.decrypt(ctx, key, data)
 	return data, revision, err
+}
+
+// pause gives the caller's slot back during a read of another process.
+func (k *KV) pause(ctx context.Context) (resume func()) {
+	if k.local {
+		return func() {}
+	}
+	return fair.Pause(ctx)
 }
 
 func (k *KV) Put(ctx context.Context, key string, data []byte, revision int64) (int64, error) {
@@ -75,7 +86,7 @@ func (k *KV) DeletePrefix(ctx context.Context, prefix string) error {
 }
 
 func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
-	resume := fair.Pause(ctx)
+	resume := k.pause(ctx)
 	entries, err := k.records.List(ctx, prefix, after, limit)
 	resume()
 	for i := range entries {

@@ -15,6 +15,12 @@ var storageMutants = []mutant{
 		"\tcase was:\n\t\treturn w.send(watch.Deleted, before)\n", "\tcase was && deleted:\n\t\treturn w.send(watch.Deleted, before)\n", "TestWatchesOfUncachedStoreAreThoseOfEtcd3"},
 	{"A client that never learns where its list ends.", "server/storage/uncached.go",
 		"w.endOfInitial = asked && opts.Predicate.AllowWatchBookmarks", "w.endOfInitial = false", "TestWatchesOfUncachedStoreAreThoseOfEtcd3"},
+	{"A step reads a ProviderConfig that was replaced before.", "server/storage/latest.go",
+		"\tdelete(l.objects, key)\n", "", "TestSharedSeesEveryWrite"},
+	{"A read during a write makes all later reads old.", "server/storage/latest.go",
+		"\tdelete(l.reading, key)\n\tdelete(l.objects", "\tdelete(l.objects", "TestLatestKeepsNoReplacedObject"},
+	{"The index does not see a write.", "server/storage/since.go",
+		"quiet && known != nil && *known == now", "known != nil && known.revision == now.revision", "TestSinceReadsNothingWithoutWrites"},
 	// Keys.
 	{"The new key never encrypts, so a rotation drops the key of every row.", "server/storage/rotation.go",
 		"next.Keys = append([]dataKey{newDataKey(time.Now())}, ring.Keys...)", "next.Keys = append(ring.Keys[:1:1], newDataKey(time.Now()))", "TestRotationReplacesTheKeyOfEveryRow"},
