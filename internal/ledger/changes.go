@@ -13,6 +13,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -67,11 +68,21 @@ func encodeChange(c *Change) (e encodedChange, err error) {
 	}
 	planned := *c
 	planned.setProgress(progress{})
+	// JSON decodes null to nil, and a loaded change must be encoded as it is stored.
+	planned.Before, planned.After = nonNull(planned.Before), nonNull(planned.After)
 	if e.planned, err = json.Marshal(&planned); err != nil {
 		return e, fmt.Errorf("encode change %d of plan: %w", c.Index, err)
 	}
 	e.progress, err = c.encodeProgress()
 	return e, err
+}
+
+// nonNull returns nil for null, and other values as they are.
+func nonNull(v *runtime.RawExtension) *runtime.RawExtension {
+	if v != nil && string(v.Raw) == "null" {
+		return nil
+	}
+	return v
 }
 
 func (c *Change) encodeProgress() ([]byte, error) {

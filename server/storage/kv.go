@@ -16,7 +16,8 @@ import (
 // of objects begin with /registry there.
 const ledgerPrefix = "/hykube.io-ledger/"
 
-// KV stores the ledger. It implements ledger.KV. It encrypts the values and binds them to their keys.
+// KV stores the ledger. It implements ledger.KV. It compresses and encrypts the values, and binds them to their
+// keys.
 type KV struct {
 	records     *records.Store
 	transformer value.Transformer
@@ -72,7 +73,7 @@ func (k *KV) Batch(ctx context.Context, writes []ledger.Write) ([]int64, error) 
 			continue
 		}
 		var err error
-		if sealed[i].Value, err = k.transformer.TransformToStorage(ctx, w.Value, value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
+		if sealed[i].Value, err = k.transformer.TransformToStorage(ctx, compress(w.Value), value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
 			return nil, fmt.Errorf("encrypt record %q: %w", w.Key, err)
 		}
 	}
@@ -114,6 +115,9 @@ func (k *KV) decrypt(ctx context.Context, key string, data []byte) ([]byte, erro
 	data, _, err := k.transformer.TransformFromStorage(ctx, data, value.DefaultContext(ledgerPrefix+key))
 	if err != nil {
 		return nil, fmt.Errorf("decrypt record %q: %w", key, err)
+	}
+	if data, err = decompress(data); err != nil {
+		return nil, fmt.Errorf("read record %q: %w", key, err)
 	}
 	return data, nil
 }
