@@ -15,7 +15,6 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
@@ -145,20 +144,16 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 		return value, ok
 	})
 	why := make([]*StaleError, len(w.Changes))
-	tracker := graph.NewTracker(len(w.Changes), func(int) []int { return nil })
-	err := Each(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
-		if HasNoSteps(w.Changes[i]) {
-			return true, nil
+	err := eachStored(ctx, src.Ledger.Changes(ctx, po.UID, 0), func(ctx context.Context, c *ledger.Change) error {
+		if HasNoSteps(c) {
+			return nil
 		}
-		c, err := src.Ledger.Change(ctx, po.UID, int32(i))
-		if err == nil {
-			err = v.verify(ctx, c)
+		err := v.verify(ctx, c)
+		if stale, ok := errors.AsType[*StaleError](err); ok {
+			why[c.Index] = stale
+			return nil
 		}
-		if se, ok := errors.AsType[*StaleError](err); ok {
-			why[i] = se
-			return true, nil
-		}
-		return err == nil, err
+		return err
 	})
 	return v, why, err
 }
