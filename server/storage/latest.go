@@ -1,10 +1,12 @@
 package storage
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const (
@@ -13,6 +15,34 @@ const (
 	// keepLatest is the maximum time for which latest holds an object, which may be a Secret.
 	keepLatest = time.Minute
 )
+
+// SharedObject is a stored object that several callers use. They must not change it.
+type SharedObject struct {
+	Object *unstructured.Unstructured
+
+	mu    sync.Mutex
+	typed runtime.Object
+}
+
+// Typed returns the object in the type of into. It converts the object once, and sets the caller's copy in into.
+func Typed[T any, P interface {
+	*T
+	runtime.Object
+	DeepCopyInto(*T)
+}](o *SharedObject, into P) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known, ok := o.typed.(P)
+	if !ok {
+		known = P(new(T))
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object.Object, known); err != nil {
+			return fmt.Errorf("decode %s %q: %w", o.Object.GetKind(), o.Object.GetName(), err)
+		}
+		o.typed = known
+	}
+	known.DeepCopyInto(into)
+	return nil
+}
 
 // latest holds objects as the database has them, for readers that read the same few objects again and again. It requires
 // that this process makes all writes to the database, and that it learns of each: a read never returns an object that a
@@ -26,14 +56,14 @@ type latest struct {
 	// reading has the running reads of keys, of which no write has begun meanwhile.
 	reading map[string]*latestRead
 	// objects has nil for a key that does not exist.
-	objects map[string]*unstructured.Unstructured
+	objects map[string]*SharedObject
 }
 
 // latestRead is a read of a key. Each has an address of its own, so it must have a size.
 type latestRead struct{ _ byte }
 
 func newLatest() *latest {
-	return &latest{writing: map[string]int{}, reading: map[string]*latestRead{}, objects: map[string]*unstructured.Unstructured{}}
+	return &latest{writing: map[string]int{}, reading: map[string]*latestRead{}, objects: map[string]*SharedObject{}}
 }
 
 // write notes the begin of a write of a key. The caller must call end when the write has ended, with any result.
@@ -62,7 +92,7 @@ func (l *latest) quiet() (writes uint64, ok bool) {
 }
 
 // get returns the object of a key, or nil if there is none. It calls read if it does not hold the object.
-func (l *latest) get(key string, read func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+func (l *latest) get(key string, read func() (*SharedObject, error)) (*SharedObject, error) {
 	l.mu.Lock()
 	if known, ok := l.objects[key]; ok {
 		l.mu.Unlock()
@@ -88,7 +118,7 @@ func (l *latest) get(key string, read func() (*unstructured.Unstructured, error)
 }
 
 // keep requires l.mu.
-func (l *latest) keep(key string, object *unstructured.Unstructured) {
+func (l *latest) keep(key string, object *SharedObject) {
 	switch len(l.objects) {
 	case 0:
 		time.AfterFunc(keepLatest, l.drop)

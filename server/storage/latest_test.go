@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
 )
@@ -32,7 +31,7 @@ func sharedVersion(o *Objects, t *testing.T) (int, error) {
 	if err != nil || obj == nil {
 		return -1, err
 	}
-	return strconv.Atoi(obj.GetLabels()["version"])
+	return strconv.Atoi(obj.Object.GetLabels()["version"])
 }
 
 // TestSharedSeesEveryWrite reads an object while it is written. Each read must see all writes that ended before it.
@@ -85,8 +84,8 @@ func TestLatestKeepsNoReplacedObject(t *testing.T) {
 		{name: "a write during the read", before: func(*latest) {}, late: func(l *latest) { l.write("a")() }},
 		{name: "a write that begins during the read", before: func(*latest) {}, late: func(l *latest) { l.write("a") }},
 	} {
-		l, old := newLatest(), &unstructured.Unstructured{}
-		read := func() (*unstructured.Unstructured, error) {
+		l, old := newLatest(), &SharedObject{}
+		read := func() (*SharedObject, error) {
 			test.before(l)
 			test.late(l)
 			return old, nil
@@ -100,7 +99,7 @@ func TestLatestKeepsNoReplacedObject(t *testing.T) {
 	}
 	l := newLatest()
 	end := l.write("a")
-	if _, err := l.get("a", func() (*unstructured.Unstructured, error) { end(); return &unstructured.Unstructured{}, nil }); err != nil || len(l.objects) != 0 {
+	if _, err := l.get("a", func() (*SharedObject, error) { end(); return &SharedObject{}, nil }); err != nil || len(l.objects) != 0 {
 		t.Errorf("a read that began before the end of a write left %d objects, %v", len(l.objects), err)
 	}
 }

@@ -44,11 +44,16 @@ func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace, 
 	return o.get(ctx, gr, keyOf(gr, namespace, name))
 }
 
-// Shared is Get for an object that many callers read, such as a ProviderConfig. The caller must not change the object,
-// because it may be that of other callers.
-func (o *Objects) Shared(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
+// Shared is Get for an object that many callers read, such as a ProviderConfig.
+func (o *Objects) Shared(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*SharedObject, error) {
 	key := keyOf(gr, namespace, name)
-	read := func() (*unstructured.Unstructured, error) { return o.get(ctx, gr, key) }
+	read := func() (*SharedObject, error) {
+		object, err := o.get(ctx, gr, key)
+		if err != nil || object == nil {
+			return nil, err
+		}
+		return &SharedObject{Object: object}, nil
+	}
 	if o.latest == nil {
 		return read()
 	}
