@@ -63,9 +63,6 @@ type encodedChange struct{ planned, progress []byte }
 func (e encodedChange) size() int { return len(e.planned) + len(e.progress) }
 
 func encodeChange(c *Change) (e encodedChange, err error) {
-	if c.withoutValues {
-		return e, fmt.Errorf("encode change %d of plan: its values were dropped", c.Index)
-	}
 	planned := *c
 	planned.setProgress(progress{})
 	// JSON decodes null to nil, and a loaded change must be encoded as it is stored.
