@@ -71,8 +71,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Compaction configures the compaction. Every Interval, the database removes the revisions that are older than one
-// Interval, except the last Retain revisions. A zero field means its default.
+// Compaction configures the compaction. During each Interval, the database removes the revisions that were older than one
+// Interval when it began, except the last Retain revisions. A zero field means its default.
 type Compaction struct {
 	Interval time.Duration
 	Retain   int64
@@ -144,6 +144,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err := move.complete(dbctx, s.client.KV, s.drained); err != nil {
 		return nil, cfg.failed(err)
 	}
+	s.drained.Go(func() { s.compact(dbctx, cmp.Or(cfg.Compaction.Interval, 5*time.Minute)) })
 	s.canary = newCanary(dbctx, s.client.Client, cfg.CanaryInterval)
 	s.rotator = &rotator{
 		encryption: s.encryption, parts: []part{s.table, ledgerRows{s.records}}, client: s.client.KV, log: cfg.Logger, ctx: dbctx, done: s.drained,
@@ -250,10 +251,10 @@ func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, er
 		Scheme:               scheme,
 		DataSourceName:       rest,
 		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: maxIdle, MaxIdleTime: 2 * time.Minute},
-		CompactInterval:      cmp.Or(cfg.Compaction.Interval, 5*time.Minute),
+		CompactInterval:      0, // see Store.compact
 		CompactTimeout:       5 * time.Second,
 		CompactMinRetain:     cmp.Or(cfg.Compaction.Retain, 1000),
-		CompactBatchSize:     1000,
+		CompactBatchSize:     compactionStep,
 		PollBatchSize:        500,
 	}
 	if cfg.Metrics != nil {
@@ -296,6 +297,7 @@ func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir
 	}
 	// SQLite allows one writer. With a mutex, writers do not have to sleep on SQLITE_BUSY.
 	dialect.LockWrites = true
+	dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite
 	return backend, &table{db: dialect.DB, write: dialect}, nil
 }
 

@@ -21,6 +21,12 @@ var storageMutants = []mutant{
 		"\tdelete(l.reading, key)\n\tdelete(l.objects", "\tdelete(l.objects", "TestLatestKeepsNoReplacedObject"},
 	{"The index does not see a write.", "server/storage/since.go",
 		"quiet && known != nil && *known == now", "known != nil && known.revision == now.revision", "TestSinceReadsNothingWithoutWrites"},
+	{"Each transaction of a compaction visits all rows.", "server/storage/storage.go",
+		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.GetRevisionAfterSQL = seedSQLite", "TestACompactionVisitsOnlyLaterRows"},
+	{"A compaction after a large plan removes all revisions at once.", "server/storage/compaction.go",
+		"pause(ctx, interval/time.Duration(steps))", "pause(ctx, 0)", "TestACompactionTakesAnInterval"},
+	{"A start lists all keys in quadratic time.", "server/storage/storage.go",
+		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.CompactSQL = compactSQLite", "TestAStartListsKeysInOrder"},
 	// Keys.
 	{"The new key never encrypts, so a rotation drops the key of every row.", "server/storage/rotation.go",
 		"next.Keys = append([]dataKey{newDataKey(time.Now())}, ring.Keys...)", "next.Keys = append(ring.Keys[:1:1], newDataKey(time.Now()))", "TestRotationReplacesTheKeyOfEveryRow"},
