@@ -319,7 +319,7 @@ var activityMutants = []mutant{
 	{"A move shows whether an object has a record to whoever may not read it.", "activities/planning/rights.go",
 		"\t\t\trights = append(rights, taken...)\n\t\t}\n\t}\n\treturn rights, nil", "\t\t\t_ = taken\n\t\t}\n\t}\n\treturn rights, nil", "activities:TestAMoveTakesTheRightToReadItsSource"},
 	{"A condition of a plan quotes an error of an object.", "activities/changes/stored.go",
-		"Diagnosed: len(c.Diagnostics) > 0", "Diagnosed: false", "activities:TestConditionsOfPlansQuoteNoObject"},
+		"\treturn s\n}\n\n// Edit", "\tif len(c.Diagnostics) > 0 {\n\t\ts.Diagnosed, s.Message = false, c.Diagnostics[0].Detail\n\t}\n\treturn s\n}\n\n// Edit", "activities:TestConditionsOfPlansQuoteNoObject"},
 	{"A step is made although its approver lost the right to.", "activities/applying/authorize.go",
 		"return changes.ActorsOf(s.Sources, s.Plan).Check(ctx, s.Change, rec)", "return nil", "activities:TestALostRightStopsTheApply"},
 	{"Only the user who made a plan needs its rights, and not who approved it.", "activities/changes/rights.go",
