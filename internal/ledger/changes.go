@@ -159,6 +159,24 @@ func (l *Ledger) Change(ctx context.Context, plan types.UID, index int32) (*Chan
 	return changes[0], nil
 }
 
+// ChangesPage returns up to n changes of a plan in order, beginning with the index from, which must exist: otherwise it
+// returns ErrNotFound.
+func (l *Ledger) ChangesPage(ctx context.Context, plan types.UID, from int32, n int) ([]*Change, error) {
+	var page []*Change
+	for c, err := range l.changes(ctx, plan, from, 2*n) {
+		if err != nil {
+			return nil, err
+		}
+		if page = append(page, c); len(page) == n {
+			break
+		}
+	}
+	if len(page) == 0 || page[0].Index != from {
+		return nil, fmt.Errorf("read change %d of plan: %w", from, ErrNotFound)
+	}
+	return page, nil
+}
+
 // SaveChange writes a change. A change that was planned again replaces the one stored under its index.
 func (l *Ledger) SaveChange(ctx context.Context, plan types.UID, c *Change) error {
 	e, err := encodeChange(c)
@@ -268,6 +286,11 @@ func (l *Ledger) putChange(ctx context.Context, plan types.UID, c *Change, e enc
 
 // Changes returns the changes of a plan in order, beginning with the index from.
 func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.Seq2[*Change, error] {
+	return l.changes(ctx, plan, from, pageSize)
+}
+
+// changes is Changes with pages of a number of rows. A change has up to two rows.
+func (l *Ledger) changes(ctx context.Context, plan types.UID, from int32, pageSize int) iter.Seq2[*Change, error] {
 	after := ""
 	if from > 0 {
 		after = changeKey(plan, from-1) + afterChange
