@@ -75,7 +75,7 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	begun := workflows.Begun{Total: len(work.Steps), Providers: work.Providers()}
 	if len(work.Steps) <= smallPlan && len(po.Status.Rollouts) == 0 {
 		for _, s := range work.Steps {
-			begun.Steps = append(begun.Steps, workflows.Step{Step: s, Title: title(work.Changes[s.Change], s.Destroy)})
+			begun.Steps = append(begun.Steps, workflows.Step{Step: s, Title: title(&work.Changes[s.Change].Brief, s.Destroy)})
 		}
 	}
 	return begun, nil
@@ -107,7 +107,8 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 		return 0, err
 	}
 	var stopped []int
-	for i, c := range w.Changes {
+	for i := range w.Changes {
+		c := &w.Changes[i]
 		// an earlier attempt found it stale, which stays valid even if the cause was reverted
 		if c.Held && c.State == v1alpha1.ChangeStale {
 			outdated[i] = &changes.StaleError{Reason: c.StaleReason, Message: c.Message}
@@ -118,28 +119,31 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 		}
 	}
 	heldByStale := plan.Held(w.Planned, stopped)
-	for i, c := range w.Changes {
+	for i := range w.Changes {
+		c := &w.Changes[i]
+		state, message, reason := v1alpha1.ChangeSkipped, "", c.StaleReason
 		switch {
-		case changes.HasNoSteps(c):
+		case c.NoSteps:
 			continue
 		case outdated[i] != nil:
-			c.State, c.StaleReason, c.Message = v1alpha1.ChangeStale, outdated[i].Reason, outdated[i].Message
+			state, reason, message = v1alpha1.ChangeStale, outdated[i].Reason, outdated[i].Message
 		case heldByStale[i].Reason != plan.NotHeld:
-			c.State, c.Message = v1alpha1.ChangeSkipped, changes.HoldText(heldByStale[i], w.Address, "stale")
+			message = changes.HoldText(heldByStale[i], w.Address, "stale")
 		case c.Blocked != "":
-			c.State, c.Message = v1alpha1.ChangeSkipped, c.Blocked
+			message = c.Blocked
 		default:
 			continue
 		}
 		if stale > 0 && !po.Status.Approval.Partial && outdated[i] == nil {
-			c.State, c.Message = v1alpha1.ChangePending, "" // Finish reports the outcome of the others
-			continue
+			continue // Finish reports the outcome of the others
 		}
-		c.Held, c.FinishedAt = true, changes.Now()
-		if err := a.reportLeftOut(ctx, c); err != nil {
+		if err := a.reportLeftOut(ctx, c, state, message); err != nil {
 			return 0, err
 		}
-		if err := a.Ledger.SaveProgress(ctx, po.UID, c); err != nil {
+		_, err := w.Edit(ctx, a.Ledger, po.UID, i, func(c *ledger.Change) {
+			c.State, c.StaleReason, c.Message, c.Held, c.FinishedAt = state, reason, message, true, changes.Now()
+		})
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -147,21 +151,21 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 }
 
 // reportLeftOut writes to an object why its change was left out.
-func (a *Applier) reportLeftOut(ctx context.Context, c *ledger.Change) error {
+func (a *Applier) reportLeftOut(ctx context.Context, c *changes.StoredChange, state v1alpha1.ChangeState, message string) error {
 	reason := v1alpha1.ReasonSkipped
 	switch {
 	case c.Blocked != "":
 		reason = v1alpha1.ReasonBlocked
 	case c.Deposed != "":
 		return nil
-	case c.State == v1alpha1.ChangeStale:
+	case state == v1alpha1.ChangeStale:
 		reason = v1alpha1.ReasonStale
 	}
-	return a.stall(ctx, c, reason, "Not applied: "+c.Message+".")
+	return a.stall(ctx, c, reason, "Not applied: "+message+".")
 }
 
 // stall writes to an object that does not match its spec why its change was not made.
-func (a *Applier) stall(ctx context.Context, c *ledger.Change, reason, text string) error {
+func (a *Applier) stall(ctx context.Context, c *changes.StoredChange, reason, text string) error {
 	reason, text, err := changes.WhyStalled(ctx, a.Ledger, c.Object, c.Address, reason, text)
 	if err != nil {
 		return err
@@ -174,7 +178,7 @@ func (a *Applier) stall(ctx context.Context, c *ledger.Change, reason, text stri
 }
 
 // title returns the title of a step in the Web UI.
-func title(c *ledger.Change, destroy bool) string {
+func title(c *changes.Brief, destroy bool) string {
 	verb := strings.ToLower(string(c.Action))
 	switch {
 	case c.Deposed != "":
@@ -183,7 +187,7 @@ func title(c *ledger.Change, destroy bool) string {
 		verb = "destroy (replace)"
 	case c.Action == v1alpha1.ActionReplace:
 		verb = "create (replace)"
-	case c.Action == v1alpha1.ActionNoOp && c.Importing != nil, c.Importing != nil && c.Action == v1alpha1.ActionUpdate:
+	case c.Action == v1alpha1.ActionNoOp && c.Imports, c.Imports && c.Action == v1alpha1.ActionUpdate:
 		verb = "import"
 	case c.Action == v1alpha1.ActionNoOp && c.PreviousAddress != "":
 		verb = "move"
@@ -198,7 +202,7 @@ func refusal(po *v1alpha1.Plan, w *changes.Stored) string {
 	switch why := w.NotApproved(po); {
 	case why != "":
 		return why
-	case !po.Status.Approval.Partial && slices.ContainsFunc(w.Changes, func(c *ledger.Change) bool { return c.Blocked != "" }):
+	case !po.Status.Approval.Partial && slices.ContainsFunc(w.Changes, func(c changes.StoredChange) bool { return c.Blocked != "" }):
 		return "Changes of the plan are blocked, and the approval is not partial."
 	}
 	return ""

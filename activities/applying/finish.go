@@ -36,7 +36,7 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	}
 	// A lane reads the cancel from the Plan object, perhaps before the workflow receives the signal.
 	cancelled := f.Cancelled || po.Status.Cancel != nil
-	begun := slices.ContainsFunc(work.Changes, func(c *ledger.Change) bool { return c.StartedAt != nil })
+	begun := slices.ContainsFunc(work.Changes, func(c changes.StoredChange) bool { return c.Begun })
 	stale, err := a.skipPending(ctx, po, work, cancelled)
 	if err != nil {
 		return workflows.Finished{}, err
@@ -109,16 +109,17 @@ func incompleteText(po *v1alpha1.Plan, work *changes.Stored, stale []changes.Obs
 func (a *Applier) skipPending(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored, cancelled bool) ([]changes.Obstacle, error) {
 	var stale []changes.Obstacle
 	stopped := work.StoppedRollouts(po)
-	for _, c := range work.Changes {
-		if changes.HasNoSteps(c) {
+	for i := range work.Changes {
+		c := &work.Changes[i]
+		if c.NoSteps {
 			continue
 		}
 		if c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning {
 			why := ""
-			if changes.Rolled(c) {
+			if c.Rolled {
 				why = stopped[c.Object.SetUID]
 			}
-			if err := a.skip(ctx, po, c, work, cancelled, why); err != nil {
+			if err := a.skip(ctx, po, i, work, cancelled, why); err != nil {
 				return nil, err
 			}
 		}
@@ -146,10 +147,10 @@ func notMadeText(po *v1alpha1.Plan, w *changes.Stored) string {
 }
 
 // unknownOutcomes returns the changes that were begun and whose outcome is unknown.
-func unknownOutcomes(w *changes.Stored) []*ledger.Change {
-	var unknown []*ledger.Change
-	for _, c := range w.Changes {
-		if c.State == v1alpha1.ChangeUnknown {
+func unknownOutcomes(w *changes.Stored) []*changes.StoredChange {
+	var unknown []*changes.StoredChange
+	for i := range w.Changes {
+		if c := &w.Changes[i]; c.State == v1alpha1.ChangeUnknown {
 			unknown = append(unknown, c)
 		}
 	}
@@ -158,8 +159,8 @@ func unknownOutcomes(w *changes.Stored) []*ledger.Change {
 
 // nextStepText returns the next step after a plan that was not applied completely. Plans fail because of a create with
 // an unknown outcome, but not because of an action.
-func nextStepText(po *v1alpha1.Plan, unknown []*ledger.Change) string {
-	isCreate := func(c *ledger.Change) bool { return c.Action != v1alpha1.ActionInvoke }
+func nextStepText(po *v1alpha1.Plan, unknown []*changes.StoredChange) string {
+	isCreate := func(c *changes.StoredChange) bool { return c.Action != v1alpha1.ActionInvoke }
 	if !slices.ContainsFunc(unknown, isCreate) {
 		return "Make a new plan for the rest."
 	}
@@ -170,10 +171,10 @@ func nextStepText(po *v1alpha1.Plan, unknown []*ledger.Change) string {
 // failures names the first few failed changes.
 func failures(w *changes.Stored) string {
 	var text []changes.Obstacle
-	for _, c := range w.Changes {
-		switch c.State {
+	for i := range w.Changes {
+		switch c := &w.Changes[i]; c.State {
 		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale:
-			if !destroyedNotCreated(c) {
+			if !destroyedNotCreated(c.HalfDone, c.State) {
 				text = append(text, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 			}
 		}
@@ -187,9 +188,9 @@ func failures(w *changes.Stored) string {
 // halfReplaced names the replacements that stopped between their destroy and their create.
 func halfReplaced(w *changes.Stored) string {
 	var destroyed, created []changes.Obstacle
-	for _, c := range w.Changes {
-		switch {
-		case !destroyedNotCreated(c):
+	for i := range w.Changes {
+		switch c := &w.Changes[i]; {
+		case !destroyedNotCreated(c.HalfDone, c.State):
 		case c.CreateBeforeDestroy:
 			created = append(created, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 		default:
@@ -214,14 +215,14 @@ func pronoun(n int) string {
 }
 
 // destroyedNotCreated reports whether a replacement stopped between its destroy and its create.
-func destroyedNotCreated(c *ledger.Change) bool {
-	return c.HalfDone && c.State == v1alpha1.ChangeFailed
+func destroyedNotCreated(halfDone bool, state v1alpha1.ChangeState) bool {
+	return halfDone && state == v1alpha1.ChangeFailed
 }
 
 // whyFailed returns the reason for a change that was not made. It returns "" if the change has diagnostics: their text
 // may have values of the object, and not every reader of plans may get it.
-func whyFailed(c *ledger.Change) string {
-	if len(c.Diagnostics) > 0 {
+func whyFailed(c *changes.StoredChange) string {
+	if c.Diagnosed {
 		return ""
 	}
 	return strings.TrimSuffix(c.Message, ".")
@@ -229,30 +230,34 @@ func whyFailed(c *ledger.Change) string {
 
 // skip records that a change was not attempted, or not finished. stopped is why the rollout of its set stopped; empty if it
 // did not.
-func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, w *changes.Stored, cancelled bool, stopped string) error {
-	c.State, c.FinishedAt = v1alpha1.ChangeSkipped, changes.Now()
-	reason := v1alpha1.ReasonSkipped
+func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, i int, w *changes.Stored, cancelled bool, stopped string) error {
+	c := &w.Changes[i]
+	state, reason, message := v1alpha1.ChangeSkipped, v1alpha1.ReasonSkipped, ""
 	blockers := w.Blockers(c)
 	switch {
 	case cancelled:
-		reason, c.Message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
+		reason, message = v1alpha1.ReasonCancelled, "the plan was cancelled before it was tried"
 	case len(blockers) > 0:
-		c.Message = blockersText(c, blockers)
+		message = blockersText(c, blockers)
 	case stopped != "":
-		c.Message = stopped
+		message = stopped
 	case po.Status.Progress == nil:
-		c.Message = "no change of the plan was applied"
+		message = "no change of the plan was applied"
 	default:
-		c.Message = "a change that it depends on did not succeed"
+		message = "a change that it depends on did not succeed"
 	}
-	text := "Not tried: " + c.Message + "."
+	text := "Not tried: " + message + "."
 	if c.HalfDone {
 		if cancelled {
-			c.Message = "the plan was cancelled"
+			message = "the plan was cancelled"
 		}
-		c.State, reason, text = v1alpha1.ChangeFailed, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c, c.Message+".")
+		state, reason = v1alpha1.ChangeFailed, v1alpha1.ReasonReplaceIncomplete
+		text = replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, message+".")
 	}
-	if err := a.Ledger.SaveProgress(ctx, po.UID, c); err != nil {
+	c, err := w.Edit(ctx, a.Ledger, po.UID, i, func(c *ledger.Change) {
+		c.State, c.Message, c.FinishedAt = state, message, changes.Now()
+	})
+	if err != nil {
 		return err
 	}
 	a.Metrics.Step(string(c.Action), string(c.State))
@@ -260,8 +265,8 @@ func (a *Applier) skip(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change,
 }
 
 // blockersText names the dependencies of a change that were not done.
-func blockersText(c *ledger.Change, blockers []*ledger.Change) string {
-	refers := func(b *ledger.Change) bool { return slices.Contains(b.Requires, c.Address) }
+func blockersText(c *changes.StoredChange, blockers []*changes.StoredChange) string {
+	refers := func(b *changes.StoredChange) bool { return slices.Contains(b.Requires, c.Address) }
 	first := refers(blockers[0])
 	var names []string
 	more := 0
@@ -291,9 +296,9 @@ func blockersText(c *ledger.Change, blockers []*ledger.Change) string {
 const maxBlockers = 3
 
 // replaceIncompleteText describes a replacement whose first half alone is done.
-func replaceIncompleteText(c *ledger.Change, why string) string {
-	if c.CreateBeforeDestroy {
-		return fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it. %s", c.DeposedKey, why)
+func replaceIncompleteText(createBeforeDestroy bool, deposed, why string) string {
+	if createBeforeDestroy {
+		return fmt.Sprintf("The new instance was created, and the old one (deposed %s) is still there; the next plan destroys it. %s", deposed, why)
 	}
 	return "The old instance was destroyed, and the new one was not created; the next plan creates it. " + why
 }

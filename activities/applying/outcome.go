@@ -65,8 +65,8 @@ func (s *stepRun) publish(ctx context.Context) error {
 			}
 			st.Stall(g, v1alpha1.ReasonCreateUnknown, text)
 		default:
-			if destroyedNotCreated(c) {
-				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c, diag.Describe(c.Diagnostics)))
+			if destroyedNotCreated(c.HalfDone, c.State) {
+				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, diag.Describe(c.Diagnostics)))
 				break
 			}
 			st.Stall(g, reason, text)

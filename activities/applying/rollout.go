@@ -12,7 +12,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/graph"
-	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/workflows"
 )
@@ -84,8 +83,9 @@ func newRollouts(po *v1alpha1.Plan, work *changes.Stored, tracker *graph.Tracker
 		r.sets, of[s.UID] = append(r.sets, set), set
 	}
 	members := map[*rollout]int32{}
-	for i, c := range work.Changes {
-		if set := of[c.Object.SetUID]; set != nil && changes.Rolled(c) {
+	for i := range work.Changes {
+		c := &work.Changes[i]
+		if set := of[c.Object.SetUID]; set != nil && c.Rolled {
 			r.instances[i] = set.add(c, members[set])
 			members[set]++
 		}
@@ -99,7 +99,7 @@ func newRollouts(po *v1alpha1.Plan, work *changes.Stored, tracker *graph.Tracker
 }
 
 // add adds the n-th instance of the set that the plan changes.
-func (s *rollout) add(c *ledger.Change, n int32) *rolledInstance {
+func (s *rollout) add(c *changes.StoredChange, n int32) *rolledInstance {
 	in := &rolledInstance{set: s}
 	for in.wave < len(s.waves)-1 && n >= s.Waves[in.wave] {
 		n -= s.Waves[in.wave]
@@ -111,11 +111,7 @@ func (s *rollout) add(c *ledger.Change, n int32) *rolledInstance {
 	case v1alpha1.ChangeRunning:
 		in.begin()
 	default:
-		var at time.Time
-		if c.FinishedAt != nil {
-			at = c.FinishedAt.Time
-		}
-		in.end(changes.RolloutFailed(c), at)
+		in.end(c.RolloutFailed(), c.FinishedAt)
 	}
 	return in
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/graph"
-	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 )
 
@@ -34,7 +33,7 @@ func pace(t *testing.T, rollout v1alpha1.PlanRollout, instances int, deps map[in
 	rollout.ResourceSet, rollout.UID = "fleet", setUID
 	p := &pacing{work: &changes.Stored{}, clock: time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)}
 	for i := range instances {
-		c := &ledger.Change{PlanChange: v1alpha1.PlanChange{Action: v1alpha1.ActionUpdate, State: v1alpha1.ChangePending, Index: int32(i)}}
+		c := changes.StoredChange{Brief: changes.Brief{Action: v1alpha1.ActionUpdate, State: v1alpha1.ChangePending, Rolled: true}, Index: int32(i)}
 		c.Object.SetUID, c.Object.Name = setUID, fmt.Sprintf("web[%d]", i)
 		p.work.Changes = append(p.work.Changes, c)
 		p.work.Steps = append(p.work.Steps, plan.Step{Change: i, DependsOn: deps[i]})
@@ -129,9 +128,9 @@ func TestRolloutStopsAfterItsFailures(t *testing.T) {
 func TestRolloutResumes(t *testing.T) {
 	rollout := v1alpha1.PlanRollout{ResourceSet: "fleet", UID: setUID, Waves: []int32{2, 2}, MaxFailures: 1, Pause: &metav1.Duration{Duration: time.Minute}}
 	p := pace(t, rollout, 4, nil)
-	ended := metav1.NewTime(p.clock.Add(-30 * time.Second))
-	p.work.Changes[0].State, p.work.Changes[0].FinishedAt = v1alpha1.ChangeFailed, &ended
-	p.work.Changes[1].State, p.work.Changes[1].FinishedAt = v1alpha1.ChangeDone, &ended
+	ended := p.clock.Add(-30 * time.Second)
+	p.work.Changes[0].State, p.work.Changes[0].FinishedAt = v1alpha1.ChangeFailed, ended
+	p.work.Changes[1].State, p.work.Changes[1].FinishedAt = v1alpha1.ChangeDone, ended
 	p.resume(rollout)
 	p.ready(t, 0, 1) // their steps return the recorded outcome
 	p.Fail(0)
@@ -166,7 +165,7 @@ func TestDependenciesPrecedeWaves(t *testing.T) {
 // TestSkippedInstancesEndTheirWave has an instance whose dependency fails outside of the set.
 func TestSkippedInstancesEndTheirWave(t *testing.T) {
 	p := pace(t, v1alpha1.PlanRollout{Waves: []int32{2, 1}}, 4, map[int][]int{1: {3}})
-	p.work.Changes[3].Object.SetUID = ""
+	p.work.Changes[3].Rolled = false
 	p.resume(v1alpha1.PlanRollout{ResourceSet: "fleet", UID: setUID, Waves: []int32{2, 1}})
 	p.ready(t, 0, 3)
 	p.Fail(3)
@@ -179,15 +178,15 @@ func TestSkippedInstancesEndTheirWave(t *testing.T) {
 func TestASkippedInstanceBeginsNoPause(t *testing.T) {
 	rollout := v1alpha1.PlanRollout{ResourceSet: "fleet", UID: setUID, Waves: []int32{2, 1}, Pause: &metav1.Duration{Duration: time.Minute}}
 	p := pace(t, rollout, 4, map[int][]int{1: {3}})
-	p.work.Changes[3].Object.SetUID = ""
+	p.work.Changes[3].Rolled = false
 	p.resume(rollout)
 	p.ready(t, 0, 3)
 	p.done(0)
 	p.Fail(3)
 	p.ready(t)
-	ended := metav1.NewTime(p.clock)
-	p.work.Changes[0].State, p.work.Changes[0].FinishedAt = v1alpha1.ChangeDone, &ended
-	p.work.Changes[3].State, p.work.Changes[3].FinishedAt = v1alpha1.ChangeFailed, &ended
+	ended := p.clock
+	p.work.Changes[0].State, p.work.Changes[0].FinishedAt = v1alpha1.ChangeDone, ended
+	p.work.Changes[3].State, p.work.Changes[3].FinishedAt = v1alpha1.ChangeFailed, ended
 	p.clock = p.clock.Add(time.Minute)
 	p.resume(rollout)
 	p.ready(t, 0, 3)

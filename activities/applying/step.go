@@ -121,8 +121,8 @@ func (a *Applier) cancelled(ctx context.Context, p workflows.Plan) (bool, error)
 // objectsOf returns the UID of each change's object.
 func objectsOf(work *changes.Stored) []types.UID {
 	out := make([]types.UID, len(work.Changes))
-	for i, c := range work.Changes {
-		out[i] = c.Object.UID
+	for i := range work.Changes {
+		out[i] = work.Changes[i].Object.UID
 	}
 	return out
 }

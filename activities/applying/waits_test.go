@@ -3,17 +3,16 @@ package applying
 import (
 	"testing"
 
-	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/activities/changes"
 )
 
 // TestASkippedChangeNamesItsBlockers expects all blockers, up to the limit of a message.
 func TestASkippedChangeNamesItsBlockers(t *testing.T) {
-	change := func(address string, requires ...string) *ledger.Change {
-		return &ledger.Change{PlanChange: v1alpha1.PlanChange{Address: address}, Requires: requires}
+	change := func(address string, requires ...string) *changes.StoredChange {
+		return &changes.StoredChange{Brief: changes.Brief{Address: address, Requires: requires}}
 	}
 	c := change("n.main")
-	for want, blockers := range map[string][]*ledger.Change{
+	for want, blockers := range map[string][]*changes.StoredChange{
 		"it depends on a.a, whose change did not succeed":          {change("a.a")},
 		"it depends on a.a and a.b, whose changes did not succeed": {change("a.a"), change("a.b"), change("s.s", "n.main")},
 		"s.a refers to it, and its change must succeed first":      {change("s.a", "n.main"), change("s.a", "n.main"), change("a.b")},

@@ -25,14 +25,18 @@ type Brief struct {
 	Deleting bool
 	From     *v1alpha1.ObjectReference
 	// NoSteps has the result of HasNoSteps.
-	NoSteps   bool
+	NoSteps bool
+	// Rolled has the result of Rolled.
+	Rolled    bool
 	Imports   bool
 	Prevented bool
 	Blocked   string
 	DependsOn []int32
 
+	// Requires lists the addresses that the recorded state referred to.
+	Requires []string
+
 	requested, createsFirst, forgets, records bool
-	requires                                  []string
 }
 
 // BriefOf returns the brief of a change. Briefs share equal texts, and so does the change afterwards.
@@ -40,26 +44,26 @@ func BriefOf(c *ledger.Change) Brief {
 	c.ShareTexts()
 	return Brief{
 		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: c.Mode, Object: c.Object, ProviderConfig: c.ProviderConfig,
-		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c),
+		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c), Rolled: Rolled(&c.PlanChange),
 		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
 		requested: c.Requested, createsFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, forgets: c.Forget || LeavesDeposed(c),
-		records: needsRecording(c), requires: slices.Clip(c.Requires),
+		records: needsRecording(c), Requires: slices.Clip(c.Requires),
 	}
 }
 
-// Rights returns the rights that the change requires; see Rights. It omits those to a replaced instance.
-func (b *Brief) Rights(src *scope.Sources) ([]store.Right, error) {
+// Rights returns the rights that the change requires; see Rights. rec is the replaced instance; nil omits the rights to it.
+func (b *Brief) Rights(src *scope.Sources, rec *ledger.Instance) ([]store.Right, error) {
 	c := &ledger.Change{}
 	c.Object, c.Action, c.PreviousAddress, c.ProviderConfig = b.Object, b.Action, b.PreviousAddress, b.ProviderConfig
 	c.Preconditions.From = b.From
 	if b.Imports {
 		c.Importing = &v1alpha1.PlanImport{}
 	}
-	return Rights(src, c, nil)
+	return Rights(src, c, rec)
 }
 
 // PlannedChanges converts n changes, of which brief returns the briefs, to the input of plan.Steps.
-func PlannedChanges(n int, brief func(i int) Brief) []plan.Planned {
+func PlannedChanges(n int, brief func(i int) *Brief) []plan.Planned {
 	// includes deposed instances, because a recorded reference may mean either
 	index := make(map[string][]int, n)
 	for i := range n {
@@ -76,7 +80,7 @@ func PlannedChanges(n int, brief func(i int) Brief) []plan.Planned {
 			Action: c.Action, CreateBeforeDestroy: c.createsFirst, Forget: c.forgets, Record: c.records,
 			Deposed: c.Deposed != "", Of: -1, Requested: c.requested, DependsOn: Indexes(c.DependsOn),
 		}
-		for _, addr := range c.requires {
+		for _, addr := range c.Requires {
 			planned[i].Requires = append(planned[i].Requires, index[addr]...)
 		}
 		for _, j := range index[c.Address] {

@@ -6,16 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/ledger"
 )
 
 // Rolled reports whether the rollout of a ResourceSet limits a change: an update or a replace of an instance.
-func Rolled(c *ledger.Change) bool {
+func Rolled(c *v1alpha1.PlanChange) bool {
 	return c.Object.SetUID != "" && c.Deposed == "" && (c.Action == v1alpha1.ActionUpdate || c.Action == v1alpha1.ActionReplace)
 }
 
 // RolloutFailed reports whether a change counts as a failure of the rollout of its set.
-func RolloutFailed(c *ledger.Change) bool {
+func (c *StoredChange) RolloutFailed() bool {
 	switch c.State {
 	case v1alpha1.ChangeFailed, v1alpha1.ChangeUnknown, v1alpha1.ChangeStale:
 		return !c.Held
@@ -27,9 +26,10 @@ func RolloutFailed(c *ledger.Change) bool {
 // of the plan runs.
 func (w *Stored) StoppedRollouts(po *v1alpha1.Plan) map[types.UID]string {
 	failed := map[types.UID]int32{}
-	for _, c := range w.Changes {
+	for i := range w.Changes {
+		c := &w.Changes[i]
 		half := c.HalfDone && c.State == v1alpha1.ChangeRunning // the apply has ended
-		if Rolled(c) && (RolloutFailed(c) || half) {
+		if c.Rolled && (c.RolloutFailed() || half) {
 			failed[c.Object.SetUID]++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
@@ -20,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Stored is a stored plan that is ready for its apply. Its changes lack their values; see ledger.Change.DropValues.
+// Stored is a stored plan that is ready for its apply.
 type Stored struct {
-	Changes []*ledger.Change
+	Changes []StoredChange
 	// Planned is the input of plan.Steps, including the changes that are left out.
 	Planned []plan.Planned
 	Steps   []plan.Step
@@ -33,6 +34,47 @@ type Stored struct {
 	// planning read; see readUnchanged.
 	Unchanged bool
 	refreshed []int32
+}
+
+// StoredChange is the brief of a stored change with its progress.
+type StoredChange struct {
+	Brief
+	Index               int32
+	CreateBeforeDestroy bool
+	DeposedKey          string
+	// Held,  HalfDone, StaleReason and Message are those of the change. Diagnosed is true if the change has diagnostics.
+	Held, HalfDone, Diagnosed bool
+	StaleReason               v1alpha1.StaleReason
+	Message                   string
+	// Begun is true if a step of the change has begun. FinishedAt is zero before the change ended.
+	Begun      bool
+	FinishedAt time.Time
+}
+
+// storedChange returns the brief and the progress of a change.
+func storedChange(c *ledger.Change) StoredChange {
+	s := StoredChange{
+		Brief: BriefOf(c), Index: c.Index, CreateBeforeDestroy: c.CreateBeforeDestroy, DeposedKey: c.DeposedKey,
+		Held: c.Held, HalfDone: c.HalfDone, Diagnosed: len(c.Diagnostics) > 0, StaleReason: c.StaleReason, Message: c.Message, Begun: c.StartedAt != nil,
+	}
+	if c.FinishedAt != nil {
+		s.FinishedAt = c.FinishedAt.Time
+	}
+	return s
+}
+
+// Edit changes the progress of a stored change, in the ledger and in w.
+func (w *Stored) Edit(ctx context.Context, l *ledger.Ledger, plan types.UID, i int, edit func(*ledger.Change)) (*StoredChange, error) {
+	c, err := l.Change(ctx, plan, int32(i))
+	if err != nil {
+		return nil, err
+	}
+	edit(c)
+	if err := l.SaveChange(ctx, plan, c); err != nil {
+		return nil, err
+	}
+	w.Changes[i] = storedChange(c)
+	return &w.Changes[i], nil
 }
 
 // Load reads the changes of a plan from the ledger and orders their steps.
@@ -48,10 +90,9 @@ func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error)
 		if readUnchanged(c) {
 			w.refreshed = append(w.refreshed, c.Index)
 		}
-		c.DropValues()
-		w.Changes = append(w.Changes, c)
+		w.Changes = append(w.Changes, storedChange(c))
 	}
-	w.Planned = PlannedChanges(len(w.Changes), func(i int) Brief { return BriefOf(w.Changes[i]) })
+	w.Planned = PlannedChanges(len(w.Changes), func(i int) *Brief { return &w.Changes[i].Brief })
 	w.Digest = d.String()
 	w.Order()
 	return w, nil
@@ -60,8 +101,8 @@ func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error)
 // Order orders the steps of the changes that are not held.
 func (w *Stored) Order() {
 	made := slices.Clone(w.Planned)
-	for i, c := range w.Changes {
-		if c.Held {
+	for i := range w.Changes {
+		if w.Changes[i].Held {
 			made[i] = plan.Planned{Action: v1alpha1.ActionNoOp, Of: -1}
 		}
 	}
@@ -91,11 +132,12 @@ func (w *Stored) Address(i int) string { return w.Changes[i].Address }
 // Progress counts the changes with steps. It counts blocked changes separately, because the approval left them out.
 func (w *Stored) Progress() v1alpha1.PlanProgress {
 	var p v1alpha1.PlanProgress
-	for _, c := range w.Changes {
-		if HasNoSteps(c) {
+	for i := range w.Changes {
+		c := &w.Changes[i]
+		if c.NoSteps {
 			continue
 		}
-		if leftOut(c) {
+		if c.leftOut() {
 			p.Blocked++
 			continue
 		}
@@ -109,14 +151,15 @@ func (w *Stored) Progress() v1alpha1.PlanProgress {
 }
 
 // leftOut reports whether a partial approval left out a change because it is blocked.
-func leftOut(c *ledger.Change) bool {
+func (c *StoredChange) leftOut() bool {
 	return c.Held && c.Blocked != "" && c.State == v1alpha1.ChangeSkipped
 }
 
 // Providers returns the names of the providers of the changes, sorted.
 func (w *Stored) Providers() []string {
 	var names []string
-	for _, c := range w.Changes {
+	for i := range w.Changes {
+		c := &w.Changes[i]
 		group, _, _ := strings.Cut(c.Object.APIVersion, "/")
 		if name, ok := v1alpha1.ProviderOfGroup(group); ok && !slices.Contains(names, name) {
 			names = append(names, name)
@@ -137,12 +180,12 @@ func RecordsRefresh(c *ledger.Change) bool {
 
 // Blockers returns the changes because of which another one was not attempted. Those that were attempted themselves
 // come first.
-func (w *Stored) Blockers(c *ledger.Change) []*ledger.Change {
-	var tried, others []*ledger.Change
+func (w *Stored) Blockers(c *StoredChange) []*StoredChange {
+	var tried, others []*StoredChange
 	seen := map[int32]bool{c.Index: true}
 	for _, i := range w.stepsOf[c.Index] {
 		for _, d := range w.Steps[i].DependsOn {
-			dep := w.Changes[w.Steps[d].Change]
+			dep := &w.Changes[w.Steps[d].Change]
 			switch {
 			case seen[dep.Index] || dep.State == v1alpha1.ChangeDone:
 			case dep.State != v1alpha1.ChangeSkipped && dep.State != v1alpha1.ChangePending:

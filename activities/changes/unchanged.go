@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -28,32 +29,42 @@ import (
 // planning read, and the values of data sources. It leaves records alone that are newer than the plan. Call it when an
 // apply begins, before its steps, or when planning ends without steps and so without an approval.
 func RecordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all iter.Seq2[*ledger.Change, error]) error {
+	return eachStored(ctx, all, func(ctx context.Context, c *ledger.Change) error {
+		switch {
+		case !unchanged(c):
+			return nil
+		case c.Mode == v1alpha1.ModeData:
+			return store.IgnoreGone(recordRead(ctx, src, po, c))
+		case c.Mode == "":
+			return store.IgnoreGone(recordUnchanged(ctx, src, po, c))
+		}
+		return nil
+	})
+}
+
+// eachStored calls work for all changes, for some of them concurrently. It holds few of them in memory. Each call needs a
+// slot of the processors, as the caller does. After an error, it begins no further call.
+func eachStored(ctx context.Context, all iter.Seq2[*ledger.Change, error], work func(context.Context, *ledger.Change) error) error {
 	defer fair.Pause(ctx)()
-	group, ctx := errgroup.WithContext(ctx)
+	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(session.Width)
 	for c, err := range all {
 		if err != nil {
 			return errors.Join(err, group.Wait())
 		}
-		if !unchanged(c) {
-			continue
+		if working.Err() != nil {
+			break
 		}
 		group.Go(func() error {
-			ctx, done, err := fair.TakeToo(ctx)
+			ctx, done, err := fair.TakeToo(working)
 			if err != nil {
 				return err
 			}
 			defer done()
-			switch c.Mode {
-			case v1alpha1.ModeData:
-				err = recordRead(ctx, src, po, c)
-			case "":
-				err = recordUnchanged(ctx, src, po, c)
-			}
-			return store.IgnoreGone(err)
+			return work(ctx, c)
 		})
 	}
-	return group.Wait()
+	return cmp.Or(group.Wait(), ctx.Err())
 }
 
 // unchanged reports whether a change has no steps and was not taken out of the plan.

@@ -15,7 +15,6 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
-	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
@@ -70,7 +69,8 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 	}
 	var found Verification
 	held := plan.Held(w.Planned, w.blockedOrStale(moved))
-	for i, c := range w.Changes {
+	for i := range w.Changes {
+		c := &w.Changes[i]
 		if c.Prevented {
 			found.Blocked = append(found.Blocked, Obstacle{Address: c.Address, Why: c.Blocked})
 		}
@@ -78,7 +78,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 			found.Stale = append(found.Stale, Obstacle{c.Address, moved[i].Message, moved[i].Reason})
 		}
 		switch {
-		case HasNoSteps(c), c.Prevented, moved[i] != nil:
+		case c.NoSteps, c.Prevented, moved[i] != nil:
 		case held[i].Reason == plan.NotHeld:
 			found.Left++
 			rights, err := rightsTo(ctx, src, c)
@@ -94,7 +94,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 }
 
 // rightsTo returns the rights that a change needs.
-func rightsTo(ctx context.Context, src *scope.Sources, c *ledger.Change) ([]store.Right, error) {
+func rightsTo(ctx context.Context, src *scope.Sources, c *StoredChange) ([]store.Right, error) {
 	var rec *ledger.Instance
 	if c.Action == v1alpha1.ActionReplace {
 		var err error
@@ -102,14 +102,14 @@ func rightsTo(ctx context.Context, src *scope.Sources, c *ledger.Change) ([]stor
 			return nil, err
 		}
 	}
-	return Rights(src, c, rec)
+	return c.Rights(src, rec)
 }
 
 // blockedOrStale returns the indexes of the blocked and stale changes.
 func (w *Stored) blockedOrStale(moved []*StaleError) []int {
 	var stopped []int
-	for i, c := range w.Changes {
-		if c.Prevented || moved[i] != nil {
+	for i := range w.Changes {
+		if w.Changes[i].Prevented || moved[i] != nil {
 			stopped = append(stopped, i)
 		}
 	}
@@ -145,20 +145,16 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 		return value, ok
 	})
 	why := make([]*StaleError, len(w.Changes))
-	tracker := graph.NewTracker(len(w.Changes), func(int) []int { return nil })
-	err := Each(ctx, tracker, session.Width, func(ctx context.Context, i int) (bool, error) {
-		if HasNoSteps(w.Changes[i]) {
-			return true, nil
+	err := eachStored(ctx, src.Ledger.Changes(ctx, po.UID, 0), func(ctx context.Context, c *ledger.Change) error {
+		if HasNoSteps(c) {
+			return nil
 		}
-		c, err := src.Ledger.Change(ctx, po.UID, int32(i))
-		if err == nil {
-			err = v.verify(ctx, c)
+		err := v.verify(ctx, c)
+		if stale, ok := errors.AsType[*StaleError](err); ok {
+			why[c.Index] = stale
+			return nil
 		}
-		if se, ok := errors.AsType[*StaleError](err); ok {
-			why[i] = se
-			return true, nil
-		}
-		return err == nil, err
+		return err
 	})
 	return v, why, err
 }

@@ -81,7 +81,7 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 // that depend on those that lifecycle.preventDestroy forbids.
 func (pr *proposal) skipDependents(ctx context.Context) error {
 	all := pr.all
-	brief := func(i int) changes.Brief { return all[i] }
+	brief := func(i int) *changes.Brief { return &all[i] }
 	planned := changes.PlannedChanges(len(all), brief)
 	var out, forbidden []int
 	for i, c := range all {

@@ -88,6 +88,8 @@ type proposal struct {
 	restartUntil time.Time
 	// forced holds the addresses to replace or invoke regardless of their state.
 	forced map[string]bool
+	// ahead reads the changes for their planning.
+	ahead readAhead
 	// reads limits the reads of a plan with a read budget; nil means no limit.
 	reads *rate.Limiter
 	// scope provides planned values. past provides recorded values, for reads and destroys.
@@ -124,6 +126,7 @@ func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal
 			pr.forced[addr.String()] = true
 		}
 	}
+	pr.ahead = readAhead{ledger: a.Ledger, plan: po.UID}
 	pr.scope = a.NewScope(po, po.Namespace, pr.plannedValue)
 	pr.past = a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	pr.scope.Decoder = a.decoders.take(po.UID, a.Catalog)
@@ -145,7 +148,7 @@ func (pr *proposal) planAll(ctx context.Context, whole bool) error {
 		if i < 0 { // a batch of objects that the worklist adds
 			return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
 		}
-		c, err := pr.Ledger.Change(ctx, pr.plan.UID, int32(i))
+		c, err := pr.ahead.change(ctx, int32(i))
 		if err != nil {
 			return false, err
 		}
@@ -317,6 +320,7 @@ func (pr *proposal) append(added []*ledger.Change) {
 
 // edit changes a stored change.
 func (pr *proposal) edit(ctx context.Context, i int, change func(*ledger.Change)) error {
+	pr.ahead.forget(ctx, int32(i))
 	c, err := pr.Ledger.Change(ctx, pr.plan.UID, int32(i))
 	if err != nil {
 		return err

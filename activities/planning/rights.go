@@ -80,11 +80,12 @@ func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all 
 		return nil, nil
 	}
 	var rights []store.Right
-	for _, c := range all {
+	for i := range all {
+		c := &all[i]
 		if c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeFailed {
 			continue
 		}
-		taken, err := c.Rights(src)
+		taken, err := c.Rights(src, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -94,7 +94,7 @@ func (t *totals) add(c *ledger.Change) {
 	if c.CreatesAgain && t.again == "" {
 		t.again = c.Address
 	}
-	if changes.Rolled(c) {
+	if changes.Rolled(&c.PlanChange) {
 		t.noteRolled(c)
 	}
 	if !changes.HasNoSteps(c) {

@@ -54,6 +54,8 @@ type Catalog struct {
 	// templates caches parsed templates; see ParsedTemplate. templatesMu guards it.
 	templatesMu sync.Mutex
 	templates   map[TemplateKey]any
+
+	constants constants
 }
 
 // TemplateKey identifies a parsed template: the template, and the schema with which it was parsed.

@@ -81,6 +81,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	if err != nil {
 		return provider.Configuration{}, err
 	}
+	constant := !hasTemplates(args)
 	if cfg != nil {
 		var missing []error
 		for _, ref := range cfg.Spec.SecretRefs {
@@ -98,6 +99,24 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 			return provider.Configuration{}, err
 		}
 	}
+	if !constant || cfg == nil {
+		return evaluateArguments(ctx, cfg, block, args, from)
+	}
+	key, err := constantOf(cfg, block, args)
+	if err != nil {
+		return provider.Configuration{}, err
+	}
+	conf, ok := c.constants.get(key)
+	if !ok {
+		if conf, err = evaluateArguments(ctx, cfg, block, args, from); err == nil {
+			c.constants.put(key, conf)
+		}
+	}
+	return conf, err
+}
+
+// evaluateArguments evaluates the arguments of a ProviderConfig, in which the values of Secrets are set.
+func evaluateArguments(ctx context.Context, cfg *v1alpha1.ProviderConfig, block *schema.Block, args map[string]any, from Sources) (provider.Configuration, error) {
 	namespace := ""
 	if cfg != nil {
 		namespace = cfg.Namespace

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -62,16 +63,23 @@ type encodedChange struct{ planned, progress []byte }
 func (e encodedChange) size() int { return len(e.planned) + len(e.progress) }
 
 func encodeChange(c *Change) (e encodedChange, err error) {
-	if c.withoutValues {
-		return e, fmt.Errorf("encode change %d of plan: its values were dropped", c.Index)
-	}
 	planned := *c
 	planned.setProgress(progress{})
+	// JSON decodes null to nil, and a loaded change must be encoded as it is stored.
+	planned.Before, planned.After = nonNull(planned.Before), nonNull(planned.After)
 	if e.planned, err = json.Marshal(&planned); err != nil {
 		return e, fmt.Errorf("encode change %d of plan: %w", c.Index, err)
 	}
 	e.progress, err = c.encodeProgress()
 	return e, err
+}
+
+// nonNull returns nil for null, and other values as they are.
+func nonNull(v *runtime.RawExtension) *runtime.RawExtension {
+	if v != nil && string(v.Raw) == "null" {
+		return nil
+	}
+	return v
 }
 
 func (c *Change) encodeProgress() ([]byte, error) {
@@ -149,6 +157,24 @@ func (l *Ledger) Change(ctx context.Context, plan types.UID, index int32) (*Chan
 		return nil, err
 	}
 	return changes[0], nil
+}
+
+// ChangesPage returns up to n changes of a plan in order, beginning with the index from, which must exist: otherwise it
+// returns ErrNotFound.
+func (l *Ledger) ChangesPage(ctx context.Context, plan types.UID, from int32, n int) ([]*Change, error) {
+	var page []*Change
+	for c, err := range l.changes(ctx, plan, from, 2*n) {
+		if err != nil {
+			return nil, err
+		}
+		if page = append(page, c); len(page) == n {
+			break
+		}
+	}
+	if len(page) == 0 || page[0].Index != from {
+		return nil, fmt.Errorf("read change %d of plan: %w", from, ErrNotFound)
+	}
+	return page, nil
 }
 
 // SaveChange writes a change. A change that was planned again replaces the one stored under its index.
@@ -260,6 +286,11 @@ func (l *Ledger) putChange(ctx context.Context, plan types.UID, c *Change, e enc
 
 // Changes returns the changes of a plan in order, beginning with the index from.
 func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.Seq2[*Change, error] {
+	return l.changes(ctx, plan, from, pageSize)
+}
+
+// changes is Changes with pages of a number of rows. A change has up to two rows.
+func (l *Ledger) changes(ctx context.Context, plan types.UID, from int32, pageSize int) iter.Seq2[*Change, error] {
 	after := ""
 	if from > 0 {
 		after = changeKey(plan, from-1) + afterChange

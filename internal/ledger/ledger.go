@@ -402,8 +402,6 @@ type Change struct {
 	revision, progressRevision int64
 	// planned is a hash of the planned part in the row.
 	planned uint64
-	// withoutValues is true after DropValues.
-	withoutValues bool
 }
 
 // Referrer is a resource that refers to the changed resource.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -223,6 +224,7 @@ func TestApplyWritesTheProgressAlone(t *testing.T) {
 	ctx, kv := t.Context(), &memory{entries: map[string]Entry{}}
 	l := New(kv)
 	large := &Change{Planned: make([]byte, 10_000)}
+	large.Before = &runtime.RawExtension{Raw: []byte("null")} // as of a create
 	if err := l.SavePlanned(ctx, "p", large); err != nil {
 		t.Fatal(err)
 	}

@@ -186,12 +186,12 @@ func TestInUse(t *testing.T) {
 // storedObjects are stored objects by resource, namespace and name.
 type storedObjects map[string]map[string]any
 
-func (s storedObjects) Get(_ context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
+func (s storedObjects) Shared(_ context.Context, gr kschema.GroupResource, namespace, name string) (*storage.SharedObject, error) {
 	obj, ok := s[gr.String()+"/"+namespace+"/"+name]
 	if !ok {
 		return nil, nil
 	}
-	return &unstructured.Unstructured{Object: obj}, nil
+	return &storage.SharedObject{Object: &unstructured.Unstructured{Object: obj}}, nil
 }
 
 func TestStoredProviderConfig(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -24,6 +23,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/direct"
+	"github.com/hykube/hykube/server/storage"
 )
 
 // NewClient returns a client for the kinds of hykube.io.
@@ -140,8 +140,8 @@ func Update[T any, P interface {
 
 // StoredObjects reads objects from the storage; *storage.Objects implements it.
 type StoredObjects interface {
-	// Get returns an object, or nil if there is none of that name.
-	Get(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error)
+	// Shared returns an object, or nil if there is none of that name.
+	Shared(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*storage.SharedObject, error)
 }
 
 // Configs accesses the ProviderConfigs, ConfigMaps and Secrets. It implements store.Configs.
@@ -157,30 +157,31 @@ type Configs struct {
 // request.
 func (c *Configs) Get(ctx context.Context, namespace, name string) (*v1alpha1.ProviderConfig, error) {
 	cfg := &v1alpha1.ProviderConfig{}
-	found, err := c.read(ctx, v1alpha1.Resource("providerconfigs"), namespace, name, cfg)
+	found, err := readStored(ctx, c, v1alpha1.Resource("providerconfigs"), namespace, name, cfg)
 	if err != nil || !found {
 		return nil, err
 	}
 	return cfg, nil
 }
 
-// read reads an object from the storage. found is false if there is none of that name.
-func (c *Configs) read(ctx context.Context, gr kschema.GroupResource, namespace, name string, into any) (found bool, err error) {
-	obj, err := c.Stored.Get(ctx, gr, namespace, name)
-	if err != nil || obj == nil {
+// readStored reads an object from the storage. found is false if there is none of that name.
+func readStored[T any, P interface {
+	*T
+	runtime.Object
+	DeepCopyInto(*T)
+}](ctx context.Context, c *Configs, gr kschema.GroupResource, namespace, name string, into P) (found bool, err error) {
+	stored, err := c.Stored.Shared(ctx, gr, namespace, name)
+	if err != nil || stored == nil {
 		return false, err
 	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into); err != nil {
-		return false, fmt.Errorf("read %s %q: %w", gr, name, err)
-	}
-	return true, nil
+	return true, storage.Typed(stored, into)
 }
 
 // Leaving implements store.Configs.
 func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (string, error) {
 	stays := func(gr kschema.GroupResource, namespace, name string) (bool, error) {
-		obj, err := c.Stored.Get(ctx, gr, namespace, name)
-		return obj != nil && obj.GetDeletionTimestamp() == nil, err
+		obj, err := c.Stored.Shared(ctx, gr, namespace, name)
+		return obj != nil && obj.Object.GetDeletionTimestamp() == nil, err
 	}
 	if ok, err := stays(v1alpha1.Resource("providerconfigs"), cfg.Namespace, cfg.Name); err != nil || !ok {
 		return fmt.Sprintf("the ProviderConfig %q", cfg.Name), err
@@ -203,17 +204,20 @@ func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (st
 
 // Terminating implements store.Configs.
 func (c *Configs) Terminating(ctx context.Context, namespace string) (bool, error) {
-	ns, err := c.Stored.Get(ctx, resourceOfCore("namespaces"), "", namespace)
-	if ns != nil && condition.IsTrue(ns, v1alpha1.ConditionUndeleting) {
+	ns, err := c.Stored.Shared(ctx, resourceOfCore("namespaces"), "", namespace)
+	if err != nil || ns == nil {
+		return false, err
+	}
+	if condition.IsTrue(ns.Object, v1alpha1.ConditionUndeleting) {
 		return false, fmt.Errorf("the deletion of the namespace %q is being taken back", namespace)
 	}
-	return ns != nil && ns.GetDeletionTimestamp() != nil, err
+	return ns.Object.GetDeletionTimestamp() != nil, nil
 }
 
 // ConfigMap implements store.Configs.
 func (c *Configs) ConfigMap(ctx context.Context, namespace, name string) (map[string][]byte, error) {
 	cm := &corev1.ConfigMap{}
-	found, err := c.read(ctx, resourceOfCore("configmaps"), namespace, name, cm)
+	found, err := readStored(ctx, c, resourceOfCore("configmaps"), namespace, name, cm)
 	if err != nil || !found {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (c *Configs) recordedSecret(ctx context.Context, read secretRead) (*corev1.
 		return nil, nil
 	}
 	secret := &corev1.Secret{}
-	found, err := c.read(ctx, resourceOfCore("secrets"), read.namespace, read.name, secret)
+	found, err := readStored(ctx, c, resourceOfCore("secrets"), read.namespace, read.name, secret)
 	if err != nil || !found || secret.ResourceVersion != version {
 		return nil, err
 	}

@@ -16,20 +16,24 @@ import (
 // of objects begin with /registry there.
 const ledgerPrefix = "/hykube.io-ledger/"
 
-// KV stores the ledger. It implements ledger.KV. It encrypts the values and binds them to their keys.
+// KV stores the ledger. It implements ledger.KV. It compresses and encrypts the values, and binds them to their
+// keys.
 type KV struct {
 	records     *records.Store
 	transformer value.Transformer
 	disk        disk
+	// local is true if the database is part of this process. It then computes a read here, so the caller keeps its slot of
+	// the processors.
+	local bool
 }
 
 // KV returns the key-value store of the ledger.
 func (s *Store) KV() *KV {
-	return &KV{records: s.records, transformer: s.encryption.transformer(ledgerResource), disk: s.disk}
+	return &KV{records: s.records, transformer: s.encryption.transformer(ledgerResource), disk: s.disk, local: s.latest != nil}
 }
 
 func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
-	resume := fair.Pause(ctx)
+	resume := k.pause(ctx)
 	data, revision, err := k.records.Get(ctx, key)
 	resume()
 	if err != nil {
@@ -37,6 +41,14 @@ func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	}
 	data, err = k.decrypt(ctx, key, data)
 	return data, revision, err
+}
+
+// pause gives the caller's slot back during a read of another process.
+func (k *KV) pause(ctx context.Context) (resume func()) {
+	if k.local {
+		return func() {}
+	}
+	return fair.Pause(ctx)
 }
 
 func (k *KV) Put(ctx context.Context, key string, data []byte, revision int64) (int64, error) {
@@ -61,7 +73,7 @@ func (k *KV) Batch(ctx context.Context, writes []ledger.Write) ([]int64, error) 
 			continue
 		}
 		var err error
-		if sealed[i].Value, err = k.transformer.TransformToStorage(ctx, w.Value, value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
+		if sealed[i].Value, err = k.transformer.TransformToStorage(ctx, compress(w.Value), value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
 			return nil, fmt.Errorf("encrypt record %q: %w", w.Key, err)
 		}
 	}
@@ -75,7 +87,7 @@ func (k *KV) DeletePrefix(ctx context.Context, prefix string) error {
 }
 
 func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
-	resume := fair.Pause(ctx)
+	resume := k.pause(ctx)
 	entries, err := k.records.List(ctx, prefix, after, limit)
 	resume()
 	for i := range entries {
@@ -103,6 +115,9 @@ func (k *KV) decrypt(ctx context.Context, key string, data []byte) ([]byte, erro
 	data, _, err := k.transformer.TransformFromStorage(ctx, data, value.DefaultContext(ledgerPrefix+key))
 	if err != nil {
 		return nil, fmt.Errorf("decrypt record %q: %w", key, err)
+	}
+	if data, err = decompress(data); err != nil {
+		return nil, fmt.Errorf("read record %q: %w", key, err)
 	}
 	return data, nil
 }

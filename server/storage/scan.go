@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -27,22 +28,50 @@ type Objects struct {
 	client     clientv3.KV
 	table      *table
 	encryption *encryption
+	// latest is nil if other servers may write to the database.
+	latest *latest
+	// upToDate is the state of the database after which Since had nothing to return; nil if there was none.
+	upToDate atomic.Pointer[upToDate]
 }
 
 // Objects returns the reader of stored objects.
 func (s *Store) Objects() *Objects {
-	return &Objects{client: s.client.KV, table: s.table, encryption: s.encryption}
+	return &Objects{client: s.client.KV, table: s.table, encryption: s.encryption, latest: s.latest}
 }
 
 // Get returns one object, or nil if it does not exist. For a cluster-scoped kind, namespace is empty.
 func (o *Objects) Get(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*unstructured.Unstructured, error) {
-	key := groupPrefix(gr.Group) + gr.Resource + "/" + name
-	if namespace != "" {
-		key = groupPrefix(gr.Group) + gr.Resource + "/" + namespace + "/" + name
+	return o.get(ctx, gr, keyOf(gr, namespace, name))
+}
+
+// Shared is Get for an object that many callers read, such as a ProviderConfig.
+func (o *Objects) Shared(ctx context.Context, gr kschema.GroupResource, namespace, name string) (*SharedObject, error) {
+	key := keyOf(gr, namespace, name)
+	read := func() (*SharedObject, error) {
+		object, err := o.get(ctx, gr, key)
+		if err != nil || object == nil {
+			return nil, err
+		}
+		return &SharedObject{Object: object}, nil
 	}
+	if o.latest == nil {
+		return read()
+	}
+	return o.latest.get(key, read)
+}
+
+// keyOf returns the key of an object. For a cluster-scoped kind, namespace is empty.
+func keyOf(gr kschema.GroupResource, namespace, name string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	return groupPrefix(gr.Group) + gr.Resource + "/" + name
+}
+
+func (o *Objects) get(ctx context.Context, gr kschema.GroupResource, key string) (*unstructured.Unstructured, error) {
 	resp, err := o.client.Get(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("read %s %q: %w", gr, name, err)
+		return nil, fmt.Errorf("read %q: %w", key, err)
 	}
 	if len(resp.Kvs) == 0 {
 		return nil, nil

@@ -112,12 +112,30 @@ func (t *table) rowsSince(ctx context.Context, prefix string, revision int64, li
 	return out, nil
 }
 
+// upToDate is a state of the database: the number of this process's writes, and the revision after them.
+type upToDate struct {
+	writes   uint64
+	revision int64
+}
+
 // Since returns the changes of the objects of all providers, of ResourceSets and of ConfigMaps after a revision. It
 // implements index.Objects. The changes of ConfigMaps have no object.
 func (o *Objects) Since(ctx context.Context, revision int64, limit int) (changes []index.Change, current int64, more bool, err error) {
+	var now upToDate
+	quiet := false
+	if o.latest != nil {
+		now.writes, quiet = o.latest.quiet()
+		now.revision = revision
+		if known := o.upToDate.Load(); quiet && known != nil && *known == now {
+			return nil, revision, false, nil
+		}
+	}
 	rows, current, err := o.table.since(ctx, objectPrefix+"/", revision, limit)
 	if err != nil {
 		return nil, current, false, err
+	}
+	if quiet && current == revision && len(rows) == 0 {
+		o.upToDate.Store(&now)
 	}
 	last := make(map[string]int64, len(rows))
 	for _, r := range rows {

@@ -92,6 +92,8 @@ type Store struct {
 	closeRecords func() error
 	rotator      *rotator
 	objects      *sharedObjects
+	// latest is nil if other servers may write to the database.
+	latest *latest
 	// changed and observedUpdates are set by Observe.
 	changed         func(namespace string)
 	observedUpdates []schema.GroupResource
@@ -161,7 +163,8 @@ func (s *Store) startBackend(ctx context.Context, cfg Config, backend server.Bac
 		return nil, err
 	}
 	if cfg.Endpoint == "" {
-		backend = sqliteBackend{backend, fair.New(sqliteWriters)}
+		s.latest = newLatest()
+		backend = sqliteBackend{backend, fair.New(sqliteWriters), s.latest}
 		s.disk = disk{dir: cfg.DataDir, free: cfg.FreeBytes}
 	}
 	backend = newLists(backend, s.table)

@@ -19,7 +19,8 @@ const sqliteWriters = 4
 // call that can be cancelled. That costs more than the row.
 type sqliteBackend struct {
 	server.Backend
-	slots *fair.Slots
+	slots  *fair.Slots
+	latest *latest
 }
 
 func (w sqliteBackend) Get(ctx context.Context, key string, revision int64, keysOnly bool) (int64, *server.KeyValue, error) {
@@ -35,6 +36,7 @@ func (w sqliteBackend) Create(ctx context.Context, key string, value []byte, lea
 		return 0, err
 	}
 	defer slot.Release()
+	defer w.latest.write(key)()
 	return w.Backend.Create(context.WithoutCancel(ctx), key, value, lease)
 }
 
@@ -44,6 +46,7 @@ func (w sqliteBackend) Update(ctx context.Context, key string, value []byte, rev
 		return 0, nil, false, err
 	}
 	defer slot.Release()
+	defer w.latest.write(key)()
 	return w.Backend.Update(context.WithoutCancel(ctx), key, value, revision, lease)
 }
 
@@ -53,6 +56,7 @@ func (w sqliteBackend) Delete(ctx context.Context, key string, revision int64) (
 		return 0, nil, false, err
 	}
 	defer slot.Release()
+	defer w.latest.write(key)()
 	return w.Backend.Delete(context.WithoutCancel(ctx), key, revision)
 }
 

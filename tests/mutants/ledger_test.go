@@ -41,8 +41,6 @@ var ledgerMutants = []mutant{
 		"{Op: OpCheck, Key: key, Revision: c.revision}", "{Op: OpDelete, Key: key + \"?\"}", "TestApplyWritesTheProgressAlone"},
 	{"The apply writes the values of a change again.", "internal/ledger/changes.go",
 		"if c.revision != 0 && c.planned ==", "if c.revision == 0 && c.planned ==", "TestApplyWritesTheProgressAlone"},
-	{"A change whose values were dropped is stored without them.", "internal/ledger/changes.go",
-		"\tif c.withoutValues {\n", "\tif false {\n", "TestProgressOfAChangeWithoutValues"},
 	{"A plan drops the changes of another plan whose UID begins alike.", "internal/ledger/changes.go",
 		"return \"plans/\" + string(plan) + \"/\" }", "return \"plans/\" + string(plan) }", "TestChangesArePagedInOrder|TestPlansWithChanges"},
 	{"A second attempt at planning fails, since the first one stored its changes.", "internal/ledger/changes.go",

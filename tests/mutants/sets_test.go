@@ -10,7 +10,7 @@ var setMutants = []mutant{
 	{"A rollout does not pause between its waves.", "activities/applying/rollout.go",
 		"now.Before(until) {", "false {", "TestRolloutWaitsForEachWaveAndItsPause"},
 	{"A restart lets a rollout fail once more.", "activities/applying/rollout.go",
-		"in.end(changes.RolloutFailed(c), at)", "in.end(false, at)", "TestRolloutResumes"},
+		"in.end(c.RolloutFailed(), c.FinishedAt)", "in.end(false, c.FinishedAt)", "TestRolloutResumes"},
 	{"After a restart, a rollout has one more instance down.", "activities/applying/rollout.go",
 		"	case v1alpha1.ChangeRunning:\n		in.begin()\n", "	case v1alpha1.ChangeRunning:\n", "TestRolloutResumesWhatWasRunning"},
 	{"Two rollouts that depend on each other never end.", "activities/applying/rollout.go",

@@ -1,0 +1,90 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/schema"
+)
+
+const (
+	// maxConstants is the maximum number of configurations in the cache.
+	maxConstants = 64
+	// keepConstants is the maximum time for which the cache keeps a configuration, which may hold secrets.
+	keepConstants = time.Minute
+)
+
+// constants caches the configurations of ProviderConfigs without expressions. The steps of a plan evaluate the same ones
+// again and again.
+type constants struct {
+	mu    sync.Mutex
+	known map[constantKey]provider.Configuration
+}
+
+// constantKey identifies a configuration: the schema, the namespace, and the arguments with the values of Secrets.
+type constantKey struct {
+	block     *schema.Block
+	namespace string
+	arguments [sha256.Size]byte
+}
+
+// constantOf returns the key of a configuration with the arguments of a ProviderConfig without expressions. args also has the
+// values of Secrets.
+func constantOf(cfg *v1alpha1.ProviderConfig, block *schema.Block, args map[string]any) (constantKey, error) {
+	encoded, err := json.Marshal(args)
+	if err != nil {
+		return constantKey{}, fmt.Errorf("encode arguments: %w", err)
+	}
+	return constantKey{block, cfg.Namespace, sha256.Sum256(encoded)}, nil
+}
+
+// hasTemplates reports whether a string in a JSON value may be a template with expressions.
+func hasTemplates(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "${") || strings.Contains(v, "%{")
+	case []any:
+		return slices.ContainsFunc(v, hasTemplates)
+	case map[string]any:
+		for key, member := range v {
+			if hasTemplates(key) || hasTemplates(member) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *constants) get(key constantKey) (provider.Configuration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	conf, ok := c.known[key]
+	return conf, ok
+}
+
+func (c *constants) put(key constantKey, conf provider.Configuration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch len(c.known) {
+	case 0:
+		c.known = map[constantKey]provider.Configuration{}
+		time.AfterFunc(keepConstants, c.drop)
+	case maxConstants:
+		return
+	}
+	c.known[key] = conf
+}
+
+// drop empties the cache.
+func (c *constants) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.known)
+}
