@@ -41,6 +41,13 @@ func (o crashObjects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*u
 	return o.FakeObjects.Get(ctx, ref)
 }
 
+func (o crashObjects) GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	if err := o.scenario.injector.alive(); err != nil {
+		return nil, err
+	}
+	return o.FakeObjects.GetSpec(ctx, ref)
+}
+
 func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error {
 	return o.scenario.injector.does(func() error {
 		o.scenario.statusWrites.Add(1)

@@ -53,6 +53,14 @@ func (o FakeObjects) Get(_ context.Context, ref v1alpha1.ObjectReference) (*unst
 	return o.read(obj), nil
 }
 
+func (o FakeObjects) GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	obj, err := o.Get(ctx, ref)
+	if err == nil {
+		delete(obj.Object, "status")
+	}
+	return obj, err
+}
+
 // read returns a copy of an object with its resource version.
 func (o FakeObjects) read(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	out := obj.DeepCopy()

@@ -205,7 +205,7 @@ type verifier struct {
 
 // verify returns a *StaleError if a change's preconditions no longer hold.
 func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
-	obj, err := v.Objects.Get(ctx, c.Object)
+	obj, err := v.Objects.GetSpec(ctx, c.Object)
 	if errors.Is(err, store.ErrGone) {
 		return ErrObjectDeleted
 	}

@@ -178,6 +178,10 @@ func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 	return doc.object.DeepCopy(), nil
 }
 
+func (o *overlay) GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	return o.Get(ctx, ref)
+}
+
 // leftFiles reports whether an object is no longer in the files of a speculative plan and is not yet marked for
 // deletion.
 func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {

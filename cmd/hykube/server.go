@@ -1,36 +1,13 @@
 package main
 
 import (
-	"log/slog"
 	"os"
 	"runtime"
-	"runtime/debug"
 
-	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"github.com/hykube/hykube/server"
 )
-
-// heapGrowth is the percentage by which the heap may grow between two garbage collections, unless GOGC is set. At 200,
-// the collector runs half as often as at 100, the default of Go. The memory of an idle server does not depend on it.
-const heapGrowth = 200
-
-// memoryShare is the part of the memory of the container or the machine from which on the collector runs more often, unless
-// GOMEMLIMIT is set. The rest is for the providers' processes. Otherwise a large heap could grow to three times the size that
-// is in use, until the kernel ends the process.
-const memoryShare = 0.5
-
-// limitHeap applies heapGrowth and memoryShare.
-func limitHeap(logger *slog.Logger) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(heapGrowth)
-	}
-	_, err := memlimit.Set(memlimit.WithRatio(memoryShare), memlimit.WithProvider(memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)))
-	if err != nil {
-		logger.Warn("read the memory limit of the container or the machine; the heap has no limit", "error", err)
-	}
-}
 
 // minThreads is the number of threads that may run Go code at once on a machine with fewer processors, unless
 // GOMAXPROCS is set. The operating system runs an idle thread at once. Go lets a new task wait for up to 10 ms until a
@@ -62,7 +39,7 @@ server creates its certificates and writes admin.kubeconfig into the data direct
 			if err != nil {
 				return err
 			}
-			limitHeap(logger)
+			limitHeap(cmd.Context(), logger)
 			server.BridgeLogs(logger)
 			config, err := opts.Config(logger)
 			if err != nil {

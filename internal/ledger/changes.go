@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"hash/maphash"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -26,6 +28,8 @@ const (
 	progressSuffix = "/progress"
 	// afterChange makes the key of a change one that sorts after its rows.
 	afterChange = "/\xff"
+	// minDecoded is the minimum number of rows that are decoded in parallel to others.
+	minDecoded = 32
 	// maxBatchChanges and maxBatchBytes limit the changes of one batch.
 	maxBatchChanges = 200
 	maxBatchBytes   = 1 << 20
@@ -75,7 +79,7 @@ func encodeChange(c *Change) (e encodedChange, err error) {
 }
 
 // nonNull returns nil for null, and other values as they are.
-func nonNull(v *runtime.RawExtension) *runtime.RawExtension {
+func nonNull(v *apiruntime.RawExtension) *apiruntime.RawExtension {
 	if v != nil && string(v.Raw) == "null" {
 		return nil
 	}
@@ -111,6 +115,30 @@ func (c *Change) decodeProgress(data []byte) error {
 	}
 	c.setProgress(p)
 	return nil
+}
+
+// decodePage decodes the changes of rows that are sorted by key, in parallel.
+func decodePage(rows []Entry) ([]*Change, error) {
+	size := max(minDecoded, (len(rows)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
+	var parts []*[]*Change
+	var group errgroup.Group
+	for len(rows) > 0 {
+		n := min(size, len(rows))
+		for n < len(rows) && strings.HasSuffix(rows[n].Key, progressSuffix) {
+			n++ // the progress of the last change
+		}
+		part, decoded := rows[:n], new([]*Change)
+		parts, rows = append(parts, decoded), rows[n:]
+		group.Go(func() (err error) { *decoded, err = decodeRows(part); return err })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var out []*Change
+	for _, decoded := range parts {
+		out = append(out, *decoded...)
+	}
+	return out, nil
 }
 
 // decodeRows decodes the changes of rows that are sorted by key.
@@ -306,7 +334,7 @@ func (l *Ledger) changes(ctx context.Context, plan types.UID, from int32, pageSi
 			if full && !strings.HasSuffix(page[pageSize-1].Key, progressSuffix) {
 				page = page[:pageSize-1] // the next page has it together with its progress
 			}
-			changes, err := decodeRows(page)
+			changes, err := decodePage(page)
 			if err != nil {
 				yield(nil, err)
 				return

@@ -24,6 +24,8 @@ type Objects interface {
 	// Get returns one object, or an instance of a ResourceSet. It returns ErrGone if there is none with the reference's
 	// UID. An empty UID matches any object. The caller must not change spec and lifecycle of the result.
 	Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
+	// GetSpec is Get without the status.
+	GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error)
 	// Plural returns the plural of the reference's kind for RBAC, such as "sim-networks".
 	Plural(ref v1alpha1.ObjectReference) (string, error)
 	// UpdateStatus replaces the status of an object by the result of change. It retries after a conflict and skips the

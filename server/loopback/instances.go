@@ -54,15 +54,9 @@ func (o *Objects) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*
 
 // instance returns an instance, and its status as the ledger has it. It returns store.ErrGone if there is none.
 func (o *Objects) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, ledger.Status, error) {
-	if o.Index == nil {
-		return nil, ledger.Status{}, store.ErrGone
-	}
-	found, ok, err := o.Index.Find(ctx, ref)
+	found, err := o.find(ctx, ref)
 	if err != nil {
 		return nil, ledger.Status{}, err
-	}
-	if !ok || ref.UID != "" && ref.UID != found.UID {
-		return nil, ledger.Status{}, store.ErrGone
 	}
 	status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: ref.Namespace, Set: found.Instance.SetUID, UID: found.UID})
 	if err != nil {
@@ -70,6 +64,21 @@ func (o *Objects) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*
 	}
 	u := found.Unstructured(ref.Namespace)
 	return u, status, setStatus(u, status.Value)
+}
+
+// find returns an instance without its status. It returns store.ErrGone if there is none.
+func (o *Objects) find(ctx context.Context, ref v1alpha1.ObjectReference) (index.Found, error) {
+	if o.Index == nil {
+		return index.Found{}, store.ErrGone
+	}
+	found, ok, err := o.Index.Find(ctx, ref)
+	if err != nil {
+		return index.Found{}, err
+	}
+	if !ok || ref.UID != "" && ref.UID != found.UID {
+		return index.Found{}, store.ErrGone
+	}
+	return found, nil
 }
 
 // setStatus sets the status of an instance: the stored one, or that of an instance that no plan has visited.

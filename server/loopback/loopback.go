@@ -67,6 +67,22 @@ func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 		u, _, err := o.instance(ctx, ref)
 		return u, err
 	}
+	return o.getStored(ctx, ref)
+}
+
+// GetSpec implements store.Objects.
+func (o *Objects) GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	if !v1alpha1.IsInstanceName(ref.Name) {
+		return o.getStored(ctx, ref)
+	}
+	found, err := o.find(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return found.Unstructured(ref.Namespace), nil
+}
+
+func (o *Objects) getStored(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	kind, err := o.kind(ref)
 	if err != nil {
 		return nil, err

@@ -96,8 +96,8 @@ func (b *bench) run(ctx context.Context, input []byte, args ...string) (took, ow
 	return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
-// apply applies the manifests of n resources with one command, and reports how long the command and its phases took. It
-// returns the time of the command, and for how long the server planned and applied.
+// apply applies the manifests of n resources with one command, or what is recorded without manifests. It reports how long
+// the command and its phases took. It returns the time of the command, and for how long the server planned and applied.
 func (b *bench) apply(ctx context.Context, n int, manifests []byte) (whole, worked time.Duration, err error) {
 	w, err := b.client.Resource(plans).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -107,7 +107,11 @@ func (b *bench) apply(ctx context.Context, n int, manifests []byte) (whole, work
 	reached := make(chan [2]milestones, 1)
 	go func() { reached <- followPlans(w) }()
 	began := time.Now()
-	whole, own, err := b.run(ctx, manifests, "apply", "-f", "-", "--all", "--auto-approve")
+	args := []string{"apply", "--all", "--auto-approve"}
+	if manifests != nil {
+		args = append(args, "-f", "-")
+	}
+	whole, own, err := b.run(ctx, manifests, args...)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -119,8 +123,10 @@ func (b *bench) apply(ctx context.Context, n int, manifests []byte) (whole, work
 	planned, applied := plan.planned.Sub(plan.created), plan.finished.Sub(plan.approved)
 	b.results.took(hykubeApply, n, whole)
 	b.results.took("its own processor time", n, own)
-	b.results.took("plan of the files, before the write", n, speculative.planned.Sub(began))
-	b.results.took("write of all", n, plan.created.Sub(speculative.planned))
+	if manifests != nil {
+		b.results.took("plan of the files, before the write", n, speculative.planned.Sub(began))
+		b.results.took("write of all", n, plan.created.Sub(speculative.planned))
+	}
 	b.results.took("plan of all", n, planned)
 	b.results.took("apply of all", n, applied)
 	return whole, planned + applied, nil

@@ -2,9 +2,11 @@ package clients
 
 import (
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,14 +18,28 @@ import (
 // serve starts a server at an address that survives restarts.
 func serve(t *testing.T) *harness.Server {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
-	s := &harness.Server{Port: free.Addr().(*net.TCPAddr).Port}
+	s := &harness.Server{Port: freePort(t)}
 	s.Serve(t)
 	return s
+}
+
+// freePort returns a free port below those that the system gives to outgoing connections. While the server is down, its
+// clients go on connecting to its port, and one of them could otherwise get that port for itself.
+func freePort(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		port := 20_000 + rand.IntN(10_000)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	t.Fatal("there is no free port")
+	return 0
 }
 
 func config(t *testing.T, s *harness.Server) *rest.Config {

@@ -19,8 +19,17 @@ func TestTheHeapHasALimit(t *testing.T) {
 		debug.SetMemoryLimit(before)
 		debug.SetGCPercent(growth)
 	})
-	limitHeap(slog.New(slog.DiscardHandler))
+	limitHeap(t.Context(), slog.New(slog.DiscardHandler))
 	if got := debug.SetMemoryLimit(-1); got <= 0 || got >= 1<<50 {
 		t.Errorf("the heap may use %d bytes", got)
+	}
+}
+
+func TestALargeHeapGrowsLess(t *testing.T) {
+	const mib = 1 << 20
+	for live, want := range map[uint64]int{0: 200, 100 * mib: 200, 512 * mib: 200, 1024 * mib: 100, 1536 * mib: 60, 4096 * mib: 50, 1 << 50: 50} {
+		if got := heapGrowth(live); got != want {
+			t.Errorf("a heap of %d MiB may grow by %d %%, want %d %%", live/mib, got, want)
+		}
 	}
 }
