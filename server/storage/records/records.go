@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,9 +96,18 @@ func (s *Store) reading(ctx context.Context) (context.Context, error) {
 
 // List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
 func (s *Store) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
+	query, args := listQuery(prefix, after)
+	return s.entries(ctx, query, append(args, limit)...)
+}
+
+// listQuery returns the query of List, and its arguments without the limit. It has one lower bound: with two, SQLite seeks the
+// first one and visits all rows between them, so the pages of a list would take quadratic time.
+func listQuery(prefix, after string) (query string, args []any) {
 	condition, args := inRange(prefix)
-	args = append(args, []byte(after), limit)
-	return s.entries(ctx, "SELECT name, value, revision FROM hykube_ledger WHERE "+condition+" AND name > ? ORDER BY name LIMIT ?", args...)
+	if after >= prefix {
+		condition, args[0] = strings.Replace(condition, ">=", ">", 1), []byte(after)
+	}
+	return "SELECT name, value, revision FROM hykube_ledger WHERE " + condition + " ORDER BY name LIMIT ?", args
 }
 
 // Page returns up to limit entries after a revision, in the order of their revisions.

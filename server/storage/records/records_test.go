@@ -3,6 +3,7 @@ package records
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
@@ -460,4 +461,37 @@ func TestReplaceKeepsWhatChangedMeanwhile(t *testing.T) {
 			t.Errorf("the revision changed to %d: %v", revision, err)
 		}
 	})
+}
+
+// TestAPageBeginsAtItsFirstRow reads the program that SQLite makes of a list. It must seek the first row of the page.
+func TestAPageBeginsAtItsFirstRow(t *testing.T) {
+	s := inSQLite(t.TempDir())(t)
+	for _, key := range []string{"p/1", "p/2", "p/3", "q/1"} {
+		put(t, s, key, "", 0)
+	}
+	for after, want := range map[string]string{"": "SeekGE", "o": "SeekGE", "p/": "SeekGT", "p/1": "SeekGT"} {
+		query, args := listQuery("p/", after)
+		program, err := s.read.QueryContext(t.Context(), "EXPLAIN "+query, append(args, 1)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seeks []string
+		for program.Next() {
+			var address, p1, p2, p3, p5 int
+			var opcode string
+			var p4, comment sql.NullString
+			if err := program.Scan(&address, &opcode, &p1, &p2, &p3, &p4, &p5, &comment); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(opcode, "Seek") {
+				seeks = append(seeks, opcode)
+			}
+		}
+		if err := errors.Join(program.Err(), program.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(seeks, []string{want}) || len(args) != 2 {
+			t.Errorf("a page after %q seeks %v with %d bounds, want %s with one lower and one upper bound", after, seeks, len(args), want)
+		}
+	}
 }
