@@ -138,7 +138,11 @@ func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal
 // planAll plans all changes, and checks the rights to make them. whole is true if the survey stored a change for each
 // dependant.
 func (pr *proposal) planAll(ctx context.Context, whole bool) error {
-	slow := &waiting{Planner: pr.Planner, plan: pr.plan}
+	slow := &waiting{Planner: pr.Planner, plan: pr.plan, began: time.Now(), total: func() int {
+		pr.mu.Lock()
+		defer pr.mu.Unlock()
+		return len(pr.all)
+	}}
 	slow.watch(ctx)
 	source, err := pr.changesOf(ctx, whole)
 	if err != nil {

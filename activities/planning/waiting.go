@@ -21,13 +21,18 @@ import (
 // longCall is the default time after which a plan names the resource whose provider it waits for.
 const longCall = 10 * time.Second
 
-// waiting tracks the changes whose providers are planning them, and names the slow ones in the Plan's status.
+// waiting tracks the changes whose providers are planning them. It names the slow ones in the Plan's status, and says there how
+// far the planning is.
 type waiting struct {
 	*Planner
 	plan *v1alpha1.Plan
+	// total returns the number of changes that the plan has so far.
+	total func() int
+	began time.Time
 
 	mu       sync.Mutex
 	since    map[*ledger.Change]time.Time
+	planned  int
 	reported string
 }
 
@@ -48,7 +53,20 @@ func (w *waiting) begin(c *ledger.Change) (end func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		delete(w.since, c)
+		w.planned++
 	}
+}
+
+// progressText says how many changes are planned, and how long the others may take.
+func (w *waiting) progressText() string {
+	w.mu.Lock()
+	planned, total := w.planned, w.total()
+	w.mu.Unlock()
+	text := fmt.Sprintf("%d of %d changes are planned", planned, total)
+	if left := total - planned; planned > 0 && left > 0 {
+		text += fmt.Sprintf(", about %s left", (time.Since(w.began) * time.Duration(left) / time.Duration(planned)).Round(time.Second))
+	}
+	return text + "."
 }
 
 // text names the changes that have waited for long; "" if there are none.
@@ -70,16 +88,16 @@ func (w *waiting) text() string {
 // report writes the text to the Plan if it has changed.
 func (w *waiting) report(ctx context.Context) {
 	text := w.text()
+	reason := v1alpha1.ReasonAwaitingProvider
+	if text == "" {
+		reason, text = v1alpha1.ReasonPlanning, w.progressText()
+	}
 	if text == w.reported {
 		return
 	}
 	err := w.Plans.UpdateStatus(ctx, w.plan.Namespace, w.plan.Name, w.plan.UID, func(s *v1alpha1.PlanStatus) {
-		switch {
-		case s.Ended() || s.Cancel != nil || ctx.Err() != nil:
-		case text == "":
-			condition.Reconciling(&s.Conditions, w.plan.Generation, v1alpha1.ReasonPlanning, "The plan is being made.")
-		default:
-			condition.Reconciling(&s.Conditions, w.plan.Generation, v1alpha1.ReasonAwaitingProvider, text)
+		if !s.Ended() && s.Cancel == nil && ctx.Err() == nil {
+			condition.Reconciling(&s.Conditions, w.plan.Generation, reason, text)
 		}
 	})
 	switch {

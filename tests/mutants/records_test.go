@@ -18,7 +18,7 @@ var recordsMutants = []mutant{
 	{"Two writers of one group both win.", "server/storage/records/commit.go",
 		"if now != w.Revision && (w.Op != ledger.OpDelete || now != 0) {", "if now < 0 && w.Op < 0 {", "TestConcurrentWritersShareACommit"},
 	{"A list of many pages takes quadratic time.", "server/storage/records/records.go",
-		"condition, args[0] = strings.Replace(condition, \">=\", \">\", 1), []byte(after)", "condition, args = condition+\" AND name > ?\", append(args, []byte(after))", "TestAPageBeginsAtItsFirstRow"},
+		"condition, args[0] = strings.Replace(condition, \">=\", \">\", 1), []byte(after)", "condition, args = strings.Clone(condition)+\" AND name > ?\", append(args, []byte(after))", "TestAPageBeginsAtItsFirstRow"},
 	{"Each write takes a commit of its own.", "server/storage/records/queue.go",
 		"maxGroupWrites = 512", "maxGroupWrites = 1", "TestConcurrentWritersShareACommit"},
 	{"A write that the database refuses fails those of other callers.", "server/storage/records/commit.go",
