@@ -23,7 +23,7 @@ import (
 
 const (
 	// MaxCount is the maximum of spec.count.
-	MaxCount = 1_100_000
+	MaxCount = 200_000
 	// MaxKeys is the maximum number of keys of forEach. The maximum size of an object also limits them.
 	MaxKeys = 20_000
 )
