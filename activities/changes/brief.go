@@ -51,15 +51,15 @@ func BriefOf(c *ledger.Change) Brief {
 	}
 }
 
-// Rights returns the rights that the change requires; see Rights. rec is the replaced instance; nil omits the rights to it.
-func (b *Brief) Rights(src *scope.Sources, rec *ledger.Instance) ([]store.Right, error) {
+// Rights returns the rights that the change requires; see Rights. It omits those to a replaced instance.
+func (b *Brief) Rights(src *scope.Sources) ([]store.Right, error) {
 	c := &ledger.Change{}
 	c.Object, c.Action, c.PreviousAddress, c.ProviderConfig = b.Object, b.Action, b.PreviousAddress, b.ProviderConfig
 	c.Preconditions.From = b.From
 	if b.Imports {
 		c.Importing = &v1alpha1.PlanImport{}
 	}
-	return Rights(src, c, rec)
+	return Rights(src, c, nil)
 }
 
 // PlannedChanges converts n changes, of which brief returns the briefs, to the input of plan.Steps.

@@ -42,7 +42,7 @@ type StoredChange struct {
 	Index               int32
 	CreateBeforeDestroy bool
 	DeposedKey          string
-	// Held,  HalfDone, StaleReason and Message are those of the change. Diagnosed is true if the change has diagnostics.
+	// Held, HalfDone, StaleReason and Message are those of the change. Diagnosed is true if the change has diagnostics.
 	Held, HalfDone, Diagnosed bool
 	StaleReason               v1alpha1.StaleReason
 	Message                   string

@@ -81,7 +81,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 		case c.NoSteps, c.Prevented, moved[i] != nil:
 		case held[i].Reason == plan.NotHeld:
 			found.Left++
-			rights, err := rightsTo(ctx, src, c)
+			rights, err := rightsTo(ctx, src, po, c)
 			if err != nil {
 				return Verification{}, err
 			}
@@ -93,16 +93,20 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 	return found, nil
 }
 
-// rightsTo returns the rights that a change needs.
-func rightsTo(ctx context.Context, src *scope.Sources, c *StoredChange) ([]store.Right, error) {
-	var rec *ledger.Instance
-	if c.Action == v1alpha1.ActionReplace {
-		var err error
-		if rec, err = src.Ledger.Instance(ctx, c.Object); err != nil {
-			return nil, err
-		}
+// rightsTo returns the rights that a change needs, with those to a replaced instance.
+func rightsTo(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, b *StoredChange) ([]store.Right, error) {
+	if b.Action != v1alpha1.ActionReplace {
+		return b.Rights(src)
 	}
-	return c.Rights(src, rec)
+	c, err := src.Ledger.Change(ctx, po.UID, b.Index)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := src.Ledger.Instance(ctx, c.Object)
+	if err != nil {
+		return nil, err
+	}
+	return Rights(src, c, rec)
 }
 
 // blockedOrStale returns the indexes of the blocked and stale changes.

@@ -85,7 +85,7 @@ func checkVerbs(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, all 
 		if c.State == v1alpha1.ChangeSkipped || c.State == v1alpha1.ChangeFailed {
 			continue
 		}
-		taken, err := c.Rights(src, nil)
+		taken, err := c.Rights(src)
 		if err != nil {
 			return nil, err
 		}

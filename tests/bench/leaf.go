@@ -96,8 +96,8 @@ func (b *bench) run(ctx context.Context, input []byte, args ...string) (took, ow
 	return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(), nil
 }
 
-// apply applies the manifests of n resources with one command, or what is recorded without manifests. It reports how long
-// the command and its phases took. It returns the time of the command, and for how long the server planned and applied.
+// apply applies the manifests of n resources with one command. Without manifests, the command applies what is recorded. apply
+// reports how long the command and its phases took. It returns the time of the command, and for how long the server planned and applied.
 func (b *bench) apply(ctx context.Context, n int, manifests []byte) (whole, worked time.Duration, err error) {
 	w, err := b.client.Resource(plans).Namespace(namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -40,7 +40,7 @@ var activityMutants = []mutant{
 		"\tif err := s.addFinalizer(ctx); err != nil {\n\t\treturn err\n\t}\n\tif !s.creating()", "\tif !s.creating()", "activities:TestAnObjectIsHeldBeforeItsCreate"},
 	{"A lost create of a resource that was removed outside looks like its answer, so that no command resolves it.", "activities/applying/record.go",
 		"\t\trec.State = ledger.State{Type: rec.Type}\n\t\treturn nil\n", "\t\treturn nil\n", "activities:TestALostCreateIsFoundAgain"},
-	{"A destroy of what is gone is stale if the server was killed before it noted the step.", "activities/applying/apply.go",
+	{"A killed server makes the destroy of a missing resource stale.", "activities/applying/apply.go",
 		"\t\tif err := s.saveBegun(ctx); err != nil {\n\t\t\treturn err\n\t\t}\n", "", "activities:TestTheDestroyOfWhatIsGoneIsKilled"},
 	{"A step after the first half of a replace is refused if the second half failed.", "activities/applying/authorize.go",
 		"!(c.HalfDone && firstHalf(c, k.destroy))", "c.State != v1alpha1.ChangeRunning", "activities:TestAStepAfterTheFirstHalfOfAReplace"},
