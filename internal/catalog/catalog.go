@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/recent"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -55,7 +56,7 @@ type Catalog struct {
 	templatesMu sync.Mutex
 	templates   map[TemplateKey]any
 
-	constants constants
+	constants *constants
 }
 
 // TemplateKey identifies a parsed template: the template, and the schema with which it was parsed.
@@ -90,7 +91,7 @@ func (c *Catalog) ParsedTemplate(key TemplateKey, create func() any) any {
 
 // New returns an empty catalog whose processes come from pool.
 func New(pool *provider.Pool) *Catalog {
-	return &Catalog{pool: pool, entries: map[string]Entry{}, types: map[v1alpha1.Mode]map[string][]string{}}
+	return &Catalog{pool: pool, entries: map[string]Entry{}, types: map[v1alpha1.Mode]map[string][]string{}, constants: recent.New[constantKey, provider.Configuration](maxConstants, keepConstants)}
 }
 
 // Put adds a provider, or replaces the one of the same name.

@@ -106,10 +106,10 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	if err != nil {
 		return provider.Configuration{}, err
 	}
-	conf, ok := c.constants.get(key)
+	conf, ok := c.constants.Get(key)
 	if !ok {
 		if conf, err = evaluateArguments(ctx, cfg, block, args, from); err == nil {
-			c.constants.put(key, conf)
+			c.constants.Put(key, conf)
 		}
 	}
 	return conf, err

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/recent"
 	"github.com/hykube/hykube/internal/schema"
 )
 
@@ -23,10 +23,7 @@ const (
 
 // constants caches the configurations of ProviderConfigs without expressions. The steps of a plan evaluate the same ones
 // again and again.
-type constants struct {
-	mu    sync.Mutex
-	known map[constantKey]provider.Configuration
-}
+type constants = recent.Map[constantKey, provider.Configuration]
 
 // constantKey identifies a configuration: the schema, the namespace, and the arguments with the values of Secrets.
 type constantKey struct {
@@ -60,31 +57,4 @@ func hasTemplates(v any) bool {
 		}
 	}
 	return false
-}
-
-func (c *constants) get(key constantKey) (provider.Configuration, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	conf, ok := c.known[key]
-	return conf, ok
-}
-
-func (c *constants) put(key constantKey, conf provider.Configuration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch len(c.known) {
-	case 0:
-		c.known = map[constantKey]provider.Configuration{}
-		time.AfterFunc(keepConstants, c.drop)
-	case maxConstants:
-		return
-	}
-	c.known[key] = conf
-}
-
-// drop empties the cache.
-func (c *constants) drop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.known)
 }

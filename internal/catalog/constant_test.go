@@ -44,7 +44,7 @@ func TestACachedConfigurationFollowsItsValues(t *testing.T) {
 	}
 	expectCached := func(want int) {
 		t.Helper()
-		if n := len(c.constants.known); n != want {
+		if n := c.constants.Len(); n != want {
 			t.Errorf("%d configurations are cached, want %d", n, want)
 		}
 	}
@@ -61,6 +61,6 @@ func TestACachedConfigurationFollowsItsValues(t *testing.T) {
 	entry = newEntry()
 	evaluate(`{"region":"eu"}`, "eu")
 	expectCached(4)
-	c.constants.drop()
+	c.constants.Clear()
 	expectCached(0)
 }

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/internal/recent"
 )
 
 const (
@@ -56,14 +58,14 @@ type latest struct {
 	// reading has the running reads of keys, of which no write has begun meanwhile.
 	reading map[string]*latestRead
 	// objects has nil for a key that does not exist.
-	objects map[string]*SharedObject
+	objects *recent.Map[string, *SharedObject]
 }
 
 // latestRead is a read of a key. Each has an address of its own, so it must have a size.
 type latestRead struct{ _ byte }
 
 func newLatest() *latest {
-	return &latest{writing: map[string]int{}, reading: map[string]*latestRead{}, objects: map[string]*SharedObject{}}
+	return &latest{writing: map[string]int{}, reading: map[string]*latestRead{}, objects: recent.New[string, *SharedObject](maxLatest, keepLatest)}
 }
 
 // write notes the begin of a write of a key. The caller must call end when the write has ended, with any result.
@@ -73,7 +75,7 @@ func (l *latest) write(key string) (end func()) {
 	l.begun++
 	l.writing[key]++
 	delete(l.reading, key)
-	delete(l.objects, key)
+	l.objects.Delete(key)
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -94,7 +96,7 @@ func (l *latest) quiet() (writes uint64, ok bool) {
 // get returns the object of a key, or nil if there is none. It calls read if it does not hold the object.
 func (l *latest) get(key string, read func() (*SharedObject, error)) (*SharedObject, error) {
 	l.mu.Lock()
-	if known, ok := l.objects[key]; ok {
+	if known, ok := l.objects.Get(key); ok {
 		l.mu.Unlock()
 		return known, nil
 	}
@@ -112,25 +114,7 @@ func (l *latest) get(key string, read func() (*SharedObject, error)) (*SharedObj
 	}
 	delete(l.reading, key)
 	if err == nil {
-		l.keep(key, object)
+		l.objects.Put(key, object)
 	}
 	return object, err
-}
-
-// keep requires l.mu.
-func (l *latest) keep(key string, object *SharedObject) {
-	switch len(l.objects) {
-	case 0:
-		time.AfterFunc(keepLatest, l.drop)
-	case maxLatest:
-		return
-	}
-	l.objects[key] = object
-}
-
-// drop removes all objects.
-func (l *latest) drop() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.objects)
 }

@@ -94,14 +94,14 @@ func TestLatestKeepsNoReplacedObject(t *testing.T) {
 		if got, err := l.get("a", read); got != old || err != nil {
 			t.Fatalf("%s: got %v, %v", test.name, got, err)
 		}
-		if _, kept := l.objects["a"]; kept != test.kept {
+		if _, kept := l.objects.Get("a"); kept != test.kept {
 			t.Errorf("%s: the object is kept: %v, want %v", test.name, kept, test.kept)
 		}
 	}
 	l := newLatest()
 	end := l.write("a")
-	if _, err := l.get("a", func() (*SharedObject, error) { end(); return &SharedObject{}, nil }); err != nil || len(l.objects) != 0 {
-		t.Errorf("a read that began before the end of a write left %d objects, %v", len(l.objects), err)
+	if _, err := l.get("a", func() (*SharedObject, error) { end(); return &SharedObject{}, nil }); err != nil || l.objects.Len() != 0 {
+		t.Errorf("a read that began before the end of a write left %d objects, %v", l.objects.Len(), err)
 	}
 }
 
