@@ -55,6 +55,8 @@ type crashScenario struct {
 	statusWrites atomic.Int64
 	// stepping is the number of plans whose steps run.
 	stepping int
+	// ledgerKV is the store of the ledger.
+	ledgerKV ledger.KV
 	// compares is true if each survey is made twice: with the index and without it.
 	compares bool
 	// provides returns the provider for a configuration; nil means the cloud.
@@ -105,10 +107,11 @@ func newCrashScenario(t *testing.T) *crashScenario {
 	sc.cloud = &cloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
+	sc.ledgerKV = crashStore{ledgertest.New(), sc.injector}
 	w.Sources = &scope.Sources{
 		Objects: crashObjects{activitiestest.FakeObjects{World: w}, sc}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
-		Ledger: ledger.New(crashStore{ledgertest.New(), sc.injector}),
+		Ledger: ledger.New(sc.ledgerKV),
 	}
 	configure(w, "team")
 	sc.restart()
@@ -279,9 +282,13 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 			next = over
 			break
 		}
+		sc.compareBriefs(po)
 		po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: sc.partial}
 		meta.SetStatusCondition(&po.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved"})
 	case beginning:
+		if sc.injector.alive() == nil {
+			sc.compareBriefs(po)
+		}
 		run.begun, err = sc.applier.Begin(ctx, run.Plan)
 		if run.begun.Refused != "" && err == nil {
 			next = finishing

@@ -1,7 +1,7 @@
 package activities
 
 import (
-	"slices"
+	"errors"
 	"strings"
 	"testing"
 
@@ -146,7 +146,12 @@ func (sc *crashScenario) needsRightTo(name string, phase int) (*planRun, *v1alph
 	run := sc.newRun()
 	po := sc.until(run, approving)
 	found, err := changes.Verify(sc.T.Context(), sc.Sources, po)
-	if err != nil || len(found.Stale) > 0 || !slices.Contains(found.Rights, store.Right{Verb: "update", Namespace: "ops", Group: "test.hykube.io", Resource: "test-things", Name: name, Unnamed: true}) {
+	needed := map[store.Right]bool{}
+	for right, rerr := range found.Rights {
+		err = errors.Join(err, rerr)
+		needed[right] = true
+	}
+	if err != nil || len(found.Stale) > 0 || !needed[store.Right{Verb: "update", Namespace: "ops", Group: "test.hykube.io", Resource: "test-things", Name: name, Unnamed: true}] {
 		sc.T.Fatalf("verified: %+v, %v; want the approver to need the right to the other object", found, err)
 	}
 	if phase != approving {

@@ -117,7 +117,8 @@ func (s narrowStore) Put(ctx context.Context, key string, value []byte, revision
 // twice.
 func TestAnswerThatTheDatabaseRefuses(t *testing.T) {
 	sc := newCrashScenario(t)
-	sc.Ledger = ledger.New(narrowStore{crashStore{ledgertest.New(), sc.injector}})
+	sc.ledgerKV = narrowStore{crashStore{ledgertest.New(), sc.injector}}
+	sc.Ledger = ledger.New(sc.ledgerKV)
 	sc.answersMuch()
 	sc.restart()
 	things("a")(sc)

@@ -38,6 +38,7 @@ func newScenario(t *testing.T) *scenario {
 	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
 	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}, compares: true}
 	g := &scenario{crashScenario: sc, kv: ledgertest.New(), backend: &scenarioCloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, reads: map[string]int{}}}
+	sc.ledgerKV = crashStore{g.kv, sc.injector}
 	sc.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
 		return scenarioProvider{cloud: g.backend, conf: conf.Config}
 	}
@@ -46,7 +47,7 @@ func newScenario(t *testing.T) *scenario {
 	w.Sources = &scope.Sources{
 		Objects: crashObjects{activitiestest.FakeObjects{World: w}, sc}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
-		Ledger: ledger.New(crashStore{g.kv, sc.injector}),
+		Ledger: ledger.New(sc.ledgerKV),
 	}
 	configure(w, "team")
 	sc.restart()

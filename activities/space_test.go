@@ -15,7 +15,8 @@ import (
 func TestFullDiskStartsNoChange(t *testing.T) {
 	sc := newCrashScenario(t)
 	kv := ledgertest.New()
-	sc.Ledger = ledger.New(crashStore{kv, sc.injector})
+	sc.ledgerKV = crashStore{kv, sc.injector}
+	sc.Ledger = ledger.New(sc.ledgerKV)
 	sc.restart()
 	things("a")(sc)
 	run := sc.newRun()

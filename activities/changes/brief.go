@@ -36,7 +36,8 @@ type Brief struct {
 	// Requires lists the addresses that the recorded state referred to.
 	Requires []string
 
-	requested, createsFirst, forgets, records bool
+	// Requested is that of the change. CreatesFirst, Forgets and Records are the facts with which plan.Steps orders it.
+	Requested, CreatesFirst, Forgets, Records bool
 }
 
 // BriefOf returns the brief of a change. Briefs share equal texts, and so does the change afterwards.
@@ -46,8 +47,8 @@ func BriefOf(c *ledger.Change) Brief {
 		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: c.Mode, Object: c.Object, ProviderConfig: c.ProviderConfig,
 		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c), Rolled: Rolled(&c.PlanChange),
 		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
-		requested: c.Requested, createsFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, forgets: c.Forget || LeavesDeposed(c),
-		records: needsRecording(c), Requires: slices.Clip(c.Requires),
+		Requested: c.Requested, CreatesFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forgets: c.Forget || LeavesDeposed(c),
+		Records: needsRecording(c), Requires: slices.Clip(c.Requires),
 	}
 }
 
@@ -77,8 +78,8 @@ func PlannedChanges(n int, brief func(i int) *Brief) []plan.Planned {
 	for i := range n {
 		c := brief(i)
 		planned[i] = plan.Planned{
-			Action: c.Action, CreateBeforeDestroy: c.createsFirst, Forget: c.forgets, Record: c.records,
-			Deposed: c.Deposed != "", Of: -1, Requested: c.requested, DependsOn: Indexes(c.DependsOn),
+			Action: c.Action, CreateBeforeDestroy: c.CreatesFirst, Forget: c.Forgets, Record: c.Records,
+			Deposed: c.Deposed != "", Of: -1, Requested: c.Requested, DependsOn: Indexes(c.DependsOn),
 		}
 		for _, addr := range c.Requires {
 			planned[i].Requires = append(planned[i].Requires, index[addr]...)

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -111,6 +112,15 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 		return err
 	}
 	return a.require(ctx, rights, a.approve)
+}
+
+// have reports whether the requester and the approvers have all rights.
+func (a *Actors) have(ctx context.Context, rights []store.Right) (bool, error) {
+	err := a.require(ctx, rights, a.approve)
+	if _, stale := errors.AsType[*StaleError](err); stale {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // require returns a *StaleError if the requester or an approver lacks one of the rights. approving are further rights

@@ -49,6 +49,9 @@ type StoredChange struct {
 	// Begun is true if a step of the change has begun. FinishedAt is zero before the change ended.
 	Begun      bool
 	FinishedAt time.Time
+
+	// inputs are those of the change; nil if the plan has no briefs.
+	inputs *Inputs
 }
 
 // storedChange returns the brief and the progress of a change.
@@ -73,17 +76,34 @@ func (w *Stored) Edit(ctx context.Context, l *ledger.Ledger, plan types.UID, i i
 	if err := l.SaveChange(ctx, plan, c); err != nil {
 		return nil, err
 	}
-	w.Changes[i] = storedChange(c)
+	edited := storedChange(c)
+	edited.inputs = w.Changes[i].inputs
+	w.Changes[i] = edited
 	return &w.Changes[i], nil
 }
 
-// Load reads the changes of a plan from the ledger and orders their steps.
+// Load reads the changes of a plan from the ledger and orders their steps. It reads the briefs of a published plan, and
+// otherwise the changes.
 func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error) {
 	w := &Stored{}
+	loaded, err := w.loadBriefs(ctx, l, uid)
+	if err == nil && !loaded {
+		err = w.loadChanges(ctx, l, uid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.Planned = PlannedChanges(len(w.Changes), func(i int) *Brief { return &w.Changes[i].Brief })
+	w.Order()
+	return w, nil
+}
+
+// loadChanges loads a plan from its changes.
+func (w *Stored) loadChanges(ctx context.Context, l *ledger.Ledger, uid types.UID) error {
 	d := NewDigest()
 	for c, err := range l.Changes(ctx, uid, 0) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		d.Add(c)
 		w.Unchanged = w.Unchanged || unchanged(c)
@@ -92,10 +112,8 @@ func Load(ctx context.Context, l *ledger.Ledger, uid types.UID) (*Stored, error)
 		}
 		w.Changes = append(w.Changes, storedChange(c))
 	}
-	w.Planned = PlannedChanges(len(w.Changes), func(i int) *Brief { return &w.Changes[i].Brief })
 	w.Digest = d.String()
-	w.Order()
-	return w, nil
+	return nil
 }
 
 // Order orders the steps of the changes that are not held.

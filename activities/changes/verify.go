@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -45,8 +46,8 @@ type Verification struct {
 	// Dependants is the number of other changes that depend on one of these. Remaining is the number of changes that can
 	// be applied without them.
 	Dependants, Left int
-	// Rights lists the rights that an approver needs for the remaining changes.
-	Rights []store.Right
+	// Rights yields the rights that an approver needs for the remaining changes; nil for none.
+	Rights iter.Seq2[store.Right, error]
 }
 
 // Obstacle is a change that cannot be applied, and the reason.
@@ -68,6 +69,7 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 		return Verification{}, err
 	}
 	var found Verification
+	var left []int
 	held := plan.Held(w.Planned, w.blockedOrStale(moved))
 	for i := range w.Changes {
 		c := &w.Changes[i]
@@ -80,14 +82,24 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 		switch {
 		case c.NoSteps, c.Prevented, moved[i] != nil:
 		case held[i].Reason == plan.NotHeld:
-			found.Left++
-			rights, err := rightsTo(ctx, src, po, c)
-			if err != nil {
-				return Verification{}, err
-			}
-			found.Rights = append(append(found.Rights, rights...), v.ownerRights[c.Index]...)
+			left = append(left, i)
 		default:
 			found.Dependants++
+		}
+	}
+	found.Left = len(left)
+	found.Rights = func(yield func(store.Right, error) bool) {
+		for _, i := range left {
+			rights, err := rightsTo(ctx, src, po, &w.Changes[i])
+			if err != nil {
+				yield(store.Right{}, err)
+				return
+			}
+			for _, right := range append(rights, v.ownerRights[int32(i)]...) {
+				if !yield(right, nil) {
+					return
+				}
+			}
 		}
 	}
 	return found, nil
@@ -142,24 +154,13 @@ func verifyAll(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, w *St
 			known[addr] = value
 		}
 	}
-	v := &verifier{Sources: src, plan: po, ownerRights: map[int32][]store.Right{}, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
+	v := &verifier{Sources: src, plan: po, groups: map[alike]bool{}, ownerRights: map[int32][]store.Right{}, configs: src.ProviderConfigs(ctx, po), actors: ActorsOf(src, po),
 		terminating: sync.OnceValues(func() (bool, error) { return src.Configs.Terminating(ctx, po.Namespace) })}
 	v.scope = src.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
 		value, ok := known[addr]
 		return value, ok
 	})
-	why := make([]*StaleError, len(w.Changes))
-	err := eachStored(ctx, src.Ledger.Changes(ctx, po.UID, 0), func(ctx context.Context, c *ledger.Change) error {
-		if HasNoSteps(c) {
-			return nil
-		}
-		err := v.verify(ctx, c)
-		if stale, ok := errors.AsType[*StaleError](err); ok {
-			why[c.Index] = stale
-			return nil
-		}
-		return err
-	})
+	why, err := v.verifyStored(ctx, w)
 	return v, why, err
 }
 
@@ -197,6 +198,8 @@ type verifier struct {
 	actors *Actors
 	// terminating reports whether the namespace is being deleted. It reads that once.
 	terminating func() (bool, error)
+	// groups says for each group whether the index knows everything about its changes; see comparable.
+	groups map[alike]bool
 
 	// mu guards the following fields.
 	mu      sync.Mutex

@@ -38,12 +38,18 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if err != nil {
 		return workflows.Published{}, err
 	}
-	t := newTotals(key)
+	t, briefs := newTotals(key), changes.NewBriefWriter(a.Ledger, po.UID)
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
+		if err == nil {
+			t.add(c)
+			err = briefs.Add(ctx, c)
+		}
 		if err != nil {
 			return workflows.Published{}, err
 		}
-		t.add(c)
+	}
+	if err := briefs.Finish(ctx, t.digest.String()); err != nil {
+		return workflows.Published{}, err
 	}
 	if diags := t.diagnostics(); diag.HasErrors(t.diags) {
 		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))

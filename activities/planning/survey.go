@@ -399,6 +399,9 @@ func (s *survey) newChange(n *node, state *ledger.State, requires []string) *led
 	}
 	c.Provider, c.ProviderVersion = n.Entry.Package.Source.String(), n.Entry.Package.Version
 	c.State = v1alpha1.ChangePending
+	if s.outline != nil {
+		c.Basis = s.outline.view.Basis(n.slot)
+	}
 	return c
 }
 

@@ -26,6 +26,8 @@ type View struct {
 	Lost []types.UID
 	// Problems holds the reason why the instances of a ResourceSet are not known, by the name of the set.
 	Problems map[string]string
+	// Records is the revision of the last write of a record that the view has.
+	Records int64
 	// TooManyWhole is true if references to whole ResourceSets would add more dependencies than MaxWhole.
 	TooManyWhole bool
 
@@ -46,7 +48,8 @@ func (x *Index) viewOf(name string) *View {
 	if ns == nil {
 		ns = newNamespace()
 	}
-	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.duplicates) > 0 || ns.collisions > 0, index: x, slotsMu: ns.slotsMu, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{}}
+	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.duplicates) > 0 || ns.collisions > 0, index: x, slotsMu: ns.slotsMu, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{},
+		Records: x.recordsAt}
 	for uid, r := range ns.lost {
 		if r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
 			v.Lost = append(v.Lost, uid)

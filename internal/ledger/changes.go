@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -21,13 +23,12 @@ import (
 
 // This file stores the changes of plans. The row of a change holds its planned part and its progress, separated by a
 // newline. The apply writes the progress to a second row, which then replaces the progress in the first row. So it does
-// not write the values before and after again.
+// not write the values before and after again. The second rows have a prefix of their own, so that a reader of them alone
+// skips the others.
 
 const (
-	// progressSuffix ends the key of a progress row.
-	progressSuffix = "/progress"
-	// afterChange makes the key of a change one that sorts after its rows.
-	afterChange = "/\xff"
+	// formerProgress ends the key of a progress row that an earlier version wrote next to its change.
+	formerProgress = "/progress"
 	// minDecoded is the minimum number of rows that are decoded in parallel to others.
 	minDecoded = 32
 	// maxBatchChanges and maxBatchBytes limit the changes of one batch.
@@ -117,50 +118,33 @@ func (c *Change) decodeProgress(data []byte) error {
 	return nil
 }
 
-// decodePage decodes the changes of rows that are sorted by key, in parallel.
-func decodePage(rows []Entry) ([]*Change, error) {
+// decodeChanges decodes the rows of changes in parallel, with their progress rows. Both are sorted by key.
+func decodeChanges(rows, moved []Entry) ([]*Change, error) {
+	out := make([]*Change, len(rows))
 	size := max(minDecoded, (len(rows)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
-	var parts []*[]*Change
 	var group errgroup.Group
-	for len(rows) > 0 {
-		n := min(size, len(rows))
-		for n < len(rows) && strings.HasSuffix(rows[n].Key, progressSuffix) {
-			n++ // the progress of the last change
-		}
-		part, decoded := rows[:n], new([]*Change)
-		parts, rows = append(parts, decoded), rows[n:]
-		group.Go(func() (err error) { *decoded, err = decodeRows(part); return err })
+	for from := 0; from < len(rows); from += size {
+		group.Go(func() (err error) {
+			for i := from; i < min(from+size, len(rows)) && err == nil; i++ {
+				out[i], err = decodeChange(rows[i])
+			}
+			return err
+		})
 	}
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	var out []*Change
-	for _, decoded := range parts {
-		out = append(out, *decoded...)
-	}
-	return out, nil
-}
-
-// decodeRows decodes the changes of rows that are sorted by key.
-func decodeRows(rows []Entry) ([]*Change, error) {
-	var out []*Change
-	for _, row := range rows {
-		if strings.HasSuffix(row.Key, progressSuffix) {
-			if len(out) == 0 {
-				return nil, fmt.Errorf("decode progress of plan: %q has no change", row.Key)
-			}
-			last := out[len(out)-1]
-			last.progressRevision = row.Revision
-			if err := last.decodeProgress(row.Value); err != nil {
-				return nil, err
-			}
+	for _, row := range moved {
+		at, found := slices.BinarySearchFunc(out, indexOf(row.Key), func(c *Change, i int32) int { return cmp.Compare(c.Index, i) })
+		if !found {
 			continue
 		}
-		c, err := decodeChange(row)
-		if err != nil {
+		if err := out[at].decodeProgress(row.Value); err != nil {
 			return nil, err
 		}
-		out = append(out, c)
+		if !strings.HasSuffix(row.Key, formerProgress) {
+			out[at].progressRevision = row.Revision
+		}
 	}
 	return out, nil
 }
@@ -171,38 +155,85 @@ func changeKey(plan types.UID, index int32) string {
 	return fmt.Sprintf("%s%08d", planPrefix(plan), index)
 }
 
+func progressPrefix(plan types.UID) string { return "progress/" + string(plan) + "/" }
+
+func progressKey(plan types.UID, index int32) string {
+	return fmt.Sprintf("%s%08d", progressPrefix(plan), index)
+}
+
+// indexOf returns the index in the key of a change or of its progress; -1 for another key.
+func indexOf(key string) int32 {
+	key = strings.TrimSuffix(key, formerProgress)
+	i, err := strconv.ParseInt(key[strings.LastIndexByte(key, '/')+1:], 10, 32)
+	if err != nil {
+		return -1
+	}
+	return int32(i)
+}
+
 // Change returns one change of a plan. It returns ErrNotFound if there is none.
 func (l *Ledger) Change(ctx context.Context, plan types.UID, index int32) (*Change, error) {
-	rows, err := l.kv.List(ctx, changeKey(plan, index), "", 2)
-	if err == nil && len(rows) == 0 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read change %d of plan: %w", index, err)
-	}
-	changes, err := decodeRows(rows)
+	page, err := l.ChangesPage(ctx, plan, index, 1)
 	if err != nil {
 		return nil, err
 	}
-	return changes[0], nil
+	return page[0], nil
 }
 
 // ChangesPage returns up to n changes of a plan in order, beginning with the index from, which must exist: otherwise it
 // returns ErrNotFound.
 func (l *Ledger) ChangesPage(ctx context.Context, plan types.UID, from int32, n int) ([]*Change, error) {
-	var page []*Change
-	for c, err := range l.changes(ctx, plan, from, 2*n) {
-		if err != nil {
-			return nil, err
-		}
-		if page = append(page, c); len(page) == n {
-			break
-		}
+	page, _, err := l.changesPage(ctx, plan, from, n)
+	if err == nil && (len(page) == 0 || page[0].Index != from) {
+		err = ErrNotFound
 	}
-	if len(page) == 0 || page[0].Index != from {
-		return nil, fmt.Errorf("read change %d of plan: %w", from, ErrNotFound)
+	if err != nil {
+		return nil, fmt.Errorf("read change %d of plan: %w", from, err)
 	}
 	return page, nil
+}
+
+// changesPage returns up to n changes of a plan in order, beginning with the index from. It also returns whether more may
+// follow.
+func (l *Ledger) changesPage(ctx context.Context, plan types.UID, from int32, n int) (page []*Change, more bool, err error) {
+	limit := n + 1 // splitFormer may drop the last one
+	rows, err := l.rowsFrom(ctx, planPrefix(plan), from, limit)
+	if err != nil || len(rows) == 0 {
+		return nil, false, err
+	}
+	more = len(rows) == limit
+	rows, moved := splitFormer(rows, more)
+	later, err := l.rowsFrom(ctx, progressPrefix(plan), indexOf(rows[0].Key), len(rows))
+	if err != nil {
+		return nil, false, err
+	}
+	page, err = decodeChanges(rows, append(moved, later...))
+	return page, more, err
+}
+
+// splitFormer separates former progress rows from the rows of changes. If more rows follow, it drops a change that comes last,
+// because its former progress may be the next row.
+func splitFormer(all []Entry, more bool) (rows, moved []Entry) {
+	for _, row := range all {
+		if strings.HasSuffix(row.Key, formerProgress) {
+			moved = append(moved, row)
+		} else {
+			rows = append(rows, row)
+		}
+	}
+	if last := len(rows) - 1; more && last > 0 && rows[last].Key == all[len(all)-1].Key {
+		rows = rows[:last]
+	}
+	return rows, moved
+}
+
+// rowsFrom returns up to n rows with a prefix, beginning with an index.
+func (l *Ledger) rowsFrom(ctx context.Context, prefix string, from int32, n int) ([]Entry, error) {
+	after := ""
+	if from > 0 {
+		after = fmt.Sprintf("%s%08d/\xff", prefix, from-1) // this sorts after all rows of the change
+	}
+	return l.kv.List(ctx, prefix, after, n)
 }
 
 // SaveChange writes a change. A change that was planned again replaces the one stored under its index.
@@ -283,10 +314,10 @@ func (l *Ledger) putChanges(ctx context.Context, plan types.UID, changes []*Chan
 func (c *Change) writes(plan types.UID, e encodedChange) []Write {
 	key := changeKey(plan, c.Index)
 	if c.revision != 0 && c.planned == maphash.Bytes(planHash, e.planned) {
-		return []Write{{Op: OpCheck, Key: key, Revision: c.revision}, {Key: key + progressSuffix, Value: e.progress, Revision: c.progressRevision}}
+		return []Write{{Op: OpCheck, Key: key, Revision: c.revision}, {Key: progressKey(plan, c.Index), Value: e.progress, Revision: c.progressRevision}}
 	}
 	both := slices.Concat(e.planned, []byte("\n"), e.progress)
-	return []Write{{Key: key, Value: both, Revision: c.revision}, {Op: OpDelete, Key: key + progressSuffix, Revision: c.progressRevision}}
+	return []Write{{Key: key, Value: both, Revision: c.revision}, {Op: OpDelete, Key: progressKey(plan, c.Index), Revision: c.progressRevision}}
 }
 
 // written notes the revisions of the two writes.
@@ -314,48 +345,32 @@ func (l *Ledger) putChange(ctx context.Context, plan types.UID, c *Change, e enc
 
 // Changes returns the changes of a plan in order, beginning with the index from.
 func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.Seq2[*Change, error] {
-	return l.changes(ctx, plan, from, pageSize)
-}
-
-// changes is Changes with pages of a number of rows. A change has up to two rows.
-func (l *Ledger) changes(ctx context.Context, plan types.UID, from int32, pageSize int) iter.Seq2[*Change, error] {
-	after := ""
-	if from > 0 {
-		after = changeKey(plan, from-1) + afterChange
-	}
 	return func(yield func(*Change, error) bool) {
 		for {
-			page, err := l.kv.List(ctx, planPrefix(plan), after, pageSize)
+			page, more, err := l.changesPage(ctx, plan, from, pageSize)
 			if err != nil {
 				yield(nil, fmt.Errorf("list changes of plan: %w", err))
 				return
 			}
-			full := len(page) == pageSize
-			if full && !strings.HasSuffix(page[pageSize-1].Key, progressSuffix) {
-				page = page[:pageSize-1] // the next page has it together with its progress
-			}
-			changes, err := decodePage(page)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, c := range changes {
+			for _, c := range page {
 				if !yield(c, nil) {
 					return
 				}
 			}
-			if !full {
+			if !more {
 				return
 			}
-			after = page[len(page)-1].Key
+			from = page[len(page)-1].Index + 1
 		}
 	}
 }
 
-// DropPlan deletes the changes of a plan.
+// DropPlan deletes the changes of a plan, and their briefs.
 func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
-	if err := l.kv.DeletePrefix(ctx, planPrefix(plan)); err != nil {
-		return fmt.Errorf("remove changes of plan: %w", err)
+	for _, prefix := range []string{briefPrefix(plan), progressPrefix(plan), planPrefix(plan)} { // Plans looks for the last
+		if err := l.kv.DeletePrefix(ctx, prefix); err != nil {
+			return fmt.Errorf("remove changes of plan: %w", err)
+		}
 	}
 	return nil
 }

@@ -31,18 +31,22 @@ func (l *Ledger) SaveDocuments(ctx context.Context, plan types.UID, chunk int32,
 	if err != nil {
 		return fmt.Errorf("encode documents of plan: %w", err)
 	}
-	key := fmt.Sprintf("%s%08d", documentPrefix(plan), chunk)
-	_, err = l.kv.Put(ctx, key, value, 0)
+	// A client retries if it lost the response.
+	if err := l.replace(ctx, fmt.Sprintf("%s%08d", documentPrefix(plan), chunk), value); err != nil {
+		return fmt.Errorf("save documents of plan: %w", err)
+	}
+	return nil
+}
+
+// replace writes a key that an earlier attempt may have written.
+func (l *Ledger) replace(ctx context.Context, key string, value []byte) error {
+	_, err := l.kv.Put(ctx, key, value, 0)
 	if errors.Is(err, ErrConflict) {
-		// The client retries because it lost the response.
 		if _, stored, gerr := l.kv.Get(ctx, key); gerr == nil {
 			_, err = l.kv.Put(ctx, key, value, stored)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("save documents of plan: %w", err)
-	}
-	return nil
+	return err
 }
 
 // Documents returns the documents of a speculative plan in upload order.
@@ -99,7 +103,7 @@ func (l *Ledger) ContentsKey(ctx context.Context) ([]byte, error) {
 // Speculative returns a ledger for a speculative plan: it writes the plan's own changes and documents, and drops every
 // other write.
 func (l *Ledger) Speculative(plan types.UID) *Ledger {
-	return &Ledger{Limit: l.Limit, kv: speculativeKV{l.kv, []string{planPrefix(plan), documentPrefix(plan), contentsKey}}}
+	return &Ledger{Limit: l.Limit, kv: speculativeKV{l.kv, []string{planPrefix(plan), progressPrefix(plan), briefPrefix(plan), documentPrefix(plan), contentsKey}}}
 }
 
 // speculativeKV drops the writes of keys that have none of the writable prefixes.

@@ -334,6 +334,9 @@ type Change struct {
 	v1alpha1.PlanChange
 	// Preconditions must still hold when the change is applied.
 	Preconditions Preconditions `json:"bound"`
+	// Basis says what planning knew of the record, and of the ResourceSet of an instance, when it selected the change. It is
+	// zero if planning did not use the index.
+	Basis Basis `json:"basis,omitzero"`
 	// WaitsFor is the plan that is currently changing the same object, because of which this plan leaves the change
 	// out.
 	WaitsFor *v1alpha1.PlanReference `json:"waitsFor,omitempty"`
@@ -431,6 +434,14 @@ type Preconditions struct {
 	// From is the object whose record moves, and FromState is the digest of that record.
 	From      *v1alpha1.ObjectReference `json:"from,omitempty"`
 	FromState string                    `json:"fromState,omitempty"`
+}
+
+// Basis says up to which write planning knew the records.
+type Basis struct {
+	// Records is the revision of the last known write of a record.
+	Records int64 `json:"records,omitempty"`
+	// Set identifies the content of the ResourceSet of an instance; 0 for other objects.
+	Set int64 `json:"set,omitempty"`
 }
 
 func (l *Ledger) scan(ctx context.Context, prefix, after string) iter.Seq2[Entry, error] {

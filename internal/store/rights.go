@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -133,9 +134,43 @@ func (a *Asker) ask(ctx context.Context, r Right) (bool, error) {
 // Missing returns the rights that the user lacks, sorted and without duplicates. It returns each verb and resource
 // once, and each ProviderConfig once.
 func (a *Asker) Missing(ctx context.Context, rights []Right) ([]Right, error) {
+	return a.MissingOf(ctx, EachRight(rights))
+}
+
+// EachRight returns rights in the form that MissingOf takes.
+func EachRight(rights []Right) iter.Seq2[Right, error] {
+	return func(yield func(Right, error) bool) {
+		for _, r := range rights {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// MissingOf is Missing for many rights, which may be the same verb on many objects. No rights may be nil.
+func (a *Asker) MissingOf(ctx context.Context, rights iter.Seq2[Right, error]) ([]Right, error) {
+	if rights == nil {
+		return nil, nil
+	}
 	var missing []Right
-	seen := map[string]bool{}
-	for _, r := range rights {
+	seen, covered := map[string]bool{}, map[Right]bool{}
+	for r, err := range rights {
+		if err != nil {
+			return nil, err
+		}
+		all := r
+		all.Name = ""
+		has, asked := covered[all]
+		if !asked {
+			if has, err = a.ask(ctx, all); err != nil {
+				return nil, err
+			}
+			covered[all] = has
+		}
+		if has {
+			continue
+		}
 		key := r.Namespace + " " + r.String()
 		if seen[key] {
 			continue

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -115,16 +116,18 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 // authorizeChanges returns a Forbidden error if the approving user lacks a right that the plan's changes require. If the
 // server approves for the plan's requester, the requester also needs the verb "approve". No user needs that verb if a
 // policy allows the server to apply the plan.
-func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed []store.Right) error {
+func (c Config) authorizeChanges(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval, needed iter.Seq2[store.Right, error]) error {
 	who := decider(ctx, sent)
 	if who == nil {
 		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: the request has no user", p.Name))
 	}
-	if byServer(ctx) && !p.Status.AutomaticApproval.ByPolicy {
-		needed = append(slices.Clip(needed), store.Right{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans", Name: p.Name})
-	}
 	asker := store.Asker{Access: rights.Access{Authorizer: c.Authorizer}, Who: *who}
-	missing, err := asker.Missing(ctx, needed)
+	missing, err := asker.MissingOf(ctx, needed)
+	if err == nil && byServer(ctx) && !p.Status.AutomaticApproval.ByPolicy {
+		var toApprove []store.Right
+		toApprove, err = asker.Missing(ctx, []store.Right{{Verb: store.VerbApprove, Namespace: p.Namespace, Group: groupName, Resource: "plans", Name: p.Name}})
+		missing = append(missing, toApprove...)
+	}
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("authorize approval of plan %q: %w", p.Name, err))
 	}

@@ -80,16 +80,16 @@ func TestDecide(t *testing.T) {
 		"a change is blocked":      {verify: finds(changes.Verification{Blocked: blocked, Left: 1})},
 		"moved, and partial":       {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(changes.Verification{Stale: stale, Left: 1}), taken: true},
 		"partial, nothing is left": {sent: v1alpha1.PlanApproval{Partial: true}, verify: finds(changes.Verification{Blocked: blocked})},
-		"the user lacks a right of a change": {verify: finds(changes.Verification{Left: 1, Rights: []store.Right{
+		"the user lacks a right of a change": {verify: finds(changes.Verification{Left: 1, Rights: store.EachRight([]store.Right{
 			{Verb: store.VerbGet, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"},
 			{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"},
-		}})},
-		"the user has the rights of all changes": {taken: true, verify: finds(changes.Verification{Left: 1, Rights: []store.Right{
+		})})},
+		"the user has the rights of all changes": {taken: true, verify: finds(changes.Verification{Left: 1, Rights: store.EachRight([]store.Right{
 			{Verb: store.VerbUpdate, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"}, store.UseOf("team", "default"),
-		}})},
-		"a discard takes no right of a change": {sent: v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded}, taken: true, verify: finds(changes.Verification{Left: 1, Rights: []store.Right{
+		})})},
+		"a discard takes no right of a change": {sent: v1alpha1.PlanApproval{Decision: v1alpha1.DecisionDiscarded}, taken: true, verify: finds(changes.Verification{Left: 1, Rights: store.EachRight([]store.Right{
 			{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks", Name: "a"},
-		}})},
+		})})},
 		"the verification fails": {verify: func(context.Context, *v1alpha1.Plan) (changes.Verification, error) {
 			return changes.Verification{}, errors.New("no ledger")
 		}},
@@ -153,7 +153,7 @@ func TestAutomaticApprovalTakesTheRightsOfItsUser(t *testing.T) {
 		p := waiting()
 		p.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
 		err := c.authorizeChanges(as(t, user.APIServerUser), p, &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "ann"}},
-			[]store.Right{{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks"}})
+			store.EachRight([]store.Right{{Verb: store.VerbDelete, Namespace: "team", Group: "sim.hykube.io", Resource: "sim-networks"}}))
 		if (err == nil) != (want == "") || err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `user "ann" has no right to `+want+` in the namespace "team"`)) {
 			t.Errorf("without %q: %v", lost, err)
 		}
@@ -177,7 +177,7 @@ func TestAnApprovalOfAnImportTakesTheRightToTheOtherObject(t *testing.T) {
 		`user "ann" has no right to ` + other + ", and an approval":                                             {right("create", "team"), right("update", "ops"), right("update", "secret")},
 		`no right to delete sim-networks.sim.hykube.io in the namespace "team", ` + other + ", and an approval": {right("update", "ops"), right("delete", "team")},
 	} {
-		err := c.authorizeChanges(as(t, "ann"), waiting(), nil, needed)
+		err := c.authorizeChanges(as(t, "ann"), waiting(), nil, store.EachRight(needed))
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ops") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v, want %q", err, want)
 		}

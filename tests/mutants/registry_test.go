@@ -36,7 +36,7 @@ var registryMutants = []mutant{
 	{"Whoever may approve plans approves changes that they may not make.", "server/registry/decide.go",
 		"\tif len(missing) == 0 {\n", "\tif true || len(missing) == 0 {\n", "TestDecide"},
 	{"A plan approves itself after its author lost the right to approve.", "server/registry/decide.go",
-		"\tif byServer(ctx) && !p.Status.AutomaticApproval.ByPolicy {\n\t\tneeded =", "\tif false {\n\t\tneeded =", "TestAutomaticApprovalTakesTheRightsOfItsUser"},
+		"if err == nil && byServer(ctx) && !p.Status.AutomaticApproval.ByPolicy {", "if false {", "TestAutomaticApprovalTakesTheRightsOfItsUser"},
 	{"A client writes the status of a plan that is being made.", "server/registry/plan.go",
 		"(ctx context.Context, _, _ *v1alpha1.Plan) field.ErrorList {\n", "(ctx context.Context, _, old *v1alpha1.Plan) field.ErrorList {\n\tif old.Status.Digest == \"\" {\n\t\treturn nil\n\t}\n", "TestOnlyTheServerWrites"},
 	{"A client rewrites the summary that a person decides by.", "server/registry/plan.go",

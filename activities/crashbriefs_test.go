@@ -1,0 +1,134 @@
+package activities
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/store"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// withoutBriefs hides the briefs of plans, so that each change is read.
+type withoutBriefs struct{ ledger.KV }
+
+func (s withoutBriefs) List(ctx context.Context, prefix, after string, limit int) ([]ledger.Entry, error) {
+	if strings.HasPrefix(prefix, "briefs/") {
+		return nil, nil
+	}
+	return s.KV.List(ctx, prefix, after, limit)
+}
+
+// compareBriefs fails the test if the briefs of a plan differ from its changes, or if its changes are stale for other reasons
+// when each is verified.
+func (sc *crashScenario) compareBriefs(po *v1alpha1.Plan) {
+	sc.T.Helper()
+	ctx, each := sc.T.Context(), *sc.Sources
+	each.Ledger = ledger.New(withoutBriefs{sc.ledgerKV})
+	brief, err := changes.Load(ctx, sc.Ledger, po.UID)
+	if err != nil {
+		sc.T.Fatal(err)
+	}
+	whole, err := changes.Load(ctx, each.Ledger, po.UID)
+	if err != nil {
+		sc.T.Fatal(err)
+	}
+	if diff := cmp.Diff(whole, brief, cmpopts.IgnoreUnexported(changes.Stored{}, changes.StoredChange{}), cmpopts.EquateEmpty()); diff != "" {
+		sc.T.Errorf("the briefs of plan %s differ (-changes +briefs)\n%s", po.Name, diff)
+	}
+	fromBriefs, err := changes.FindStale(ctx, sc.Sources, po, brief)
+	if err != nil {
+		sc.T.Fatal(err)
+	}
+	fromEach, err := changes.FindStale(ctx, &each, po, whole)
+	if err != nil {
+		sc.T.Fatal(err)
+	}
+	if diff := cmp.Diff(fromEach, fromBriefs); diff != "" {
+		sc.T.Errorf("other changes of plan %s are stale (-verified each +verified groups)\n%s", po.Name, diff)
+	}
+}
+
+// countedObjects counts the objects that a verification reads.
+type countedObjects struct {
+	store.Objects
+	read *[]string
+}
+
+func (o countedObjects) GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	*o.read = append(*o.read, ref.Name)
+	return o.Objects.GetSpec(ctx, ref)
+}
+
+// TestAlikeChangesAreVerifiedOnce verifies a plan of five resources that differ in their names alone.
+func TestAlikeChangesAreVerifiedOnce(t *testing.T) {
+	all := []string{"a", "b", "c", "d", "e"}
+	edit := func(size string) func(*crashScenario) {
+		return func(sc *crashScenario) {
+			for _, name := range all {
+				sc.put("test-thing/"+name, m{"name": name, "size": size}, nil)
+			}
+		}
+	}
+	create := edit("1")
+	update := func(sc *crashScenario) { create(sc); sc.apply(); edit("2")(sc) }
+	destroyC := func(sc *crashScenario) {
+		sc.spec = v1alpha1.PlanSpec{Destroy: true, Targets: []string{"test_thing.c"}}
+		sc.apply()
+	}
+	for name, test := range map[string]struct {
+		planned, moved func(*crashScenario)
+		// read and stale are the names of the objects.
+		read, stale []string
+	}{
+		"creates":   {planned: create, read: []string{"a"}},
+		"updates":   {planned: update, read: []string{"a"}},
+		"an edit":   {create, func(sc *crashScenario) { sc.put("test-thing/c", m{"name": "c", "size": "3"}, nil) }, []string{"a", "c"}, []string{"c"}},
+		"a mark":    {update, func(sc *crashScenario) { sc.delete("test-thing/d") }, []string{"a", "d"}, []string{"d"}},
+		"a removal": {create, func(sc *crashScenario) { delete(sc.Stored, "team:test-thing/b") }, []string{"a", "b"}, []string{"b"}},
+		"a record":  {update, func(sc *crashScenario) { sc.taint("test-thing/e") }, []string{"a", "e"}, []string{"e"}},
+		"a create by another plan": {create, func(sc *crashScenario) {
+			sc.spec.Targets = []string{"test_thing.b"}
+			sc.apply()
+		}, []string{"a", "b"}, []string{"b"}},
+		"a destroy by another plan":                           {update, destroyC, []string{"a", "c"}, []string{"c"}},
+		"a destroy by another plan, without a ProviderConfig": {func(sc *crashScenario) { sc.takesConfig(false); clear(sc.ProviderConfigs); update(sc) }, destroyC, []string{"a", "c"}, []string{"c"}},
+		"the ProviderConfig":                                  {create, func(sc *crashScenario) { configure(sc.World, "team"); sc.Config(nil) }, all, all},
+		"the right to all of them, which is lost":             {create, func(sc *crashScenario) { sc.Forbidden["create:team/test-things/c"] = true }, all, []string{"c"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newCrashScenario(t)
+			test.planned(sc)
+			run := sc.newRun()
+			po := sc.until(run, approving)
+			if test.moved != nil {
+				test.moved(sc)
+			}
+			var read []string
+			sources := *sc.Sources
+			sources.Objects = countedObjects{sc.Objects, &read}
+			found, err := changes.Verify(t.Context(), &sources, po)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var stale []string
+			for _, o := range found.Stale {
+				stale = append(stale, strings.TrimPrefix(o.Address, "test_thing."))
+			}
+			sorted := cmpopts.SortSlices(strings.Compare)
+			if diff := cmp.Diff([][]string{test.read, test.stale}, [][]string{read, stale}, sorted, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("read, and stale (-want +got)\n%s", diff)
+			}
+			if len(found.Stale)+found.Left != len(all) {
+				t.Errorf("%d stale, %d left", len(found.Stale), found.Left)
+			}
+			sc.compareBriefs(po)
+		})
+	}
+}
