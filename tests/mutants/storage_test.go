@@ -2,7 +2,9 @@ package mutants
 
 var storageMutants = []mutant{
 	{"The keys of all rows that an apply writes stay in memory.", "server/storage/cipher.go",
-		"if c.left == 0 {", "if c.inner == nil {", "TestACipherKeepsFewRows"},
+		"if len(c.reads) >= maxDerived {", "if false {", "TestACipherHasTheFormatOfKubernetes"},
+	{"One derived key encrypts all rows.", "server/storage/cipher.go",
+		"\tc.left--\n", "", "TestACipherDerivesFewKeys"},
 	{"All watches together hold as much as is written.", "server/storage/queue.go",
 		"for w.held > maxHeldBytes {", "for false {", "TestQueuesAreBoundedTogether"},
 	{"A watch that nobody reads holds as much as is written.", "server/storage/queue.go",
