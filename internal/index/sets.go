@@ -445,7 +445,7 @@ func (x *Index) Sets(ctx context.Context, namespace, name string) ([]SetInstance
 			continue
 		}
 		s := ns.sets[setName]
-		found := SetInstances{Set: s.Set, Leaving: leaving[s.UID]}
+		found := SetInstances{Set: s.Set, Leaving: leaving[s.UID], Instances: make([]Node, 0, len(s.slots))}
 		slices.SortFunc(found.Leaving, func(a, b Node) int { return v1alpha1.CompareNames(a.Object.Name, b.Object.Name) })
 		for _, i := range s.slots {
 			if n := ns.nodes[i]; n.Object != nil && n.Object.Instance != nil && n.Object.Instance.SetUID == s.UID {

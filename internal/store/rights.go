@@ -154,21 +154,16 @@ func (a *Asker) MissingOf(ctx context.Context, rights iter.Seq2[Right, error]) (
 		return nil, nil
 	}
 	var missing []Right
-	seen, covered := map[string]bool{}, map[Right]bool{}
+	seen := map[string]bool{}
 	for r, err := range rights {
 		if err != nil {
 			return nil, err
 		}
 		all := r
 		all.Name = ""
-		has, asked := covered[all]
-		if !asked {
-			if has, err = a.ask(ctx, all); err != nil {
-				return nil, err
-			}
-			covered[all] = has
-		}
-		if has {
+		if has, err := a.ask(ctx, all); err != nil {
+			return nil, err
+		} else if has {
 			continue
 		}
 		key := r.Namespace + " " + r.String()
