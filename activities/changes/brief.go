@@ -65,15 +65,7 @@ func (b *Brief) Rights(src *scope.Sources) ([]store.Right, error) {
 
 // PlannedChanges converts n changes, of which brief returns the briefs, to the input of plan.Steps.
 func PlannedChanges(n int, brief func(i int) *Brief) []plan.Planned {
-	// includes deposed instances, because a recorded reference may mean either
-	index := make(map[string][]int, n)
-	for i := range n {
-		c := brief(i)
-		index[c.Address] = append(index[c.Address], i)
-		if c.PreviousAddress != "" {
-			index[c.PreviousAddress] = append(index[c.PreviousAddress], i) // the recorded state has the former address
-		}
-	}
+	at := addressed(n, brief)
 	planned := make([]plan.Planned, n)
 	for i := range n {
 		c := brief(i)
@@ -82,13 +74,34 @@ func PlannedChanges(n int, brief func(i int) *Brief) []plan.Planned {
 			Deposed: c.Deposed != "", Of: -1, Requested: c.Requested, DependsOn: Indexes(c.DependsOn),
 		}
 		for _, addr := range c.Requires {
-			planned[i].Requires = append(planned[i].Requires, index[addr]...)
+			planned[i].Requires = append(planned[i].Requires, at[addr]...)
 		}
-		for _, j := range index[c.Address] {
+		for _, j := range at[c.Address] {
 			if c.Deposed != "" && brief(j).Deposed == "" {
 				planned[i].Of = j
 			}
 		}
 	}
 	return planned
+}
+
+// addressed returns the indexes of the changes with each address, including deposed instances, because a recorded reference
+// may mean either. It returns nil if no change needs them, as in a plan of creates.
+func addressed(n int, brief func(i int) *Brief) map[string][]int {
+	needed := false
+	for i := 0; i < n && !needed; i++ {
+		needed = len(brief(i).Requires) > 0 || brief(i).Deposed != ""
+	}
+	if !needed {
+		return nil
+	}
+	at := make(map[string][]int, n)
+	for i := range n {
+		c := brief(i)
+		at[c.Address] = append(at[c.Address], i)
+		if c.PreviousAddress != "" {
+			at[c.PreviousAddress] = append(at[c.PreviousAddress], i) // the recorded state has the former address
+		}
+	}
+	return at
 }
