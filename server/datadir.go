@@ -14,8 +14,9 @@ import (
 )
 
 // dataFormat is the version of the data directory's layout. A server rejects a newer one.
-// Version 2 keeps the ledger in a file of its own. A server takes an older directory over, see package storage.
-const dataFormat = 2
+// Version 2 keeps the ledger in a file of its own. A server takes an older directory over, see package storage. Version 3
+// compresses the rows of the ledger, and keeps the progress of changes apart from them.
+const dataFormat = 3
 
 // DefaultDataDir returns the default data directory: below /var/lib for root, else below the home directory.
 func DefaultDataDir() string {

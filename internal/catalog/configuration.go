@@ -102,10 +102,7 @@ func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.Prov
 	if !constant || cfg == nil {
 		return evaluateArguments(ctx, cfg, block, args, from)
 	}
-	key, err := constantOf(cfg, block, args)
-	if err != nil {
-		return provider.Configuration{}, err
-	}
+	key := constantOf(cfg, block, args)
 	conf, ok := c.constants.Get(key)
 	if !ok {
 		if conf, err = evaluateArguments(ctx, cfg, block, args, from); err == nil {

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,13 +32,9 @@ type constantKey struct {
 }
 
 // constantOf returns the key of a configuration with the arguments of a ProviderConfig without expressions. args also has the
-// values of Secrets.
-func constantOf(cfg *v1alpha1.ProviderConfig, block *schema.Block, args map[string]any) (constantKey, error) {
-	encoded, err := json.Marshal(args)
-	if err != nil {
-		return constantKey{}, fmt.Errorf("encode arguments: %w", err)
-	}
-	return constantKey{block, cfg.Namespace, sha256.Sum256(encoded)}, nil
+// values of Secrets. These may be other bytes than UTF-8, so JSON would encode different values alike.
+func constantOf(cfg *v1alpha1.ProviderConfig, block *schema.Block, args map[string]any) constantKey {
+	return constantKey{block, cfg.Namespace, sha256.Sum256(fmt.Appendf(nil, "%#v", args))} // fmt sorts the keys of maps
 }
 
 // hasTemplates reports whether a string in a JSON value may be a template with expressions.

@@ -61,6 +61,9 @@ func TestACachedConfigurationFollowsItsValues(t *testing.T) {
 	entry = newEntry()
 	evaluate(`{"region":"eu"}`, "eu")
 	expectCached(4)
+	for _, token = range []string{"a\xff", "a\xfe", "a\ufffd"} { // JSON would encode all of these alike
+		evaluate(`{"region":"eu"}`, "eu")
+	}
 	c.constants.Clear()
 	expectCached(0)
 }

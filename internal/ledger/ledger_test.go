@@ -201,6 +201,37 @@ func TestChangesArePagedInOrder(t *testing.T) {
 	}
 }
 
+// TestProgressIsWrittenBetweenPages lists the changes of a plan while its apply writes the progress of each change that the
+// list has returned.
+func TestProgressIsWrittenBetweenPages(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	const n = 2*pageSize + 7
+	for i := range int32(n) {
+		c := &Change{}
+		c.Index = i
+		if err := l.SaveChange(ctx, "p", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := int32(0)
+	for c, err := range l.Changes(ctx, "p", 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Index != next {
+			t.Fatalf("change %d follows change %d", c.Index, next-1)
+		}
+		next++
+		c.State = v1alpha1.ChangeRunning
+		if err := l.SaveChange(ctx, "p", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next != n {
+		t.Errorf("got %d changes, want %d", next, n)
+	}
+}
+
 func TestAnActivityMayStoreAChangeTwice(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
 	for _, message := range []string{"first attempt", "second attempt"} {

@@ -97,7 +97,7 @@ func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int, cont
 	if cont != "" {
 		var err error
 		if from, err = strconv.ParseInt(cont, 10, 32); err != nil || from < 0 {
-			return nil, fmt.Errorf("list changes of plan %q: the continue parameter is not one that this server gave", p.Name)
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("the continue token %q is not that of an earlier page", cont))
 		}
 	}
 	if limit <= 0 {

@@ -276,3 +276,12 @@ func TestQueryErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestContinueTokensOfClients lists the changes of a plan with tokens that no page has.
+func TestContinueTokensOfClients(t *testing.T) {
+	for _, token := range []string{"x", "-1", "4294967296"} {
+		if _, err := (&Answers{}).Changes(t.Context(), &v1alpha1.Plan{}, 10, token); !apierrors.IsBadRequest(err) {
+			t.Errorf("%q: %v", token, err)
+		}
+	}
+}

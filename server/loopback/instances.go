@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -120,7 +120,7 @@ func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2
 				yield(nil, &store.SetError{Name: s.Name, Problem: s.Problem})
 				return
 			}
-			for u, err := range o.instancesOf(ctx, s, 0, 0) {
+			for u, err := range o.instancesOf(ctx, s, slices.Concat(s.Instances, s.Leaving)) {
 				if !yield(u, err) || err != nil {
 					return
 				}
@@ -129,15 +129,10 @@ func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2
 	}
 }
 
-// instancesOf returns the instances of a set from a position on, those that leave it last. A limit of 0 means all.
-func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances, from, limit int) iter.Seq2[*unstructured.Unstructured, error] {
+// instancesOf returns instances of a set with their statuses.
+func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances, instances []index.Node) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		all := slices.Concat(s.Instances, s.Leaving)
-		all = all[min(from, len(all)):] // from comes from a client, so from+limit may overflow
-		if limit > 0 {
-			all = all[:min(limit, len(all))]
-		}
-		for _, n := range all {
+		for _, n := range instances {
 			status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: s.Namespace, Set: s.UID, UID: n.Object.UID})
 			u := index.Found{Object: n.Object, Record: n.Record, In: s.Set}.Unstructured(s.Namespace)
 			if err == nil {
@@ -150,21 +145,18 @@ func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances, from, l
 	}
 }
 
-// Instances returns a page of the instances of a set, those that leave it last. The token is the position of the next one.
+// Instances returns a page of the instances of a set, those that leave it last.
 func (o *Objects) Instances(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error) {
-	from := 0
-	if cont != "" {
-		var err error
-		if from, err = strconv.Atoi(cont); err != nil || from < 0 {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("the continue token %q is not that of an earlier page", cont))
-		}
-	}
 	list := &v1alpha1.ResourceSetInstanceList{Items: []runtime.RawExtension{}}
 	sets, err := o.Index.Sets(ctx, set.Namespace, set.Name)
 	if err != nil || len(sets) == 0 {
 		return list, err
 	}
-	for u, err := range o.instancesOf(ctx, sets[0], from, limit) {
+	page, next, err := pageOf(sets[0], limit, cont)
+	if err != nil {
+		return nil, err
+	}
+	for u, err := range o.instancesOf(ctx, sets[0], page) {
 		if err != nil {
 			return nil, err
 		}
@@ -175,10 +167,45 @@ func (o *Objects) Instances(ctx context.Context, set *v1alpha1.ResourceSet, limi
 		}
 		list.Items = append(list.Items, runtime.RawExtension{Raw: raw})
 	}
-	if next := from + len(list.Items); next < len(sets[0].Instances)+len(sets[0].Leaving) {
-		list.Continue = strconv.Itoa(next)
-	}
+	list.Continue = next
 	return list, nil
+}
+
+// Beginnings of the token of a page. The name of the last instance of the page before it follows.
+const (
+	afterInstance = "instance/"
+	afterLeaving  = "leaving/"
+)
+
+// pageOf returns a page of the instances of a set, those that leave it last, and the token of the next page; "" for the last
+// page. A token has a name and no position. So the set may change between two pages, and no other instance is left out.
+func pageOf(s index.SetInstances, limit int, token string) (page []index.Node, next string, err error) {
+	instances, leaving := s.Instances, s.Leaving
+	if name, ok := strings.CutPrefix(token, afterInstance); ok {
+		instances = namedAfter(instances, name)
+	} else if name, ok := strings.CutPrefix(token, afterLeaving); ok {
+		instances, leaving = nil, namedAfter(leaving, name)
+	} else if token != "" {
+		return nil, "", apierrors.NewBadRequest(fmt.Sprintf("the continue token %q is not that of an earlier page", token))
+	}
+	page = slices.Concat(instances, leaving)
+	if len(page) <= limit {
+		return page, "", nil
+	}
+	page, next = page[:limit], afterInstance
+	if limit > len(instances) {
+		next = afterLeaving
+	}
+	return page, next + page[limit-1].Object.Name, nil
+}
+
+// namedAfter returns the instances whose names come after a name. They are sorted by their names.
+func namedAfter(instances []index.Node, name string) []index.Node {
+	i, found := slices.BinarySearchFunc(instances, name, func(n index.Node, name string) int { return v1alpha1.CompareNames(n.Object.Name, name) })
+	if found {
+		i++
+	}
+	return instances[i:]
 }
 
 // updateInstanceStatus is UpdateStatus for an instance.

@@ -79,7 +79,7 @@ func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan, dry bool) e
 // decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,
 // unless the approval is partial.
 func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) error {
-	if repeats(sent, p.Status.Approval) {
+	if repeats(ctx, p, sent) {
 		return nil // a client repeats its decision if the response was lost
 	}
 	if err := mayDecide(ctx, p, sent); err != nil {
@@ -151,9 +151,14 @@ func annotateDecision(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Plan
 	}
 }
 
-// repeats reports whether a decision is the one that the plan already has.
-func repeats(sent, made *v1alpha1.PlanApproval) bool {
-	return made != nil && made.Decision == sent.Decision && made.Partial == sent.Partial && (sent.Digest == "" || made.Digest == sent.Digest)
+// repeats reports whether a decision is the one that the plan already has, by a user who took part in it. Another user's would be
+// in the audit log although it does not count. The server may find that a user has approved an automatic plan before it.
+func repeats(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval) bool {
+	made, by := p.Status.Approval, requester(ctx)
+	if made == nil || made.Decision != sent.Decision || made.Partial != sent.Partial || sent.Digest != "" && made.Digest != sent.Digest {
+		return false
+	}
+	return byServer(ctx) || nameOf(made.By) == nameOf(by) || made.Decision == v1alpha1.DecisionApproved && hasApproved(p.Status.Approvals, by)
 }
 
 // mayDecide returns the error for a decision that the state of the plan does not permit, or that is about other

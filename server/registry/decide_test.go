@@ -130,6 +130,29 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestRepeatedDecisions sends the decision that a plan already has again.
+func TestRepeatedDecisions(t *testing.T) {
+	by := func(name string) v1alpha1.PlanApproval {
+		return v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: "sha256:1", By: &v1alpha1.Identity{Username: name}}
+	}
+	for who, want := range map[string]bool{"ann": true, "bob": true, "eve": false, user.APIServerUser: true} {
+		p := waiting()
+		p.Status.Approvals = []v1alpha1.PlanApproval{by("ann"), by("bob")}
+		p.Status.Approval = &p.Status.Approvals[1]
+		sent := by("")
+		c := Config{Verify: func(context.Context, *v1alpha1.Plan) (changes.Verification, error) {
+			return changes.Verification{}, nil
+		}}
+		if err := c.decide(as(t, who), p, &sent); (err == nil) != want || p.Status.Approval.By.Username != "bob" {
+			t.Errorf("%s: %v, decided by %v", who, err, p.Status.Approval.By)
+		}
+		sent.Partial = true
+		if err := c.decide(as(t, who), p, &sent); err == nil {
+			t.Errorf("%s: another decision is accepted", who)
+		}
+	}
+}
+
 // TestADecisionIsInTheNameOfItsUser has a client claim to be another.
 func TestADecisionIsInTheNameOfItsUser(t *testing.T) {
 	sent := &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "bob"}}

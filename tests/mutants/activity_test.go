@@ -245,7 +245,7 @@ var activityMutants = []mutant{
 	{"Another case of an ID is enough to import what another team manages.", "internal/ledger/identity.go",
 		"return strings.ToLower(strings.TrimSpace(id))", "return strings.TrimSpace(id)", "activities:TestAnImportUnderAnotherType"},
 	{"A provider keeps the credential that a Secret no longer has.", "internal/catalog/constant.go",
-		"sha256.Sum256(encoded)", "sha256.Sum256([]byte(cfg.Name))", "TestACachedConfigurationFollowsItsValues"},
+		"\"%#v\", args", "\"%#v\", cfg.Name", "TestACachedConfigurationFollowsItsValues"},
 	{"A provider keeps the value of a resource that a ProviderConfig refers to.", "internal/catalog/constant.go",
 		"return strings.Contains(v, \"${\") || strings.Contains(v, \"%{\")", "return false", "TestACachedConfigurationFollowsItsValues"},
 	{"An ephemeral value is part of the recorded digest, so that each plan finds other arguments.", "internal/catalog/digest.go",
