@@ -255,6 +255,8 @@ type stepRun struct {
 	scope *scope.Scope
 	// renewed is set by planAgain; see ledger.Instance.
 	renewed []string
+	// unsavedRecord is the record with the provider's answer if the end of the step saves it; see saveOutcome.
+	unsavedRecord *ledger.Instance
 	// warnings are the warnings of all provider calls.
 	warnings diag.Diagnostics
 	// intendedAction is the action in the intent that the step has written; "" before.
@@ -279,6 +281,9 @@ func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed f
 
 // record records the outcome of a step, first in the change, then on the object.
 func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error) (workflows.StepResult, error) {
+	if err != nil && s.unsavedRecord != nil {
+		err = errors.Join(err, s.saveUnsaved(ctx))
+	}
 	c := s.Change
 	switch {
 	case err == nil && firstHalf(c, s.Destroy):
@@ -311,11 +316,16 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 			return workflows.StepResult{}, err
 		}
 	}
-	if err := s.publish(ctx); err != nil {
-		return workflows.StepResult{}, err
-	}
-	if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
-		return workflows.StepResult{}, err
+	if s.unsavedRecord == nil || !s.saveOutcome(ctx) {
+		if err := s.saveUnsaved(ctx); err != nil {
+			return s.record(ctx, in, err)
+		}
+		if err := s.publish(ctx); err != nil {
+			return workflows.StepResult{}, err
+		}
+		if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
+			return workflows.StepResult{}, err
+		}
 	}
 	if c.State != v1alpha1.ChangeRunning {
 		s.progress.transition(in.Plan, v1alpha1.ChangeRunning, c.State)

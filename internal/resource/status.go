@@ -207,11 +207,7 @@ func (s *Status) ToMap() map[string]any {
 // caller knows it, or nil; see store.Objects.
 func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*Status)) error {
 	write := func(change func(*Status)) error {
-		return objects.UpdateStatus(ctx, ref, known, func(obj *unstructured.Unstructured) map[string]any {
-			s := StatusOf(obj)
-			change(s)
-			return s.ToMap()
-		})
+		return objects.UpdateStatus(ctx, ref, known, changed(change))
 	}
 	err := write(change)
 	if apierrors.IsRequestEntityTooLargeError(err) {
@@ -225,6 +221,21 @@ func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.Object
 		return err
 	}
 	return nil
+}
+
+// NewInstanceStatus returns the status of an instance of a ResourceSet after change, for a caller that writes it; see
+// store.Objects.
+func NewInstanceStatus(ctx context.Context, objects store.Objects, known *unstructured.Unstructured, change func(*Status)) (*store.InstanceStatus, error) {
+	return objects.NewInstanceStatus(ctx, known, changed(change))
+}
+
+// changed returns the change of an object's status as a function from the object to its new status.
+func changed(change func(*Status)) func(*unstructured.Unstructured) map[string]any {
+	return func(obj *unstructured.Unstructured) map[string]any {
+		s := StatusOf(obj)
+		change(s)
+		return s.ToMap()
+	}
 }
 
 // maxAttributes is the maximum size of the attributes in a status, in bytes of JSON. Together with the largest spec and

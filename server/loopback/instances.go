@@ -230,6 +230,31 @@ func (o *Objects) updateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectR
 	}
 }
 
+// NewInstanceStatus implements store.Objects.
+func (o *Objects) NewInstanceStatus(ctx context.Context, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
+	if !v1alpha1.IsInstanceName(known.GetName()) {
+		return nil, nil
+	}
+	ref := refOf(known)
+	u, stored, err := o.instance(ctx, ref)
+	if err != nil {
+		return nil, store.IgnoreGone(err)
+	}
+	now := change(u)
+	status, err := json.Marshal(now)
+	if err != nil {
+		return nil, fmt.Errorf("encode status of %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	if bytes.Equal(status, stored.Value) {
+		return nil, nil
+	}
+	before, _ := u.Object["status"].(map[string]any)
+	return &store.InstanceStatus{
+		Namespace: stored.Namespace, Set: stored.Set, UID: stored.UID, Value: status, Revision: stored.Revision,
+		Written: func() { o.recordEvent(ref, before, now, nil) },
+	}, nil
+}
+
 // addInstanceFinalizer is AddFinalizer for an instance: it adds the finalizer to the set.
 func (o *Objects) addInstanceFinalizer(ctx context.Context, read *unstructured.Unstructured) error {
 	ref := refOf(read)
