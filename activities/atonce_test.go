@@ -3,6 +3,7 @@ package activities
 import (
 	"testing"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/ledger/ledgertest"
@@ -54,6 +55,52 @@ func TestTheOutcomeOfAnInstanceIsOneTransaction(t *testing.T) {
 			}
 			if got := kv.Batches - before; got != test.batches {
 				t.Errorf("%d transactions after the answer, want %d", got, test.batches)
+			}
+		})
+	}
+}
+
+// TestAChangeThatWasReadAheadIsReadAgain edits a change while the lane applies another one, on which it depends. The lane has read
+// both at once by then. It must neither lose the edit nor apply what another attempt has applied.
+func TestAChangeThatWasReadAheadIsReadAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		edit  func(*ledger.Change)
+		made  int
+		state v1alpha1.ChangeState
+	}{
+		"no edit":                       {func(*ledger.Change) {}, 1, v1alpha1.ChangeDone},
+		"an edit of what is pending":    {func(c *ledger.Change) { c.Message = "edited" }, 1, v1alpha1.ChangeDone},
+		"another attempt has ended":     {func(c *ledger.Change) { c.State, c.Message = v1alpha1.ChangeDone, "edited" }, 0, v1alpha1.ChangeDone},
+		"another attempt has failed":    {func(c *ledger.Change) { c.State, c.Message = v1alpha1.ChangeFailed, "edited" }, 0, v1alpha1.ChangeFailed},
+		"another attempt has been here": {func(c *ledger.Change) { c.State, c.StartedAt = v1alpha1.ChangeRunning, changes.Now() }, 1, v1alpha1.ChangeDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newCrashScenario(t)
+			sc.lane = true
+			sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+			run := sc.newRun()
+			sc.until(run, stepping)
+			b := 0
+			if sc.changeOf(run, 0).Object.Name == "a" {
+				b = 1
+			}
+			sc.cloud.while = func() {
+				c := sc.changeOf(run, b)
+				test.edit(c)
+				if err := sc.Ledger.SaveChange(t.Context(), sc.plans[run.Name].UID, c); err != nil {
+					t.Error(err)
+				}
+			}
+			if _, err := sc.applier.Lane(t.Context(), run.Plan); err != nil {
+				t.Fatal(err)
+			}
+			c := sc.changeOf(run, b)
+			if c.State != test.state || sc.cloud.made["b"] != test.made || test.made == 0 && c.Message != "edited" {
+				t.Errorf("%s %q, created %d times; want %s, %d times", c.State, c.Message, sc.cloud.made["b"], test.state, test.made)
+			}
+			if p := sc.plans[run.Name].Status.Progress; p != nil && p.Running != 0 {
+				t.Errorf("progress: %+v", p)
 			}
 		})
 	}
