@@ -404,8 +404,7 @@ func deposedKey(planUID types.UID, index int32) string {
 // describeChange fills in the planned values of a change, for users and for the apply.
 func describeChange(c *ledger.Change, block *schema.Block, prior instance.State, p *instance.Planned) error {
 	ty := block.ImpliedType()
-	value, _ := p.Value.UnmarkDeep()
-	planned, err := ctymsgpack.Marshal(value, ty)
+	planned, err := ctymsgpack.Marshal(lang.WithoutMarks(p.Value), ty)
 	if err != nil {
 		return fmt.Errorf("encode planned value of %s: %w", c.Address, err)
 	}

@@ -69,7 +69,7 @@ func (s *Secrets) Add(text string) {
 
 // AddValue adds the strings within a value that are marked as sensitive.
 func (s *Secrets) AddValue(v cty.Value) {
-	if v == cty.NilVal || !v.ContainsMarked() {
+	if !lang.HasMarks(v) {
 		return
 	}
 	plain, marks := v.UnmarkDeepWithPaths()
