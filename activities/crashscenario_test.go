@@ -53,6 +53,8 @@ type crashScenario struct {
 	spec    v1alpha1.PlanSpec
 	// statusWrites counts the writes of objects' statuses.
 	statusWrites atomic.Int64
+	// ending is called once when a step of an instance has read the status that it is about to write.
+	ending func()
 	// stepping is the number of plans whose steps run.
 	stepping int
 	// ledgerKV is the store of the ledger.
@@ -107,7 +109,7 @@ func newCrashScenario(t *testing.T) *crashScenario {
 	sc.cloud = &cloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
-	sc.ledgerKV = crashStore{ledgertest.New(), sc.injector}
+	sc.ledgerKV = crashStore{ledgertest.New(), sc.injector, sc.World}
 	w.Sources = &scope.Sources{
 		Objects: crashObjects{activitiestest.FakeObjects{World: w}, sc}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
 	"maps"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 type crashObjects struct {
@@ -53,6 +55,22 @@ func (o crashObjects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectRefer
 		o.scenario.statusWrites.Add(1)
 		return o.FakeObjects.UpdateStatus(ctx, ref, known, change)
 	})
+}
+
+// NewInstanceStatus returns the status of an instance of a ResourceSet. The store of the scenario sets what is written.
+func (o crashObjects) NewInstanceStatus(ctx context.Context, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
+	if known.Object[v1alpha1.FieldInstance] == nil {
+		return nil, nil
+	}
+	status, err := o.World.Ledger.Status(ctx, ledger.StatusKey{Namespace: "team", Set: "s", UID: known.GetUID()})
+	if err == nil {
+		status.Value, err = json.Marshal(change(known.DeepCopy()))
+	}
+	if meanwhile := o.scenario.ending; meanwhile != nil {
+		o.scenario.ending = nil
+		meanwhile()
+	}
+	return &store.InstanceStatus{Namespace: "team", Set: "s", UID: known.GetUID(), Value: status.Value, Revision: status.Revision, Written: func() {}}, err
 }
 
 func (o crashObjects) AddFinalizer(_ context.Context, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -122,6 +140,7 @@ func (p crashPlans) Approve(context.Context, string, string, types.UID, v1alpha1
 type crashStore struct {
 	*ledgertest.KV
 	injector *crashInjector
+	world    *activitiestest.World
 }
 
 func (s crashStore) Get(ctx context.Context, key string) ([]byte, int64, error) {
@@ -145,10 +164,32 @@ func (s crashStore) Delete(ctx context.Context, key string, revision int64) erro
 
 func (s crashStore) Batch(ctx context.Context, writes []ledger.Write) (revisions []int64, err error) {
 	err = s.injector.does(func() (err error) {
-		revisions, err = s.KV.Batch(ctx, writes)
-		return err
+		if revisions, err = s.KV.Batch(ctx, writes); err != nil {
+			return err
+		}
+		return s.setStatuses(writes)
 	})
 	return revisions, err
+}
+
+// setStatuses gives the instances of ResourceSets the statuses that were written.
+func (s crashStore) setStatuses(writes []ledger.Write) error {
+	s.world.Mu.Lock()
+	defer s.world.Mu.Unlock()
+	for _, w := range writes {
+		uid, ok := strings.CutPrefix(w.Key, "statuses/team/s/")
+		for _, obj := range s.world.Stored {
+			if !ok || string(obj.GetUID()) != uid {
+				continue
+			}
+			var status map[string]any
+			if err := utiljson.Unmarshal(w.Value, &status); err != nil {
+				return err
+			}
+			obj.Object["status"] = status
+		}
+	}
+	return nil
 }
 
 func (s crashStore) DeletePrefix(ctx context.Context, prefix string) error {

@@ -12,6 +12,17 @@ func things(names ...string) func(*crashScenario) {
 	}
 }
 
+// instances puts two instances of a ResourceSet.
+func instances(name, size string, lifecycle m) func(*crashScenario) {
+	return func(sc *crashScenario) {
+		for _, key := range []string{"0", "1"} {
+			object := "test-thing/web[" + key + "]"
+			sc.put(object, m{"name": name + key, "size": size}, lifecycle)
+			sc.Stored["team:"+object].Object[v1alpha1.FieldInstance] = m{"set": "fleet", "setUID": "s"}
+		}
+	}
+}
+
 func stories() map[string]story {
 	cbd := m{"createBeforeDestroy": true}
 	one := func(lifecycle m) func(*crashScenario) {
@@ -151,6 +162,14 @@ func stories() map[string]story {
 		"replace with a broken postcondition": {one(nil), again("a2", "1", never), []string{"a2 1"}, once("a", "a2"), nil},
 		"new first with a broken postcondition": {one(cbd), again("a2", "1", m{"createBeforeDestroy": true, "postconditions": never["postconditions"]}),
 			[]string{"a 1", "a2 1"}, once("a", "a2"), nil},
+		"instances":         {nil, instances("a", "1", nil), []string{"a0 1", "a1 1"}, once("a0", "a1"), nil},
+		"instances, update": {instances("a", "1", nil), instances("a", "2", nil), []string{"a0 2", "a1 2"}, once("a0", "a1"), nil},
+		"instances, refused once": {instances("a", "1", nil), faulty(instances("a", "2", nil), "update a1", "refused"), []string{"a0 2", "a1 2"},
+			once("a0", "a1"), nil},
+		"instances, replace":   {instances("a", "1", nil), instances("b", "1", nil), []string{"b0 1", "b1 1"}, once("a0", "a1", "b0", "b1"), nil},
+		"instances, new first": {instances("a", "1", cbd), instances("b", "1", cbd), []string{"b0 1", "b1 1"}, once("a0", "a1", "b0", "b1"), nil},
+		"instances, with a broken postcondition": {instances("a", "1", nil), instances("b", "1", never), []string{"b0 1", "b1 1"},
+			once("a0", "a1", "b0", "b1"), nil},
 	}
 }
 

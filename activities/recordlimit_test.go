@@ -117,7 +117,7 @@ func (s narrowStore) Put(ctx context.Context, key string, value []byte, revision
 // twice.
 func TestAnswerThatTheDatabaseRefuses(t *testing.T) {
 	sc := newCrashScenario(t)
-	sc.ledgerKV = narrowStore{crashStore{ledgertest.New(), sc.injector}}
+	sc.ledgerKV = narrowStore{crashStore{ledgertest.New(), sc.injector, sc.World}}
 	sc.Ledger = ledger.New(sc.ledgerKV)
 	sc.answersMuch()
 	sc.restart()

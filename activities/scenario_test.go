@@ -38,7 +38,7 @@ func newScenario(t *testing.T) *scenario {
 	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
 	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}, compares: true}
 	g := &scenario{crashScenario: sc, kv: ledgertest.New(), backend: &scenarioCloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, reads: map[string]int{}}}
-	sc.ledgerKV = crashStore{g.kv, sc.injector}
+	sc.ledgerKV = crashStore{g.kv, sc.injector, w}
 	sc.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
 		return scenarioProvider{cloud: g.backend, conf: conf.Config}
 	}

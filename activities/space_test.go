@@ -15,7 +15,7 @@ import (
 func TestFullDiskStartsNoChange(t *testing.T) {
 	sc := newCrashScenario(t)
 	kv := ledgertest.New()
-	sc.ledgerKV = crashStore{kv, sc.injector}
+	sc.ledgerKV = crashStore{kv, sc.injector, sc.World}
 	sc.Ledger = ledger.New(sc.ledgerKV)
 	sc.restart()
 	things("a")(sc)

@@ -81,6 +81,11 @@ func (o FakeObjects) UpdateStatus(_ context.Context, ref v1alpha1.ObjectReferenc
 	return nil
 }
 
+// NewInstanceStatus implements store.Objects. The callers use UpdateStatus for all objects.
+func (o FakeObjects) NewInstanceStatus(context.Context, *unstructured.Unstructured, func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
+	return nil, nil
+}
+
 func (o FakeObjects) AddFinalizer(_ context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return obj, nil
 }

@@ -391,8 +391,12 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 	if rec.Unplanned = rec.Unplanned || failure != nil; rec.Unplanned {
 		rec.Object.Generation = 0 // the state may differ from the spec, so the next plan must visit the object
 	}
-	if !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate) {
+	switch {
+	case !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate):
 		return s.conflict(s.Ledger.Forget(ctx, rec))
+	case failure == nil && s.endsAtOnce():
+		s.unsavedRecord = rec
+		return nil
 	}
 	return s.saveRecord(ctx, rec)
 }

@@ -105,7 +105,7 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	if err != nil {
 		return nil, config, err
 	}
-	if plain, _ := config.Effective.UnmarkDeep(); !plain.IsWhollyKnown() {
+	if !scope.Known(config.Effective) {
 		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
 	}
 	config.PlannedPrivate, config.Validated = c.PlannedPrivate, c.Validated

@@ -25,7 +25,6 @@ func (s *stepRun) publish(ctx context.Context) error {
 		return err
 	}
 	c := s.Change
-	g := c.Object.Generation
 	if c.Deposed != "" {
 		return s.publishDeposed(ctx)
 	}
@@ -39,7 +38,13 @@ func (s *stepRun) publish(ctx context.Context) error {
 			return err
 		}
 	}
-	return resource.WriteStatus(ctx, s.Objects, c.Object, s.object, func(st *resource.Status) {
+	return resource.WriteStatus(ctx, s.Objects, c.Object, s.object, s.statusOf(reason, text))
+}
+
+// statusOf returns the change of the object's status by the step. reason and text are those of a step that did not succeed.
+func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
+	c, g := s.Change, s.Change.Object.Generation
+	return func(st *resource.Status) {
 		if s.after != nil && s.resource != nil && s.resource.Mode != v1alpha1.ModeAction {
 			st.Attributes = plan.Attributes(s.resource.Schema.Block, *s.after)
 		}
@@ -71,7 +76,7 @@ func (s *stepRun) publish(ctx context.Context) error {
 			}
 			st.Stall(g, reason, text)
 		}
-	})
+	}
 }
 
 // noteOrigin records the import or the move of the step in the status, if the object has the infrastructure.

@@ -8,6 +8,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 
 	"github.com/zclconf/go-cty/cty"
@@ -17,8 +18,7 @@ import (
 // checkSize returns an error if the planned state of the resource is too large to store. Call it before the intent is
 // written: after the call, the step stores the provider's answer whatever its size.
 func (s *stepRun) checkSize(p *instance.Planned) error {
-	planned, _ := p.Value.UnmarkDeep()
-	raw, err := ctyjson.Marshal(cty.UnknownAsNull(planned), s.resource.Schema.Block.ImpliedType())
+	raw, err := ctyjson.Marshal(cty.UnknownAsNull(lang.WithoutMarks(p.Value)), s.resource.Schema.Block.ImpliedType())
 	if err != nil {
 		return fmt.Errorf("encode planned state of %s: %w", s.resource.Address, err)
 	}

@@ -45,7 +45,7 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
-	return a.step(ctx, po, in, c.Object.UID, attempt)
+	return a.step(ctx, po, in, c.Object.UID, attempt, nil)
 }
 
 // Lane runs all steps of a large plan in dependency order. It continues from the records of an earlier attempt. If only the
@@ -68,6 +68,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 	a.progress.resume(p, work)
 	// A lane may run for hours, so it keeps the steps in memory but not the values of the changes.
 	steps, width, objects := work.Steps, a.width(work), objectsOf(work)
+	ahead := changes.NewReadAhead(a.Ledger, po.UID)
 	source, rollouts, done := a.paced(ctx, p, po, work)
 	defer done()
 	err = changes.Each(ctx, source, width, func(ctx context.Context, i int) (bool, error) {
@@ -77,7 +78,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 		in := workflows.StepInput{Plan: p, Change: steps[i].Change, Destroy: steps[i].Destroy}
 		pause := time.Second
 		for attempt := 1; ; attempt++ {
-			result, err := a.step(ctx, po, in, objects[in.Change], attempt)
+			result, err := a.step(ctx, po, in, objects[in.Change], attempt, ahead)
 			if _, ok := errors.AsType[*RetryError](err); !ok {
 				return result.OK, err
 			}
@@ -127,18 +128,52 @@ func objectsOf(work *changes.Stored) []types.UID {
 	return out
 }
 
-// step runs one step of an object and records its outcome.
-func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, object types.UID, attempt int) (workflows.StepResult, error) {
+// step runs one step of an object and records its outcome. ahead may have read the change before; nil reads it now.
+func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, object types.UID, attempt int, ahead *changes.ReadAhead) (workflows.StepResult, error) {
 	unlock, err := a.locks.lock(ctx, po.UID, object)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
 	defer unlock()
+	if ahead != nil && attempt == 1 {
+		c, err := ahead.Change(ctx, int32(in.Change))
+		if err != nil {
+			return workflows.StepResult{}, err
+		}
+		// The first write of a step that has begun does not check the change, so that step reads it now.
+		if c.State != v1alpha1.ChangeRunning {
+			result, err := a.runStep(ctx, po, in, c, attempt, true)
+			if !errors.Is(err, errOutdated) {
+				return result, err
+			}
+		}
+	}
 	// Read the change only now, because an earlier attempt may have held the lock.
 	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
+	return a.runStep(ctx, po, in, c, attempt, false)
+}
+
+// errOutdated is the error of a step whose change was read ahead and changed meanwhile. The step has written nothing.
+var errOutdated = errors.New("the change is no longer as it was read")
+
+// checkCurrent returns errOutdated if the change was read ahead and another writer has changed it since. The first write of a step
+// fails then, so only a step that has not written must check this before it records an outcome.
+func (s *stepRun) checkCurrent(ctx context.Context, in workflows.StepInput) error {
+	now, err := s.Ledger.Change(ctx, s.Plan.UID, s.Change.Index)
+	if err != nil || now.SameWrite(s.Change) {
+		return err
+	}
+	if !s.Begun {
+		s.progress.transition(in.Plan, v1alpha1.ChangeRunning, v1alpha1.ChangePending)
+	}
+	return errOutdated
+}
+
+// runStep runs one step with a change, which early says was read ahead, and records its outcome.
+func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, c *ledger.Change, attempt int, early bool) (workflows.StepResult, error) {
 	if ended(c, in.Destroy) {
 		return a.stepEnded(ctx, po, c, in.Destroy, attempt)
 	}
@@ -149,6 +184,9 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 		c.State, c.StartedAt, s.unsaved = v1alpha1.ChangeRunning, changes.Now(), true
 		if !writesIntentFirst(c) {
 			if err := s.saveBegun(ctx); err != nil {
+				if early {
+					err = cmp.Or(s.checkCurrent(ctx, in), err)
+				}
 				return workflows.StepResult{}, err
 			}
 		}
@@ -158,11 +196,16 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	s.active = active
 	endReport := a.reportApplying(ctx, c)
 	defer endReport()
-	err = guard(a.Logger, "apply "+c.Address, func() error { return s.apply(ctx) })
+	err := guard(a.Logger, "apply "+c.Address, func() error { return s.apply(ctx) })
 	if _, bug := errors.AsType[*bugError](err); bug && s.intendedAction == v1alpha1.ActionCreate {
 		err = &unknownError{err} // the provider may have been called, and may have answered
 	}
 	endReport()
+	if early && !s.answered && (err != nil || s.unsaved) && ctx.Err() == nil {
+		if err := s.checkCurrent(ctx, in); err != nil {
+			return workflows.StepResult{}, err
+		}
+	}
 	switch {
 	case s.answered:
 		// Record the provider's answer even if the server stops, because otherwise the step would run again.
@@ -255,6 +298,8 @@ type stepRun struct {
 	scope *scope.Scope
 	// renewed is set by planAgain; see ledger.Instance.
 	renewed []string
+	// unsavedRecord is the record with the provider's answer if the end of the step saves it; see saveOutcome.
+	unsavedRecord *ledger.Instance
 	// warnings are the warnings of all provider calls.
 	warnings diag.Diagnostics
 	// intendedAction is the action in the intent that the step has written; "" before.
@@ -279,6 +324,9 @@ func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed f
 
 // record records the outcome of a step, first in the change, then on the object.
 func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error) (workflows.StepResult, error) {
+	if err != nil && s.unsavedRecord != nil {
+		err = errors.Join(err, s.saveUnsaved(ctx))
+	}
 	c := s.Change
 	switch {
 	case err == nil && firstHalf(c, s.Destroy):
@@ -311,11 +359,16 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 			return workflows.StepResult{}, err
 		}
 	}
-	if err := s.publish(ctx); err != nil {
-		return workflows.StepResult{}, err
-	}
-	if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
-		return workflows.StepResult{}, err
+	if s.unsavedRecord == nil || !s.saveOutcome(ctx) {
+		if err := s.saveUnsaved(ctx); err != nil {
+			return s.record(ctx, in, err)
+		}
+		if err := s.publish(ctx); err != nil {
+			return workflows.StepResult{}, err
+		}
+		if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
+			return workflows.StepResult{}, err
+		}
 	}
 	if c.State != v1alpha1.ChangeRunning {
 		s.progress.transition(in.Plan, v1alpha1.ChangeRunning, c.State)

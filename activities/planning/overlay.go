@@ -204,6 +204,11 @@ func (*overlay) UpdateStatus(context.Context, v1alpha1.ObjectReference, *unstruc
 	return nil
 }
 
+// NewInstanceStatus implements store.Objects. No speculative plan is applied.
+func (*overlay) NewInstanceStatus(context.Context, *unstructured.Unstructured, func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
+	return nil, nil
+}
+
 // AddFinalizer implements store.Objects. It writes nothing.
 func (*overlay) AddFinalizer(_ context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	return obj, nil

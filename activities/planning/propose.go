@@ -89,7 +89,7 @@ type proposal struct {
 	// forced holds the addresses to replace or invoke regardless of their state.
 	forced map[string]bool
 	// ahead reads the changes for their planning.
-	ahead readAhead
+	ahead *changes.ReadAhead
 	// reads limits the reads of a plan with a read budget; nil means no limit.
 	reads *rate.Limiter
 	// scope provides planned values. past provides recorded values, for reads and destroys.
@@ -126,7 +126,7 @@ func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal
 			pr.forced[addr.String()] = true
 		}
 	}
-	pr.ahead = readAhead{ledger: a.Ledger, plan: po.UID}
+	pr.ahead = changes.NewReadAhead(a.Ledger, po.UID)
 	pr.scope = a.NewScope(po, po.Namespace, pr.plannedValue)
 	pr.past = a.NewScope(po, po.Namespace, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
 	pr.scope.Decoder = a.decoders.take(po.UID, a.Catalog)
@@ -152,7 +152,7 @@ func (pr *proposal) planAll(ctx context.Context, whole bool) error {
 		if i < 0 { // a batch of objects that the worklist adds
 			return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
 		}
-		c, err := pr.ahead.change(ctx, int32(i))
+		c, err := pr.ahead.Change(ctx, int32(i))
 		if err != nil {
 			return false, err
 		}
@@ -324,7 +324,7 @@ func (pr *proposal) append(added []*ledger.Change) {
 
 // edit changes a stored change.
 func (pr *proposal) edit(ctx context.Context, i int, change func(*ledger.Change)) error {
-	pr.ahead.forget(ctx, int32(i))
+	pr.ahead.Forget(ctx, int32(i))
 	c, err := pr.Ledger.Change(ctx, pr.plan.UID, int32(i))
 	if err != nil {
 		return err
@@ -404,8 +404,7 @@ func deposedKey(planUID types.UID, index int32) string {
 // describeChange fills in the planned values of a change, for users and for the apply.
 func describeChange(c *ledger.Change, block *schema.Block, prior instance.State, p *instance.Planned) error {
 	ty := block.ImpliedType()
-	value, _ := p.Value.UnmarkDeep()
-	planned, err := ctymsgpack.Marshal(value, ty)
+	planned, err := ctymsgpack.Marshal(lang.WithoutMarks(p.Value), ty)
 	if err != nil {
 		return fmt.Errorf("encode planned value of %s: %w", c.Address, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/schema"
 
@@ -143,7 +144,7 @@ func evaluateArguments(ctx context.Context, cfg *v1alpha1.ProviderConfig, block 
 		return provider.Configuration{}, fmt.Errorf("encode configuration: %w", err)
 	}
 	sum := sha256.Sum256(raw)
-	conf := provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral}
+	conf := provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral, Secrets: plan.SecretTexts(block, value)}
 	if value.IsWhollyKnown() {
 		conf.Digest, err = digestOf(marked)
 	}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -36,6 +37,9 @@ func TestACachedConfigurationFollowsItsValues(t *testing.T) {
 			got, err := c.Configuration(t.Context(), entry, cfg, from)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if !slices.Equal(got.Secrets, []string{token}) {
+				t.Errorf("the secrets are %q, want %q", got.Secrets, token)
 			}
 			if want := cty.ObjectVal(map[string]cty.Value{"region": cty.StringVal(wantRegion), "token": cty.StringVal(token)}); !got.Config.RawEquals(want) {
 				t.Errorf("%s is %#v, want %#v", config, got.Config, want)

@@ -1,11 +1,6 @@
 package index
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-
-	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 )
@@ -58,17 +53,12 @@ func (x *Index) applyStatus(c ledger.Status) {
 }
 
 func statusOf(c ledger.Status) instanceStatus {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	var status map[string]any
-	if err := utiljson.Unmarshal(c.Value, &status); err != nil {
+	j, err := resource.FactsIn(c.Value)
+	if err != nil {
 		return instanceStatus{revision: c.Revision}
 	}
-	u.Object["status"] = status
-	applied, _, _ := unstructured.NestedInt64(status, "appliedGeneration")
-	u.SetGeneration(applied)
-	j := resource.FactsOf(u)
 	return instanceStatus{
-		revision: c.Revision, applied: applied, drifted: j.Drifted, ready: j.Good, stalled: j.Stalled, failed: j.Failed, cancelled: j.Cancelled,
-		applying: condition.IsTrue(u, v1alpha1.ConditionReconciling),
+		revision: c.Revision, applied: j.Applied, drifted: j.Drifted, ready: j.Good, stalled: j.Stalled, failed: j.Failed, cancelled: j.Cancelled,
+		applying: j.Applying,
 	}
 }

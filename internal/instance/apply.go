@@ -48,7 +48,7 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 	if onlyMarksDiffer(prior.Value, p.Value) {
 		return Outcome{State: State{Value: p.Value, Private: prior.Private, Identity: prior.Identity, Tainted: prior.Tainted}}
 	}
-	_, a.marks = p.Value.UnmarkDeepWithPaths()
+	a.marks = marksOf(p.Value)
 	req, err := a.request(priorValue, plannedValue, unmarked(config))
 	if err != nil {
 		return Outcome{State: prior, Err: err}

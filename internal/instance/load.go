@@ -72,7 +72,7 @@ func (t *Type) Record(rec *ledger.State, s State) error {
 		rec.Identity, rec.IdentityVersion = nil, 0
 		return nil
 	}
-	v, marks := s.Value.UnmarkDeepWithPaths()
+	v, marks := unmarkedWithPaths(s.Value)
 	raw, err := ctyjson.Marshal(v, t.Schema.Block.ImpliedType())
 	if err != nil {
 		return fmt.Errorf("encode state of %s: %w", t.Name, err)

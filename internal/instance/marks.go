@@ -11,13 +11,18 @@ import (
 )
 
 // unmarked returns a value without marks at any depth.
-func unmarked(v cty.Value) cty.Value {
-	v, _ = v.UnmarkDeep()
-	return v
+func unmarked(v cty.Value) cty.Value { return lang.WithoutMarks(v) }
+
+// unmarkedWithPaths returns a value without marks at any depth, and the marks.
+func unmarkedWithPaths(v cty.Value) (cty.Value, []cty.PathValueMarks) {
+	if !lang.HasMarks(v) {
+		return v, nil
+	}
+	return v.UnmarkDeepWithPaths()
 }
 
 func marksOf(v cty.Value) []cty.PathValueMarks {
-	_, marks := v.UnmarkDeepWithPaths()
+	_, marks := unmarkedWithPaths(v)
 	return marks
 }
 
@@ -25,6 +30,9 @@ func marksOf(v cty.Value) []cty.PathValueMarks {
 // only lang.Sensitive, which is the mark that a state records. Other marks, such as Ephemeral, concern only the
 // configuration.
 func restoreMarks(v cty.Value, marks []cty.PathValueMarks) cty.Value {
+	if len(marks) == 0 {
+		return v
+	}
 	kept := make([]cty.PathValueMarks, 0, len(marks))
 	for _, m := range marks {
 		if _, secret := m.Marks[lang.Sensitive]; !secret {
@@ -59,8 +67,7 @@ func markPaths(v cty.Value, paths []cty.Path) cty.Value {
 
 // SensitivePaths encodes the paths of the marks in a value, for Remark.
 func SensitivePaths(v cty.Value) (json.RawMessage, error) {
-	_, marks := v.UnmarkDeepWithPaths()
-	return encodePaths(marks)
+	return encodePaths(marksOf(v))
 }
 
 // Remark marks a value at the paths that SensitivePaths encoded.

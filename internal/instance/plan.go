@@ -161,7 +161,7 @@ func (t *Type) validate(ctx context.Context, c *tfprotov6.DynamicValue) (diag.Di
 // values must pass.
 func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config Config, check bool) (*Planned, diag.Diagnostics, error) {
 	priorValue := unmarked(prior.Value)
-	configValue, marks := config.Effective.UnmarkDeepWithPaths()
+	configValue, marks := unmarkedWithPaths(config.Effective)
 	req, err := t.planRequest(prior, private, plan.ProposedNew(t.Schema.Block, priorValue, configValue), configValue)
 	if err != nil {
 		return nil, nil, err

@@ -15,7 +15,7 @@ func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, erro
 	if !s.Exists() {
 		return s, nil, nil
 	}
-	v, marks := s.Value.UnmarkDeepWithPaths()
+	v, marks := unmarkedWithPaths(s.Value)
 	req := &tfprotov6.ReadResourceRequest{
 		TypeName: t.Name, Private: s.Private,
 		ClientCapabilities: &tfprotov6.ReadResourceClientCapabilities{DeferralAllowed: t.Deferral},

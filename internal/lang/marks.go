@@ -55,6 +55,39 @@ const Ephemeral = mark("ephemeral")
 
 // WithoutMarks returns a value without marks at any depth.
 func WithoutMarks(v cty.Value) cty.Value {
-	v, _ = v.UnmarkDeep()
+	if HasMarks(v) {
+		v, _ = v.UnmarkDeep()
+	}
 	return v
+}
+
+// HasMarks reports whether a value has marks at any depth. Most values have none, and for them it is much faster than cty's functions:
+// it notes no paths and copies no values.
+func HasMarks(v cty.Value) bool {
+	switch {
+	case v == cty.NilVal:
+		return false
+	case v.IsMarked():
+		return true
+	case v.IsNull() || !v.IsKnown():
+		return false
+	}
+	switch ty := v.Type(); {
+	case ty.IsObjectType():
+		for name := range ty.AttributeTypes() {
+			if HasMarks(v.GetAttr(name)) {
+				return true
+			}
+		}
+	case ty.IsListType() || ty.IsMapType() || ty.IsTupleType(): // a set has the marks of its elements
+		if v.LengthInt() == 0 {
+			return false
+		}
+		for it := v.ElementIterator(); it.Next(); {
+			if _, e := it.Element(); HasMarks(e) {
+				return true
+			}
+		}
+	}
+	return false
 }

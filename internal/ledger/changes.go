@@ -343,6 +343,11 @@ func (l *Ledger) putChange(ctx context.Context, plan types.UID, c *Change, e enc
 	return nil
 }
 
+// SameWrite reports whether two changes are the same one as the same writes left it.
+func (c *Change) SameWrite(other *Change) bool {
+	return c.Index == other.Index && c.revision == other.revision && c.progressRevision == other.progressRevision
+}
+
 // Changes returns the changes of a plan in order, beginning with the index from.
 func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.Seq2[*Change, error] {
 	return func(yield func(*Change, error) bool) {

@@ -236,6 +236,24 @@ func (l *Ledger) Save(ctx context.Context, i *Instance) error {
 // SaveBoth writes a record and a change of a plan in one transaction. It returns ErrConflict, as Save does, for the record
 // alone: a change that another writer has changed is an error of its own.
 func (l *Ledger) SaveBoth(ctx context.Context, i *Instance, plan types.UID, c *Change) error {
+	err := l.saveTogether(ctx, i, nil, plan, c)
+	if errors.Is(err, ErrConflict) {
+		stored, gerr := l.Change(ctx, plan, c.Index)
+		if gerr != nil || stored.revision != c.revision || stored.progressRevision != c.progressRevision {
+			return errors.Join(fmt.Errorf("save change %d of plan: another writer changed it meanwhile", c.Index), gerr)
+		}
+	}
+	return err
+}
+
+// SaveOutcome writes a record, the status of the instance and a change of a plan in one transaction. It returns ErrConflict, and
+// writes nothing, if another writer changed any of them since it was read.
+func (l *Ledger) SaveOutcome(ctx context.Context, i *Instance, s Status, plan types.UID, c *Change) error {
+	return l.saveTogether(ctx, i, []Write{{Key: s.key(), Value: s.Value, Revision: s.Revision}}, plan, c)
+}
+
+// saveTogether writes a record, other rows and a change of a plan in one transaction.
+func (l *Ledger) saveTogether(ctx context.Context, i *Instance, others []Write, plan types.UID, c *Change) error {
 	value, err := i.encode()
 	if err != nil {
 		return err
@@ -244,19 +262,13 @@ func (l *Ledger) SaveBoth(ctx context.Context, i *Instance, plan types.UID, c *C
 	if err != nil {
 		return err
 	}
-	writes := append(c.writes(plan, encoded), Write{Key: instanceKey(i.Object.Namespace, i.Object.UID), Value: value, Revision: i.revision})
-	revisions, err := l.kv.Batch(ctx, writes)
-	if errors.Is(err, ErrConflict) {
-		stored, gerr := l.Change(ctx, plan, c.Index)
-		if gerr != nil || stored.revision != c.revision || stored.progressRevision != c.progressRevision {
-			return errors.Join(fmt.Errorf("save change %d of plan: another writer changed it meanwhile", c.Index), gerr)
-		}
-	}
+	writes := append([]Write{{Key: instanceKey(i.Object.Namespace, i.Object.UID), Value: value, Revision: i.revision}}, others...)
+	revisions, err := l.kv.Batch(ctx, append(writes, c.writes(plan, encoded)...))
 	if err != nil {
 		return i.notSaved(err)
 	}
-	c.written(revisions, encoded)
-	i.written(revisions[len(revisions)-1])
+	i.written(revisions[0])
+	c.written(revisions[len(writes):], encoded)
 	return nil
 }
 

@@ -97,6 +97,54 @@ func TestARecordAndItsChangeAreWrittenTogether(t *testing.T) {
 	}
 }
 
+// TestAnOutcomeIsWrittenTogether writes a record, a status and a change. If another writer was faster with one of them, none is
+// written, and each can be written on its own.
+func TestAnOutcomeIsWrittenTogether(t *testing.T) {
+	key := StatusKey{Namespace: "team", Set: "s", UID: "main"}
+	for name, meanwhile := range map[string]func(*Ledger, *Instance, *Change) error{
+		"":       nil,
+		"record": func(l *Ledger, i *Instance, _ *Change) error { return l.Save(t.Context(), i) },
+		"status": func(l *Ledger, _ *Instance, _ *Change) error {
+			return l.SaveStatus(t.Context(), Status{StatusKey: key, Value: []byte(`{}`)})
+		},
+		"change": func(l *Ledger, _ *Instance, c *Change) error { return l.SaveChange(t.Context(), "p", c) },
+	} {
+		ctx, l := t.Context(), newLedger()
+		i, c := &Instance{Object: ref("main")}, &Change{}
+		c.State = v1alpha1.ChangeRunning
+		if err := errors.Join(l.Save(ctx, i), l.SaveChange(ctx, "p", c)); err != nil {
+			t.Fatal(err)
+		}
+		if meanwhile != nil {
+			other, otherChange := *i, *c
+			if err := meanwhile(l, &other, &otherChange); err != nil {
+				t.Fatal(err)
+			}
+		}
+		i.Tainted, c.State = true, v1alpha1.ChangeDone
+		err := l.SaveOutcome(ctx, i, Status{StatusKey: key, Value: []byte(`{"written":true}`)}, "p", c)
+		if (err == nil) != (meanwhile == nil) || err != nil && !errors.Is(err, ErrConflict) {
+			t.Errorf("another writer of the %q: %v", name, err)
+		}
+		stored, err1 := l.Instance(ctx, ref("main"))
+		status, err2 := l.Status(ctx, key)
+		change, err3 := l.Change(ctx, "p", 0)
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		for what, written := range map[string]bool{"record": stored.Tainted, "status": len(status.Value) > 2, "change": change.State == v1alpha1.ChangeDone} {
+			if written != (meanwhile == nil) {
+				t.Errorf("another writer of the %q: the %s was written: %t", name, what, written)
+			}
+		}
+		if meanwhile == nil || name == "status" {
+			if err := errors.Join(l.Save(ctx, i), l.SaveChange(ctx, "p", c)); err != nil {
+				t.Errorf("another writer of the %q: the next writes: %v", name, err)
+			}
+		}
+	}
+}
+
 func TestDigestFollowsTheInfrastructureAlone(t *testing.T) {
 	i := &Instance{State: State{Attributes: []byte(`{"id":"a"}`), Private: []byte("p")}}
 	before := i.Digest()

@@ -69,8 +69,23 @@ func (s *Secrets) Add(text string) {
 
 // AddValue adds the strings within a value that are marked as sensitive.
 func (s *Secrets) AddValue(v cty.Value) {
-	if v == cty.NilVal || !v.ContainsMarked() {
-		return
+	for _, text := range secretTexts(v) {
+		s.Add(text)
+	}
+}
+
+// SecretTexts returns the strings that AddBlock adds, for a caller that adds those of the same value again and again.
+func SecretTexts(block *schema.Block, v cty.Value) []string {
+	if v == cty.NilVal {
+		return nil
+	}
+	return secretTexts(lang.MarkSensitive(block, v))
+}
+
+// secretTexts returns the strings within a value that are marked as sensitive.
+func secretTexts(v cty.Value) (texts []string) {
+	if !lang.HasMarks(v) {
+		return nil
 	}
 	plain, marks := v.UnmarkDeepWithPaths()
 	for _, m := range marks {
@@ -84,17 +99,18 @@ func (s *Secrets) AddValue(v cty.Value) {
 		// The callback returns no error, so Walk returns none.
 		_ = cty.Walk(at, func(_ cty.Path, leaf cty.Value) (bool, error) {
 			if leaf.IsKnown() && !leaf.IsNull() && leaf.Type() == cty.String {
-				s.Add(leaf.AsString())
+				texts = append(texts, leaf.AsString())
 			}
 			return leaf.IsKnown(), nil
 		})
 	}
+	return texts
 }
 
 // AddBlock adds the secrets of a block's value: those that are marked, and those that the schema declares sensitive.
 func (s *Secrets) AddBlock(block *schema.Block, v cty.Value) {
-	if v != cty.NilVal {
-		s.AddValue(lang.MarkSensitive(block, v))
+	for _, text := range SecretTexts(block, v) {
+		s.Add(text)
 	}
 }
 

@@ -101,6 +101,8 @@ type Configuration struct {
 	// Config conforms to the schema of the provider's configuration; cty.NilVal means an empty configuration. Acquire
 	// removes the marks.
 	Config cty.Value
+	// Secrets are the texts in Config that the schema declares sensitive.
+	Secrets []string
 	// Ephemeral is true if the configuration contains ephemeral values, so that no later request has the same values.
 	// Its process has a short idle timeout.
 	Ephemeral bool

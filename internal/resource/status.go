@@ -71,46 +71,6 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	return s
 }
 
-// Facts are the facts in the status of an object on which plans and counts depend.
-type Facts struct {
-	// Good is the result of Status.Good.
-	Good bool
-	// Stalled is true if nothing happens until a user acts. Failed is true if the object is stalled for another reason
-	// than drift. Drift has the reasons Drifted and Gone.
-	Stalled, Failed bool
-	// Cancelled is true if the object is stalled because a user cancelled a plan before its change.
-	Cancelled bool
-	// Drifted is the generation for which drift was recorded; 0 if there is none.
-	Drifted int64
-}
-
-// FactsOf returns the facts in the status of an object. It is faster than StatusOf.
-func FactsOf(obj *unstructured.Unstructured) (j Facts) {
-	status, _ := obj.Object["status"].(map[string]any)
-	applied, found, _ := unstructured.NestedInt64(status, "appliedGeneration")
-	if !found {
-		applied, _, _ = unstructured.NestedInt64(status, "observedGeneration")
-	}
-	list, _ := status["conditions"].([]any)
-	for _, c := range list {
-		c, _ := c.(map[string]any)
-		if c["status"] != string(metav1.ConditionTrue) {
-			continue
-		}
-		switch c["type"] {
-		case v1alpha1.ConditionReady:
-			j.Good = applied == obj.GetGeneration()
-		case v1alpha1.ConditionDrifted:
-			j.Drifted, _, _ = unstructured.NestedInt64(c, "observedGeneration")
-		case v1alpha1.ConditionStalled:
-			j.Stalled = true
-			j.Failed = c["reason"] != v1alpha1.ReasonDrifted && c["reason"] != v1alpha1.ReasonGone
-			j.Cancelled = c["reason"] == v1alpha1.ReasonCancelled
-		}
-	}
-	return j
-}
-
 // Good reports whether the object's current generation is applied and the object is ready. A plan without changes of
 // the object does not affect the result.
 func (s *Status) Good() bool {
@@ -207,11 +167,7 @@ func (s *Status) ToMap() map[string]any {
 // caller knows it, or nil; see store.Objects.
 func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*Status)) error {
 	write := func(change func(*Status)) error {
-		return objects.UpdateStatus(ctx, ref, known, func(obj *unstructured.Unstructured) map[string]any {
-			s := StatusOf(obj)
-			change(s)
-			return s.ToMap()
-		})
+		return objects.UpdateStatus(ctx, ref, known, changed(change))
 	}
 	err := write(change)
 	if apierrors.IsRequestEntityTooLargeError(err) {
@@ -225,6 +181,21 @@ func WriteStatus(ctx context.Context, objects store.Objects, ref v1alpha1.Object
 		return err
 	}
 	return nil
+}
+
+// NewInstanceStatus returns the status of an instance of a ResourceSet after change, for a caller that writes it; see
+// store.Objects.
+func NewInstanceStatus(ctx context.Context, objects store.Objects, known *unstructured.Unstructured, change func(*Status)) (*store.InstanceStatus, error) {
+	return objects.NewInstanceStatus(ctx, known, changed(change))
+}
+
+// changed returns the change of an object's status as a function from the object to its new status.
+func changed(change func(*Status)) func(*unstructured.Unstructured) map[string]any {
+	return func(obj *unstructured.Unstructured) map[string]any {
+		s := StatusOf(obj)
+		change(s)
+		return s.ToMap()
+	}
 }
 
 // maxAttributes is the maximum size of the attributes in a status, in bytes of JSON. Together with the largest spec and

@@ -367,9 +367,11 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 	return i, set, types.UID(uid), true
 }
 
-// Members of v1alpha1.FieldInstance: each.value, the name of the ConfigMap that it comes from, and the digest that Content
-// returns.
+// Members of v1alpha1.FieldInstance: each.value, the name of the ConfigMap that it comes from, the digest that Content
+// returns, and the revision of the status, which only the server's workers see.
 const (
+	fieldStatusRevision = "statusRevision"
+
 	fieldValue   = "value"
 	fieldSource  = "source"
 	fieldContent = "content"
@@ -388,6 +390,20 @@ func HideValue(u *unstructured.Unstructured) {
 	if SourceOf(u) != "" {
 		unstructured.RemoveNestedField(u.Object, v1alpha1.FieldInstance, fieldValue)
 	}
+}
+
+// SetStatusRevision notes in an instance the revision of its status in the ledger.
+func SetStatusRevision(u *unstructured.Unstructured, revision int64) {
+	if m, ok := u.Object[v1alpha1.FieldInstance].(map[string]any); ok {
+		m[fieldStatusRevision] = revision
+	}
+}
+
+// StatusRevision returns the revision that SetStatusRevision noted. ok is false if there is none.
+func StatusRevision(u *unstructured.Unstructured) (revision int64, ok bool) {
+	m, _ := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	revision, ok = m[fieldStatusRevision].(int64)
+	return revision, ok
 }
 
 // TemplateOf identifies the template of an instance; "" for other objects. Instances with the same identifier have the

@@ -152,7 +152,9 @@ func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 			return v, true
 		},
 	})
-	s.NoteSecretAttributes(e.Schema.Config.Block, conf.Config)
+	for _, text := range conf.Secrets {
+		s.noteSecretText(text)
+	}
 	if l.Err != nil {
 		return provider.Configuration{}, l.Err // a value that could not be read is an error, not unknown
 	}

@@ -87,8 +87,7 @@ func (l *Evaluator) Arguments(r *resource.Resource) (arguments cty.Value, open b
 
 // Known reports whether a value is wholly known.
 func Known(v cty.Value) bool {
-	v, _ = v.UnmarkDeep()
-	return v.IsWhollyKnown()
+	return lang.WithoutMarks(v).IsWhollyKnown()
 }
 
 // Holds evaluates conditions of a resource; see resource.Holds.

@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 
 	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // secretConfigs answers for the Secrets of ProviderConfigs.
@@ -38,5 +39,25 @@ func TestSecretsOfProviderConfigsAreHidden(t *testing.T) {
 	}
 	if got := s.Mask("port hunter22-hunter22 is none"); strings.Contains(got, "hunter22") {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestSensitiveArgumentsOfProviderConfigsAreHidden has an argument that the schema declares sensitive. A cached configuration hides
+// it, too.
+func TestSensitiveArgumentsOfProviderConfigsAreHidden(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	entry := catalog.Entry{Name: "test", Schema: activitiestest.Schema()}
+	entry.Schema.Config = &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "token", Type: cty.String, Optional: true, Sensitive: true}}}}
+	w.Config(nil)
+	cfg := w.ProviderConfigs["team/default"]
+	cfg.Namespace, cfg.Spec.Config = "team", &runtime.RawExtension{Raw: []byte(`{"token":"hunter22-hunter22"}`)}
+	for range 2 {
+		s := w.NewScope(w.Plan(), "team", nil)
+		if _, err := s.Configuration(t.Context(), entry, cfg); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Mask("the token hunter22-hunter22"); strings.Contains(got, "hunter22") {
+			t.Errorf("got %q", got)
+		}
 	}
 }

@@ -32,6 +32,10 @@ type Objects interface {
 	// write if the status is unchanged. It returns ErrGone as Get does. known is the object as the caller read it last, without a
 	// change, so that UpdateStatus reads it only if another writer has changed it; nil makes it read the object.
 	UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) error
+	// NewInstanceStatus returns the status of an instance of a ResourceSet after change, for a caller that writes it to the ledger
+	// together with other rows. known is the instance as Get returned it. The result is nil if the caller must call UpdateStatus
+	// instead: known is no instance, is outdated, or has that status.
+	NewInstanceStatus(ctx context.Context, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) (*InstanceStatus, error)
 	// AddFinalizer adds the finalizer hykube.io/state to an object, so that it outlives its infrastructure. It returns
 	// ErrGone as Get does, and if the object was changed or marked for deletion since it was read. It returns the object as
 	// it is now.
@@ -39,6 +43,18 @@ type Objects interface {
 	// RemoveFinalizer removes the finalizer. It succeeds if the object no longer exists. A ResourceSet keeps it until no
 	// instance has a record.
 	RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error
+}
+
+// InstanceStatus is a status of an instance of a ResourceSet that the caller is about to write.
+type InstanceStatus struct {
+	Namespace string
+	// Set and UID are the UIDs of the set and of the instance.
+	Set, UID types.UID
+	// Value is the status as JSON. Revision is that of the stored status; 0 without one.
+	Value    []byte
+	Revision int64
+	// Written must be called after the write. It records the Event for the transition.
+	Written func()
 }
 
 // Plans accesses the objects of kind Plan.

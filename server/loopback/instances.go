@@ -230,6 +230,35 @@ func (o *Objects) updateInstanceStatus(ctx context.Context, ref v1alpha1.ObjectR
 	}
 }
 
+// NewInstanceStatus implements store.Objects. It does not make the object again: only the revision of the status shows whether
+// another writer changed it, so the caller's write fails then.
+func (o *Objects) NewInstanceStatus(ctx context.Context, known *unstructured.Unstructured, change func(*unstructured.Unstructured) map[string]any) (*store.InstanceStatus, error) {
+	revision, ok := resourceset.StatusRevision(known)
+	if !ok {
+		return nil, nil
+	}
+	ref := refOf(known)
+	found, err := o.find(ctx, ref)
+	if err != nil || found.Generation != known.GetGeneration() || found.Has(index.Deleting) != (known.GetDeletionTimestamp() != nil) {
+		return nil, store.IgnoreGone(err)
+	}
+	now := change(known)
+	status, err := json.Marshal(now)
+	if err != nil {
+		return nil, fmt.Errorf("encode status of %s %q: %w", ref.Kind, ref.Name, err)
+	}
+	before, _ := known.Object["status"].(map[string]any)
+	if revision != 0 {
+		if stored, err := json.Marshal(before); err != nil || bytes.Equal(status, stored) {
+			return nil, err
+		}
+	}
+	return &store.InstanceStatus{
+		Namespace: ref.Namespace, Set: found.Instance.SetUID, UID: found.UID, Value: status, Revision: revision,
+		Written: func() { o.recordEvent(ref, before, now, nil) },
+	}, nil
+}
+
 // addInstanceFinalizer is AddFinalizer for an instance: it adds the finalizer to the set.
 func (o *Objects) addInstanceFinalizer(ctx context.Context, read *unstructured.Unstructured) error {
 	ref := refOf(read)

@@ -22,6 +22,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/direct"
 	"github.com/hykube/hykube/server/events"
@@ -64,7 +65,10 @@ func (o *Objects) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 // Get implements store.Objects.
 func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	if v1alpha1.IsInstanceName(ref.Name) {
-		u, _, err := o.instance(ctx, ref)
+		u, status, err := o.instance(ctx, ref)
+		if err == nil {
+			resourceset.SetStatusRevision(u, status.Revision)
+		}
 		return u, err
 	}
 	return o.getStored(ctx, ref)

@@ -20,8 +20,8 @@ type KV struct {
 	// deleted holds the revisions of deleted keys. Since knows no changes before expired.
 	deleted map[string]int64
 	expired int64
-	// Reads is the number of entries that were read, plus the number of lists.
-	Reads int
+	// Reads is the number of entries that were read, plus Lists, the number of lists.
+	Reads, Lists int
 	// Batches is the number of transactions, Writes that of the keys that they wrote, and Bytes the length of the values.
 	Batches, Writes, Bytes int
 	// Full is the error of HasSpace.
@@ -110,6 +110,7 @@ func (s *KV) List(_ context.Context, prefix, after string, limit int) ([]ledger.
 	}
 	slices.SortFunc(out, func(a, b ledger.Entry) int { return cmp.Compare(a.Key, b.Key) })
 	out = out[:min(len(out), limit)]
+	s.Lists++
 	s.Reads += 1 + len(out)
 	return out, nil
 }
