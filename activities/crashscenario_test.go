@@ -288,9 +288,7 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 		po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: sc.partial}
 		meta.SetStatusCondition(&po.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved"})
 	case beginning:
-		if sc.injector.alive() == nil {
-			sc.compareBriefs(po)
-		}
+		sc.compareBriefs(po)
 		run.begun, err = sc.applier.Begin(ctx, run.Plan)
 		if run.begun.Refused != "" && err == nil {
 			next = finishing
