@@ -48,45 +48,78 @@ type stepKey struct {
 	destroy bool
 }
 
-// stepOrder maps each step of a plan to the steps that must be done first.
-type stepOrder map[stepKey][]stepKey
+// stepOrder has the steps of a plan.
+type stepOrder struct {
+	// before maps each step to the steps that must be done first.
+	before map[stepKey][]stepKey
+	// approved has what was approved, by the index of the change.
+	approved []approvedChange
+}
 
 // stepOrders caches the orders of the plans that this process applies. The zero value is empty.
 type stepOrders struct {
 	mu     sync.Mutex
-	byPlan map[types.UID]stepOrder
+	byPlan map[types.UID]*stepOrder
 }
 
-// checkOrder returns an error if the plan lacks the step or if the step's dependencies are not done. It permits a step
-// that has ended.
-func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput) error {
+// approvedChange identifies a change of an approved plan.
+type approvedChange struct {
+	object types.UID
+	// hash is that of changes.HashOf; 0 if an earlier version published the plan.
+	hash uint64
+}
+
+// approvedChanges returns what was approved, by the index of the change.
+func approvedChanges(work *changes.Stored) []approvedChange {
+	out := make([]approvedChange, len(work.Changes))
+	for i := range work.Changes {
+		out[i] = approvedChange{work.Changes[i].Object.UID, work.Changes[i].Hash}
+	}
+	return out
+}
+
+// check returns an error if a stored change is not the approved one. Only a planning activity that did not notice its end could
+// have replaced it.
+func (a approvedChange) check(p workflows.Plan, c *ledger.Change) error {
+	if a.hash == 0 || changes.HashOf(c) == a.hash {
+		return nil
+	}
+	return refused(p, fmt.Sprintf("The change of %s was planned again after the approval. Make a new plan.", c.Address))
+}
+
+// checkOrder returns the change of a step. It returns an error if the plan lacks the step or if the step's dependencies are not
+// done. It permits a step that has ended.
+func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput) (of approvedChange, err error) {
 	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
-	if err != nil || ended(c, in.Destroy) {
-		return err
+	if err != nil {
+		return approvedChange{}, err
+	}
+	if ended(c, in.Destroy) {
+		return approvedChange{object: c.Object.UID}, nil
 	}
 	order, err := a.orderOf(ctx, po, in.Plan)
 	if err != nil {
-		return err
+		return approvedChange{}, err
 	}
-	before, ok := order[stepKey{in.Change, in.Destroy}]
+	before, ok := order.before[stepKey{in.Change, in.Destroy}]
 	if !ok {
-		return refused(in.Plan, fmt.Sprintf("The plan has no such step: change %d, destroy %t.", in.Change, in.Destroy))
+		return approvedChange{}, refused(in.Plan, fmt.Sprintf("The plan has no such step: change %d, destroy %t.", in.Change, in.Destroy))
 	}
 	for _, k := range before {
 		c, err := a.Ledger.Change(ctx, po.UID, int32(k.change))
 		if err != nil {
-			return err
+			return approvedChange{}, err
 		}
 		if c.State != v1alpha1.ChangeDone && !(c.HalfDone && firstHalf(c, k.destroy)) {
-			return refused(in.Plan, fmt.Sprintf("The step depends on %s, which has not succeeded.", c.Address))
+			return approvedChange{}, refused(in.Plan, fmt.Sprintf("The step depends on %s, which has not succeeded.", c.Address))
 		}
 	}
-	return nil
+	return order.approved[in.Change], nil
 }
 
 // orderOf returns the order of a plan's steps. It reads it once from the ledger and checks it against the approved
 // digest. Then it also resumes the plan's progress.
-func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan, p workflows.Plan) (stepOrder, error) {
+func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan, p workflows.Plan) (*stepOrder, error) {
 	a.orders.mu.Lock()
 	order, ok := a.orders.byPlan[po.UID]
 	a.orders.mu.Unlock()
@@ -101,18 +134,18 @@ func (a *Applier) orderOf(ctx context.Context, po *v1alpha1.Plan, p workflows.Pl
 		return nil, refused(p, why)
 	}
 	a.progress.resume(p, work)
-	order = make(stepOrder, len(work.Steps))
+	order = &stepOrder{before: make(map[stepKey][]stepKey, len(work.Steps)), approved: approvedChanges(work)}
 	for _, s := range work.Steps {
 		var before []stepKey
 		for _, d := range s.DependsOn {
 			before = append(before, stepKey{work.Steps[d].Change, work.Steps[d].Destroy})
 		}
-		order[stepKey{s.Change, s.Destroy}] = before
+		order.before[stepKey{s.Change, s.Destroy}] = before
 	}
 	a.orders.mu.Lock()
 	defer a.orders.mu.Unlock()
 	if a.orders.byPlan == nil {
-		a.orders.byPlan = map[types.UID]stepOrder{}
+		a.orders.byPlan = map[types.UID]*stepOrder{}
 	}
 	a.orders.byPlan[po.UID] = order
 	return order, nil

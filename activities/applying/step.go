@@ -20,7 +20,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // unknownError is the error if the outcome of a create, or of an action's run, is unknown.
@@ -38,14 +37,11 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	if len(po.Status.Rollouts) > 0 {
 		return workflows.StepResult{}, refused(in.Plan, "its lane alone runs the steps, at the pace of its rollouts")
 	}
-	if err := a.checkOrder(ctx, po, in); err != nil {
-		return workflows.StepResult{}, err
-	}
-	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
+	of, err := a.checkOrder(ctx, po, in)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
-	return a.step(ctx, po, in, c.Object.UID, attempt, nil)
+	return a.step(ctx, po, in, of, attempt, nil)
 }
 
 // Lane runs all steps of a large plan in dependency order. It continues from the records of an earlier attempt. If only the
@@ -67,7 +63,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 	}
 	a.progress.resume(p, work)
 	// A lane may run for hours, so it keeps the steps in memory but not the values of the changes.
-	steps, width, objects := work.Steps, a.width(work), objectsOf(work)
+	steps, width, approved := work.Steps, a.width(work), approvedChanges(work)
 	ahead := changes.NewReadAhead(a.Ledger, po.UID)
 	source, rollouts, done := a.paced(ctx, p, po, work)
 	defer done()
@@ -78,7 +74,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 		in := workflows.StepInput{Plan: p, Change: steps[i].Change, Destroy: steps[i].Destroy}
 		pause := time.Second
 		for attempt := 1; ; attempt++ {
-			result, err := a.step(ctx, po, in, objects[in.Change], attempt, ahead)
+			result, err := a.step(ctx, po, in, approved[in.Change], attempt, ahead)
 			if _, ok := errors.AsType[*RetryError](err); !ok {
 				return result.OK, err
 			}
@@ -119,24 +115,18 @@ func (a *Applier) cancelled(ctx context.Context, p workflows.Plan) (bool, error)
 	return cancelled, err
 }
 
-// objectsOf returns the UID of each change's object.
-func objectsOf(work *changes.Stored) []types.UID {
-	out := make([]types.UID, len(work.Changes))
-	for i := range work.Changes {
-		out[i] = work.Changes[i].Object.UID
-	}
-	return out
-}
-
 // step runs one step of an object and records its outcome. ahead may have read the change before; nil reads it now.
-func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, object types.UID, attempt int, ahead *changes.ReadAhead) (workflows.StepResult, error) {
-	unlock, err := a.locks.lock(ctx, po.UID, object)
+func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, of approvedChange, attempt int, ahead *changes.ReadAhead) (workflows.StepResult, error) {
+	unlock, err := a.locks.lock(ctx, po.UID, of.object)
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
 	defer unlock()
 	if ahead != nil && attempt == 1 {
 		c, err := ahead.Change(ctx, int32(in.Change))
+		if err == nil {
+			err = of.check(in.Plan, c)
+		}
 		if err != nil {
 			return workflows.StepResult{}, err
 		}
@@ -150,6 +140,9 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	}
 	// Read the change only now, because an earlier attempt may have held the lock.
 	c, err := a.Ledger.Change(ctx, po.UID, int32(in.Change))
+	if err == nil {
+		err = of.check(in.Plan, c)
+	}
 	if err != nil {
 		return workflows.StepResult{}, err
 	}

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"hash"
@@ -17,9 +18,19 @@ type Digest struct{ hash.Hash }
 func NewDigest() Digest { return Digest{sha256.New()} }
 
 // Add adds a change. The order of the changes matters.
-func (d Digest) Add(c *ledger.Change) {
+func (d Digest) Add(c *ledger.Change) { writeApproved(d, c) }
+
+// HashOf returns a short hash of what an approval covers of a change. It is never 0.
+func HashOf(c *ledger.Change) uint64 {
+	h := sha256.New()
+	writeApproved(h, c)
+	return binary.BigEndian.Uint64(h.Sum(nil)) | 1
+}
+
+// writeApproved writes what an approval covers of a change to a hash.
+func writeApproved(h hash.Hash, c *ledger.Change) {
 	// Encoding plain strings, numbers and bytes into a hash cannot fail.
-	_ = json.NewEncoder(d).Encode(struct {
+	_ = json.NewEncoder(h).Encode(struct {
 		Index   int32
 		Address string
 		Object  v1alpha1.ObjectReference

@@ -84,6 +84,7 @@ type ownFacts struct {
 	Name       string                    `json:"n"`
 	UID        types.UID                 `json:"u"`
 	Generation int64                     `json:"g,omitempty"`
+	Hash       uint64                    `json:"h"`
 	Previous   string                    `json:"previous,omitempty"`
 	Deposed    string                    `json:"deposed,omitempty"`
 	DeposedKey string                    `json:"deposedKey,omitempty"`
@@ -135,7 +136,7 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change) error {
 		w.known[facts], w.page.Shared = shared, append(w.page.Shared, facts)
 	}
 	w.page.Own = append(w.page.Own, ownFacts{
-		Shared: shared, Address: b.Address, Name: b.Object.Name, UID: b.Object.UID, Generation: b.Object.Generation, Previous: b.PreviousAddress,
+		Shared: shared, Address: b.Address, Name: b.Object.Name, UID: b.Object.UID, Generation: b.Object.Generation, Hash: HashOf(c), Previous: b.PreviousAddress,
 		Deposed: b.Deposed, DeposedKey: c.DeposedKey, From: b.From, DependsOn: b.DependsOn, Requires: b.Requires,
 	})
 	return nil
@@ -213,7 +214,7 @@ func (w *Stored) addPage(p *briefPage, known map[Inputs]*Inputs) error {
 				Prevented: f.Prevented, Blocked: f.Blocked, DependsOn: own.DependsOn, Requires: own.Requires,
 				Requested: f.Requested, CreatesFirst: f.CreatesFirst, Forgets: f.Forgets, Records: f.Records,
 			},
-			Index: index, CreateBeforeDestroy: f.CreateBeforeDestroy, DeposedKey: own.DeposedKey, Held: f.Held, Diagnosed: f.Diagnosed, Message: f.Message, inputs: in,
+			Index: index, CreateBeforeDestroy: f.CreateBeforeDestroy, DeposedKey: own.DeposedKey, Held: f.Held, Diagnosed: f.Diagnosed, Message: f.Message, Hash: own.Hash, inputs: in,
 		})
 	}
 	return nil

@@ -50,6 +50,8 @@ type StoredChange struct {
 	Begun      bool
 	FinishedAt time.Time
 
+	// Hash is that of HashOf; 0 if the plan has no briefs.
+	Hash uint64
 	// inputs are those of the change; nil if the plan has no briefs.
 	inputs *Inputs
 }
@@ -77,7 +79,7 @@ func (w *Stored) Edit(ctx context.Context, l *ledger.Ledger, plan types.UID, i i
 		return nil, err
 	}
 	edited := storedChange(c)
-	edited.inputs = w.Changes[i].inputs
+	edited.inputs, edited.Hash = w.Changes[i].inputs, w.Changes[i].Hash
 	w.Changes[i] = edited
 	return &w.Changes[i], nil
 }
