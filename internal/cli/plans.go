@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -15,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/stack"
@@ -99,29 +103,63 @@ func (s *session) listPlans(ctx context.Context, namespace string) ([]v1alpha1.P
 	return out.Items, nil
 }
 
-// changes returns the changes of a plan, page by page.
+// changes returns the changes of a plan, page by page. It requests the next page before it decodes a page.
 func (s *session) changes(ctx context.Context, plan *v1alpha1.Plan) iter.Seq2[*v1alpha1.PlanChange, error] {
 	return func(yield func(*v1alpha1.PlanChange, error) bool) {
-		next := ""
-		for {
-			page := &v1alpha1.PlanChangeList{}
-			req := s.hykube.Get().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("changes").
-				Param("limit", strconv.Itoa(changePage))
-			if next != "" {
-				req = req.Param("continue", next)
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		for answer := s.requestChanges(ctx, plan, ""); answer != nil; {
+			next, page, err := pageOf(<-answer)
+			if answer = nil; err == nil && next != "" {
+				answer = s.requestChanges(ctx, plan, next)
 			}
-			if err := req.Do(ctx).Into(page); err != nil {
+			var list v1alpha1.PlanChangeList
+			if err == nil {
+				err = json.Unmarshal(page, &list)
+			}
+			if err != nil {
 				yield(nil, fmt.Errorf("read changes of plan %q: %w", plan.Name, explain(err, s.server())))
 				return
 			}
-			for i := range page.Items {
-				if !yield(&page.Items[i], nil) {
+			for i := range list.Items {
+				if !yield(&list.Items[i], nil) {
 					return
 				}
 			}
-			if next = page.Continue; next == "" {
-				return
-			}
+		}
+	}
+}
+
+// requestChanges requests a page of the changes of a plan, and returns a channel for the answer.
+func (s *session) requestChanges(ctx context.Context, plan *v1alpha1.Plan, token string) <-chan rest.Result {
+	req := s.hykube.Get().Namespace(plan.Namespace).Resource("plans").Name(plan.Name).SubResource("changes").Param("limit", strconv.Itoa(changePage))
+	if token != "" {
+		req = req.Param("continue", token)
+	}
+	answer := make(chan rest.Result, 1)
+	go func() { answer <- req.Do(ctx) }()
+	return answer
+}
+
+// pageOf returns a page, and the token of the next one; "" for the last page. It decodes only what comes before the items.
+func pageOf(answer rest.Result) (next string, page []byte, err error) {
+	if err := answer.Error(); err != nil { // Raw would not decode the server's reason
+		return "", nil, err
+	}
+	if page, err = answer.Raw(); err != nil {
+		return "", nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(page))
+	for {
+		switch key, err := d.Token(); {
+		case err != nil:
+			return "", nil, err
+		case key == "metadata":
+			var meta metav1.ListMeta
+			err := d.Decode(&meta)
+			return meta.Continue, page, err
+		case key == "items":
+			return "", nil, errors.New("the server sent the changes before their metadata")
 		}
 	}
 }

@@ -105,14 +105,15 @@ func (a *Answers) Changes(ctx context.Context, p *v1alpha1.Plan, limit int, cont
 	}
 	list := &v1alpha1.PlanChangeList{Items: []v1alpha1.PlanChange{}}
 	list.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("PlanChangeList"))
-	for c, err := range a.Ledger.Changes(ctx, p.UID, int32(from)) {
-		if err != nil {
-			return nil, err
-		}
-		if len(list.Items) == limit {
-			list.Continue = strconv.Itoa(int(c.Index))
-			break
-		}
+	page, err := a.Ledger.ChangesPage(ctx, p.UID, int32(from), limit+1)
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) { // a plan may have no changes
+		return nil, err
+	}
+	if len(page) > limit {
+		list.Continue = strconv.Itoa(int(page[limit].Index))
+		page = page[:limit]
+	}
+	for _, c := range page {
 		c.PlanChange.Sequence = c.Revision()
 		list.Items = append(list.Items, c.PlanChange)
 	}
