@@ -81,7 +81,7 @@ func approvedChanges(work *changes.Stored) []approvedChange {
 // check returns an error if a stored change is not the approved one. Only a planning activity that did not notice its end could
 // have replaced it.
 func (a approvedChange) check(p workflows.Plan, c *ledger.Change) error {
-	if a.hash == 0 || changes.HashOf(c) == a.hash {
+	if a.hash == 0 || changes.HashOf(changes.Covered(c)) == a.hash {
 		return nil
 	}
 	return refused(p, fmt.Sprintf("The change of %s was planned again after the approval. Make a new plan.", c.Address))

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -17,20 +18,20 @@ type Digest struct{ hash.Hash }
 // NewDigest returns the digest of a plan without changes.
 func NewDigest() Digest { return Digest{sha256.New()} }
 
-// Add adds a change. The order of the changes matters.
-func (d Digest) Add(c *ledger.Change) { writeApproved(d, c) }
+// Add adds what an approval covers of a change; see Covered. The order of the changes matters.
+func (d Digest) Add(covered []byte) { d.Write(covered) }
 
 // HashOf returns a short hash of what an approval covers of a change. It is never 0.
-func HashOf(c *ledger.Change) uint64 {
-	h := sha256.New()
-	writeApproved(h, c)
-	return binary.BigEndian.Uint64(h.Sum(nil)) | 1
+func HashOf(covered []byte) uint64 {
+	sum := sha256.Sum256(covered)
+	return binary.BigEndian.Uint64(sum[:]) | 1
 }
 
-// writeApproved writes what an approval covers of a change to a hash.
-func writeApproved(h hash.Hash, c *ledger.Change) {
-	// Encoding plain strings, numbers and bytes into a hash cannot fail.
-	_ = json.NewEncoder(h).Encode(struct {
+// Covered returns what an approval covers of a change, as one line of JSON.
+func Covered(c *ledger.Change) []byte {
+	var out bytes.Buffer
+	// Encoding plain strings, numbers and bytes cannot fail.
+	_ = json.NewEncoder(&out).Encode(struct {
 		Index   int32
 		Address string
 		Object  v1alpha1.ObjectReference
@@ -51,6 +52,7 @@ func writeApproved(h hash.Hash, c *ledger.Change) {
 		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Preconditions, c.Planned,
 		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord, c.Blocked,
 	})
+	return out.Bytes()
 }
 
 // String returns the digest in the format of a Plan's status.

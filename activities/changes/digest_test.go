@@ -14,7 +14,7 @@ func TestDigestHasAllThatIsApproved(t *testing.T) {
 		c.Address, c.Action, c.ProviderConfig, c.ProviderVersion = "test_thing.a", v1alpha1.ActionUpdate, "default", "1.0.0"
 		change(c)
 		d := NewDigest()
-		d.Add(c)
+		d.Add(Covered(c))
 		return d.String()
 	}
 	before := sum(func(*ledger.Change) {})

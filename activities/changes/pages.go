@@ -115,8 +115,8 @@ func NewBriefWriter(l *ledger.Ledger, plan types.UID) *BriefWriter {
 	return &BriefWriter{ledger: l, plan: plan, known: map[sharedFacts]int{}}
 }
 
-// Add adds the brief of the next change.
-func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change) error {
+// Add adds the brief of the next change, of which an approval covers a text; see Covered.
+func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte) error {
 	if len(w.page.Own) == briefsPerPage {
 		if err := w.write(ctx, ""); err != nil {
 			return err
@@ -136,7 +136,7 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change) error {
 		w.known[facts], w.page.Shared = shared, append(w.page.Shared, facts)
 	}
 	w.page.Own = append(w.page.Own, ownFacts{
-		Shared: shared, Address: b.Address, Name: b.Object.Name, UID: b.Object.UID, Generation: b.Object.Generation, Hash: HashOf(c), Previous: b.PreviousAddress,
+		Shared: shared, Address: b.Address, Name: b.Object.Name, UID: b.Object.UID, Generation: b.Object.Generation, Hash: HashOf(covered), Previous: b.PreviousAddress,
 		Deposed: b.Deposed, DeposedKey: c.DeposedKey, From: b.From, DependsOn: b.DependsOn, Requires: b.Requires,
 	})
 	return nil

@@ -107,7 +107,7 @@ func (w *Stored) loadChanges(ctx context.Context, l *ledger.Ledger, uid types.UI
 		if err != nil {
 			return err
 		}
-		d.Add(c)
+		d.Add(Covered(c))
 		w.Unchanged = w.Unchanged || unchanged(c)
 		if readUnchanged(c) {
 			w.refreshed = append(w.refreshed, c.Index)

@@ -39,10 +39,10 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return workflows.Published{}, err
 	}
 	t, briefs := newTotals(key), changes.NewBriefWriter(a.Ledger, po.UID)
-	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
+	for c, err := range t.hashed(a.Ledger.Changes(ctx, po.UID, 0)) {
 		if err == nil {
 			t.add(c)
-			err = briefs.Add(ctx, c)
+			err = briefs.Add(ctx, c.Change, c.covered)
 		}
 		if err != nil {
 			return workflows.Published{}, err

@@ -269,7 +269,7 @@ func TestAStackDestroysNothingThatOthersNeed(t *testing.T) {
 		if tc.referrer != "" {
 			c.Referrers = []ledger.Referrer{{Address: tc.referrer}}
 		}
-		totals.add(c)
+		totals.add(totals.hash(c))
 		if got := totals.manual(po); (got != "") != tc.waits || tc.waits && !strings.Contains(got, tc.referrer) {
 			t.Errorf("%s: %q", why, got)
 		}
@@ -288,7 +288,7 @@ func TestNoPlanCreatesASecondResourceUnasked(t *testing.T) {
 		po.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
 		totals := newTotals(nil)
 		totals.verdict = &policy.Verdict{}
-		totals.add(c)
+		totals.add(totals.hash(c))
 		if waits := totals.manual(po) != ""; waits != (failed != "") || waits != (len(warnings) == 1) {
 			t.Errorf("failed before %q: the plan waits: %t, warnings: %v", failed, waits, warnings)
 		}
@@ -319,7 +319,7 @@ func TestAPlanNamesMissingApprovalsOnce(t *testing.T) {
 		if tc.referrer != "" {
 			c.Referrers = []ledger.Referrer{{Address: tc.referrer}}
 		}
-		totals.add(c)
+		totals.add(totals.hash(c))
 		totals.writeStatus(po, &po.Status)
 		ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady)
 		if ready.Reason != v1alpha1.ReasonAwaitingApproval || strings.Count(ready.Message, rule.Message) != 1 || !strings.Contains(ready.Message, tc.want) {
@@ -334,7 +334,7 @@ func TestSummaryOfRemovedRecords(t *testing.T) {
 	for name, reason := range map[string]string{"kept": "", "unknown": plan.ReasonCreateUnknown, "never": plan.ReasonGone} {
 		c := &ledger.Change{}
 		c.Address, c.Action, c.ActionReason = "test_thing."+name, v1alpha1.ActionForget, reason
-		totals.add(c)
+		totals.add(totals.hash(c))
 	}
 	totals.summarize(workflows.Publish{})
 	if s := totals.summary; s.Forget != 3 || totals.gone != 1 || !strings.Contains(s.Text, "2 to forget") {
@@ -358,7 +358,7 @@ func TestAStackApprovesOnlyWhatItSelects(t *testing.T) {
 		totals.verdict = &policy.Verdict{}
 		c := &ledger.Change{Requested: tc.requested}
 		c.Address, c.Action = "test_thing.hub", v1alpha1.ActionCreate
-		totals.add(c)
+		totals.add(totals.hash(c))
 		if got := totals.manual(po); (got != "") != tc.waits {
 			t.Errorf("%s: %q", why, got)
 		}

@@ -63,9 +63,10 @@ func newTotals(key []byte) *totals {
 }
 
 // add adds one change.
-func (t *totals) add(c *ledger.Change) {
-	t.digest.Add(c)
-	t.contents.add(c)
+func (t *totals) add(h hashedChange) {
+	c := h.Change
+	t.digest.Add(h.covered)
+	t.contents.add(h.content)
 	t.destroys = t.destroys || c.Preconditions.Destroys
 	if w := c.WaitsFor; w != nil && !slices.ContainsFunc(t.waitsFor, func(other v1alpha1.PlanReference) bool { return other.UID == w.UID }) {
 		t.waitsFor = append(t.waitsFor, *w)
@@ -208,9 +209,17 @@ type contents struct {
 	sums [][]byte
 }
 
-func (s *contents) add(c *ledger.Change) {
+// add adds the hash of a change; nil for none.
+func (s *contents) add(sum []byte) {
+	if sum != nil {
+		s.sums = append(s.sums, sum)
+	}
+}
+
+// hash returns the hash of a change, or nil for a change that is not part of the contents.
+func (s *contents) hash(c *ledger.Change) []byte {
 	if changes.HasNoSteps(c) && c.State != v1alpha1.ChangeSkipped && c.State != v1alpha1.ChangeFailed {
-		return
+		return nil
 	}
 	h := hmac.New(sha256.New, s.key)
 	// Encoding plain strings, numbers and bytes into a hash cannot fail.
@@ -228,7 +237,7 @@ func (s *contents) add(c *ledger.Change) {
 		c.Address, c.PreviousAddress, c.Deposed, c.Provider, c.ProviderConfig, c.Mode, c.Action, c.State, c.Preconditions.State,
 		c.Planned, c.PlannedSensitive, c.Before, c.After, c.AfterUnknown, c.ReplacePaths, c.CreateBeforeDestroy, c.Forget, c.Checks, c.Importing,
 	})
-	s.sums = append(s.sums, h.Sum(nil))
+	return h.Sum(nil)
 }
 
 func (s *contents) String() string {
