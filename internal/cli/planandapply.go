@@ -353,6 +353,7 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 	if err := j.checkMayApprove(ctx, todo); err != nil {
 		return nil, err
 	}
+	defer j.holdInterrupts()()
 	var lost []overtaken
 	var ends []error
 	var approved []*v1alpha1.Plan
