@@ -65,11 +65,14 @@ func (s *stepRun) publish(ctx context.Context) error {
 			}
 			st.Stall(g, v1alpha1.ReasonCreateUnknown, text)
 		default:
-			if destroyedNotCreated(c.HalfDone, c.State) {
+			switch {
+			case !halfFailed(c.HalfDone, c.State):
+				st.Stall(g, reason, text)
+			case c.Left != "":
+				st.Stall(g, reason, "The old instance was destroyed, and the new one "+newInstanceText(c.Left)+". "+text)
+			default:
 				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, diag.Describe(c.Diagnostics)))
-				break
 			}
-			st.Stall(g, reason, text)
 		}
 	})
 }

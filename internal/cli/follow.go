@@ -297,8 +297,14 @@ func elapsedSeconds(d time.Duration) string {
 	return elapsed(d)
 }
 
-// halfText describes a replacement whose first half alone is done.
+// halfText describes a replacement of which one half alone succeeded.
 func halfText(c *v1alpha1.PlanChange) string {
+	switch c.Left {
+	case v1alpha1.LeftTainted:
+		return "destroyed; the new instance exists and is tainted"
+	case v1alpha1.LeftUnchecked:
+		return "replaced; a postcondition of the new instance failed"
+	}
 	if c.CreateBeforeDestroy {
 		return "replaced; the old instance still exists until the next plan"
 	}

@@ -26,8 +26,8 @@ func planAnew(p *v1alpha1.Plan) string {
 
 // outcome holds the results of a plan's changes, with a line for each that needs one.
 type outcome struct {
-	blocked, destroyed, created, skipped, stale, unknown []string
-	made, failed                                         int
+	blocked, destroyed, created, tainted, unchecked, skipped, stale, unknown []string
+	made, failed                                                             int
 	// notCreated holds the changes whose create was called and failed without a state.
 	notCreated []*v1alpha1.PlanChange
 	// errors holds the diagnostics of the changes with unknown results.
@@ -63,6 +63,8 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	}
 	s.list(s.ErrOut, "Blocked, and not changed:", o.blocked)
 	s.list(s.ErrOut, "Destroyed and not created again:", o.destroyed)
+	s.list(s.ErrOut, "Destroyed, and the new instance is tainted:", o.tainted)
+	s.list(s.ErrOut, "Replaced, but a postcondition of the new instance failed:", o.unchecked)
 	s.list(s.ErrOut, "Replaced, but the old instance still exists:", o.created)
 	s.list(s.ErrOut, "Not tried:", o.skipped)
 	s.list(s.ErrOut, "Not applied, because they changed after the plan was made:", o.stale)
@@ -84,6 +86,10 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) {
 	switch {
 	case !diff.HalfDone(c) || c.State == v1alpha1.ChangeUnknown: // the result of the other half is unknown
+	case c.Left == v1alpha1.LeftTainted:
+		o.tainted = append(o.tainted, diff.Name(c)+": "+oneLine(c)+"; the next plan replaces it")
+	case c.Left == v1alpha1.LeftUnchecked:
+		o.unchecked = append(o.unchecked, diff.Name(c)+": "+oneLine(c)+"; the next plan checks it again")
 	case c.CreateBeforeDestroy:
 		o.created = append(o.created, diff.Name(c)+": "+oneLine(c)+"; the next plan destroys it")
 	default:
@@ -165,6 +171,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 		what string
 	}{
 		{o.failed, "failed"}, {len(o.unknown), "with an unknown outcome"}, {len(o.stale), "stale"}, {len(o.destroyed), "destroyed and not created again"},
+		{len(o.tainted), "destroyed, and the new instance is tainted"}, {len(o.unchecked), "replaced, but a postcondition failed"},
 		{len(o.created), "replaced, but the old instance still exists"}, {len(o.skipped), "not tried"},
 	} {
 		if part.n > 0 {
@@ -173,7 +180,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
 	// If changes failed, the plan's message only repeats the lines above.
-	if m := why(p); m != "" && o.failed+len(o.unknown)+len(o.stale)+len(o.destroyed)+len(o.created) == 0 {
+	if m := why(p); m != "" && o.failed+len(o.unknown)+len(o.stale)+len(o.destroyed)+len(o.tainted)+len(o.unchecked)+len(o.created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
 	fmt.Fprintf(s.ErrOut, "The changes that succeeded are recorded; %s.\n%s%s\n", next, afterFailedCreate(p, o.notCreated), s.style.Dim(where))
