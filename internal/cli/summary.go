@@ -17,6 +17,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/shell"
 )
 
 // planAnew returns the next step after a plan that was not applied completely.
@@ -208,7 +209,7 @@ func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 	switch len(gone) {
 	case 0:
 	case 1:
-		text = fmt.Sprintf(check+"%s exists; if so, import it: kubectl hykube import %s/%s ID -n %s\n", diff.Name(gone[0]), gone[0].Object.Kind, gone[0].Object.Name, p.Namespace)
+		text = fmt.Sprintf(check+"%s exists; if so, import it: kubectl hykube import %s ID -n %s\n", diff.Name(gone[0]), shell.Word(gone[0].Object.Kind+"/"+gone[0].Object.Name), p.Namespace)
 	default:
 		text = fmt.Sprintf(check+"the resources whose create failed exist; if so, import them: kubectl hykube import KIND/NAME ID -n %s\n", p.Namespace)
 	}
@@ -247,7 +248,7 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 		if c.Action != v1alpha1.ActionForget || c.Deposed != "" || c.State != v1alpha1.ChangeDone || c.ActionReason != "" {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("  kubectl hykube import %s/%s %s -n %s", c.Object.Kind, c.Object.Name, importID(c), p.Namespace))
+		lines = append(lines, fmt.Sprintf("  kubectl hykube import %s %s -n %s", shell.Word(c.Object.Kind+"/"+c.Object.Name), importID(c), p.Namespace))
 	}
 	if len(lines) == 0 {
 		return ""
@@ -271,7 +272,7 @@ func importID(c *v1alpha1.PlanChange) string {
 	if c.BeforeSensitive != nil && (json.Unmarshal(c.BeforeSensitive.Raw, &secret) != nil || secret.ID) {
 		return "ID"
 	}
-	return shellWord(before.ID)
+	return shell.Word(before.ID)
 }
 
 // afterDestroy returns the next step for objects whose infrastructure was destroyed, or "" if none of them stays.
