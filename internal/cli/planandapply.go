@@ -200,7 +200,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 
 // failure prints why planning failed and returns the error.
 func (s *session) failure(p *v1alpha1.Plan) error {
-	s.printTogether(s.ErrOut, p.Status.Diagnostics)
+	s.printTogether(s.ErrOut, p.Status.Diagnostics, nil)
 	hasErrors := slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 	code, what := ExitError, "could not be made"
 	switch {

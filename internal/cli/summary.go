@@ -31,8 +31,8 @@ type outcome struct {
 	made, failed                                                             int
 	// notCreated holds the changes whose create was called and failed without a state.
 	notCreated []*v1alpha1.PlanChange
-	// errors holds the diagnostics of the changes with unknown results.
-	errors []v1alpha1.Diagnostic
+	// diagnostics holds the errors and warnings of the changes.
+	diagnostics []v1alpha1.Diagnostic
 }
 
 // printSummary prints the errors of a plan in full, the skipped changes, the counts and the next steps.
@@ -52,16 +52,13 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 			o.notCreated = append(o.notCreated, c)
 		}
 	}
-	s.printTogether(s.ErrOut, o.errors)
 	if progress := p.Status.Progress; total(p) > eachChange && progress != nil {
 		o.made, o.failed = int(progress.Done), int(progress.Failed)-len(o.stale)-len(o.unknown)
 	}
 	if !ready(p) {
-		for _, d := range p.Status.Diagnostics {
-			fmt.Fprint(s.ErrOut, s.diagnostic(d))
-			s.lines.diagnostic(d)
-		}
+		o.diagnostics = append(o.diagnostics, p.Status.Diagnostics...)
 	}
+	s.printTogether(s.ErrOut, o.diagnostics, s.failedInstances(how.changes))
 	s.list(s.ErrOut, "Blocked, and not changed:", o.blocked)
 	s.list(s.ErrOut, "Destroyed and not created again:", o.destroyed)
 	s.list(s.ErrOut, "Destroyed, and the new instance is tainted:", o.tainted)
@@ -83,7 +80,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	return s.printIncomplete(p, how.made, o, took, next, where)
 }
 
-// addOutcome adds the result of a change and prints its errors and warnings.
+// addOutcome adds the result of a change.
 func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) {
 	switch {
 	case !diff.HalfDone(c) || c.State == v1alpha1.ChangeUnknown: // the result of the other half is unknown
@@ -99,12 +96,12 @@ func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) 
 	switch c.State {
 	case v1alpha1.ChangeDone:
 		o.made++
-		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityWarning)
+		o.diagnostics = append(o.diagnostics, s.diagnosticsOf(c, v1alpha1.SeverityWarning)...)
 	case v1alpha1.ChangeFailed:
 		o.failed++
-		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityError)
+		o.diagnostics = append(o.diagnostics, s.diagnosticsOf(c, v1alpha1.SeverityError)...)
 	case v1alpha1.ChangeUnknown:
-		o.errors = append(o.errors, s.diagnosticsOf(c, v1alpha1.SeverityError)...)
+		o.diagnostics = append(o.diagnostics, s.diagnosticsOf(c, v1alpha1.SeverityError)...)
 		o.unknown = append(o.unknown, diff.Name(c))
 	case v1alpha1.ChangeStale:
 		o.stale = append(o.stale, diff.Name(c)+": "+oneLine(c))
@@ -360,14 +357,6 @@ func skipReason(c *v1alpha1.PlanChange) string {
 		return "the plan ended before it was tried"
 	}
 	return oneLine(c)
-}
-
-// diagnostics prints the diagnostics of a change.
-func (s *session) diagnostics(w io.Writer, c *v1alpha1.PlanChange, least v1alpha1.Severity) {
-	for _, d := range s.diagnosticsOf(c, least) {
-		fmt.Fprint(w, s.diagnostic(d))
-		s.lines.diagnostic(d)
-	}
 }
 
 const listed = 20
