@@ -122,7 +122,8 @@ func TestFirstFailureOfALargePlan(t *testing.T) {
 	f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
 		f.mu.Lock()
 		changes := f.changes["default/plan-x7k2d"]
-		changes[7].State, changes[7].Message = v1alpha1.ChangeFailed, "quota exceeded"
+		changes[7].State, changes[7].Message = v1alpha1.ChangeFailed, "Can't create"
+		changes[7].Diagnostics = []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Summary: "Can't create", Detail: "quota exceeded"}}
 		p.Status.Progress = &v1alpha1.PlanProgress{Total: int32(len(changes)), Done: 20, Failed: 1}
 		f.touch(p)
 		f.calls = nil
@@ -141,7 +142,7 @@ func TestFirstFailureOfALargePlan(t *testing.T) {
 		f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
 	}
 	out, errOut, code := f.run("approve", "plan-x7k2d")
-	if code != ExitError || !strings.Contains(out, "sim_network.n7: Creation failed: quota exceeded\n") {
+	if code != ExitError || !strings.Contains(out, "sim_network.n7: Creation failed: Can't create: quota exceeded\n") {
 		t.Errorf("code %d, stderr %q:\n%s", code, errOut, out)
 	}
 }

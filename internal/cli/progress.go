@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -114,8 +115,12 @@ func (f *follower) nameFailure(ctx context.Context) error {
 		switch c.State {
 		case v1alpha1.ChangeFailed, v1alpha1.ChangeUnknown, v1alpha1.ChangeStale:
 			lines := f.changeLines(ctx, c)
+			line := lines[len(lines)-1]
+			if i := slices.IndexFunc(c.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError }); i >= 0 {
+				line += ": " + flat(c.Diagnostics[i].Detail)
+			}
 			f.named = true
-			f.print([]string{lines[len(lines)-1], f.style.Dim("The end of the apply lists the other failures; until then they are counted.")})
+			f.print([]string{line, f.style.Dim("The end of the apply lists the other failures; until then they are counted.")})
 			return nil
 		}
 	}

@@ -216,6 +216,7 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	diagnostics, failed := slices.Clone(p.Status.Diagnostics), map[int32]*v1alpha1.PlanChange{}
 	byState := map[v1alpha1.ChangeState][]string{}
 	var left, halves []string
+	var notTried []skipped
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return err
@@ -234,6 +235,10 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 				left = append(left, c.Address+": "+c.Blocked)
 				continue
 			}
+			if c.State == v1alpha1.ChangeSkipped {
+				notTried = append(notTried, skipped{c.Address, oneLine(c)})
+				continue
+			}
 			byState[c.State] = append(byState[c.State], c.Address+": "+oneLine(c))
 		}
 	}
@@ -241,7 +246,7 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 	o.list(o.Out, "\nRunning:", byState[v1alpha1.ChangeRunning])
 	o.list(o.Out, "\nIncompletely replaced:", halves)
 	o.list(o.Out, "\nBlocked, and not changed:", left)
-	o.list(o.Out, "\nNot tried:", byState[v1alpha1.ChangeSkipped])
+	o.list(o.Out, "\nNot tried:", skippedLines(notTried))
 	o.list(o.Out, "\nNot applied, because they changed after the plan was made:", byState[v1alpha1.ChangeStale])
 	return nil
 }

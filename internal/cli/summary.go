@@ -27,8 +27,9 @@ func planAnew(p *v1alpha1.Plan) string {
 
 // outcome holds the results of a plan's changes, with a line for each that needs one.
 type outcome struct {
-	blocked, destroyed, created, tainted, unchecked, skipped, stale, unknown []string
-	made, failed                                                             int
+	blocked, destroyed, created, tainted, unchecked, stale, unknown []string
+	skipped                                                         []skipped
+	made, failed                                                    int
 	// notCreated holds the changes whose create was called and failed without a state.
 	notCreated []*v1alpha1.PlanChange
 	// diagnostics holds the errors and warnings of the changes.
@@ -64,7 +65,7 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	s.list(s.ErrOut, "Destroyed, and the new instance is tainted:", o.tainted)
 	s.list(s.ErrOut, "Replaced, but a postcondition of the new instance failed:", o.unchecked)
 	s.list(s.ErrOut, "Replaced, but the old instance still exists:", o.created)
-	s.list(s.ErrOut, "Not tried:", o.skipped)
+	s.list(s.ErrOut, "Not tried:", skippedLines(o.skipped))
 	s.list(s.ErrOut, "Not applied, because they changed after the plan was made:", o.stale)
 	s.list(s.ErrOut, "Started, and the outcome was lost; check whether these exist:", o.unknown)
 
@@ -111,7 +112,7 @@ func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) 
 		case c.Blocked != "" && complete:
 			o.blocked = append(o.blocked, diff.Name(c)+": "+c.Blocked)
 		default:
-			o.skipped = append(o.skipped, diff.Name(c)+": "+skipReason(c))
+			o.skipped = append(o.skipped, skipped{diff.Name(c), skipReason(c)})
 		}
 	}
 }

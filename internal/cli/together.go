@@ -102,6 +102,31 @@ func (s *session) printTogether(w io.Writer, all []v1alpha1.Diagnostic, more fun
 	}
 }
 
+// skipped is a change that was not tried, with the reason.
+type skipped struct{ name, reason string }
+
+// skippedLines returns a line for each skipped change. Many that have the same reason share one.
+func skippedLines(all []skipped) []string {
+	names, reasons := map[string][]string{}, []string(nil)
+	for _, c := range all {
+		if names[c.reason] == nil {
+			reasons = append(reasons, c.reason)
+		}
+		names[c.reason] = append(names[c.reason], c.name)
+	}
+	var lines []string
+	for _, reason := range reasons {
+		of := names[reason]
+		if len(of) > maxSkipped {
+			of = []string{fmt.Sprintf("%s, such as %s", diff.Plural(len(of), "resource"), of[0])}
+		}
+		for _, name := range of {
+			lines = append(lines, name+": "+reason)
+		}
+	}
+	return lines
+}
+
 // rank sorts errors before warnings.
 func rank(d v1alpha1.Diagnostic) int {
 	if d.Severity == v1alpha1.SeverityError {

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -181,5 +182,21 @@ func TestDiscardSpeculativePlan(t *testing.T) {
 	_, errOut, code := f.run("discard", "p")
 	if code != ExitError || !strings.Contains(errOut, `plan "p" is speculative and cannot be approved, so there is nothing to discard. To remove it: kubectl delete plan p -n default`) || strings.Contains(errOut, "after you read it") {
 		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+// Many changes that were skipped for the same reason share a line. Others have one each.
+func TestSkippedChangesShareALine(t *testing.T) {
+	var all []skipped
+	for i := range 30 {
+		all = append(all, skipped{fmt.Sprintf("sim_network.n%d", i), "the rollout stopped"})
+	}
+	all = append(all, skipped{"sim_subnet.a", "it depends on sim_network.n1"})
+	want := []string{"30 resources, such as sim_network.n0: the rollout stopped", "sim_subnet.a: it depends on sim_network.n1"}
+	if got := skippedLines(all); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := skippedLines(all[:maxSkipped]); len(got) != maxSkipped || got[0] != "sim_network.n0: the rollout stopped" {
+		t.Errorf("%q", got)
 	}
 }
