@@ -164,8 +164,14 @@ func nextStepText(po *v1alpha1.Plan, unknown []*changes.StoredChange) string {
 	if !slices.ContainsFunc(unknown, isCreate) {
 		return "Make a new plan for the rest."
 	}
-	return fmt.Sprintf("Check whether the resources with an unknown outcome exist. Then: kubectl hykube resolve KIND/NAME (--adopt ID | --retry | --forget) -n %s. "+
-		"Before that, a plan fails unless it leaves them out with --exclude.", po.Namespace)
+	flags := changes.ResolveFlags(unknown[0].Object)
+	for _, c := range unknown {
+		if all := changes.ResolveFlags(c.Object); len(all) > len(flags) {
+			flags = all
+		}
+	}
+	return fmt.Sprintf("Check whether the resources with an unknown outcome exist. Then: kubectl hykube resolve KIND/NAME %s -n %s. "+
+		"Before that, a plan fails unless it leaves them out with --exclude.", flags, po.Namespace)
 }
 
 // failures names the first few failed changes.

@@ -109,6 +109,14 @@ func RemoveImport(ref v1alpha1.ObjectReference) string {
 	return "remove lifecycle.import"
 }
 
+// ResolveFlags returns the flags with which a create of an object with an unknown outcome can be resolved.
+func ResolveFlags(ref v1alpha1.ObjectReference) string {
+	if v1alpha1.IsInstanceName(ref.Name) { // its set has it
+		return "(--adopt ID | --retry)"
+	}
+	return "(--adopt ID | --retry | --forget)"
+}
+
 // ResolveCommand returns the command that resolves a create with an unknown outcome, without the flag that says how.
 func ResolveCommand(ref v1alpha1.ObjectReference) string {
 	return fmt.Sprintf("kubectl hykube resolve %s -n %s", shell.Word(ref.Kind+"/"+ref.Name), ref.Namespace)

@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// holdInterrupts keeps each Ctrl-C for the next watch of a plan, so that none ends the command between an approval and
-// its watch. The caller must call release.
+// holdInterrupts keeps each Ctrl-C for the next watch of a plan, so that none ends the command between an approval and its
+// watch. The caller must call release.
 func (s *session) holdInterrupts() (release func()) {
 	own := s.interrupts
 	pressed, done := own()

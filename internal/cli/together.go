@@ -53,10 +53,10 @@ func alikeOf(d v1alpha1.Diagnostic) alike {
 	return alike{d.Severity, number.ReplaceAllString(summary, "#")}
 }
 
-// printTogether prints diagnostics, errors before warnings. Of those that say the same about several resources, it prints
-// the first one, and the names of the other resources. If many remain, it prints the first ones of each summary, and the
-// number of the others. more returns the command that shows the others, which have the given severity and addresses, or ""
-// if there is none; a nil function returns none.
+// printTogether prints diagnostics, errors before warnings. Of those that say the same about several resources, it
+// prints the first one, and the names of the other resources. If many remain, it prints the first ones of each summary,
+// and the number of the others. more returns the command that shows the others, which have the given severity and
+// addresses, or "" if there is none; a nil function returns none.
 func (s *session) printTogether(w io.Writer, all []v1alpha1.Diagnostic, more func(v1alpha1.Severity, []string) string) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b v1alpha1.Diagnostic) int { return cmp.Compare(rank(a), rank(b)) })
