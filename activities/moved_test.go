@@ -39,7 +39,7 @@ func TestAMoveOfALivingObject(t *testing.T) {
 	sc.apply()
 	sc.put("test-thing/b", m{"name": "a"}, m{"moved": m{"from": "test_thing.a"}})
 	said := sc.said(sc.apply())
-	if !strings.Contains(said, "(kubectl delete test-thing a -n team --wait=false)") || strings.Contains(said, "Until test_thing.b is recorded") {
+	if !strings.Contains(said, "Delete the old object (kubectl delete test-thing/a -n team --wait=false)") || strings.Contains(said, "First record") {
 		t.Error(said)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // the object. Of a field that is added later it asks whether it can hold a value.
 func TestWithheld(t *testing.T) {
 	harmless := []string{"Index", "Address", "Mode", "Deposed", "PreviousAddress", "Type", "Object", "Provider", "ProviderVersion", "ProviderConfig", "Action", "CreateBeforeDestroy",
-		"Forget", "ActionReason", "DestroyedWith", "UpdatesRecord", "DependsOn", "Blocked", "State", "StaleReason", "HalfDone", "MayExist", "StartedAt", "FinishedAt", "Sequence", "ValuesWithheld"}
+		"Forget", "ActionReason", "DestroyedWith", "UpdatesRecord", "DependsOn", "Blocked", "State", "StaleReason", "HalfDone", "MayExist", "Left", "StartedAt", "FinishedAt", "Sequence", "ValuesWithheld"}
 	full := v1alpha1.PlanChange{}
 	v := reflect.ValueOf(&full).Elem()
 	for i := range v.NumField() {

@@ -120,6 +120,7 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 	switch {
 	case s.FailureRecorded(rec):
 		s.loadRecorded(rec)
+		s.Change.Left = v1alpha1.LeftTainted
 		return false, &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Address, "", "Create failed",
 			"The create failed and left a resource. The server stopped before it recorded the error. The next plan replaces the resource.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
@@ -288,7 +289,14 @@ func (s *stepRun) recordAnswer(v *scope.Evaluator, l *scope.Lease, rec *ledger.I
 	}
 	s.warnTooLarge(rec)
 	if o.Err == nil && !s.Destroy {
-		return s.checkPostconditions(v, rec, r, o.State.Value)
+		err := s.checkPostconditions(v, rec, r, o.State.Value)
+		if err != nil && creating {
+			s.Change.Left = v1alpha1.LeftUnchecked
+		}
+		return err
+	}
+	if creating && o.State.Exists() {
+		s.Change.Left = v1alpha1.LeftTainted
 	}
 	return s.retryable(o.Err, !creating || session.Throttled(o.Err) && !o.State.Exists())
 }

@@ -164,8 +164,14 @@ func nextStepText(po *v1alpha1.Plan, unknown []*changes.StoredChange) string {
 	if !slices.ContainsFunc(unknown, isCreate) {
 		return "Make a new plan for the rest."
 	}
-	return fmt.Sprintf("Check whether the resources with an unknown outcome exist. Then: kubectl hykube resolve KIND/NAME (--adopt ID | --retry | --forget) -n %s. "+
-		"Before that, a plan fails unless it leaves them out with --exclude.", po.Namespace)
+	flags := changes.ResolveFlags(unknown[0].Object)
+	for _, c := range unknown {
+		if all := changes.ResolveFlags(c.Object); len(all) > len(flags) {
+			flags = all
+		}
+	}
+	return fmt.Sprintf("Check whether the resources with an unknown outcome exist. Then: kubectl hykube resolve KIND/NAME %s -n %s. "+
+		"Before that, a plan fails unless it leaves them out with --exclude.", flags, po.Namespace)
 }
 
 // failures names the first few failed changes.
@@ -174,7 +180,7 @@ func failures(w *changes.Stored) string {
 	for i := range w.Changes {
 		switch c := &w.Changes[i]; c.State {
 		case v1alpha1.ChangeFailed, v1alpha1.ChangeStale:
-			if !destroyedNotCreated(c.HalfDone, c.State) {
+			if !halfFailed(c.HalfDone, c.State) {
 				text = append(text, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 			}
 		}
@@ -185,12 +191,15 @@ func failures(w *changes.Stored) string {
 	return " Not made: " + changes.ListObstacles(text) + "."
 }
 
-// halfReplaced names the replacements that stopped between their destroy and their create.
+// halfReplaced names the replacements of which one half alone succeeded.
 func halfReplaced(w *changes.Stored) string {
 	var destroyed, created []changes.Obstacle
+	left := map[v1alpha1.LeftInstance][]changes.Obstacle{}
 	for i := range w.Changes {
 		switch c := &w.Changes[i]; {
-		case !destroyedNotCreated(c.HalfDone, c.State):
+		case !halfFailed(c.HalfDone, c.State):
+		case c.Left != "":
+			left[c.Left] = append(left[c.Left], changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 		case c.CreateBeforeDestroy:
 			created = append(created, changes.Obstacle{Address: c.Address, Why: whyFailed(c)})
 		default:
@@ -200,6 +209,11 @@ func halfReplaced(w *changes.Stored) string {
 	text := ""
 	if n := len(destroyed); n > 0 {
 		text += fmt.Sprintf(" %d destroyed and not created again: %s; the next plan creates %s.", n, changes.ListObstacles(destroyed), pronoun(n))
+	}
+	for _, l := range []v1alpha1.LeftInstance{v1alpha1.LeftTainted, v1alpha1.LeftUnchecked} {
+		if n := len(left[l]); n > 0 {
+			text += fmt.Sprintf(" %d destroyed, and the new instance %s: %s.", n, newInstanceText(l), changes.ListObstacles(left[l]))
+		}
 	}
 	if n := len(created); n > 0 {
 		text += fmt.Sprintf(" %d replaced, but the old instance still exists: %s; the next plan destroys %s.", n, changes.ListObstacles(created), pronoun(n))
@@ -214,8 +228,16 @@ func pronoun(n int) string {
 	return "them"
 }
 
-// destroyedNotCreated reports whether a replacement stopped between its destroy and its create.
-func destroyedNotCreated(halfDone bool, state v1alpha1.ChangeState) bool {
+// newInstanceText describes the new instance that a failed replacement left.
+func newInstanceText(l v1alpha1.LeftInstance) string {
+	if l == v1alpha1.LeftTainted {
+		return "exists and is tainted, so the next plan replaces it"
+	}
+	return "exists, but a postcondition failed; the next plan checks it again"
+}
+
+// halfFailed reports whether the second half of a replacement failed or was not tried.
+func halfFailed(halfDone bool, state v1alpha1.ChangeState) bool {
 	return halfDone && state == v1alpha1.ChangeFailed
 }
 

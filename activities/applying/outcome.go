@@ -70,11 +70,14 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 			}
 			st.Stall(g, v1alpha1.ReasonCreateUnknown, text)
 		default:
-			if destroyedNotCreated(c.HalfDone, c.State) {
+			switch {
+			case !halfFailed(c.HalfDone, c.State):
+				st.Stall(g, reason, text)
+			case c.Left != "":
+				st.Stall(g, reason, "The old instance was destroyed, and the new one "+newInstanceText(c.Left)+". "+text)
+			default:
 				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, diag.Describe(c.Diagnostics)))
-				break
 			}
-			st.Stall(g, reason, text)
 		}
 	}
 }
@@ -132,7 +135,7 @@ func (s *stepRun) succeed(st *resource.Status) {
 	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
 		st.Remove(g, v1alpha1.ReasonDestroyed, "The infrastructure was removed outside of Hykube, and a plan removed its record. "+s.nextPlanText())
 	case c.Action == v1alpha1.ActionForget:
-		st.Remove(g, v1alpha1.ReasonForgotten, "Hykube no longer manages the infrastructure, which still exists. The next plan creates it again, unless lifecycle.import names it. To prevent both, delete the object.")
+		st.Remove(g, v1alpha1.ReasonForgotten, fmt.Sprintf("Hykube no longer manages the infrastructure, which still exists. The next plan creates it again, unless %s names it. To prevent both, %s.", changes.ImportField(c.Object), toPrevent(c.Object)))
 	case c.Action == v1alpha1.ActionRead && gone:
 		st.Attributes, st.Applied = nil, 0
 		st.Drift(g, v1alpha1.ReasonGone, "The infrastructure was removed by something other than Hykube. "+s.nextPlanTextIfGone(st))
@@ -162,15 +165,25 @@ func pathsText(paths []string) string {
 // nextPlanText says what the next plan does with an object that has no infrastructure any more.
 func (s *stepRun) nextPlanText() string {
 	if s.resource != nil && s.resource.Lifecycle.Import != nil {
-		return "The next plan imports the resource that lifecycle.import names. To create a new one instead, remove lifecycle.import; to prevent both, delete the object."
+		ref := s.Change.Object
+		return fmt.Sprintf("The next plan imports the resource that %s names. To create a new one instead, %s; to prevent both, %s.", changes.ImportField(ref), changes.RemoveImport(ref), toPrevent(ref))
 	}
-	return "The next plan creates it again; to prevent that, delete the object."
+	return fmt.Sprintf("The next plan creates it again; to prevent that, %s.", toPrevent(s.Change.Object))
+}
+
+// toPrevent tells users how to prevent that a plan creates the infrastructure of an object.
+func toPrevent(ref v1alpha1.ObjectReference) string {
+	if ref.Set != "" {
+		return fmt.Sprintf("remove its key from the ResourceSet %q, or lower the count", ref.Set)
+	}
+	return "delete the object"
 }
 
 // nextPlanTextIfGone returns what the next plan does with an object whose infrastructure a refresh did not find.
 func (s *stepRun) nextPlanTextIfGone(st *resource.Status) string {
 	if st.Imported != "" && s.resource != nil && s.resource.Lifecycle.Import != nil {
-		return "The next plan imports the resource that lifecycle.import names if it exists again, and otherwise creates it; to prevent both, delete the object."
+		ref := s.Change.Object
+		return fmt.Sprintf("The next plan imports the resource that %s names if it exists again, and otherwise creates it; to prevent both, %s.", changes.ImportField(ref), toPrevent(ref))
 	}
 	return s.nextPlanText()
 }

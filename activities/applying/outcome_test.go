@@ -3,9 +3,11 @@ package applying
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
@@ -87,5 +89,49 @@ func TestEachAttemptUsesTheSameHash(t *testing.T) {
 	}
 	if first, second := attempt(), attempt(); !first.IsWhollyKnown() || !first.RawEquals(second) {
 		t.Errorf("first %#v, then %#v", first, second)
+	}
+}
+
+// The message of a plan says of each half of a replacement whether it was made. What a failed create left is not called
+// missing.
+func TestMessageOfHalfReplacements(t *testing.T) {
+	half := func(left v1alpha1.LeftInstance) changes.StoredChange {
+		c := changes.StoredChange{HalfDone: true, Left: left, Message: "it failed"}
+		c.Address, c.State = "a.b", v1alpha1.ChangeFailed
+		return c
+	}
+	for left, want := range map[v1alpha1.LeftInstance]string{
+		"":                     " 1 destroyed and not created again: a.b: it failed; the next plan creates it.",
+		v1alpha1.LeftTainted:   " 1 destroyed, and the new instance exists and is tainted, so the next plan replaces it: a.b: it failed.",
+		v1alpha1.LeftUnchecked: " 1 destroyed, and the new instance exists, but a postcondition failed; the next plan checks it again: a.b: it failed.",
+	} {
+		w := &changes.Stored{Changes: []changes.StoredChange{half(left)}}
+		if got := halfReplaced(w); got != want {
+			t.Errorf("%q: %q, want %q", left, got, want)
+		}
+		if n := w.Progress().HalfDone; (n == 1) != (left == "") {
+			t.Errorf("%q: %d half done", left, n)
+		}
+	}
+}
+
+// Unknown creates of instances cannot be resolved with --forget, so no message advises it.
+func TestNextStepAfterUnknownOutcomes(t *testing.T) {
+	unknown := func(name string) *changes.StoredChange {
+		c := &changes.StoredChange{}
+		c.Action, c.Object = v1alpha1.ActionCreate, v1alpha1.ObjectReference{Kind: "sim-network", Name: name}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		unknown []*changes.StoredChange
+		forget  bool
+	}{
+		"instances":                 {[]*changes.StoredChange{unknown("web[0]"), unknown("web[1]")}, false},
+		"an instance and an object": {[]*changes.StoredChange{unknown("web[0]"), unknown("main")}, true},
+		"an object and no instance": {[]*changes.StoredChange{unknown("main")}, true},
+	} {
+		if got := nextStepText(&v1alpha1.Plan{}, tc.unknown); strings.Contains(got, "--forget") != tc.forget || !strings.Contains(got, "--adopt ID | --retry") {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

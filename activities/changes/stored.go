@@ -42,8 +42,9 @@ type StoredChange struct {
 	Index               int32
 	CreateBeforeDestroy bool
 	DeposedKey          string
-	// Held, HalfDone, StaleReason and Message are those of the change. Diagnosed is true if the change has diagnostics.
+	// Held, HalfDone, Left, StaleReason and Message are those of the change. Diagnosed is true if the change has diagnostics.
 	Held, HalfDone, Diagnosed bool
+	Left                      v1alpha1.LeftInstance
 	StaleReason               v1alpha1.StaleReason
 	Message                   string
 	// Begun is true if a step of the change has begun. FinishedAt is zero before the change ended.
@@ -60,7 +61,7 @@ type StoredChange struct {
 func storedChange(c *ledger.Change) StoredChange {
 	s := StoredChange{
 		Brief: BriefOf(c), Index: c.Index, CreateBeforeDestroy: c.CreateBeforeDestroy, DeposedKey: c.DeposedKey,
-		Held: c.Held, HalfDone: c.HalfDone, Diagnosed: len(c.Diagnostics) > 0, StaleReason: c.StaleReason, Message: c.Message, Begun: c.StartedAt != nil,
+		Held: c.Held, HalfDone: c.HalfDone, Left: c.Left, Diagnosed: len(c.Diagnostics) > 0, StaleReason: c.StaleReason, Message: c.Message, Begun: c.StartedAt != nil,
 	}
 	if c.FinishedAt != nil {
 		s.FinishedAt = c.FinishedAt.Time
@@ -163,7 +164,7 @@ func (w *Stored) Progress() v1alpha1.PlanProgress {
 		}
 		p.Total++
 		TallyState(&p, c.State, 1)
-		if c.HalfDone && c.State == v1alpha1.ChangeFailed {
+		if c.HalfDone && c.State == v1alpha1.ChangeFailed && c.Left == "" { // otherwise the second half made an instance
 			p.HalfDone++
 		}
 	}

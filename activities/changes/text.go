@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/shell"
 )
 
 // ListObstacles names the first few obstacles and counts the others. An obstacle may have no reason.
@@ -60,7 +61,7 @@ const maxNamed = 5
 // LostCreate returns the error for planning a resource whose create has an unknown outcome.
 func LostCreate(r *resource.Resource, intent *ledger.Intent) error {
 	addr := r.Address.String()
-	others := fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", addr, r.Ref.Namespace)
+	others := fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", shell.Word(addr), r.Ref.Namespace)
 	return createUnknown("plan", r, lostCreate(r.Ref, addr, intent)+others)
 }
 
@@ -85,12 +86,40 @@ func beganCreate(addr string, intent *ledger.Intent) string {
 // AfterLostCreate tells users how to resolve a create with an unknown outcome.
 func AfterLostCreate(ref v1alpha1.ObjectReference) string {
 	resolve := ResolveCommand(ref)
-	return fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. To stop managing it: %s --forget.", resolve, resolve, resolve)
+	text := fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. ", resolve, resolve)
+	if ref.Set != "" {
+		return text + fmt.Sprintf("To stop managing it, remove its key from the ResourceSet %q, or lower the count: the next plan then forgets the create and destroys nothing.", ref.Set)
+	}
+	return text + fmt.Sprintf("To stop managing it: %s --forget.", resolve)
+}
+
+// ImportField names the field that imports the infrastructure of an object.
+func ImportField(ref v1alpha1.ObjectReference) string {
+	if ref.Set != "" {
+		return fmt.Sprintf("spec.imports of the ResourceSet %q", ref.Set)
+	}
+	return "lifecycle.import"
+}
+
+// RemoveImport tells users how to remove the import of an object.
+func RemoveImport(ref v1alpha1.ObjectReference) string {
+	if _, key, ok := v1alpha1.ParseInstanceName(ref.Name); ok && ref.Set != "" {
+		return fmt.Sprintf("remove the entry with the key %s from %s (kubectl edit resourceset %s -n %s)", key.Text(), ImportField(ref), ref.Set, ref.Namespace)
+	}
+	return "remove lifecycle.import"
+}
+
+// ResolveFlags returns the flags with which a create of an object with an unknown outcome can be resolved.
+func ResolveFlags(ref v1alpha1.ObjectReference) string {
+	if v1alpha1.IsInstanceName(ref.Name) { // its set has it
+		return "(--adopt ID | --retry)"
+	}
+	return "(--adopt ID | --retry | --forget)"
 }
 
 // ResolveCommand returns the command that resolves a create with an unknown outcome, without the flag that says how.
 func ResolveCommand(ref v1alpha1.ObjectReference) string {
-	return fmt.Sprintf("kubectl hykube resolve %s/%s -n %s", ref.Kind, ref.Name, ref.Namespace)
+	return fmt.Sprintf("kubectl hykube resolve %s -n %s", shell.Word(ref.Kind+"/"+ref.Name), ref.Namespace)
 }
 
 // WhyStalled returns the reason and message for an object that a plan could not change. If the outcome of the object's

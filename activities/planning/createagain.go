@@ -7,6 +7,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/shell"
 )
 
 // afterFailedCreate returns a warning for a create if an earlier one of the object failed and may nevertheless have made the
@@ -22,7 +23,7 @@ func afterFailedCreate(r *resource.Resource, replaces bool) diag.Diagnostics {
 	if replaces { // an import is refused while the object has another resource
 		d.Detail += "delete it there."
 	} else {
-		d.Detail += fmt.Sprintf("discard this plan, and import the resource: kubectl hykube import %s/%s ID -n %s.", r.Ref.Kind, r.Ref.Name, r.Ref.Namespace)
+		d.Detail += fmt.Sprintf("discard this plan, and import the resource: kubectl hykube import %s ID -n %s.", shell.Word(r.Ref.Kind+"/"+r.Ref.Name), r.Ref.Namespace)
 	}
 	d.Severity = v1alpha1.SeverityWarning
 	return diag.Diagnostics{d}

@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/shell"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -38,7 +39,7 @@ func (pr *proposal) notFound(c *ledger.Change, r *resource.Resource, l *scope.Le
 		"The arguments of the ProviderConfig of %s, or the Secrets that they come from, changed since Hykube last read the resource. With the new ones of %q the provider does not find it. With the earlier ones, the provider may still find it.",
 		r.Address, l.ConfigName()))
 	if wanted && !pr.plan.Spec.RefreshOnly {
-		d.Detail += fmt.Sprintf(" If it does, restore the arguments. If the resource no longer exists, remove its record with kubectl hykube refresh %s -n %s, and plan again.", r.Address, r.Ref.Namespace)
+		d.Detail += fmt.Sprintf(" If it does, restore the arguments. If the resource no longer exists, remove its record with kubectl hykube refresh %s -n %s, and plan again.", shell.Word(r.Address.String()), r.Ref.Namespace)
 		return nil, &diag.Failure{Operation: "read", Diagnostics: diag.Diagnostics{d}}
 	}
 	d.Severity = v1alpha1.SeverityWarning
@@ -54,12 +55,22 @@ func (pr *proposal) forgetLost(c *ledger.Change, r *resource.Resource, rec *ledg
 	d := lang.Problem(r.Address, "", "The resource may exist", fmt.Sprintf(
 		"At %s a create of %s started%s, and its outcome is unknown. This plan removes the record of it and destroys nothing. If the resource exists, "+
 			"nothing manages it afterwards. Search for it by name or tags, where %s creates resources. "+
-			"To remove it, delete it there. To keep it, discard this plan, run kubectl hykube undelete %s/%s -n %s, and then %s --adopt ID.",
-		rec.Intent.At.Format(time.RFC3339), r.Address, byPlan(rec.Intent), madeWith(rec, r),
-		r.Ref.Kind, r.Ref.Name, r.Ref.Namespace, changes.ResolveCommand(r.Ref)))
+			"To remove it, delete it there. To keep it, discard this plan, %s, and then %s --adopt ID.",
+		rec.Intent.At.Format(time.RFC3339), r.Address, byPlan(rec.Intent), madeWith(rec, r), takeBack(r), changes.ResolveCommand(r.Ref)))
 	d.Severity = v1alpha1.SeverityWarning
 	c.Diagnostics = append(c.Diagnostics, d)
 	return pr.forget(c, r, &rec.State, plan.ReasonCreateUnknown)
+}
+
+// takeBack tells users how to keep an object that plans remove.
+func takeBack(r *resource.Resource) string {
+	switch {
+	case r.Ref.Set == "":
+		return fmt.Sprintf("run kubectl hykube undelete %s/%s -n %s", r.Ref.Kind, r.Ref.Name, r.Ref.Namespace)
+	case !r.Deleting: // its namespace is being deleted
+		return "run kubectl hykube undelete namespace/" + r.Ref.Namespace
+	}
+	return fmt.Sprintf("make the ResourceSet %q have its key again", r.Ref.Set)
 }
 
 // madeWith names the ProviderConfig or provider with which a create may have created the resource.

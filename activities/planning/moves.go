@@ -8,6 +8,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/shell"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -41,12 +42,12 @@ func (s *survey) findMoves() {
 			// The object has its own infrastructure, so that of the other object stays with it.
 		case !s.nodes[i].Deleting:
 			old := s.nodes[i].Ref
-			unrecorded := ""
-			if s.spec.Speculative {
-				unrecorded = fmt.Sprintf(" Until %s is recorded with lifecycle.moved, a plan destroys the infrastructure of the old one.", n.Address)
+			remedy := "Delete the old object"
+			if s.spec.Speculative { // a plan in between would destroy the infrastructure of the old object
+				remedy = fmt.Sprintf("First record %s with lifecycle.moved (kubectl apply -f FILE), then delete the old object", n.Address)
 			}
-			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource: delete the old one (kubectl delete %s %s -n %s --wait=false), then run this same command again.%s",
-				n.Address, from, old.Kind, old.Name, old.Namespace, unrecorded)
+			fail("Moved object still exists", "lifecycle.moved of %s names %s, which is not marked for deletion. Two objects cannot manage one resource. %s (kubectl delete %s -n %s --wait=false), and run this same command again.",
+				n.Address, from, remedy, shell.Word(old.Kind+"/"+old.Name), old.Namespace)
 		case s.nodes[i].movedTo != nil:
 			fail("Ambiguous move", "Another object also names %s in lifecycle.moved. Remove lifecycle.moved from one of the two.", from)
 		default:

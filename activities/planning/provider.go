@@ -65,8 +65,8 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 }
 
 // checkIntent handles an intent without a recorded outcome. It returns an error if the call may still be running, or if
-// the outcome of a create is unknown. lost is true if the plan must forget such a create, because its object was
-// deleted.
+// the outcome of a create is unknown. lost is true if the plan must forget such a create, because its object or
+// the namespace of its set was deleted.
 func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) (lost bool, err error) {
 	abandoned, err := changes.IntentAbandoned(ctx, pr.Ledger, rec.Intent)
 	if err != nil {
@@ -78,7 +78,13 @@ func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resour
 	if rec.Intent.Action != v1alpha1.ActionCreate || rec.Exists() {
 		return false, nil
 	}
-	if r.Deleting {
+	leaves := r.Deleting
+	if !leaves && r.Ref.Set != "" { // the deletion of a namespace does not mark instances
+		if leaves, err = pr.Configs.Terminating(ctx, r.Ref.Namespace); err != nil {
+			return false, err
+		}
+	}
+	if leaves {
 		return c.Deposed == "" && !pr.plan.Spec.RefreshOnly, nil
 	}
 	if importsLost(pr.plan, r) {

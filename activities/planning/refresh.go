@@ -132,9 +132,9 @@ func importRefused(r *resource.Resource, lost bool, err error) (_ error, ok bool
 	refused := *f
 	refused.Diagnostics = slices.Clone(f.Diagnostics)
 	last := &refused.Diagnostics[len(refused.Diagnostics)-1]
-	remedy := "To create the resource instead, remove lifecycle.import and plan again."
+	remedy := fmt.Sprintf("To create the resource instead, %s and plan again.", changes.RemoveImport(r.Ref))
 	if lost {
-		remedy = fmt.Sprintf("To create the resource instead, remove lifecycle.import, run %s --retry, and plan again.", changes.ResolveCommand(r.Ref))
+		remedy = fmt.Sprintf("To create the resource instead, %s, run %s --retry, and plan again.", changes.RemoveImport(r.Ref), changes.ResolveCommand(r.Ref))
 	}
 	last.Detail = strings.TrimSpace(last.Detail + "\n" + remedy)
 	return &refused, true

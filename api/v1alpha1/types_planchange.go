@@ -48,6 +48,16 @@ const (
 	ChangeUnknown ChangeState = "Unknown"
 )
 
+// LeftInstance describes the new instance that a failed create or replace left.
+type LeftInstance string
+
+const (
+	// LeftTainted: the create failed and left the instance. The next plan replaces it.
+	LeftTainted LeftInstance = "Tainted"
+	// LeftUnchecked: the create succeeded, and a postcondition failed. The next plan checks it again.
+	LeftUnchecked LeftInstance = "Unchecked"
+)
+
 // StaleReason says why a change is stale. Scripts may match it.
 type StaleReason string
 
@@ -191,6 +201,10 @@ type PlanChange struct {
 	// nevertheless, unless the provider's errors name an HTTP status such as 400 or 403.
 	// +optional
 	MayExist bool `json:"mayExist,omitempty"`
+	// New instance that a failed create or replace left: "Tainted" if the create itself failed, so that the next plan
+	// replaces the instance; "Unchecked" if only a postcondition failed. Empty if there is none.
+	// +optional
+	Left LeftInstance `json:"left,omitempty"`
 	// Reason of a stale change, such as "ObjectChanged".
 	// +optional
 	StaleReason StaleReason `json:"staleReason,omitempty"`

@@ -2,30 +2,18 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/shell"
 )
-
-// plainWord matches text that needs no quotes in a shell.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,=-]+$`)
-
-// shellWord quotes text as one shell word.
-func shellWord(s string) string {
-	if plainWord.MatchString(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
 
 // each returns the flag with each of its values.
 func each(flag string, values []string) string {
 	text := ""
 	for _, v := range values {
-		text += " " + flag + " " + shellWord(v)
+		text += " " + flag + " " + shell.Word(v)
 	}
 	return text
 }
@@ -34,7 +22,7 @@ func each(flag string, values []string) string {
 func (f *fileFlags) repeatFlags() string {
 	text := each("-f", f.Filenames)
 	if f.Kustomize != "" {
-		text += " -k " + shellWord(f.Kustomize)
+		text += " -k " + shell.Word(f.Kustomize)
 	}
 	if f.Recursive {
 		text += " -R"
@@ -49,7 +37,7 @@ func (f *fileFlags) repeatFlags() string {
 func (f *planFlags) repeatFlags() string {
 	text := each("--target", f.targets) + each("--replace", f.replace) + each("--exclude", f.exclude) + each("--invoke", f.invoke)
 	if f.selector != "" {
-		text += " -l " + shellWord(f.selector)
+		text += " -l " + shell.Word(f.selector)
 	}
 	if f.refresh != "" {
 		text += " --refresh " + f.refresh

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/shell"
 )
 
 var hinted = regexp.MustCompile(`(?m)^  kubectl hykube (.*)$`)
@@ -83,7 +84,7 @@ func TestHintOfTwoNamespacesComesOnce(t *testing.T) {
 
 func TestShellWord(t *testing.T) {
 	for in, want := range map[string]string{"a/b.yaml": "a/b.yaml", "a b": "'a b'", "it's": `'it'\''s'`, "team in (a)": "'team in (a)'"} {
-		if got := shellWord(in); got != want {
+		if got := shell.Word(in); got != want {
 			t.Errorf("%q is %s, want %s", in, got, want)
 		}
 	}

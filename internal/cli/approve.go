@@ -85,6 +85,7 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	if digest != p.Status.Digest {
 		return &exitError{ExitStale, fmt.Errorf("plan %q has the digest %s, not %s: it isn't the plan that you read. Read it again: kubectl hykube show %s -n %s", p.Name, p.Status.Digest, digest, p.Name, p.Namespace)}
 	}
+	defer o.holdInterrupts()()
 	if p, err = o.decide(ctx, p, v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: digest, Partial: o.partial, Message: o.message}); err != nil {
 		return err
 	}

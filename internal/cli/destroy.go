@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +30,7 @@ func newDestroy(s *session) *cobra.Command {
 
 The objects stay, without infrastructure. "kubectl hykube apply --all" creates it again, and "kubectl delete" removes
 them. -f takes the names from files and records nothing. Data sources, ephemeral resources and actions have no
-infrastructure, so the command ignores those of the files.`,
+infrastructure, so the command ignores those of the files. resourceset/NAME means all instances of a ResourceSet.`,
 		Example: `  kubectl hykube destroy -f examples/first
   kubectl hykube destroy sim_instance.web-1 sim-disk/data
   kubectl hykube destroy --all -n sandbox --auto-approve`,
@@ -82,11 +84,40 @@ func (o *destroyOptions) Run(ctx context.Context) error {
 }
 
 func (o *destroyOptions) destroy(ctx context.Context) error {
+	var err error
+	if o.planning.targets, err = o.withTemplates(ctx, o.planning.targets); err != nil {
+		return err
+	}
 	want, err := o.want(ctx)
 	if err != nil {
 		return err
 	}
 	return o.run(ctx, want)
+}
+
+// withTemplates replaces the names of ResourceSets by the addresses of their templates, which select all instances.
+func (s *session) withTemplates(ctx context.Context, targets []string) ([]string, error) {
+	out := slices.Clone(targets)
+	for i, t := range targets {
+		name, ok := setName(t)
+		if !ok {
+			continue
+		}
+		set := &v1alpha1.ResourceSet{}
+		if err := s.hykube.Get().Namespace(s.namespace).Resource(setsResource).Name(name).Do(ctx).Into(set); err != nil {
+			return nil, fmt.Errorf("read %s: %w", t, explain(err, s.server()))
+		}
+		template := &set.Spec.Template
+		out[i] = v1alpha1.TypeOf(template.Kind) + "." + cmp.Or(template.Metadata.Name, set.Name)
+	}
+	return out, nil
+}
+
+// setName returns the name of the ResourceSet that an argument names as KIND/NAME.
+func setName(arg string) (name string, ok bool) {
+	word, name, ok := strings.Cut(arg, "/")
+	word, group, _ := strings.Cut(strings.ToLower(word), ".")
+	return name, ok && name != "" && (group == "" || group == v1alpha1.GroupName) && slices.Contains([]string{"resourceset", setsResource, "rset"}, word)
 }
 
 func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {

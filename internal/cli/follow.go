@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,6 +42,9 @@ type follower struct {
 	running  []*v1alpha1.PlanChange
 	// waits is the last reported message of a plan that is being cancelled, and paused that of a paused rollout.
 	waits, paused string
+	// named is true after a failure of a large plan was named, and searched is the time of the last search for one.
+	named    bool
+	searched time.Time
 }
 
 // ending is the result of a plan: its changes, and the counts of the applied ones. For a large plan, it has only the
@@ -61,36 +63,6 @@ type interruptedError struct{ plan *v1alpha1.Plan }
 func (e *interruptedError) Error() string {
 	return fmt.Sprintf("interrupted: plan %q is still being made on the server, and changes nothing until it is approved: kubectl hykube show %s -n %s",
 		e.plan.Name, e.plan.Name, e.plan.Namespace)
-}
-
-// awaitPlanned waits until planning has ended.
-func (s *session) awaitPlanned(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Plan, error) {
-	b, began := &block{w: s.ErrOut}, time.Now()
-	defer func() {
-		if b.drawn > 0 {
-			b.clear()
-		}
-	}()
-	err := s.watch(ctx, plan, watching{
-		block: b,
-		changed: func(p *v1alpha1.Plan) (bool, error) {
-			plan = p
-			return planned(p), nil
-		},
-		tick: func() error {
-			if s.live && s.ask && time.Since(began) > 300*time.Millisecond {
-				b.draw([]string{s.style.Dim(fmt.Sprintf("Planning %s... %s", plan.Name, elapsed(time.Since(began))))})
-			}
-			return nil
-		},
-		interrupted: func(<-chan struct{}) error {
-			if plan.Spec.Speculative {
-				return errors.New("interrupted; nothing was recorded")
-			}
-			return &interruptedError{plan}
-		},
-	})
-	return plan, err
 }
 
 // follow prints the progress of an apply. It returns the plan after its end, or errDetached.
@@ -112,7 +84,7 @@ func (s *session) follow(ctx context.Context, plan *v1alpha1.Plan) (*v1alpha1.Pl
 				return false, err
 			}
 			f.printPause()
-			return false, nil
+			return false, f.nameFailure(ctx)
 		},
 		tick: func() error {
 			if time.Since(f.polled) > pollChanges {
@@ -297,8 +269,14 @@ func elapsedSeconds(d time.Duration) string {
 	return elapsed(d)
 }
 
-// halfText describes a replacement whose first half alone is done.
+// halfText describes a replacement of which one half alone succeeded.
 func halfText(c *v1alpha1.PlanChange) string {
+	switch c.Left {
+	case v1alpha1.LeftTainted:
+		return "destroyed; the new instance exists and is tainted"
+	case v1alpha1.LeftUnchecked:
+		return "replaced; a postcondition of the new instance failed"
+	}
 	if c.CreateBeforeDestroy {
 		return "replaced; the old instance still exists until the next plan"
 	}
@@ -388,8 +366,7 @@ func (f *follower) printSlowChanges() {
 	}
 	if p := f.plan.Status.Progress; p != nil && total(f.plan) > eachChange && time.Since(f.counted) >= stillEvery {
 		f.counted = time.Now()
-		fmt.Fprintf(f.Out, "%s of %s changes made, %s running, %s failed [%s elapsed]\n", diff.Count(int(p.Done)), diff.Count(int(p.Total)),
-			diff.Count(int(p.Running)), diff.Count(int(p.Failed)), elapsed(time.Since(f.began)))
+		fmt.Fprintln(f.Out, f.countsLine(p))
 	}
 }
 
@@ -416,14 +393,21 @@ func (f *follower) redraw() {
 	} else {
 		painted = st.Green(painted)
 	}
-	text := fmt.Sprintf("%s %s %s of %s", st.Bold("Applying "+f.plan.Name), painted, diff.Count(done), diff.Count(all))
+	text := fmt.Sprintf("%s %s %s of %s (%s)", st.Bold("Applying "+f.plan.Name), painted, diff.Count(done), diff.Count(all), share(done+failed, all))
 	if running > 0 {
 		text += fmt.Sprintf("  %s running", diff.Count(running))
 	}
 	if failed > 0 {
 		text += st.Red(fmt.Sprintf("  %s failed or skipped", diff.Count(failed)))
 	}
-	lines := []string{st.Fit(text + st.Dim("  "+elapsed(f.applying(time.Now()))))}
+	since := elapsed(f.applying(time.Now()))
+	if left := f.left(done + failed); left != "" {
+		since += ", " + left
+	}
+	lines := []string{st.Fit(text + st.Dim("  "+since))}
+	if m := pausedText(f.plan); m != "" {
+		lines = append(lines, st.Fit(st.Yellow("  "+m)))
+	}
 	if cancelling(f.plan) {
 		lines = append(lines, st.Fit(st.Yellow("  "+waitsFor(f.plan, f.running))))
 	}
@@ -433,11 +417,11 @@ func (f *follower) redraw() {
 			lines = append(lines, st.Dim(fmt.Sprintf("    … and %d more", len(f.running)-i)))
 			break
 		}
-		since := ""
+		runs := ""
 		if c.StartedAt != nil {
-			since = elapsed(f.runningFor(time.Now(), c))
+			runs = elapsed(f.runningFor(time.Now(), c))
 		}
-		lines = append(lines, st.Fit(fmt.Sprintf("  %s %s %s", diff.Symbol(c), diff.Name(c), st.Dim(words(c)[2]+" "+since))))
+		lines = append(lines, st.Fit(fmt.Sprintf("  %s %s %s", diff.Symbol(c), diff.Name(c), st.Dim(words(c)[2]+" "+runs))))
 	}
 	f.block.draw(lines)
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +69,80 @@ func TestFollowPrintsThePausesOfARollout(t *testing.T) {
 	}
 	out, errOut, code := f.run("approve", "plan-x7k2d")
 	if code != ExitDone || strings.Count(out, "The rollout") != 2 || !strings.Contains(out, "\n"+strings.Join(pauses, "\n")+"\n") {
+		t.Errorf("code %d, stderr %q:\n%s", code, errOut, out)
+	}
+}
+
+// The rest of an apply is estimated from the part that has ended.
+func TestLeftText(t *testing.T) {
+	for _, tc := range []struct {
+		reason       string
+		ended, total int
+		since        time.Duration
+		want         string
+	}{
+		{"too early", 10, 100, 5 * time.Second, ""},
+		{"nothing has ended", 0, 100, time.Minute, ""},
+		{"all has ended", 100, 100, time.Minute, ""},
+		{"seconds", 90, 100, time.Minute, "less than 1m left"},
+		{"minutes", 25, 100, time.Minute, "about 3m left"},
+		{"hours", 1, 100, 2 * time.Minute, "about 3h18m left"},
+	} {
+		if got := leftText(tc.ended, tc.total, tc.since); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
+// The line about a plan that is made has the server's words about its progress.
+func TestPlanningLine(t *testing.T) {
+	p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "plan-x"}}
+	if got := planningLine(p, 44*time.Second); got != "Planning plan-x... 44s" {
+		t.Error(got)
+	}
+	p.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Message: "412287 of 1000000 changes are planned, about 4m38s left."}}
+	if got := planningLine(p, 44*time.Second); got != "Planning plan-x... 44s: 412287 of 1000000 changes are planned, about 4m38s left." {
+		t.Error(got)
+	}
+}
+
+// The apply of a large plan, of which only the counts are read, names the first failure while it runs.
+func TestFirstFailureOfALargePlan(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		out := make([]v1alpha1.PlanChange, eachChange+50)
+		for i := range out {
+			out[i] = v1alpha1.PlanChange{Index: int32(i), Address: fmt.Sprintf("sim_network.n%d", i), Type: "sim_network", Action: v1alpha1.ActionCreate, State: v1alpha1.ChangePending}
+		}
+		return out
+	}
+	if _, errOut, code := f.run("plan"); code != ExitDone {
+		t.Fatal(errOut)
+	}
+	f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
+		f.mu.Lock()
+		changes := f.changes["default/plan-x7k2d"]
+		changes[7].State, changes[7].Message = v1alpha1.ChangeFailed, "Can't create"
+		changes[7].Diagnostics = []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Summary: "Can't create", Detail: "quota exceeded"}}
+		p.Status.Progress = &v1alpha1.PlanProgress{Total: int32(len(changes)), Done: 20, Failed: 1}
+		f.touch(p)
+		f.calls = nil
+		f.mu.Unlock()
+		for end, read := time.Now().Add(10*time.Second), false; !read; time.Sleep(time.Millisecond) {
+			f.mu.Lock()
+			read = slices.ContainsFunc(f.calls, func(call string) bool { return strings.HasSuffix(call, "/changes") })
+			f.mu.Unlock()
+			if time.Now().After(end) {
+				t.Error("the command does not read the failure while the plan is applied")
+				break
+			}
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
+	}
+	out, errOut, code := f.run("approve", "plan-x7k2d")
+	if code != ExitError || !strings.Contains(out, "sim_network.n7: Creation failed: Can't create: quota exceeded\n") {
 		t.Errorf("code %d, stderr %q:\n%s", code, errOut, out)
 	}
 }

@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 func TestGetAll(t *testing.T) {
@@ -38,5 +42,28 @@ func TestGetAll(t *testing.T) {
 	}
 	if _, errOut, code = f.run("get", "all", "-n", "default", "-A"); code != ExitError || !strings.Contains(errOut, "exclude each other") {
 		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+// The overview of a namespace names the failed objects first, and counts many skipped ones in one line.
+func TestManySkippedObjectsShareALine(t *testing.T) {
+	var all []noted
+	for i := range 30 {
+		all = append(all, noted{"sim-network", fmt.Sprintf("a%d", i), v1alpha1.ReasonSkipped, "Not tried: the rollout stopped."})
+	}
+	few := attentionLines(all[:maxSkipped])
+	if len(few) != maxSkipped || few[0] != "sim-network/a0: Skipped: Not tried: the rollout stopped." {
+		t.Errorf("few: %q", few)
+	}
+	all = append(all, noted{"sim-network", "z", v1alpha1.ReasonApplyFailed, "quota exceeded"})
+	want := []string{"sim-network/z: ApplyFailed: quota exceeded", "30 objects: Skipped, such as sim-network/a0: Not tried: the rollout stopped."}
+	if got := attentionLines(all); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for i := range 40 {
+		all = append(all, noted{"sim-network", fmt.Sprintf("f%d", i), v1alpha1.ReasonApplyFailed, "quota exceeded"})
+	}
+	if got := attentionLines(all); len(got) != 42 || !strings.HasPrefix(got[listed-1], "30 objects: Skipped") {
+		t.Errorf("%q", got)
 	}
 }

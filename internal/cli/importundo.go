@@ -15,6 +15,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/shell"
 )
 
 // importWritten describes the object that import recorded before its plan.
@@ -74,11 +75,11 @@ func importFields(u *unstructured.Unstructured) ([]byte, error) {
 
 // command returns the kubectl command that reverts the write of import.
 func (w *importWritten) command() string {
-	name, ns := w.kind.long(w.object.GetName()), shellWord(w.object.GetNamespace())
+	name, ns := w.kind.long(w.object.GetName()), shell.Word(w.object.GetNamespace())
 	if w.undo == nil {
 		return fmt.Sprintf("kubectl delete %s -n %s --wait=false", name, ns)
 	}
-	return fmt.Sprintf("kubectl patch %s -n %s --type merge -p %s", name, ns, shellWord(compactJSON(w.undo)))
+	return fmt.Sprintf("kubectl patch %s -n %s --type merge -p %s", name, ns, shell.Word(compactJSON(w.undo)))
 }
 
 // errChangedMeanwhile is the error if the spec or lifecycle of an object differs from the command's write.

@@ -9,6 +9,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// holdInterrupts keeps each Ctrl-C for the next watch of a plan, so that none ends the command between an approval and its
+// watch. The caller must call release.
+func (s *session) holdInterrupts() (release func()) {
+	own := s.interrupts
+	pressed, done := own()
+	s.interrupts = func() (<-chan struct{}, func()) { return pressed, func() {} }
+	return func() {
+		s.interrupts = own
+		done()
+	}
+}
+
 // interrupted asks after Ctrl-C whether to cancel the plan or only to stop watching it. The question ends with the plan.
 func (f *follower) interrupted(ctx context.Context, again <-chan struct{}) error {
 	if f.block != nil {

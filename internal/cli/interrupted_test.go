@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,4 +98,60 @@ type startOf struct {
 func (s *startOf) Read(b []byte) (int, error) {
 	s.once.Do(s.do)
 	return s.Reader.Read(b)
+}
+
+// A Ctrl-C during the approval is a Ctrl-C of the apply that the approval starts.
+func TestInterruptedWhileApproving(t *testing.T) {
+	for _, verb := range [][]string{{"approve", "plan-x7k2d"}, {"apply", "--all", "--auto-approve"}} {
+		f := newFakeServer(t)
+		f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+			return []v1alpha1.PlanChange{{Address: "sim_network.main", Type: "sim_network", Action: v1alpha1.ActionCreate}}
+		}
+		if _, errOut, code := f.run("plan"); code != ExitDone {
+			t.Fatal(errOut)
+		}
+		keys := &keyboard{}
+		f.applying = func(*fakeServer, *v1alpha1.Plan) {} // it does not end
+		f.refuse = func(r *http.Request) *metav1.Status {
+			if strings.HasSuffix(r.URL.Path, "/approval") && !keys.press() {
+				t.Errorf("%s: nothing handles a Ctrl-C during the approval", verb)
+			}
+			return nil
+		}
+		_, errOut, code := f.runIn(func(s *session) { s.ask, s.interrupts = true, keys.interrupts }, "d\n", verb...)
+		if code != ExitError || strings.Count(errOut, "Cancel the plan (c)") != 1 || !strings.Contains(errOut, "Detached. The server continues the plan.") {
+			t.Errorf("%s: code %d: %s", verb, code, errOut)
+		}
+		if keys.press() {
+			t.Errorf("%s: a handler is left", verb)
+		}
+	}
+}
+
+// keyboard has a key Ctrl-C, which each handler receives.
+type keyboard struct {
+	mu       sync.Mutex
+	handlers []chan struct{}
+}
+
+// press presses Ctrl-C, and reports whether a handler receives it.
+func (k *keyboard) press() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, h := range k.handlers {
+		h <- struct{}{}
+	}
+	return len(k.handlers) > 0
+}
+
+func (k *keyboard) interrupts() (<-chan struct{}, func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	h := make(chan struct{}, 8)
+	k.handlers = append(k.handlers, h)
+	return h, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.handlers = slices.DeleteFunc(k.handlers, func(other chan struct{}) bool { return other == h })
+	}
 }

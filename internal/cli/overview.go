@@ -40,7 +40,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 		return err
 	}
 	o.printDenied(o.Out, c.denied, "counted")
-	o.list(o.Out, "\nNeed attention:", texts(c.attention))
+	o.list(o.Out, "\nNeed attention:", attentionLines(c.attention))
 	o.list(o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
 	o.list(o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
 	if o.namespaceTerminates(ctx, o.namespace) {
@@ -123,6 +123,31 @@ func texts(all []noted) []string {
 		out = append(out, n.text())
 	}
 	return out
+}
+
+// maxSkipped is the maximum number of skipped objects with a line of their own.
+const maxSkipped = 3
+
+// attentionLines returns a line for each object that needs attention. Many skipped objects share the last line, because
+// another object has the cause.
+func attentionLines(all []noted) []string {
+	isSkipped := func(n noted) bool { return n.Reason == v1alpha1.ReasonSkipped }
+	var skipped []noted
+	for _, n := range all {
+		if isSkipped(n) {
+			skipped = append(skipped, n)
+		}
+	}
+	failed := slices.DeleteFunc(slices.Clone(all), isSkipped)
+	if len(skipped) <= maxSkipped {
+		return texts(append(failed, skipped...))
+	}
+	last := fmt.Sprintf("%s: %s, such as %s/%s: %s", diff.Plural(len(skipped), "object"), v1alpha1.ReasonSkipped, skipped[0].Kind, skipped[0].Name, skipped[0].Message)
+	lines := texts(failed)
+	if len(lines) < listed {
+		return append(lines, last)
+	}
+	return slices.Insert(lines, listed-1, last) // the list is cut
 }
 
 // document returns the census as an item of -o json.

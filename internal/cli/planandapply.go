@@ -200,7 +200,7 @@ func (s *session) showPlan(ctx context.Context, p *v1alpha1.Plan, screen *diff.S
 
 // failure prints why planning failed and returns the error.
 func (s *session) failure(p *v1alpha1.Plan) error {
-	s.printTogether(s.ErrOut, p.Status.Diagnostics)
+	s.printTogether(s.ErrOut, p.Status.Diagnostics, nil)
 	hasErrors := slices.ContainsFunc(p.Status.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
 	code, what := ExitError, "could not be made"
 	switch {
@@ -353,6 +353,7 @@ func (j *planAndApply) approveAll(ctx context.Context, todo []*v1alpha1.Plan) ([
 	if err := j.checkMayApprove(ctx, todo); err != nil {
 		return nil, err
 	}
+	defer j.holdInterrupts()()
 	var lost []overtaken
 	var ends []error
 	var approved []*v1alpha1.Plan

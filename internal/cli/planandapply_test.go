@@ -260,6 +260,14 @@ func TestApplyInHalves(t *testing.T) {
 		{"destroyed, and the create failed",
 			v1alpha1.PlanChange{HalfDone: true, State: v1alpha1.ChangeFailed, Message: "quota exceeded"},
 			[]string{"sim_subnet.a: destroyed and not created again: quota exceeded", "Destroyed and not created again:\n  sim_subnet.a: quota exceeded; the next plan creates it", "(0 added, 0 changed, 1 destroyed), 1 destroyed and not created again"}, nil},
+		{"destroyed, and the create left a tainted instance",
+			v1alpha1.PlanChange{HalfDone: true, Left: v1alpha1.LeftTainted, State: v1alpha1.ChangeFailed, Message: "it failed to start"},
+			[]string{"sim_subnet.a: destroyed; the new instance exists and is tainted: it failed to start", "Destroyed, and the new instance is tainted:\n  sim_subnet.a: it failed to start; the next plan replaces it", "(1 added, 0 changed, 1 destroyed), 1 destroyed, and the new instance is tainted"},
+			[]string{"not created again", "1 failed"}},
+		{"replaced, and a postcondition failed",
+			v1alpha1.PlanChange{HalfDone: true, Left: v1alpha1.LeftUnchecked, State: v1alpha1.ChangeFailed, Message: "not healthy"},
+			[]string{"sim_subnet.a: replaced; a postcondition of the new instance failed: not healthy", "sim_subnet.a: not healthy; the next plan checks it again", "(1 added, 0 changed, 1 destroyed), 1 replaced, but a postcondition failed"},
+			[]string{"not created again", "1 failed"}},
 		{"neither half", v1alpha1.PlanChange{State: v1alpha1.ChangeFailed, Message: "quota exceeded"},
 			[]string{"sim_subnet.a: Replacement failed: quota exceeded", "(0 added, 0 changed, 0 destroyed), 1 failed"}, []string{"not created again"}},
 	} {
@@ -274,7 +282,7 @@ func TestApplyInHalves(t *testing.T) {
 				f.mu.Lock()
 				defer f.mu.Unlock()
 				c := &f.changes[p.Namespace+"/"+p.Name][0]
-				c.HalfDone, c.State, c.Message = tc.change.HalfDone, tc.change.State, tc.change.Message
+				c.HalfDone, c.Left, c.State, c.Message = tc.change.HalfDone, tc.change.Left, tc.change.State, tc.change.Message
 				p.Status.Progress = &v1alpha1.PlanProgress{Total: 1, Failed: 1}
 				f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
 			}

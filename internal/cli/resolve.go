@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -41,7 +42,8 @@ resource exists. Then use one of these flags:
   --retry      The resource does not exist: the next plan creates it. If it exists nevertheless, that plan makes a
                second one.
   --forget     Stop managing the resource, whether it exists or not: mark the object for deletion, as "kubectl hykube
-               state rm" does. The next applied plan removes the record and destroys nothing.
+               state rm" does. The next applied plan removes the record and destroys nothing. For an instance of a
+               ResourceSet, remove its key from the set, or lower the count, instead: the plan then does the same.
 
 --all and -l find the objects with the reason CreateUnknown in the namespace. To plan the other resources first, use
 "kubectl hykube plan --exclude TYPE.NAME".
@@ -126,14 +128,30 @@ func (o *resolveOptions) Run(ctx context.Context) error {
 		err = o.retryAll(ctx, lost)
 	case o.forget:
 		o.targets = nil
+		var instances []string
 		for _, l := range lost {
+			if v1alpha1.IsInstanceName(l.name) {
+				instances = append(instances, l.address())
+				continue
+			}
 			o.targets = append(o.targets, l.target)
+		}
+		if len(instances) > 0 {
+			failed = joinExit(append(withoutNil(failed), fmt.Errorf("resolve --forget: these are instances of a ResourceSet: %s. Remove their keys from the set, or lower its count: the next applied plan then forgets the creates and destroys nothing",
+				strings.Join(cut(instances, listedChanges, "%d more"), ", "))))
+		}
+		if len(o.targets) == 0 {
+			return failed
 		}
 		err = o.forgetAll(ctx, "The next applied plan removes the records of the marked objects and destroys nothing")
 	default:
 		err = o.imports.Run(ctx)
 	}
-	return joinExit(slices.DeleteFunc([]error{failed, err}, func(err error) bool { return err == nil }))
+	return joinExit(withoutNil(failed, err))
+}
+
+func withoutNil(errs ...error) []error {
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 // lost returns the named or selected objects whose create has an unknown outcome. The error is about the other named
@@ -170,12 +188,12 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	}
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { m, _ := v1alpha1.ParseKind(k.kind); return m != v1alpha1.ModeManaged })
 	var out []lostCreate
-	marked := 0
+	marked, leaves := 0, o.terminating(ctx)
 	denied, err := o.eachResource(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
 		reason, _, _ := readiness(u)
 		switch {
 		case reason != v1alpha1.ReasonCreateUnknown:
-		case u.GetDeletionTimestamp() != nil:
+		case u.GetDeletionTimestamp() != nil, leaves:
 			marked++
 		default:
 			m, typ := v1alpha1.ParseKind(k.kind)
@@ -188,7 +206,7 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	o.printDenied(o.ErrOut, denied, "searched")
 	switch {
 	case marked > 0:
-		fmt.Fprintf(o.ErrOut, "The next applied plan forgets %s with an unknown outcome, because the objects are marked for deletion.\n", diff.Plural(marked, "create"))
+		fmt.Fprintf(o.ErrOut, "The next applied plan forgets %s with an unknown outcome, because the objects or their namespace are marked for deletion.\n", diff.Plural(marked, "create"))
 	case len(out) == 0:
 		fmt.Fprintf(o.ErrOut, "No create of the namespace %s has an unknown outcome.\n", o.namespace)
 	}
@@ -196,6 +214,13 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 		return cmp.Or(v1alpha1.CompareNames(a.address(), b.address()), strings.Compare(a.group, b.group))
 	})
 	return out, nil
+}
+
+// terminating reports whether the namespace is marked for deletion. If the user may not read it, the server refuses what
+// depends on that.
+func (o *resolveOptions) terminating(ctx context.Context) bool {
+	ns, err := o.objects.session.objects.Resource(namespaces).Get(ctx, o.namespace, metav1.GetOptions{})
+	return err == nil && ns.GetDeletionTimestamp() != nil
 }
 
 // retryAll asks, and lets the next plan create the resources.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/shell"
 )
 
 func newState(s *session) *cobra.Command {
@@ -198,7 +199,7 @@ func (o *stateShowOptions) Run(ctx context.Context) error {
 	case hasRecord(u):
 		reason, _, _ := readiness(u)
 		return fmt.Errorf("%s has no current instance. Its record has deposed instances, or a create that runs or whose outcome is unknown (%s). `kubectl hykube state show %s -n %s -o json` shows the record",
-			t.address(), reason, t.address(), ns)
+			t.address(), reason, shell.Word(t.address()), ns)
 	default:
 		return fmt.Errorf("%s has no state: no plan has created or read it yet; plan and apply it", t.address())
 	}
@@ -216,7 +217,7 @@ func (o *stateShowOptions) raw(ctx context.Context, k kind, ns string, t target)
 		SetHeader("Accept", "application/json").Do(ctx).Raw()
 	if err != nil {
 		if apierrors.IsForbidden(err) {
-			return &exitError{ExitRefused, fmt.Errorf("read state of %s: you need get on %s/state in the group %s and the namespace %s: the raw state contains secrets\n`kubectl hykube state show %s` shows it with secrets masked", t.address(), k.gvr.Resource, k.gvr.Group, ns, t.address())}
+			return &exitError{ExitRefused, fmt.Errorf("read state of %s: you need get on %s/state in the group %s and the namespace %s: the raw state contains secrets\n`kubectl hykube state show %s` shows it with secrets masked", t.address(), k.gvr.Resource, k.gvr.Group, ns, shell.Word(t.address()))}
 		}
 		if !apierrors.IsNotFound(err) {
 			err = explain(err, o.server())
@@ -383,7 +384,7 @@ func (o *stateMvOptions) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.Out, "%s marked to be moved\n", oldKind.long(from.name))
 	fmt.Fprintf(o.ErrOut, "The next applied plan moves the record and keeps the infrastructure: kubectl hykube apply --target %s -n %s\nIn other objects and in files, change references from %s to %s.\n",
-		to.address(), ns, from.address(), to.address())
+		shell.Word(to.address()), ns, from.address(), to.address())
 	return nil
 }
 
@@ -424,7 +425,7 @@ func (o *stateMvOptions) receive(ctx context.Context, old *unstructured.Unstruct
 	moving := movedFrom == from.address()
 	switch {
 	case exists && managed(current):
-		return "", fmt.Errorf("state mv: %s already has infrastructure: kubectl hykube state show %s -n %s. Nothing was changed", to.address(), to.address(), ns)
+		return "", fmt.Errorf("state mv: %s already has infrastructure: kubectl hykube state show %s -n %s. Nothing was changed", to.address(), shell.Word(to.address()), ns)
 	case exists && current.GetDeletionTimestamp() != nil:
 		return "", fmt.Errorf("state mv: %s is marked for deletion. Nothing was changed", k.long(to.name))
 	case old.GetDeletionTimestamp() != nil && !moving:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -208,14 +209,14 @@ func summaryText(s *v1alpha1.PlanSummary) string {
 
 // failures prints the failed and the running changes.
 func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
-	for _, d := range p.Status.Diagnostics {
-		fmt.Fprint(o.Out, o.diagnostic(d))
-	}
 	if p.Status.Progress == nil {
+		o.printTogether(o.Out, p.Status.Diagnostics, nil)
 		return nil
 	}
+	diagnostics, failed := slices.Clone(p.Status.Diagnostics), map[int32]*v1alpha1.PlanChange{}
 	byState := map[v1alpha1.ChangeState][]string{}
 	var left, halves []string
+	var notTried []skipped
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return err
@@ -226,7 +227,7 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 			if diff.HalfDone(c) {
 				halves = append(halves, diff.Name(c)+": "+halfText(c))
 			}
-			o.diagnostics(o.Out, c, v1alpha1.SeverityError)
+			diagnostics, failed[c.Index] = append(diagnostics, o.diagnosticsOf(c, v1alpha1.SeverityError)...), c
 		case v1alpha1.ChangeRunning:
 			byState[c.State] = append(byState[c.State], c.Address)
 		case v1alpha1.ChangeSkipped, v1alpha1.ChangeStale:
@@ -234,13 +235,18 @@ func (o *statusOptions) failures(ctx context.Context, p *v1alpha1.Plan) error {
 				left = append(left, c.Address+": "+c.Blocked)
 				continue
 			}
+			if c.State == v1alpha1.ChangeSkipped {
+				notTried = append(notTried, skipped{c.Address, oneLine(c)})
+				continue
+			}
 			byState[c.State] = append(byState[c.State], c.Address+": "+oneLine(c))
 		}
 	}
+	o.printTogether(o.Out, diagnostics, o.failedInstances(failed))
 	o.list(o.Out, "\nRunning:", byState[v1alpha1.ChangeRunning])
 	o.list(o.Out, "\nIncompletely replaced:", halves)
 	o.list(o.Out, "\nBlocked, and not changed:", left)
-	o.list(o.Out, "\nNot tried:", byState[v1alpha1.ChangeSkipped])
+	o.list(o.Out, "\nNot tried:", skippedLines(notTried))
 	o.list(o.Out, "\nNot applied, because they changed after the plan was made:", byState[v1alpha1.ChangeStale])
 	return nil
 }

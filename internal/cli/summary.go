@@ -17,6 +17,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/shell"
 )
 
 // planAnew returns the next step after a plan that was not applied completely.
@@ -26,12 +27,13 @@ func planAnew(p *v1alpha1.Plan) string {
 
 // outcome holds the results of a plan's changes, with a line for each that needs one.
 type outcome struct {
-	blocked, destroyed, created, skipped, stale, unknown []string
-	made, failed                                         int
+	blocked, destroyed, created, tainted, unchecked, stale, unknown []string
+	skipped                                                         []skipped
+	made, failed                                                    int
 	// notCreated holds the changes whose create was called and failed without a state.
 	notCreated []*v1alpha1.PlanChange
-	// errors holds the diagnostics of the changes with unknown results.
-	errors []v1alpha1.Diagnostic
+	// diagnostics holds the errors and warnings of the changes.
+	diagnostics []v1alpha1.Diagnostic
 }
 
 // printSummary prints the errors of a plan in full, the skipped changes, the counts and the next steps.
@@ -51,20 +53,19 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 			o.notCreated = append(o.notCreated, c)
 		}
 	}
-	s.printTogether(s.ErrOut, o.errors)
 	if progress := p.Status.Progress; total(p) > eachChange && progress != nil {
 		o.made, o.failed = int(progress.Done), int(progress.Failed)-len(o.stale)-len(o.unknown)
 	}
 	if !ready(p) {
-		for _, d := range p.Status.Diagnostics {
-			fmt.Fprint(s.ErrOut, s.diagnostic(d))
-			s.lines.diagnostic(d)
-		}
+		o.diagnostics = append(o.diagnostics, p.Status.Diagnostics...)
 	}
+	s.printTogether(s.ErrOut, o.diagnostics, s.failedInstances(how.changes))
 	s.list(s.ErrOut, "Blocked, and not changed:", o.blocked)
 	s.list(s.ErrOut, "Destroyed and not created again:", o.destroyed)
+	s.list(s.ErrOut, "Destroyed, and the new instance is tainted:", o.tainted)
+	s.list(s.ErrOut, "Replaced, but a postcondition of the new instance failed:", o.unchecked)
 	s.list(s.ErrOut, "Replaced, but the old instance still exists:", o.created)
-	s.list(s.ErrOut, "Not tried:", o.skipped)
+	s.list(s.ErrOut, "Not tried:", skippedLines(o.skipped))
 	s.list(s.ErrOut, "Not applied, because they changed after the plan was made:", o.stale)
 	s.list(s.ErrOut, "Started, and the outcome was lost; check whether these exist:", o.unknown)
 
@@ -80,10 +81,14 @@ func (s *session) printSummary(ctx context.Context, p *v1alpha1.Plan, how *endin
 	return s.printIncomplete(p, how.made, o, took, next, where)
 }
 
-// addOutcome adds the result of a change and prints its errors and warnings.
+// addOutcome adds the result of a change.
 func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) {
 	switch {
 	case !diff.HalfDone(c) || c.State == v1alpha1.ChangeUnknown: // the result of the other half is unknown
+	case c.Left == v1alpha1.LeftTainted:
+		o.tainted = append(o.tainted, diff.Name(c)+": "+oneLine(c)+"; the next plan replaces it")
+	case c.Left == v1alpha1.LeftUnchecked:
+		o.unchecked = append(o.unchecked, diff.Name(c)+": "+oneLine(c)+"; the next plan checks it again")
 	case c.CreateBeforeDestroy:
 		o.created = append(o.created, diff.Name(c)+": "+oneLine(c)+"; the next plan destroys it")
 	default:
@@ -92,12 +97,12 @@ func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) 
 	switch c.State {
 	case v1alpha1.ChangeDone:
 		o.made++
-		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityWarning)
+		o.diagnostics = append(o.diagnostics, s.diagnosticsOf(c, v1alpha1.SeverityWarning)...)
 	case v1alpha1.ChangeFailed:
 		o.failed++
-		s.diagnostics(s.ErrOut, c, v1alpha1.SeverityError)
+		o.diagnostics = append(o.diagnostics, s.diagnosticsOf(c, v1alpha1.SeverityError)...)
 	case v1alpha1.ChangeUnknown:
-		o.errors = append(o.errors, s.diagnosticsOf(c, v1alpha1.SeverityError)...)
+		o.diagnostics = append(o.diagnostics, s.diagnosticsOf(c, v1alpha1.SeverityError)...)
 		o.unknown = append(o.unknown, diff.Name(c))
 	case v1alpha1.ChangeStale:
 		o.stale = append(o.stale, diff.Name(c)+": "+oneLine(c))
@@ -107,7 +112,7 @@ func (s *session) addOutcome(o *outcome, c *v1alpha1.PlanChange, complete bool) 
 		case c.Blocked != "" && complete:
 			o.blocked = append(o.blocked, diff.Name(c)+": "+c.Blocked)
 		default:
-			o.skipped = append(o.skipped, diff.Name(c)+": "+skipReason(c))
+			o.skipped = append(o.skipped, skipped{diff.Name(c), skipReason(c)})
 		}
 	}
 }
@@ -165,6 +170,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 		what string
 	}{
 		{o.failed, "failed"}, {len(o.unknown), "with an unknown outcome"}, {len(o.stale), "stale"}, {len(o.destroyed), "destroyed and not created again"},
+		{len(o.tainted), "destroyed, and the new instance is tainted"}, {len(o.unchecked), "replaced, but a postcondition failed"},
 		{len(o.created), "replaced, but the old instance still exists"}, {len(o.skipped), "not tried"},
 	} {
 		if part.n > 0 {
@@ -173,7 +179,7 @@ func (s *session) printIncomplete(p *v1alpha1.Plan, sum v1alpha1.PlanSummary, o 
 	}
 	fmt.Fprintf(s.ErrOut, "\n%s %s, in %s.\n", s.style.Bold(s.style.Red(headline)), text, elapsed(took))
 	// If changes failed, the plan's message only repeats the lines above.
-	if m := why(p); m != "" && o.failed+len(o.unknown)+len(o.stale)+len(o.destroyed)+len(o.created) == 0 {
+	if m := why(p); m != "" && o.failed+len(o.unknown)+len(o.stale)+len(o.destroyed)+len(o.tainted)+len(o.unchecked)+len(o.created) == 0 {
 		fmt.Fprintln(s.ErrOut, diff.Clean(m, true))
 	}
 	fmt.Fprintf(s.ErrOut, "The changes that succeeded are recorded; %s.\n%s%s\n", next, afterFailedCreate(p, o.notCreated), s.style.Dim(where))
@@ -201,7 +207,7 @@ func afterFailedCreate(p *v1alpha1.Plan, failed []*v1alpha1.PlanChange) string {
 	switch len(gone) {
 	case 0:
 	case 1:
-		text = fmt.Sprintf(check+"%s exists; if so, import it: kubectl hykube import %s/%s ID -n %s\n", diff.Name(gone[0]), gone[0].Object.Kind, gone[0].Object.Name, p.Namespace)
+		text = fmt.Sprintf(check+"%s exists; if so, import it: kubectl hykube import %s ID -n %s\n", diff.Name(gone[0]), shell.Word(gone[0].Object.Kind+"/"+gone[0].Object.Name), p.Namespace)
 	default:
 		text = fmt.Sprintf(check+"the resources whose create failed exist; if so, import them: kubectl hykube import KIND/NAME ID -n %s\n", p.Namespace)
 	}
@@ -240,7 +246,7 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 		if c.Action != v1alpha1.ActionForget || c.Deposed != "" || c.State != v1alpha1.ChangeDone || c.ActionReason != "" {
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("  kubectl hykube import %s/%s %s -n %s", c.Object.Kind, c.Object.Name, importID(c), p.Namespace))
+		lines = append(lines, fmt.Sprintf("  kubectl hykube import %s %s -n %s", shell.Word(c.Object.Kind+"/"+c.Object.Name), importID(c), p.Namespace))
 	}
 	if len(lines) == 0 {
 		return ""
@@ -264,7 +270,7 @@ func importID(c *v1alpha1.PlanChange) string {
 	if c.BeforeSensitive != nil && (json.Unmarshal(c.BeforeSensitive.Raw, &secret) != nil || secret.ID) {
 		return "ID"
 	}
-	return shellWord(before.ID)
+	return shell.Word(before.ID)
 }
 
 // afterDestroy returns the next step for objects whose infrastructure was destroyed, or "" if none of them stays.
@@ -352,14 +358,6 @@ func skipReason(c *v1alpha1.PlanChange) string {
 		return "the plan ended before it was tried"
 	}
 	return oneLine(c)
-}
-
-// diagnostics prints the diagnostics of a change.
-func (s *session) diagnostics(w io.Writer, c *v1alpha1.PlanChange, least v1alpha1.Severity) {
-	for _, d := range s.diagnosticsOf(c, least) {
-		fmt.Fprint(w, s.diagnostic(d))
-		s.lines.diagnostic(d)
-	}
 }
 
 const listed = 20

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,12 +29,44 @@ func withoutSubject(d v1alpha1.Diagnostic) (_ v1alpha1.Diagnostic, ok bool) {
 	return d, true
 }
 
-// printTogether prints diagnostics. Of those that say the same about several resources, it prints the first one, and the
-// names of the other resources.
-func (s *session) printTogether(w io.Writer, all []v1alpha1.Diagnostic) {
-	others := map[v1alpha1.Diagnostic][]string{}
+const (
+	// inFull is the maximum number of diagnostics that are printed in full.
+	inFull = 10
+	// inFullAlike is the maximum number of those with the same summary, if there are more than inFull.
+	inFullAlike = 3
+)
+
+// number matches an ID or a number in a summary.
+var number = regexp.MustCompile(`[0-9A-Fa-f-]*[0-9][0-9A-Fa-f-]*`)
+
+// alike is what diagnostics have in common that are grouped.
+type alike struct {
+	severity v1alpha1.Severity
+	summary  string
+}
+
+func alikeOf(d v1alpha1.Diagnostic) alike {
+	summary := d.Summary
+	if d.Address != "" {
+		summary = strings.ReplaceAll(summary, d.Address, "")
+	}
+	return alike{d.Severity, number.ReplaceAllString(summary, "#")}
+}
+
+// printTogether prints diagnostics, errors before warnings. Of those that say the same about several resources, it
+// prints the first one, and the names of the other resources. If many remain, it prints the first ones of each summary,
+// and the number of the others. more returns the command that shows the others, which have the given severity and
+// addresses, or "" if there is none; a nil function returns none.
+func (s *session) printTogether(w io.Writer, all []v1alpha1.Diagnostic, more func(v1alpha1.Severity, []string) string) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b v1alpha1.Diagnostic) int { return cmp.Compare(rank(a), rank(b)) })
+	others, seen := map[v1alpha1.Diagnostic][]string{}, map[v1alpha1.Diagnostic]bool{}
 	var first []v1alpha1.Diagnostic
 	for _, d := range all {
+		if seen[d] { // the diagnostics of a plan repeat some of its changes
+			continue
+		}
+		seen[d] = true
 		s.lines.diagnostic(d)
 		key, ok := withoutSubject(d)
 		if names, again := others[key]; ok && again {
@@ -42,13 +75,131 @@ func (s *session) printTogether(w io.Writer, all []v1alpha1.Diagnostic) {
 		}
 		others[key], first = nil, append(first, d)
 	}
+	printed, shown := 0, map[alike]int{}
+	left, groups := map[alike][]v1alpha1.Diagnostic{}, []alike(nil)
 	for _, d := range first {
-		fmt.Fprint(w, s.diagnostic(d))
+		group := alikeOf(d)
 		key, _ := withoutSubject(d)
+		if len(first) > inFull && (shown[group] >= inFullAlike || printed >= inFull) {
+			if left[group] == nil {
+				groups = append(groups, group)
+			}
+			left[group] = append(left[group], d)
+			for _, name := range others[key] {
+				left[group] = append(left[group], v1alpha1.Diagnostic{Address: name})
+			}
+			continue
+		}
+		printed++
+		shown[group]++
+		fmt.Fprint(w, s.diagnostic(d))
 		if names := slices.Compact(others[key]); len(names) > 0 {
 			fmt.Fprintf(w, "The same holds for %s: %s\n", diff.Plural(len(names), "other resource"), strings.Join(cut(names, listed, "and %d more"), ", "))
 		}
 	}
+	for _, group := range groups {
+		s.printLeft(w, group, left[group], shown[group] > 0, more)
+	}
+}
+
+// skipped is a change that was not tried, with the reason.
+type skipped struct{ name, reason string }
+
+// skippedLines returns a line for each skipped change. Many that have the same reason share one.
+func skippedLines(all []skipped) []string {
+	names, reasons := map[string][]string{}, []string(nil)
+	for _, c := range all {
+		if names[c.reason] == nil {
+			reasons = append(reasons, c.reason)
+		}
+		names[c.reason] = append(names[c.reason], c.name)
+	}
+	var lines []string
+	for _, reason := range reasons {
+		of := names[reason]
+		if len(of) > maxSkipped {
+			of = []string{fmt.Sprintf("%s, such as %s", diff.Plural(len(of), "resource"), of[0])}
+		}
+		for _, name := range of {
+			lines = append(lines, name+": "+reason)
+		}
+	}
+	return lines
+}
+
+// rank sorts errors before warnings.
+func rank(d v1alpha1.Diagnostic) int {
+	if d.Severity == v1alpha1.SeverityError {
+		return 0
+	}
+	return 1
+}
+
+// printLeft prints one line about the diagnostics of a group that are not printed in full. like is true if others of the
+// group were.
+func (s *session) printLeft(w io.Writer, group alike, left []v1alpha1.Diagnostic, like bool, more func(v1alpha1.Severity, []string) string) {
+	var names []string
+	for _, d := range left {
+		if d.Address != "" {
+			names = append(names, d.Address)
+		}
+	}
+	what := fmt.Sprintf("more with the summary %q", diff.Clean(left[0].Summary, true))
+	if like {
+		what = fmt.Sprintf("more like it (%s)", diff.Clean(left[0].Summary, true))
+	}
+	line := fmt.Sprintf("… and %s %s", diff.Count(len(left)), what)
+	command := ""
+	if more != nil {
+		command = more(group.severity, names)
+	}
+	switch {
+	case command != "":
+		line += ": " + command
+	case len(names) > 0:
+		line += ": " + diff.Clean(strings.Join(cut(names, listedChanges, "and %d more"), ", "), true)
+	}
+	fmt.Fprintln(w, line)
+}
+
+// failedInstances returns the function that names the command for failed instances of one ResourceSet.
+func (s *session) failedInstances(changes map[int32]*v1alpha1.PlanChange) func(v1alpha1.Severity, []string) string {
+	return func(severity v1alpha1.Severity, addresses []string) string {
+		if severity != v1alpha1.SeverityError || len(addresses) == 0 {
+			return ""
+		}
+		of := map[string]bool{}
+		for _, a := range addresses {
+			of[a] = true
+		}
+		set, namespace := "", ""
+		reasons := map[string]bool{}
+		for _, c := range changes {
+			switch {
+			case !of[c.Address]:
+			case c.Object.Set == "" || set != "" && set != c.Object.Set:
+				return ""
+			default:
+				set, namespace = c.Object.Set, c.Object.Namespace
+				reasons[failureReason(c)] = true
+			}
+		}
+		if set == "" {
+			return ""
+		}
+		return fmt.Sprintf("kubectl hykube instances %s --reason %s -o wide -n %s", set, strings.Join(slices.Sorted(maps.Keys(reasons)), ","), namespace)
+	}
+}
+
+// failureReason returns the reason of the object of a failed change.
+func failureReason(c *v1alpha1.PlanChange) string {
+	switch {
+	case c.State == v1alpha1.ChangeUnknown:
+		return v1alpha1.ReasonCreateUnknown
+	case diff.HalfDone(c) && c.Left == "":
+		return v1alpha1.ReasonReplaceIncomplete
+	}
+	return v1alpha1.ReasonApplyFailed
 }
 
 // diagnosticsOf returns the diagnostics of a change. If least is Error and there is no error, it adds one with the message

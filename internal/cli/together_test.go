@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,6 +54,60 @@ func TestTextThatManyResourcesShare(t *testing.T) {
 		if code != ExitError || strings.Count(errOut, after) != 1 || !strings.Contains(errOut, "The same holds for 15 other resources: sim_network.n1, sim_network.n2, ") {
 			t.Errorf("%s: code %d:\n%s", reason, code, errOut)
 		}
+	}
+}
+
+// Of many failures with texts of their own, the first ones are printed in full, errors before warnings, and then the number of
+// the others with the command that lists them. The counts of the plan come last.
+func TestManyDifferentFailures(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		out := make([]v1alpha1.PlanChange, 300)
+		for i := range out {
+			out[i] = v1alpha1.PlanChange{Index: int32(i), Address: fmt.Sprintf("sim_network.net[%d]", i), Type: "sim_network", Action: v1alpha1.ActionCreate, State: v1alpha1.ChangePending,
+				Object: v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "default", Name: fmt.Sprintf("net[%d]", i), Set: "fleet"}}
+		}
+		return out
+	}
+	if _, errOut, code := f.run("plan"); code != ExitDone {
+		t.Fatal(errOut)
+	}
+	f.applying = func(f *fakeServer, p *v1alpha1.Plan) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		changes := f.changes["default/plan-x7k2d"]
+		for i := range changes {
+			c := &changes[i]
+			c.State, c.Diagnostics = v1alpha1.ChangeFailed, []v1alpha1.Diagnostic{
+				{Severity: v1alpha1.SeverityWarning, Summary: "Slow region", Detail: fmt.Sprintf("The region of n%d is slow.", i)},
+				{Severity: v1alpha1.SeverityError, Summary: fmt.Sprintf("Network net-%04x exists", i), Detail: fmt.Sprintf("The name n%d is taken.", i)},
+			}
+		}
+		p.Status.Progress = &v1alpha1.PlanProgress{Total: 300, Failed: 300}
+		f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "300 changes failed")
+	}
+	out, errOut, code := f.run("approve", "plan-x7k2d")
+	if code != ExitError {
+		t.Fatalf("code %d: %s%s", code, out, errOut)
+	}
+	rest := errOut
+	for _, text := range []string{
+		"Error: Network net-0000 exists", "Error: Network net-0002 exists", "Warning: Slow region",
+		"… and 297 more like it (Network net-0003 exists): kubectl hykube instances fleet --reason ApplyFailed -o wide -n default\n",
+		"… and 297 more like it (Slow region): sim_network.net[3], ", "0 of 300 changes made",
+	} {
+		_, after, ok := strings.Cut(rest, text)
+		if !ok {
+			t.Fatalf("%q is missing, or not after the texts before it:\n%s", text, errOut)
+		}
+		rest = after
+	}
+	if n := strings.Count(errOut, "\n"); n > 60 {
+		t.Errorf("%d lines:\n%s", n, errOut)
+	}
+	out, _, _ = f.run("status", "plan-x7k2d")
+	if n := strings.Count(out, "Error: "); n != inFullAlike || !strings.Contains(out, "… and 297 more like it") {
+		t.Errorf("status prints %d errors in full:\n%s", n, out)
 	}
 }
 
@@ -127,5 +182,21 @@ func TestDiscardSpeculativePlan(t *testing.T) {
 	_, errOut, code := f.run("discard", "p")
 	if code != ExitError || !strings.Contains(errOut, `plan "p" is speculative and cannot be approved, so there is nothing to discard. To remove it: kubectl delete plan p -n default`) || strings.Contains(errOut, "after you read it") {
 		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+// Many changes that were skipped for the same reason share a line. Others have one each.
+func TestSkippedChangesShareALine(t *testing.T) {
+	var all []skipped
+	for i := range 30 {
+		all = append(all, skipped{fmt.Sprintf("sim_network.n%d", i), "the rollout stopped"})
+	}
+	all = append(all, skipped{"sim_subnet.a", "it depends on sim_network.n1"})
+	want := []string{"30 resources, such as sim_network.n0: the rollout stopped", "sim_subnet.a: it depends on sim_network.n1"}
+	if got := skippedLines(all); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := skippedLines(all[:maxSkipped]); len(got) != maxSkipped || got[0] != "sim_network.n0: the rollout stopped" {
+		t.Errorf("%q", got)
 	}
 }

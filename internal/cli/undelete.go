@@ -70,6 +70,9 @@ func (o *undeleteOptions) Complete(args []string) error {
 	}
 	var rest []string
 	for _, a := range slashed(args) {
+		if name, ok := setName(a); ok {
+			return noSetUndelete(name)
+		}
 		if f, ok := parseFixed(a); ok {
 			o.fixed = append(o.fixed, f)
 			continue
@@ -77,6 +80,15 @@ func (o *undeleteOptions) Complete(args []string) error {
 		rest = append(rest, a)
 	}
 	return o.read("undelete", rest, v1alpha1.ModeManaged)
+}
+
+// noSetUndelete returns the error for a ResourceSet, with what keeps the infrastructure.
+func noSetUndelete(name string) error {
+	return fmt.Errorf(`undelete: the deletion of a ResourceSet cannot be taken back. Until a plan is approved, the infrastructure of its instances stays. To keep it:
+  1. Save the IDs of the instances: kubectl hykube instances %[1]s
+  2. Let the next plan forget them: kubectl patch resourceset %[1]s --type merge -p '{"spec":{"template":{"lifecycle":{"destroy":false}}}}'
+  3. Apply that plan: kubectl hykube apply --all
+  4. Record the set again with the IDs in spec.imports, and apply it.`, name)
 }
 
 // slashed converts kubectl's KIND NAME ... to KIND/NAME .... It returns addresses such as sim_network.main unchanged.

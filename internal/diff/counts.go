@@ -15,6 +15,9 @@ func CountApplied(sum *v1alpha1.PlanSummary, c *v1alpha1.PlanChange) {
 	case c.State == v1alpha1.ChangeDone:
 		sum.Count(c)
 	case !HalfDone(c):
+	case c.Left != "": // both halves made or destroyed an instance
+		sum.Create++
+		sum.Delete++
 	case c.CreateBeforeDestroy:
 		sum.Create++
 	default:

@@ -38,10 +38,15 @@ Start "hykube server"; then, in another terminal:
 }
 
 // Run runs the command of NewRoot with the arguments of the process, and returns the exit code: 0 after success, 1 after
-// an error, and the codes that a verb of kubectl documents. An interrupt ends the context of the command.
+// an error, and the codes that a verb of kubectl documents. An interrupt ends the context of the command. Hykube's verbs
+// handle interrupts themselves: a canceled context would fail their requests, and hide that the server continues a plan.
 func Run(root *cobra.Command) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx := context.Background()
+	if found, _, err := root.Find(os.Args[1:]); err != nil || !isVerb(found) {
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		defer stop()
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0

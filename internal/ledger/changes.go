@@ -44,6 +44,7 @@ type progress struct {
 	State       v1alpha1.ChangeState  `json:"state,omitempty"`
 	HalfDone    bool                  `json:"halfDone,omitempty"`
 	MayExist    bool                  `json:"mayExist,omitempty"`
+	Left        v1alpha1.LeftInstance `json:"left,omitempty"`
 	Held        bool                  `json:"held,omitempty"`
 	StaleReason v1alpha1.StaleReason  `json:"staleReason,omitempty"`
 	Message     string                `json:"message,omitempty"`
@@ -54,11 +55,11 @@ type progress struct {
 }
 
 func (c *Change) progress() progress {
-	return progress{c.State, c.HalfDone, c.MayExist, c.Held, c.StaleReason, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes}
+	return progress{c.State, c.HalfDone, c.MayExist, c.Left, c.Held, c.StaleReason, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes}
 }
 
 func (c *Change) setProgress(p progress) {
-	c.State, c.HalfDone, c.MayExist, c.Held = p.State, p.HalfDone, p.MayExist, p.Held
+	c.State, c.HalfDone, c.MayExist, c.Left, c.Held = p.State, p.HalfDone, p.MayExist, p.Left, p.Held
 	c.StaleReason, c.Message, c.Diagnostics, c.StartedAt, c.FinishedAt, c.Hashes = p.StaleReason, p.Message, p.Diagnostics, p.StartedAt, p.FinishedAt, p.Hashes
 }
 

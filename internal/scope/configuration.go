@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/shell"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -159,7 +160,7 @@ func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha
 		return provider.Configuration{}, l.Err // a value that could not be read is an error, not unknown
 	}
 	if err == nil && s.planned == nil && len(missing) > 0 && !conf.Config.IsWhollyKnown() {
-		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not created yet, or is gone. First apply a plan with --target %s, then plan the rest", missing[0], missing[0])
+		err = fmt.Errorf("spec.config: refers to %s, which has no values: it was not created yet, or is gone. First apply a plan with --target %s, then plan the rest", missing[0], shell.Word(missing[0].String()))
 	}
 	return conf, err
 }

@@ -11,10 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/shell"
 	"github.com/hykube/hykube/internal/stack"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -238,8 +240,8 @@ func (s *stackState) failure() string {
 	}
 	text += fmt.Sprintf(" To see why: kubectl hykube status %s -n %s.", s.plan.Name, s.plan.Namespace)
 	if lost := s.selected.Lost; len(lost) > 0 {
-		text += fmt.Sprintf(" The outcome of the create of %s is unknown. Check whether it exists. Then: kubectl hykube resolve %s/%s (--adopt ID | --retry | --forget) -n %s.",
-			named(lost), lost[0].Kind(), lost[0].Name, s.plan.Namespace)
+		text += fmt.Sprintf(" The outcome of the create of %s is unknown. Check whether it exists. Then: kubectl hykube resolve %s %s -n %s.",
+			named(lost), shell.Word(lost[0].Kind()+"/"+lost[0].Name), changes.ResolveFlags(v1alpha1.ObjectReference{Name: lost[0].Name}), s.plan.Namespace)
 	}
 	return text
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/shell"
 	"github.com/hykube/hykube/server/kinds"
 )
 
@@ -30,16 +31,24 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 		return err
 	}
 	lost, err := a.lostCreate(ctx, rec)
+	if err != nil {
+		return err
+	}
+	terminating, err := a.leavesWithNamespace(ctx, obj)
 	switch {
 	case err != nil:
 		return err
+	case obj.GetDeletionTimestamp() != nil && v1alpha1.IsInstanceName(obj.GetName()):
+		return refuse("its set no longer has it, so the next applied plan forgets the create; to keep it, make the set have its key again")
+	case terminating:
+		return refuse("its namespace is marked for deletion, so the next applied plan forgets the create; to keep it, run kubectl hykube undelete namespace/%s first", obj.GetNamespace())
 	case obj.GetDeletionTimestamp() != nil:
 		return refuse("it is marked for deletion, so the next applied plan forgets the create; to keep the object, run kubectl hykube undelete %s/%s -n %s first",
 			k.GVK.Kind, obj.GetName(), obj.GetNamespace())
 	case lost: // the code below drops it
 	case rec.Exists():
-		return refuse("it has infrastructure: kubectl hykube state show %s/%s -n %s. To replace that, use kubectl hykube taint",
-			k.GVK.Kind, obj.GetName(), obj.GetNamespace())
+		return refuse("it has infrastructure: kubectl hykube state show %s -n %s. To replace that, use kubectl hykube taint",
+			shell.Word(k.GVK.Kind+"/"+obj.GetName()), obj.GetNamespace())
 	case rec.Intent == nil && showsCreateUnknown(obj):
 		return nil // an earlier attempt changed the record and did not write the status
 	case rec.Intent == nil:
@@ -54,6 +63,19 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 		return refuse("a plan is changing it; try again when the plan has ended")
 	}
 	return err
+}
+
+// leavesWithNamespace reports whether an object is an instance in a namespace that is marked for deletion. Such a namespace
+// marks other objects themselves.
+func (a *Answers) leavesWithNamespace(ctx context.Context, obj metav1.Object) (bool, error) {
+	if !v1alpha1.IsInstanceName(obj.GetName()) {
+		return false, nil
+	}
+	ns, err := a.Stored.Shared(ctx, resourceOfCore("namespaces"), "", obj.GetNamespace())
+	if err != nil || ns == nil {
+		return false, err
+	}
+	return ns.Object.GetDeletionTimestamp() != nil, nil
 }
 
 // dropCreate removes the intent of a create, and with it the record of an object without infrastructure.

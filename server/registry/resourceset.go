@@ -16,12 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/deletion"
 	"github.com/hykube/hykube/server/kinds"
 )
 
@@ -80,7 +82,21 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		mayDelete: func(ctx context.Context, obj runtime.Object) error {
 			return c.Kinds.AuthorizeDelete(ctx, kinds.TemplateOf(obj.(*v1alpha1.ResourceSet)))
 		},
+		warnDeleted: func(ctx context.Context, obj runtime.Object) { warnSetDeleted(ctx, obj.(*v1alpha1.ResourceSet)) },
 	}, statusREST, nil
+}
+
+// warnSetDeleted adds warnings about the deletion of a set whose instances have infrastructure.
+func warnSetDeleted(ctx context.Context, s *v1alpha1.ResourceSet) {
+	if !slices.Contains(s.Finalizers, v1alpha1.FinalizerState) {
+		return
+	}
+	what := "the next plan destroys its instances. Their infrastructure stays until you approve that plan"
+	if lifecycle, err := resourceset.DecodeObject(s.Spec.Template.Lifecycle); err == nil && lifecycle["destroy"] == false {
+		what = "lifecycle.destroy of its template is false, so the next plan forgets its instances, and their infrastructure stays"
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf("ResourceSet %q is marked for deletion: %s. The deletion of a ResourceSet cannot be taken back.", s.Name, what))
+	warning.AddWarning(ctx, "", deletion.WarningWaits)
 }
 
 func validateResourceSet(s *v1alpha1.ResourceSet) field.ErrorList {

@@ -1631,6 +1631,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"left": {
+						SchemaProps: spec.SchemaProps{
+							Description: "New instance that a failed create or replace left: \"Tainted\" if the create itself failed, so that the next plan replaces the instance; \"Unchecked\" if only a postcondition failed. Empty if there is none.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"staleReason": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Reason of a stale change, such as \"ObjectChanged\".",
