@@ -222,7 +222,7 @@ func (w *Stored) addPage(p *briefPage, known map[Inputs]*Inputs) error {
 
 // setProgress sets what an apply has written.
 func (c *StoredChange) setProgress(p ledger.ChangeProgress) {
-	c.State, c.HalfDone, c.Held, c.StaleReason, c.Message, c.Diagnosed = p.State, p.HalfDone, p.Held, p.StaleReason, p.Message, p.Diagnosed
+	c.State, c.HalfDone, c.Left, c.Held, c.StaleReason, c.Message, c.Diagnosed = p.State, p.HalfDone, p.Left, p.Held, p.StaleReason, p.Message, p.Diagnosed
 	c.Begun = p.StartedAt != nil
 	if p.FinishedAt != nil {
 		c.FinishedAt = p.FinishedAt.Time

@@ -80,6 +80,7 @@ type ChangeProgress struct {
 	Index       int32
 	State       v1alpha1.ChangeState
 	HalfDone    bool
+	Left        v1alpha1.LeftInstance
 	Held        bool
 	StaleReason v1alpha1.StaleReason
 	Message     string
@@ -100,7 +101,7 @@ func (l *Ledger) Progress(ctx context.Context, plan types.UID) iter.Seq2[ChangeP
 				yield(ChangeProgress{}, fmt.Errorf("read progress of plan: %w", err))
 				return
 			}
-			moved := ChangeProgress{Index: indexOf(row.Key), State: p.State, HalfDone: p.HalfDone, Held: p.Held, StaleReason: p.StaleReason, Message: p.Message,
+			moved := ChangeProgress{Index: indexOf(row.Key), State: p.State, HalfDone: p.HalfDone, Left: p.Left, Held: p.Held, StaleReason: p.StaleReason, Message: p.Message,
 				Diagnosed: len(p.Diagnostics) > 0, StartedAt: p.StartedAt, FinishedAt: p.FinishedAt}
 			if !yield(moved, nil) {
 				return
