@@ -23,7 +23,9 @@ import (
 
 const (
 	// MaxCount is the maximum of spec.count.
-	MaxCount = 200_000
+	MaxCount = 1_100_000
+	// MaxTotal is the maximum of the sum of spec.count of the sets of a namespace.
+	MaxTotal = 2_200_000
 	// MaxKeys is the maximum number of keys of forEach. The maximum size of an object also limits them.
 	MaxKeys = 20_000
 )

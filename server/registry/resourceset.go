@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -50,9 +51,13 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		validate:   validateResourceSet,
 		validateAgainst: func(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
 			if old == nil {
-				return append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), refuseTakenAddress(ctx, c, s)...)
+				errs := append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), refuseTakenAddress(ctx, c, s)...)
+				return append(errs, refuseTooMany(s, c.StoredObjects.Sets(ctx, s.Namespace))...)
 			}
 			errs := keepStateFinalizer(ctx, s, old)
+			if countOf(s) > countOf(old) {
+				errs = append(errs, refuseTooMany(s, c.StoredObjects.Sets(ctx, s.Namespace))...)
+			}
 			before := kinds.TemplateOf(old)
 			if changed := kinds.TemplateOf(s); !sameSpec(changed, before) {
 				errs = append(errs, c.Kinds.ValidateTemplate(ctx, changed, &before)...)
@@ -274,6 +279,32 @@ func refuseTakenAddress(ctx context.Context, c Config, s *v1alpha1.ResourceSet) 
 		}
 	}
 	return nil
+}
+
+// refuseTooMany refuses a count with which the sets of the namespace would have too many instances. The index holds each of them,
+// so a user who may write sets could otherwise exhaust the memory of the server. all are the sets of the namespace.
+func refuseTooMany(s *v1alpha1.ResourceSet, all iter.Seq2[*v1alpha1.ResourceSet, error]) field.ErrorList {
+	path, wanted, others := field.NewPath("spec", "count"), countOf(s), int64(0)
+	for set, err := range all {
+		if err != nil {
+			return field.ErrorList{field.InternalError(path, err)}
+		}
+		if set.Name != s.Name {
+			others += countOf(set)
+		}
+	}
+	if wanted+others <= resourceset.MaxTotal {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, wanted, fmt.Sprintf("the other sets of the namespace have %d instances, and all together may have %d: use another namespace", others, int64(resourceset.MaxTotal)))}
+}
+
+// countOf returns spec.count; 0 for a set with keys.
+func countOf(s *v1alpha1.ResourceSet) int64 {
+	if s.Spec.Count == nil {
+		return 0
+	}
+	return int64(*s.Spec.Count)
 }
 
 // mayWriteSet checks the rights of a set's author on the kind of the template. old is nil for a new set.
