@@ -22,9 +22,10 @@ type Method = pb.Method
 
 // The methods.
 const (
-	Read  Method = pb.Method_READ_RESOURCE
-	Plan  Method = pb.Method_PLAN_RESOURCE_CHANGE
-	Apply Method = pb.Method_APPLY_RESOURCE_CHANGE
+	Validate Method = pb.Method_VALIDATE_RESOURCE_CONFIG
+	Read     Method = pb.Method_READ_RESOURCE
+	Plan     Method = pb.Method_PLAN_RESOURCE_CHANGE
+	Apply    Method = pb.Method_APPLY_RESOURCE_CHANGE
 )
 
 // Limit is the maximum number of calls of a method for a resource type in one batch.
@@ -81,9 +82,9 @@ func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 		return err
 	}
 	// The calls of a batch have a server of their own. Each of their contexts ends with its batch.
-	provider := tf6server.New(p.Name, p.GRPCProvider())
+	provider := tf6server.New(p.Name, sharedContext{p.GRPCProvider()})
 	p.batches.calls = map[Method]call{
-		Read: callOf(provider.ReadResource), Plan: callOf(provider.PlanResourceChange), Apply: callOf(provider.ApplyResourceChange),
+		Validate: callOf(provider.ValidateResourceConfig), Read: callOf(provider.ReadResource), Plan: callOf(provider.PlanResourceChange), Apply: callOf(provider.ApplyResourceChange),
 	}
 	s.RegisterService(&description, p.batches)
 	return nil
@@ -226,7 +227,7 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 		go func() {
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
-			response, err := call(ctx, request)
+			response, err := call(context.WithValue(ctx, callKey{}, ctx), request)
 			b.ended()
 			answers <- s.answer(i, response, err)
 		}()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
 
 	pb "github.com/hykube/hykube/internal/provider/batch"
 	"github.com/hykube/hykube/internal/provider/tfplugin6"
@@ -330,4 +333,48 @@ func TestACallerThatLeavesStopsNoApply(t *testing.T) {
 	if cause := <-p.ended; cause != errStopped {
 		t.Errorf("the call of the API ended with %v, want %v", cause, errStopped)
 	}
+}
+
+// keeper is a provider that keeps the contexts of its calls, as that of terraform-plugin-framework does.
+type keeper struct {
+	tfprotov6.ProviderServer
+	mu   sync.Mutex
+	kept []context.Context
+}
+
+func (k *keeper) ValidateResourceConfig(ctx context.Context, _ *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept = append(k.kept, ctx)
+	return &tfprotov6.ValidateResourceConfigResponse{}, nil
+}
+
+// TestABatchLeavesLittleMemory makes many calls in batches to a provider that keeps their contexts.
+func TestABatchLeavesLittleMemory(t *testing.T) {
+	const batches, calls = 20, 500
+	k := &keeper{}
+	conn := serve(t, k, Limit{Validate, "thing", calls})
+	request, err := proto.Marshal(&tfplugin6.ValidateResourceConfig_Request{TypeName: "thing", Config: &tfplugin6.DynamicValue{Msgpack: []byte{0xc0}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := used()
+	for range batches {
+		if _, err := makeBatch(t, conn, Validate, slices.Repeat([]string{string(request)}, calls)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(k.kept) != batches*calls {
+		t.Fatalf("%d calls", len(k.kept))
+	}
+	if each := (int64(used()) - int64(before)) / (batches * calls); each > 2<<10 {
+		t.Errorf("each call keeps %d bytes", each)
+	}
+	runtime.KeepAlive(k)
 }

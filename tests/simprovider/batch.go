@@ -15,7 +15,7 @@ import (
 // Limits sets the maximum number of calls that the provider accepts at once.
 func Limits(maxCalls int) (limits []batch.Limit) {
 	for _, name := range []string{"sim_network", "sim_subnet", "sim_instance", "sim_server", "sim_disk", "sim_dns_record", "sim_bucket"} {
-		for _, method := range []batch.Method{batch.Read, batch.Plan, batch.Apply} {
+		for _, method := range []batch.Method{batch.Validate, batch.Read, batch.Plan, batch.Apply} {
 			limits = append(limits, batch.Limit{Method: method, Type: name, MaxCalls: maxCalls})
 		}
 	}

@@ -27,10 +27,11 @@ const (
 type Method int32
 
 const (
-	Method_METHOD_UNSPECIFIED    Method = 0
-	Method_READ_RESOURCE         Method = 1
-	Method_PLAN_RESOURCE_CHANGE  Method = 2
-	Method_APPLY_RESOURCE_CHANGE Method = 3
+	Method_METHOD_UNSPECIFIED       Method = 0
+	Method_READ_RESOURCE            Method = 1
+	Method_PLAN_RESOURCE_CHANGE     Method = 2
+	Method_APPLY_RESOURCE_CHANGE    Method = 3
+	Method_VALIDATE_RESOURCE_CONFIG Method = 4
 )
 
 // Enum value maps for Method.
@@ -40,12 +41,14 @@ var (
 		1: "READ_RESOURCE",
 		2: "PLAN_RESOURCE_CHANGE",
 		3: "APPLY_RESOURCE_CHANGE",
+		4: "VALIDATE_RESOURCE_CONFIG",
 	}
 	Method_value = map[string]int32{
-		"METHOD_UNSPECIFIED":    0,
-		"READ_RESOURCE":         1,
-		"PLAN_RESOURCE_CHANGE":  2,
-		"APPLY_RESOURCE_CHANGE": 3,
+		"METHOD_UNSPECIFIED":       0,
+		"READ_RESOURCE":            1,
+		"PLAN_RESOURCE_CHANGE":     2,
+		"APPLY_RESOURCE_CHANGE":    3,
+		"VALIDATE_RESOURCE_CONFIG": 4,
 	}
 )
 
@@ -523,12 +526,13 @@ const file_batch_batch_proto_rawDesc = "" +
 	"\x06answer\x1a5\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage*h\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage*\x86\x01\n" +
 	"\x06Method\x12\x16\n" +
 	"\x12METHOD_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREAD_RESOURCE\x10\x01\x12\x18\n" +
 	"\x14PLAN_RESOURCE_CHANGE\x10\x02\x12\x19\n" +
-	"\x15APPLY_RESOURCE_CHANGE\x10\x03B2Z0github.com/hykube/hykube/internal/provider/batchb\x06proto3"
+	"\x15APPLY_RESOURCE_CHANGE\x10\x03\x12\x1c\n" +
+	"\x18VALIDATE_RESOURCE_CONFIG\x10\x04B2Z0github.com/hykube/hykube/internal/provider/batchb\x06proto3"
 
 var (
 	file_batch_batch_proto_rawDescOnce sync.Once

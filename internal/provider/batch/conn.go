@@ -60,6 +60,15 @@ type Conn struct {
 
 	mu     sync.Mutex
 	queues map[Kind]*queue
+	// saved is the number of calls minus the number of batches that had them.
+	saved int
+}
+
+// Saved returns the number of calls that were made with another one, and so are no calls of their own for the plugin.
+func (c *Conn) Saved() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.saved
 }
 
 // NewConn returns a connection that makes batches of the calls with limits. Without limits it is the connection itself.
@@ -193,6 +202,7 @@ func (c *Conn) later(kind Kind, q *queue, wait time.Duration) {
 // start makes a batch. Its context ends when no caller waits for an answer any more.
 func (c *Conn) start(kind Kind, q *queue, batch []*call) {
 	ctx, cancel := context.WithCancel(context.Background())
+	c.saved += len(batch) - 1
 	wanted := len(batch)
 	for _, one := range batch {
 		one.abandon = func() {

@@ -160,6 +160,9 @@ func TestABatchStaysWithinItsLimits(t *testing.T) {
 	if total != 60 || len(p.batches) > 50 {
 		t.Errorf("%d calls in %d batches, want 60 in few", total, len(p.batches))
 	}
+	if saved := c.(*Conn).Saved(); saved != total-len(p.batches) {
+		t.Errorf("%d of %d calls in %d batches are counted as saved", saved, total, len(p.batches))
+	}
 }
 
 func TestABatchHasNoMoreCallsThanTheProviderTakes(t *testing.T) {

@@ -14,9 +14,10 @@ const (
 
 // Methods are the calls of the provider protocol that may be batched, by their names on the wire.
 var Methods = map[string]Method{
-	"/tfplugin6.Provider/ReadResource":        Method_READ_RESOURCE,
-	"/tfplugin6.Provider/PlanResourceChange":  Method_PLAN_RESOURCE_CHANGE,
-	"/tfplugin6.Provider/ApplyResourceChange": Method_APPLY_RESOURCE_CHANGE,
+	"/tfplugin6.Provider/ValidateResourceConfig": Method_VALIDATE_RESOURCE_CONFIG,
+	"/tfplugin6.Provider/ReadResource":           Method_READ_RESOURCE,
+	"/tfplugin6.Provider/PlanResourceChange":     Method_PLAN_RESOURCE_CHANGE,
+	"/tfplugin6.Provider/ApplyResourceChange":    Method_APPLY_RESOURCE_CHANGE,
 }
 
 // Limits are the maximum numbers of calls in one batch.

@@ -47,10 +47,13 @@ type Client struct {
 	made int
 }
 
-// Made returns the number of calls so far.
+// Made returns the number of calls so far. It counts a batch of calls as one; see batch.Conn.
 func (c *Client) Made() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if b, ok := c.conn.(interface{ Saved() int }); ok {
+		return c.made - b.Saved()
+	}
 	return c.made
 }
 
