@@ -88,7 +88,7 @@ func noSetUndelete(name string) error {
   1. Save the IDs of the instances: kubectl hykube instances %[1]s
   2. Let the next plan forget them: kubectl patch resourceset %[1]s --type merge -p '{"spec":{"template":{"lifecycle":{"destroy":false}}}}'
   3. Apply that plan: kubectl hykube apply --all
-  4. Record the set again with the IDs in spec.imports, and apply it.`, name)
+  4. Record the set again with the IDs in spec.imports, and apply it`, name)
 }
 
 // slashed converts kubectl's KIND NAME ... to KIND/NAME .... It returns addresses such as sim_network.main unchanged.
