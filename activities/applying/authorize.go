@@ -52,7 +52,7 @@ type stepKey struct {
 type stepOrder struct {
 	// before maps each step to the steps that must be done first.
 	before map[stepKey][]stepKey
-	// approved has what was approved, by the index of the change.
+	// approved has the approved changes, by their indexes.
 	approved []approvedChange
 }
 
@@ -69,7 +69,7 @@ type approvedChange struct {
 	hash uint64
 }
 
-// approvedChanges returns what was approved, by the index of the change.
+// approvedChanges returns the approved changes, by their indexes.
 func approvedChanges(work *changes.Stored) []approvedChange {
 	out := make([]approvedChange, len(work.Changes))
 	for i := range work.Changes {

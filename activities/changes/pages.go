@@ -20,7 +20,7 @@ import (
 // briefsPerPage is the number of briefs of a page.
 const briefsPerPage = 500
 
-// Inputs are what a change was planned with, apart from its own object. Many changes of a plan share them.
+// Inputs are the facts with which a change was planned, apart from its own object. Many changes of a plan share them.
 type Inputs struct {
 	// Kind has the fields of the object's reference that name no single object.
 	Kind                                           v1alpha1.ObjectReference `json:"kind"`

@@ -6,11 +6,11 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// Basis returns what the view knows of the object in a slot.
+// Basis returns the revisions up to which the view knows the object in a slot. A plan stores it with the change.
 func (v *View) Basis(slot int) ledger.Basis {
 	b := ledger.Basis{Records: v.Records}
 	if o := v.Nodes[slot].Object; o != nil && o.Instance != nil {
-		b.Set = o.Revision
+		b.Set = v.contents[o.Instance.SetUID]
 	}
 	return b
 }
@@ -26,7 +26,7 @@ func (v *View) Unmoved(ref v1alpha1.ObjectReference, b ledger.Basis, recorded bo
 	switch o := n.Object; {
 	case o == nil, o.UID != ref.UID, o.Generation != ref.Generation, o.APIVersion != ref.APIVersion, o.Has(Unready):
 		return n, false
-	case o.Instance != nil && o.Revision != b.Set: // the generation alone is a short hash
+	case o.Instance != nil && v.contents[o.Instance.SetUID] != b.Set: // the generation alone is a short hash
 		return n, false
 	case n.Record == nil:
 		return n, !recorded

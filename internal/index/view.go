@@ -33,6 +33,8 @@ type View struct {
 
 	// sets holds the ResourceSets by the address of their template.
 	sets map[lang.Address]*ViewSet
+	// contents has the Revision of each ResourceSet, by its UID. That of an instance also depends on its status.
+	contents map[types.UID]int64
 
 	index   *Index
 	slotsMu *sync.RWMutex
@@ -56,7 +58,7 @@ func (x *Index) viewOf(name string) *View {
 		}
 	}
 	slices.Sort(v.Lost)
-	v.Problems, v.sets = map[string]string{}, map[lang.Address]*ViewSet{}
+	v.Problems, v.sets, v.contents = map[string]string{}, map[lang.Address]*ViewSet{}, map[types.UID]int64{}
 	for _, s := range ns.sets {
 		v.add(s)
 	}

@@ -36,6 +36,7 @@ func (v *View) add(s *set) {
 		v.Ambiguous = true
 	}
 	v.sets[s.Address()] = &ViewSet{s.Set, s.slots}
+	v.contents[s.UID] = s.Revision
 }
 
 // MaxWhole is the maximum number of dependencies that ExpandReferences adds.

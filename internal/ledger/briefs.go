@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// This file stores what a reader of all changes of a plan needs, in pages. Such a reader does not decode the changes,
-// whose values are most of a plan. Publishing a plan writes the pages, and then the digest of the plan.
+// This file stores the briefs of the changes of a plan, in pages. A reader of the briefs does not decode the changes, whose
+// values are most of a plan. Publishing a plan writes the pages, and then the digest of the plan.
 
 const (
 	// briefPages is the number of pages that Briefs reads at once.
