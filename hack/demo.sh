@@ -36,7 +36,7 @@ run() {
 expect() { [[ $3 == "$2" ]] || die "$1: expected $2, got $3"; }
 
 # newest_plan prints the name of the namespace's newest plan; planned FIELD prints a count of that plan's summary.
-newest_plan() { kubectl get plans -n first --sort-by=.metadata.creationTimestamp -o name | tail -n 1 | cut -d/ -f2; }
+newest_plan() { kubectl get plans -n first --sort-by=.status.requestedAt -o name | tail -n 1 | cut -d/ -f2; }
 planned() { kubectl get plan "$(newest_plan)" -n first -o "jsonpath={.status.summary.$1}"; }
 simcloud() { "$bin/simcloud" "$@"; }
 objects() { simcloud list -o json | grep -c '"id":' || true; }
