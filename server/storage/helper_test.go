@@ -15,6 +15,18 @@ func openStore(t *testing.T) *Store {
 	return openAt(t, Config{DataDir: t.TempDir()})
 }
 
+// openQuiet returns a store that makes no writes of its own.
+func openQuiet(t *testing.T) *Store {
+	t.Helper()
+	s := openAt(t, Config{DataDir: t.TempDir(), CanaryInterval: time.Hour})
+	eventually(t, "the canary has made its first write, and makes no other", func() bool {
+		s.canary.mu.Lock()
+		defer s.canary.mu.Unlock()
+		return s.canary.written != 0
+	})
+	return s
+}
+
 func openAt(t *testing.T, cfg Config) *Store {
 	t.Helper()
 	cfg.RotationSettle = cmp.Or(cfg.RotationSettle, settled)

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -107,12 +106,7 @@ func TestLatestKeepsNoReplacedObject(t *testing.T) {
 
 // TestSinceReadsNothingWithoutWrites takes the table away, so that a read would fail.
 func TestSinceReadsNothingWithoutWrites(t *testing.T) {
-	s := openAt(t, Config{DataDir: t.TempDir(), CanaryInterval: time.Hour})
-	eventually(t, "the canary has made its first write, and makes no other", func() bool {
-		s.canary.mu.Lock()
-		defer s.canary.mu.Unlock()
-		return s.canary.written != 0
-	})
+	s := openQuiet(t)
 	o := s.Objects()
 	revision := putBucket(t, s, 1, 0)
 	since := func(from int64) (n int, current int64) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -12,48 +11,44 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 )
 
-// TestWritesOfANamespaceWaitForFewOfAnother writes from one namespace without a pause. Each write of another namespace
-// then waits for few of those, instead of for all earlier ones.
-func TestWritesOfANamespaceWaitForFewOfAnother(t *testing.T) {
-	const writers, writes, most = 100, 20, 30
-	s := openStore(t)
-	write := func(ctx context.Context, key string) error {
-		_, _, err := putAt(ctx, s.client.KV, key, []byte("x"), 0)
-		return err
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var made atomic.Int64
-	var all sync.WaitGroup
-	for i := range writers {
-		all.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				_ = write(fair.WithKey(ctx, "hostile"), fmt.Sprintf("/hostile/%d/%d", i, n))
-				made.Add(1)
-			}
-		})
-	}
-	defer all.Wait()
-	defer cancel()
-	for made.Load() < writers {
-		if err := t.Context().Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
+// TestAWritePrecedesEarlierOnesOfAnotherNamespace holds the database while many writes of one namespace wait for a slot. A
+// later write of another namespace gets its slot at once.
+func TestAWritePrecedesEarlierOnesOfAnotherNamespace(t *testing.T) {
+	const hostile = 100
+	s := openQuiet(t)
+	slots := s.backend.(pausing).Backend.(lists).Backend.(sqliteBackend).slots
 	for name, of := range map[string]context.Context{
 		"plan":    fair.WithKey(t.Context(), "quiet"),
 		"request": request.WithRequestInfo(t.Context(), &request.RequestInfo{Namespace: "quiet"}),
 		"server":  t.Context(),
 	} {
-		waited := int64(0)
-		for i := range writes {
-			before := made.Load()
-			if err := write(of, fmt.Sprintf("/%s/%d", name, i)); err != nil {
-				t.Fatal(err)
+		t.Run(name, func(t *testing.T) {
+			var all sync.WaitGroup
+			defer all.Wait()
+			s.table.write.Lock()
+			defer s.table.write.Unlock()
+			write := func(ctx context.Context, key string) {
+				all.Go(func() {
+					if _, ok, err := putAt(ctx, s.client.KV, key, []byte("x"), 0); err != nil || !ok {
+						t.Errorf("put %s: %v", key, err)
+					}
+				})
 			}
-			waited += made.Load() - before
-		}
-		if mean := waited / writes; mean > most {
-			t.Errorf("a write of a %s waited for %d writes of another namespace, want at most %d", name, mean, most)
-		}
+			for i := range hostile {
+				write(fair.WithKey(t.Context(), "hostile"), fmt.Sprintf("/%s/hostile/%d", name, i))
+			}
+			wait := func() bool { return slots.Waiting() >= hostile-sqliteWriters }
+			eventually(t, "the writes of the other namespace wait", wait)
+			key := "/" + name + "/quiet"
+			write(of, key)
+			eventually(t, "the write has a slot", func() bool {
+				s.latest.mu.Lock()
+				defer s.latest.mu.Unlock()
+				return s.latest.writing[key] == 1
+			})
+			if !wait() {
+				t.Error("the other writes do not wait any more")
+			}
+		})
 	}
 }
