@@ -17,6 +17,10 @@ const (
 	rowsAtOnce = 128
 	// commitTimeout is the maximum time of a transaction in a database server.
 	commitTimeout = time.Minute
+	// After a group of busyRequests, the next one waits for commitDelay. More requests then share its fsync. The names of
+	// PostgreSQL for such settings are commit_siblings and commit_delay.
+	busyRequests = 8
+	commitDelay  = 4 * time.Millisecond
 )
 
 // errCommit is the error of a transaction that the database may have committed or not.
@@ -49,6 +53,9 @@ func (s *Store) run() {
 			return
 		}
 		s.commit(group)
+		if len(group) >= busyRequests {
+			time.Sleep(commitDelay)
+		}
 	}
 }
 
