@@ -98,10 +98,8 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 
 // width returns the maximum number of concurrent steps of a plan.
 func (a *Applier) width(work *changes.Stored) int {
-	for _, name := range work.Providers() {
-		if e, ok := a.Catalog.Get(name); ok && len(e.Schema.Batches) > 0 {
-			return session.BatchWidth
-		}
+	if a.Catalog.TakesBatches(work.Providers()) {
+		return session.BatchWidth
 	}
 	return session.Width
 }

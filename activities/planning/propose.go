@@ -148,7 +148,7 @@ func (pr *proposal) planAll(ctx context.Context, whole bool) error {
 	if err != nil {
 		return err
 	}
-	err = changes.Each(ctx, source, session.Width, func(ctx context.Context, i int) (bool, error) {
+	err = changes.Each(ctx, source, pr.width(), func(ctx context.Context, i int) (bool, error) {
 		if i < 0 { // a batch of objects that the worklist adds
 			return pr.worklist.visit(ctx, pr.worklist.batch(ctx, i))
 		}
@@ -174,6 +174,15 @@ func (pr *proposal) planAll(ctx context.Context, whole bool) error {
 		err = pr.reportMissingVerbs(ctx)
 	}
 	return err
+}
+
+// width returns the maximum number of changes that are planned at once. A plan finds its changes while it is made, so all
+// installed providers count.
+func (a *Planner) width() int {
+	if a.Catalog.TakesBatches(a.Catalog.Names()) {
+		return session.BatchWidth
+	}
+	return session.Width
 }
 
 // scopeFor returns the scope for a provider's configuration: planned values for a wanted resource, else recorded

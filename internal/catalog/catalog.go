@@ -154,6 +154,14 @@ func (c *Catalog) Names() []string {
 	return slices.Sorted(maps.Keys(c.entries))
 }
 
+// TakesBatches reports whether one of the named providers takes the calls of a type in batches.
+func (c *Catalog) TakesBatches(names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		e, ok := c.Get(name)
+		return ok && e.Schema != nil && len(e.Schema.Batches) > 0
+	})
+}
+
 // Unconfigured returns a lease of an unconfigured process of the provider, for its functions.
 func (c *Catalog) Unconfigured(ctx context.Context, e Entry) (*provider.Lease, error) {
 	return c.pool.Unconfigured(ctx, e.Package)

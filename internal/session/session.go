@@ -64,7 +64,7 @@ func Transient(err error) bool { return diag.IsFailure(err, diag.Throttled, diag
 func Throttled(err error) bool { return diag.IsFailure(err, diag.Throttled) }
 
 // Width is the maximum number of concurrent calls of one plan, over all provider configurations. BatchWidth is the
-// maximum for the apply of a plan with a provider that takes batches.
+// maximum if a provider takes batches.
 const (
 	Width      = 32
 	BatchWidth = 256
