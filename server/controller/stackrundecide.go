@@ -30,6 +30,16 @@ type stackRun struct {
 // running reports whether the run has not ended.
 func (r *stackRun) running() bool { return r != nil && r.EndedAt == nil }
 
+// mayHaveMade reports whether a plan of the stack's workflow is one of the run. A cache may still have an ended run as the
+// last one when its successor has made a plan. A run that continued as new made plans with the IDs of its earlier runs.
+func (r *stackRun) mayHaveMade(p *v1alpha1.Plan) bool {
+	created, by := p.CreationTimestamp.Time, p.Annotations[v1alpha1.AnnotationWorkflowRunID] // created is in whole seconds
+	if created.Before(r.StartedAt.Truncate(time.Second)) {
+		return false
+	}
+	return r.running() || by == r.RunID || by == r.FirstRunID || created.Before(r.EndedAt.Truncate(time.Second))
+}
+
 // failing reports whether workers repeatedly failed to continue the workflow, or did not answer.
 func (r *stackRun) failing() bool { return r.attempt >= 3 }
 

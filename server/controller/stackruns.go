@@ -201,7 +201,7 @@ func (c *Stacks) findPlans(state *stackState) {
 	run := state.run
 	run.plans, run.applied = nil, false
 	for _, p := range c.plans.in(state.stack.Namespace) {
-		if p.Status.Stack == nil && p.StackName() == state.stack.Name && !p.CreationTimestamp.Time.Before(run.StartedAt.Truncate(time.Second)) {
+		if p.Status.Stack == nil && p.StackName() == state.stack.Name && run.mayHaveMade(p) {
 			run.plans = append(run.plans, p)
 		}
 		if run.EndedAt != nil && p.Status.FinishedAt != nil && p.Status.FinishedAt.After(run.EndedAt.Time) {

@@ -392,7 +392,8 @@ func TestForgedRuns(t *testing.T) {
 	}
 }
 
-// TestCancelOfARun cancels a run before and after a worker began it. The second one left a plan that waits for an approval.
+// TestCancelOfARun cancels a run before and after a worker began it. The second one left a plan that waits for an approval. The
+// next run has made another one, of which the cache of stacks knows nothing yet.
 func TestCancelOfARun(t *testing.T) {
 	c, flows := temporalStacks(t)
 	s := edited("")
@@ -433,22 +434,32 @@ func TestCancelOfARun(t *testing.T) {
 		ok, err := c.Runs.begun(t.Context(), "prod", found)
 		return ok && err == nil
 	})
-	po := &v1alpha1.Plan{}
-	po.Namespace, po.Name, po.UID, po.CreationTimestamp = "prod", "left", "left", metav1.Now()
-	po.Annotations = map[string]string{v1alpha1.AnnotationWorkflowNamespace: "hykube.prod", v1alpha1.AnnotationWorkflowID: "stack.begun"}
-	condition.Set(&po.Status.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
-	if err := c.plans.informer.GetIndexer().Add(po); err != nil {
-		t.Fatal(err)
-	}
-	plans := planMap{plans: map[string]*v1alpha1.Plan{"left": po.DeepCopy()}}
+	plans := planMap{plans: map[string]*v1alpha1.Plan{}}
 	c.plans.Status = plans
+	makePlan := func(name, run string) {
+		po := &v1alpha1.Plan{}
+		po.Namespace, po.Name, po.UID, po.CreationTimestamp = "prod", name, types.UID(name), metav1.Now()
+		po.Annotations = map[string]string{
+			v1alpha1.AnnotationWorkflowNamespace: "hykube.prod", v1alpha1.AnnotationWorkflowID: "stack.begun", v1alpha1.AnnotationWorkflowRunID: run,
+		}
+		condition.Set(&po.Status.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "")
+		if err := c.plans.informer.GetIndexer().Add(po); err != nil {
+			t.Fatal(err)
+		}
+		plans.plans[name] = po.DeepCopy()
+	}
+	makePlan("left", begun.run.RunID)
 	cancel(begun.stack, true)
 	untilRun(t, c, begun, "the run ends", func() bool { return !begun.run.running() })
 	if begun.run.Outcome != v1alpha1.RunCancelled || begun.run.Message != "alice cancelled the run." {
 		t.Errorf("the run: %+v", begun.run)
 	}
+	makePlan("next", "next")
 	if err := c.readRun(t.Context(), begun); err != nil {
 		t.Fatal(err)
+	}
+	if plans.plans["next"].Ended() {
+		t.Errorf("the plan of the next run was discarded: %+v", plans.plans["next"].Status.Conditions)
 	}
 	if !plans.plans["left"].Ended() {
 		t.Errorf("the plan of the run waits: %+v", plans.plans["left"].Status.Conditions)
