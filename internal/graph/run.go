@@ -28,22 +28,28 @@ func Run(ctx context.Context, tracker Source, width int, work func(ctx context.C
 		ok  bool
 		err error
 	}
-	results := make(chan ended)
+	// Workers run many items each, so that their stacks grow once.
+	items, results, workers := make(chan int, width), make(chan ended, width), 0
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer close(items)
 	var waiting []int
 	var failure error
 	running := 0
 	for {
 		waiting = append(waiting, tracker.Ready()...)
 		for failure == nil && ctx.Err() == nil && len(waiting) > 0 && running < width {
-			i := waiting[0]
+			items <- waiting[0]
 			waiting = waiting[1:]
-			running++
-			wg.Go(func() {
-				ok, err := work(ctx, i)
-				results <- ended{i, ok, err}
-			})
+			if running++; running > workers {
+				workers++
+				wg.Go(func() {
+					for i := range items {
+						ok, err := work(ctx, i)
+						results <- ended{i, ok, err}
+					}
+				})
+			}
 		}
 		if running == 0 {
 			if failure == nil {
