@@ -14,8 +14,9 @@ import (
 const (
 	// aheadPage is the number of changes that ReadAhead reads at once.
 	aheadPage = 64
-	// maxAhead is the maximum number of changes that ReadAhead keeps for later calls.
-	maxAhead = 8 * aheadPage
+	// maxAhead is the maximum number of changes that ReadAhead keeps for later calls. It exceeds the number of concurrent calls,
+	// which do not arrive in the order of their indexes.
+	maxAhead = 16 * aheadPage
 )
 
 // ReadAhead reads the changes of a plan one by one. Most plans take them roughly in the order of their indexes, so it then reads
@@ -44,13 +45,15 @@ func (a *ReadAhead) Change(ctx context.Context, i int32) (*ledger.Change, error)
 	return a.ledger.Change(ctx, a.plan, i)
 }
 
-// take returns a change that was read and not taken, or nil. It reads the next page if that may have the change.
+// take returns a change that was read and not taken, or nil. It reads the next pages up to the change, unless that is far ahead.
 func (a *ReadAhead) take(ctx context.Context, i int32) (*ledger.Change, error) {
 	fair.Lock(ctx, &a.mu) // a read of another process gives the slot of the processors back
 	defer a.mu.Unlock()
-	if i >= a.next && i < a.next+aheadPage {
-		if err := a.read(ctx); err != nil {
-			return nil, err
+	if i < a.next+maxAhead/2 {
+		for i >= a.next {
+			if more, err := a.read(ctx); err != nil || !more {
+				return nil, err
+			}
 		}
 	}
 	c := a.known[i]
@@ -58,14 +61,14 @@ func (a *ReadAhead) take(ctx context.Context, i int32) (*ledger.Change, error) {
 	return c, nil
 }
 
-// read reads the next page, if there is one.
-func (a *ReadAhead) read(ctx context.Context) error {
+// read reads the next page. It returns false if there is none.
+func (a *ReadAhead) read(ctx context.Context) (more bool, err error) {
 	page, err := a.ledger.ChangesPage(ctx, a.plan, a.next, aheadPage)
 	if errors.Is(err, ledger.ErrNotFound) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if len(a.known)+len(page) > maxAhead {
 		clear(a.known)
@@ -74,7 +77,7 @@ func (a *ReadAhead) read(ctx context.Context) error {
 		a.known[c.Index] = c
 	}
 	a.next = page[len(page)-1].Index + 1
-	return nil
+	return true, nil
 }
 
 // Forget makes the next call for a change read it again.

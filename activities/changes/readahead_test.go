@@ -11,7 +11,7 @@ import (
 // TestReadAhead reads the changes of a plan concurrently, roughly in their order. It lists them in few pages, and returns a change
 // that was written since.
 func TestReadAhead(t *testing.T) {
-	const n, together = 1000, 16
+	const n, together = 1000, 256
 	kv := ledgertest.New()
 	l := ledger.New(kv)
 	for i := range int32(n) {
