@@ -17,10 +17,11 @@ const (
 	rowsAtOnce = 128
 	// commitTimeout is the maximum time of a transaction in a database server.
 	commitTimeout = time.Minute
-	// After a group of busyRequests, the next one waits for commitDelay. More requests then share its fsync. The names of
-	// PostgreSQL for such settings are commit_siblings and commit_delay.
-	busyRequests = 8
-	commitDelay  = 4 * time.Millisecond
+	// After a group of busyRequests, the next one waits for commitDelay a request, at most for maxCommitDelay. More requests
+	// then share its fsync. PostgreSQL has such settings, too: commit_siblings and commit_delay.
+	busyRequests   = 8
+	commitDelay    = 250 * time.Microsecond
+	maxCommitDelay = 8 * time.Millisecond
 )
 
 // errCommit is the error of a transaction that the database may have committed or not.
@@ -54,7 +55,7 @@ func (s *Store) run() {
 		}
 		s.commit(group)
 		if len(group) >= busyRequests {
-			time.Sleep(commitDelay)
+			time.Sleep(min(time.Duration(len(group))*commitDelay, maxCommitDelay))
 		}
 	}
 }
