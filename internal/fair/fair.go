@@ -83,6 +83,7 @@ type Slot struct {
 	key               string
 	number            uint64
 	first             bool
+	// granted is closed when the slot is granted. released is closed by Release; nil if nothing waits for that.
 	granted, released chan struct{}
 	// has, since and gone are guarded by the mutex of slots. since is the time of the grant.
 	has   bool
@@ -101,7 +102,7 @@ func (s *Slots) request(key string, first bool) *Slot {
 	if key != s.latest {
 		s.latest, s.mixed = key, time.Now()
 	}
-	r := &Slot{slots: s, key: key, number: s.requests, granted: make(chan struct{}), released: make(chan struct{})}
+	r := &Slot{slots: s, key: key, number: s.requests, granted: closed}
 	queue, at := s.queues[key], len(s.queues[key])
 	if r.first = first; first {
 		if i := slices.IndexFunc(queue, func(other *Slot) bool { return !other.first }); i >= 0 {
@@ -110,8 +111,16 @@ func (s *Slots) request(key string, first bool) *Slot {
 	}
 	s.queues[key] = slices.Insert(queue, at, r)
 	s.grant()
+	if !r.has {
+		r.granted = make(chan struct{})
+	}
 	return r
 }
+
+// closed is the channel of all slots that were granted at once.
+var closed = make(chan struct{})
+
+func init() { close(closed) }
 
 // Acquire requests a slot for a key and waits until it is granted. It returns the cause of the context's end.
 func (s *Slots) Acquire(ctx context.Context, key string) (*Slot, error) {
@@ -140,7 +149,17 @@ func (s *Slots) Waiting() int {
 func (r *Slot) Granted() <-chan struct{} { return r.granted }
 
 // Released returns a channel that is closed by Release.
-func (r *Slot) Released() <-chan struct{} { return r.released }
+func (r *Slot) Released() <-chan struct{} {
+	r.slots.mu.Lock()
+	defer r.slots.mu.Unlock()
+	switch {
+	case r.gone:
+		return closed
+	case r.released == nil:
+		r.released = make(chan struct{})
+	}
+	return r.released
+}
 
 // Release frees the slot, or withdraws the request. Further calls do nothing.
 func (r *Slot) Release() {
@@ -151,7 +170,9 @@ func (r *Slot) Release() {
 		return
 	}
 	r.gone = true
-	close(r.released)
+	if r.released != nil {
+		close(r.released)
+	}
 	if !r.has {
 		s.dequeue(r)
 		return
@@ -185,7 +206,9 @@ func (s *Slots) grant() {
 		s.free--
 		s.held[next.key]++
 		next.has, next.since = true, time.Now()
-		close(next.granted)
+		if next.granted != closed { // else request has not returned it yet
+			close(next.granted)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ const (
 	setInterval = 500 * time.Millisecond
 	// setRest is the ratio of the pause after the updates to the time that they took. Each update counts all instances of
 	// a set.
-	setRest = 20
+	setRest = 50
 )
 
 // follow updates the sets of the plans whose state changes.
