@@ -2,6 +2,8 @@ package batch
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
@@ -27,30 +29,56 @@ func (s sharedContext) ApplyResourceChange(ctx context.Context, req *tfprotov6.A
 	return s.ProviderServer.ApplyResourceChange(shared(ctx), req)
 }
 
-// callKey is the key of the context of a call of a batch, as it was before tf6server added values.
+// callKey is the key of the *callContext of a call of a batch.
 type callKey struct{}
 
 // shared returns the context of a call with the values that tf6server added to that of the batch's first call.
 func shared(ctx context.Context) context.Context {
 	b := batchOf(ctx)
-	call, ok := ctx.Value(callKey{}).(context.Context)
+	call, ok := ctx.Value(callKey{}).(*callContext)
 	if b == nil || !ok {
 		return ctx
 	}
 	b.sharing.Do(func() { b.first = ctx })
-	return valuesOf{call, b.first}
+	call.values = b.first
+	return call
 }
 
-// valuesOf is a context with the values of another one.
-type valuesOf struct {
-	context.Context
+// callContext is the context of a call with the values of another one. After the call it is a context that has ended and
+// refers to nothing else of the call, so a provider that keeps it keeps little.
+type callContext struct {
+	// values is set before the provider gets the context.
 	values context.Context
+	// call is the context as it was before tf6server added values, and that of all ended calls after the call.
+	call atomic.Pointer[context.Context]
 }
 
-// Value asks the context itself first: package context finds there how its children end.
-func (v valuesOf) Value(key any) any {
-	if found := v.Context.Value(key); found != nil {
+func newCallContext(ctx context.Context) *callContext {
+	c := &callContext{}
+	c.call.Store(&ctx)
+	return c
+}
+
+// ended is the context of all calls that have ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// end ends the context. The context of the call must have ended before.
+func (c *callContext) end() { c.call.Store(&ended) }
+
+func (c *callContext) Deadline() (deadline time.Time, ok bool) { return (*c.call.Load()).Deadline() }
+
+func (c *callContext) Done() <-chan struct{} { return (*c.call.Load()).Done() }
+
+func (c *callContext) Err() error { return (*c.call.Load()).Err() }
+
+// Value asks the context of the call first: package context finds there how its children end.
+func (c *callContext) Value(key any) any {
+	if found := (*c.call.Load()).Value(key); found != nil {
 		return found
 	}
-	return v.values.Value(key)
+	return c.values.Value(key)
 }

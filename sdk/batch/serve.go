@@ -226,8 +226,10 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	for i, request := range req.Requests {
 		go func() {
 			ctx, cancel := context.WithCancel(ctx)
+			own := newCallContext(ctx)
+			defer own.end()
 			defer cancel()
-			response, err := call(context.WithValue(ctx, callKey{}, ctx), request)
+			response, err := call(context.WithValue(ctx, callKey{}, own), request)
 			b.ended()
 			answers <- s.answer(i, response, err)
 		}()

@@ -11,6 +11,8 @@ var stackMutants = []mutant{
 		"if len(opts.DryRun) == 0 {", "{", "server:TestCancelOfAStacksWorkflow"},
 	{"A run that nobody had begun, and that a user cancelled, counts as a failure.", "server/controller/userruns.go",
 		"ended.GetIdentity() == serverIdentity {", "false {", "TestCancelOfARun"},
+	{"A cancelled run discards the plan of the next run.", "server/controller/stackrundecide.go",
+		"return r.running() || by == r.RunID", "return true || by == r.RunID", "TestCancelOfARun"},
 	{"A cancel ends the workflow of another stack of the name.", "server/controller/stackruns.go",
 		"run.stack != s.UID || run.EndedAt", "run.EndedAt", "TestCancelOfARun"},
 	{"A user lets the server discard a plan of another user with the next deletion of a stack.", "server/registry/plan.go",

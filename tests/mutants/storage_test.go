@@ -5,6 +5,8 @@ var storageMutants = []mutant{
 		"if len(c.reads) >= maxDerived {", "if false {", "TestACipherHasTheFormatOfKubernetes"},
 	{"One derived key encrypts all rows.", "server/storage/cipher.go",
 		"\tc.left--\n", "", "TestACipherDerivesFewKeys"},
+	{"A write waits behind all earlier ones of another namespace.", "server/storage/writes.go",
+		"if key, ok := fair.KeyOf(ctx); ok {\n\t\treturn key\n\t}", "if key, ok := fair.KeyOf(ctx); ok {\n\t\treturn key[:0]\n\t}", "TestAWritePrecedesEarlierOnesOfAnotherNamespace"},
 	{"All watches together hold as much as is written.", "server/storage/queue.go",
 		"for w.held > maxHeldBytes {", "for false {", "TestQueuesAreBoundedTogether"},
 	{"A watch that nobody reads holds as much as is written.", "server/storage/queue.go",

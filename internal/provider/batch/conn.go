@@ -25,6 +25,9 @@ const (
 	// A call waits in the queue while a batch of its kind is running, at most for half of the duration of the last one.
 	// So a slower API gets larger batches. These bounds keep a slow batch from delaying later calls much.
 	minDelay, maxDelay = 20 * time.Millisecond, 250 * time.Millisecond
+	// keptCalls is the number of calls of a batch of which a plugin keeps as much memory as of a single call: 11 KiB, if
+	// package batch of the SDK serves a provider of terraform-plugin-framework.
+	keptCalls = 32
 )
 
 // ClientConn is the connection to a plugin.
@@ -60,11 +63,11 @@ type Conn struct {
 
 	mu     sync.Mutex
 	queues map[Kind]*queue
-	// saved is the number of calls minus the number of batches that had them.
-	saved int
+	saved  int
 }
 
-// Saved returns the number of calls that were made with another one, and so are no calls of their own for the plugin.
+// Saved returns the number of calls that are no calls of their own for the plugin, because others in their batch are: one of each
+// keptCalls.
 func (c *Conn) Saved() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +205,7 @@ func (c *Conn) later(kind Kind, q *queue, wait time.Duration) {
 // start makes a batch. Its context ends when no caller waits for an answer any more.
 func (c *Conn) start(kind Kind, q *queue, batch []*call) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.saved += len(batch) - 1
+	c.saved += len(batch) - (len(batch)+keptCalls-1)/keptCalls
 	wanted := len(batch)
 	for _, one := range batch {
 		one.abandon = func() {
