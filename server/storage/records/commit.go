@@ -18,9 +18,10 @@ const (
 	// commitTimeout is the maximum time of a transaction in a database server.
 	commitTimeout = time.Minute
 	// After a group of busyRequests, the next one waits for commitDelay a request, at most for maxCommitDelay. More requests
-	// then share its fsync. PostgreSQL has such settings, too: commit_siblings and commit_delay.
-	busyRequests   = 8
-	commitDelay    = 250 * time.Microsecond
+	// then share its fsync. PostgreSQL has such settings, too: commit_siblings and commit_delay. Only a plan whose provider takes
+	// batches has so many requests; others would wait longer than they save.
+	busyRequests   = 24
+	commitDelay    = 200 * time.Microsecond
 	maxCommitDelay = 8 * time.Millisecond
 )
 
