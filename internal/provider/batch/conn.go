@@ -96,7 +96,7 @@ type queue struct {
 type call struct {
 	request  []byte
 	since    time.Time
-	abandon  func() // removes the call's caller from the batch; nil while the call is in the queue
+	leave    func() // removes the call's caller from the batch; nil while the call is in the queue
 	answered chan struct{}
 	// response and err are set before answered is closed.
 	response []byte
@@ -150,22 +150,23 @@ func (c *Conn) enqueue(kind Kind, one *call) {
 	c.dispatch(kind, q)
 }
 
-// await waits for the answer of a call.
-func (c *Conn) await(ctx context.Context, kind Kind, one *call) error {
+// await waits for the answer of a call. The call's caller then leaves its batch, or the queue.
+func (c *Conn) await(ctx context.Context, kind Kind, one *call) (err error) {
 	defer fair.Pause(ctx)()
 	select {
 	case <-one.answered:
-		return one.err
+		err = one.err
 	case <-ctx.Done():
+		err = status.FromContextError(ctx.Err()).Err()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if one.abandon != nil {
-		one.abandon()
+	if one.leave != nil {
+		one.leave()
 	} else if q := c.queues[kind]; q != nil {
 		q.waiting = slices.DeleteFunc(q.waiting, func(other *call) bool { return other == one })
 	}
-	return status.FromContextError(ctx.Err()).Err()
+	return err
 }
 
 // dispatch starts batches of the waiting calls: at once if no batch of their kind is running, if they fill one, or if
@@ -208,7 +209,7 @@ func (c *Conn) start(kind Kind, q *queue, batch []*call) {
 	c.saved += len(batch) - (len(batch)+keptCalls-1)/keptCalls
 	wanted := len(batch)
 	for _, one := range batch {
-		one.abandon = func() {
+		one.leave = func() {
 			if wanted--; wanted == 0 {
 				cancel()
 			}

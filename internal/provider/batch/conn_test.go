@@ -347,6 +347,46 @@ func TestASlowCallDelaysNoOther(t *testing.T) {
 	}
 }
 
+// TestABatchEndsWithItsLastCaller makes a batch of two calls, of which one is answered. The batch ends when the caller of the
+// other one leaves.
+func TestABatchEndsWithItsLastCaller(t *testing.T) {
+	t.Parallel()
+	began, ended := make(chan struct{}), make(chan struct{})
+	p := &plugin{limits: thing(2), answer: func(stream grpc.ServerStream, names []string) error {
+		for i, name := range names {
+			if name == "quick" {
+				if err := stream.SendMsg(answered(i, name)); err != nil {
+					return err
+				}
+			}
+		}
+		close(began)
+		<-stream.Context().Done()
+		close(ended)
+		return stream.Context().Err()
+	}}
+	c := p.dial(t).(*Conn)
+	c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, delay: time.Hour} // both calls are in one batch
+	ctx, leave := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	all.Go(func() {
+		if _, err := invoke(ctx, c, "slow"); status.Code(err) != codes.Canceled {
+			t.Errorf("slow: error %v, want that of the context", err)
+		}
+	})
+	if got, err := invoke(t.Context(), c, "quick"); err != nil || got != "made quick" {
+		t.Errorf("quick: %q, %v", got, err)
+	}
+	<-began
+	leave()
+	all.Wait()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("the batch goes on without a caller")
+	}
+}
+
 // TestACallerThatLeavesTheQueue ends its context before the batch starts. The provider does not get the call.
 func TestACallerThatLeavesTheQueue(t *testing.T) {
 	t.Parallel()
