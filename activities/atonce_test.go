@@ -1,13 +1,18 @@
 package activities
 
 import (
+	"context"
 	"testing"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/ledger/ledgertest"
+	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
 // TestTheOutcomeOfAnInstanceIsOneTransaction creates an instance of a ResourceSet. After the provider's answer, the server writes
@@ -57,6 +62,59 @@ func TestTheOutcomeOfAnInstanceIsOneTransaction(t *testing.T) {
 				t.Errorf("%d transactions after the answer, want %d", got, test.batches)
 			}
 		})
+	}
+}
+
+// tokenCloud is a cloud with an ephemeral resource. closing is called before it is closed.
+type tokenCloud struct {
+	*cloud
+	tokens  scenarioProvider
+	closing func()
+}
+
+func (c tokenCloud) ValidateEphemeralResourceConfig(ctx context.Context, r *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
+	return c.tokens.ValidateEphemeralResourceConfig(ctx, r)
+}
+
+func (c tokenCloud) OpenEphemeralResource(ctx context.Context, r *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
+	return c.tokens.OpenEphemeralResource(ctx, r)
+}
+
+func (c tokenCloud) CloseEphemeralResource(ctx context.Context, r *tfprotov6.CloseEphemeralResourceRequest) (*tfprotov6.CloseEphemeralResourceResponse, error) {
+	c.closing()
+	return c.tokens.CloseEphemeralResource(ctx, r)
+}
+
+// TestTheAnswerIsRecordedBeforeAnEphemeralResourceIsClosed creates an instance of a ResourceSet with an ephemeral resource. Its close
+// may take a minute, so the answer must be recorded before. Otherwise a crash in that minute would lose the answer.
+func TestTheAnswerIsRecordedBeforeAnEphemeralResourceIsClosed(t *testing.T) {
+	const object = "test-thing/web[0]"
+	sc := newCrashScenario(t)
+	provides := cloudSchema()
+	provides.Ephemerals = scenarioSchema().Ephemerals
+	sc.Catalog.Put(catalog.Entry{Name: "test", Schema: provides})
+	applied, closed := false, 0
+	sc.provides = func(provider.Configuration) tfprotov6.ProviderServer {
+		return tokenCloud{sc.cloud, scenarioProvider{cloud: &scenarioCloud{t: t}}, func() {
+			if !applied {
+				return
+			}
+			closed++
+			if rec := sc.recordOf(object); !rec.Exists() || rec.Intent != nil {
+				t.Errorf("the ephemeral resource is closed before the answer is recorded: %+v", rec)
+			}
+		}}
+	}
+	sc.put("ephemeral-test-token/t", m{"audience": "x"}, nil)
+	sc.ProviderConfigs["team/p"] = providerConfig("team", "${ephemeral.test_token.t.value}")
+	sc.ProviderConfigs["team/p"].Name = "p"
+	instances("a", "1", m{"providerConfig": "p"})(sc)
+	delete(sc.Stored, "team:test-thing/web[1]")
+	run := sc.newRun()
+	sc.until(run, stepping)
+	sc.cloud.while = func() { applied = true }
+	if c, err := sc.attempt(run, 0, 1, false); err != nil || c.State != v1alpha1.ChangeDone || closed != 1 {
+		t.Errorf("%+v, %v; closed %d times", c, err, closed)
 	}
 }
 

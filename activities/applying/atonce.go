@@ -13,10 +13,10 @@ import (
 // one transaction writes them.
 
 // endsAtOnce reports whether one transaction writes the outcome of the step, if the step succeeds. Before the postconditions are
-// checked, the provider's answer must be recorded.
+// checked, and before ephemeral resources are closed, which may take a minute, the provider's answer must be recorded.
 func (s *stepRun) endsAtOnce() bool {
 	return s.answered && !s.Destroy && v1alpha1.IsInstanceName(s.Change.Object.Name) && !firstHalf(s.Change, s.Destroy) &&
-		len(s.resource.Lifecycle.Postconditions) == 0
+		len(s.resource.Lifecycle.Postconditions) == 0 && !s.scope.Opened()
 }
 
 // saveOutcome writes the outcome of a step that succeeded in one transaction. It returns false if it wrote nothing: the caller then

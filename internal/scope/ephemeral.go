@@ -155,6 +155,13 @@ func Unclosed(err error) v1alpha1.Diagnostic {
 		Detail: fmt.Sprintf("%v. It may expire by itself; otherwise close it yourself.", err)}
 }
 
+// Opened reports whether ephemeral resources are open, so that Close calls their providers.
+func (s *Scope) Opened() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.closers) > 0
+}
+
 // Close closes the ephemeral resources in reverse order, even after an error or the end of ctx. A resource that cannot
 // be closed may expire by itself.
 func (s *Scope) Close(ctx context.Context) error {
