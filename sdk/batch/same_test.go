@@ -226,19 +226,25 @@ func (encoded) Unmarshal(data []byte, v any) error {
 // makeBatch makes a batch of encoded requests. It returns the answers in the order of the requests.
 func makeBatch(t *testing.T, c grpc.ClientConnInterface, method Method, requests ...string) (answers []*pb.Call_Response, err error) {
 	t.Helper()
-	stream, err := c.NewStream(t.Context(), &grpc.StreamDesc{StreamName: pb.CallMethod, ServerStreams: true}, "/"+pb.Service+"/"+pb.CallMethod)
-	if err != nil {
-		t.Fatal(err)
-	}
 	req := &pb.Call_Request{Method: method, TypeName: "thing"}
 	for _, r := range requests {
 		req.Requests = append(req.Requests, []byte(r))
 	}
+	return send(t, c, req)
+}
+
+// send sends a batch and returns its answers.
+func send(t *testing.T, c grpc.ClientConnInterface, req *pb.Call_Request) (answers []*pb.Call_Response, err error) {
+	t.Helper()
+	stream, err := c.NewStream(t.Context(), &grpc.StreamDesc{StreamName: pb.CallMethod, ServerStreams: true}, "/"+pb.Service+"/"+pb.CallMethod)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := errors.Join(stream.SendMsg(req), stream.CloseSend()); err != nil {
 		t.Fatal(err)
 	}
-	answers = make([]*pb.Call_Response, len(requests))
-	for range requests {
+	answers = make([]*pb.Call_Response, len(req.Requests))
+	for range req.Requests {
 		a := new(pb.Call_Response)
 		if err := stream.RecvMsg(a); err != nil {
 			return answers, err
@@ -293,24 +299,27 @@ func TestAnUnknownMethod(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsTooLarge lets one call of a batch have an answer above the limit. The other one gets its answer.
+// TestAnAnswerThatIsTooLarge lets one call of a batch have an answer above the limit of the provider, or above that of the client.
+// The other one gets its answer.
 func TestAnAnswerThatIsTooLarge(t *testing.T) {
-	plugin := newPlugin("registry.terraform.io/hykube/things", func() tfprotov6.ProviderServer { return newThings() }, Limit{Apply, "thing", 10})
-	plugin.batches.maxMessage = 1000
-	var requests []string
-	for _, name := range []string{strings.Repeat("x", 1000), "small"} {
-		requests = append(requests, encode(t, name))
-	}
-	answers, err := makeBatch(t, servePlugin(t, plugin), Apply, requests...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := answers[0].GetError(); codes.Code(e.GetCode()) != codes.ResourceExhausted {
-		t.Errorf("error %v, want code ResourceExhausted", e)
-	}
-	resp := new(tfplugin6.ApplyResourceChange_Response)
-	if err := proto.Unmarshal(answers[1].GetResponse(), resp); err != nil || string(resp.Private) != "id-small" {
-		t.Errorf("answer %q, %v, want that of the other call", resp.Private, err)
+	for _, limit := range []struct{ provider, client int }{{1000, 0}, {1000, 1 << 20}, {1 << 20, 1000}} {
+		plugin := newPlugin("registry.terraform.io/hykube/things", func() tfprotov6.ProviderServer { return newThings() }, Limit{Apply, "thing", 10})
+		plugin.batches.maxMessage = limit.provider
+		req := &pb.Call_Request{Method: Apply, TypeName: "thing", MaxResponseBytes: int64(limit.client)}
+		for _, name := range []string{strings.Repeat("x", 1000), "small"} {
+			req.Requests = append(req.Requests, []byte(encode(t, name)))
+		}
+		answers, err := send(t, servePlugin(t, plugin), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := answers[0].GetError(); codes.Code(e.GetCode()) != codes.ResourceExhausted {
+			t.Errorf("%+v: error %v, want code ResourceExhausted", limit, e)
+		}
+		resp := new(tfplugin6.ApplyResourceChange_Response)
+		if err := proto.Unmarshal(answers[1].GetResponse(), resp); err != nil || string(resp.Private) != "id-small" {
+			t.Errorf("%+v: answer %q, %v, want that of the other call", limit, resp.Private, err)
+		}
 	}
 }
 

@@ -130,7 +130,7 @@ var errStopped = errors.New("the provider was asked to stop")
 type service struct {
 	limits []Limit
 	calls  map[Method]call
-	// maxMessage is the maximum size of an answer in bytes.
+	// maxMessage is the maximum size of an answer in bytes. A client may accept less.
 	maxMessage int
 
 	mu sync.Mutex
@@ -222,6 +222,10 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	}
 	b, ctx, done := s.begin(ctx, len(req.Requests))
 	defer done()
+	most := s.maxMessage
+	if n := req.MaxResponseBytes; n > 0 {
+		most = int(min(n, int64(most)))
+	}
 	answers := make(chan *pb.Call_Response, len(req.Requests))
 	for i, request := range req.Requests {
 		go func() {
@@ -231,7 +235,7 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 			defer cancel()
 			response, err := call(context.WithValue(ctx, callKey{}, own), request)
 			b.ended()
-			answers <- s.answer(i, response, err)
+			answers <- answer(i, response, err, most)
 		}()
 	}
 	var failed error
@@ -243,11 +247,11 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	return failed
 }
 
-// answer returns the answer of a call. One that is too large is an error, and does not end the stream of the others.
-func (s *service) answer(i int, response []byte, err error) *pb.Call_Response {
+// answer returns the answer of a call. One of more than most bytes is an error, and does not end the stream of the others.
+func answer(i int, response []byte, err error, most int) *pb.Call_Response {
 	a := &pb.Call_Response{Index: int32(i), Answer: &pb.Call_Response_Response{Response: response}}
-	if size := proto.Size(a); err == nil && size > s.maxMessage {
-		err = status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", size, s.maxMessage)
+	if size := proto.Size(a); err == nil && size > most {
+		err = status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", size, most)
 	}
 	if err != nil {
 		s := status.Convert(err)

@@ -113,6 +113,8 @@ type conn struct{ *grpc.ClientConn }
 
 func (conn) Explain(_ context.Context, err error) error { return err }
 
+func (conn) MessageLimit() int { return 16 << 20 }
+
 // serve serves a provider and returns a client that makes batches as Hykube does.
 func serve(t *testing.T, p tfprotov6.ProviderServer, limits ...Limit) pb.ClientConn {
 	t.Helper()

@@ -298,9 +298,12 @@ type Call_Request struct {
 	TypeName string                 `protobuf:"bytes,2,opt,name=type_name,json=typeName,proto3" json:"type_name,omitempty"`
 	// Requests of the method, such as tfplugin6.ReadResource.Request. On the wire, a message and its encoding are the
 	// same.
-	Requests      [][]byte `protobuf:"bytes,3,rep,name=requests,proto3" json:"requests,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Requests [][]byte `protobuf:"bytes,3,rep,name=requests,proto3" json:"requests,omitempty"`
+	// Maximum size of a Response, in bytes, that the client accepts; 0 means that it names none. A larger one ends the
+	// stream, so a provider answers with the error RESOURCE_EXHAUSTED instead.
+	MaxResponseBytes int64 `protobuf:"varint,4,opt,name=max_response_bytes,json=maxResponseBytes,proto3" json:"max_response_bytes,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *Call_Request) Reset() {
@@ -352,6 +355,13 @@ func (x *Call_Request) GetRequests() [][]byte {
 		return x.Requests
 	}
 	return nil
+}
+
+func (x *Call_Request) GetMaxResponseBytes() int64 {
+	if x != nil {
+		return x.MaxResponseBytes
+	}
+	return 0
 }
 
 // Response is the answer of one call.
@@ -513,12 +523,13 @@ const file_batch_batch_proto_rawDesc = "" +
 	"\ttype_name\x18\x02 \x01(\tR\btypeName\x12\x1b\n" +
 	"\tmax_calls\x18\x03 \x01(\x05R\bmaxCalls\x1aD\n" +
 	"\bResponse\x128\n" +
-	"\x06limits\x18\x01 \x03(\v2 .hykube.batch.v1.GetLimits.LimitR\x06limits\"\xb1\x02\n" +
-	"\x04Call\x1as\n" +
+	"\x06limits\x18\x01 \x03(\v2 .hykube.batch.v1.GetLimits.LimitR\x06limits\"\xe0\x02\n" +
+	"\x04Call\x1a\xa1\x01\n" +
 	"\aRequest\x12/\n" +
 	"\x06method\x18\x01 \x01(\x0e2\x17.hykube.batch.v1.MethodR\x06method\x12\x1b\n" +
 	"\ttype_name\x18\x02 \x01(\tR\btypeName\x12\x1a\n" +
-	"\brequests\x18\x03 \x03(\fR\brequests\x1a}\n" +
+	"\brequests\x18\x03 \x03(\fR\brequests\x12,\n" +
+	"\x12max_response_bytes\x18\x04 \x01(\x03R\x10maxResponseBytes\x1a}\n" +
 	"\bResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x05R\x05index\x12\x1c\n" +
 	"\bresponse\x18\x02 \x01(\fH\x00R\bresponse\x123\n" +

@@ -35,6 +35,8 @@ type ClientConn interface {
 	grpc.ClientConnInterface
 	// Explain returns the cause of a failed call of a stream; see plugin.Process.
 	Explain(ctx context.Context, err error) error
+	// MessageLimit is the maximum size of a response, in bytes.
+	MessageLimit() int
 }
 
 // ReadLimits asks a provider for its limits. They are empty if the provider does not serve batches.
@@ -248,7 +250,7 @@ func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[in
 	if err != nil {
 		return err
 	}
-	request := &Call_Request{Method: kind.Method, TypeName: kind.Type}
+	request := &Call_Request{Method: kind.Method, TypeName: kind.Type, MaxResponseBytes: int64(c.MessageLimit())}
 	for _, one := range batch {
 		request.Requests = append(request.Requests, one.request)
 	}

@@ -30,6 +30,8 @@ type plugin struct {
 	// batches are the requests by batch, and single is the number of single calls.
 	batches [][]string
 	single  int
+	// accepts is the maximum size of an answer that the last batch named.
+	accepts int64
 }
 
 // explained is a connection that marks the errors of streams.
@@ -38,6 +40,8 @@ type explained struct{ *grpc.ClientConn }
 func (explained) Explain(_ context.Context, err error) error {
 	return status.Errorf(status.Code(err), "explained: %s", status.Convert(err).Message())
 }
+
+func (explained) MessageLimit() int { return 16 << 20 }
 
 // dial serves a plugin in this process and returns a connection that makes batches.
 func (p *plugin) dial(t *testing.T) ClientConn {
@@ -74,7 +78,7 @@ func (p *plugin) dial(t *testing.T) ClientConn {
 					names = append(names, name)
 				}
 				p.mu.Lock()
-				p.batches = append(p.batches, names)
+				p.batches, p.accepts = append(p.batches, names), req.MaxResponseBytes
 				p.mu.Unlock()
 				return p.answer(stream, names)
 			}}},
@@ -159,6 +163,9 @@ func TestABatchStaysWithinItsLimits(t *testing.T) {
 	}
 	if total != 60 || len(p.batches) > 50 {
 		t.Errorf("%d calls in %d batches, want 60 in few", total, len(p.batches))
+	}
+	if p.accepts != int64(c.MessageLimit()) {
+		t.Errorf("the batch accepts answers of %d bytes, want %d", p.accepts, c.MessageLimit())
 	}
 	if saved := c.(*Conn).Saved(); saved != total-len(p.batches) {
 		t.Errorf("%d of %d calls in %d batches are counted as saved", saved, total, len(p.batches))

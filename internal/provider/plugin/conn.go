@@ -34,6 +34,9 @@ func (p *Process) limited(opts []grpc.CallOption) []grpc.CallOption {
 	return append([]grpc.CallOption{grpc.MaxCallRecvMsgSize(p.spec.MessageLimit)}, opts...)
 }
 
+// MessageLimit returns the maximum size of a response in bytes.
+func (p *Process) MessageLimit() int { return p.spec.MessageLimit }
+
 // Explain converts an error of a lost connection to a *diag.Failure whose cause is an *UnavailableError. It converts
 // the error of a response above the limit to a *TooLargeError. It returns other errors unchanged. Readers of a stream
 // call it for the stream's errors.
