@@ -50,3 +50,58 @@ func TestCancelledWhileItWaits(t *testing.T) {
 		})
 	}
 }
+
+// TestACancelAfterACrash kills the server during the call of a large plan's first step. The plan is cancelled before its next server
+// continues. The step that began has an outcome of its own, and only the step after it was not tried.
+func TestACancelAfterACrash(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after string // the sizes of the resource; "" for none
+		// at is 1 if the server is killed before the effect of the call, and 2 if it is killed after it. left is the size in the cloud.
+		at   int
+		left string
+		want v1alpha1.ChangeState
+	}{
+		"before the effect of a create":  {"", "1", 1, "", v1alpha1.ChangeUnknown},
+		"after the effect of a create":   {"", "1", 2, "1", v1alpha1.ChangeUnknown},
+		"before the effect of an update": {"1", "2", 1, "1", v1alpha1.ChangeFailed},
+		"after the effect of an update":  {"1", "2", 2, "2", v1alpha1.ChangeFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newCrashScenario(t)
+			sc.lane = true
+			if test.before != "" {
+				sc.put("test-thing/a", m{"name": "a", "size": test.before}, nil)
+				sc.apply()
+			}
+			sc.put("test-thing/a", m{"name": "a", "size": test.after}, nil)
+			sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.size}"}, nil)
+			run := sc.newRun()
+			sc.until(run, stepping)
+			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + test.at }
+			if err := sc.advance(run); sc.injector.alive() == nil {
+				t.Fatalf("the server was not killed: %v", err)
+			}
+			sc.restart()
+			sc.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{}
+			po := sc.resume(run)
+			states := map[string]v1alpha1.ChangeState{}
+			for i := range 2 {
+				c := sc.changeOf(run, i)
+				states[c.Object.Name] = c.State
+			}
+			if states["a"] != test.want || states["b"] != v1alpha1.ChangeSkipped {
+				t.Errorf("changes %v, want %s and %s", states, test.want, v1alpha1.ChangeSkipped)
+			}
+			if p := po.Status.Progress; p == nil || p.Failed != 1 || p.Skipped != 1 {
+				t.Errorf("progress %+v", p)
+			}
+			left := ""
+			for _, thing := range sc.cloud.things {
+				left += thing["size"]
+			}
+			if left != test.left {
+				t.Errorf("the cloud has the size %q, want %q", left, test.left)
+			}
+		})
+	}
+}

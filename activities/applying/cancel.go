@@ -190,6 +190,9 @@ func (u *activePlan) withCancel(ctx context.Context) (context.Context, context.C
 		return ctx, func() {}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	if u.isCancelled() { // AfterFunc would cancel it a little later
+		cancel(changes.ErrCancelled)
+	}
 	stop := context.AfterFunc(u.cancelled, func() { cancel(changes.ErrCancelled) })
 	return ctx, func() {
 		stop()

@@ -63,13 +63,19 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 	}
 	a.progress.resume(p, work)
 	// A lane may run for hours, so it keeps the steps in memory but not the values of the changes.
-	steps, width, approved := work.Steps, a.width(work), approvedChanges(work)
+	steps, width, approved, begun := work.Steps, a.width(work), approvedChanges(work), begunChanges(work)
 	ahead := changes.NewReadAhead(a.Ledger, po.UID)
 	source, rollouts, done := a.paced(ctx, p, po, work)
 	defer done()
 	err = changes.Each(ctx, source, width, func(ctx context.Context, i int) (bool, error) {
-		if cancelled, err := a.cancelled(ctx, p); err != nil || cancelled {
+		cancelled, err := a.cancelled(ctx, p)
+		if err != nil || cancelled && !begun[steps[i].Change] {
 			return false, err
+		}
+		po := po
+		if cancelled && po.Status.Cancel == nil { // the step must not learn of it from a later poll
+			po = po.DeepCopy()
+			po.Status.Cancel = &v1alpha1.PlanCancel{}
 		}
 		in := workflows.StepInput{Plan: p, Change: steps[i].Change, Destroy: steps[i].Destroy}
 		pause := time.Second
@@ -94,6 +100,18 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 		return workflows.LaneResult{}, nil
 	}
 	return workflows.LaneResult{Paused: true}, a.pause(ctx, p, until)
+}
+
+// begunChanges returns the changes that an earlier attempt left running. Their steps run after a cancel, too. They then change no
+// infrastructure, but record what the attempt left, such as a create whose outcome is unknown.
+func begunChanges(work *changes.Stored) map[int]bool {
+	begun := map[int]bool{}
+	for i := range work.Changes {
+		if work.Changes[i].State == v1alpha1.ChangeRunning {
+			begun[i] = true
+		}
+	}
+	return begun
 }
 
 // width returns the maximum number of concurrent steps of a plan.
