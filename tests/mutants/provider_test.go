@@ -143,6 +143,8 @@ var providerMutants = []mutant{
 		"if codes.Code(e.GetCode()) == codes.OK {", "if false {", "TestWrongAnswers"},
 	{"A slow call delays the next ones.", "internal/provider/batch/conn.go",
 		"len(q.waiting) < c.limits[kind] && wait > 0 {", "len(q.waiting) < c.limits[kind] {", "TestASlowCallDelaysNoOther"},
+	{"A batch goes on after its last caller has left.", "internal/provider/batch/conn.go",
+		"\tcase <-one.answered:\n\t\terr = one.err\n", "\tcase <-one.answered:\n\t\treturn one.err\n", "TestABatchEndsWithItsLastCaller"},
 	{"A call whose caller left is made.", "internal/provider/batch/conn.go",
 		"return other == one })", "return false })", "TestACallerThatLeavesTheQueue"},
 	{"A provider that announces one call at once gets batches.", "internal/provider/batch/conn.go",
