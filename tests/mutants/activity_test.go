@@ -65,7 +65,7 @@ var activityMutants = []mutant{
 	{"The diagnostics of a failed change show a secret that the provider repeated.", "activities/applying/step.go",
 		"c.Diagnostics = s.scope.MaskAll(lang.WithAddress(c.Diagnostics, addr))", "c.Diagnostics = lang.WithAddress(c.Diagnostics, addr)", "activities:TestAFailedStepShowsNoSecret"},
 	{"A plan that was cancelled goes on in its lane.", "activities/applying/step.go",
-		"if err != nil || cancelled && !begun[steps[i].Change] {", "if err != nil || cancelled && begun == nil {", "activities:TestALaneStopsWhenItsPlanIsCancelled"},
+		"cancelled, err := a.cancelled(ctx, p)\n\t\tif err", "_, err := a.cancelled(ctx, p)\n\t\tcancelled := false\n\t\tif err", "activities:TestALaneStopsWhenItsPlanIsCancelled"},
 	{"After a crash, a cancelled plan hides what it had begun.", "activities/applying/step.go",
 		"cancelled && !begun[steps[i].Change] {", "cancelled && begun != nil {", "activities:TestACancelAfterACrash"},
 	{"A crash during the close of an ephemeral resource loses an answer.", "activities/applying/atonce.go",
