@@ -2,6 +2,7 @@ package activities
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,35 @@ func TestACancelAfterACrash(t *testing.T) {
 			}
 			if left != test.left {
 				t.Errorf("the cloud has the size %q, want %q", left, test.left)
+			}
+		})
+	}
+}
+
+// TestAnEditAfterACrash kills the server during the call of an update or a destroy. The object is edited before the next server
+// continues. The step does not repeat the call, and does not claim that it was not made.
+func TestAnEditAfterACrash(t *testing.T) {
+	for name, edited := range map[string]m{
+		"update":  {"name": "a", "size": "2"},
+		"destroy": {"name": "other", "size": "1"}, // a replace
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newCrashScenario(t)
+			sc.lane = true
+			sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
+			sc.apply()
+			sc.put("test-thing/a", edited, nil)
+			run := sc.newRun()
+			sc.until(run, stepping)
+			sc.cloud.while = func() { sc.injector.at = sc.injector.seen + 2 }
+			if err := sc.advance(run); sc.injector.alive() == nil {
+				t.Fatalf("the server was not killed: %v", err)
+			}
+			sc.restart()
+			sc.put("test-thing/a", m{"name": "a", "size": "3"}, nil)
+			sc.resume(run)
+			if c := sc.changeOf(run, 0); c.State != v1alpha1.ChangeFailed || !strings.Contains(c.Message, "may have been made") {
+				t.Errorf("%s: %s", c.State, c.Message)
 			}
 		})
 	}

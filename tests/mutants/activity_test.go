@@ -66,6 +66,8 @@ var activityMutants = []mutant{
 		"c.Diagnostics = s.scope.MaskAll(lang.WithAddress(c.Diagnostics, addr))", "c.Diagnostics = lang.WithAddress(c.Diagnostics, addr)", "activities:TestAFailedStepShowsNoSecret"},
 	{"A plan that was cancelled goes on in its lane.", "activities/applying/step.go",
 		"cancelled, err := a.cancelled(ctx, p)\n\t\tif err", "_, err := a.cancelled(ctx, p)\n\t\tcancelled := false\n\t\tif err", "activities:TestALaneStopsWhenItsPlanIsCancelled"},
+	{"After a crash and an edit, a call that was made counts as not made.", "activities/applying/apply.go",
+		"if resumed {\n\t\t\treturn notRepeated", "if false {\n\t\t\treturn notRepeated", "activities:TestAnEditAfterACrash"},
 	{"After a crash, a cancelled plan hides what it had begun.", "activities/applying/step.go",
 		"cancelled && !begun[steps[i].Change] {", "cancelled && begun != nil {", "activities:TestACancelAfterACrash"},
 	{"A crash during the close of an ephemeral resource loses an answer.", "activities/applying/atonce.go",
