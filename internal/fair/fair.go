@@ -79,10 +79,10 @@ func NewLimited(size, maxPerKey int) *Slots {
 
 // Slot is a request for a slot, and the slot itself once it is granted.
 type Slot struct {
-	slots             *Slots
-	key               string
-	number            uint64
-	first             bool
+	slots  *Slots
+	key    string
+	number uint64
+	first  bool
 	// granted is closed when the slot is granted. released is closed by Release; nil if nothing waits for that.
 	granted, released chan struct{}
 	// has, since and gone are guarded by the mutex of slots. since is the time of the grant.
