@@ -40,45 +40,51 @@ func shared(ctx context.Context) context.Context {
 		return ctx
 	}
 	b.sharing.Do(func() { b.first = ctx })
-	call.values = b.first
+	call.use(b.first)
 	return call
 }
 
 // callContext is the context of a call with the values of another one. After the call it is a context that has ended and
-// refers to nothing else of the call, so a provider that keeps it keeps little.
-type callContext struct {
-	// values is set before the provider gets the context.
-	values context.Context
-	// call is the context as it was before tf6server added values, and that of all ended calls after the call.
-	call atomic.Pointer[context.Context]
-}
+// refers to nothing of the call or its batch, so a provider that keeps it keeps little.
+type callContext struct{ current atomic.Pointer[contexts] }
+
+// contexts are the contexts of a call: as it was before tf6server added values, and the one with the values.
+type contexts struct{ call, values context.Context }
 
 func newCallContext(ctx context.Context) *callContext {
 	c := &callContext{}
-	c.call.Store(&ctx)
+	c.current.Store(&contexts{ctx, ctx})
 	return c
 }
 
-// ended is the context of all calls that have ended.
-var ended = func() context.Context {
+// ended are the contexts of all calls that have ended.
+var ended = func() *contexts {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	return ctx
+	return &contexts{ctx, ctx}
 }()
 
+// use sets the context with the values, before the provider gets the context.
+func (c *callContext) use(values context.Context) {
+	c.current.Store(&contexts{c.current.Load().call, values})
+}
+
 // end ends the context. The context of the call must have ended before.
-func (c *callContext) end() { c.call.Store(&ended) }
+func (c *callContext) end() { c.current.Store(ended) }
 
-func (c *callContext) Deadline() (deadline time.Time, ok bool) { return (*c.call.Load()).Deadline() }
+func (c *callContext) Deadline() (deadline time.Time, ok bool) {
+	return c.current.Load().call.Deadline()
+}
 
-func (c *callContext) Done() <-chan struct{} { return (*c.call.Load()).Done() }
+func (c *callContext) Done() <-chan struct{} { return c.current.Load().call.Done() }
 
-func (c *callContext) Err() error { return (*c.call.Load()).Err() }
+func (c *callContext) Err() error { return c.current.Load().call.Err() }
 
 // Value asks the context of the call first: package context finds there how its children end.
 func (c *callContext) Value(key any) any {
-	if found := (*c.call.Load()).Value(key); found != nil {
+	now := c.current.Load()
+	if found := now.call.Value(key); found != nil {
 		return found
 	}
-	return c.values.Value(key)
+	return now.values.Value(key)
 }

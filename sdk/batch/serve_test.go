@@ -377,7 +377,7 @@ func TestABatchLeavesLittleMemory(t *testing.T) {
 	if len(k.kept) != batches*calls {
 		t.Fatalf("%d calls", len(k.kept))
 	}
-	if each := (int64(used()) - int64(before)) / (batches * calls); each > 300 {
+	if each := (int64(used()) - int64(before)) / (batches * calls); each > 250 {
 		t.Errorf("each call keeps %d bytes", each)
 	}
 	runtime.KeepAlive(k)

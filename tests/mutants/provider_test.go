@@ -168,7 +168,7 @@ var providerMutants = []mutant{
 	{"StopProvider does not end the contexts of a batch's calls.", "sdk/batch/serve.go",
 		"range s.running {\n\t\t\tcancel()", "range s.running {\n\t\t\t_ = cancel", "TestTheContextOfACallEnds"},
 	{"A provider keeps what a call of a batch had.", "sdk/batch/context.go",
-		"c.call.Store(&ended)", "_ = c", "TestABatchLeavesLittleMemory"},
+		"c.current.Store(ended)", "_ = c", "TestABatchLeavesLittleMemory"},
 	{"A call of a batch that failed succeeds.", "sdk/batch/serve.go",
 		"\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tresponse, err", "\t\tif s := status.Convert(err); s.Code() != codes.OK {\n\t\t\treturn nil, s.Err()\n\t\t}\n\t\tresponse, err", "TestAnErrorIsNoSuccess"},
 	{"A member of a batch does not wait for the others.", "sdk/batch/group.go",
