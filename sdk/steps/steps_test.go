@@ -405,10 +405,11 @@ func TestConnectOptions(t *testing.T) {
 	}
 }
 
-// slowHeartbeats is an interceptor whose heartbeats take some time. It counts those that were interrupted, and those that
-// ended.
+// slowHeartbeats is an interceptor whose heartbeats take some time. It calls began when one begins, and counts those that were
+// interrupted, and those that ended.
 type slowHeartbeats struct {
 	interceptor.WorkerInterceptorBase
+	began              func()
 	takes              time.Duration
 	interrupted, ended atomic.Int32
 }
@@ -432,6 +433,7 @@ type slowOutbound struct {
 }
 
 func (o *slowOutbound) RecordHeartbeat(ctx context.Context, _ ...any) {
+	o.of.began()
 	select {
 	case <-ctx.Done():
 		o.of.interrupted.Add(1)
@@ -450,10 +452,12 @@ func TestAStepWaitsForItsHeartbeat(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, env := newFakeAPI(t)
+			began, begin := context.WithCancel(t.Context())
 			f.get = func() (int, any) {
+				<-began.Done() // the step ends during its first heartbeat, and not before
 				return status(apierrors.NewNotFound(v1alpha1.Resource("plans"), "x"))
 			}
-			slow := &slowHeartbeats{takes: tc.takes}
+			slow := &slowHeartbeats{began: begin, takes: tc.takes}
 			env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{slow}})
 			if _, err := env.ExecuteActivity(discardName, DiscardOptions{Plan: PlanRef{Namespace: "prod", Name: "x"}}); err != nil {
 				t.Fatal(err)
