@@ -71,7 +71,7 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return err
 	}
 	if err := cmp.Or(s.CheckStale(r, rec), s.checkRights(ctx, rec)); err != nil {
-		if resumed {
+		if changes.StaleReasonOf(err) != "" && rec.Intent.Of(s.Plan.UID, c.Index) {
 			return notRepeated(rec.Intent, err)
 		}
 		return err
@@ -89,8 +89,8 @@ func (s *stepRun) apply(ctx context.Context) error {
 	return s.change(ctx, rec, resumed)
 }
 
-// notRepeated returns the error of a step that does not repeat the call of an earlier attempt, which a stop of the server
-// interrupted. It is no *changes.StaleError, because the call may have changed the infrastructure.
+// notRepeated returns the error of a step whose change became stale after the server had stopped during the step's call. It is
+// no *changes.StaleError, because the call may have changed the infrastructure.
 func notRepeated(i *ledger.Intent, why error) error {
 	return fmt.Errorf("the server stopped during the %s, which may have been made. It was not tried again: %v", strings.ToLower(string(i.Action)), why)
 }

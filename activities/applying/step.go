@@ -103,7 +103,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 }
 
 // begunChanges returns the changes that an earlier attempt left running. Their steps run after a cancel, too. They then change no
-// infrastructure, but record what the attempt left, such as a create whose outcome is unknown.
+// infrastructure, but record the outcome of that attempt, such as an unknown create.
 func begunChanges(work *changes.Stored) map[int]bool {
 	begun := map[int]bool{}
 	for i := range work.Changes {

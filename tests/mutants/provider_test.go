@@ -167,7 +167,7 @@ var providerMutants = []mutant{
 		"defer p.batches.stopRunning()()", "defer func() { p.batches.stopRunning()() }()", "TestStopProviderStopsABatch"},
 	{"StopProvider does not end the contexts of a batch's calls.", "sdk/batch/serve.go",
 		"range s.running {\n\t\t\tcancel()", "range s.running {\n\t\t\t_ = cancel", "TestTheContextOfACallEnds"},
-	{"A provider keeps what a call of a batch had.", "sdk/batch/context.go",
+	{"A provider keeps the context of each call of a batch.", "sdk/batch/context.go",
 		"c.current.Store(ended)", "_ = c", "TestABatchLeavesLittleMemory"},
 	{"A call of a batch that failed succeeds.", "sdk/batch/serve.go",
 		"\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tresponse, err", "\t\tif s := status.Convert(err); s.Code() != codes.OK {\n\t\t\treturn nil, s.Err()\n\t\t}\n\t\tresponse, err", "TestAnErrorIsNoSuccess"},

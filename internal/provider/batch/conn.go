@@ -68,8 +68,8 @@ type Conn struct {
 	saved  int
 }
 
-// Saved returns the number of calls that are no calls of their own for the plugin, because others in their batch are: one of each
-// keptCalls.
+// Saved returns by how many its calls are more than those that count for the replacement of the plugin. Of a batch, keptCalls
+// calls count as one.
 func (c *Conn) Saved() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
