@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,7 +15,6 @@ import (
 	"github.com/k3s-io/kine/pkg/drivers/generic"
 	"github.com/k3s-io/kine/pkg/drivers/mysql"
 	"github.com/k3s-io/kine/pkg/drivers/pgsql"
-	"github.com/k3s-io/kine/pkg/drivers/sqlite"
 	"github.com/k3s-io/kine/pkg/metrics"
 	"github.com/k3s-io/kine/pkg/server"
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,7 +25,6 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/storage/etcd3"
 
-	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/server/storage/records"
 )
 
@@ -163,8 +160,6 @@ func (s *Store) startBackend(ctx context.Context, cfg Config, backend server.Bac
 		return nil, err
 	}
 	if cfg.Endpoint == "" {
-		s.latest = newLatest()
-		backend = sqliteBackend{backend, fair.New(sqliteWriters), s.latest}
 		s.disk = disk{dir: cfg.DataDir, free: cfg.FreeBytes}
 	}
 	backend = newLists(backend, s.table)
@@ -265,7 +260,10 @@ func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, er
 	var err error
 	switch {
 	case cfg.Endpoint == "":
-		backend, s.table, err = openSQLite(ctx, s.drained, dc, filepath.Join(cfg.DataDir, "db"))
+		var embedded *sqliteBackend
+		if embedded, s.table, err = openSQLite(ctx, s.drained, dc, filepath.Join(cfg.DataDir, "db")); err == nil {
+			backend, s.latest = embedded, embedded.latest
+		}
 	case scheme == "postgres" || scheme == "postgresql":
 		_, backend, err = pgsql.New(ctx, s.drained, dc)
 	case scheme == "mysql":
@@ -280,25 +278,6 @@ func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, er
 		s.table, err = openTable(scheme, rest)
 	}
 	return backend, err
-}
-
-func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir string) (server.Backend, *table, error) {
-	if strings.ContainsRune(dir, '?') {
-		return nil, nil, fmt.Errorf("path %q: SQLite takes what follows a question mark for options; choose a data directory without one", dir)
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, nil, err
-	}
-	dc.Scheme = "sqlite"
-	dc.DataSourceName = filepath.Join(dir, "state.db") + "?" + sqlite.DefaultParams + "&_kine_disable_startup_vacuum"
-	backend, dialect, err := sqlite.NewVariant(ctx, wg, "sqlite3", dc)
-	if err != nil {
-		return nil, nil, err
-	}
-	// SQLite allows one writer. With a mutex, writers do not have to sleep on SQLITE_BUSY.
-	dialect.LockWrites = true
-	dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite
-	return backend, &table{db: dialect.DB, write: dialect}, nil
 }
 
 // newClient returns an etcd client that calls kine directly. Its watches do not use kine's watch server: see watches.

@@ -9,57 +9,6 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 )
 
-// sqliteWriters is the number of writes that wait for SQLite's only writer at once. More would not be faster.
-const sqliteWriters = 4
-
-// sqliteBackend is kine's backend on SQLite. It shares the database's only writer among namespaces. Without it, each write
-// waits behind all earlier ones, such as those of another namespace's large plans.
-//
-// A caller cannot cancel a call once it has begun, because the driver starts a goroutine for each row and statement of a
-// call that can be cancelled. That costs more than the row.
-type sqliteBackend struct {
-	server.Backend
-	slots  *fair.Slots
-	latest *latest
-}
-
-func (w sqliteBackend) Get(ctx context.Context, key string, revision int64, keysOnly bool) (int64, *server.KeyValue, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, nil, err
-	}
-	return w.Backend.Get(context.WithoutCancel(ctx), key, revision, keysOnly)
-}
-
-func (w sqliteBackend) Create(ctx context.Context, key string, value []byte, lease int64) (int64, error) {
-	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
-	if err != nil {
-		return 0, err
-	}
-	defer slot.Release()
-	defer w.latest.write(key)()
-	return w.Backend.Create(context.WithoutCancel(ctx), key, value, lease)
-}
-
-func (w sqliteBackend) Update(ctx context.Context, key string, value []byte, revision, lease int64) (int64, *server.KeyValue, bool, error) {
-	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
-	if err != nil {
-		return 0, nil, false, err
-	}
-	defer slot.Release()
-	defer w.latest.write(key)()
-	return w.Backend.Update(context.WithoutCancel(ctx), key, value, revision, lease)
-}
-
-func (w sqliteBackend) Delete(ctx context.Context, key string, revision int64) (int64, *server.KeyValue, bool, error) {
-	slot, err := w.slots.Acquire(ctx, namespaceOf(ctx))
-	if err != nil {
-		return 0, nil, false, err
-	}
-	defer slot.Release()
-	defer w.latest.write(key)()
-	return w.Backend.Delete(context.WithoutCancel(ctx), key, revision)
-}
-
 // pausing gives a caller's slot of the processors back while it waits for the database.
 type pausing struct {
 	server.Backend

@@ -35,7 +35,7 @@ var errClosed = errors.New("the store is closed")
 // if the revision of a key differs. The transaction may include the writes of other callers.
 func (s *Store) Batch(ctx context.Context, namespace string, writes []ledger.Write) ([]int64, error) {
 	r := &request{ctx: ctx, writes: writes, done: make(chan result, 1)}
-	if !s.queue.add(namespace, r) {
+	if !s.queue.Add(namespace, r) {
 		return nil, errClosed
 	}
 	select {
@@ -50,11 +50,11 @@ func (s *Store) Batch(ctx context.Context, namespace string, writes []ledger.Wri
 func (s *Store) run() {
 	defer s.done.Done()
 	for {
-		group := s.queue.next()
+		group := s.queue.Next()
 		if group == nil {
 			return
 		}
-		s.commit(group)
+		s.commit(slices.DeleteFunc(group, (*request).ended))
 		if len(group) >= busyRequests {
 			time.Sleep(min(time.Duration(len(group))*commitDelay, maxCommitDelay))
 		}
@@ -64,6 +64,9 @@ func (s *Store) run() {
 // commit writes a group in one transaction. If the database refuses it, each request gets a transaction of its own, so
 // that one bad request does not fail the others.
 func (s *Store) commit(group []*request) {
+	if len(group) == 0 {
+		return
+	}
 	results, err := s.transact(group)
 	if err != nil && len(group) > 1 && !errors.Is(err, errCommit) {
 		for i := range group {

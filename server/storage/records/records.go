@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/ledger"
 )
 
@@ -43,7 +44,7 @@ type Store struct {
 	read, write *sql.DB
 	log         *slog.Logger
 	committing  func()
-	queue       *queue
+	queue       *fair.Queue[*request]
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 }
@@ -57,7 +58,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	s := &Store{
 		dialect: cfg.Dialect, read: cfg.Read, write: cfg.Write, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
-		committing: cfg.Committing, queue: newQueue(),
+		committing: cfg.Committing, queue: fair.NewQueue[*request](maxGroupWrites, maxGroupBytes),
 	}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.done.Add(1)
@@ -69,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 // Close ends the store after the writes that it has accepted.
 func (s *Store) Close() {
 	s.stop()
-	s.queue.close()
+	s.queue.Close()
 	s.done.Wait()
 }
 

@@ -292,33 +292,6 @@ func TestABadRequestFailsAlone(t *testing.T) {
 	}
 }
 
-func TestNamespacesTakeTurns(t *testing.T) {
-	q := newQueue()
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
-	add := func(ctx context.Context, namespace string, n int) {
-		for i := range n {
-			q.add(namespace, &request{ctx: ctx, writes: make([]ledger.Write, 100), done: make(chan result, 1)})
-			q.waiting[namespace][i].writes[0].Key = namespace
-		}
-	}
-	add(t.Context(), "busy", 9)
-	add(cancelled, "gone", 1)
-	add(t.Context(), "quiet", 1)
-	var got []string
-	for len(q.turns) > 0 {
-		group, _ := q.take()
-		text := ""
-		for _, r := range group {
-			text += " " + r.writes[0].Key
-		}
-		got = append(got, text)
-	}
-	if diff := cmp.Diff([]string{" busy quiet busy busy busy", " busy busy busy busy busy"}, got); diff != "" {
-		t.Errorf("groups (-want +got):\n%s", diff)
-	}
-}
-
 // writeUntilKilled writes keys and prints each one after the store has acknowledged it.
 func writeUntilKilled(dir string) {
 	cfg, err := sqliteIn(dir)
@@ -493,5 +466,21 @@ func TestAPageBeginsAtItsFirstRow(t *testing.T) {
 		if !slices.Equal(seeks, []string{want}) || len(args) != 2 {
 			t.Errorf("a page after %q seeks %v with %d bounds, want %s with one lower and one upper bound", after, seeks, len(args), want)
 		}
+	}
+}
+
+// TestACancelledBatchIsNotWritten has a caller that gave up before its turn.
+func TestACancelledBatchIsNotWritten(t *testing.T) {
+	s := inSQLite(t.TempDir())(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Batch(gone, "", []ledger.Write{{Key: "gone"}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := s.Batch(t.Context(), "", []ledger.Write{{Key: "here"}}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"here="}, content(t, s)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
