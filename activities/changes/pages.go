@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -157,7 +158,7 @@ func (w *Stored) loadBriefs(ctx context.Context, l *ledger.Ledger, uid types.UID
 		pages := make([]briefPage, len(texts))
 		var group errgroup.Group
 		for i, text := range texts {
-			group.Go(func() error { return json.Unmarshal(text, &pages[i]) })
+			group.Go(func() error { return jsonv1.Unmarshal(text, &pages[i]) })
 		}
 		err := group.Wait()
 		for i := 0; i < len(pages) && err == nil; i++ {

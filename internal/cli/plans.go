@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,7 +116,7 @@ func (s *session) changes(ctx context.Context, plan *v1alpha1.Plan) iter.Seq2[*v
 			}
 			var list v1alpha1.PlanChangeList
 			if err == nil {
-				err = json.Unmarshal(page, &list)
+				err = jsonv1.Unmarshal(page, &list) // twice as fast as encoding/json
 			}
 			if err != nil {
 				yield(nil, fmt.Errorf("read changes of plan %q: %w", plan.Name, explain(err, s.server())))

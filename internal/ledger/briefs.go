@@ -95,7 +95,7 @@ func (l *Ledger) Progress(ctx context.Context, plan types.UID) iter.Seq2[ChangeP
 		for row, err := range l.scan(ctx, progressPrefix(plan), "") {
 			var p progress
 			if err == nil {
-				err = json.Unmarshal(row.Value, &p)
+				err = unmarshal(row.Value, &p)
 			}
 			if err != nil {
 				yield(ChangeProgress{}, fmt.Errorf("read progress of plan: %w", err))

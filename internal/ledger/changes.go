@@ -100,7 +100,7 @@ func (c *Change) encodeProgress() ([]byte, error) {
 func decodeChange(row Entry) (*Change, error) {
 	c := &Change{revision: row.Revision}
 	planned, moved, split := bytes.Cut(row.Value, []byte("\n"))
-	if err := json.Unmarshal(planned, c); err != nil {
+	if err := unmarshal(planned, c); err != nil {
 		return nil, fmt.Errorf("decode change of plan: %w", err)
 	}
 	if !split { // an older version wrote it as one
@@ -112,7 +112,7 @@ func decodeChange(row Entry) (*Change, error) {
 
 func (c *Change) decodeProgress(data []byte) error {
 	var p progress
-	if err := json.Unmarshal(data, &p); err != nil {
+	if err := unmarshal(data, &p); err != nil {
 		return fmt.Errorf("decode progress of change %d of plan: %w", c.Index, err)
 	}
 	c.setProgress(p)

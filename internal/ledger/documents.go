@@ -55,7 +55,7 @@ func (l *Ledger) Documents(ctx context.Context, plan types.UID) iter.Seq2[*Docum
 		for e, err := range l.scan(ctx, documentPrefix(plan), "") {
 			var docs []Document
 			if err == nil {
-				err = json.Unmarshal(e.Value, &docs)
+				err = unmarshal(e.Value, &docs)
 			}
 			if err != nil {
 				yield(nil, fmt.Errorf("read documents of plan: %w", err))

@@ -212,7 +212,7 @@ func (l *Ledger) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*I
 
 func decodeInstance(value []byte, rev int64) (*Instance, error) {
 	i := &Instance{revision: rev}
-	if err := json.Unmarshal(value, i); err != nil {
+	if err := unmarshal(value, i); err != nil {
 		return nil, fmt.Errorf("decode state: %w", err)
 	}
 	i.read, i.readSensitive = i.Attributes, i.Sensitive
