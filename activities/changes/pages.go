@@ -119,7 +119,7 @@ func NewBriefWriter(l *ledger.Ledger, plan types.UID) *BriefWriter {
 // Add adds the brief of the next change, of which an approval covers a text; see Covered.
 func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte) error {
 	if len(w.page.Own) == briefsPerPage {
-		if err := w.write(ctx, ""); err != nil {
+		if err := w.write(ctx, nil); err != nil {
 			return err
 		}
 		w.page = briefPage{First: c.Index}
@@ -144,17 +144,22 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte)
 }
 
 // Finish stores the last page, and the digest of the plan.
-func (w *BriefWriter) Finish(ctx context.Context, digest string) error { return w.write(ctx, digest) }
+func (w *BriefWriter) Finish(ctx context.Context, digest string) error {
+	return w.write(ctx, &ledger.BriefsEnd{Digest: digest, Changes: int(w.page.First) + len(w.page.Own)})
+}
 
-func (w *BriefWriter) write(ctx context.Context, digest string) error {
+func (w *BriefWriter) write(ctx context.Context, end *ledger.BriefsEnd) error {
 	w.pages++
-	return w.ledger.SaveBriefs(ctx, w.plan, w.pages-1, &w.page, digest)
+	return w.ledger.SaveBriefs(ctx, w.plan, w.pages-1, &w.page, end)
 }
 
 // loadBriefs loads a plan from its briefs and from the progress of its changes. It returns false if the plan has no briefs.
 func (w *Stored) loadBriefs(ctx context.Context, l *ledger.Ledger, uid types.UID) (bool, error) {
 	known := map[Inputs]*Inputs{}
-	digest, err := l.Briefs(ctx, uid, func(texts [][]byte) error {
+	begin := func(end ledger.BriefsEnd) {
+		w.Digest, w.Changes = end.Digest, make([]StoredChange, 0, end.Changes)
+	}
+	found, err := l.Briefs(ctx, uid, begin, func(texts [][]byte) error {
 		pages := make([]briefPage, len(texts))
 		var group errgroup.Group
 		for i, text := range texts {
@@ -166,11 +171,9 @@ func (w *Stored) loadBriefs(ctx context.Context, l *ledger.Ledger, uid types.UID
 		}
 		return err
 	})
-	if err != nil || digest == "" {
-		w.Changes, w.refreshed = nil, nil
+	if err != nil || !found {
 		return false, err
 	}
-	w.Digest = digest
 	for p, err := range l.Progress(ctx, uid) {
 		if err != nil {
 			return false, err

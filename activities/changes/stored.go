@@ -27,8 +27,8 @@ type Stored struct {
 	// Planned is the input of plan.Steps, including the changes that are left out.
 	Planned []plan.Planned
 	Steps   []plan.Step
-	// stepsOf holds the indexes of the steps of each change.
-	stepsOf [][]int
+	// stepsOf holds the indexes of the steps of each change, which has at most two; -1 for none.
+	stepsOf [][2]int32
 	Digest  string
 	// Unchanged is true if RecordUnchanged must handle a change. refreshed lists the changes without steps whose values
 	// planning read; see readUnchanged.
@@ -121,16 +121,24 @@ func (w *Stored) loadChanges(ctx context.Context, l *ledger.Ledger, uid types.UI
 
 // Order orders the steps of the changes that are not held.
 func (w *Stored) Order() {
-	made := slices.Clone(w.Planned)
+	made, copied := w.Planned, false
 	for i := range w.Changes {
-		if w.Changes[i].Held {
-			made[i] = plan.Planned{Action: v1alpha1.ActionNoOp, Of: -1}
+		if !w.Changes[i].Held {
+			continue
 		}
+		if !copied {
+			made, copied = slices.Clone(made), true
+		}
+		made[i] = plan.Planned{Action: v1alpha1.ActionNoOp, Of: -1}
 	}
 	w.Steps = plan.Steps(made)
-	w.stepsOf = make([][]int, len(w.Changes))
+	w.stepsOf = slices.Repeat([][2]int32{{-1, -1}}, len(w.Changes))
 	for i, s := range w.Steps {
-		w.stepsOf[s.Change] = append(w.stepsOf[s.Change], i)
+		if of := &w.stepsOf[s.Change]; of[0] < 0 {
+			of[0] = int32(i)
+		} else {
+			of[1] = int32(i)
+		}
 	}
 }
 
@@ -205,6 +213,9 @@ func (w *Stored) Blockers(c *StoredChange) []*StoredChange {
 	var tried, others []*StoredChange
 	seen := map[int32]bool{c.Index: true}
 	for _, i := range w.stepsOf[c.Index] {
+		if i < 0 {
+			continue
+		}
 		for _, d := range w.Steps[i].DependsOn {
 			dep := &w.Changes[w.Steps[d].Change]
 			switch {

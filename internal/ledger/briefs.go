@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strconv"
+	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,27 +16,48 @@ import (
 )
 
 // This file stores the briefs of the changes of a plan, in pages. A reader of the briefs does not decode the changes, whose
-// values are most of a plan. Publishing a plan writes the pages, and then the digest of the plan.
+// values are most of a plan. Publishing a plan writes the pages, and then their end.
 
 const (
 	// briefPages is the number of pages that Briefs reads at once.
 	briefPages = 8
-	// briefDigest is the number of the row with the digest, which sorts after all pages.
-	briefDigest = 99_999_999
+	// briefEnd is the number of the row with the end, which sorts after all pages.
+	briefEnd = 99_999_999
 )
 
 func briefPrefix(plan types.UID) string { return "briefs/" + string(plan) + "/" }
 
-// SaveBriefs writes a page of briefs as JSON. With the last page, it writes the digest of the plan; the others have none. It
-// replaces what an earlier attempt wrote.
-func (l *Ledger) SaveBriefs(ctx context.Context, plan types.UID, page int, briefs any, digest string) error {
+func briefKey(plan types.UID, number int) string {
+	return fmt.Sprintf("%s%08d", briefPrefix(plan), number)
+}
+
+// BriefsEnd ends the briefs of a plan. Its row is written with the last page.
+type BriefsEnd struct {
+	// Digest is the digest of the plan.
+	Digest string
+	// Changes is the number of the plan's changes; 0 if an earlier version wrote the briefs.
+	Changes int
+}
+
+// encode returns the row: the digest, and the number after a space. An earlier version wrote the digest alone.
+func (e BriefsEnd) encode() []byte { return fmt.Appendf(nil, "%s %d", e.Digest, e.Changes) }
+
+func decodeBriefsEnd(row []byte) BriefsEnd {
+	digest, count, _ := strings.Cut(string(row), " ")
+	changes, _ := strconv.Atoi(count) // 0 without one
+	return BriefsEnd{digest, changes}
+}
+
+// SaveBriefs writes a page of briefs as JSON, and after the last page also the end; it is nil for the others. It replaces what an
+// earlier attempt wrote.
+func (l *Ledger) SaveBriefs(ctx context.Context, plan types.UID, page int, briefs any, end *BriefsEnd) error {
 	value, err := json.Marshal(briefs)
 	if err != nil {
 		return fmt.Errorf("encode briefs of plan: %w", err)
 	}
-	writes := []Write{{Key: fmt.Sprintf("%s%08d", briefPrefix(plan), page), Value: value}}
-	if digest != "" {
-		writes = append(writes, Write{Key: fmt.Sprintf("%s%08d", briefPrefix(plan), briefDigest), Value: []byte(digest)})
+	writes := []Write{{Key: briefKey(plan, page), Value: value}}
+	if end != nil {
+		writes = append(writes, Write{Key: briefKey(plan, briefEnd), Value: end.encode()})
 	}
 	if _, err = l.kv.Batch(ctx, writes); errors.Is(err, ErrConflict) {
 		err = nil
@@ -48,31 +71,37 @@ func (l *Ledger) SaveBriefs(ctx context.Context, plan types.UID, page int, brief
 	return nil
 }
 
-// Briefs calls add with the pages of the briefs of a plan, some at once, and returns the digest of the plan. The digest is
-// empty if the plan has no briefs: an earlier version made it, or it is not published.
-func (l *Ledger) Briefs(ctx context.Context, plan types.UID, add func(pages [][]byte) error) (digest string, err error) {
-	last := fmt.Sprintf("%s%08d", briefPrefix(plan), briefDigest)
-	for after := ""; digest == ""; {
+// Briefs calls begin with the end of the briefs of a plan, and then add with their pages, some at once. It calls neither, and
+// returns false, if the plan has no briefs: an earlier version made it, or it is not published.
+func (l *Ledger) Briefs(ctx context.Context, plan types.UID, begin func(BriefsEnd), add func(pages [][]byte) error) (bool, error) {
+	last := briefKey(plan, briefEnd)
+	end, _, err := l.kv.Get(ctx, last)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read briefs of plan: %w", err)
+	}
+	begin(decodeBriefsEnd(end))
+	for after := ""; after != last; {
 		rows, err := l.kv.List(ctx, briefPrefix(plan), after, briefPages)
-		if err != nil {
-			return "", fmt.Errorf("read briefs of plan: %w", err)
-		}
-		if len(rows) == 0 {
-			return "", nil
+		if err == nil && len(rows) == 0 {
+			err = ErrNotFound // the plan was deleted meanwhile
 		}
 		var pages [][]byte
 		for _, row := range rows {
-			if after = row.Key; after == last {
-				digest = string(row.Value)
-			} else {
+			if after = row.Key; after != last {
 				pages = append(pages, row.Value)
 			}
 		}
-		if err = add(pages); err != nil {
-			return "", fmt.Errorf("read briefs of plan: %w", err)
+		if err == nil {
+			err = add(pages)
+		}
+		if err != nil {
+			return false, fmt.Errorf("read briefs of plan: %w", err)
 		}
 	}
-	return digest, nil
+	return true, nil
 }
 
 // ChangeProgress is the progress of a change that an apply wrote.

@@ -72,34 +72,34 @@ func TestFormerProgressRows(t *testing.T) {
 	}
 }
 
-// TestBriefs writes pages of briefs, some of them twice, and reads them with the digest. Without the digest, the pages do not
-// count.
+// TestBriefs writes pages of briefs, some of them twice, and reads them with their end. Without the end, the pages do not count.
 func TestBriefs(t *testing.T) {
 	ctx, l := t.Context(), newLedger()
-	read := func() (digest string, pages []string) {
+	read := func() (end BriefsEnd, pages []string) {
 		t.Helper()
-		digest, err := l.Briefs(ctx, "p", func(some [][]byte) error {
+		found, err := l.Briefs(ctx, "p", func(e BriefsEnd) { end = e }, func(some [][]byte) error {
 			for _, page := range some {
 				pages = append(pages, string(page))
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || found != (end.Digest != "") {
+			t.Fatalf("found %v: %v", found, err)
 		}
-		return digest, pages
+		return end, pages
 	}
 	var want []string
+	var none, all BriefsEnd = BriefsEnd{}, BriefsEnd{"sha256:a", 7}
 	for attempt := range 2 {
 		for page := range 2*briefPages + 1 {
-			digest := ""
+			var end *BriefsEnd
 			if page == 2*briefPages {
-				if got, _ := read(); attempt == 0 && got != "" {
-					t.Fatalf("the digest is %q before it is written", got)
+				if got, pages := read(); attempt == 0 && (got != none || len(pages) > 0) {
+					t.Fatalf("got %v %v before the end is written", got, pages)
 				}
-				digest = "sha256:a"
+				end = &all
 			}
-			if err := l.SaveBriefs(ctx, "p", page, page+attempt, digest); err != nil {
+			if err := l.SaveBriefs(ctx, "p", page, page+attempt, end); err != nil {
 				t.Fatal(err)
 			}
 			if attempt == 1 {
@@ -107,13 +107,19 @@ func TestBriefs(t *testing.T) {
 			}
 		}
 	}
-	if digest, pages := read(); digest != "sha256:a" || !slices.Equal(pages, want) {
-		t.Errorf("got %q %v, want %v", digest, pages, want)
+	if end, pages := read(); end != all || !slices.Equal(pages, want) {
+		t.Errorf("got %v %v, want %v", end, pages, want)
+	}
+	if err := l.replace(ctx, briefKey("p", briefEnd), []byte("sha256:a")); err != nil { // as an earlier version wrote it
+		t.Fatal(err)
+	}
+	if end, pages := read(); end != (BriefsEnd{Digest: "sha256:a"}) || !slices.Equal(pages, want) {
+		t.Errorf("got %v %v, want %v", end, pages, want)
 	}
 	if err := l.DropPlan(ctx, "p"); err != nil {
 		t.Fatal(err)
 	}
-	if digest, pages := read(); digest != "" || len(pages) > 0 {
-		t.Errorf("after the plan was removed: %q %v", digest, pages)
+	if end, pages := read(); end != none || len(pages) > 0 {
+		t.Errorf("after the plan was removed: %v %v", end, pages)
 	}
 }

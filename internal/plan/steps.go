@@ -92,7 +92,17 @@ func Steps(changes []Planned) []Step {
 
 // newSequence returns the steps of the changes, without dependencies.
 func newSequence(changes []Planned) *sequence {
-	s := &sequence{changes: changes, destroy: make([]int, len(changes)), apply: make([]int, len(changes)), needed: map[int][]int{}}
+	count := 0
+	for i := range changes {
+		if changes[i].destroys() {
+			count++
+		}
+		if changes[i].applies() {
+			count++
+		}
+	}
+	s := &sequence{changes: changes, destroy: make([]int, len(changes)), apply: make([]int, len(changes)), needed: map[int][]int{},
+		steps: make([]Step, 0, count), strengths: make([][]edgePriority, 0, count)}
 	for i := range changes {
 		c := &changes[i]
 		s.destroy[i], s.apply[i] = -1, -1
