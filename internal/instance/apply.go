@@ -57,7 +57,7 @@ func (t *Type) Apply(ctx context.Context, prior State, p *Planned, config cty.Va
 	if err != nil {
 		return Outcome{State: prior, Err: err}
 	}
-	o := a.call(ctx, req)
+	o := a.call(t.withSecrets(ctx, prior.Value, p.Value, config), req)
 	end(o.Err)
 	return o
 }

@@ -140,7 +140,7 @@ func (t *Type) validateOnce(ctx context.Context, config Config) (validated strin
 		validated = base64.RawStdEncoding.EncodeToString(sum[:16])
 	}
 	if validated == "" || validated != config.Validated {
-		diags, err = t.validate(ctx, encoded)
+		diags, err = t.validate(t.withSecrets(ctx, config.Written), encoded)
 	}
 	return validated, diags, err
 }
@@ -166,7 +166,7 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	if err != nil {
 		return nil, nil, err
 	}
-	resp, err := t.planChange(ctx, req, config.PlannedPrivate)
+	resp, err := t.planChange(t.withSecrets(ctx, prior.Value, config.Written, config.Effective), req, config.PlannedPrivate)
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan %s: %w", t.Name, err)
 	}
@@ -268,7 +268,7 @@ func (t *Type) PlanDelete(ctx context.Context, prior State, planned []byte) (*Pl
 	if err != nil {
 		return nil, nil, err
 	}
-	resp, err := t.planChange(ctx, req, planned)
+	resp, err := t.planChange(t.withSecrets(ctx, prior.Value), req, planned)
 	if err != nil {
 		return nil, nil, fmt.Errorf("plan destroy of %s: %w", t.Name, err)
 	}

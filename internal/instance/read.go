@@ -30,7 +30,7 @@ func (t *Type) Read(ctx context.Context, s State) (State, diag.Diagnostics, erro
 	if req.ProviderMeta, err = encodeMeta(t.Meta, t.MetaBlock); err != nil {
 		return s, nil, err
 	}
-	resp, err := t.Provider.ReadResource(ctx, req)
+	resp, err := t.Provider.ReadResource(t.withSecrets(ctx, s.Value), req)
 	if err != nil {
 		return s, nil, fmt.Errorf("read %s: %w", t.Name, err)
 	}

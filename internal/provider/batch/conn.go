@@ -99,6 +99,8 @@ type call struct {
 	request  []byte
 	since    time.Time
 	leave    func() // removes the call's caller from the batch; nil while the call is in the queue
+	secrets  Secrets
+	hidden   *hidden // hides the secrets of all calls of the batch; nil if they have none
 	answered chan struct{}
 	// response and err are set before answered is closed.
 	response []byte
@@ -128,14 +130,15 @@ func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 	if len(request) > maxBytes {
 		return c.ClientConn.Invoke(ctx, method, args, reply, opts...)
 	}
-	one := &call{request: request, answered: make(chan struct{})}
+	one := &call{request: request, secrets: secretsOf(ctx), answered: make(chan struct{})}
 	c.enqueue(kind, one)
 	if err := c.await(ctx, kind, one); err != nil {
-		return c.Explain(ctx, err)
+		return c.Explain(ctx, one.hidden.inError(err))
 	}
 	if err := proto.Unmarshal(one.response, reply.(proto.Message)); err != nil {
 		return status.Error(codes.Internal, fmt.Sprintf("the provider's answer cannot be decoded: %v", err))
 	}
+	one.hidden.inDiagnostics(reply.(proto.Message))
 	return nil
 }
 
@@ -210,7 +213,9 @@ func (c *Conn) start(kind Kind, q *queue, batch []*call) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.saved += len(batch) - (len(batch)+keptCalls-1)/keptCalls
 	wanted := len(batch)
+	hidden := secretsOfAll(batch)
 	for _, one := range batch {
+		one.hidden = hidden
 		one.leave = func() {
 			if wanted--; wanted == 0 {
 				cancel()
