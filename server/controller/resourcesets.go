@@ -35,19 +35,13 @@ type ResourceSets struct {
 	mu    sync.Mutex
 	// rolled holds the sets whose rollout began, paused, continued or ended since the last update.
 	rolled map[index.Touched]bool
+	// ended holds the namespaces with a plan that ended since the last update, and the time of the end.
+	ended map[string]time.Time
 }
-
-const (
-	// setInterval is the time between two updates of the changed sets.
-	setInterval = 500 * time.Millisecond
-	// setRest is the ratio of the pause after the updates to the time that they took. Each update counts all instances of
-	// a set.
-	setRest = 50
-)
 
 // follow updates the sets of the plans whose state changes.
 func (c *ResourceSets) follow(plans *Plans) {
-	c.plans, c.rolled = plans.informer.GetIndexer(), map[index.Touched]bool{}
+	c.plans, c.rolled, c.ended = plans.informer.GetIndexer(), map[index.Touched]bool{}, map[string]time.Time{}
 	// AddEventHandler fails only on a stopped informer.
 	_, _ = plans.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: c.planChanged,
@@ -71,18 +65,31 @@ func (c *ResourceSets) planChanged(obj any) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if p.Ended() {
+		c.ended[p.Namespace] = time.Now()
+	}
 	for _, r := range p.Status.Rollouts {
 		c.rolled[index.Touched{NamespacedName: types.NamespacedName{Namespace: p.Namespace, Name: r.ResourceSet}}] = true
 	}
 }
 
-// takeRolled returns the sets whose rollout changed since the last call.
-func (c *ResourceSets) takeRolled() []index.Touched {
+// take adds the sets that changed, and the namespaces with a plan that ended, to a schedule.
+func (c *ResourceSets) take(ctx context.Context, s *setSchedule) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := slices.Collect(maps.Keys(c.rolled))
+	ended := len(c.ended) > 0
+	maps.Copy(s.ended, c.ended)
+	for t := range c.rolled {
+		s.changed[t] = s.changed[t]
+	}
+	clear(c.ended)
 	clear(c.rolled)
-	return out
+	c.mu.Unlock()
+	if ended {
+		_ = c.Index.Refresh(ctx) // the update of each set refreshes again, and returns the error
+	}
+	for _, t := range c.Index.Touched() {
+		s.changed[t] = s.changed[t]
+	}
 }
 
 // rollingOut returns the plan that is applied and has a rollout of a set; nil if there is none.
@@ -101,24 +108,26 @@ func (c *ResourceSets) rollingOut(set *index.SetInstances) *v1alpha1.Plan {
 
 // run updates the changed sets until ctx ends.
 func (c *ResourceSets) run(ctx context.Context) {
-	failed := map[index.Touched]bool{}
+	schedule := newSetSchedule()
 	for {
-		begun := time.Now()
-		changed := append(c.Index.Touched(), c.takeRolled()...)
-		for t := range failed {
-			changed = append(changed, t)
-		}
-		clear(failed)
-		for _, t := range changed {
-			if err := c.update(ctx, t); err != nil && ctx.Err() == nil {
+		c.take(ctx, schedule)
+		passBegan := time.Now()
+		due := schedule.due(passBegan)
+		for _, t := range due {
+			began := time.Now()
+			err := c.update(ctx, t)
+			if err != nil && ctx.Err() == nil {
 				c.Logger.Warn("update the status of a ResourceSet; trying again", "namespace", t.Namespace, "name", t.Name, "error", err)
-				failed[t] = true
 			}
+			schedule.updated(t, began, time.Now(), err != nil)
+		}
+		if len(due) > 0 {
+			schedule.pause(passBegan, time.Now())
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(setInterval, setRest*time.Since(begun))):
+		case <-time.After(setInterval):
 		}
 	}
 }

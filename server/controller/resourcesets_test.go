@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -112,10 +113,13 @@ func TestStatusOfASetInARollout(t *testing.T) {
 			if err := plans.Add(tc.plan); err != nil {
 				t.Fatal(err)
 			}
-			c := &ResourceSets{plans: plans, rolled: map[index.Touched]bool{}}
+			c := &ResourceSets{plans: plans, rolled: map[index.Touched]bool{}, ended: map[string]time.Time{}}
 			c.planChanged(tc.plan)
-			if rolled := c.takeRolled(); len(rolled) != 1 || rolled[0].Name != "fleet" || rolled[0].Namespace != "default" {
-				t.Errorf("the plan changes the sets %v", rolled)
+			if fleet := (types.NamespacedName{Namespace: "default", Name: "fleet"}); len(c.rolled) != 1 || !c.rolled[index.Touched{NamespacedName: fleet}] {
+				t.Errorf("the plan changes the sets %v", c.rolled)
+			}
+			if _, ended := c.ended["default"]; ended != tc.plan.Ended() {
+				t.Errorf("the namespaces of ended plans are %v", c.ended)
 			}
 			set := index.SetInstances{Set: &resourceset.Set{Name: "fleet", UID: "fleet-uid"}, Instances: []index.Node{pending}}
 			set.Namespace = "default"
