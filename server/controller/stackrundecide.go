@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -30,14 +31,22 @@ type stackRun struct {
 // running reports whether the run has not ended.
 func (r *stackRun) running() bool { return r != nil && r.EndedAt == nil }
 
-// mayHaveMade reports whether a plan of the stack's workflow is one of the run. A cache may still have an ended run as the
-// last one when its successor has made a plan. A run that continued as new made plans with the IDs of its earlier runs.
-func (r *stackRun) mayHaveMade(p *v1alpha1.Plan) bool {
+// made reports whether a plan of the stack's workflow is one of the run. known is false if that depends on first: the ID of
+// the first run of the workflow that made the plan, or "" if Temporal does not know it. A run that continued as new made
+// plans with the IDs of its earlier runs.
+func (r *stackRun) made(p *v1alpha1.Plan, first string) (made, known bool) {
 	created, by := p.CreationTimestamp.Time, p.Annotations[v1alpha1.AnnotationWorkflowRunID] // created is in whole seconds
-	if created.Before(r.StartedAt.Truncate(time.Second)) {
-		return false
+	switch {
+	case by != "" && (by == r.RunID || by == r.FirstRunID):
+		return true, true
+	case created.Before(r.StartedAt.Truncate(time.Second)):
+		return false, true
+	case first != "":
+		return first == cmp.Or(r.FirstRunID, r.RunID), true
 	}
-	return r.running() || by == r.RunID || by == r.FirstRunID || created.Before(r.EndedAt.Truncate(time.Second))
+	// The activity of an earlier run may make a plan after the start of this run. A cache may still have an ended run as the
+	// last one when its successor has made a plan.
+	return created.After(r.StartedAt.Time) && (r.running() || created.Before(r.EndedAt.Truncate(time.Second))), false
 }
 
 // failing reports whether workers repeatedly failed to continue the workflow, or did not answer.

@@ -183,3 +183,47 @@ func TestStacksPassedWithWorkflows(t *testing.T) {
 		}
 	}
 }
+
+// TestPlansOfARun has the plans of a run that continued as new twice, and of the runs before and after it.
+func TestPlansOfARun(t *testing.T) {
+	started, second := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), time.Second
+	run := func(ended time.Duration) *stackRun {
+		r := &stackRun{}
+		r.RunID, r.FirstRunID, r.StartedAt = "third", "first", metav1.NewTime(started)
+		if ended > 0 {
+			r.EndedAt = &metav1.Time{Time: started.Add(ended)}
+		}
+		return r
+	}
+	for why, tc := range map[string]struct {
+		run     *stackRun
+		by      string
+		created time.Duration
+		first   string // the first run, as Temporal has it
+		made    bool
+		asks    bool
+	}{
+		"its last run": {run: run(0), by: "third", made: true},
+		"its first run, in the second of the end":      {run: run(second), by: "first", created: second, made: true},
+		"a run between, in the second of the start":    {run: run(0), by: "second", first: "first", made: true, asks: true},
+		"a run between, in the second of the end":      {run: run(second), by: "second", created: second, first: "first", made: true, asks: true},
+		"the run before, long before":                  {run: run(0), by: "before", created: -second, first: "before"},
+		"the run before, in the second of the start":   {run: run(0), by: "before", first: "before", asks: true},
+		"the activity of the run before, later":        {run: run(0), by: "before", created: time.Minute, first: "before", asks: true},
+		"the run after, in the second of the end":      {run: run(second), by: "after", created: second, first: "after", asks: true},
+		"a run that is gone, in the second of start":   {run: run(0), by: "gone", asks: true},
+		"a run that is gone, later":                    {run: run(0), by: "gone", created: second, made: true, asks: true},
+		"a run that is gone, after the end":            {run: run(second), by: "gone", created: time.Minute, asks: true},
+		"no run, and the ID of the first is not known": {run: &stackRun{}, asks: true, created: time.Minute, made: true},
+	} {
+		p := &v1alpha1.Plan{}
+		p.CreationTimestamp, p.Annotations = metav1.NewTime(started.Add(tc.created)), map[string]string{v1alpha1.AnnotationWorkflowRunID: tc.by}
+		made, known := tc.run.made(p, "")
+		if !known {
+			made, _ = tc.run.made(p, tc.first)
+		}
+		if made != tc.made || known == tc.asks {
+			t.Errorf("%s: made %t, known %t; want %t and %t", why, made, known, tc.made, !tc.asks)
+		}
+	}
+}

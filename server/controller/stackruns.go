@@ -36,10 +36,12 @@ type knownRuns struct {
 	// going has the UIDs of the stacks with a running workflow, by name. With it, the server finds the run of a deleted
 	// stack.
 	going map[cache.ObjectName]types.UID
+	// first has the IDs of the first runs of other runs that made plans of a stack, by the ID of the run.
+	first map[cache.ObjectName]map[string]string
 }
 
 func newKnownRuns() knownRuns {
-	return knownRuns{read: map[types.UID]bool{}, awaited: map[string]bool{}, going: map[cache.ObjectName]types.UID{}}
+	return knownRuns{read: map[types.UID]bool{}, awaited: map[string]bool{}, going: map[cache.ObjectName]types.UID{}, first: map[cache.ObjectName]map[string]string{}}
 }
 
 // noteRun records whether a stack has a running workflow.
@@ -84,7 +86,9 @@ func (c *Stacks) readRun(ctx context.Context, state *stackState) error {
 	if c.Runs == nil && state.run.running() { // the server used an embedded Temporal before
 		state.run.Outcome, state.run.EndedAt = v1alpha1.RunLost, &metav1.Time{Time: state.now}
 	}
-	c.findPlans(state)
+	if err := c.findPlans(ctx, state); err != nil {
+		return err
+	}
 	if state.run.running() {
 		c.awaitRun(ctx, cache.MetaObjectToName(s), state.run.StackRun)
 	}
@@ -197,12 +201,24 @@ func (c *Stacks) findWorker(ctx context.Context, state *stackState, found *userR
 
 // findPlans finds the plans of the last run. It also finds whether another plan applied the stack's resources after the
 // run.
-func (c *Stacks) findPlans(state *stackState) {
+func (c *Stacks) findPlans(ctx context.Context, state *stackState) error {
 	run := state.run
 	run.plans, run.applied = nil, false
+	firstRun, done := c.firstRuns(ctx, state)
+	defer done()
 	for _, p := range c.plans.in(state.stack.Namespace) {
-		if p.Status.Stack == nil && p.StackName() == state.stack.Name && run.mayHaveMade(p) {
-			run.plans = append(run.plans, p)
+		if p.Status.Stack == nil && p.StackName() == state.stack.Name {
+			made, known := run.made(p, "")
+			if !known {
+				first, err := firstRun(p)
+				if err != nil {
+					return err
+				}
+				made, _ = run.made(p, first)
+			}
+			if made {
+				run.plans = append(run.plans, p)
+			}
 		}
 		if run.EndedAt != nil && p.Status.FinishedAt != nil && p.Status.FinishedAt.After(run.EndedAt.Time) {
 			reason, _ := readyOf(p)
@@ -213,6 +229,37 @@ func (c *Stacks) findPlans(state *stackState) {
 	slices.SortFunc(run.plans, func(a, b *v1alpha1.Plan) int { return compareRequests(b, a) })
 	if len(run.plans) > 0 {
 		run.Plan = &v1alpha1.PlanReference{Name: run.plans[0].Name, UID: run.plans[0].UID}
+	}
+	return nil
+}
+
+// firstRuns returns a function that returns the first run of the workflow that made a plan, or "" if it is not known. It asks
+// Temporal once for each run. done must be called after it.
+func (c *Stacks) firstRuns(ctx context.Context, state *stackState) (of func(*v1alpha1.Plan) (string, error), done func()) {
+	name := cache.MetaObjectToName(state.stack)
+	c.mu.Lock()
+	known, used := c.runs.first[name], map[string]string{}
+	c.mu.Unlock()
+	of = func(p *v1alpha1.Plan) (first string, err error) {
+		by := p.Annotations[v1alpha1.AnnotationWorkflowRunID]
+		first, ok := used[by]
+		if !ok {
+			first, ok = known[by]
+		}
+		if !ok && c.Runs != nil {
+			first, err = c.Runs.First(ctx, state.stack.Namespace, state.run.WorkflowID, by)
+		}
+		if err == nil {
+			used[by] = first
+		}
+		return first, err
+	}
+	return of, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.runs.first[name] = used; len(used) == 0 {
+			delete(c.runs.first, name)
+		}
 	}
 }
 
@@ -287,7 +334,9 @@ func (c *Stacks) startRun(ctx context.Context, state *stackState, next *stackSte
 
 // followRun sets the step of a stack whose workflow was started.
 func (c *Stacks) followRun(ctx context.Context, state *stackState, next *stackStep) error {
-	c.findPlans(state)
+	if err := c.findPlans(ctx, state); err != nil {
+		return err
+	}
 	discard := next.discard
 	if *next = state.decide(); next.make { // the run that an earlier attempt started has ended
 		next.make, next.after = false, time.Second
@@ -316,6 +365,9 @@ func (c *Stacks) awaitOther(ctx context.Context, s *v1alpha1.Stack, other *userR
 // endDeleted cancels the workflow of a deleted stack. A stack of the same name may exist.
 func (c *Stacks) endDeleted(ctx context.Context, name cache.ObjectName, now types.UID) error {
 	c.mu.Lock()
+	if now == "" {
+		delete(c.runs.first, name)
+	}
 	uid, going := c.runs.going[name]
 	c.mu.Unlock()
 	if !going || uid == now || c.Runs == nil {

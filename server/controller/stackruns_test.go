@@ -167,6 +167,11 @@ func TestRunsOfStacks(t *testing.T) {
 
 	// The run continues as new. It stays the run of the stack, and another stack of the name does not take it.
 	untilRun(t, c, first, "the run continues as new", func() bool { return first.run.RunID != begun })
+	for by, want := range map[string]string{first.run.RunID: begun, begun: begun, "6b3b52f6-7b5b-4b1f-8a3e-000000000000": "", "no ID": "", "": ""} {
+		if got, err := c.Runs.First(t.Context(), "prod", "stack.web", by); err != nil || got != want {
+			t.Errorf("the first run of %q: %q, %v, want %q", by, got, err, want)
+		}
+	}
 	if !first.run.running() || first.run.Number != 1 || first.run.idle {
 		t.Errorf("after it continued as new: %+v", first.run)
 	}
@@ -193,11 +198,29 @@ func TestRunsOfStacks(t *testing.T) {
 	}
 
 	// The next one has the next number.
+	earlier := failing.run.RunID
 	failing.selected.Contents = "newer"
 	startOf(t, c, failing)
 	if failing.run.Number != 2 {
 		t.Errorf("the next run has the number %d", failing.run.Number)
 	}
+	// A plan of the earlier run is none of the next one, although that may have started in the same second.
+	for name, by := range map[string]string{"earlier": earlier, "own": failing.run.RunID} {
+		po := &v1alpha1.Plan{}
+		po.Namespace, po.Name, po.CreationTimestamp = "prod", name, metav1.NewTime(failing.run.StartedAt.Add(time.Second))
+		po.Annotations = map[string]string{v1alpha1.AnnotationWorkflowNamespace: "hykube.prod", v1alpha1.AnnotationWorkflowID: "stack.web", v1alpha1.AnnotationWorkflowRunID: by}
+		if err := c.plans.informer.GetIndexer().Add(po); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := c.Runs
+	for range 2 { // the second time without Temporal
+		if err := c.findPlans(t.Context(), failing); err != nil || len(failing.run.plans) != 1 || failing.run.plans[0].Name != "own" {
+			t.Errorf("the plans of the next run: %+v, %v", failing.run.plans, err)
+		}
+		c.Runs = &UserRuns{Service: noWorkflows{}, Prepare: runs.Prepare, Room: runs.Room, Key: runs.Key}
+	}
+	c.Runs = runs
 
 	// Temporal lost a run.
 	gone := edited("")

@@ -309,7 +309,9 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	state.notBefore = c.notBefore(s, state.now)
 	state.spec = planSpec(s, stacks, state.selected)
 	if state.run != nil {
-		c.findPlans(state)
+		if err := c.findPlans(ctx, state); err != nil {
+			return state, err
+		}
 	}
 	for _, p := range c.plans.in(s.Namespace) {
 		if state.plan != nil && p.UID != state.plan.UID && !p.Ended() {

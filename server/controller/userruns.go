@@ -179,6 +179,26 @@ func (r *UserRuns) Read(ctx context.Context, namespace, workflowID, runID string
 	return run, r.readEnd(ctx, namespace, run)
 }
 
+// First returns the ID of the first run of the workflow of which a run is a continuation; "" if Temporal does not have the
+// run. Users may write the run ID.
+func (r *UserRuns) First(ctx context.Context, namespace, workflowID, runID string) (string, error) {
+	if runID == "" { // for Temporal, that is the current run
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, runCall)
+	defer cancel()
+	found, err := r.Service.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+		Namespace: v1alpha1.TemporalNamespace(namespace), Execution: &commonpb.WorkflowExecution{WorkflowId: workflowID, RunId: runID},
+	})
+	switch status.Code(err) {
+	case codes.OK:
+		return found.GetWorkflowExecutionInfo().GetFirstRunId(), nil
+	case codes.NotFound, codes.InvalidArgument:
+		return "", nil
+	}
+	return "", fmt.Errorf("read workflow %q: %w", workflowID, err)
+}
+
 // runOf returns a run as a list of workflows has it, without its end. A run whose memo has another signature is of no stack.
 func runOf(info *workflowpb.WorkflowExecutionInfo, key []byte) *userRun {
 	run := &userRun{}
