@@ -47,10 +47,10 @@ func TestBeginRefuses(t *testing.T) {
 		sc.apply()
 		sc.put("test-thing/a", m{"name": "a2"}, m{"preventDestroy": test.prevent})
 		run := sc.newRun()
-		po := sc.until(run, beginning)
-		test.change(sc, &po.Status)
+		sc.until(run, beginning)
+		sc.plans.change(run.Name, func(po *v1alpha1.Plan) { test.change(sc, &po.Status) })
 		begun, err := sc.applier.Begin(t.Context(), run.Plan)
-		if err != nil || (begun.Refused == "") != test.begins || (sc.plans[run.Name].Status.Progress != nil) != test.begins {
+		if err != nil || (begun.Refused == "") != test.begins || (sc.plans.get(run.Name).Status.Progress != nil) != test.begins {
 			t.Errorf("%s: refused %q, %v", reason, begun.Refused, err)
 		}
 	}

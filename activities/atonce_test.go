@@ -146,7 +146,7 @@ func TestAChangeThatWasReadAheadIsReadAgain(t *testing.T) {
 			sc.cloud.while = func() {
 				c := sc.changeOf(run, b)
 				test.edit(c)
-				if err := sc.Ledger.SaveChange(t.Context(), sc.plans[run.Name].UID, c); err != nil {
+				if err := sc.Ledger.SaveChange(t.Context(), sc.plans.get(run.Name).UID, c); err != nil {
 					t.Error(err)
 				}
 			}
@@ -157,7 +157,7 @@ func TestAChangeThatWasReadAheadIsReadAgain(t *testing.T) {
 			if c.State != test.state || sc.cloud.made["b"] != test.made || test.made == 0 && c.Message != "edited" {
 				t.Errorf("%s %q, created %d times; want %s, %d times", c.State, c.Message, sc.cloud.made["b"], test.state, test.made)
 			}
-			if p := sc.plans[run.Name].Status.Progress; p != nil && p.Running != 0 {
+			if p := sc.plans.get(run.Name).Status.Progress; p != nil && p.Running != 0 {
 				t.Errorf("progress: %+v", p)
 			}
 		})

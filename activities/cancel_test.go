@@ -35,7 +35,7 @@ func TestCancelledWhileItWaits(t *testing.T) {
 			defer admitted.Release()
 			time.AfterFunc(20*time.Millisecond, plans.Cancel)
 			sc.until(run, finishing)
-			po.Status.Cancel = &v1alpha1.PlanCancel{}
+			sc.cancel(run)
 			sc.resume(run)
 			if len(sc.cloud.made) != 0 {
 				t.Errorf("made %v", sc.cloud.made)
@@ -83,7 +83,7 @@ func TestACancelAfterACrash(t *testing.T) {
 				t.Fatalf("the server was not killed: %v", err)
 			}
 			sc.restart()
-			sc.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{}
+			sc.cancel(run)
 			po := sc.resume(run)
 			states := map[string]v1alpha1.ChangeState{}
 			for i := range 2 {

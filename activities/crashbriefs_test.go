@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -69,11 +70,14 @@ func (sc *crashScenario) compareBriefs(po *v1alpha1.Plan) {
 // countedObjects counts the objects that a verification reads.
 type countedObjects struct {
 	store.Objects
-	read *[]string
+	mu   sync.Mutex
+	read []string
 }
 
-func (o countedObjects) GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
-	*o.read = append(*o.read, ref.Name)
+func (o *countedObjects) GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
+	o.mu.Lock()
+	o.read = append(o.read, ref.Name)
+	o.mu.Unlock()
 	return o.Objects.GetSpec(ctx, ref)
 }
 
@@ -121,9 +125,9 @@ func TestAlikeChangesAreVerifiedOnce(t *testing.T) {
 			if test.moved != nil {
 				test.moved(sc)
 			}
-			var read []string
+			counted := &countedObjects{Objects: sc.Objects}
 			sources := *sc.Sources
-			sources.Objects = countedObjects{sc.Objects, &read}
+			sources.Objects = counted
 			found, err := changes.Verify(t.Context(), &sources, po)
 			if err != nil {
 				t.Fatal(err)
@@ -133,7 +137,7 @@ func TestAlikeChangesAreVerifiedOnce(t *testing.T) {
 				stale = append(stale, strings.TrimPrefix(o.Address, "test_thing."))
 			}
 			sorted := cmpopts.SortSlices(strings.Compare)
-			if diff := cmp.Diff([][]string{test.read, test.stale}, [][]string{read, stale}, sorted, cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff([][]string{test.read, test.stale}, [][]string{counted.read, stale}, sorted, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("read, and stale (-want +got)\n%s", diff)
 			}
 			if len(found.Stale)+found.Left != len(all) {

@@ -45,7 +45,7 @@ type crashScenario struct {
 	applier  *applying.Applier
 	injector *crashInjector
 	cloud    *cloud
-	plans    map[string]*v1alpha1.Plan
+	plans    *storedPlans
 	// lane is true if one activity runs all steps, as for a large plan, from the ledger alone.
 	lane bool
 	// partial is true if plans are approved without blocked and stale changes.
@@ -105,7 +105,7 @@ func (r *crashInjector) alive() error {
 
 func newCrashScenario(t *testing.T) *crashScenario {
 	w := activitiestest.NewWorld(t)
-	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}}
+	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: &storedPlans{byName: map[string]*v1alpha1.Plan{}}}
 	sc.cloud = &cloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, faults: map[string][]string{}, made: map[string]int{}}
 	c := catalog.New(nil)
 	c.Put(catalog.Entry{Name: "test", Schema: cloudSchema()})
@@ -162,7 +162,7 @@ func (sc *crashScenario) put(name string, spec, lifecycle map[string]any) {
 		obj = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "test.hykube.io/v1", "kind": kind}}
 		obj.SetName(objName)
 		obj.SetNamespace("team")
-		obj.SetUID(types.UID(fmt.Sprintf("%s-%d", objName, len(sc.plans))))
+		obj.SetUID(types.UID(fmt.Sprintf("%s-%d", objName, sc.plans.len())))
 		sc.Stored["team:"+name] = obj
 	}
 	obj.Object["spec"] = spec
@@ -228,14 +228,19 @@ func (sc *crashScenario) apply() *v1alpha1.Plan {
 
 func (sc *crashScenario) newRun() *planRun {
 	po := &v1alpha1.Plan{Spec: sc.spec}
-	po.Name, po.Namespace, po.Generation = fmt.Sprintf("p%d", len(sc.plans)), "team", 1
+	po.Name, po.Namespace, po.Generation = fmt.Sprintf("p%d", sc.plans.len()), "team", 1
 	po.UID = types.UID(po.Name)
 	po.Status.RequestedBy = &v1alpha1.Identity{Username: "ann"}
 	if po.Spec.Refresh == "" {
 		po.Spec.Refresh = v1alpha1.RefreshChanged
 	}
-	sc.plans[po.Name] = po
+	sc.plans.put(po)
 	return &planRun{Plan: workflows.Plan{Namespace: "team", Name: po.Name, UID: string(po.UID)}, ended: map[int]bool{}, tries: map[int]int{}}
+}
+
+// cancel cancels a plan.
+func (sc *crashScenario) cancel(run *planRun) {
+	sc.plans.change(run.Name, func(po *v1alpha1.Plan) { po.Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())} })
 }
 
 // resume continues a plan to its end.
@@ -253,12 +258,12 @@ func (sc *crashScenario) until(run *planRun, phase int) *v1alpha1.Plan {
 			sc.T.Fatalf("plan %s, phase %d: %v", run.Name, run.phase, err)
 		}
 	}
-	return sc.plans[run.Name]
+	return sc.plans.get(run.Name)
 }
 
 func (sc *crashScenario) advance(run *planRun) (err error) {
 	ctx := sc.T.Context()
-	po := sc.plans[run.Name]
+	po := sc.plans.get(run.Name)
 	next := run.phase + 1
 	switch {
 	case run.phase == stepping:
@@ -285,8 +290,10 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 			break
 		}
 		sc.compareBriefs(po)
-		po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: sc.partial}
-		meta.SetStatusCondition(&po.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved"})
+		sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+			po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: sc.partial}
+			meta.SetStatusCondition(&po.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved"})
+		})
 	case beginning:
 		sc.compareBriefs(po)
 		run.begun, err = sc.applier.Begin(ctx, run.Plan)
@@ -314,7 +321,7 @@ func (sc *crashScenario) onlyItsPlan(run *planRun) func() {
 	phase, writes, records := run.phase, sc.statusWrites.Load(), sc.revisions()
 	return func() {
 		sc.T.Helper()
-		ended := phase == publishing && sc.plans[run.Name].Status.FinishedAt != nil && !sc.plans[run.Name].PlanFailed()
+		ended := phase == publishing && sc.plans.get(run.Name).Status.FinishedAt != nil && !sc.plans.get(run.Name).PlanFailed()
 		if ended || sc.injector.alive() != nil {
 			return
 		}

@@ -108,7 +108,7 @@ func (p crashPlans) Get(_ context.Context, _, name string, _ types.UID) (*v1alph
 	if err := p.scenario.injector.alive(); err != nil {
 		return nil, err
 	}
-	po := p.scenario.plans[name]
+	po := p.scenario.plans.get(name)
 	if po == nil {
 		return nil, store.ErrGone
 	}
@@ -122,11 +122,9 @@ func (p crashPlans) Cancelled(ctx context.Context, namespace, name string, uid t
 
 func (p crashPlans) UpdateStatus(_ context.Context, _, name string, _ types.UID, change func(*v1alpha1.PlanStatus)) error {
 	return p.scenario.injector.does(func() error {
-		po := p.scenario.plans[name]
-		if po == nil {
+		if !p.scenario.plans.change(name, func(po *v1alpha1.Plan) { change(&po.Status) }) {
 			return store.ErrGone
 		}
-		change(&po.Status)
 		return nil
 	})
 }

@@ -19,7 +19,7 @@ import (
 // be the same.
 func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 	ctx := sc.T.Context()
-	before, revisions := sc.plans[p.Name].Status.DeepCopy(), sc.revisions()
+	before, revisions := sc.plans.get(p.Name).Status.DeepCopy(), sc.revisions()
 	selected, err := sc.planner.Survey(ctx, p)
 	if err != nil || !sc.compares {
 		return selected, err
@@ -29,7 +29,7 @@ func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 	}
 	withIndex := sc.surveyed(p)
 	withIndex.Whole = selected.Whole
-	sc.plans[p.Name].Status = *before
+	sc.plans.change(p.Name, func(po *v1alpha1.Plan) { po.Status = *before })
 	sources := *sc.Sources
 	sources.Index = nil
 	logger := slog.New(slog.DiscardHandler)
@@ -39,7 +39,7 @@ func (sc *crashScenario) survey(p workflows.Plan) (workflows.Surveyed, error) {
 	}
 	// Continue with the changes of the survey in pages.
 	withoutIndex := sc.surveyed(p)
-	sc.plans[p.Name].Status = *before
+	sc.plans.change(p.Name, func(po *v1alpha1.Plan) { po.Status = *before })
 	inPages := *sc.planner
 	inPages.PageSize = 1
 	again, err := inPages.Survey(ctx, p)
@@ -92,7 +92,7 @@ type surveyed struct {
 }
 
 func (sc *crashScenario) surveyed(p workflows.Plan) surveyed {
-	out := surveyed{Diagnostics: sc.plans[p.Name].Status.Diagnostics, Changes: map[string]ledger.Change{}}
+	out := surveyed{Diagnostics: sc.plans.get(p.Name).Status.Diagnostics, Changes: map[string]ledger.Change{}}
 	for c, err := range sc.Ledger.Changes(sc.T.Context(), workflows.ObjectUID(p), 0) {
 		if err != nil {
 			sc.T.Fatal(err)

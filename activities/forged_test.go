@@ -71,12 +71,12 @@ func TestForgedActivities(t *testing.T) {
 			sc.put("test-thing/a", m{"name": "a"}, nil)
 			sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
 			run := sc.newRun()
-			po := sc.until(run, phase.reach)
+			sc.until(run, phase.reach)
 			if phase.prepare != nil {
 				_ = sc.forged(run.Plan)["Step out of order"](t.Context()) // after that, the applier knows the order of the steps
-				phase.prepare(&po.Status)
+				sc.plans.change(run.Name, func(po *v1alpha1.Plan) { phase.prepare(&po.Status) })
 			}
-			status, calls := po.Status.DeepCopy(), slices.Clone(sc.cloud.log)
+			status, calls := sc.plans.get(run.Name).Status.DeepCopy(), slices.Clone(sc.cloud.log)
 			for name, forged := range sc.forged(run.Plan) {
 				if len(phase.refused) > 0 && !slices.Contains(phase.refused, name) {
 					continue
@@ -88,7 +88,7 @@ func TestForgedActivities(t *testing.T) {
 				if diff := cmp.Diff(calls, sc.cloud.log); diff != "" {
 					t.Fatalf("%s called the provider:\n%s", name, diff)
 				}
-				if diff := cmp.Diff(*status, sc.plans[run.Name].Status); diff != "" {
+				if diff := cmp.Diff(*status, sc.plans.get(run.Name).Status); diff != "" {
 					t.Fatalf("%s changed the plan:\n%s", name, diff)
 				}
 			}
@@ -113,7 +113,7 @@ func TestForgedBegin(t *testing.T) {
 	if err != nil || begun.Refused == "" {
 		t.Errorf("begun: %+v, %v", begun, err)
 	}
-	if diff := cmp.Diff(*status, sc.plans[run.Name].Status); diff != "" {
+	if diff := cmp.Diff(*status, sc.plans.get(run.Name).Status); diff != "" {
 		t.Errorf("it changed the plan:\n%s", diff)
 	}
 }

@@ -196,7 +196,7 @@ func (g *history) plan() (calm bool) {
 	case "cancel":
 		g.lane = true
 		g.setFaults()
-		g.backend.while = func() { g.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{} }
+		g.backend.while = func() { g.cancel(run) }
 		g.resume(run)
 		g.backend.faults = nil
 	case "stale":
@@ -231,7 +231,7 @@ func (g *history) plan() (calm bool) {
 		g.backend.while = func() { g.until(other, ends) }
 		g.resume(run)
 	}
-	g.tell("%s: %s", run.Name, describePlan(g.plans[run.Name]))
+	g.tell("%s: %s", run.Name, describePlan(g.plans.get(run.Name)))
 	return calm
 }
 

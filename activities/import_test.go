@@ -50,11 +50,11 @@ func TestTwoPlansImportTheSame(t *testing.T) {
 	// The same ID with other arguments of the ProviderConfig, of an object of another namespace, is another resource.
 	sc.ProviderConfigs["other/c"] = providerConfig("other", "b")
 	sc.owns("other", "x", "c")
-	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[other.Name]); err != nil || len(found.Stale) > 0 {
+	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans.get(other.Name)); err != nil || len(found.Stale) > 0 {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
 	sc.resume(one)
-	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[other.Name]); err != nil || len(found.Stale) != 1 || found.Stale[0].Stale != v1alpha1.StaleImportedElsewhere || !strings.Contains(found.Stale[0].Why, "test_thing.a ") {
+	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans.get(other.Name)); err != nil || len(found.Stale) != 1 || found.Stale[0].Stale != v1alpha1.StaleImportedElsewhere || !strings.Contains(found.Stale[0].Why, "test_thing.a ") {
 		t.Errorf("verified: %+v, %v", found, err)
 	}
 	sc.resume(other)

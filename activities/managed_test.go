@@ -156,7 +156,7 @@ func (sc *crashScenario) needsRightTo(name string, phase int) (*planRun, *v1alph
 	}
 	if phase != approving {
 		sc.until(run, beginning)
-		sc.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+		sc.plans.change(run.Name, func(po *v1alpha1.Plan) { po.Status.Approval.By = &v1alpha1.Identity{Username: "bob"} })
 		sc.until(run, phase)
 	}
 	return run, po

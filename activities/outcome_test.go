@@ -17,7 +17,6 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // answers is a cloud whose answers a test can replace; nil keeps an answer.
@@ -57,7 +56,7 @@ func (sc *crashScenario) attempt(run *planRun, index, attempt int, destroy bool)
 
 func (sc *crashScenario) changeOf(run *planRun, index int) *ledger.Change {
 	sc.T.Helper()
-	c, err := sc.Ledger.Change(sc.T.Context(), sc.plans[run.Name].UID, int32(index))
+	c, err := sc.Ledger.Change(sc.T.Context(), sc.plans.get(run.Name).UID, int32(index))
 	if err != nil {
 		sc.T.Fatal(err)
 	}
@@ -139,10 +138,10 @@ func TestAnAttemptFindsWhatWasMade(t *testing.T) {
 // restarted makes a second attempt at a change without the outcome of the first one, in a plan that has not ended.
 func (sc *crashScenario) restarted(run *planRun, index int) *ledger.Change {
 	sc.T.Helper()
-	sc.plans[run.Name].Status.FinishedAt = nil
+	sc.plans.change(run.Name, func(po *v1alpha1.Plan) { po.Status.FinishedAt = nil })
 	c := sc.changeOf(run, index)
 	c.State, c.FinishedAt = v1alpha1.ChangeRunning, nil
-	if err := sc.Ledger.SaveChange(sc.T.Context(), sc.plans[run.Name].UID, c); err != nil {
+	if err := sc.Ledger.SaveChange(sc.T.Context(), sc.plans.get(run.Name).UID, c); err != nil {
 		sc.T.Fatal(err)
 	}
 	c, err := sc.attempt(run, index, 2, false)
@@ -210,7 +209,7 @@ func TestALaneStopsWhenItsPlanIsCancelled(t *testing.T) {
 	sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
 	run := sc.newRun()
 	sc.until(run, stepping)
-	sc.cloud.while = func() { sc.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())} }
+	sc.cloud.while = func() { sc.cancel(run) }
 	sc.resume(run)
 	if !slices.Equal(sc.cloud.log, []string{"create a"}) {
 		t.Errorf("calls: %v", sc.cloud.log)
@@ -271,7 +270,7 @@ func TestAPlanLeavesABusyResourceAlone(t *testing.T) {
 	sc.cloud.while = func() {
 		second := sc.newRun()
 		sc.until(second, approving)
-		if c := sc.changeOf(second, 0); c.State != v1alpha1.ChangeSkipped || c.WaitsFor == nil || c.WaitsFor.UID != sc.plans[first.Name].UID {
+		if c := sc.changeOf(second, 0); c.State != v1alpha1.ChangeSkipped || c.WaitsFor == nil || c.WaitsFor.UID != sc.plans.get(first.Name).UID {
 			t.Errorf("the second plan would %s, in the state %s", c.Action, c.State)
 		}
 	}

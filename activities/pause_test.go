@@ -24,15 +24,16 @@ func rolledOut(t *testing.T, pause time.Duration) (*crashScenario, *planRun) {
 	sc.until(sc.newRun(), over)
 	write("2")
 	run := sc.newRun()
-	po := sc.until(run, stepping)
-	po.Status.Rollouts = []v1alpha1.PlanRollout{{ResourceSet: "fleet", UID: "s", Waves: []int32{1, 1}, Pause: &metav1.Duration{Duration: pause}}}
+	sc.until(run, stepping)
+	sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+		po.Status.Rollouts = []v1alpha1.PlanRollout{{ResourceSet: "fleet", UID: "s", Waves: []int32{1, 1}, Pause: &metav1.Duration{Duration: pause}}}
+	})
 	return sc, run
 }
 
 // TestALaneEndsAtAPause pauses between two waves. The lane does nothing before the controller has ended the pause.
 func TestALaneEndsAtAPause(t *testing.T) {
 	sc, run := rolledOut(t, time.Second)
-	po := sc.plans[run.Name]
 	before := len(sc.cloud.log)
 	lane := func(wantPaused bool) (calls int) {
 		t.Helper()
@@ -43,14 +44,15 @@ func TestALaneEndsAtAPause(t *testing.T) {
 		return len(sc.cloud.log) - before
 	}
 	first := lane(true)
-	if until := po.Status.PausedUntil; first == 0 || until == nil {
+	until := sc.plans.get(run.Name).Status.PausedUntil
+	if first == 0 || until == nil {
 		t.Fatalf("%d calls in the first wave, and a pause until %v", first, until)
 	}
-	time.Sleep(time.Until(po.Status.PausedUntil.Time))
+	time.Sleep(time.Until(until.Time))
 	if calls := lane(true); calls != first {
 		t.Errorf("calls before the controller has ended the pause: %v", sc.cloud.log[before+first:])
 	}
-	po.Status.PausedUntil = nil
+	sc.plans.change(run.Name, func(po *v1alpha1.Plan) { po.Status.PausedUntil = nil })
 	if calls := lane(false); calls != 2*first {
 		t.Errorf("%d calls after both waves, want %d", calls, 2*first)
 	}
@@ -59,9 +61,9 @@ func TestALaneEndsAtAPause(t *testing.T) {
 // TestACancelledPlanDoesNotPause cancels a plan before its first pause.
 func TestACancelledPlanDoesNotPause(t *testing.T) {
 	sc, run := rolledOut(t, time.Hour)
-	po := sc.plans[run.Name]
-	po.Status.Cancel = &v1alpha1.PlanCancel{}
-	if _, err := sc.applier.Lane(t.Context(), run.Plan); err != nil || po.Status.PausedUntil != nil {
-		t.Errorf("%v; a cancelled plan pauses until %v", err, po.Status.PausedUntil)
+	sc.cancel(run)
+	_, err := sc.applier.Lane(t.Context(), run.Plan)
+	if until := sc.plans.get(run.Name).Status.PausedUntil; err != nil || until != nil {
+		t.Errorf("%v; a cancelled plan pauses until %v", err, until)
 	}
 }

@@ -28,7 +28,7 @@ func TestPolicyAfterTheApproval(t *testing.T) {
 		if err != nil || !strings.Contains(begun.Refused, why) || (begun.Refused != "") != (why != "") {
 			t.Errorf("%s: begun %+v, %v", effect, begun, err)
 		}
-		ended := sc.plans[run.Name].Status.StalledFor() == v1alpha1.ReasonApplyFailed
+		ended := sc.plans.get(run.Name).Status.StalledFor() == v1alpha1.ReasonApplyFailed
 		if ended != (why != "") || len(sc.cloud.made) > 0 {
 			t.Errorf("%s: ended %t, and the cloud made %v", effect, ended, sc.cloud.made)
 		}
@@ -40,7 +40,9 @@ func TestAnAutomaticPlanOfAUserWithoutTheRightWaits(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)
 	run := sc.newRun()
-	sc.plans[run.Name].Spec.Approval, sc.plans[run.Name].Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
+	sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+		po.Spec.Approval, po.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
+	})
 	po := sc.until(run, approving)
 	if a := po.Status.AutomaticApproval; a.Granted || a.Message == "" {
 		t.Errorf("the automatic approval is %+v", a)

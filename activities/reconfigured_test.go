@@ -320,7 +320,7 @@ func TestASecretChangesBeforeTheStep(t *testing.T) {
 			}
 			sc.resume(run)
 			stale := false
-			for c, err := range sc.Ledger.Changes(t.Context(), sc.plans[run.Name].UID, 0) {
+			for c, err := range sc.Ledger.Changes(t.Context(), sc.plans.get(run.Name).UID, 0) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -183,10 +183,12 @@ func TestALostRightStopsTheApply(t *testing.T) {
 			sc.put("test-thing/a", m{"name": "a", "size": "2"}, nil)
 			run := sc.newRun()
 			sc.until(run, beginning)
-			sc.plans[run.Name].Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
-			carol := *sc.plans[run.Name].Status.Approval
-			carol.By = &v1alpha1.Identity{Username: "carol"}
-			sc.plans[run.Name].Status.Approvals = []v1alpha1.PlanApproval{carol, *sc.plans[run.Name].Status.Approval}
+			sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+				po.Status.Approval.By = &v1alpha1.Identity{Username: "bob"}
+				carol := *po.Status.Approval
+				carol.By = &v1alpha1.Identity{Username: "carol"}
+				po.Status.Approvals = []v1alpha1.PlanApproval{carol, *po.Status.Approval}
+			})
 			sc.until(run, phase)
 			calls := slices.Clone(sc.cloud.log)
 			sc.Forbidden[test.lost] = true

@@ -36,7 +36,7 @@ type scenario struct {
 func newScenario(t *testing.T) *scenario {
 	// Do not use NewWorld: a long run makes more worlds than the test could keep until its end.
 	w := &activitiestest.World{T: t, Stored: map[string]*unstructured.Unstructured{}, ProviderConfigs: map[string]*v1alpha1.ProviderConfig{}, Data: map[string]map[string][]byte{}}
-	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: map[string]*v1alpha1.Plan{}, compares: true}
+	sc := &crashScenario{World: w, injector: &crashInjector{}, plans: &storedPlans{byName: map[string]*v1alpha1.Plan{}}, compares: true}
 	g := &scenario{crashScenario: sc, kv: ledgertest.New(), backend: &scenarioCloud{t: t, injector: sc.injector, things: map[string]map[string]string{}, reads: map[string]int{}}}
 	sc.ledgerKV = crashStore{g.kv, sc.injector, w}
 	sc.provides = func(conf provider.Configuration) tfprotov6.ProviderServer {
@@ -106,12 +106,9 @@ type snapshot struct {
 }
 
 func (g *scenario) save() snapshot {
-	k := snapshot{maps.Clone(g.kv.Entries), g.kv.Revision, map[string]*unstructured.Unstructured{}, map[string]*v1alpha1.Plan{}}
+	k := snapshot{maps.Clone(g.kv.Entries), g.kv.Revision, map[string]*unstructured.Unstructured{}, g.plans.all()}
 	for name, obj := range g.Stored {
 		k.objects[name] = obj.DeepCopy()
-	}
-	for name, po := range g.plans {
-		k.plans[name] = po.DeepCopy()
 	}
 	return k
 }
@@ -122,10 +119,7 @@ func (g *scenario) restore(k snapshot) {
 	for name, obj := range k.objects {
 		g.Stored[name] = obj.DeepCopy()
 	}
-	clear(g.plans)
-	for name, po := range k.plans {
-		g.plans[name] = po.DeepCopy()
-	}
+	g.plans.restore(k.plans)
 	g.restart()
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // estate creates two resources that depend on each other, an independent one, and one that the two read.
@@ -71,7 +70,7 @@ func TestWhatMovedIsFoundBeforeAnythingIsApplied(t *testing.T) {
 				sc.until(run, approving)
 				calls := len(sc.cloud.log)
 				test.move(sc)
-				po := sc.plans[run.Name]
+				po := sc.plans.get(run.Name)
 				found, err := changes.Verify(t.Context(), sc.Sources, po)
 				if err != nil || !slices.ContainsFunc(found.Stale, func(o changes.Obstacle) bool {
 					return o.Address == "test_thing.a" && o.Stale == test.reason && strings.Contains(o.Why, test.names)
@@ -120,7 +119,7 @@ func TestAnUnrelatedEditVoidsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	sc.put("test-thing/c", m{"name": "c", "size": "9"}, nil)
-	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) > 0 || found.Left == 0 {
+	if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans.get(run.Name)); err != nil || len(found.Stale) > 0 || found.Left == 0 {
 		t.Errorf("%+v, %v", found, err)
 	}
 	if po := sc.resume(run); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApplied) {
@@ -134,7 +133,7 @@ func TestCancelBeforeItIsBegun(t *testing.T) {
 	things("a", "b")(sc)
 	run := sc.newRun()
 	sc.until(run, beginning)
-	sc.plans[run.Name].Status.Cancel = &v1alpha1.PlanCancel{At: new(metav1.Now())}
+	sc.cancel(run)
 	po := sc.resume(run)
 	if len(sc.cloud.log) > 0 {
 		t.Errorf("calls: %v", sc.cloud.log)
@@ -196,7 +195,7 @@ func TestAMoveFromAnObjectThatIsWantedAgain(t *testing.T) {
 			run := sc.planOfAMove()
 			sc.until(run, at)
 			sc.Stored["team:test-thing/a"].SetDeletionTimestamp(nil)
-			if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) == 0 || found.Stale[0].Address != "test_thing.n" {
+			if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans.get(run.Name)); err != nil || len(found.Stale) == 0 || found.Stale[0].Address != "test_thing.n" {
 				t.Errorf("verified: %+v, %v", found, err)
 			}
 			sc.resume(run)
@@ -222,7 +221,7 @@ func TestDestroyOfANamespaceThatStays(t *testing.T) {
 					t.Fatalf("the plan has the summary %+v, want one change", po.Status.Summary)
 				}
 				sc.Terminating = false
-				if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans[run.Name]); err != nil || len(found.Stale) != 1 || found.Stale[0].Address != "test_thing.a" {
+				if found, err := changes.Verify(t.Context(), sc.Sources, sc.plans.get(run.Name)); err != nil || len(found.Stale) != 1 || found.Stale[0].Address != "test_thing.a" {
 					t.Errorf("verified: %+v, %v", found, err)
 				}
 				sc.resume(run)

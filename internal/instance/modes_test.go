@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,10 +167,9 @@ func TestEphemeralIsRenewedAndClosed(t *testing.T) {
 	t.Run("in the background", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := &modal{open: &tfprotov6.OpenEphemeralResourceResponse{Result: result, Private: []byte("p0"), RenewAt: time.Now().Add(10 * time.Minute)}}
-			renewals := 0
+			var renewals atomic.Int64
 			m.renew = func() *tfprotov6.RenewEphemeralResourceResponse {
-				renewals++
-				return &tfprotov6.RenewEphemeralResourceResponse{Private: fmt.Appendf(nil, "p%d", renewals), RenewAt: time.Now().Add(20 * time.Second)}
+				return &tfprotov6.RenewEphemeralResourceResponse{Private: fmt.Appendf(nil, "p%d", renewals.Add(1)), RenewAt: time.Now().Add(20 * time.Second)}
 			}
 			o, _, err := ephemeral(m).Open(t.Context(), thing(null, str("a").Mark(lang.Sensitive)))
 			if err != nil || !o.Value.RawEquals(thing(str("1"), str("a").Mark(lang.Sensitive))) {
@@ -177,13 +177,13 @@ func TestEphemeralIsRenewedAndClosed(t *testing.T) {
 			}
 			time.Sleep(9*time.Minute - time.Second)
 			synctest.Wait()
-			if renewals != 0 {
+			if renewals.Load() != 0 {
 				t.Error("renewed long before the time")
 			}
 			time.Sleep(15 * time.Second) // one minute early, and then half of the remaining time
 			synctest.Wait()
-			if renewals != 2 {
-				t.Errorf("renewed %d times, want 2", renewals)
+			if n := renewals.Load(); n != 2 {
+				t.Errorf("renewed %d times, want 2", n)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
