@@ -39,3 +39,20 @@ func TestFromProto(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// Some providers repeat the summary in the detail.
+func TestTextHasTheSummaryOnce(t *testing.T) {
+	for _, tt := range []struct {
+		d    v1alpha1.Diagnostic
+		want string
+	}{
+		{v1alpha1.Diagnostic{Summary: "No image", Detail: "It was deleted."}, "No image: It was deleted."},
+		{v1alpha1.Diagnostic{Summary: "No image", Detail: "No image: it was deleted."}, "No image: it was deleted."},
+		{v1alpha1.Diagnostic{Summary: "No image", Detail: "No image", Attribute: "spec.image"}, "spec.image: No image"},
+		{v1alpha1.Diagnostic{Summary: "No image"}, "No image"},
+	} {
+		if got := Text(tt.d); got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.d, got, tt.want)
+		}
+	}
+}

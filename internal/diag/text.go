@@ -45,14 +45,18 @@ func Describe(ds Diagnostics) string {
 	return strings.Join(parts, "\n")
 }
 
-// Text formats a diagnostic in full: "field: summary: detail".
+// Text formats a diagnostic in full: "field: summary: detail". Some providers repeat the summary at the beginning of the
+// detail.
 func Text(d v1alpha1.Diagnostic) string {
 	text := d.Summary
+	switch {
+	case strings.HasPrefix(d.Detail, d.Summary):
+		text = d.Detail
+	case d.Detail != "":
+		text += ": " + d.Detail
+	}
 	if d.Attribute != "" {
 		text = d.Attribute + ": " + text
-	}
-	if d.Detail != "" {
-		text += ": " + d.Detail
 	}
 	return text
 }

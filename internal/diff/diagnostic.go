@@ -14,7 +14,8 @@ func Diagnostic(d v1alpha1.Diagnostic, style Style) string {
 	if d.Severity == v1alpha1.SeverityWarning {
 		paint, word = style.Yellow, "Warning"
 	}
-	lines := []string{style.Bold(paint(word+": ")) + style.Bold(Clean(d.Summary, false))}
+	title := strings.TrimPrefix(d.Summary, word+": ") // some providers begin their summaries with it
+	lines := []string{style.Bold(paint(word+": ")) + style.Bold(Clean(title, false))}
 	var where []string
 	for _, s := range []string{d.Address, d.Attribute} {
 		if s != "" {
@@ -24,7 +25,7 @@ func Diagnostic(d v1alpha1.Diagnostic, style Style) string {
 	if len(where) > 0 {
 		lines = append(lines, "", "  on "+strings.Join(where, ", "))
 	}
-	if detail := strings.TrimSpace(d.Detail); detail != "" {
+	if detail := strings.TrimSpace(d.Detail); detail != "" && detail != strings.TrimSpace(d.Summary) {
 		lines = append(lines, "")
 		for l := range strings.SplitSeq(Clean(detail, true), "\n") {
 			if style.Width > 20 {

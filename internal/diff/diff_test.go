@@ -336,3 +336,16 @@ func TestADestroySaysWhatItRefersTo(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// Some providers repeat the title of a diagnostic.
+func TestATitleIsPrintedOnce(t *testing.T) {
+	for _, tt := range []struct{ summary, detail, want string }{
+		{"No such image", "No such image\n", "╷\n│ Error: No such image\n╵\n"},
+		{"Error: No such image", "", "╷\n│ Error: No such image\n╵\n"},
+		{"No such image", "No such image: debian", "╷\n│ Error: No such image\n│\n│ No such image: debian\n╵\n"},
+	} {
+		if got := Diagnostic(v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: tt.summary, Detail: tt.detail}, Style{}); got != tt.want {
+			t.Errorf("%q, %q: got\n%s", tt.summary, tt.detail, got)
+		}
+	}
+}
