@@ -3,11 +3,14 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 // setsResource is the resource of ResourceSets.
@@ -57,16 +61,36 @@ func (o *instancesOptions) Complete(args []string) error {
 // instanceFormat formats the columns of the table, whose widths later pages do not know.
 const instanceFormat = "%-40s %-6s %-16s %-20s %s"
 
+// Validate refuses a reason that no instance can have, because the table would just be empty.
+func (o *instancesOptions) Validate() error {
+	known := slices.Sorted(maps.Keys(reasonMeanings()))
+	for _, reason := range o.reasons {
+		if slices.Contains(known, reason) {
+			continue
+		}
+		text := fmt.Sprintf("--reason: no instance has the reason %q", reason)
+		if near := suggest.Nearest(reason, known); near != "" {
+			text += fmt.Sprintf(": did you mean %s?", near)
+		}
+		return fmt.Errorf("%s\nThe reasons are %s", text, strings.Join(known, ", "))
+	}
+	return nil
+}
+
 func (o *instancesOptions) Run(ctx context.Context) error {
+	heading := func() {}
 	if o.output == "table" || o.output == "wide" {
-		fmt.Fprintln(o.Out, strings.TrimRight(fmt.Sprintf(instanceFormat, "ADDRESS", "READY", "REASON", "ID", "AGE"), " "))
+		heading = sync.OnceFunc(func() {
+			fmt.Fprintln(o.Out, strings.TrimRight(fmt.Sprintf(instanceFormat, "ADDRESS", "READY", "REASON", "ID", "AGE"), " "))
+		})
 	}
 	var items []any
 	waiting := false
 	for u, err := range o.instancesOf(ctx, o.namespace, o.set) {
 		if err != nil {
-			return explain(err, o.server())
+			return o.explainSet(ctx, err)
 		}
+		heading()
 		reason, message, good := readiness(u)
 		if len(o.reasons) > 0 && !slices.Contains(o.reasons, reason) {
 			continue
@@ -88,6 +112,7 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 			fmt.Fprintln(o.Out, strings.TrimRight(line, " "))
 		}
 	}
+	heading()
 	if o.output == "json" || o.output == "yaml" {
 		return printJSON(o.terminal, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, o.output)
 	}
@@ -95,6 +120,29 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 		return o.noteRollouts(ctx)
 	}
 	return nil
+}
+
+// explainSet explains the error of a read of the instances. If there is no such set, it names the most similar one.
+func (o *instancesOptions) explainSet(ctx context.Context, err error) error {
+	if !apierrors.IsNotFound(err) || notServed(err) {
+		return explain(err, o.server())
+	}
+	if err := o.noSuchNamespace(ctx, o.namespace); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("there is no ResourceSet %q in namespace %s", o.set, o.namespace)
+	list := &v1alpha1.ResourceSetList{}
+	if err := o.hykube.Get().Namespace(o.namespace).Resource(setsResource).Do(ctx).Into(list); err != nil {
+		return errors.New(text) // the user may not list them
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	if near := suggest.Nearest(o.set, names); near != "" {
+		text += fmt.Sprintf(": did you mean %s?", near)
+	}
+	return errors.New(text)
 }
 
 // isSet reports whether an object is a ResourceSet.

@@ -57,3 +57,35 @@ func TestInstances(t *testing.T) {
 		})
 	}
 }
+
+// TestInstancesOfNoSet lists the instances of a set that does not exist, and those with a reason that does not exist.
+func TestInstancesOfNoSet(t *testing.T) {
+	for why, tc := range map[string]struct {
+		args []string
+		want []string
+		code int
+	}{
+		"a misspelled set":    {[]string{"instances", "flet"}, []string{`there is no ResourceSet "flet" in namespace default: did you mean fleet?`}, 1},
+		"another set":         {[]string{"instances", "databases"}, []string{`there is no ResourceSet "databases" in namespace default` + "\n"}, 1},
+		"a misspelled reason": {[]string{"instances", "fleet", "--reason", "Applied,ApplyFaild"}, []string{`no instance has the reason "ApplyFaild": did you mean ApplyFailed?`, "Applied, ApplyFailed, Applying", "Tainted"}, 1},
+		"another reason":      {[]string{"instances", "fleet", "--reason", "Healthy"}, []string{`no instance has the reason "Healthy"` + "\n", "CreateUnknown"}, 1},
+		"no instance":         {[]string{"instances", "fleet", "--reason", "ApplyFailed"}, nil, 0},
+	} {
+		t.Run(why, func(t *testing.T) {
+			f := newFakeServer(t)
+			f.objects["v1/namespaces//default"] = map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "default"}}
+			f.objects["hykube.io/v1alpha1/resourcesets/default/fleet"] = map[string]any{
+				"apiVersion": "hykube.io/v1alpha1", "kind": "ResourceSetInstanceList", "metadata": map[string]any{"name": "fleet"}, "items": []any{},
+			}
+			out, errOut, code := f.run(tc.args...)
+			if code != tc.code || (out == "") != (tc.code != 0) {
+				t.Errorf("exit code %d: %q", code, out)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(errOut, want) {
+					t.Errorf("the error lacks %q: %s", want, errOut)
+				}
+			}
+		})
+	}
+}

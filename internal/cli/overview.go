@@ -275,9 +275,9 @@ func byMode(n map[v1alpha1.Mode]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// reasonWords returns the explanation of a reason of the condition Ready.
-func reasonWords(reason string) string {
-	words := map[string]string{
+// reasonMeanings returns the reasons of the condition Ready of objects, with their explanations.
+func reasonMeanings() map[string]string {
+	return map[string]string{
 		v1alpha1.ReasonAwaitingPlan:      "written, and not applied yet: kubectl hykube plan",
 		v1alpha1.ReasonDeleting:          "deleted, and not destroyed yet: kubectl hykube plan",
 		v1alpha1.ReasonForgetting:        "deleted, and not forgotten yet: kubectl hykube plan",
@@ -299,7 +299,11 @@ func reasonWords(reason string) string {
 		v1alpha1.ReasonDeclared:          "opened by the plans that need them",
 		v1alpha1.ReasonCreateUnknown:     "may have been created: check whether they exist, then kubectl hykube resolve",
 	}
-	if w := words[reason]; w != "" {
+}
+
+// reasonWords returns the explanation of a reason of the condition Ready.
+func reasonWords(reason string) string {
+	if w := reasonMeanings()[reason]; w != "" {
 		return reason + " (" + w + ")"
 	}
 	return reason
