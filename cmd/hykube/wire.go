@@ -121,7 +121,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		Backend: newBackend(sources, objects, answers, providers, stacks, queries),
 		Infrastructure: kinds.Infrastructure{
 			State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
-			Instance: objects.Instance, InstanceStatus: objects.UpdateInstanceStatus, SetAt: objects.Index.KnownSetAt,
+			Instance: objects.Instance, InstanceStatus: objects.UpdateInstanceStatus, SetAt: objects.Index.KnownSetAt, SetOf: objects.Index.KnownSetOf,
 		},
 		Changes: answers.Changes,
 		Verify: func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {

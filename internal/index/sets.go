@@ -389,6 +389,26 @@ func (x *Index) KnownSetAt(ref v1alpha1.ObjectReference) string {
 	return ""
 }
 
+// KnownSetOf reports whether a set of the reference's namespace, or of any namespace if that is empty, has the kind of the
+// reference. Like KnownSetAt, it may miss one.
+func (x *Index) KnownSetOf(ref v1alpha1.ObjectReference) bool {
+	if !x.mu.TryLock() {
+		return false
+	}
+	defer x.mu.Unlock()
+	for name, ns := range x.namespaces {
+		if ref.Namespace != "" && ref.Namespace != name {
+			continue
+		}
+		for _, s := range ns.sets {
+			if s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && len(s.slots) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // LeftAt refreshes the index and searches for a recorded instance that left its set. The instance has the kind and the
 // name of the reference, with a key. LeftAt returns the name of that set, or "". It ignores the instances of the set
 // with the UID except.

@@ -95,6 +95,9 @@ type Infrastructure struct {
 	// SetAt returns the name of the ResourceSet whose instances have the address of a reference; "" if there is none. If
 	// SetAt is nil, there are no ResourceSets.
 	SetAt func(ref v1alpha1.ObjectReference) string
+	// SetOf reports whether a ResourceSet has instances of the kind of a reference, in its namespace or, without one, in any
+	// namespace. If SetOf is nil, there are no ResourceSets.
+	SetOf func(ref v1alpha1.ObjectReference) bool
 	// InstanceStatus changes the status of an instance.
 	InstanceStatus func(ctx context.Context, ref v1alpha1.ObjectReference, change func(*unstructured.Unstructured) map[string]any) error
 }

@@ -151,6 +151,12 @@ func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorL
 	return append(append(s.validate(ctx, u), s.kind.refuseUnknownTypes(ctx, u, nil)...), s.kind.refuseAddressOfSet(u)...)
 }
 
+// hasInstances reports whether ResourceSets have instances of the kind in a namespace, or in any one if that is empty.
+func (k *served) hasInstances(namespace string) bool {
+	of := k.kinds.config.Infrastructure.SetOf
+	return of != nil && k.Mode == v1alpha1.ModeManaged && of(v1alpha1.ObjectReference{APIVersion: k.GVK.GroupVersion().String(), Kind: k.GVK.Kind, Namespace: namespace})
+}
+
 // refuseAddressOfSet refuses a new object with the address of the instances of a ResourceSet.
 func (k *served) refuseAddressOfSet(u *unstructured.Unstructured) field.ErrorList {
 	if k.kinds.config.Infrastructure.SetAt == nil || k.Mode != v1alpha1.ModeManaged {

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
@@ -16,14 +18,25 @@ import (
 )
 
 // table prints an object for kubectl get: its readiness, its ID at the provider, and the reason.
-type table struct{ mode v1alpha1.Mode }
+type table struct {
+	mode v1alpha1.Mode
+	// instances reports whether ResourceSets have instances of the kind in a namespace, or in any one if that is empty. Nil
+	// reports none.
+	instances func(namespace string) bool
+}
+
+// warningInstances tells a user of kubectl get where the instances are, which a list omits.
+const warningInstances = "the list omits the instances of ResourceSets; kubectl get resourcesets lists the sets, and kubectl hykube instances NAME those of one set"
 
 // identified reports whether objects of the mode have an ID attribute.
 func (t table) identified() bool {
 	return t.mode == v1alpha1.ModeManaged || t.mode == v1alpha1.ModeData
 }
 
-func (t table) ConvertToTable(_ context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+func (t table) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
+	if info, ok := request.RequestInfoFrom(ctx); ok && info.Verb == "list" && t.instances != nil && t.instances(info.Namespace) {
+		warning.AddWarning(ctx, "", warningInstances)
+	}
 	out := &metav1.Table{}
 	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {
 		out.ColumnDefinitions = t.columns()

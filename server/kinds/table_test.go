@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 )
@@ -46,5 +48,37 @@ func TestTablesEscapeControlCharacters(t *testing.T) {
 	}
 	if cells := rows.Rows[0].Cells; cells[3] != `a\u009b2Jb` || cells[5] != `x\u202ey\x1b[2Jz` {
 		t.Errorf("cells %q", cells)
+	}
+}
+
+// warnings collects the warnings of a request.
+type warnings []string
+
+func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
+
+// TestAListTellsWhereInstancesAre lists a kind of which ResourceSets have instances in the namespace "team".
+func TestAListTellsWhereInstancesAre(t *testing.T) {
+	printed := table{mode: v1alpha1.ModeManaged, instances: func(namespace string) bool { return namespace == "team" || namespace == "" }}
+	for name, tt := range map[string]struct {
+		table           table
+		verb, namespace string
+		want            bool
+	}{
+		"of the namespace":     {printed, "list", "team", true},
+		"of all namespaces":    {printed, "list", "", true},
+		"of another namespace": {printed, "list", "other", false},
+		"one object":           {printed, "get", "team", false},
+		"a watch":              {printed, "watch", "team", false},
+		"a kind without sets":  {table{mode: v1alpha1.ModeData}, "list", "team", false},
+	} {
+		got := &warnings{}
+		ctx := warning.WithWarningRecorder(t.Context(), got)
+		ctx = request.WithRequestInfo(ctx, &request.RequestInfo{Verb: tt.verb, Namespace: tt.namespace})
+		if _, err := tt.table.ConvertToTable(ctx, &unstructured.UnstructuredList{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if told := len(*got) == 1 && (*got)[0] == warningInstances; told != tt.want || len(*got) > 1 {
+			t.Errorf("%s: warnings %q", name, *got)
+		}
 	}
 }

@@ -461,3 +461,26 @@ func TestFindSeesEarlierWrites(t *testing.T) {
 	readers.Wait()
 	x.check(followed, "in the end")
 }
+
+// TestKnownSetOf asks for the sets of a kind. A set without instances does not count.
+func TestKnownSetOf(t *testing.T) {
+	x := newIndexed(t)
+	followed := x.newIndex()
+	x.counted("team", "web", "a", 3, `{}`)
+	x.counted("empty", "web", "b", 0, `{}`)
+	if err := followed.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for ref, want := range map[v1alpha1.ObjectReference]bool{
+		{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "team"}:   true,
+		{APIVersion: "sim.hykube.io/v1", Kind: "sim-a"}:                      true,
+		{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "empty"}:  false,
+		{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "other"}:  false,
+		{APIVersion: "sim.hykube.io/v1", Kind: "sim-b", Namespace: "team"}:   false,
+		{APIVersion: "other.hykube.io/v1", Kind: "sim-a", Namespace: "team"}: false,
+	} {
+		if got := followed.KnownSetOf(ref); got != want {
+			t.Errorf("%+v: %t, want %t", ref, got, want)
+		}
+	}
+}

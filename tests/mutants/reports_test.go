@@ -27,6 +27,10 @@ var reportMutants = []mutant{
 		"ReasonRetrying, v1alpha1.ReasonStale, ", "ReasonRetrying, ", "TestEventsOfTransitions"},
 	{"A workflow without a worker has no event.", "server/events/transitions.go",
 		", v1alpha1.ReasonAwaitingWorker: //", ": //", "TestEventsOfTransitions"},
+	{"A list without instances does not tell that there are sets.", "server/kinds/table.go",
+		"info.Verb == \"list\" &&", "info.Verb == \"lists\" &&", "TestAListTellsWhereInstancesAre"},
+	{"A misspelled reason lists no instance, and says nothing about it.", "internal/cli/instances.go",
+		"if slices.Contains(known, reason) {", "if true {", "TestInstancesOfNoSet"},
 	// Notifications.
 	{"A message reaches an address inside of the server's network.", "internal/webhook/webhook.go",
 		"\tcase !ip.IsGlobalUnicast(), ip.IsPrivate(), slices.ContainsFunc(special, within):\n", "\tcase !ip.IsGlobalUnicast(), slices.ContainsFunc(special, within):\n", "TestAllowedAddresses"},
