@@ -89,6 +89,9 @@ func TestACancelAfterACrash(t *testing.T) {
 			for i := range 2 {
 				c := sc.changeOf(run, i)
 				states[c.Object.Name] = c.State
+				if c.State == v1alpha1.ChangeUnknown && (len(c.Diagnostics) != 1 || c.Diagnostics[0].Summary != "Outcome of a create is unknown" || strings.Contains(c.Diagnostics[0].Detail, "Outcome")) {
+					t.Errorf("diagnostics: %+v", c.Diagnostics)
+				}
 			}
 			if states["a"] != test.want || states["b"] != v1alpha1.ChangeSkipped {
 				t.Errorf("changes %v, want %s and %s", states, test.want, v1alpha1.ChangeSkipped)

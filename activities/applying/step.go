@@ -25,6 +25,17 @@ import (
 // unknownError is the error if the outcome of a create, or of an action's run, is unknown.
 type unknownError struct{ error }
 
+// diagnosticsOf returns the diagnostics of the error of a step. A failure that itself says that the outcome is unknown keeps its
+// title. An error that adds the unknown outcome to an answer of the provider is one diagnostic with the whole text.
+func diagnosticsOf(err error) diag.Diagnostics {
+	if u, ok := err.(*unknownError); ok { //nolint:errorlint // a wrapped one has more text
+		if f, ok := u.error.(*diag.Failure); ok { //nolint:errorlint // as above
+			return diag.Of(f)
+		}
+	}
+	return diag.Of(err)
+}
+
 // RetryError is the error of a step that may succeed later and is safe to retry.
 type RetryError struct{ error }
 
@@ -350,7 +361,7 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		} else if _, ok := errors.AsType[*unknownError](err); ok {
 			c.State = v1alpha1.ChangeUnknown
 		}
-		c.Diagnostics = append(s.warnings, diag.Of(err)...)
+		c.Diagnostics = append(s.warnings, diagnosticsOf(err)...)
 	}
 	addr, _ := lang.ParseAddress(c.Address)
 	if err == nil && len(s.warnings) > 0 {

@@ -2,6 +2,8 @@ package mutants
 
 var activityMutants = []mutant{
 	// The calls to a provider in a step.
+	{"The title of a create with an unknown outcome says only that the change could not be made.", "activities/applying/step.go",
+		"u.error.(*diag.Failure); ok {", "u.error.(*diag.Failure); ok && f == nil {", "activities:TestACancelAfterACrash"},
 	{"An answer to a create that never came is tried again, and the instance is made twice.", "activities/applying/apply.go",
 		"\tcase lost && creating:\n", "\tcase lost && creating && false:\n", "activities:TestALostAnswerIsNotTriedAgain"},
 	{"After drift was taken back in the cloud, no plan says that the resource is applied.", "activities/changes/unchanged.go",
