@@ -34,6 +34,7 @@ func (c *refreshCount) run(asked int64, refresh func() error) error {
 func (x *Index) lockFresh(ctx context.Context) (unlock func(), err error) {
 	asked := x.all.begun.Load()
 	x.mu.Lock()
+	x.restore(ctx)
 	return x.mu.Unlock, x.all.run(asked, func() error { return x.refresh(ctx) })
 }
 
@@ -41,6 +42,7 @@ func (x *Index) lockFresh(ctx context.Context) (unlock func(), err error) {
 func (x *Index) lockFreshObjects(ctx context.Context) (unlock func(), err error) {
 	asked, askedAll := x.stored.begun.Load(), x.all.begun.Load()
 	x.mu.Lock()
+	x.restore(ctx)
 	if x.all.done > askedAll {
 		return x.mu.Unlock, nil
 	}

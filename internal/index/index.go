@@ -82,6 +82,14 @@ type Index struct {
 	// sharing guards outside.
 	sharing sync.Mutex
 	outside map[string]*Outside
+
+	// snapshots stores snapshots; nil stores none. log is set with it. restored is true after the attempt to restore one.
+	snapshots Snapshots
+	log       *slog.Logger
+	restored  bool
+	// saved describes the last snapshot, and unsaved is the number of entries that changed since.
+	saved   saved
+	unsaved int
 }
 
 // New returns an empty index. Its first refresh reads all objects and records.
@@ -111,8 +119,14 @@ func (x *Index) Refresh(ctx context.Context) error {
 const interval = time.Second
 
 // Run refreshes the index until ctx ends, so that a plan after many writes need not read all of them. It begins when
-// ready returns nil: without the providers' schemas, it would have to read the objects twice.
+// ready returns nil: without the providers' schemas, it would have to read the objects twice. It also saves snapshots,
+// the last one after ctx ends; see Persist.
 func (x *Index) Run(ctx context.Context, ready func() error, log *slog.Logger) {
+	if x.snapshots != nil {
+		var saves sync.WaitGroup
+		defer saves.Wait()
+		saves.Go(func() { x.keepSaved(ctx) })
+	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	began := time.Now()
@@ -260,6 +274,7 @@ func (x *Index) readRecords(ctx context.Context) error {
 // record applies a change of a record. i is nil if the record was deleted.
 func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledger.Instance) {
 	x.changed[namespace] = true
+	x.unsaved++
 	ns, hashes := x.namespace(namespace), x.owners.hashesOf(i)
 	namespace, uid = unique.Make(namespace).Value(), ns.ownUID(uid)
 	r := recordOf(ns, i)
@@ -348,6 +363,7 @@ func (x *Index) reparse(ctx context.Context) error {
 // apply applies a change of an object. If reparse is true, it parses an object of the same revision again.
 func (x *Index) apply(ctx context.Context, c Change, reparse bool) error {
 	x.changed[c.Namespace] = true
+	x.unsaved++
 	switch {
 	case c.Provider == "" && c.Stored == StoredSets:
 		return x.applySet(ctx, c, reparse)

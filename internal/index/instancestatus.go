@@ -26,6 +26,7 @@ func (o *Object) setInstanceFacts(s instanceStatus) {
 // applyStatus applies a change of the status of an instance.
 func (x *Index) applyStatus(c ledger.Status) {
 	x.changed[c.Namespace] = true
+	x.unsaved++
 	ns := x.namespace(c.Namespace)
 	before, next := ns.statuses[c.UID], instanceStatus{}
 	if c.Value != nil {

@@ -112,13 +112,18 @@ func (ns *namespace) put(o *Object) {
 	i := ns.slot(o.Mode, o.Type, o.Name)
 	old := ns.nodes[i].Object
 	if old != nil && old.Kind != o.Kind {
-		if ns.duplicates[o.Kind] == nil {
-			ns.duplicates[o.Kind] = map[string]*Object{}
-		}
-		ns.duplicates[o.Kind][o.Name] = o
+		ns.addDuplicate(o)
 		return
 	}
 	ns.putAt(i, o)
+}
+
+// addDuplicate adds or replaces an object whose address another object has.
+func (ns *namespace) addDuplicate(o *Object) {
+	if ns.duplicates[o.Kind] == nil {
+		ns.duplicates[o.Kind] = map[string]*Object{}
+	}
+	ns.duplicates[o.Kind][o.Name] = o
 }
 
 // putAt puts an object into its slot.
@@ -243,13 +248,10 @@ func (ns *namespace) compact() {
 	if unused := len(ns.nodes) - ns.objects; unused <= minUnused || unused <= 2*ns.objects {
 		return
 	}
-	addresses := make([]struct {
-		typeKey
-		name string
-	}, len(ns.nodes))
+	addresses := make([]slotAddress, len(ns.nodes))
 	for key, names := range ns.slots {
 		for name, i := range names {
-			addresses[i].typeKey, addresses[i].name = key, name
+			addresses[i] = slotAddress{key, name}
 		}
 	}
 	old := ns.nodes

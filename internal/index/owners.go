@@ -1,7 +1,9 @@
 package index
 
 import (
-	"hash/maphash"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -13,7 +15,8 @@ import (
 // owners maps the hashes of the IDs and identities of all recorded resources to their records. It keeps the first record
 // of a hash in one map and further ones in another, because nearly all hashes have only one.
 type owners struct {
-	seed  maphash.Seed
+	// key makes the hashes differ from those of other indexes, so that no user can choose IDs with equal hashes.
+	key   string
 	first map[uint64]recordKey
 	more  map[uint64][]recordKey
 	// creating holds the records with an intent to create: a create runs, or its outcome is unknown.
@@ -26,17 +29,25 @@ type recordKey struct {
 	uid       types.UID
 }
 
-func newOwners() owners {
-	return owners{maphash.MakeSeed(), map[uint64]recordKey{}, map[uint64][]recordKey{}, map[recordKey]struct{}{}}
+func newOwners() owners { return ownersWith(rand.Text()) }
+
+// ownersWith returns empty owners with the key of earlier ones.
+func ownersWith(key string) owners {
+	return owners{key, map[uint64]recordKey{}, map[uint64][]recordKey{}, map[recordKey]struct{}{}}
+}
+
+func (o *owners) hash(kind, text string) uint64 {
+	sum := sha256.Sum256([]byte(o.key + kind + "\x00" + ledger.FoldID(text)))
+	return binary.LittleEndian.Uint64(sum[:])
 }
 
 // hashes returns the hashes of an identity and an ID; see ledger.FoldID. An empty one has no hash.
 func (o *owners) hashes(identity, id string) (out []uint64) {
 	if identity != "" {
-		out = append(out, maphash.String(o.seed, "identity\x00"+ledger.FoldID(identity)))
+		out = append(out, o.hash("identity", identity))
 	}
 	if id != "" {
-		out = append(out, maphash.String(o.seed, "id\x00"+ledger.FoldID(id)))
+		out = append(out, o.hash("id", id))
 	}
 	return out
 }

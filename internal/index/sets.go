@@ -102,14 +102,20 @@ func (x *Index) applyConfigMap(ctx context.Context, c Change) error {
 	return nil
 }
 
+// keysOf returns the content of the ConfigMap with the keys of a set, and its revision; nil without one.
+func (x *Index) keysOf(ctx context.Context, obj *v1alpha1.ResourceSet) (data map[string][]byte, revision int64, err error) {
+	if from := obj.Spec.ForEachFrom; from != nil {
+		return x.objects.ConfigMap(ctx, obj.Namespace, from.ConfigMap.Name)
+	}
+	return nil, 0, nil
+}
+
 // expand puts the instances of a set into their slots, and removes the others that it had. If anew is false and only the
 // status of the set has changed, the instances stay. If reparse is true, it parses their expressions again.
 func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.ResourceSet, revision int64, anew, reparse bool) error {
-	data, at, err := map[string][]byte(nil), int64(0), error(nil)
-	if from := obj.Spec.ForEachFrom; from != nil {
-		if data, at, err = x.objects.ConfigMap(ctx, obj.Namespace, from.ConfigMap.Name); err != nil {
-			return err
-		}
+	data, at, err := x.keysOf(ctx, obj)
+	if err != nil {
+		return err
 	}
 	expanded, err := resourceset.New(obj, at, data)
 	if err != nil {
@@ -122,6 +128,7 @@ func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.Resourc
 		ns.sets[obj.Name] = next
 		return nil
 	}
+	x.unsaved += expanded.Len()
 	x.fill(ns, next, ns.statuses, func(i int32) *Object {
 		if reparse {
 			return nil

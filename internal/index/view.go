@@ -1,7 +1,6 @@
 package index
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -159,62 +158,4 @@ func (v *View) Remove(u *unstructured.Unstructured) {
 	if i, ok := v.Slot(r.Address); ok && v.Nodes[i].Object.Provider == r.Entry.Name {
 		v.Nodes[i] = Node{}
 	}
-}
-
-// Describe returns the content of the view as text, in a form that does not depend on the slots.
-func (v *View) Describe() []string {
-	names := make([]string, len(v.Nodes))
-	v.slotsMu.RLock()
-	for key, all := range v.slots {
-		for name, i := range all {
-			if int(i) < v.known {
-				names[i] = addressOf(key.mode, key.name, name).String()
-			}
-		}
-	}
-	v.slotsMu.RUnlock()
-	for addr, i := range v.added {
-		names[i] = addr.String()
-	}
-	named := func(slots []int32) []string {
-		out := make([]string, len(slots))
-		for k, i := range slots {
-			out[k] = names[i]
-		}
-		return out
-	}
-	var out []string
-	for i, n := range v.Nodes {
-		if n.Object == nil {
-			continue
-		}
-		object, record := *n.Object, Record{}
-		var refs []string
-		for _, r := range object.References {
-			refs = append(refs, names[r.Slot]+"."+r.Attribute.Value())
-		}
-		text := fmt.Sprintf("%s %+v %s %d@%d flags %d labels %v config %q moved %q depends on %v refers to %v", names[i], *object.Kind, object.UID, object.Generation, object.Revision,
-			object.Flags, object.Labels, object.Config, object.Moved, named(object.DependsOn), refs)
-		if object.Instance != nil {
-			text += fmt.Sprintf(" instance %+v", *object.Instance)
-		}
-		if object.Outside != nil {
-			text += fmt.Sprint(" outside ", object.Outside.References)
-		}
-		if n.Record != nil {
-			record = *n.Record
-			requires := named(record.Requires)
-			record.Requires, record.owned, record.instance = nil, nil, nil // owned differs for each index
-			if n.Record.instance != nil {
-				text += fmt.Sprintf(" of %+v", *n.Record.instance)
-			}
-			text += fmt.Sprintf(" record %+v version %v requires %v", record, n.Version, requires)
-		}
-		out = append(out, text)
-	}
-	for addr, s := range v.sets {
-		out = append(out, fmt.Sprintf("set %s %s of %s at %d: %d instances %v", s.Name, s.UID, addr, s.Revision, s.Len(), named(s.Slots)))
-	}
-	slices.Sort(out)
-	return append(out, fmt.Sprint("lost ", v.Lost, " problems ", v.Problems))
 }
