@@ -261,7 +261,7 @@ func (x *Index) readRecords(ctx context.Context) error {
 	for _, ns := range x.namespaces {
 		ns.dropRecords()
 	}
-	x.owners = newOwners()
+	x.owners = ownersWith(x.owners.key)
 	for rec, err := range x.ledger.Instances(ctx, "") {
 		if err != nil {
 			return err

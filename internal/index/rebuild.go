@@ -44,9 +44,9 @@ func (x *Index) Rebuild(ctx context.Context) (r Rebuilt, err error) {
 			return r, fmt.Errorf("remove the snapshot of the index: %w", err)
 		}
 	}
-	before, at, key := x.facts(), x.position(), x.owners.key
+	before, at := x.facts(), x.position()
 	x.reset()
-	x.owners, x.saved = ownersWith(key), saved{}
+	x.saved = saved{}
 	if err := x.refresh(ctx); err != nil {
 		return r, err
 	}

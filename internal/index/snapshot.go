@@ -232,6 +232,7 @@ func (x *Index) restore(ctx context.Context) {
 	}
 	if err != nil {
 		x.reset()
+		x.owners = newOwners()
 		x.log.Info("the index reads all objects and records, because it cannot use its snapshot", "reason", err)
 		return
 	}
@@ -244,12 +245,12 @@ func (x *Index) restore(ctx context.Context) {
 	x.log.Info("restored the index from its snapshot", "objects", x.size(), "duration", time.Since(began))
 }
 
-// reset removes all entries. It requires x.mu.
+// reset removes all entries, but keeps the key of the owners. It requires x.mu.
 func (x *Index) reset() {
 	for name := range x.namespaces {
 		x.uncounted[name] = true
 	}
-	x.namespaces, x.packages, x.owners = map[string]*namespace{}, map[string]packageID{}, newOwners()
+	x.namespaces, x.packages, x.owners = map[string]*namespace{}, map[string]packageID{}, ownersWith(x.owners.key)
 	x.objectsAt, x.recordsAt, x.statusesAt = 0, 0, 0
 }
 

@@ -75,7 +75,11 @@ func (s *Store) Snapshots(dataDir, program string) *Snapshots {
 	}
 }
 
-var errSnapshotDamaged = errors.New("it is damaged")
+var (
+	errSnapshotDamaged = errors.New("it is damaged")
+	// errSnapshotSealed replaces the error of a decryption, whose remedy is to restore the database.
+	errSnapshotSealed = errors.New("it is damaged, or encrypted with a key that this database does not have")
+)
 
 // sealContext binds a part of a snapshot to its place.
 func sealContext(file string, block int) value.Context {
@@ -124,7 +128,7 @@ func (s *Snapshots) open(ctx context.Context) (m manifest, err error) {
 func (s *Snapshots) unseal(ctx context.Context, sealed []byte) (m manifest, err error) {
 	clear, _, err := s.transformer.TransformFromStorage(ctx, sealed, sealContext(snapshotManifest, 0))
 	if err != nil {
-		return m, err
+		return m, errSnapshotSealed
 	}
 	if sum := sha256.Sum256(clear[min(len(clear), sha256.Size):]); !bytes.HasPrefix(clear, sum[:]) {
 		return m, errSnapshotDamaged
@@ -195,10 +199,10 @@ func (s *Snapshots) readBlocks(ctx context.Context, m manifest, yield func([]byt
 		}
 		_, _ = sum.Write(sealed) // a hash returns no error
 		clear, _, err := s.transformer.TransformFromStorage(ctx, sealed, sealContext(m.File, i))
-		if err == nil {
-			clear, err = decompress(clear)
-		}
 		if err != nil {
+			return errSnapshotSealed
+		}
+		if clear, err = decompress(clear); err != nil {
 			return err
 		}
 		if !yield(clear, nil) {
