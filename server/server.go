@@ -52,6 +52,7 @@ type Server struct {
 	processors *fair.Slots
 	wiring     Wiring
 	deletions  *deletions
+	rebuild    indexRebuild
 	// namespaceUndelete serves the undelete of namespaces.
 	namespaceUndelete *undeleteNamespaceREST
 	// emptier deletes the content of a deleted namespace without resources. dynamic is a client for resources. Both are
@@ -84,6 +85,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 		return nil, err
 	}
 	s.addKeys()
+	s.addRebuildIndex()
 	if err := s.wire(ctx); err != nil {
 		return nil, err
 	}
@@ -144,6 +146,7 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		Loopback:     rest.CopyConfig(s.generic.LoopbackClientConfig),
 		KV:           c.store.KV(),
 		Objects:      c.store.Objects(),
+		Snapshots:    c.store.Snapshots(c.DataDir, build()),
 		Plans:        s.plans,
 		Kinds:        s.kinds,
 		Authorizer:   c.generic.Authorization.Authorizer,

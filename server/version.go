@@ -1,8 +1,11 @@
 package server
 
 import (
+	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"time"
 
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	basecompatibility "k8s.io/component-base/compatibility"
@@ -14,6 +17,19 @@ const kubernetesVersion = "v1.36.3"
 
 // Version is Hykube's version, which the linker sets for a release.
 var Version = "0.1.0-dev"
+
+// build identifies the build of this program. Builds of a version between releases differ in the size or the time of the file.
+func build() string {
+	path, err := os.Executable()
+	if err != nil {
+		return Version
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return Version
+	}
+	return fmt.Sprintf("%s, %d bytes of %s", Version, info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
+}
 
 // effectiveVersion uses Kubernetes' version for behaviour and Hykube's version for /version.
 type effectiveVersion struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
@@ -44,6 +45,8 @@ type Components struct {
 	KV *storage.KV
 	// Objects reads stored objects.
 	Objects *storage.Objects
+	// Snapshots stores the snapshot of the index.
+	Snapshots *storage.Snapshots
 	// Plans reads Plans and changes their status.
 	Plans *registry.StoredPlans
 	// Kinds serves the providers' kinds.
@@ -77,6 +80,8 @@ type Wiring struct {
 	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
 	// Verify checks which changes an approval of a plan would permit now.
 	Verify registry.VerifyFunc
+	// RebuildIndex reads the whole index again, and compares it with what it had.
+	RebuildIndex func(context.Context) (index.Rebuilt, error)
 	// Run runs the controllers and workers. The server calls it after both the server and the engine have started. It
 	// must return within a few seconds after its context ends; until then, the server and the engine keep running.
 	Run func(context.Context) error

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/server"
 )
@@ -22,14 +19,13 @@ import (
 const rotationPoll = time.Second
 
 type rotateKeysOptions struct {
-	dataDir    string
-	kubeconfig string
-	wait       bool
-	out        io.Writer
+	administratorOptions
+	wait bool
+	out  io.Writer
 }
 
 func newRotateKeysCommand() *cobra.Command {
-	o := &rotateKeysOptions{dataDir: server.DefaultDataDir()}
+	o := &rotateKeysOptions{}
 	cmd := &cobra.Command{
 		Use:   "rotate-keys [encryption] [certificates]",
 		Short: "Replace the encryption key and the certificates of a running server",
@@ -62,41 +58,18 @@ The command needs the rights of an administrator: it uses admin.kubeconfig of th
 			return o.status(cmd.Context())
 		},
 	}
-	fs := cmd.PersistentFlags()
-	fs.StringVarP(&o.dataDir, "data-dir", "d", o.dataDir, "Data directory of the server, for its admin.kubeconfig.")
-	fs.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of an administrator, in place of admin.kubeconfig of the data directory.")
+	o.addFlags(cmd.PersistentFlags())
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "Wait until the rotation of the encryption key has finished.")
 	cmd.AddCommand(status)
 	return cmd
 }
 
-func (o *rotateKeysOptions) client() (rest.Interface, error) {
-	config, err := clientConfig(o.kubeconfig, o.dataDir)
-	if err != nil {
-		return nil, err
-	}
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	return rest.UnversionedRESTClientFor(config)
-}
-
 func (o *rotateKeysOptions) ask(ctx context.Context, method string, parts []string) (keys server.Keys, err error) {
-	client, err := o.client()
-	if err != nil {
-		return keys, err
-	}
 	query := url.Values{}
 	for _, part := range parts {
 		query.Set(part, "")
 	}
-	result := client.Verb(method).RequestURI(server.RotateKeysPath + "?" + query.Encode()).Do(ctx)
-	if err := result.Error(); err != nil { // the status in the body, which Raw does not read
-		return keys, err
-	}
-	raw, err := result.Raw()
-	if err != nil {
-		return keys, err
-	}
-	return keys, json.Unmarshal(raw, &keys)
+	return keys, o.request(ctx, method, server.RotateKeysPath+"?"+query.Encode(), &keys)
 }
 
 func (o *rotateKeysOptions) rotate(ctx context.Context, parts []string) error {

@@ -127,7 +127,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		Verify: func(ctx context.Context, p *v1alpha1.Plan) (changes.Verification, error) {
 			return changes.Verify(ctx, sources, p)
 		},
-		SaveObjects: answers.SaveObjects, Run: run, Ready: providers.Ready,
+		SaveObjects: answers.SaveObjects, RebuildIndex: sources.Index.Rebuild, Run: run, Ready: providers.Ready,
 		Close: func(ctx context.Context) error { recorder.Close(); return providers.Pool.Close(ctx) },
 	}, nil
 }
@@ -210,6 +210,7 @@ func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Inte
 	records := ledger.New(c.KV)
 	records.Limit = c.RecordLimit
 	idx := index.New(c.Objects, records, installed)
+	idx.Persist(c.Snapshots, c.Logger.With("component", "index"))
 	objects := &loopback.Objects{Stored: c.Objects, Kinds: c.Kinds, Index: idx, Ledger: records, Client: fixed}
 	return &scope.Sources{
 		Objects:  objects,
