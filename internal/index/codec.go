@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// This file encodes and decodes numbers and texts. Package snapshot.go and entries.go describe what consists of them.
+// This file encodes and decodes numbers and texts, of which entries.go makes the entries of a snapshot.
 
 // blockBytes is the size at which an encoder begins another block. An entry is in one block, so a block may be larger.
 const blockBytes = 256 << 10

@@ -87,6 +87,8 @@ type Index struct {
 	snapshots Snapshots
 	log       *slog.Logger
 	restored  bool
+	// saving is held while a snapshot is saved or removed, and locked before mu.
+	saving sync.Mutex
 	// saved describes the last snapshot, and unsaved is the number of entries that changed since.
 	saved   saved
 	unsaved int

@@ -34,6 +34,8 @@ type Rebuilt struct {
 // Rebuild removes the snapshot and all entries, reads all objects and records again, and compares. Other users of the index wait.
 func (x *Index) Rebuild(ctx context.Context) (r Rebuilt, err error) {
 	r.Started = time.Now().UTC().Truncate(time.Second)
+	x.saving.Lock() // so that no snapshot of the old index is saved after the removal
+	defer x.saving.Unlock()
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()
 	if err != nil {

@@ -107,6 +107,8 @@ func (x *Index) save(ctx context.Context, ending bool) {
 }
 
 func (x *Index) trySave(ctx context.Context, ending bool) error {
+	x.saving.Lock()
+	defer x.saving.Unlock()
 	began, outdated := time.Now(), x.snapshots.Outdated(ctx)
 	x.mu.Lock()
 	s := saving{saved: x.saved, now: x.position(), age: began.Sub(x.saved.when), entries: x.size(), changed: x.unsaved, outdated: outdated, ending: ending}

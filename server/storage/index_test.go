@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,7 @@ import (
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/metrics"
+	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
 )
@@ -46,7 +48,8 @@ func putProvider(c *catalog.Catalog, attributes ...string) {
 		block.Attributes = append(block.Attributes, &schema.Attribute{Name: name, Type: cty.String, Optional: true})
 	}
 	of := &schema.Schema{Block: block}
-	c.Put(catalog.Entry{Name: "sim", Schema: &schema.Provider{Resources: map[string]*schema.Schema{"sim_a": of}, DataSources: map[string]*schema.Schema{"sim_b": of}}})
+	installed := provider.Package{Version: "1.0.0", Checksum: "h1:" + strings.Join(attributes, ",")}
+	c.Put(catalog.Entry{Name: "sim", Package: installed, Schema: &schema.Provider{Resources: map[string]*schema.Schema{"sim_a": of}, DataSources: map[string]*schema.Schema{"sim_b": of}}})
 }
 
 func (x *indexed) open() {

@@ -17,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 
 	"k8s.io/apiserver/pkg/storage/value"
 
@@ -40,15 +39,17 @@ const (
 	maxSnapshotBlock = 64 << 20
 )
 
-// Snapshots stores the snapshot of this server's index. It implements index.Snapshots. Only one goroutine may use it.
+// Snapshots stores the snapshot of this server's index. It implements index.Snapshots. Only one call
+// may run at a time.
 type Snapshots struct {
 	dir         string
 	program     string
 	transformer value.Transformer
 	table       *table
 	records     *records.Store
+	disk        disk
 	// current is the sealed manifest of the present snapshot; nil without one.
-	current atomic.Pointer[[]byte]
+	current []byte
 }
 
 // manifest describes a snapshot.
@@ -71,7 +72,7 @@ type manifest struct {
 // Snapshots returns the store of the index's snapshot in a data directory. program identifies the build of Hykube.
 func (s *Store) Snapshots(dataDir, program string) *Snapshots {
 	return &Snapshots{
-		dir: filepath.Join(dataDir, snapshotDir), program: program, transformer: s.encryption.transformer(ledgerResource), table: s.table, records: s.records,
+		dir: filepath.Join(dataDir, snapshotDir), program: program, transformer: s.encryption.transformer(ledgerResource), table: s.table, records: s.records, disk: s.disk,
 	}
 }
 
@@ -120,7 +121,7 @@ func (s *Snapshots) open(ctx context.Context) (m manifest, err error) {
 	}
 	m, err = s.unseal(ctx, sealed)
 	if err == nil {
-		s.current.Store(&sealed)
+		s.current = sealed
 	}
 	return m, err
 }
@@ -217,6 +218,9 @@ func (s *Snapshots) readBlocks(ctx context.Context, m manifest, yield func([]byt
 
 // Save implements index.Snapshots.
 func (s *Snapshots) Save(ctx context.Context, format int, at index.Position, blocks iter.Seq2[[]byte, error]) error {
+	if err := s.disk.hasSpace(); err != nil {
+		return err
+	}
 	row, err := s.rowAt(ctx, at)
 	if err != nil {
 		return err
@@ -276,7 +280,7 @@ func (s *Snapshots) replaceManifest(ctx context.Context, m manifest) error {
 	if err := atomicfile.Write(filepath.Join(s.dir, snapshotManifest), append([]byte(snapshotMagic), sealed...), 0o600); err != nil {
 		return err
 	}
-	s.current.Store(&sealed)
+	s.current = sealed
 	return nil
 }
 
@@ -293,11 +297,10 @@ func (s *Snapshots) removeBlocks(match func(name string) bool) error {
 
 // Move implements index.Snapshots.
 func (s *Snapshots) Move(ctx context.Context, at index.Position) error {
-	sealed := s.current.Load()
-	if sealed == nil {
+	if s.current == nil {
 		return errors.New("there is no snapshot")
 	}
-	m, err := s.unseal(ctx, *sealed)
+	m, err := s.unseal(ctx, s.current)
 	if err != nil {
 		return err
 	}
@@ -319,17 +322,16 @@ func (s *Snapshots) rowAt(ctx context.Context, at index.Position) ([]byte, error
 
 // Outdated implements index.Snapshots.
 func (s *Snapshots) Outdated(ctx context.Context) bool {
-	sealed := s.current.Load()
-	if sealed == nil {
+	if s.current == nil {
 		return false
 	}
-	_, stale, err := s.transformer.TransformFromStorage(ctx, *sealed, sealContext(snapshotManifest, 0))
+	_, stale, err := s.transformer.TransformFromStorage(ctx, s.current, sealContext(snapshotManifest, 0))
 	return stale || err != nil
 }
 
 // Remove implements index.Snapshots.
 func (s *Snapshots) Remove() error {
-	s.current.Store(nil)
+	s.current = nil
 	err := os.Remove(filepath.Join(s.dir, snapshotManifest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
