@@ -242,6 +242,7 @@ func (x *Index) readObjects(ctx context.Context) error {
 func (x *Index) refreshStatuses(ctx context.Context) error {
 	apply := func(s ledger.Status) error { x.applyStatus(s); return nil }
 	read := func() error {
+		x.dropStatuses()
 		for s, err := range x.ledger.Statuses(ctx) {
 			if err != nil {
 				return err

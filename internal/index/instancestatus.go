@@ -1,6 +1,8 @@
 package index
 
 import (
+	"math"
+
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 )
@@ -51,6 +53,15 @@ func (x *Index) applyStatus(c ledger.Status) {
 	changed.Revision -= before.revision
 	changed.setInstanceFacts(next)
 	ns.putAt(ns.uids[c.UID], &changed)
+}
+
+// dropStatuses removes all statuses.
+func (x *Index) dropStatuses() {
+	for name, ns := range x.namespaces {
+		for uid := range ns.statuses {
+			x.applyStatus(ledger.Status{StatusKey: ledger.StatusKey{Namespace: name, UID: uid}, Revision: math.MaxInt64})
+		}
+	}
 }
 
 func statusOf(c ledger.Status) instanceStatus {

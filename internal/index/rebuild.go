@@ -52,41 +52,42 @@ func (x *Index) Rebuild(ctx context.Context) (r Rebuilt, err error) {
 	if err := x.refresh(ctx); err != nil {
 		return r, err
 	}
-	after := x.facts()
 	changed, err := x.changedSince(ctx, at)
 	if err != nil {
 		return r, err
 	}
-	names := maps.Clone(before)
-	maps.Copy(names, after)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		switch {
-		case changed == nil || changed[name]:
-			r.Skipped = append(r.Skipped, name)
-		default:
-			r.compare(name, before[name], after[name])
+	for name := range x.namespaces {
+		if _, ok := before[name]; !ok {
+			before[name] = nil
 		}
 	}
-	for _, ns := range x.namespaces {
-		r.Objects += ns.objects
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if changed == nil || changed[name] {
+			r.Skipped = append(r.Skipped, name)
+			continue
+		}
+		r.compare(x, name, before[name])
 	}
-	r.Finished = time.Now().UTC().Truncate(time.Second)
+	slices.Sort(r.Differences)
+	r.Objects, r.Finished = x.objectCount(), time.Now().UTC().Truncate(time.Second)
 	return r, nil
 }
 
-func (r *Rebuilt) compare(namespace string, before, after map[string]digest) {
-	names := maps.Clone(before)
-	if names == nil {
-		names = map[string]digest{}
-	}
-	maps.Copy(names, after)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if before[name] == after[name] {
-			continue
-		}
+// compare compares the facts of a namespace with earlier ones, which it removes.
+func (r *Rebuilt) compare(x *Index, name string, before map[string]digest) {
+	differs := func(what string) {
 		if r.Different++; len(r.Differences) < maxDifferences {
-			r.Differences = append(r.Differences, fmt.Sprintf("namespace %s: %s", namespace, name))
+			r.Differences = append(r.Differences, fmt.Sprintf("namespace %s: %s", name, what))
 		}
+	}
+	x.describe(name, func(what, text string, record *Record) {
+		if was, ok := before[what]; !ok || was != digestOf(text, record) {
+			differs(what)
+		}
+		delete(before, what)
+	})
+	for what := range before {
+		differs(what)
 	}
 }
 
@@ -111,19 +112,22 @@ func (x *Index) changedSince(ctx context.Context, at Position) (map[string]bool,
 // digest is a hash of a fact.
 type digest [16]byte
 
+// digestOf returns the hash of a fact that is about a record; nil for another one.
+func digestOf(text string, r *Record) digest {
+	if r != nil {
+		text += fmt.Sprint(slices.Sorted(slices.Values(r.owned)))
+	}
+	sum := sha256.Sum256([]byte(text))
+	return digest(sum[:])
+}
+
 // facts returns hashes of all facts of the index, by namespace and description. They do not depend on the slots, nor on the order
 // of changes.
 func (x *Index) facts() map[string]map[string]digest {
 	out := map[string]map[string]digest{}
 	for name := range x.namespaces {
 		facts := map[string]digest{}
-		x.describe(name, func(what, text string, r *Record) {
-			if r != nil {
-				text += fmt.Sprint(slices.Sorted(slices.Values(r.owned)))
-			}
-			sum := sha256.Sum256([]byte(text))
-			facts[what] = digest(sum[:])
-		})
+		x.describe(name, func(what, text string, r *Record) { facts[what] = digestOf(text, r) })
 		if len(facts) > 0 {
 			out[name] = facts
 		}

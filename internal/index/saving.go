@@ -39,7 +39,7 @@ type saving struct {
 	saved
 	now Position
 	age time.Duration
-	// entries is the number of entries, and changed of those that changed since the snapshot.
+	// entries is the number of objects and instances, and changed that of the changes since the snapshot.
 	entries, changed int
 	// outdated is true if another key than the current one encrypts the snapshot.
 	outdated bool
@@ -74,10 +74,10 @@ func (s *saving) decide() savingAction {
 	return saveNothing
 }
 
-// size returns the number of entries. It requires x.mu.
-func (x *Index) size() (n int) {
+// objectCount returns the number of objects and instances. It requires x.mu.
+func (x *Index) objectCount() (n int) {
 	for _, ns := range x.namespaces {
-		n += ns.objects + len(ns.lost)
+		n += ns.objects
 	}
 	return n
 }
@@ -111,7 +111,7 @@ func (x *Index) trySave(ctx context.Context, ending bool) error {
 	defer x.saving.Unlock()
 	began, outdated := time.Now(), x.snapshots.Outdated(ctx)
 	x.mu.Lock()
-	s := saving{saved: x.saved, now: x.position(), age: began.Sub(x.saved.when), entries: x.size(), changed: x.unsaved, outdated: outdated, ending: ending}
+	s := saving{saved: x.saved, now: x.position(), age: began.Sub(x.saved.when), entries: x.objectCount(), changed: x.unsaved, outdated: outdated, ending: ending}
 	action := s.decide()
 	var m *image
 	if action == saveAll {

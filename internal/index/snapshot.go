@@ -242,7 +242,7 @@ func (x *Index) restore(ctx context.Context) {
 		ns.touchAll(func(set string) { x.touch(name, set) })
 	}
 	x.saved = saved{at: at, when: time.Now()}
-	x.log.Info("restored the index from its snapshot", "objects", x.size(), "duration", time.Since(began))
+	x.log.Info("restored the index from its snapshot", "objects", x.objectCount(), "duration", time.Since(began))
 }
 
 // reset removes all entries, but keeps the key of the owners. It requires x.mu.

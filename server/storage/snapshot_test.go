@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
@@ -139,17 +140,34 @@ func TestASnapshotIsTheIndex(t *testing.T) {
 	}
 }
 
-// TestExpiredRecordsOfARestoredIndex forgets the deletions of records after the snapshot, so that the restored index must read
-// all records again.
+// TestExpiredRecordsOfARestoredIndex forgets the deletions of records and statuses after the snapshot, so that the restored index
+// must read all of them again.
 func TestExpiredRecordsOfARestoredIndex(t *testing.T) {
 	x := newIndexed(t)
 	for range 300 {
 		x.step()
 	}
+	x.counted("team", "web", "6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10", 2, `{}`)
 	first, _ := x.persistent()
+	found, ok, err := first.Find(t.Context(), v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "team", Name: "web[1]"})
+	if err != nil || !ok {
+		t.Fatal(ok, err)
+	}
+	l, key := ledger.New(x.s.KV()), ledger.StatusKey{Namespace: "team", Set: found.Instance.SetUID, UID: found.UID}
+	rec, err := l.Instance(t.Context(), found.Ref("team"))
+	if err == nil {
+		rec.Object, rec.Attributes = found.Ref("team"), []byte(`{"id":"1"}`)
+		err = errors.Join(l.Save(t.Context(), rec), l.SaveStatus(t.Context(), ledger.Status{StatusKey: key, Value: []byte(`{"conditions":[{"type":"Stalled","status":"True"}]}`)}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	x.save(first)
 	for range 100 {
 		x.step()
+	}
+	if err := errors.Join(l.Forget(t.Context(), rec), l.ForgetStatus(t.Context(), key)); err != nil {
+		t.Fatal(err)
 	}
 	closeStore(t, x.s)
 	x.exec("ledger.db", "UPDATE hykube_ledger_state SET forgotten = revision")
