@@ -29,8 +29,7 @@ the index, and saves another one.
 The command exits with 1 if the index was wrong, and prints which entries differed. The server uses the new index then;
 please report the difference. The command does not compare namespaces in which something changed meanwhile.
 
-Each server has an index of its own: of several servers with one database, the command reaches one. It needs the rights
-of an administrator: it uses admin.kubeconfig of the data directory, or --kubeconfig.`,
+The command needs the rights of an administrator: it uses admin.kubeconfig of the data directory, or --kubeconfig.`,
 		Example: `  # Compare the index with the database
   hykube rebuild-index`,
 		Args: cobra.NoArgs,
