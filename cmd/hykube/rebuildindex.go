@@ -23,7 +23,7 @@ func newRebuildIndexCommand() *cobra.Command {
 		Use:   "rebuild-index",
 		Short: "Build the index of a running server again, and compare",
 		Long: `Build the index of a running server again from all objects and records, and compare the result with the index that
-the server had. Plans wait meanwhile: about six seconds for 100,000 resources. The server also removes its snapshot of
+the server had. Plans wait meanwhile: about ten seconds for 100,000 resources. The server also removes its snapshot of
 the index, and saves another one.
 
 The command exits with 1 if the index was wrong, and prints which entries differed. The server uses the new index then;

@@ -112,7 +112,7 @@ func (m *image) blocks(yield func([]byte, error) bool) {
 	e := &entryEncoder{encoder: newEncoder(), kinds: map[*Kind]uint64{}}
 	// full yields a block that is large enough, or any if last is true. It returns false if the caller wants no more.
 	full := func(last bool) bool {
-		if len(e.block) < blockBytes && !last {
+		if len(e.block) < blockBytes && !last || len(e.block) == 0 {
 			return true
 		}
 		more := yield(e.block, nil)

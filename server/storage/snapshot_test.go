@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
@@ -138,6 +139,22 @@ func TestASnapshotIsTheIndex(t *testing.T) {
 	if used < 20 {
 		t.Errorf("only %d indexes came from a snapshot", used)
 	}
+}
+
+// TestASnapshotOfManyBlocks has entries that are larger than a block, also as the last one.
+func TestASnapshotOfManyBlocks(t *testing.T) {
+	x := newIndexed(t)
+	for _, namespace := range []string{"team", "other"} {
+		for i := range 3 {
+			x.counted(namespace, fmt.Sprint("n", i), types.UID(fmt.Sprint(namespace, i)), 2, fmt.Sprintf(`{"name":%q}`, strings.Repeat("a", 400_000)))
+		}
+	}
+	for range 50 {
+		x.step()
+	}
+	i, _ := x.persistent()
+	x.save(i)
+	x.check(x.restored(), "after the restart")
 }
 
 // TestExpiredRecordsOfARestoredIndex forgets the deletions of records and statuses after the snapshot, so that the restored index
