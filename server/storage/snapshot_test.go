@@ -149,9 +149,6 @@ func TestASnapshotOfManyBlocks(t *testing.T) {
 			x.counted(namespace, fmt.Sprint("n", i), types.UID(fmt.Sprint(namespace, i)), 2, fmt.Sprintf(`{"name":%q}`, strings.Repeat("a", 400_000)))
 		}
 	}
-	for range 50 {
-		x.step()
-	}
 	i, _ := x.persistent()
 	x.save(i)
 	x.check(x.restored(), "after the restart")
@@ -161,9 +158,6 @@ func TestASnapshotOfManyBlocks(t *testing.T) {
 // must read all of them again.
 func TestExpiredRecordsOfARestoredIndex(t *testing.T) {
 	x := newIndexed(t)
-	for range 300 {
-		x.step()
-	}
 	x.counted("team", "web", "6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10", 2, `{}`)
 	first, _ := x.persistent()
 	found, ok, err := first.Find(t.Context(), v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "team", Name: "web[1]"})
@@ -180,9 +174,6 @@ func TestExpiredRecordsOfARestoredIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.save(first)
-	for range 100 {
-		x.step()
-	}
 	if err := errors.Join(l.Forget(t.Context(), rec), l.ForgetStatus(t.Context(), key)); err != nil {
 		t.Fatal(err)
 	}
