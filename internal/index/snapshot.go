@@ -58,7 +58,7 @@ type image struct {
 	at         Position
 	key        string
 	packages   map[string]packageID
-	kinds      []*Kind
+	kinds      map[*Kind]Kind // kind completes a Kind later
 	creating   map[recordKey]struct{}
 	namespaces []namespaceImage
 }
@@ -87,7 +87,10 @@ type savedStatus struct {
 
 // image requires x.mu.
 func (x *Index) image() *image {
-	m := &image{at: x.position(), key: x.owners.key, packages: maps.Clone(x.packages), kinds: slices.Collect(maps.Values(x.kinds)), creating: maps.Clone(x.owners.creating)}
+	m := &image{at: x.position(), key: x.owners.key, packages: maps.Clone(x.packages), kinds: map[*Kind]Kind{}, creating: maps.Clone(x.owners.creating)}
+	for _, k := range x.kinds {
+		m.kinds[k] = *k
+	}
 	for name, ns := range x.namespaces {
 		n := namespaceImage{name: name, slotsMu: ns.slotsMu, slots: ns.slots, nodes: slices.Clone(ns.nodes), statuses: make([]savedStatus, 0, len(ns.statuses))}
 		for uid, r := range ns.lost {
@@ -126,12 +129,13 @@ func (m *image) blocks(yield func([]byte, error) bool) {
 		e.text(p.checksum)
 		e.text(p.version)
 	}
-	encodeList(e.encoder, m.kinds, func(k *Kind) {
-		e.kinds[k] = uint64(len(e.kinds))
+	e.uint(uint64(len(m.kinds)))
+	for key, k := range m.kinds {
+		e.kinds[key] = uint64(len(e.kinds))
 		for _, s := range []string{k.Provider, k.Stored, k.APIVersion, k.Kind} {
 			e.text(s)
 		}
-	})
+	}
 	e.uint(uint64(len(m.namespaces)))
 	for i := range m.namespaces {
 		if ok, err := m.namespaces[i].encode(e, m.creating, full); err != nil {
