@@ -68,6 +68,7 @@ func (e *entryEncoder) object(o *Object) {
 		e.text(i.Key.Name)
 		e.share(i.Set)
 		e.share(string(i.SetUID))
+		e.status(i.status)
 	}
 }
 
@@ -81,6 +82,7 @@ func (d *entryDecoder) object() *Object {
 		i := &Instance{}
 		d.bits(&i.Key.Named, &i.Leaving, &i.Stalled, &i.Applying)
 		i.Key.Index, i.Key.Name, i.Set, i.SetUID = int(d.int()), d.text(), d.share(), types.UID(d.share())
+		i.status = d.status()
 		o.Instance = i
 	}
 	return o
@@ -159,7 +161,7 @@ func (d *entryDecoder) outsideList() *Outside {
 func (e *entryEncoder) record(r *Record, creating bool) {
 	e.int(r.Revision)
 	e.int(r.Generation)
-	e.bits(r.Exists, r.Living, r.Tainted, r.Intent, r.Deposed, r.Planned, creating, r.instance != nil)
+	e.bits(r.Exists, r.Living, r.Tainted, r.Intent, r.Deposed, r.Planned, creating, r.instance())
 	for _, s := range []string{string(r.Mode), r.Config, r.Version, r.Base} {
 		e.share(s)
 	}
@@ -174,13 +176,12 @@ func (e *entryEncoder) record(r *Record, creating bool) {
 		e.uint(half)
 	}
 	encodeList(e.encoder, r.owned, e.uint)
-	if ref := r.instance; ref != nil {
-		for _, s := range []string{ref.APIVersion, ref.Kind, ref.Namespace, ref.Set, string(ref.SetUID)} {
+	if r.instance() {
+		of := r.of.Value()
+		for _, s := range []string{of.APIVersion, of.Kind, of.Namespace, of.Set, string(of.SetUID)} {
 			e.share(s)
 		}
-		e.text(ref.Name)
-		e.uid(string(ref.UID))
-		e.int(ref.Generation)
+		e.text(r.name)
 	}
 }
 
@@ -203,9 +204,8 @@ func (d *entryDecoder) record(o *Object) (r *Record, creating bool) {
 	r.DependencyVersions = Sum{d.uint(), d.uint()}
 	r.owned = decodeList(&d.decoder, d.uint)
 	if isInstance {
-		r.instance = &v1alpha1.ObjectReference{APIVersion: d.share(), Kind: d.share(), Namespace: d.share(), Set: d.share(),
-			SetUID: types.UID(d.share()), Name: d.text(), UID: types.UID(d.uid()), Generation: d.int()}
-		r.shareTexts(o)
+		of := instancesOf{APIVersion: d.share(), Kind: d.share(), Namespace: d.share(), Set: d.share(), SetUID: types.UID(d.share())}
+		r.setInstance(of, d.text(), o)
 	}
 	return r, creating
 }

@@ -248,12 +248,36 @@ type Record struct {
 	DependencyVersions Sum
 	// owned holds the record's hashes in owners.
 	owned []uint64
-	// instance is the object, if it is an instance of a ResourceSet; else nil.
-	instance *v1alpha1.ObjectReference
+	// of is the set of the object, if that is an instance of a ResourceSet, and name is its name. Else both are zero.
+	of   unique.Handle[instancesOf]
+	name string
 }
 
-// recordOf returns the entry of a record, or nil for nil.
-func recordOf(ns slotter, i *ledger.Instance) *Record {
+// instancesOf identifies the instances of a ResourceSet. Their records share it.
+type instancesOf struct {
+	APIVersion, Kind, Namespace, Set string
+	SetUID                           types.UID
+}
+
+// instance reports whether the record is that of an instance of a ResourceSet.
+func (r *Record) instance() bool { return r.of != unique.Handle[instancesOf]{} }
+
+// ref returns the reference of an instance with a UID.
+func (r *Record) ref(uid types.UID) v1alpha1.ObjectReference {
+	of := r.of.Value()
+	return v1alpha1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Namespace: of.Namespace, Name: r.name, UID: uid, Generation: r.Generation,
+		Set: of.Set, SetUID: of.SetUID}
+}
+
+// setInstance notes the instance whose record it is. o is the entry of the object, which has the same texts; nil without one.
+func (r *Record) setInstance(of instancesOf, name string, o *Object) {
+	if r.of, r.name = unique.Make(of), name; o != nil && o.Name == name {
+		r.name = o.Name
+	}
+}
+
+// recordOf returns the entry of a record, or nil for nil. o is the entry of its object; nil without one.
+func recordOf(ns slotter, i *ledger.Instance, o *Object) *Record {
 	if i == nil {
 		return nil
 	}
@@ -263,8 +287,8 @@ func recordOf(ns slotter, i *ledger.Instance) *Record {
 		Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom,
 		Versions: ledger.Versions{Version: unique.Make(i.Version).Value(), Base: unique.Make(i.Base).Value()},
 	}
-	if i.Object.SetUID != "" {
-		r.instance = new(i.Object)
+	if ref := &i.Object; ref.SetUID != "" {
+		r.setInstance(instancesOf{ref.APIVersion, ref.Kind, ref.Namespace, ref.Set, ref.SetUID}, ref.Name, o)
 	}
 	for name, version := range i.Since {
 		if r.Since == nil {
@@ -281,20 +305,6 @@ func recordOf(ns slotter, i *ledger.Instance) *Record {
 		r.DependencyVersions.Add(SumOf(key, version))
 	}
 	return r
-}
-
-// shareTexts replaces the texts of a new record by equal ones of other entries. o is the object of the record; nil without
-// one.
-func (r *Record) shareTexts(o *Object) {
-	ref := r.instance
-	if ref == nil {
-		return
-	}
-	ref.APIVersion, ref.Kind, ref.Namespace = unique.Make(ref.APIVersion).Value(), unique.Make(ref.Kind).Value(), unique.Make(ref.Namespace).Value()
-	ref.Set, ref.SetUID = unique.Make(ref.Set).Value(), unique.Make(ref.SetUID).Value()
-	if o != nil && o.UID == ref.UID && o.Name == ref.Name {
-		ref.UID, ref.Name = o.UID, o.Name
-	}
 }
 
 // Sum is the sum of the hashes of a set of versions. Equal sets have equal sums in any order, and different sets have

@@ -280,10 +280,9 @@ func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledge
 	x.unsaved++
 	ns, hashes := x.namespace(namespace), x.owners.hashesOf(i)
 	namespace, uid = unique.Make(namespace).Value(), ns.ownUID(uid)
-	r := recordOf(ns, i)
+	r := recordOf(ns, i, ns.objectOf(uid))
 	if r != nil {
 		r.owned = hashes
-		r.shareTexts(ns.objectOf(uid))
 	}
 	old, ok := ns.record(uid, revision, r)
 	if !ok {
@@ -291,8 +290,8 @@ func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledge
 	}
 	ns.countRecords(old, r)
 	for _, changed := range []*Record{old, r} {
-		if changed != nil && changed.instance != nil {
-			x.touch(namespace, changed.instance.Set)
+		if changed != nil && changed.instance() {
+			x.touch(namespace, changed.of.Value().Set)
 		}
 	}
 	key := recordKey{namespace, uid}

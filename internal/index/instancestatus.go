@@ -1,7 +1,11 @@
 package index
 
 import (
+	"maps"
 	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
@@ -22,7 +26,18 @@ type instanceStatus struct {
 func (o *Object) setInstanceFacts(s instanceStatus) {
 	o.Revision += s.revision
 	o.setFacts(resource.Facts{Good: s.ready && s.applied == o.Generation, Stalled: s.stalled, Failed: s.failed, Drifted: s.drifted})
-	o.Instance.Stalled, o.Instance.Applying = s.stalled && !s.cancelled, s.applying
+	o.Instance.Stalled, o.Instance.Applying, o.Instance.status = s.stalled && !s.cancelled, s.applying, s
+}
+
+// statusOf returns the status of an instance; zero if it has none, or if the namespace is nil.
+func (ns *namespace) statusOf(uid types.UID) instanceStatus {
+	if ns == nil {
+		return instanceStatus{}
+	}
+	if o := ns.objectOf(uid); o != nil && o.Instance != nil {
+		return o.Instance.status
+	}
+	return ns.statuses[uid]
 }
 
 // applyStatus applies a change of the status of an instance.
@@ -30,20 +45,20 @@ func (x *Index) applyStatus(c ledger.Status) {
 	x.changed[c.Namespace] = true
 	x.unsaved++
 	ns := x.namespace(c.Namespace)
-	before, next := ns.statuses[c.UID], instanceStatus{}
+	before, next := ns.statusOf(c.UID), instanceStatus{}
 	if c.Value != nil {
 		next = statusOf(c)
 	}
 	if before.revision > c.Revision {
 		return
 	}
-	if next == (instanceStatus{}) {
-		delete(ns.statuses, c.UID)
-	} else {
-		ns.statuses[ns.ownUID(c.UID)] = next
-	}
 	o := ns.objectOf(c.UID)
 	if o == nil || o.Instance == nil {
+		if next == (instanceStatus{}) {
+			delete(ns.statuses, c.UID)
+		} else {
+			ns.statuses[ns.ownUID(c.UID)] = next
+		}
 		return
 	}
 	x.touch(c.Namespace, o.Instance.Set)
@@ -58,7 +73,13 @@ func (x *Index) applyStatus(c ledger.Status) {
 // dropStatuses removes all statuses.
 func (x *Index) dropStatuses() {
 	for name, ns := range x.namespaces {
-		for uid := range ns.statuses {
+		uids := slices.Collect(maps.Keys(ns.statuses))
+		for _, n := range ns.nodes {
+			if n.Object != nil && n.Object.Instance != nil && n.Object.Instance.status != (instanceStatus{}) {
+				uids = append(uids, n.Object.UID)
+			}
+		}
+		for _, uid := range uids {
 			x.applyStatus(ledger.Status{StatusKey: ledger.StatusKey{Namespace: name, UID: uid}, Revision: math.MaxInt64})
 		}
 	}

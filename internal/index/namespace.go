@@ -49,7 +49,7 @@ type namespace struct {
 	// objects is the number of objects without duplicates.
 	objects int
 
-	// sets holds the ResourceSets by name, and statuses the statuses of their instances. records counts the records of a
+	// sets holds the ResourceSets by name, and statuses the statuses of instances without an object. records counts the records of a
 	// set's instances.
 	sets     map[string]*set
 	statuses map[types.UID]instanceStatus
@@ -68,13 +68,14 @@ func newNamespace() *namespace {
 
 // countRecords counts the records of the sets' instances. Both are nil if there is no record.
 func (ns *namespace) countRecords(old, next *Record) {
-	if old != nil && old.instance != nil {
-		if ns.records[old.instance.SetUID]--; ns.records[old.instance.SetUID] <= 0 {
-			delete(ns.records, old.instance.SetUID)
+	if old != nil && old.instance() {
+		set := old.of.Value().SetUID
+		if ns.records[set]--; ns.records[set] <= 0 {
+			delete(ns.records, set)
 		}
 	}
-	if next != nil && next.instance != nil {
-		ns.records[next.instance.SetUID]++
+	if next != nil && next.instance() {
+		ns.records[next.of.Value().SetUID]++
 	}
 }
 
@@ -138,6 +139,9 @@ func (ns *namespace) putAt(i int32, o *Object) {
 	if o.Instance != nil && !o.Instance.Leaving {
 		delete(ns.leaving, o.UID)
 	}
+	if o.Instance != nil {
+		delete(ns.statuses, o.UID) // the object has it
+	}
 	ns.nodes[i].Object = o
 	ns.setVersion(i)
 }
@@ -153,7 +157,10 @@ func (ns *namespace) clear(i int32) {
 	delete(ns.leaving, n.Object.UID)
 	if n.Record != nil {
 		ns.lost[n.Object.UID] = n.Record
-		ns.unsettled = ns.unsettled || n.Record.instance != nil
+		ns.unsettled = ns.unsettled || n.Record.instance()
+	}
+	if o := n.Object; o.Instance != nil && o.Instance.status != (instanceStatus{}) {
+		ns.statuses[o.UID] = o.Instance.status
 	}
 	ns.nodes[i] = Node{}
 }
@@ -209,7 +216,7 @@ func (ns *namespace) record(uid types.UID, revision int64, r *Record) (old *Reco
 		delete(ns.lost, uid)
 	default:
 		ns.lost[uid] = r
-		ns.unsettled = ns.unsettled || r.instance != nil
+		ns.unsettled = ns.unsettled || r.instance()
 	}
 	return old, true
 }

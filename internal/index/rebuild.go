@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+	"unique"
 
 	"github.com/hykube/hykube/internal/ledger"
 )
@@ -234,11 +235,11 @@ func describeNode(n Node, names []string) string {
 }
 
 func describeRecord(r *Record, names []string) (text string) {
-	if r.instance != nil {
-		text = fmt.Sprintf(" of %+v", *r.instance)
+	if r.instance() {
+		text = fmt.Sprintf(" of %+v", r.of.Value())
 	}
 	record := *r
-	record.Requires, record.owned, record.instance = nil, nil, nil // owned differs for each index
+	record.Requires, record.owned, record.of = nil, nil, unique.Handle[instancesOf]{} // owned differs for each index
 	return text + fmt.Sprintf(" record %+v requires %v", record, slotNames(r.Requires, names))
 }
 

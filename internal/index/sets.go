@@ -34,6 +34,7 @@ type Instance struct {
 	// Stalled is true if the status of the instance has a failure, and Applying if a plan changes it. An instance that a
 	// cancelled plan did not try has no failure.
 	Stalled, Applying bool
+	status            instanceStatus
 }
 
 // set is a ResourceSet of a namespace.
@@ -129,7 +130,7 @@ func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.Resourc
 		return nil
 	}
 	x.unsaved += expanded.Len()
-	x.fill(ns, next, ns.statuses, func(i int32) *Object {
+	x.fill(ns, next, ns.statusOf, func(i int32) *Object {
 		if reparse {
 			return nil
 		}
@@ -155,7 +156,7 @@ func (ns *namespace) unsettle(set types.UID) {
 }
 
 // fill makes the entries of a set's instances. old returns the previous entry of a slot, or nil.
-func (x *Index) fill(ns slotter, s *set, statuses map[types.UID]instanceStatus, old func(int32) *Object, put func(int32, *Object)) {
+func (x *Index) fill(ns slotter, s *set, statusOf func(types.UID) instanceStatus, old func(int32) *Object, put func(int32, *Object)) {
 	group := kschema.FromAPIVersionAndKind(s.APIVersion, s.Kind).Group
 	provider, _ := v1alpha1.ProviderOfGroup(group)
 	x.noteProvider(provider)
@@ -168,12 +169,12 @@ func (x *Index) fill(ns slotter, s *set, statuses map[types.UID]instanceStatus, 
 		name := v1alpha1.InstanceName(s.Template, key)
 		i := ns.slot(s.kind.Mode, s.kind.Type, name)
 		s.slots[k] = i
-		put(i, x.instanceOf(ns, s, key, name, statuses, old(i)))
+		put(i, x.instanceOf(ns, s, key, name, statusOf, old(i)))
 	}
 }
 
 // instanceOf returns the entry of an instance. It parses the template's expressions for it, unless old has the same.
-func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name string, statuses map[types.UID]instanceStatus, old *Object) *Object {
+func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name string, statusOf func(types.UID) instanceStatus, old *Object) *Object {
 	uid, generation := s.UIDOf(key), s.GenerationOf(key)
 	o := &Object{Kind: s.kind, Name: name, UID: uid, Generation: generation, Revision: s.Revision, Instance: &Instance{Key: key, Set: s.Name, SetUID: s.UID}}
 	if old != nil && old.UID == uid && old.Generation == generation && old.Flags&Unready == 0 && old.Instance != nil && !old.Instance.Leaving {
@@ -188,7 +189,7 @@ func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name st
 	if s.Deleting != nil {
 		o.Flags |= Deleting
 	}
-	o.setInstanceFacts(statuses[uid])
+	o.setInstanceFacts(statusOf(uid))
 	return o
 }
 
@@ -234,10 +235,10 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 	}
 	ns.unsettled, ns.collisions = false, 0
 	for uid, r := range ns.lost {
-		ref := r.instance
-		if ref == nil || !r.Living && !r.Intent {
+		if !r.instance() || !r.Living && !r.Intent {
 			continue
 		}
+		ref := r.ref(uid)
 		gvk := kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 		provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
 		x.noteProvider(provider)
@@ -256,12 +257,12 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 		if s != nil {
 			o.Revision = s.Revision
 		}
-		u := resourceset.Leaving(s, *ref)
+		u := resourceset.Leaving(s, ref)
 		if set := u.GetLabels(); len(set) > 0 {
 			o.Labels = set
 		}
 		x.parse(ns, o, u)
-		o.setInstanceFacts(ns.statuses[uid])
+		o.setInstanceFacts(ns.statusOf(uid))
 		ns.put(o)
 		ns.leaving[uid] = true
 		x.touch(name, ref.Set)

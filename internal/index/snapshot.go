@@ -267,8 +267,8 @@ func (ns *namespace) touchAll(touch func(set string)) {
 		touch(ns.objectOf(uid).Instance.Set)
 	}
 	for _, r := range ns.lost {
-		if r.instance != nil {
-			touch(r.instance.Set)
+		if r.instance() {
+			touch(r.of.Value().Set)
 		}
 	}
 }

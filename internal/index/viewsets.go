@@ -91,12 +91,8 @@ func (v *View) ExpandReferences() {
 func (v *View) OverlaySet(s *resourceset.Set) {
 	v.index.mu.Lock()
 	defer v.index.mu.Unlock()
-	var statuses map[types.UID]instanceStatus
-	if ns := v.index.namespaces[s.Namespace]; ns != nil {
-		statuses = ns.statuses
-	}
 	next := &set{Set: s}
-	v.index.fill(v, next, statuses, func(int32) *Object { return nil }, func(i int32, o *Object) {
+	v.index.fill(v, next, v.index.namespaces[s.Namespace].statusOf, func(int32) *Object { return nil }, func(i int32, o *Object) {
 		n := &v.Nodes[i]
 		if n.Record != nil && n.Object != nil && n.Object.UID != o.UID && n.Object.Instance != nil {
 			v.Ambiguous = true // an instance left another set, and still has infrastructure
