@@ -114,6 +114,7 @@ func (c *ResourceSets) run(ctx context.Context) {
 		passBegan := time.Now()
 		due := schedule.due(passBegan)
 		for _, t := range due {
+			_ = c.Index.Refresh(ctx) // the update returns the error; its time must not have the wait for the index
 			began := time.Now()
 			err := c.update(ctx, t)
 			if err != nil && ctx.Err() == nil {
@@ -175,7 +176,7 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOu
 		default:
 			s.Pending++
 		}
-		if n.Object.Instance.Applying {
+		if o := n.Object; o.Instance.Applying || n.Record != nil && n.Record.Intent && !o.Instance.Stalled {
 			applying++
 		}
 	}

@@ -23,6 +23,8 @@ func TestStatusOfASet(t *testing.T) {
 	ready, pending := instance(index.Instance{}, index.Good), instance(index.Instance{}, 0)
 	failed, applying := instance(index.Instance{Stalled: true}, 0), instance(index.Instance{Applying: true}, 0)
 	leaving := instance(index.Instance{Leaving: true}, index.Deleting)
+	called, unknown := instance(index.Instance{}, 0), instance(index.Instance{Stalled: true}, 0)
+	called.Record, unknown.Record = &index.Record{Intent: true}, &index.Record{Intent: true}
 	now := metav1.NewTime(time.Unix(1, 0))
 	for why, tc := range map[string]struct {
 		set                             index.SetInstances
@@ -49,6 +51,14 @@ func TestStatusOfASet(t *testing.T) {
 		"one failed and another is applied": {
 			set: index.SetInstances{Set: &resourceset.Set{}, Instances: []index.Node{failed, applying}}, failed: 1, pending: 1,
 			reason: v1alpha1.ReasonApplying,
+		},
+		"one is being created": {
+			set: index.SetInstances{Set: &resourceset.Set{}, Instances: []index.Node{called, pending}}, pending: 2,
+			reason: v1alpha1.ReasonApplying,
+		},
+		"the create of one has an unknown outcome": {
+			set: index.SetInstances{Set: &resourceset.Set{}, Instances: []index.Node{unknown, ready}}, ready: 1, failed: 1,
+			reason: v1alpha1.ReasonInstancesFailed, stalled: "True",
 		},
 		"it is marked for deletion": {
 			set: index.SetInstances{Set: &resourceset.Set{Deleting: &now}, Instances: []index.Node{pending}}, pending: 1,
