@@ -162,3 +162,65 @@ func TestACancelledInsertIsWrittenOrNot(t *testing.T) {
 		t.Errorf("%d keys exist, but %d callers were told so: %v", len(kvs), written, err)
 	}
 }
+
+// TestOneOfTwoDeletes deletes a key twice at once. The second one finds no key.
+func TestOneOfTwoDeletes(t *testing.T) {
+	s := openQuiet(t)
+	backend := s.backend.(pausing).Backend.(lists).Backend.(*sqliteBackend)
+	at := put(t, s, "/a", "x", 0)
+	type result struct {
+		current *server.KeyValue
+		deleted bool
+		err     error
+	}
+	for i, revision := range []int64{at, 0} {
+		results := make(chan result, 2)
+		func() {
+			s.table.write.Lock()
+			defer s.table.write.Unlock()
+			go backend.Create(t.Context(), fmt.Sprintf("/busy/%d", i), nil, 0) //nolint:errcheck // it keeps the writer busy
+			eventually(t, "the writer has another row", func() bool {
+				s.latest.mu.Lock()
+				defer s.latest.mu.Unlock()
+				return len(s.latest.writing) == 1 && backend.inserts.queue.Len() == 0
+			})
+			for range cap(results) {
+				go func() {
+					_, current, deleted, err := backend.Delete(t.Context(), "/a", revision)
+					results <- result{current, deleted, err}
+				}()
+			}
+			eventually(t, "both deletes wait", func() bool { return backend.inserts.queue.Len() == 2 })
+		}()
+		deleted := 0
+		for range cap(results) {
+			r := <-results
+			switch {
+			case r.err != nil:
+				t.Error(r.err)
+			case r.deleted:
+				deleted++
+			case r.current != nil:
+				t.Errorf("the second delete finds %+v", r.current)
+			}
+		}
+		if deleted != 1 {
+			t.Errorf("%d of two deletes were successful", deleted)
+		}
+		put(t, s, "/a", "y", 0)
+	}
+}
+
+// TestARefusedDeleteFails has a database that refuses writes. A delete must not look like a conflict, because its caller would try
+// again at once.
+func TestARefusedDeleteFails(t *testing.T) {
+	s := openQuiet(t)
+	backend := s.backend.(pausing).Backend.(lists).Backend.(*sqliteBackend)
+	at := put(t, s, "/a", "x", 0)
+	if _, err := s.table.db.ExecContext(t.Context(), "CREATE TRIGGER refuse BEFORE INSERT ON kine BEGIN SELECT RAISE(ABORT, 'refused'); END"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, deleted, err := backend.Delete(t.Context(), "/a", at); err == nil || deleted {
+		t.Errorf("deleted %t, error %v; want the error of the database", deleted, err)
+	}
+}

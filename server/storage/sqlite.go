@@ -82,10 +82,22 @@ func (b *sqliteBackend) Update(ctx context.Context, key string, value []byte, re
 	return at, event.KV, true, nil
 }
 
+// Delete implements server.Backend. Kine's takes each error of the write for a conflict, and then returns a deleted key as one that
+// exists.
 func (b *sqliteBackend) Delete(ctx context.Context, key string, revision int64) (int64, *server.KeyValue, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, false, err
 	}
 	defer b.latest.write(key)()
-	return b.Backend.Delete(context.WithoutCancel(ctx), key, revision)
+	for {
+		at, current, err := b.Backend.Get(context.WithoutCancel(ctx), key, 0, false)
+		if err != nil || current == nil || revision != 0 && current.ModRevision != revision {
+			return at, current, false, err
+		}
+		event := &server.Event{Delete: true, KV: &server.KeyValue{Key: key}, PrevKV: &server.KeyValue{ModRevision: current.ModRevision}}
+		at, err = b.log.Append(ctx, event)
+		if !errors.Is(err, server.ErrKeyExists) {
+			return at, current, err == nil, err
+		}
+	}
 }

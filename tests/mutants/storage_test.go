@@ -15,6 +15,8 @@ var storageMutants = []mutant{
 		"slices.DeleteFunc(group, func(i *insert) bool { return !i.take() })", "slices.DeleteFunc(group, func(i *insert) bool { i.take(); return false })", "TestACancelledInsertIsWrittenOrNot"},
 	{"An update brings a deleted object back.", "server/storage/inserts.go",
 		"FROM kine WHERE id = ? AND name = ? AND deleted = 0`", "FROM kine WHERE id = ? AND name = ?`", "TestAGroupKeepsKinesRules"},
+	{"A delete that the disk has no space for is repeated until its request ends.", "server/storage/sqlite.go",
+		"if !errors.Is(err, server.ErrKeyExists) {\n\t\t\treturn at, current, err == nil, err\n\t\t}", "if err == nil || !errors.Is(err, server.ErrKeyExists) {\n\t\t\treturn at, current, err == nil, nil\n\t\t}", "TestARefusedDeleteFails"},
 	{"An update replaces another object.", "server/storage/inserts.go",
 		"FROM kine WHERE id = ? AND name = ? AND deleted = 0`", "FROM kine WHERE id = ? AND ? != '' AND deleted = 0`", "TestAGroupKeepsKinesRules"},
 	{"A create replaces an existing object.", "server/storage/inserts.go",
