@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,8 +70,7 @@ type Pool struct {
 	// the processes that were started, including those that are ending.
 	current map[processKey]*process
 	all     map[*process]struct{}
-	// schemas caches the schemas by package checksum.
-	schemas map[string]*schema.Provider
+	schemas map[schemaKey]*schema.Provider
 	closed  bool
 }
 
@@ -83,6 +83,13 @@ type processKey struct {
 	key        string
 	// brief selects the short idle timeout.
 	brief bool
+}
+
+// schemaKey identifies the schema of a package. A plugin may announce other batches in another environment.
+type schemaKey struct{ checksum, environment string }
+
+func schemaKeyOf(pkg Package) schemaKey {
+	return schemaKey{pkg.Checksum, strings.Join(pkg.Grants.Environment, "\n")}
 }
 
 // unconfigured returns the key of a process without a configuration.
@@ -145,7 +152,7 @@ func NewPool(c PoolConfig) *Pool {
 	}
 	p := &Pool{
 		config: c, launcher: plugin.NewLauncher(c.Containment), slots: fair.New(c.MaxProcesses),
-		current: map[processKey]*process{}, all: map[*process]struct{}{}, schemas: map[string]*schema.Provider{},
+		current: map[processKey]*process{}, all: map[*process]struct{}{}, schemas: map[schemaKey]*schema.Provider{},
 	}
 	p.starts, p.stopStarts = context.WithCancel(context.Background())
 	return p
@@ -215,7 +222,7 @@ func (l *Lease) Stopped() bool {
 // Schema returns the schema of a package, from the cache if possible.
 func (p *Pool) Schema(ctx context.Context, pkg Package) (*schema.Provider, error) {
 	p.mu.Lock()
-	known := p.schemas[pkg.Checksum]
+	known := p.schemas[schemaKeyOf(pkg)]
 	p.mu.Unlock()
 	if known != nil {
 		return known, nil

@@ -221,7 +221,7 @@ func (proc *process) crashed(ctx context.Context, doing string, err error) error
 // Other plugins initialize themselves in that call.
 func (p *Pool) readSchema(ctx context.Context, proc *process, limits batch.Limits) error {
 	p.mu.Lock()
-	proc.schema = p.schemas[proc.pkg.Checksum]
+	proc.schema = p.schemas[schemaKeyOf(proc.pkg)]
 	p.mu.Unlock()
 	if proc.schema != nil && proc.schema.SchemaOptional {
 		return nil
@@ -246,10 +246,10 @@ func (p *Pool) readSchema(ctx context.Context, proc *process, limits batch.Limit
 	s.Protocol, s.Batches = proc.plugin.Protocol, limits.Types()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if known := p.schemas[proc.pkg.Checksum]; known != nil {
+	if known := p.schemas[schemaKeyOf(proc.pkg)]; known != nil {
 		s = known
 	}
-	p.schemas[proc.pkg.Checksum], proc.schema = s, s
+	p.schemas[schemaKeyOf(proc.pkg)], proc.schema = s, s
 	return nil
 }
 
