@@ -19,6 +19,10 @@ type PlanRecord struct {
 	// User who created the plan.
 	// +optional
 	RequestedBy *Identity `json:"requestedBy,omitempty"`
+	// User who requested the drift check that caused the plan of a stack; absent for other plans. The plan has the rights of
+	// requestedBy.
+	// +optional
+	CheckRequestedBy *Identity `json:"checkRequestedBy,omitempty"`
 	// Time at which the plan was created.
 	// +optional
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`

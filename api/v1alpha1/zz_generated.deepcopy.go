@@ -1043,6 +1043,11 @@ func (in *PlanRecord) DeepCopyInto(out *PlanRecord) {
 		*out = new(Identity)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.CheckRequestedBy != nil {
+		in, out := &in.CheckRequestedBy, &out.CheckRequestedBy
+		*out = new(Identity)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.RequestedAt != nil {
 		in, out := &in.RequestedAt, &out.RequestedAt
 		*out = (*in).DeepCopy()

@@ -101,7 +101,7 @@ func (o *historyOptions) Run(ctx context.Context) error {
 			summary = r.Summary.Text
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", decidedAt(&r).UTC().Format(time.RFC3339), r.Plan.Name,
-			username(r.RequestedBy), deciders(&r), summary, recordOutcome(&r))
+			requester(r.RequestedBy, r.CheckRequestedBy), deciders(&r), summary, recordOutcome(&r))
 	}
 	return w.Flush()
 }
@@ -166,7 +166,7 @@ func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 		w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', 0)
 		row := rows(w)
 		row("Plan", fmt.Sprintf("%s in namespace %s (%s)", r.Plan.Name, r.Namespace, r.Plan.UID))
-		asked := username(r.RequestedBy)
+		asked := requester(r.RequestedBy, r.CheckRequestedBy)
 		if r.RequestedAt != nil {
 			asked += " at " + r.RequestedAt.UTC().Format(time.RFC3339)
 		}

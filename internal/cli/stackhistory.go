@@ -267,11 +267,19 @@ func (o *stackArgument) appliedLast(ctx context.Context, s *v1alpha1.Stack) (*v1
 
 // askedBy returns the name of the user who asked for a plan. A user may request the drift check of another user's stack.
 func askedBy(p *v1alpha1.Plan) string {
-	rights := username(p.Status.RequestedBy)
-	if of := p.Status.Stack; of != nil && of.CheckRequestedBy != nil && of.CheckRequestedBy.Username != rights {
-		return of.CheckRequestedBy.Username + ", with the rights of " + rights
+	if of := p.Status.Stack; of != nil {
+		return requester(p.Status.RequestedBy, of.CheckRequestedBy)
 	}
-	return rights
+	return requester(p.Status.RequestedBy, nil)
+}
+
+// requester returns the name of the user who asked for a plan with the rights of a user. check is the user who requested the drift
+// check that caused it; nil without one.
+func requester(rights, check *v1alpha1.Identity) string {
+	if check != nil && check.Username != username(rights) {
+		return check.Username + ", with the rights of " + username(rights)
+	}
+	return username(rights)
 }
 
 // notOfStack returns a text for a plan that a stack did not make; "" for others.

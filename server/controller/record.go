@@ -70,6 +70,9 @@ func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 		Outcome:     outcome(obj),
 		FinishedAt:  obj.Status.FinishedAt,
 	}
+	if of := obj.Status.Stack; of != nil {
+		rec.CheckRequestedBy = of.CheckRequestedBy
+	}
 	if rec.FinishedAt != nil {
 		rec.Progress = obj.Status.Progress
 	}

@@ -2446,6 +2446,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
+					"checkRequestedBy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who requested the drift check that caused the plan of a stack; absent for other plans. The plan has the rights of requestedBy.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
 					"requestedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Time at which the plan was created.",
