@@ -358,6 +358,14 @@ func lacksAny(set, other *resourceset.Set) bool {
 	return false
 }
 
+// desired returns the number of instances that the spec asks for: that of the status, which may be older, if the keys say it.
+func desired(s *v1alpha1.ResourceSet) int64 {
+	if s.Spec.Count != nil {
+		return int64(*s.Spec.Count)
+	}
+	return int64(s.Status.Instances)
+}
+
 var resourceSetTable = tableConvertor{
 	columns: []metav1.TableColumnDefinition{
 		nameColumn,
@@ -373,7 +381,7 @@ var resourceSetTable = tableConvertor{
 	cells: func(obj runtime.Object) []any {
 		s := obj.(*v1alpha1.ResourceSet)
 		_, reason, message := readinessCells(s, s.Status.Conditions)
-		return []any{s.Name, strings.TrimSpace(s.Spec.Template.Kind), int64(s.Status.Instances), int64(s.Status.Ready), reason, age(s.CreationTimestamp),
+		return []any{s.Name, strings.TrimSpace(s.Spec.Template.Kind), desired(s), int64(s.Status.Ready), reason, age(s.CreationTimestamp),
 			int64(s.Status.Failed), int64(s.Status.Pending), int64(s.Status.Leaving), message}
 	},
 }
