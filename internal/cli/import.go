@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,8 @@ type importOptions struct {
 	out      string
 	config   string
 	generate bool
+	// verb is the command that imports, in messages; "" means "import".
+	verb string
 
 	by v1alpha1.PlanImport
 	// written describes the object that the command recorded; nil if the object already had this import.
@@ -111,7 +114,7 @@ func (o *importOptions) Validate() error {
 	if o.generate {
 		return nil
 	}
-	return o.checkInteractive("import", false)
+	return o.checkInteractive(cmp.Or(o.verb, "import"), false)
 }
 
 // block returns the content of lifecycle.import.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,12 +116,38 @@ func (n noted) text() string {
 	return fmt.Sprintf("%s/%s: %s: %s", n.Kind, n.Name, n.Reason, n.Message)
 }
 
-func (n noted) compare(other noted) int { return cmp.Compare(n.text(), other.text()) }
+func (n noted) compare(other noted) int {
+	return cmp.Or(cmp.Compare(n.Kind, other.Kind), v1alpha1.CompareNames(n.Name, other.Name), cmp.Compare(n.Message, other.Message))
+}
 
+// maxAlike is the maximum number of objects that have a line each although their messages differ only in numbers, such as a time.
+const maxAlike = 3
+
+// texts returns a line for each object, and one line for many objects whose messages are alike.
 func texts(all []noted) []string {
+	type alike struct{ kind, reason, message string }
+	key := func(n noted) alike {
+		message := strings.ReplaceAll(n.Message, n.Name, "")
+		return alike{n.Kind, n.Reason, strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) {
+				return -1
+			}
+			return r
+		}, message)}
+	}
+	groups := map[alike][]noted{}
+	for _, n := range all {
+		groups[key(n)] = append(groups[key(n)], n)
+	}
 	var out []string
 	for _, n := range all {
-		out = append(out, n.text())
+		switch group := groups[key(n)]; {
+		case len(group) <= maxAlike:
+			out = append(out, n.text())
+		case group[0] == n:
+			out = append(out, fmt.Sprintf("%s The same holds for %d other objects, from %s/%s to %s/%s.", n.text(), len(group)-1,
+				n.Kind, group[1].Name, n.Kind, group[len(group)-1].Name))
+		}
 	}
 	return out
 }

@@ -85,8 +85,13 @@ func (j *planAndApply) checkInteractive(verb string, stdin bool) error {
 		return fmt.Errorf("%s -f - reads files from standard input, so it cannot ask there: add --auto-approve, or name the files with -f PATH", verb)
 	}
 	later := "`kubectl hykube plan` (with --record for files)"
-	if verb == "destroy" {
+	switch verb {
+	case "destroy":
 		later = "`kubectl hykube plan --destroy`"
+	case "refresh":
+		later = "`kubectl hykube plan --refresh-only`"
+	case "resolve --adopt": // no plan can be made before
+		return fmt.Errorf("%s asks before it imports the resource, and standard input is empty: add --auto-approve", verb)
 	}
 	return fmt.Errorf("%s asks before it changes anything, and standard input is empty: add --auto-approve, or make a plan with %s and approve it later", verb, later)
 }

@@ -96,7 +96,7 @@ func (o *resolveOptions) Validate() error {
 	if o.output != "" {
 		return errors.New("-o is for --retry and --forget")
 	}
-	o.imports.target = o.targets[0]
+	o.imports.target, o.imports.verb = o.targets[0], "resolve --adopt"
 	return o.imports.Validate()
 }
 
