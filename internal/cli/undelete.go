@@ -71,7 +71,7 @@ func (o *undeleteOptions) Complete(args []string) error {
 	var rest []string
 	for _, a := range slashed(args) {
 		if name, ok := setName(a); ok {
-			return noSetUndelete(name)
+			return noSetUndelete(name, o.namespace)
 		}
 		if f, ok := parseFixed(a); ok {
 			o.fixed = append(o.fixed, f)
@@ -83,12 +83,12 @@ func (o *undeleteOptions) Complete(args []string) error {
 }
 
 // noSetUndelete returns the error for a ResourceSet, with what keeps the infrastructure.
-func noSetUndelete(name string) error {
+func noSetUndelete(name, namespace string) error {
 	return fmt.Errorf(`undelete: the deletion of a ResourceSet cannot be taken back. Until a plan is approved, the infrastructure of its instances stays. To keep it:
-  1. Save the IDs of the instances: kubectl hykube instances %[1]s
-  2. Let the next plan forget them: kubectl patch resourceset %[1]s --type merge -p '{"spec":{"template":{"lifecycle":{"destroy":false}}}}'
-  3. Apply that plan: kubectl hykube apply --all
-  4. Record the set again with the IDs in spec.imports, and apply it`, name)
+  1. Save the IDs of the instances: kubectl hykube instances %[1]s -n %[2]s
+  2. Let the next plan forget them: kubectl patch resourceset %[1]s --type merge -p '{"spec":{"template":{"lifecycle":{"destroy":false}}}}' -n %[2]s
+  3. Apply that plan: kubectl hykube apply --all -n %[2]s
+  4. Record the set again with the IDs in spec.imports, and apply it`, name, namespace)
 }
 
 // slashed converts kubectl's KIND NAME ... to KIND/NAME .... It returns addresses such as sim_network.main unchanged.
