@@ -85,3 +85,22 @@ func TestManyAlikeObjectsShareALine(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// The message of a change may have the detail of its error.
+func TestADetailIsPrintedOnce(t *testing.T) {
+	c := &v1alpha1.PlanChange{Diagnostics: []v1alpha1.Diagnostic{
+		{Severity: v1alpha1.SeverityWarning, Summary: "Old", Detail: "The image is old."},
+		{Severity: v1alpha1.SeverityError, Summary: "Refused", Detail: "The quota is\nexhausted."},
+	}}
+	for line, want := range map[string]string{
+		"sim_network.a: failed: Refused":                          "sim_network.a: failed: Refused: The quota is exhausted.",
+		"sim_network.a: failed: Refused: The quota is exhausted.": "sim_network.a: failed: Refused: The quota is exhausted.",
+	} {
+		if got := withDetail(line, c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := withDetail("a", &v1alpha1.PlanChange{}); got != "a" {
+		t.Errorf("%q without an error", got)
+	}
+}

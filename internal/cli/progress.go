@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -101,6 +102,18 @@ func (f *follower) left(ended int) string {
 	return leftText(ended, total(f.plan), f.applying(time.Now()))
 }
 
+// withDetail adds the detail of the first error of a change to a line, unless the line has it.
+func withDetail(line string, c *v1alpha1.PlanChange) string {
+	i := slices.IndexFunc(c.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError })
+	if i < 0 {
+		return line
+	}
+	if detail := flat(c.Diagnostics[i].Detail); !strings.Contains(line, detail) {
+		line += ": " + detail
+	}
+	return line
+}
+
 // nameFailure prints the first failure of a large plan, of which the progress has only counts.
 func (f *follower) nameFailure(ctx context.Context) error {
 	p := f.plan.Status.Progress
@@ -115,10 +128,7 @@ func (f *follower) nameFailure(ctx context.Context) error {
 		switch c.State {
 		case v1alpha1.ChangeFailed, v1alpha1.ChangeUnknown, v1alpha1.ChangeStale:
 			lines := f.changeLines(ctx, c)
-			line := lines[len(lines)-1]
-			if i := slices.IndexFunc(c.Diagnostics, func(d v1alpha1.Diagnostic) bool { return d.Severity == v1alpha1.SeverityError }); i >= 0 {
-				line += ": " + flat(c.Diagnostics[i].Detail)
-			}
+			line := withDetail(lines[len(lines)-1], c)
 			f.named = true
 			f.print([]string{line, f.style.Dim("The end of the apply lists the other failures; until then they are counted.")})
 			return nil
