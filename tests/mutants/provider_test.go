@@ -1,6 +1,8 @@
 package mutants
 
 var providerMutants = []mutant{
+	{"A plugin takes the batches of its first environment for good.", "internal/provider/pool.go",
+		"return schemaKey{pkg.Checksum, strings.Join(pkg.Grants.Environment, \"\\n\")}", "return schemaKey{pkg.Checksum, strings.Repeat(\"\", 1)}", "TestBatchesDependOnTheEnvironment"},
 	{"A provider gets every variable of the server.", "internal/provider/contain/environment.go",
 		"if slices.Contains(passedVariables, name) ||", "if true ||", "TestEnvironment"},
 	{"A provider may call whatever the kernel has.", "internal/provider/contain/entry/entry_linux.c",
