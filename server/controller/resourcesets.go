@@ -79,7 +79,7 @@ func (c *ResourceSets) take(ctx context.Context, s *setSchedule) {
 	ended := len(c.ended) > 0
 	maps.Copy(s.ended, c.ended)
 	for t := range c.rolled {
-		s.changed[t] = s.changed[t]
+		s.add(t)
 	}
 	clear(c.ended)
 	clear(c.rolled)
@@ -88,7 +88,7 @@ func (c *ResourceSets) take(ctx context.Context, s *setSchedule) {
 		_ = c.Index.Refresh(ctx) // the update of each set refreshes again, and returns the error
 	}
 	for _, t := range c.Index.Touched() {
-		s.changed[t] = s.changed[t]
+		s.add(t)
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 // setSchedule decides when the statuses of changed sets are updated. A large set is updated rarely while a plan changes it,
 // and soon after the plan has ended.
 type setSchedule struct {
-	// changed holds the sets that changed since their last update.
+	// changed holds the sets that changed since their last update. The value is true if a plan has ended since.
 	changed map[index.Touched]bool
 	// last holds the last update of each set.
 	last map[types.NamespacedName]setUpdate
@@ -42,6 +42,13 @@ type setUpdate struct {
 
 func newSetSchedule() *setSchedule {
 	return &setSchedule{changed: map[index.Touched]bool{}, last: map[types.NamespacedName]setUpdate{}, ended: map[string]time.Time{}}
+}
+
+// add notes that a set changed.
+func (s *setSchedule) add(t index.Touched) {
+	if _, known := s.changed[t]; !known {
+		s.changed[t] = false
+	}
 }
 
 // due returns the sets whose statuses must be updated now.
