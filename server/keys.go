@@ -6,11 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"github.com/hykube/hykube/server/storage"
 )
@@ -30,34 +27,9 @@ type Keys struct {
 	Certificates map[string]time.Time `json:"certificates"`
 }
 
-// addKeys serves RotateKeysPath. Only users with a right on this URL can use it. Among the predefined roles, only
-// cluster-admin has that right.
+// addKeys serves RotateKeysPath.
 func (s *Server) addKeys() {
-	s.generic.Handler.NonGoRestfulMux.HandleFunc(RotateKeysPath, func(w http.ResponseWriter, r *http.Request) {
-		status := http.StatusOK
-		switch r.Method {
-		case http.MethodGet:
-		case http.MethodPost:
-			if err := s.rotateKeys(r); err != nil {
-				s.refuse(w, r, err)
-				return
-			}
-			status = http.StatusAccepted
-		default:
-			s.refuse(w, r, apierrors.NewMethodNotSupported(kschema.GroupResource{Resource: "rotate-keys"}, r.Method))
-			return
-		}
-		keys, err := s.keys(r)
-		if err != nil {
-			s.refuse(w, r, err)
-			return
-		}
-		responsewriters.WriteRawJSON(status, keys, w)
-	})
-}
-
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	responsewriters.ErrorNegotiated(err, legacyscheme.Codecs, kschema.GroupVersion{}, w, r)
+	s.addAdministration(RotateKeysPath, s.rotateKeys, func(r *http.Request) (any, error) { return s.keys(r) })
 }
 
 func (s *Server) rotateKeys(r *http.Request) error {

@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 
 	"github.com/hykube/hykube/internal/index"
 )
@@ -33,26 +32,12 @@ type indexRebuild struct {
 	last IndexRebuild
 }
 
-// addRebuildIndex serves RebuildIndexPath. Only users with a right on this URL can use it. Among the predefined roles, only
-// cluster-admin has that right.
+// addRebuildIndex serves RebuildIndexPath.
 func (s *Server) addRebuildIndex() {
-	s.generic.Handler.NonGoRestfulMux.HandleFunc(RebuildIndexPath, func(w http.ResponseWriter, r *http.Request) {
-		status := http.StatusOK
-		switch r.Method {
-		case http.MethodGet:
-		case http.MethodPost:
-			if err := s.startRebuild(r.Context()); err != nil {
-				s.refuse(w, r, err)
-				return
-			}
-			status = http.StatusAccepted
-		default:
-			s.refuse(w, r, apierrors.NewMethodNotSupported(kschema.GroupResource{Resource: "rebuild-index"}, r.Method))
-			return
-		}
+	s.addAdministration(RebuildIndexPath, func(r *http.Request) error { return s.startRebuild(r.Context()) }, func(*http.Request) (any, error) {
 		s.rebuild.mu.Lock()
 		defer s.rebuild.mu.Unlock()
-		responsewriters.WriteRawJSON(status, s.rebuild.last, w)
+		return s.rebuild.last, nil
 	})
 }
 

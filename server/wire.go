@@ -80,7 +80,7 @@ type Wiring struct {
 	SaveObjects func(ctx context.Context, plan types.UID, chunk int32, docs []ledger.Document, last bool) (uploaded int, err error)
 	// Verify checks which changes an approval of a plan would permit now.
 	Verify registry.VerifyFunc
-	// RebuildIndex reads the whole index again, and compares it with what it had.
+	// RebuildIndex rebuilds the index and compares the result with the previous entries.
 	RebuildIndex func(context.Context) (index.Rebuilt, error)
 	// Run runs the controllers and workers. The server calls it after both the server and the engine have started. It
 	// must return within a few seconds after its context ends; until then, the server and the engine keep running.

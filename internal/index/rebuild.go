@@ -14,7 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// This file reads the whole index again and compares it with what it had.
+// This file rebuilds the index and compares the result with the previous entries.
 
 // maxDifferences is the maximum number of differences that a Rebuilt lists.
 const maxDifferences = 20
@@ -25,7 +25,7 @@ type Rebuilt struct {
 	Finished time.Time `json:"finished,omitzero"`
 	// Objects is the number of objects and instances in the new index.
 	Objects int `json:"objects"`
-	// Differences lists what the old index had otherwise, at most 20 entries. Different is the number of all.
+	// Differences names the entries that were wrong before, at most 20. Different is their number.
 	Differences []string `json:"differences,omitempty"`
 	Different   int      `json:"different"`
 	// Skipped lists the namespaces that were not compared, because something changed in them meanwhile.

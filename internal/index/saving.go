@@ -34,7 +34,7 @@ type saved struct {
 	took time.Duration
 }
 
-// saving is what a decision depends on.
+// saving has the facts from which decide decides.
 type saving struct {
 	saved
 	now Position
@@ -99,7 +99,8 @@ func (x *Index) keepSaved(ctx context.Context) {
 	}
 }
 
-// save saves a snapshot, or its position, if the decision says so. Without a lock, it writes what it has found with one.
+// save does what decide says: it saves a snapshot, only its position, or nothing. It collects the entries with the lock of the
+// index, and writes them without it.
 func (x *Index) save(ctx context.Context, ending bool) {
 	if err := x.trySave(ctx, ending); err != nil && !errors.Is(err, context.Canceled) {
 		x.log.Warn("cannot save a snapshot of the index; without one, a restart reads all objects and records", "error", err)

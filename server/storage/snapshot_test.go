@@ -303,7 +303,7 @@ func TestASnapshotOfADroppedKey(t *testing.T) {
 }
 
 // TestACrashDuringASnapshot ends writes of snapshots at each block, and at the manifest. The earlier snapshot must stay
-// usable, and the next one must remove what the crash left.
+// usable. The next snapshot must remove the files of the interrupted one.
 func TestACrashDuringASnapshot(t *testing.T) {
 	x := newIndexed(t)
 	for range 100 {

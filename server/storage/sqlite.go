@@ -19,8 +19,8 @@ import (
 // sqliteBackend is kine's backend on SQLite, with fewer statements for a write. Kine reads a key before it writes it. Here, the
 // statement that writes has the condition, and kine reads the key only if the condition was not met.
 //
-// A caller cannot cancel a call once it has begun, because the driver starts a goroutine for each row and statement of a
-// call that can be cancelled. That costs more than the row.
+// A caller can cancel a call before it begins, and a write while it waits for the writer. It cannot cancel a statement, because
+// the driver starts a goroutine for each row and statement of a call that can be cancelled. That costs more than the row.
 type sqliteBackend struct {
 	server.Backend
 	inserts *inserts

@@ -25,7 +25,7 @@ var recordsMutants = []mutant{
 		"if err != nil && len(group) > 1 && !errors.Is(err, errCommit) {", "if err != nil && len(group) > 1 && errors.Is(err, errCommit) {", "TestABadRequestFailsAlone"},
 	{"A namespace with many writes delays those of all others.", "internal/fair/queue.go",
 		"q.turns = append(q.turns, key)\n}", "q.turns = append([]string{key}, q.turns...)\n}", "TestKeysTakeTurns"},
-	{"A write that nobody waits for any more is made.", "server/storage/records/commit.go",
+	{"The store makes the write of a caller that gave up.", "server/storage/records/commit.go",
 		"slices.DeleteFunc(group, (*request).ended)", "group", "TestACancelledBatchIsNotWritten"},
 	{"The index does not hear that an instance is gone.", "server/storage/records/commit.go",
 		"tombstones = append(tombstones, row.tombstone, []byte(key), at)", "tombstones = append(tombstones, row.tombstone, []byte(\"other\"), at)", "TestSince"},

@@ -27,7 +27,7 @@ var reportMutants = []mutant{
 		"ReasonRetrying, v1alpha1.ReasonStale, ", "ReasonRetrying, ", "TestEventsOfTransitions"},
 	{"A workflow without a worker has no event.", "server/events/transitions.go",
 		", v1alpha1.ReasonAwaitingWorker: //", ": //", "TestEventsOfTransitions"},
-	{"A list without instances does not tell that there are sets.", "server/kinds/table.go",
+	{"kubectl get does not warn that it omits the instances of sets.", "server/kinds/table.go",
 		"info.Verb == \"list\" &&", "info.Verb == \"lists\" &&", "TestAListTellsWhereInstancesAre"},
 	{"A misspelled reason lists no instance, and says nothing about it.", "internal/cli/instances.go",
 		"if slices.Contains(known, reason) {", "if true {", "TestInstancesOfNoSet"},
