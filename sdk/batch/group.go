@@ -103,9 +103,6 @@ type batch struct {
 	// over ends when the client stops the provider, or when no caller waits for the batch's answers.
 	over context.Context
 	stop context.CancelCauseFunc
-	// first is the context of the first call, with the values that tf6server added; sharing guards it.
-	first   context.Context
-	sharing sync.Once
 
 	mu sync.Mutex
 	// active is the number of members that have not ended and do not wait for others.

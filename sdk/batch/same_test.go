@@ -44,6 +44,10 @@ func respond[Resp any](r *recorder, request any) (*Resp, error) {
 	return resp, nil
 }
 
+func (r *recorder) ValidateResourceConfig(_ context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
+	return respond[tfprotov6.ValidateResourceConfigResponse](r, req)
+}
+
 func (r *recorder) ReadResource(_ context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	return respond[tfprotov6.ReadResourceResponse](r, req)
 }
@@ -172,9 +176,10 @@ func TestABatchAnswersAsASingleCall(t *testing.T) {
 		{"the end of a context", nil, func(any) error { return fmt.Errorf("read: %w", context.DeadlineExceeded) }},
 	} {
 		for method, messages := range map[string][2]proto.Message{
-			"ReadResource":        {new(tfplugin6.ReadResource_Request), new(tfplugin6.ReadResource_Response)},
-			"PlanResourceChange":  {new(tfplugin6.PlanResourceChange_Request), new(tfplugin6.PlanResourceChange_Response)},
-			"ApplyResourceChange": {new(tfplugin6.ApplyResourceChange_Request), new(tfplugin6.ApplyResourceChange_Response)},
+			"ValidateResourceConfig": {new(tfplugin6.ValidateResourceConfig_Request), new(tfplugin6.ValidateResourceConfig_Response)},
+			"ReadResource":           {new(tfplugin6.ReadResource_Request), new(tfplugin6.ReadResource_Response)},
+			"PlanResourceChange":     {new(tfplugin6.PlanResourceChange_Request), new(tfplugin6.PlanResourceChange_Response)},
+			"ApplyResourceChange":    {new(tfplugin6.ApplyResourceChange_Request), new(tfplugin6.ApplyResourceChange_Response)},
 		} {
 			r := &recorder{answer: tt.answer}
 			method, request := "/tfplugin6.Provider/"+method, messages[0]

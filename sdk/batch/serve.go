@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	pb "github.com/hykube/hykube/internal/provider/batch"
+	"github.com/hykube/hykube/internal/provider/protocol"
 )
 
 // Method is a call of the provider protocol that may be batched.
@@ -81,45 +82,13 @@ func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 	if err := p.GRPCProviderPlugin.GRPCServer(broker, s); err != nil {
 		return err
 	}
-	// The calls of a batch have a server of their own. Each of their contexts ends with its batch.
-	provider := tf6server.New(p.Name, sharedContext{p.GRPCProvider()})
-	p.batches.calls = map[Method]call{
-		Validate: callOf(provider.ValidateResourceConfig), Read: callOf(provider.ReadResource), Plan: callOf(provider.PlanResourceChange), Apply: callOf(provider.ApplyResourceChange),
+	p.batches.calls = map[Method]protocol.Method{}
+	for name, call := range protocol.Methods(p.GRPCProvider()) {
+		p.batches.calls[pb.Methods[name]] = call
 	}
+	p.batches.loggers = newLoggers(p.Name)
 	s.RegisterService(&description, p.batches)
 	return nil
-}
-
-// call makes one call of a batch. It takes and returns encoded messages.
-type call func(ctx context.Context, request []byte) (response []byte, err error)
-
-// callOf returns the call of a method of tf6server. Its errors are those that a gRPC server returns for a single call. Its
-// messages belong to an internal package of terraform-plugin-go, so they have no names here.
-func callOf[Req, Resp any, PReq message[Req], PResp message[Resp]](method func(context.Context, PReq) (PResp, error)) call {
-	return func(ctx context.Context, request []byte) ([]byte, error) {
-		req := PReq(new(Req))
-		if err := proto.Unmarshal(request, req); err != nil {
-			return nil, status.Errorf(codes.Internal, "grpc: error unmarshalling request: %v", err)
-		}
-		resp, err := method(ctx, req)
-		if _, ok := status.FromError(err); !ok {
-			err = status.FromContextError(err).Err()
-		}
-		if err != nil {
-			return nil, err
-		}
-		response, err := proto.Marshal(resp)
-		if err != nil {
-			return nil, status.Errorf(codes.Internal, "grpc: error while marshaling: %v", err)
-		}
-		return response, nil
-	}
-}
-
-// message is a pointer to a generated message.
-type message[M any] interface {
-	*M
-	proto.Message
 }
 
 const stopMethod = "/tfplugin6.Provider/StopProvider"
@@ -129,7 +98,9 @@ var errStopped = errors.New("the provider was asked to stop")
 // service answers batches.
 type service struct {
 	limits []Limit
-	calls  map[Method]call
+	calls  map[Method]protocol.Method
+	// loggers add loggers to the context of a batch, which has its first request.
+	loggers map[Method]func(ctx context.Context, request []byte) context.Context
 	// maxMessage is the maximum size of an answer in bytes. A client may accept less.
 	maxMessage int
 
@@ -155,12 +126,14 @@ func (s *service) stopRunning() (endCalls func()) {
 	}
 }
 
-// begin adds a batch of n calls that ends with a context. It returns the context of the calls. The caller must call
-// done.
-func (s *service) begin(ctx context.Context, n int) (b *batch, calls context.Context, done func()) {
-	b = &batch{active: n, waiting: map[any]*waiting{}}
+// begin adds a batch that ends with a context. It returns the context of the calls. The caller must call done.
+func (s *service) begin(ctx context.Context, req *pb.Call_Request) (b *batch, calls context.Context, done func()) {
+	b = &batch{active: len(req.Requests), waiting: map[any]*waiting{}}
 	b.over, b.stop = context.WithCancelCause(ctx)
 	calls, cancel := context.WithCancel(context.WithValue(ctx, contextKey{}, b))
+	if len(req.Requests) > 0 {
+		calls = s.loggers[req.Method](calls, req.Requests[0])
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running[b] = cancel
@@ -220,7 +193,7 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	if req.Method == Apply {
 		ctx = context.WithoutCancel(ctx)
 	}
-	b, ctx, done := s.begin(ctx, len(req.Requests))
+	b, ctx, done := s.begin(ctx, req)
 	defer done()
 	most := s.maxMessage
 	if n := req.MaxResponseBytes; n > 0 {
@@ -233,7 +206,7 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 			own := newCallContext(ctx)
 			defer own.end()
 			defer cancel()
-			response, err := call(context.WithValue(ctx, callKey{}, own), request)
+			response, err := call(own, request)
 			b.ended()
 			answers <- answer(i, response, err, most)
 		}()

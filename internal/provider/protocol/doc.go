@@ -5,6 +5,8 @@
 // So for a plugin of protocol 5, the same client uses an adapter of the connection. A test compares the two layouts
 // field by field. Values and private data pass through unchanged, as bytes.
 //
+// Methods is the other end of four calls, for providers that take them in batches.
+//
 // The package imports the generated messages, gRPC and terraform-plugin-go. It knows no processes, no plans, and not
 // internal/schema.
 package protocol
