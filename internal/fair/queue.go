@@ -1,6 +1,9 @@
 package fair
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // Queued is a request in a Queue.
 type Queued interface {
@@ -97,6 +100,22 @@ func (q *Queue[R]) take() (group []R, closed bool) {
 		group = append(group, first)
 	}
 	return group, q.closed
+}
+
+// Commit writes a group in one transaction, and ends each request with the result. If the database refuses the group, each request
+// gets a transaction of its own, so that one bad request does not fail the others. transact returns an error if nothing was written,
+// or an error that wraps uncertain if that is unknown.
+func Commit[R Queued](group []R, transact func([]R) error, uncertain error, end func(R, error)) {
+	err := transact(group)
+	if err != nil && len(group) > 1 && !errors.Is(err, uncertain) {
+		for i := range group {
+			Commit(group[i:i+1], transact, uncertain, end)
+		}
+		return
+	}
+	for _, r := range group {
+		end(r, err)
+	}
 }
 
 // pop removes the first request of the first key, whose next turn comes after those of the others.

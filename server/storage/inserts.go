@@ -60,6 +60,14 @@ func (i *insert) Size() (writes, bytes int) { return 1, len(i.value) }
 // take returns false if it was called before.
 func (i *insert) take() bool { return i.taken.CompareAndSwap(false, true) }
 
+// end sets the error of the insert's transaction and wakes its caller.
+func (i *insert) end(err error) {
+	if err != nil {
+		i.err = err
+	}
+	close(i.done)
+}
+
 // newInserts starts the writer, which ends with ctx.
 func newInserts(ctx context.Context, wg *sync.WaitGroup, dialect *generic.Generic) *inserts {
 	d := &inserts{dialect, fair.NewQueue[*insert](maxGroupInserts, maxGroupBytes)}
@@ -102,22 +110,8 @@ func (d *inserts) run() {
 	}
 }
 
-// commit writes a group in one transaction. If the database refuses it, each insert gets a transaction of its own, so that one
-// bad insert does not fail the others.
 func (d *inserts) commit(group []*insert) {
-	err := d.transact(group)
-	if err != nil && len(group) > 1 && !errors.Is(err, errUncertain) {
-		for i := range group {
-			d.commit(group[i : i+1])
-		}
-		return
-	}
-	for _, i := range group {
-		if err != nil {
-			i.err = err
-		}
-		close(i.done)
-	}
+	fair.Commit(group, d.transact, errUncertain, (*insert).end)
 }
 
 // transact writes a group in one transaction. It returns an error if nothing was written, or an error that wraps errUncertain

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/ledger"
 )
 
@@ -34,13 +35,13 @@ var errClosed = errors.New("the store is closed")
 // Batch makes writes in one transaction and returns their revisions. It returns ledger.ErrConflict, and writes nothing,
 // if the revision of a key differs. The transaction may include the writes of other callers.
 func (s *Store) Batch(ctx context.Context, namespace string, writes []ledger.Write) ([]int64, error) {
-	r := &request{ctx: ctx, writes: writes, done: make(chan result, 1)}
+	r := &request{ctx: ctx, writes: writes, done: make(chan struct{})}
 	if !s.queue.Add(namespace, r) {
 		return nil, errClosed
 	}
 	select {
-	case out := <-r.done:
-		return out.revisions, out.err
+	case <-r.done:
+		return r.revisions, r.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -54,52 +55,35 @@ func (s *Store) run() {
 		if group == nil {
 			return
 		}
-		s.commit(slices.DeleteFunc(group, (*request).ended))
+		if waiting := slices.DeleteFunc(group, (*request).ended); len(waiting) > 0 {
+			s.commit(waiting)
+		}
 		if len(group) >= busyRequests {
 			time.Sleep(min(time.Duration(len(group))*commitDelay, maxCommitDelay))
 		}
 	}
 }
 
-// commit writes a group in one transaction. If the database refuses it, each request gets a transaction of its own, so
-// that one bad request does not fail the others.
 func (s *Store) commit(group []*request) {
-	if len(group) == 0 {
-		return
-	}
-	results, err := s.transact(group)
-	if err != nil && len(group) > 1 && !errors.Is(err, errCommit) {
-		for i := range group {
-			s.commit(group[i : i+1])
-		}
-		return
-	}
-	for i, r := range group {
-		if err != nil {
-			r.done <- result{err: err}
-			continue
-		}
-		r.done <- results[i]
-	}
+	fair.Commit(group, s.transact, errCommit, (*request).end)
 }
 
-// transact writes a group in one transaction. It returns an error if nothing was written, or an error that wraps
-// errCommit if that is unknown.
-func (s *Store) transact(group []*request) (results []result, err error) {
+// transact writes a group in one transaction and sets the results. It returns an error if nothing was written, or an error that
+// wraps errCommit if that is unknown.
+func (s *Store) transact(group []*request) error {
 	ctx := context.Background()
 	if !s.dialect.embedded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, commitTimeout)
 		defer cancel()
 	}
-	err = s.inTransaction(ctx, func(tx *sql.Tx, st state) error {
+	err := s.inTransaction(ctx, func(tx *sql.Tx, st state) error {
 		c := changeset{revision: st.revision, rows: map[string]change{}}
 		if err := s.revisions(ctx, tx, group, c.rows); err != nil {
 			return err
 		}
-		results = results[:0]
 		for _, r := range group {
-			results = append(results, c.apply(r.writes))
+			r.result = c.apply(r.writes)
 		}
 		if c.revision == st.revision {
 			return errUnchanged
@@ -107,9 +91,9 @@ func (s *Store) transact(group []*request) (results []result, err error) {
 		return s.store(ctx, tx, &c)
 	})
 	if errors.Is(err, errUnchanged) {
-		err = nil
+		return nil
 	}
-	return results, err
+	return err
 }
 
 // errUnchanged ends a transaction that writes nothing.

@@ -16,7 +16,9 @@ const (
 type request struct {
 	ctx    context.Context
 	writes []ledger.Write
-	done   chan result
+	// done is closed when the result is set.
+	done chan struct{}
+	result
 }
 
 // result is the result of a request.
@@ -31,6 +33,14 @@ func (r *request) Size() (writes, bytes int) {
 		bytes += len(w.Value)
 	}
 	return len(r.writes), bytes
+}
+
+// end sets the error of the request's transaction and wakes its caller.
+func (r *request) end(err error) {
+	if err != nil {
+		r.result = result{err: err}
+	}
+	close(r.done)
 }
 
 // ended reports whether the caller no longer waits.

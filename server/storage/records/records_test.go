@@ -279,12 +279,13 @@ func TestABadRequestFailsAlone(t *testing.T) {
 	}
 	group := make([]*request, 3)
 	for i, key := range []string{"a", "bad", "b"} {
-		group[i] = &request{ctx: t.Context(), writes: []ledger.Write{{Key: key}}, done: make(chan result, 1)}
+		group[i] = &request{ctx: t.Context(), writes: []ledger.Write{{Key: key}}, done: make(chan struct{})}
 	}
 	s.commit(group)
 	for i, wrong := range []bool{false, true, false} {
-		if out := <-group[i].done; out.err != nil != wrong {
-			t.Errorf("request %d: %v", i, out.err)
+		<-group[i].done
+		if err := group[i].err; err != nil != wrong {
+			t.Errorf("request %d: %v", i, err)
 		}
 	}
 	if diff := cmp.Diff([]string{"a=", "b="}, content(t, s)); diff != "" {
