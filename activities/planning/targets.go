@@ -63,8 +63,10 @@ func (s *survey) addresses(field string, texts []string) []lang.Address {
 			if set.Len() > 0 {
 				err = fmt.Errorf("%w, such as %s", err, addr.Instance(set.Key(0)))
 			}
-		} else if err == nil {
-			if !s.exists(addr) {
+		} else if err == nil && !s.exists(addr) {
+			if of, key, ok := addr.Set(); ok && s.setAt(of) != nil {
+				err = s.setAt(of).Missing(key)
+			} else {
 				others := s.knownAddresses(addr)
 				// The search for a similar name takes a while in a large namespace.
 				if len(s.diags) < maxSuggested {

@@ -37,6 +37,9 @@ func DidYouMean(field string) string {
 	return fmt.Sprintf("did you mean %q?", field)
 }
 
+// maxListed is the maximum number of fields of a struct that a hint lists.
+const maxListed = 8
+
 // Check returns the fields of an object that a type lacks.
 func Check(object map[string]any, t reflect.Type) []Unknown { return check(object, t, "", nil) }
 
@@ -81,8 +84,11 @@ func checkStruct(v map[string]any, t reflect.Type, path string, out []Unknown) [
 			near = "spec." + name
 		}
 		hint := DidYouMean(near)
-		if name == "true" || name == "false" {
+		switch {
+		case name == "true" || name == "false":
 			hint = "YAML reads on, yes, off and no without quotes as true and false; kubectl explain lists the fields"
+		case near == "" && len(known) <= maxListed:
+			hint = "the fields are " + strings.Join(slices.Sorted(maps.Keys(known)), ", ")
 		}
 		out = append(out, Unknown{join(path, name), hint})
 	}

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -82,8 +83,14 @@ func checkValue(v any, t reflect.Type, path string, out []Mistyped) []Mistyped {
 		form = formOf(t)
 		textual = form == base64Form
 	}
-	if _, isText := v.(string); !isText || !textual { // a text in another form is a string, too
+	text, isText := v.(string)
+	if !isText || !textual { // a text in another form is a string, too
 		form += butIs(v)
+	}
+	if isText && strings.Contains(text, "${") {
+		form += "; only the spec of a resource and the config of a provider can have expressions"
+	} else if isText && json.Unmarshal([]byte(text), reflect.New(t).Interface()) == nil {
+		form += "; write it without quotes"
 	}
 	return append(out, Mistyped{path, "must be " + form})
 }

@@ -1,9 +1,10 @@
 // Package resourceset expands ResourceSets: it finds the keys of a set, and makes the object of each instance from the
-// set's template. It is pure: it accesses no store and no ledger. It may import api, internal/lang and
-// internal/fieldnames.
+// set's template. It is pure: it accesses no store and no ledger. It may import api, internal/lang,
+// internal/fieldnames and internal/suggest.
 package resourceset
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/suggest"
 )
 
 const (
@@ -169,6 +171,22 @@ func (s *Set) Has(key v1alpha1.InstanceKey) bool {
 	}
 	_, ok := slices.BinarySearch(s.keys, key.Name)
 	return ok
+}
+
+// Missing returns the error for a key that no instance of the set has.
+func (s *Set) Missing(key v1alpha1.InstanceKey) error {
+	has := "it has none"
+	switch n := s.Len(); {
+	case n == 0:
+	case s.Repeats == lang.RepeatForEach:
+		near := suggest.Nearest(key.Text(), s.keys)
+		has = fmt.Sprintf("its keys are strings, such as %q", cmp.Or(near, s.keys[0]))
+	case n == 1:
+		has = "it has only the instance 0"
+	default:
+		has = fmt.Sprintf("it has the instances 0 to %d", n-1)
+	}
+	return fmt.Errorf("the ResourceSet of %s has no instance %s: %s", s.Address(), key, has)
 }
 
 // UIDOf returns the UID of the instance with a key. Instances of another type or name in the template have other UIDs.

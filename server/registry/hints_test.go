@@ -27,7 +27,7 @@ func TestApplyHints(t *testing.T) {
 		"a quoted Off":        {v1alpha1.GroupName, apply, head + "kind: Provider\nspec: {source: x/y, sandbox: {mode: \"Off\"}}", ""},
 		"nothing unknown":     {v1alpha1.GroupName, apply, head + "kind: ProviderConfig\nspec: {provider: sim, config: {anything: {x: 1}}}", ""},
 		"a number as a pause": {v1alpha1.GroupName, apply, head + "kind: ResourceSet\nspec: {rollout: {pause: 5, waves: 1}}", `as a ResourceSet: spec.rollout.pause: must be a duration, such as \"5m\", but is a number, spec.rollout.waves: must be a list, but is a number`},
-		"a strict patch":      {v1alpha1.GroupName, strategic + "?", `{"spec":{"foo":1,"$retainKeys":["source"]}}`, `Provider.hykube.io \"x\" is invalid: patch: Invalid value: strict decoding error: unknown field \"spec.foo\"","reason"`},
+		"a strict patch":      {v1alpha1.GroupName, strategic + "?", `{"spec":{"foo":1,"$retainKeys":["source"]}}`, `Provider.hykube.io \"x\" is invalid: patch: Invalid value: strict decoding error: unknown field \"spec.foo\" (the fields are checksums, environment, sandbox, signingKeys, source, version)","reason"`},
 		"a strict merge":      {v1alpha1.GroupName, merge + "?", `{"spec":{"sorce":"x/y"}}`, `unknown field \"spec.sorce\" (did you mean \"source\"?)`},
 		"a patched value":     {v1alpha1.GroupName, merge, `{"spec":{"source":1}}`, `patch: Invalid value: spec.source: must be a string, but is a number`},
 		"a strict directive":  {v1alpha1.GroupName, strategic + "?", `{"metadata":{"$setElementOrder/finalizers":["a"],"labels":{"a":null}}}`, ""},
