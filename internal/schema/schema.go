@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -68,6 +69,9 @@ type Block struct {
 	Description string
 	// Deprecated is true if the provider discourages the use of the block.
 	Deprecated bool
+
+	// implied is the result of ImpliedType; nil before the first call.
+	implied atomic.Pointer[cty.Type]
 }
 
 // Attribute is one argument or one computed value.
@@ -331,8 +335,11 @@ func (b *Block) NestedBlock(name string) *NestedBlock {
 	return b.Blocks[i]
 }
 
-// ImpliedType returns the object type of the block's values.
+// ImpliedType returns the object type of the block's values. The block must not change after the first call.
 func (b *Block) ImpliedType() cty.Type {
+	if ty := b.implied.Load(); ty != nil {
+		return *ty
+	}
 	atys := make(map[string]cty.Type, len(b.Attributes)+len(b.Blocks))
 	for _, a := range b.Attributes {
 		atys[a.Name] = a.Type
@@ -340,7 +347,9 @@ func (b *Block) ImpliedType() cty.Type {
 	for _, nb := range b.Blocks {
 		atys[nb.TypeName] = nb.ImpliedType()
 	}
-	return cty.Object(atys)
+	ty := cty.Object(atys)
+	b.implied.Store(&ty)
+	return ty
 }
 
 // ImpliedType returns the type of the value that holds all blocks of the type. A list or map whose element type
