@@ -38,6 +38,9 @@ type Sources struct {
 // References lists the references in the expressions of a ProviderConfig, without an evaluation. Their fields are paths
 // in the ProviderConfig, such as "spec.config.host:3".
 func References(cfg *v1alpha1.ProviderConfig) []lang.Reference {
+	if cfg.Spec.Config == nil || !mayHaveTemplates(cfg.Spec.Config.Raw) {
+		return nil
+	}
 	args, err := arguments(cfg)
 	if err != nil {
 		return nil
@@ -77,47 +80,54 @@ func (c *Catalog) CheckReferences(ctx context.Context, e Entry, cfg *v1alpha1.Pr
 // Configuration evaluates a ProviderConfig to a provider configuration, which may be partly unknown. A nil cfg gives a
 // configuration without arguments.
 func (c *Catalog) Configuration(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, from Sources) (provider.Configuration, error) {
-	block := e.Schema.Config.Block
-	args, err := arguments(cfg)
+	secrets, err := secretValues(ctx, cfg, from)
 	if err != nil {
 		return provider.Configuration{}, err
 	}
-	constant := !hasTemplates(args)
-	if cfg != nil {
-		var missing []error
-		for _, ref := range cfg.Spec.SecretRefs {
-			value, err := from.Secret(ctx, ref.Name, ref.Key)
-			if err != nil {
-				missing = append(missing, err)
-				continue
-			}
-			// The value is data, not a template, so escape it.
-			if err := set(args, strings.Split(ref.Argument, "."), lang.EscapeTemplate(string(value))); err != nil {
-				return provider.Configuration{}, fmt.Errorf("spec.secretRefs: argument %q: %w", ref.Argument, err)
-			}
-		}
-		if err := errors.Join(missing...); err != nil {
-			return provider.Configuration{}, err
-		}
+	key, constant := constantOf(cfg, e.Schema.Config.Block, secrets)
+	if !constant {
+		return evaluateArguments(ctx, e, cfg, secrets, from)
 	}
-	if !constant || cfg == nil {
-		return evaluateArguments(ctx, cfg, block, args, from)
-	}
-	key := constantOf(cfg, block, args)
 	conf, ok := c.constants.Get(key)
 	if !ok {
-		if conf, err = evaluateArguments(ctx, cfg, block, args, from); err == nil {
+		if conf, err = evaluateArguments(ctx, e, cfg, secrets, from); err == nil {
 			c.constants.Put(key, conf)
 		}
 	}
 	return conf, err
 }
 
-// evaluateArguments evaluates the arguments of a ProviderConfig, in which the values of Secrets are set.
-func evaluateArguments(ctx context.Context, cfg *v1alpha1.ProviderConfig, block *schema.Block, args map[string]any, from Sources) (provider.Configuration, error) {
-	namespace := ""
+// secretValues returns the values of spec.secretRefs, in their order. cfg may be nil.
+func secretValues(ctx context.Context, cfg *v1alpha1.ProviderConfig, from Sources) ([][]byte, error) {
+	if cfg == nil {
+		return nil, nil
+	}
+	values, missing := make([][]byte, len(cfg.Spec.SecretRefs)), []error(nil)
+	for i, ref := range cfg.Spec.SecretRefs {
+		value, err := from.Secret(ctx, ref.Name, ref.Key)
+		if err != nil {
+			missing = append(missing, err)
+		}
+		values[i] = value
+	}
+	return values, errors.Join(missing...)
+}
+
+// evaluateArguments evaluates the arguments of a ProviderConfig, which may be nil. secrets are the values of its secretRefs.
+func evaluateArguments(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfig, secrets [][]byte, from Sources) (provider.Configuration, error) {
+	args, err := arguments(cfg)
+	if err != nil {
+		return provider.Configuration{}, err
+	}
+	block, namespace := e.Schema.Config.Block, ""
 	if cfg != nil {
 		namespace = cfg.Namespace
+		for i, ref := range cfg.Spec.SecretRefs {
+			// The value is data, not a template, so escape it.
+			if err := set(args, strings.Split(ref.Argument, "."), lang.EscapeTemplate(string(secrets[i]))); err != nil {
+				return provider.Configuration{}, fmt.Errorf("spec.secretRefs: argument %q: %w", ref.Argument, err)
+			}
+		}
 	}
 	config, err := parse(ctx, configField, namespace, args, block, from.Functions)
 	if err != nil {

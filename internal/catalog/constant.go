@@ -1,10 +1,9 @@
 package catalog
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -31,25 +30,28 @@ type constantKey struct {
 	arguments [sha256.Size]byte
 }
 
-// constantOf returns the key of a configuration with the arguments of a ProviderConfig without expressions. args also has the
-// values of Secrets. These may be other bytes than UTF-8, so JSON would encode different values alike.
-func constantOf(cfg *v1alpha1.ProviderConfig, block *schema.Block, args map[string]any) constantKey {
-	return constantKey{block, cfg.Namespace, sha256.Sum256(fmt.Appendf(nil, "%#v", args))} // fmt sorts the keys of maps
+// constantOf returns the key of the configuration of a ProviderConfig, which may be nil, with the values of its secretRefs. ok is
+// false if the configuration may have expressions.
+func constantOf(cfg *v1alpha1.ProviderConfig, block *schema.Block, secrets [][]byte) (key constantKey, ok bool) {
+	if cfg == nil {
+		return key, false
+	}
+	var config []byte
+	if cfg.Spec.Config != nil {
+		config = cfg.Spec.Config.Raw
+	}
+	if mayHaveTemplates(config) {
+		return key, false
+	}
+	text := fmt.Appendf(nil, "%q", config)
+	for i, ref := range cfg.Spec.SecretRefs {
+		text = fmt.Appendf(text, "%q%q", ref.Argument, secrets[i])
+	}
+	return constantKey{block, cfg.Namespace, sha256.Sum256(text)}, true
 }
 
-// hasTemplates reports whether a string in a JSON value may be a template with expressions.
-func hasTemplates(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, "${") || strings.Contains(v, "%{")
-	case []any:
-		return slices.ContainsFunc(v, hasTemplates)
-	case map[string]any:
-		for key, member := range v {
-			if hasTemplates(key) || hasTemplates(member) {
-				return true
-			}
-		}
-	}
-	return false
+// mayHaveTemplates reports whether a JSON value may have a string that is a template with expressions. A character of a template
+// may be escaped.
+func mayHaveTemplates(raw []byte) bool {
+	return bytes.Contains(raw, []byte("${")) || bytes.Contains(raw, []byte("%{")) || bytes.Contains(raw, []byte(`\u`))
 }
