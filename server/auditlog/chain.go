@@ -42,14 +42,18 @@ type link struct {
 	Code     string `json:"mac"`
 }
 
+// sealBytes is the usual size of the annotations of a record.
+const sealBytes = 256
+
 // seal appends the annotations to an event, which is one line of JSON. annotations is the last field of an event, so
 // the line ends with "}} if the event has annotations.
 func seal(key, line []byte, previous link) ([]byte, link) {
-	body := bytes.TrimRight(line, "\n")
-	if inner, ok := bytes.CutSuffix(body, []byte(`"}}`)); ok {
-		body = append(bytes.Clone(inner), `",`...)
+	event := bytes.TrimRight(line, "\n")
+	body := make([]byte, 0, len(event)+sealBytes)
+	if inner, ok := bytes.CutSuffix(event, []byte(`"}}`)); ok {
+		body = append(append(body, inner...), `",`...)
 	} else {
-		body = append(bytes.Clone(body[:len(body)-1]), `,"annotations":{`...)
+		body = append(append(body, event[:len(event)-1]...), `,"annotations":{`...)
 	}
 	next := link{Sequence: previous.Sequence + 1}
 	body = fmt.Appendf(body, `"%s":"%d","%s":"%s"`, sequenceKey, next.Sequence, previousKey, previous.Code)
