@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,5 +157,30 @@ func TestARefreshedImportIsCreated(t *testing.T) {
 				t.Errorf("the plan says %q", said)
 			}
 		})
+	}
+}
+
+// TestAnImportOfADeposedInstance adopts the old instance of a replacement whose create has an unknown outcome. The plan is refused.
+func TestAnImportOfADeposedInstance(t *testing.T) {
+	sc := newCrashScenario(t)
+	sc.put("test-thing/a", m{"name": "a", "size": "1"}, m{"createBeforeDestroy": true})
+	sc.apply()
+	sc.cloud.faults["create a2"] = []string{"lost"}
+	sc.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"createBeforeDestroy": true})
+	sc.apply()
+	rec := sc.recordOf("test-thing/a")
+	if rec.Exists() || len(rec.Deposed) != 1 || rec.Intent == nil {
+		t.Fatalf("after the replacement: %+v", rec)
+	}
+	if says := sc.said(sc.until(sc.newRun(), approving)); !strings.Contains(says, "It is not "+rec.Deposed[0].ID()+": that is the old one") {
+		t.Errorf("the plan after the replacement says %q", says)
+	}
+	sc.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"createBeforeDestroy": true, "import": m{"id": rec.Deposed[0].ID()}})
+	po := sc.apply()
+	if said := sc.said(po); !po.PlanFailed() || !strings.Contains(said, "Error Resource to import is a deposed object: ") || !strings.Contains(said, "--retry") {
+		t.Errorf("the plan says %q", said)
+	}
+	if there := sc.cloud.there(); !slices.Contains(there, "a 1") {
+		t.Errorf("the cloud has only %v", there)
 	}
 }

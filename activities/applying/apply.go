@@ -133,7 +133,7 @@ func (s *stepRun) resume(ctx context.Context, rec *ledger.Instance) (resumed boo
 		return false, &diag.Failure{Operation: "apply", Diagnostics: diag.Diagnostics{lang.Problem(s.resource.Address, "", "Create failed",
 			"The create failed and left a resource. The server stopped before it recorded the error. The next plan replaces the resource.")}}
 	case resumed && rec.Intent.Action == v1alpha1.ActionCreate:
-		return false, &unknownError{changes.InterruptedCreate(s.resource, rec.Intent)}
+		return false, &unknownError{changes.InterruptedCreate(s.resource, rec)}
 	case rec.Intent != nil && !resumed:
 		return s.TakesOverIntent(ctx, s.Ledger, rec)
 	}

@@ -59,19 +59,19 @@ func LostRun(addr lang.Address, i *ledger.Intent) v1alpha1.Diagnostic {
 const maxNamed = 5
 
 // LostCreate returns the error for planning a resource whose create has an unknown outcome.
-func LostCreate(r *resource.Resource, intent *ledger.Intent) error {
+func LostCreate(r *resource.Resource, rec *ledger.Instance) error {
 	addr := r.Address.String()
 	others := fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", shell.Word(addr), r.Ref.Namespace)
 	if r.Ref.Set != "" {
 		name, _, _ := v1alpha1.ParseInstanceName(r.Address.Name)
 		others += fmt.Sprintf(", or --exclude %s.%s for all instances of the ResourceSet %q", r.Address.Type, name, r.Ref.Set)
 	}
-	return createUnknown("plan", r, lostCreate(r.Ref, addr, intent)+others)
+	return createUnknown("plan", r, lostCreate(r.Ref, addr, rec)+others)
 }
 
 // InterruptedCreate returns the error for applying a change whose create an earlier process of the server began.
-func InterruptedCreate(r *resource.Resource, intent *ledger.Intent) error {
-	return createUnknown("apply", r, beganCreate(r.Address.String(), intent)+", and the server ended before it recorded the provider's answer. The resource may exist.")
+func InterruptedCreate(r *resource.Resource, rec *ledger.Instance) error {
+	return createUnknown("apply", r, beganCreate(r.Address.String(), rec.Intent)+", and the server ended before it recorded the provider's answer. The resource may exist."+notDeposed(rec))
 }
 
 func createUnknown(operation string, r *resource.Resource, detail string) error {
@@ -79,8 +79,22 @@ func createUnknown(operation string, r *resource.Resource, detail string) error 
 }
 
 // lostCreate does not say why no answer was recorded, because a later plan does not know that.
-func lostCreate(ref v1alpha1.ObjectReference, addr string, intent *ledger.Intent) string {
-	return beganCreate(addr, intent) + ", and no answer of the provider was recorded. " + AfterLostCreate(ref)
+func lostCreate(ref v1alpha1.ObjectReference, addr string, rec *ledger.Instance) string {
+	return beganCreate(addr, rec.Intent) + ", and no answer of the provider was recorded. " + AfterLostCreate(ref) + notDeposed(rec)
+}
+
+// notDeposed tells users that the instances which a replacement deposed are not what its create made; "" without any.
+func notDeposed(rec *ledger.Instance) string {
+	var ids []string
+	for i := range rec.Deposed {
+		if id := rec.Deposed[i].ID(); id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" It is not %s: that is the old one, which the replacement deposed.", strings.Join(ids, " or "))
 }
 
 func beganCreate(addr string, intent *ledger.Intent) string {
@@ -150,7 +164,7 @@ func unknownCreate(ctx context.Context, l *ledger.Ledger, rec *ledger.Instance, 
 	if err != nil || !abandoned {
 		return "", err
 	}
-	return lostCreate(rec.Object, addr, rec.Intent), nil
+	return lostCreate(rec.Object, addr, rec), nil
 }
 
 // PlanVerbs holds the phrase for each action.

@@ -20,7 +20,7 @@ func TestALostCreateNamesWhatToLeaveOut(t *testing.T) {
 		},
 	} {
 		r := &resource.Resource{Address: lang.Address{Type: "sim_network", Name: ref.Name}, Ref: ref}
-		err := LostCreate(r, &ledger.Intent{At: time.Unix(1, 0)})
+		err := LostCreate(r, &ledger.Instance{Intent: &ledger.Intent{At: time.Unix(1, 0)}})
 		if !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("error %q, want the end %q", err, want)
 		}

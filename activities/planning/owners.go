@@ -54,6 +54,28 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 	return nil
 }
 
+// checkDeposed returns an error for an import of a deposed instance of the object itself. The instance would become the current one,
+// and be destroyed as a deposed one. It happens after a create of unknown outcome, when a user takes the old ID for the new one.
+func (pr *proposal) checkDeposed(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
+	identity, id := c.Refreshed.IdentityText(), c.Refreshed.ID()
+	for i := range rec.Deposed {
+		own := query.OwnerOf(rec.Object, r.Entry, &rec.Deposed[i].State)
+		if !own.Is(r.Entry, c.Type) || !own.Has(identity, id) || own.OtherIdentity(identity) {
+			continue
+		}
+		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, r.Ref.Namespace, c.ProviderConfig, r.Ref.Namespace, own.Config)
+		if err != nil {
+			return err
+		}
+		if same {
+			return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource to import is a deposed object",
+				fmt.Sprintf("The resource is the deposed object %s of %s, the old one of a replacement, and this plan would destroy it. Import the resource that the replacement created, which has another ID. If it created none: ",
+					rec.Deposed[i].Key, r.Address)+createInstead(r, rec.Intent != nil))}}
+		}
+	}
+	return nil
+}
+
 // checkImport returns the error for an import of a resource that another object manages. If the resource may be another
 // one, and the plan's requester has the right that the import needs, it only adds a warning.
 func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resource.Resource, other changes.OtherOwner) error {

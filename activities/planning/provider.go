@@ -90,7 +90,7 @@ func (pr *proposal) checkIntent(ctx context.Context, c *ledger.Change, r *resour
 	if importsLost(pr.plan, r) {
 		return false, nil // the import names the resource, so the user has found it
 	}
-	return false, changes.LostCreate(r, rec.Intent)
+	return false, changes.LostCreate(r, rec)
 }
 
 // importsLost reports whether a plan resolves a create with an unknown outcome by an import.

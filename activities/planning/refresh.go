@@ -115,6 +115,9 @@ func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resour
 	if err := l.Record(c.Refreshed, found); err != nil {
 		return instance.State{}, err
 	}
+	if err := pr.checkDeposed(ctx, c, r, rec); err != nil {
+		return instance.State{}, err
+	}
 	return found, pr.checkOwned(ctx, c, r)
 }
 
@@ -132,12 +135,16 @@ func importRefused(r *resource.Resource, lost bool, err error) (_ error, ok bool
 	refused := *f
 	refused.Diagnostics = slices.Clone(f.Diagnostics)
 	last := &refused.Diagnostics[len(refused.Diagnostics)-1]
-	remedy := fmt.Sprintf("To create the resource instead, %s and plan again.", changes.RemoveImport(r.Ref))
-	if lost {
-		remedy = fmt.Sprintf("To create the resource instead, %s, run %s --retry, and plan again.", changes.RemoveImport(r.Ref), changes.ResolveCommand(r.Ref))
-	}
-	last.Detail = strings.TrimSpace(last.Detail + "\n" + remedy)
+	last.Detail = strings.TrimSpace(last.Detail + "\n" + createInstead(r, lost))
 	return &refused, true
+}
+
+// createInstead tells users who want no import how to create the resource. lost is true if an unknown outcome prevents the create.
+func createInstead(r *resource.Resource, lost bool) string {
+	if lost {
+		return fmt.Sprintf("To create the resource instead, %s, run %s --retry, and plan again.", changes.RemoveImport(r.Ref), changes.ResolveCommand(r.Ref))
+	}
+	return fmt.Sprintf("To create the resource instead, %s and plan again.", changes.RemoveImport(r.Ref))
 }
 
 // importApplied reports whether an earlier plan applied this import and no plan destroyed the resource since.
