@@ -209,7 +209,7 @@ func (n *Notifier) recordFailure(ctx context.Context, obj *v1alpha1.Notification
 			if why.reason == v1alpha1.ReasonMissingRights {
 				reason = why.reason
 			}
-			condition.Stalled(&s.Conditions, obj.Generation, reason, "The server gave a message up: "+why.text+".")
+			condition.Stalled(&s.Conditions, obj.Generation, reason, "The server gave up on a message: "+why.text+".")
 			return
 		}
 		condition.Reconciling(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryRetrying,
@@ -233,7 +233,7 @@ func (n *Notifier) GiveUp(ctx context.Context, d workflows.Delivery) error {
 		for _, c := range s.Conditions {
 			if c.Type == v1alpha1.ConditionReady && c.Reason == v1alpha1.ReasonDeliveryRetrying {
 				n.Metrics.Notification(string(obj.Spec.Webhook.Format), metrics.NotificationFailed)
-				condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryFailed, "The server gave a message up. "+c.Message)
+				condition.Stalled(&s.Conditions, obj.Generation, v1alpha1.ReasonDeliveryFailed, "The server gave up on a message. "+c.Message)
 			}
 		}
 	}))

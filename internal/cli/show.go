@@ -49,8 +49,11 @@ print the plan object with its changes. Each format masks secrets.`,
 }
 
 func onePlan(_ *cobra.Command, args []string) error {
-	if len(args) != 1 {
+	switch {
+	case len(args) == 0:
 		return errNoName
+	case len(args) > 1:
+		return fmt.Errorf("name one plan, not %d", len(args))
 	}
 	return nil
 }

@@ -69,9 +69,11 @@ func (o *undeleteOptions) Complete(args []string) error {
 		return fmt.Errorf("no objects are named: write KIND/NAME such as sim-network/main or secret/credentials")
 	}
 	var rest []string
+	set := ""
 	for _, a := range slashed(args) {
 		if name, ok := setName(a); ok {
-			return noSetUndelete(name, o.namespace)
+			set = name
+			continue
 		}
 		if f, ok := parseFixed(a); ok {
 			o.fixed = append(o.fixed, f)
@@ -79,7 +81,11 @@ func (o *undeleteOptions) Complete(args []string) error {
 		}
 		rest = append(rest, a)
 	}
-	return o.read("undelete", rest, v1alpha1.ModeManaged)
+	err := o.read("undelete", rest, v1alpha1.ModeManaged)
+	if err == nil && set != "" {
+		return noSetUndelete(set, o.namespace)
+	}
+	return err
 }
 
 // noSetUndelete returns the error for a ResourceSet, with what keeps the infrastructure.

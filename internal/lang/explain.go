@@ -93,19 +93,30 @@ func walk(v cty.Value, whole, steps hcl.Traversal, namespace string) string {
 			v = next
 			continue
 		}
+		key, ok := stepKey(s)
+		if !ok {
+			return ""
+		}
 		what, stored := anything, ""
 		if whole != nil {
 			before := whole[:len(whole)-len(steps)+i]
 			what = traversalText(before)
 			stored = storedAt(before, namespace)
-		}
-		key, ok := stepKey(s)
-		if !ok {
-			return ""
+			if ofObject(before) && v.Type().IsObjectType() && key.Type() == cty.Number { // only a ResourceSet has numbers as keys
+				return fmt.Sprintf("The ResourceSet of %s has no instance [%s]: see its spec.count or spec.forEach.", what, keyText(key))
+			}
 		}
 		return missing(v, key, what, stored)
 	}
 	return ""
+}
+
+// ofObject reports whether a traversal is the address of an object, without an attribute.
+func ofObject(t hcl.Traversal) bool {
+	if t.RootName() == rootNamespace {
+		return len(t) == 4
+	}
+	return len(t) == 2
 }
 
 // storedAt returns kubectl's arguments for the ConfigMap or Secret that a traversal refers to. It returns "" if the
