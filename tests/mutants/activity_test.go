@@ -249,7 +249,7 @@ var activityMutants = []mutant{
 	{"A lost right to the other object does not make the destroy of a deposed instance stale.", "activities/changes/verify.go",
 		"if err := v.verifyOwners(ctx, c, r, &old.State); err != nil {", "if err := v.verifyOwners(ctx, c, r, &old.State); err != nil && false {", "activities:TestARightToAnotherObjectIsKept"},
 	{"A plan imports the deposed instance of an object, and destroys it.", "activities/planning/owners.go",
-		"		if same {\n			return &diag.Failure{Operation: \"import\"", "		if false {\n			return &diag.Failure{Operation: \"import\"", "activities:TestAnImportOfADeposedInstance"},
+		"		if same {\n			return &diag.Failure{Operation: \"import\"", "		if same && false {\n			return &diag.Failure{Operation: \"import\"", "activities:TestAnImportOfADeposedInstance"},
 	{"A resource that new arguments do not reach is created again, and the old one has no owner.", "activities/planning/provider.go",
 		"	if missed {\n", "	if missed && false {\n", "activities:TestNotFoundWithOtherArguments"},
 	{"A destroy without a refresh drops a resource that new arguments do not reach.", "activities/planning/refresh.go",
