@@ -180,7 +180,8 @@ func (o *resolveOptions) lost(ctx context.Context) ([]lostCreate, error) {
 	return out, err
 }
 
-// selected returns the objects with the labels, or all of the namespace. It omits those that are marked for deletion.
+// selected returns the objects with the labels, or all of the namespace. It omits those that are marked for deletion and, for
+// --retry, those that the next plan imports.
 func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	kinds, err := o.resourceKinds(ctx)
 	if err != nil {
@@ -188,13 +189,15 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	}
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { m, _ := v1alpha1.ParseKind(k.kind); return m != v1alpha1.ModeManaged })
 	var out []lostCreate
-	marked, leaves := 0, o.terminating(ctx)
+	marked, imported, leaves := 0, 0, o.terminating(ctx)
 	denied, err := o.eachResource(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
 		reason, _, _ := readiness(u)
 		switch {
 		case reason != v1alpha1.ReasonCreateUnknown:
 		case u.GetDeletionTimestamp() != nil, leaves:
 			marked++
+		case o.retry && hasImport(u):
+			imported++
 		default:
 			m, typ := v1alpha1.ParseKind(k.kind)
 			out = append(out, lostCreate{target{namespace: o.namespace, mode: m, typ: typ, name: u.GetName(), group: k.gvr.Group}, k, u.GetUID()})
@@ -204,16 +207,25 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 		return nil, err
 	}
 	o.printDenied(o.ErrOut, denied, "searched")
+	if imported > 0 {
+		fmt.Fprintf(o.ErrOut, "The next plan imports %s with an unknown outcome of its create, as lifecycle.import or spec.imports says.\n", diff.Plural(imported, "resource"))
+	}
 	switch {
 	case marked > 0:
 		fmt.Fprintf(o.ErrOut, "The next applied plan forgets %s with an unknown outcome, because the objects or their namespace are marked for deletion.\n", diff.Plural(marked, "create"))
-	case len(out) == 0:
+	case len(out)+imported == 0:
 		fmt.Fprintf(o.ErrOut, "No create of the namespace %s has an unknown outcome.\n", o.namespace)
 	}
 	slices.SortFunc(out, func(a, b lostCreate) int {
 		return cmp.Or(v1alpha1.CompareNames(a.address(), b.address()), strings.Compare(a.group, b.group))
 	})
 	return out, nil
+}
+
+// hasImport reports whether an object has lifecycle.import. An instance has it from spec.imports of its set.
+func hasImport(u *unstructured.Unstructured) bool {
+	by, _, _ := unstructured.NestedMap(u.Object, "lifecycle", "import")
+	return by != nil
 }
 
 // terminating reports whether the namespace is marked for deletion. If the user may not read it, the server refuses what

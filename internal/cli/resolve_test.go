@@ -10,8 +10,9 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// lost makes an object one whose create has an unknown outcome.
+// lost makes an object one whose create has an unknown outcome, without an import.
 func lost(o map[string]any) {
+	delete(o["lifecycle"].(map[string]any), "import")
 	o["status"].(map[string]any)["conditions"] = []any{map[string]any{"type": "Ready", "status": "False", "reason": v1alpha1.ReasonCreateUnknown}}
 }
 
@@ -90,6 +91,19 @@ func TestResolve(t *testing.T) {
 	}
 	if out, errOut, code = f.run("resolve", "--all", "--forget"); code != ExitDone || out != "" || !strings.Contains(errOut, "The next applied plan forgets 3 creates") {
 		t.Errorf("forget again: code %d: %s\n%s", code, out, errOut)
+	}
+}
+
+// TestRetryLeavesImportsOut retries all creates. An object with an import is not one of them, because it exists.
+func TestRetryLeavesImportsOut(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "found", func(o map[string]any) {
+		lost(o)
+		o["lifecycle"] = map[string]any{"import": map[string]any{"id": "net-9"}}
+	})
+	out, errOut, code := f.run("resolve", "--all", "--retry", "--auto-approve")
+	if want := "The next plan imports 1 resource with an unknown outcome of its create, as lifecycle.import or spec.imports says.\n"; code != ExitDone || out != "" || errOut != want {
+		t.Errorf("code %d, %q and %q, want %q", code, out, errOut, want)
 	}
 }
 
