@@ -238,6 +238,10 @@ func (x *Index) restore(ctx context.Context) {
 		x.reset()
 		x.owners = newOwners()
 		x.log.Info("the index reads all objects and records, because it cannot use its snapshot", "reason", err)
+		// The next start must not find it, because it could then seem to fit: the database goes on from here.
+		if err := x.snapshots.Remove(); err != nil {
+			x.log.Warn("remove the snapshot that the index cannot use", "error", err)
+		}
 		return
 	}
 	x.objectsAt, x.recordsAt, x.statusesAt = at.Objects, at.Records, at.Statuses

@@ -59,8 +59,9 @@ type manifest struct {
 	// Format is the version of the form of the blocks.
 	Format   int            `json:"format"`
 	Position index.Position `json:"position"`
-	// Row is a hash of the row of the database with the revision of the position. It identifies the database, and its
-	// history: a database that was restored from a backup has other rows.
+	// Row is a hash of the last rows of the database up to the revision of the position. It identifies the database, and its
+	// history: a database that was restored from a backup has other rows. A single row would not do: two histories after one
+	// backup may both end with the deletion of the same object, at the same revision.
 	Row []byte `json:"row"`
 	// File is the name of the file with the blocks, Blocks their number, and Sum a hash of all of them. An
 	// EncryptionConfiguration with the provider identity does not detect damage.
@@ -156,24 +157,36 @@ func (s *Snapshots) checkDatabase(ctx context.Context, m manifest) error {
 	return nil
 }
 
-// hash returns a hash of the row with a revision, or nil if there is no such row.
+// hashedRows is the number of rows that identify the history of a database. The compaction must not have removed one of them, so it
+// is small: kine keeps the last 1,000 revisions.
+const hashedRows = 8
+
+// hash returns a hash of the last rows up to a revision, or nil if there is no row with that revision.
 func (t *table) hash(ctx context.Context, revision int64) ([]byte, error) {
 	ctx, err := t.reading(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var name sql.NullString
-	var content []byte
-	err = t.db.QueryRowContext(ctx, t.query("SELECT name, value FROM kine WHERE id = ?"), revision).Scan(&name, &content)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
+	rows, err := t.db.QueryContext(ctx, t.query("SELECT id, name, value FROM kine WHERE id <= ? ORDER BY id DESC LIMIT ?"), revision, hashedRows)
 	if err != nil {
 		return nil, fmt.Errorf("read database: %w", err)
 	}
-	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%d %q ", revision, name.String)
-	_, _ = h.Write(content)
+	defer rows.Close()
+	h, found := sha256.New(), false
+	for rows.Next() {
+		var id int64
+		var name sql.NullString
+		var content []byte
+		if err := rows.Scan(&id, &name, &content); err != nil {
+			return nil, fmt.Errorf("read database: %w", err)
+		}
+		found = found || id == revision
+		_, _ = fmt.Fprintf(h, "%d %q %d ", id, name.String, len(content))
+		_, _ = h.Write(content)
+	}
+	if err := rows.Err(); err != nil || !found {
+		return nil, err
+	}
 	return h.Sum(nil), nil
 }
 
@@ -287,6 +300,9 @@ func (s *Snapshots) replaceManifest(ctx context.Context, m manifest) error {
 // removeBlocks removes the files with blocks whose names match, and those that a crash left.
 func (s *Snapshots) removeBlocks(match func(name string) bool) error {
 	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	for _, e := range entries {
 		if name := e.Name(); name != snapshotManifest && match(name) {
 			err = errors.Join(err, os.Remove(filepath.Join(s.dir, name)))
@@ -334,7 +350,7 @@ func (s *Snapshots) Remove() error {
 	s.current = nil
 	err := os.Remove(filepath.Join(s.dir, snapshotManifest))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		err = nil
 	}
 	return errors.Join(err, s.removeBlocks(func(string) bool { return true }))
 }

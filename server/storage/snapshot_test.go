@@ -250,6 +250,11 @@ func TestASnapshotThatDoesNotFit(t *testing.T) {
 				x.step()
 			}
 		}, "restored or replaced"},
+		"another history with the same last row": {func(t *testing.T, x *indexed) {
+			closeStore(t, x.s)
+			x.exec("state.db", "UPDATE kine SET value = CAST('other' AS BLOB) WHERE id = (SELECT MAX(id) - 1 FROM kine)")
+			x.open()
+		}, "restored or replaced"},
 		"an older ledger": {func(t *testing.T, x *indexed) {
 			closeStore(t, x.s)
 			x.exec("ledger.db", "DELETE FROM hykube_ledger WHERE revision > (SELECT revision - 3 FROM hykube_ledger_state)")
@@ -263,6 +268,9 @@ func TestASnapshotThatDoesNotFit(t *testing.T) {
 			x.restored()
 			test.change(t, x)
 			x.ignored(name, test.reason)
+			if left, _ := filepath.Glob(filepath.Join(x.dir, "index", "*")); len(left) > 0 {
+				t.Errorf("the next start finds %v", left)
+			}
 		})
 	}
 	t.Run("another program", func(t *testing.T) {

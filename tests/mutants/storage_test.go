@@ -48,6 +48,10 @@ var storageMutants = []mutant{
 	// Snapshots of the index.
 	{"A plan after a restore from a backup overlooks changes.", "server/storage/snapshot.go",
 		"if row == nil || !bytes.Equal(row, m.Row) {", "if row == nil {", "TestASnapshotThatDoesNotFit"},
+	{"A plan after a restore from a backup overlooks changes, because both histories end with the same deletion.", "server/storage/snapshot.go",
+		"const hashedRows = 8", "const hashedRows = 1", "TestASnapshotThatDoesNotFit"},
+	{"A snapshot that did not fit is used later, when the database has its revision again.", "internal/index/snapshot.go",
+		"if err := x.snapshots.Remove(); err != nil {", "if err := error(nil); err != nil {", "server/storage:TestASnapshotThatDoesNotFit"},
 	{"A plan after a restore of the ledger alone overlooks records.", "server/storage/snapshot.go",
 		"last < at {", "last < 0 {", "TestASnapshotThatDoesNotFit"},
 	{"A new version of Hykube trusts what an older one derived.", "server/storage/snapshot.go",
