@@ -63,6 +63,9 @@ func restarted(runs *UserRuns) *Stacks {
 	return stacks
 }
 
+// laterQueue is the task queue of a release that continued as new.
+const laterQueue = "release-later"
+
 // release is a workflow that ends as its input says.
 func release(ctx workflow.Context, in steps.StackInput) error {
 	var input struct{ End string }
@@ -72,7 +75,7 @@ func release(ctx workflow.Context, in steps.StackInput) error {
 	switch input.End {
 	case "again":
 		in.Input = []byte(`{"End":"later"}`)
-		return workflow.NewContinueAsNewError(ctx, release, in)
+		return workflow.NewContinueAsNewError(workflow.WithWorkflowTaskQueue(ctx, laterQueue), release, in)
 	case "later":
 		return workflow.Sleep(ctx, time.Hour)
 	case "fail":
@@ -152,12 +155,15 @@ func TestRunsOfStacks(t *testing.T) {
 		t.Errorf("without a worker: %+v", step)
 	}
 
-	w := worker.New(flows, "release", worker.Options{})
-	w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
+	work := func(queue string) {
+		w := worker.New(flows, queue, worker.Options{})
+		w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
 	}
-	t.Cleanup(w.Stop)
+	work("release")
 
 	// The run continues as new. It stays the run of the stack, and another stack of the name does not take it.
 	untilRun(t, c, first, "the run continues as new", func() bool { return first.run.RunID != begun })
@@ -174,9 +180,14 @@ func TestRunsOfStacks(t *testing.T) {
 	if step := startOf(t, c, other); other.run != nil || step.after != runRetry || !strings.Contains(step.message, "did not start workflow stack.web") {
 		t.Errorf("a stack of the same name: %+v, %+v", step, other.run)
 	}
+	work(laterQueue) // only now, so the history of the run did not show that its workflow has begun
 	untilRun(t, c, first, "the run of the deleted stack ends", func() bool { return !first.run.running() })
 	if step := first.decide(); first.run.Outcome != v1alpha1.RunCancelled || step.reason != v1alpha1.ReasonCancelled {
 		t.Errorf("the run of a deleted stack: %+v, %+v", first.run, step)
+	}
+	// A terminated workflow could not undo what it has done.
+	if ended, err := flows.DescribeWorkflowExecution(t.Context(), "stack.web", first.run.RunID); err != nil || ended.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
+		t.Errorf("the workflow of a deleted stack: %v, %v", ended.GetWorkflowExecutionInfo().GetStatus(), err)
 	}
 
 	// A failure has a message of bounded length.
@@ -354,12 +365,15 @@ func TestCancelOfARun(t *testing.T) {
 	}
 	cancel(s.stack, false)
 
-	w := worker.New(flows, "release", worker.Options{})
-	w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
+	work := func(queue string) {
+		w := worker.New(flows, queue, worker.Options{})
+		w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
 	}
-	t.Cleanup(w.Stop)
+	work("release")
 	begun := edited("later")
 	begun.stack.Name = "begun"
 	startOf(t, c, begun)
