@@ -261,14 +261,13 @@ func TestStaleObjectCanStillBeManaged(t *testing.T) {
 	h := newFixture(t, sim())
 	h.create(t, network("main", `{"name":"n","mtu":5}`))
 	next := sim()
-	block := *next.Schema.Resources["sim_network"].Block
-	block.Attributes = nil
+	block := &schema.Block{Blocks: next.Schema.Resources["sim_network"].Block.Blocks}
 	for _, a := range sim().Schema.Resources["sim_network"].Block.Attributes {
 		if a.Name != "mtu" {
 			block.Attributes = append(block.Attributes, a)
 		}
 	}
-	next.Schema.Resources["sim_network"].Block = &block
+	next.Schema.Resources["sim_network"].Block = block
 	if err := h.kinds.Set(next); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,7 @@
 package protocol
 
+//lint:file-ignore SA1019 the field is deprecated for providers, but a plugin must pass it on
+
 import (
 	"context"
 	"fmt"
