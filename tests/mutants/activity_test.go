@@ -25,7 +25,7 @@ var activityMutants = []mutant{
 	{"A plan without changes accepts drift without an approval.", "activities/changes/unchanged.go",
 		"refreshed := RecordsRefresh(c) && (Approved(po) || matches && rec.Object.Generation == 0)", "refreshed := RecordsRefresh(c)", "activities:TestADefaultPlanVisitsDependants"},
 	{"No intent is written before a call, so a crash leaves an orphan.", "activities/applying/apply.go",
-		"return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))\n}\n\n// checkConfigStays", "return nil\n}\n\n// checkConfigStays", "activities:TestALostCreateIsFoundAgain|TestALostCreateIsForgotten"},
+		"s.conflict(s.Ledger.SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))", "s.Ledger.SaveChange(context.WithoutCancel(ctx), s.Plan.UID, s.Change)", "activities:TestALostCreateIsFoundAgain|TestALostCreateIsForgotten"},
 	{"A change starts although its outcome may not fit on the disk.", "activities/applying/apply.go",
 		"\tif err := s.Ledger.HasSpace(); err != nil {\n\t\treturn err\n\t}\n", "", "activities:TestFullDiskStartsNoChange"},
 	{"An intent stays after its change was made, and blocks every later plan.", "activities/applying/apply.go",
