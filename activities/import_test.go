@@ -172,7 +172,7 @@ func TestAnImportOfADeposedInstance(t *testing.T) {
 	if rec.Exists() || len(rec.Deposed) != 1 || rec.Intent == nil {
 		t.Fatalf("after the replacement: %+v", rec)
 	}
-	if says := sc.said(sc.until(sc.newRun(), approving)); !strings.Contains(says, "It is not "+rec.Deposed[0].ID()+": that is the old one") {
+	if says := sc.said(sc.until(sc.newRun(), approving)); !strings.Contains(says, "Do not adopt "+rec.Deposed[0].ID()+": the replacement deposed it") {
 		t.Errorf("the plan after the replacement says %q", says)
 	}
 	sc.put("test-thing/a", m{"name": "a2", "size": "1"}, m{"createBeforeDestroy": true, "import": m{"id": rec.Deposed[0].ID()}})

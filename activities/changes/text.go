@@ -83,7 +83,7 @@ func lostCreate(ref v1alpha1.ObjectReference, addr string, rec *ledger.Instance)
 	return beganCreate(addr, rec.Intent) + ", and no answer of the provider was recorded. " + AfterLostCreate(ref) + notDeposed(rec)
 }
 
-// notDeposed tells users that the instances which a replacement deposed are not what its create made; "" without any.
+// notDeposed warns users of the IDs of the instances that a replacement deposed, which its create did not make; "" without any.
 func notDeposed(rec *ledger.Instance) string {
 	var ids []string
 	for i := range rec.Deposed {
@@ -94,7 +94,7 @@ func notDeposed(rec *ledger.Instance) string {
 	if len(ids) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" It is not %s: that is the old one, which the replacement deposed.", strings.Join(ids, " or "))
+	return fmt.Sprintf(" Do not adopt %s: the replacement deposed it, and the next plan destroys it.", strings.Join(ids, " or "))
 }
 
 func beganCreate(addr string, intent *ledger.Intent) string {

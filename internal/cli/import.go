@@ -49,10 +49,10 @@ generates an object for it, shows it, writes it to --out and records it. The obj
 Then the command makes a plan, which shows the import and the changes that the object needs. --generate-only only prints
 the object.
 
-An import destroys nothing but an old instance that an earlier replacement left deposed. If the plan would replace the resource, the command discards the plan and exits with 3. The
-command takes back the lifecycle.import that it set, or the object that it generated, if it discards the plan, if you
-decline the plan, or if the import fails. While a plan waits for another user's approval, both stay, and the command
-prints how to take them back.`,
+An import destroys nothing but an old instance that an earlier replacement left deposed. If the plan would replace the
+resource, the command discards the plan and exits with 3. The command takes back the lifecycle.import that it set, or
+the object that it generated, if it discards the plan, if you decline the plan, or if the import fails. While a plan
+waits for another user's approval, both stay, and the command prints how to take them back.`,
 		Example: `  kubectl hykube import sim-instance/web-1 ins-0000002a
   kubectl hykube import sim_instance.web-1 --identity id=ins-0000002a --out web-1.yaml
   kubectl hykube import sim-instance/web-1 ins-0000002a --generate-only > web-1.yaml`,

@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 func TestCheckValues(t *testing.T) {
 	for reason, tt := range map[string]struct{ object, want string }{
 		"a number in quotes": {`{spec: {count: "3"}}`, "spec.count: must be an integer of 32 bits, but is a string; write it without quotes"},
-		"an expression":      {`{spec: {count: "${configmap.a.n}"}}`, "spec.count: must be an integer of 32 bits, but is a string; only the spec of a resource and the config of a provider can have expressions"},
+		"an expression":      {`{spec: {count: "${configmap.a.n}"}}`, "spec.count: must be an integer of 32 bits, but is a string; this field takes no expression"},
 		"a text":             {`{spec: {count: three}}`, "spec.count: must be an integer of 32 bits, but is a string"},
 		"too large a number": {`{spec: {count: "3000000000"}}`, "spec.count: must be an integer of 32 bits, but is a string"},
 	} {

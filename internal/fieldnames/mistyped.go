@@ -88,7 +88,7 @@ func checkValue(v any, t reflect.Type, path string, out []Mistyped) []Mistyped {
 		form += butIs(v)
 	}
 	if isText && strings.Contains(text, "${") {
-		form += "; only the spec of a resource and the config of a provider can have expressions"
+		form += "; this field takes no expression"
 	} else if isText && json.Unmarshal([]byte(text), reflect.New(t).Interface()) == nil {
 		form += "; write it without quotes"
 	}

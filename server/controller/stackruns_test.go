@@ -84,6 +84,17 @@ func release(ctx workflow.Context, in steps.StackInput) error {
 	return nil
 }
 
+// startWorker starts a worker of releases on a task queue.
+func startWorker(t *testing.T, flows client.Client, queue string) {
+	t.Helper()
+	w := worker.New(flows, queue, worker.Options{})
+	w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
+	if err := w.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Stop)
+}
+
 // edited returns a stack with a workflow whose argument says how it ends.
 func edited(end string) *stackState {
 	return stackWith(withWorkflow, func(s *stackState) {
@@ -155,15 +166,7 @@ func TestRunsOfStacks(t *testing.T) {
 		t.Errorf("without a worker: %+v", step)
 	}
 
-	work := func(queue string) {
-		w := worker.New(flows, queue, worker.Options{})
-		w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
-		if err := w.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(w.Stop)
-	}
-	work("release")
+	startWorker(t, flows, "release")
 
 	// The run continues as new. It stays the run of the stack, and another stack of the name does not take it.
 	untilRun(t, c, first, "the run continues as new", func() bool { return first.run.RunID != begun })
@@ -180,12 +183,12 @@ func TestRunsOfStacks(t *testing.T) {
 	if step := startOf(t, c, other); other.run != nil || step.after != runRetry || !strings.Contains(step.message, "did not start workflow stack.web") {
 		t.Errorf("a stack of the same name: %+v, %+v", step, other.run)
 	}
-	work(laterQueue) // only now, so the history of the run did not show that its workflow has begun
+	startWorker(t, flows, laterQueue) // only now, so the history of the run did not show that its workflow has begun
 	untilRun(t, c, first, "the run of the deleted stack ends", func() bool { return !first.run.running() })
 	if step := first.decide(); first.run.Outcome != v1alpha1.RunCancelled || step.reason != v1alpha1.ReasonCancelled {
 		t.Errorf("the run of a deleted stack: %+v, %+v", first.run, step)
 	}
-	// A terminated workflow could not undo what it has done.
+	// It was cancelled and not terminated, so it could undo what it had done.
 	if ended, err := flows.DescribeWorkflowExecution(t.Context(), "stack.web", first.run.RunID); err != nil || ended.GetWorkflowExecutionInfo().GetStatus() != enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED {
 		t.Errorf("the workflow of a deleted stack: %v, %v", ended.GetWorkflowExecutionInfo().GetStatus(), err)
 	}
@@ -365,15 +368,7 @@ func TestCancelOfARun(t *testing.T) {
 	}
 	cancel(s.stack, false)
 
-	work := func(queue string) {
-		w := worker.New(flows, queue, worker.Options{})
-		w.RegisterWorkflowWithOptions(release, workflow.RegisterOptions{Name: "Release"})
-		if err := w.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(w.Stop)
-	}
-	work("release")
+	startWorker(t, flows, "release")
 	begun := edited("later")
 	begun.stack.Name = "begun"
 	startOf(t, c, begun)

@@ -59,10 +59,10 @@ type manifest struct {
 	// Format is the version of the form of the blocks.
 	Format   int            `json:"format"`
 	Position index.Position `json:"position"`
-	// Row is a hash of the last rows of the database up to the revision of the position. It identifies the database, and its
+	// Rows is a hash of the last rows of the database up to the revision of the position. It identifies the database, and its
 	// history: a database that was restored from a backup has other rows. A single row would not do: two histories after one
 	// backup may both end with the deletion of the same object, at the same revision.
-	Row []byte `json:"row"`
+	Rows []byte `json:"rows"`
 	// File is the name of the file with the blocks, Blocks their number, and Sum a hash of all of them. An
 	// EncryptionConfiguration with the provider identity does not detect damage.
 	File   string `json:"file"`
@@ -140,11 +140,11 @@ func (s *Snapshots) unseal(ctx context.Context, sealed []byte) (m manifest, err 
 
 // checkDatabase returns an error unless the database has the history that a snapshot was made of.
 func (s *Snapshots) checkDatabase(ctx context.Context, m manifest) error {
-	row, err := s.table.hash(ctx, m.Position.Objects)
+	rows, err := s.table.hash(ctx, m.Position.Objects)
 	if err != nil {
 		return err
 	}
-	if row == nil || !bytes.Equal(row, m.Row) {
+	if rows == nil || !bytes.Equal(rows, m.Rows) {
 		return fmt.Errorf("the database does not have its revision %d: that revision was compacted, or the database was restored or replaced", m.Position.Objects)
 	}
 	last, err := s.records.Revision(ctx)
@@ -234,11 +234,11 @@ func (s *Snapshots) Save(ctx context.Context, format int, at index.Position, blo
 	if err := s.disk.hasSpace(); err != nil {
 		return err
 	}
-	row, err := s.rowAt(ctx, at)
+	rows, err := s.rowsAt(ctx, at)
 	if err != nil {
 		return err
 	}
-	m := manifest{Program: s.program, Format: format, Position: at, Row: row, File: strings.ToLower(rand.Text()) + ".blocks"}
+	m := manifest{Program: s.program, Format: format, Position: at, Rows: rows, File: strings.ToLower(rand.Text()) + ".blocks"}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return err
 	}
@@ -320,20 +320,20 @@ func (s *Snapshots) Move(ctx context.Context, at index.Position) error {
 	if err != nil {
 		return err
 	}
-	if m.Row, err = s.rowAt(ctx, at); err != nil {
+	if m.Rows, err = s.rowsAt(ctx, at); err != nil {
 		return err
 	}
 	m.Position = at
 	return s.replaceManifest(ctx, m)
 }
 
-// rowAt returns the Row of a manifest with a position.
-func (s *Snapshots) rowAt(ctx context.Context, at index.Position) ([]byte, error) {
-	row, err := s.table.hash(ctx, at.Objects)
-	if err == nil && row == nil {
+// rowsAt returns the Rows of a manifest with a position.
+func (s *Snapshots) rowsAt(ctx context.Context, at index.Position) ([]byte, error) {
+	rows, err := s.table.hash(ctx, at.Objects)
+	if err == nil && rows == nil {
 		err = fmt.Errorf("the database no longer has revision %d", at.Objects)
 	}
-	return row, err
+	return rows, err
 }
 
 // Outdated implements index.Snapshots.

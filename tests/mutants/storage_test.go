@@ -47,7 +47,7 @@ var storageMutants = []mutant{
 		"dialect.CompactSQL, dialect.GetRevisionAfterSQL = compactSQLite, seedSQLite", "dialect.CompactSQL = compactSQLite", "TestAStartListsKeysInOrder"},
 	// Snapshots of the index.
 	{"A plan after a restore from a backup overlooks changes.", "server/storage/snapshot.go",
-		"if row == nil || !bytes.Equal(row, m.Row) {", "if row == nil {", "TestASnapshotThatDoesNotFit"},
+		"if rows == nil || !bytes.Equal(rows, m.Rows) {", "if rows == nil {", "TestASnapshotThatDoesNotFit"},
 	{"A plan after a restore from a backup overlooks changes, because both histories end with the same deletion.", "server/storage/snapshot.go",
 		"const hashedRows = 8", "const hashedRows = 1", "TestASnapshotThatDoesNotFit"},
 	{"A snapshot that did not fit is used later, when the database has its revision again.", "internal/index/snapshot.go",

@@ -81,12 +81,9 @@ func readRequest(m *pb.ReadResource_Request) *tfprotov6.ReadResourceRequest {
 }
 
 func readResponse(req *tfprotov6.ReadResourceRequest, resp *tfprotov6.ReadResourceResponse) proto.Message {
-	diagnostics := resp.Diagnostics
-	if req.ClientCapabilities == nil || !req.ClientCapabilities.DeferralAllowed {
-		diagnostics = refuseDeferral(diagnostics, resp.Deferred)
-	}
+	allowed := req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed
 	return &pb.ReadResource_Response{
-		NewState: toValue(resp.NewState), Diagnostics: toDiagnostics(diagnostics), Private: resp.Private,
+		NewState: toValue(resp.NewState), Diagnostics: toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)), Private: resp.Private,
 		Deferred: toDeferred(resp.Deferred), NewIdentity: toIdentity(resp.NewIdentity),
 	}
 }
@@ -103,13 +100,10 @@ func planRequest(m *pb.PlanResourceChange_Request) *tfprotov6.PlanResourceChange
 }
 
 func planResponse(req *tfprotov6.PlanResourceChangeRequest, resp *tfprotov6.PlanResourceChangeResponse) proto.Message {
-	diagnostics := resp.Diagnostics
-	if req.ClientCapabilities == nil || !req.ClientCapabilities.DeferralAllowed {
-		diagnostics = refuseDeferral(diagnostics, resp.Deferred)
-	}
+	allowed := req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed
 	return &pb.PlanResourceChange_Response{
 		PlannedState: toValue(resp.PlannedState), RequiresReplace: mapSlice(resp.RequiresReplace, toPath), PlannedPrivate: resp.PlannedPrivate,
-		Diagnostics: toDiagnostics(diagnostics), LegacyTypeSystem: resp.UnsafeToUseLegacyTypeSystem, Deferred: toDeferred(resp.Deferred),
+		Diagnostics: toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)), LegacyTypeSystem: resp.UnsafeToUseLegacyTypeSystem, Deferred: toDeferred(resp.Deferred),
 		PlannedIdentity: toIdentity(resp.PlannedIdentity),
 	}
 }
@@ -135,10 +129,9 @@ func toDeferred(d *tfprotov6.Deferred) *pb.Deferred {
 	return &pb.Deferred{Reason: pb.Deferred_Reason(d.Reason)}
 }
 
-// refuseDeferral adds the error about an answer that is deferred though the client does not allow that. The text is that of
-// tf6server.
-func refuseDeferral(in []*tfprotov6.Diagnostic, d *tfprotov6.Deferred) []*tfprotov6.Diagnostic {
-	if d == nil {
+// checkDeferral adds an error to an answer that is deferred although the client does not allow that. The text is that of tf6server.
+func checkDeferral(in []*tfprotov6.Diagnostic, d *tfprotov6.Deferred, allowed bool) []*tfprotov6.Diagnostic {
+	if d == nil || allowed {
 		return in
 	}
 	return append(in, &tfprotov6.Diagnostic{
