@@ -69,7 +69,7 @@ func (pr *proposal) checkDeposed(ctx context.Context, c *ledger.Change, r *resou
 		}
 		if same {
 			return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{lang.Problem(r.Address, "lifecycle.import", "Resource to import is a deposed object",
-				fmt.Sprintf("The resource is the deposed object %s of %s, the old one of a replacement, and this plan would destroy it. Import the resource that the replacement created, which has another ID. If it created none: ",
+				fmt.Sprintf("The resource is the deposed object %s of %s, the old one of a replacement, and this plan would destroy it. Import the resource that the replacement created, which has another ID.\n",
 					rec.Deposed[i].Key, r.Address)+createInstead(r, rec.Intent != nil))}}
 		}
 	}
