@@ -108,7 +108,18 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	if !scope.Known(config.Effective) {
 		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
 	}
+	ty := r.Schema.Block.ImpliedType()
+	planned, err := ctymsgpack.Unmarshal(c.Planned, ty)
+	if err != nil {
+		return nil, config, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
+	}
 	config.PlannedPrivate, config.Validated = c.PlannedPrivate, c.Validated
+	if f := c.Final; f != nil && f.Configuration.Same(ledger.Configuration(l.Digest)) {
+		config.Final = &instance.Planned{Action: v1alpha1.ActionCreate, Value: planned, Private: c.PlannedPrivate, Validated: c.Validated, Final: true}
+		if config.Final.Identity, err = l.UnmarshalPlannedIdentity(f.Identity); err != nil {
+			return nil, config, err
+		}
+	}
 	prior.Tainted = false // the first half of the replace removed the tainted instance
 	p, diags, err := l.Plan(v.Ctx, prior, config, false)
 	if err != nil {
@@ -122,11 +133,6 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	}
 	if p.Action != approved && !(approved == v1alpha1.ActionUpdate && p.Action == v1alpha1.ActionNoOp) {
 		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the provider would %s, and %s was approved", p.Action, approved)
-	}
-	ty := r.Schema.Block.ImpliedType()
-	planned, err := ctymsgpack.Unmarshal(c.Planned, ty)
-	if err != nil {
-		return nil, config, fmt.Errorf("decode planned value of %s: %w", c.Address, err)
 	}
 	if errs := plan.CheckCompatible(r.Schema.Block, planned, p.Value); len(errs) > 0 {
 		return nil, config, changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the provider's plan differs from the approved one: %v", errors.Join(errs...))

@@ -27,7 +27,7 @@ import (
 func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *resource.Resource) (*expected, error) {
 	// An earlier attempt may have set these.
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
-	c.Prevented, c.Blocked, c.Reconfigured, c.Configuration = false, "", false, ledger.Configuration{}
+	c.Prevented, c.Blocked, c.Reconfigured, c.Configuration, c.Final = false, "", false, ledger.Configuration{}, nil
 	c.Recorded, c.RecordedSensitive = nil, nil
 	switch r.Mode {
 	case v1alpha1.ModeData:
@@ -151,6 +151,12 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 	block := r.Schema.Block
 	pr.scope.NoteSecretState(block, prior)
 	pr.scope.NoteSecretAttributes(block, p.Value)
+	if p.Final {
+		c.Final = &ledger.FinalPlan{Configuration: ledger.Configuration(l.Digest)}
+		if c.Final.Identity, err = l.MarshalPlannedIdentity(p.Identity); err != nil {
+			return nil, err
+		}
+	}
 	e := &expected{recorded: lang.MarkSensitive(block, recorded.Value), prior: lang.MarkSensitive(block, prior.Value), planned: lang.MarkSensitive(block, p.Value)}
 	return e, describeChange(c, block, prior, p)
 }

@@ -110,6 +110,23 @@ func (t *Type) decodeIdentity(operation string, d *tfprotov6.ResourceIdentityDat
 	return v, nil
 }
 
+// MarshalPlannedIdentity encodes a planned identity, with its unknown values, in MessagePack. It returns nil if there is none.
+func (t *Type) MarshalPlannedIdentity(v cty.Value) ([]byte, error) {
+	d, err := t.encodeIdentity(v)
+	if err != nil || d == nil {
+		return nil, err
+	}
+	return d.IdentityData.MsgPack, nil
+}
+
+// UnmarshalPlannedIdentity decodes what MarshalPlannedIdentity returned.
+func (t *Type) UnmarshalPlannedIdentity(raw []byte) (cty.Value, error) {
+	if raw == nil {
+		return cty.NilVal, nil
+	}
+	return t.decodeIdentity("plan", &tfprotov6.ResourceIdentityData{IdentityData: &tfprotov6.DynamicValue{MsgPack: raw}})
+}
+
 // takeKnownIdentity is like decodeIdentity, but fails if a part of the identity is unknown.
 func (t *Type) takeKnownIdentity(operation string, d *tfprotov6.ResourceIdentityData) (cty.Value, error) {
 	v, err := t.decodeIdentity(operation, d)

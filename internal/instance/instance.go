@@ -25,6 +25,8 @@ type Type struct {
 	Identity *schema.Identity
 	// PlanDestroy is true if the provider plans destroys.
 	PlanDestroy bool
+	// Deterministic is true if the provider answers the same plan request always alike.
+	Deterministic bool
 	// MoveState is true if the provider converts states of other types or providers.
 	MoveState bool
 	// GeneratesConfig is true if the provider generates the configuration of an imported instance.
@@ -67,7 +69,7 @@ func unanswered(err error) error { return &diag.Failure{Kind: diag.Lost, Cause: 
 func NewType(p *schema.Provider, name string) Type {
 	return Type{
 		Name: name, Schema: p.Resources[name], Identity: p.Identities[name], MetaBlock: metaBlock(p),
-		PlanDestroy: p.PlanDestroy, MoveState: p.MoveState, GeneratesConfig: p.GenerateConfig,
+		Deterministic: p.DeterministicPlans[name], PlanDestroy: p.PlanDestroy, MoveState: p.MoveState, GeneratesConfig: p.GenerateConfig,
 	}
 }
 

@@ -35,6 +35,9 @@ type Planned struct {
 	Replace []cty.Path
 	// Validated is a digest of the configuration that the provider validated, if all of it was known; else empty.
 	Validated string
+	// Final is true if a second plan of the same configuration could not differ. The change is then a create whose
+	// configuration was known.
+	Final bool
 	// Legacy is true for a provider whose SDK (terraform-plugin-sdk) may break the rules for planned values.
 	Legacy bool
 }
@@ -54,6 +57,9 @@ type Config struct {
 	// Validated is Planned.Validated of the approved plan, by the same version of the provider. The validation of an equal
 	// configuration has the same result, so the provider does not validate that one again.
 	Validated string
+	// Final is the approved plan if it is final and the provider has the same arguments; else nil. An equal configuration is
+	// not planned again.
+	Final *Planned
 }
 
 // replanner is a provider that accepts the private data of an earlier plan of the same change. terraform-plugin-go's
@@ -76,11 +82,22 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	if err != nil {
 		return nil, diags, err
 	}
+	if config.Final != nil && none(t.Meta) && validated != "" && validated == config.Validated && !prior.Exists() {
+		p := *config.Final
+		p.Value = restoreMarks(p.Value, marksOf(config.Effective))
+		return &p, diags, nil
+	}
 	p, more, err := t.planValid(ctx, prior, config, forced)
 	if p != nil {
-		p.Validated = validated
+		p.Validated, p.Final = validated, validated != "" && t.final(p)
 	}
 	return p, append(diags, more...), err
+}
+
+// final reports whether a second plan of the same known configuration could not differ from p. Metadata of the provider may
+// change in between.
+func (t *Type) final(p *Planned) bool {
+	return t.Deterministic && p.Action == v1alpha1.ActionCreate && !p.Legacy && none(t.Meta)
 }
 
 // planValid plans a change to a valid configuration.

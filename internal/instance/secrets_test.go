@@ -79,7 +79,7 @@ func (p *refusing) provider(t *testing.T, method batch.Method) *protocol.Client 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	client, err := protocol.New(batch.NewConn(p, batch.Limits{{Method: method, Type: "test_thing"}: 2}), 6)
+	client, err := protocol.New(batch.NewConn(p, batch.Limits{{Method: method, Type: "test_thing"}: {MaxCalls: 2}}), 6)
 	if err != nil {
 		t.Fatal(err)
 	}

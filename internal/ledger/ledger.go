@@ -341,6 +341,14 @@ func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Ins
 	}
 }
 
+// FinalPlan is what the apply of a change needs, beside Planned and PlannedPrivate, instead of a second plan.
+type FinalPlan struct {
+	// Configuration identifies the arguments with which the provider planned. A second plan is needed with others.
+	Configuration Configuration `json:"configuration"`
+	// Identity is the planned identity in MessagePack, including unknown values; nil if there is none.
+	Identity []byte `json:"identity,omitempty"`
+}
+
 // Change is one stored change of a plan: the public part, and the data for its apply.
 type Change struct {
 	v1alpha1.PlanChange
@@ -360,6 +368,8 @@ type Change struct {
 	PlannedPrivate []byte `json:"plannedPrivate,omitempty"`
 	// Validated is a digest of the configuration that the provider validated; see instance.Planned.
 	Validated string `json:"validated,omitempty"`
+	// Final is set if the apply need not plan the change again; see instance.Planned.
+	Final *FinalPlan `json:"final,omitempty"`
 	// Refreshed is the state that planning read, if it differs from the recorded one: because of drift, an import, or a
 	// move from another type.
 	Refreshed *State `json:"refreshed,omitempty"`

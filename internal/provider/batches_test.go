@@ -25,5 +25,8 @@ func TestBatchesDependOnTheEnvironment(t *testing.T) {
 		if batches := s.Batches["sim_network"]; batches != (environment != nil) {
 			t.Errorf("with the variables %q, the plugin takes batches: %t", environment, batches)
 		}
+		if deterministic := s.DeterministicPlans["sim_network"]; deterministic != (environment != nil) {
+			t.Errorf("with the variables %q, the plugin's plans are deterministic: %t", environment, deterministic)
+		}
 	}
 }

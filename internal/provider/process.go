@@ -243,7 +243,7 @@ func (p *Pool) readSchema(ctx context.Context, proc *process, limits batch.Limit
 	if err := readRest(ctx, proc.server, s, len(r.Functions) == 0); err != nil {
 		return fmt.Errorf("read schema of provider %q: %w; use another version of the provider", proc.pkg.Source, err)
 	}
-	s.Protocol, s.Batches = proc.plugin.Protocol, limits.Types()
+	s.Protocol, s.Batches, s.DeterministicPlans = proc.plugin.Protocol, limits.Types(), limits.Deterministic()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.schemas[schemaKeyOf(proc.pkg)]; known != nil {

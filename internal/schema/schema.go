@@ -47,6 +47,8 @@ type Provider struct {
 	Protocol int
 	// Batches has the managed resource types whose calls the provider takes in batches.
 	Batches map[string]bool
+	// DeterministicPlans has the managed resource types of which the provider answers the same plan request always alike.
+	DeterministicPlans map[string]bool
 	// SchemaOptional is true if a process can be used without a GetProviderSchema call.
 	SchemaOptional bool
 }

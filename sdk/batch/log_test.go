@@ -24,7 +24,7 @@ func (talker) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResou
 // runs in another process.
 func TestTheCallsOfABatchLog(t *testing.T) {
 	if os.Getenv("BATCH_LOGS") != "" {
-		c := serve(t, talker{}, Limit{Apply, "thing", 10})
+		c := serve(t, talker{}, Limit{Method: Apply, Type: "thing", MaxCalls: 10})
 		if _, err := makeBatch(t, c, Apply, encode(t, "a"), encode(t, "b")); err != nil {
 			t.Fatal(err)
 		}

@@ -187,7 +187,7 @@ func TestABatchAnswersAsASingleCall(t *testing.T) {
 			if tt.change != nil {
 				tt.change(request)
 			}
-			c := serve(t, r, Limit{pb.Methods[method], request.(interface{ GetTypeName() string }).GetTypeName(), 10}).(*pb.Conn)
+			c := serve(t, r, Limit{Method: pb.Methods[method], Type: request.(interface{ GetTypeName() string }).GetTypeName(), MaxCalls: 10}).(*pb.Conn)
 			single, batched := proto.Clone(messages[1]), proto.Clone(messages[1])
 			wantErr := c.ClientConn.Invoke(t.Context(), method, request, single)
 			err := c.Invoke(t.Context(), method, request, batched)
@@ -271,7 +271,7 @@ func encode(t *testing.T, name string) string {
 
 // TestARequestThatIsNoMessage sends one alone and in a batch.
 func TestARequestThatIsNoMessage(t *testing.T) {
-	c := serve(t, newThings(), Limit{Apply, "thing", 10}).(*pb.Conn)
+	c := serve(t, newThings(), Limit{Method: Apply, Type: "thing", MaxCalls: 10}).(*pb.Conn)
 	request, response := "\xff\xff", ""
 	want := status.Convert(c.ClientConn.Invoke(t.Context(), "/tfplugin6.Provider/ApplyResourceChange", &request, &response, grpc.ForceCodec(encoded{})))
 	answers, err := makeBatch(t, c, Apply, request)
@@ -291,14 +291,14 @@ func (noStatus) GRPCStatus() *status.Status { return status.New(codes.OK, "") }
 // TestAnErrorIsNoSuccess lets a call fail with an error whose code is OK. An empty answer would mean that it succeeded.
 func TestAnErrorIsNoSuccess(t *testing.T) {
 	r := &recorder{answer: func(any) error { return noStatus{errors.New("the disk is gone")} }}
-	c := serve(t, r, Limit{Apply, "thing", 10})
+	c := serve(t, r, Limit{Method: Apply, Type: "thing", MaxCalls: 10})
 	if _, err := apply(t.Context(), c, "a"); status.Code(err) != codes.Internal {
 		t.Errorf("error %v, want code Internal", err)
 	}
 }
 
 func TestAnUnknownMethod(t *testing.T) {
-	c := serve(t, newThings(), Limit{Apply, "thing", 10})
+	c := serve(t, newThings(), Limit{Method: Apply, Type: "thing", MaxCalls: 10})
 	if _, err := makeBatch(t, c, 7, ""); status.Code(err) != codes.Unimplemented {
 		t.Errorf("error %v, want code Unimplemented", err)
 	}
@@ -308,7 +308,7 @@ func TestAnUnknownMethod(t *testing.T) {
 // The other one gets its answer.
 func TestAnAnswerThatIsTooLarge(t *testing.T) {
 	for _, limit := range []struct{ provider, client int }{{1000, 0}, {1000, 1 << 20}, {1 << 20, 1000}} {
-		plugin := newPlugin("registry.terraform.io/hykube/things", func() tfprotov6.ProviderServer { return newThings() }, Limit{Apply, "thing", 10})
+		plugin := newPlugin("registry.terraform.io/hykube/things", func() tfprotov6.ProviderServer { return newThings() }, Limit{Method: Apply, Type: "thing", MaxCalls: 10})
 		plugin.batches.maxMessage = limit.provider
 		req := &pb.Call_Request{Method: Apply, TypeName: "thing", MaxResponseBytes: int64(limit.client)}
 		for _, name := range []string{strings.Repeat("x", 1000), "small"} {
@@ -346,7 +346,7 @@ func (lister) PlanAction(context.Context, *tfprotov6.PlanActionRequest) (*tfprot
 
 // TestAProviderKeepsItsOtherCalls makes calls that tf6server offers only if the provider has their methods.
 func TestAProviderKeepsItsOtherCalls(t *testing.T) {
-	c := serve(t, lister{things: newThings()}, Limit{Apply, "thing", 10})
+	c := serve(t, lister{things: newThings()}, Limit{Method: Apply, Type: "thing", MaxCalls: 10})
 	list := new(tfplugin6.ValidateListResourceConfig_Response)
 	if err := c.Invoke(t.Context(), "/tfplugin6.Provider/ValidateListResourceConfig", &tfplugin6.ValidateListResourceConfig_Request{}, list); err != nil || len(list.Diagnostics) > 0 {
 		t.Errorf("list: %v, %v", list, err)

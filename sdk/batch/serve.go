@@ -34,6 +34,10 @@ type Limit struct {
 	Method   Method
 	Type     string
 	MaxCalls int
+	// Deterministic promises, for Plan, that each process of this version of the provider, configured with the same arguments,
+	// answers the same request alike, whenever it is asked. So a plan may not depend on the cloud, the time, or earlier calls.
+	// Hykube then plans a create only once if the first plan knew its whole configuration, and not again before its apply.
+	Deterministic bool
 }
 
 // maxMessage is the maximum size of a message in bytes, as in tf6server.
@@ -176,7 +180,7 @@ var description = grpc.ServiceDesc{
 func (s *service) announce() *pb.GetLimits_Response {
 	resp := new(pb.GetLimits_Response)
 	for _, l := range s.limits {
-		resp.Limits = append(resp.Limits, &pb.GetLimits_Limit{Method: l.Method, TypeName: l.Type, MaxCalls: int32(l.MaxCalls)})
+		resp.Limits = append(resp.Limits, &pb.GetLimits_Limit{Method: l.Method, TypeName: l.Type, MaxCalls: int32(l.MaxCalls), Deterministic: l.Deterministic})
 	}
 	return resp
 }

@@ -166,7 +166,7 @@ func stop(t *testing.T, c pb.ClientConn) {
 func TestManyCallsAreFewCallsOfTheAPI(t *testing.T) {
 	const n, most = 500, 100
 	p := newThings()
-	c := serve(t, p, Limit{Apply, "thing", most})
+	c := serve(t, p, Limit{Method: Apply, Type: "thing", MaxCalls: most})
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
@@ -198,7 +198,7 @@ func TestManyCallsAreFewCallsOfTheAPI(t *testing.T) {
 // TestATypeWithoutALimitIsCalledOneByOne announces a limit for another type.
 func TestATypeWithoutALimitIsCalledOneByOne(t *testing.T) {
 	p := newThings()
-	c := serve(t, p, Limit{Apply, "other", 100}, Limit{Read, "thing", 100})
+	c := serve(t, p, Limit{Method: Apply, Type: "other", MaxCalls: 100}, Limit{Method: Read, Type: "thing", MaxCalls: 100})
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
@@ -215,7 +215,7 @@ func TestATypeWithoutALimitIsCalledOneByOne(t *testing.T) {
 
 // TestAnErrorOfACallIsThatOfASingleCall reads in a batch.
 func TestAnErrorOfACallIsThatOfASingleCall(t *testing.T) {
-	c := serve(t, newThings(), Limit{Read, "thing", 100})
+	c := serve(t, newThings(), Limit{Method: Read, Type: "thing", MaxCalls: 100})
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
@@ -252,7 +252,7 @@ func (p *watcher) StopProvider(context.Context, *tfprotov6.StopProviderRequest) 
 // other one with StopProvider.
 func TestTheContextOfACallEnds(t *testing.T) {
 	p := &watcher{quick: make(chan context.Context, 1), watch: make(chan context.Context, 1)}
-	c := serve(t, p, Limit{Apply, "thing", 10})
+	c := serve(t, p, Limit{Method: Apply, Type: "thing", MaxCalls: 10})
 	ended := make(chan error)
 	go func() {
 		_, err := makeBatch(t, c, Apply, encode(t, "quick"), encode(t, "watch"))
@@ -282,7 +282,7 @@ func TestTheContextOfACallEnds(t *testing.T) {
 // takes later calls.
 func TestStopProviderStopsABatch(t *testing.T) {
 	p := newThings()
-	c := serve(t, p, Limit{Apply, "thing", 100})
+	c := serve(t, p, Limit{Method: Apply, Type: "thing", MaxCalls: 100})
 	var all sync.WaitGroup
 	for i := range 10 {
 		all.Go(func() {
@@ -314,7 +314,7 @@ func TestStopProviderStopsABatch(t *testing.T) {
 // TestACallerThatLeavesStopsNoApply ends the context of all callers of an apply.
 func TestACallerThatLeavesStopsNoApply(t *testing.T) {
 	p := newThings()
-	c := serve(t, p, Limit{Apply, "thing", 100})
+	c := serve(t, p, Limit{Method: Apply, Type: "thing", MaxCalls: 100})
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
@@ -357,7 +357,7 @@ func (k *keeper) ValidateResourceConfig(ctx context.Context, _ *tfprotov6.Valida
 func TestABatchLeavesLittleMemory(t *testing.T) {
 	const batches, calls = 20, 500
 	k := &keeper{}
-	conn := serve(t, k, Limit{Validate, "thing", calls})
+	conn := serve(t, k, Limit{Method: Validate, Type: "thing", MaxCalls: calls})
 	request, err := proto.Marshal(&tfplugin6.ValidateResourceConfig_Request{TypeName: "thing", Config: &tfplugin6.DynamicValue{Msgpack: []byte{0xc0}}})
 	if err != nil {
 		t.Fatal(err)

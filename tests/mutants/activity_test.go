@@ -106,6 +106,8 @@ var activityMutants = []mutant{
 		"if r.Entry.Package.Version != c.ProviderVersion {", "if false {", "TestCheckStale"},
 	{"An update was approved, and the instance is replaced.", "activities/applying/approved.go",
 		"if p.Action != approved &&", "if false && p.Action != approved &&", "activities:TestAStepMakesWhatWasApproved"},
+	{"A create is applied as it was planned with other arguments of the provider.", "activities/applying/approved.go",
+		"f != nil && f.Configuration.Same(ledger.Configuration(l.Digest))", "f != nil", "activities:TestAFinalPlanIsNotRepeated"},
 	{"A value was approved, and another one is applied.", "activities/applying/approved.go",
 		"planned, p.Value); len(errs) > 0 {", "planned, p.Value); len(errs) > 1<<20 {", "activities:TestAStepMakesWhatWasApproved"},
 	{"A move takes over a state that changed after the plan was made.", "activities/applying/record.go",

@@ -16,7 +16,7 @@ import (
 func Limits(maxCalls int) (limits []batch.Limit) {
 	for _, name := range []string{"sim_network", "sim_subnet", "sim_instance", "sim_server", "sim_disk", "sim_dns_record", "sim_bucket"} {
 		for _, method := range []batch.Method{batch.Validate, batch.Read, batch.Plan, batch.Apply} {
-			limits = append(limits, batch.Limit{Method: method, Type: name, MaxCalls: maxCalls})
+			limits = append(limits, batch.Limit{Method: method, Type: name, MaxCalls: maxCalls, Deterministic: method == batch.Plan})
 		}
 	}
 	return limits

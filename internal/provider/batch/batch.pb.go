@@ -189,10 +189,14 @@ func (*GetLimits_Request) Descriptor() ([]byte, []int) {
 
 // Limit is the maximum number of calls in one batch.
 type GetLimits_Limit struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Method        Method                 `protobuf:"varint,1,opt,name=method,proto3,enum=hykube.batch.v1.Method" json:"method,omitempty"`
-	TypeName      string                 `protobuf:"bytes,2,opt,name=type_name,json=typeName,proto3" json:"type_name,omitempty"`
-	MaxCalls      int32                  `protobuf:"varint,3,opt,name=max_calls,json=maxCalls,proto3" json:"max_calls,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Method   Method                 `protobuf:"varint,1,opt,name=method,proto3,enum=hykube.batch.v1.Method" json:"method,omitempty"`
+	TypeName string                 `protobuf:"bytes,2,opt,name=type_name,json=typeName,proto3" json:"type_name,omitempty"`
+	MaxCalls int32                  `protobuf:"varint,3,opt,name=max_calls,json=maxCalls,proto3" json:"max_calls,omitempty"`
+	// For PLAN_RESOURCE_CHANGE: whether each process of this version of the provider, configured with the same arguments,
+	// answers the same request alike, whenever it is asked. The client may then skip the second plan of a create at its
+	// apply if the first plan knew the whole configuration.
+	Deterministic bool `protobuf:"varint,4,opt,name=deterministic,proto3" json:"deterministic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -246,6 +250,13 @@ func (x *GetLimits_Limit) GetMaxCalls() int32 {
 		return x.MaxCalls
 	}
 	return 0
+}
+
+func (x *GetLimits_Limit) GetDeterministic() bool {
+	if x != nil {
+		return x.Deterministic
+	}
+	return false
 }
 
 type GetLimits_Response struct {
@@ -515,13 +526,14 @@ var File_batch_batch_proto protoreflect.FileDescriptor
 
 const file_batch_batch_proto_rawDesc = "" +
 	"\n" +
-	"\x11batch/batch.proto\x12\x0fhykube.batch.v1\"\xd0\x01\n" +
+	"\x11batch/batch.proto\x12\x0fhykube.batch.v1\"\xf7\x01\n" +
 	"\tGetLimits\x1a\t\n" +
-	"\aRequest\x1ar\n" +
+	"\aRequest\x1a\x98\x01\n" +
 	"\x05Limit\x12/\n" +
 	"\x06method\x18\x01 \x01(\x0e2\x17.hykube.batch.v1.MethodR\x06method\x12\x1b\n" +
 	"\ttype_name\x18\x02 \x01(\tR\btypeName\x12\x1b\n" +
-	"\tmax_calls\x18\x03 \x01(\x05R\bmaxCalls\x1aD\n" +
+	"\tmax_calls\x18\x03 \x01(\x05R\bmaxCalls\x12$\n" +
+	"\rdeterministic\x18\x04 \x01(\bR\rdeterministic\x1aD\n" +
 	"\bResponse\x128\n" +
 	"\x06limits\x18\x01 \x03(\v2 .hykube.batch.v1.GetLimits.LimitR\x06limits\"\xe0\x02\n" +
 	"\x04Call\x1a\xa1\x01\n" +

@@ -52,7 +52,7 @@ func ReadLimits(ctx context.Context, conn grpc.ClientConnInterface) (Limits, err
 	limits := Limits{}
 	for _, l := range resp.Limits {
 		if l.MaxCalls > 1 {
-			limits[Kind{l.Method, l.TypeName}] = min(int(l.MaxCalls), maxCalls)
+			limits[Kind{l.Method, l.TypeName}] = Limit{min(int(l.MaxCalls), maxCalls), l.Deterministic}
 		}
 	}
 	return limits, nil
@@ -120,7 +120,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 		return c.ClientConn.Invoke(ctx, method, args, reply, opts...)
 	}
 	kind := Kind{Methods[method], typed.GetTypeName()}
-	if c.limits[kind] == 0 {
+	if c.limits[kind].MaxCalls == 0 {
 		return c.ClientConn.Invoke(ctx, method, args, reply, opts...)
 	}
 	request, err := proto.Marshal(args.(proto.Message))
@@ -179,7 +179,7 @@ func (c *Conn) await(ctx context.Context, kind Kind, one *call) (err error) {
 func (c *Conn) dispatch(kind Kind, q *queue) {
 	for len(q.waiting) > 0 {
 		wait := q.delay - time.Since(q.waiting[0].since)
-		if q.running > 0 && len(q.waiting) < c.limits[kind] && wait > 0 {
+		if q.running > 0 && len(q.waiting) < c.limits[kind].MaxCalls && wait > 0 {
 			c.later(kind, q, wait)
 			return
 		}

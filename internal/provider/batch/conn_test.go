@@ -218,7 +218,7 @@ func TestLimits(t *testing.T) {
 		tt.plugin.limits = thing(tt.announce)
 		c, ok := tt.plugin.dial(t).(*Conn)
 		if got := 0; ok {
-			if got = c.limits[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}]; got != tt.want {
+			if got = c.limits[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}].MaxCalls; got != tt.want {
 				t.Errorf("%s: batches of %d, want %d", tt.what, got, tt.want)
 			}
 		} else if tt.want != 0 {

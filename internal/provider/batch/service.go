@@ -20,8 +20,16 @@ var Methods = map[string]Method{
 	"/tfplugin6.Provider/ApplyResourceChange":    Method_APPLY_RESOURCE_CHANGE,
 }
 
-// Limits are the maximum numbers of calls in one batch.
-type Limits map[Kind]int
+// Limits has what a provider announces of the calls that it takes in batches.
+type Limits map[Kind]Limit
+
+// Limit is what a provider announces of the calls of one kind; see GetLimits.Limit in batch.proto.
+type Limit struct {
+	// MaxCalls is the maximum number of calls in one batch.
+	MaxCalls int
+	// Deterministic is true if the same plan request always has the same answer.
+	Deterministic bool
+}
 
 // Kind identifies calls that may be in one batch.
 type Kind struct {
@@ -34,6 +42,17 @@ func (l Limits) Types() map[string]bool {
 	types := map[string]bool{}
 	for kind := range l {
 		types[kind.Type] = true
+	}
+	return types
+}
+
+// Deterministic returns the resource types of which the same plan request always has the same answer.
+func (l Limits) Deterministic() map[string]bool {
+	types := map[string]bool{}
+	for kind, limit := range l {
+		if kind.Method == Method_PLAN_RESOURCE_CHANGE && limit.Deterministic {
+			types[kind.Type] = true
+		}
 	}
 	return types
 }
