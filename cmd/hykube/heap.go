@@ -17,8 +17,8 @@ const (
 	maxHeapGrowth = 200
 	// minHeapGrowth is that percentage for a very large heap.
 	minHeapGrowth = 50
-	// maxGarbage is the number of bytes by which a heap between these may grow.
-	maxGarbage = 1 << 30
+	// fullHeap is the number of bytes up to which a heap may grow if that is between these.
+	fullHeap = 3 << 30
 	// heapInterval is the time between two adaptions to the size of the heap.
 	heapInterval = time.Second
 )
@@ -64,5 +64,5 @@ func heapGrowth(live uint64) int {
 	if live == 0 {
 		return maxHeapGrowth
 	}
-	return int(min(max(maxGarbage*100/live, minHeapGrowth), maxHeapGrowth)) / 10 * 10
+	return int(min(max((fullHeap-min(live, fullHeap))*100/live, minHeapGrowth), maxHeapGrowth)) / 10 * 10
 }
