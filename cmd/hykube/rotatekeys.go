@@ -41,7 +41,10 @@ The command needs the rights of an administrator: it uses admin.kubeconfig of th
   hykube rotate-keys --wait
 
   # Show the keys, and the progress of a rotation
-  hykube rotate-keys status`,
+  hykube rotate-keys status
+
+  # Wait until a running rotation has finished
+  hykube rotate-keys status --wait`,
 		ValidArgs: []string{server.RotateEncryption, server.RotateCertificates},
 		Args:      cobra.OnlyValidArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,7 +62,7 @@ The command needs the rights of an administrator: it uses admin.kubeconfig of th
 		},
 	}
 	o.addFlags(cmd.PersistentFlags())
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "Wait until the rotation of the encryption key has finished.")
+	cmd.PersistentFlags().BoolVar(&o.wait, "wait", false, "Wait until the rotation of the encryption key has finished.")
 	cmd.AddCommand(status)
 	return cmd
 }
@@ -87,15 +90,8 @@ func (o *rotateKeysOptions) rotate(ctx context.Context, parts []string) error {
 		return nil
 	}
 	fmt.Fprintf(o.out, "The data key %s encrypts from now on. `hykube rotate-keys status` shows the progress for the rows of the database.\n", keys.Encryption.Keys[0].ID)
-	for o.wait && keys.Encryption.Rotating {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(rotationPoll):
-		}
-		if keys, err = o.ask(ctx, http.MethodGet, nil); err != nil {
-			return fmt.Errorf("wait for rotation: %w", err)
-		}
+	if keys, err = o.rotated(ctx, keys); err != nil {
+		return err
 	}
 	if !keys.Encryption.Rotating {
 		fmt.Fprintln(o.out, "No row needs the old key. It is dropped.")
@@ -103,10 +99,29 @@ func (o *rotateKeysOptions) rotate(ctx context.Context, parts []string) error {
 	return nil
 }
 
+// rotated returns the keys after the rotation of the encryption key has finished. Without --wait, it returns keys.
+func (o *rotateKeysOptions) rotated(ctx context.Context, keys server.Keys) (server.Keys, error) {
+	for o.wait && keys.Encryption.Rotating {
+		select {
+		case <-ctx.Done():
+			return keys, ctx.Err()
+		case <-time.After(rotationPoll):
+		}
+		var err error
+		if keys, err = o.ask(ctx, http.MethodGet, nil); err != nil {
+			return keys, fmt.Errorf("wait for rotation: %w", err)
+		}
+	}
+	return keys, nil
+}
+
 func (o *rotateKeysOptions) status(ctx context.Context) error {
 	keys, err := o.ask(ctx, http.MethodGet, nil)
 	if err != nil {
 		return fmt.Errorf("show keys: %w", err)
+	}
+	if keys, err = o.rotated(ctx, keys); err != nil {
+		return err
 	}
 	for i, key := range keys.Encryption.Keys {
 		use := "encrypts"

@@ -44,7 +44,7 @@ const (
 )
 
 // ErrRotating says that a rotation is in progress on this server.
-var ErrRotating = errors.New("a rotation of the encryption key is in progress; to see how far it is: hykube rotate-keys status")
+var ErrRotating = errors.New("a rotation of the encryption key is in progress; to wait for its end: hykube rotate-keys status --wait")
 
 // KeyStatus describes the encryption keys and their last rotation.
 type KeyStatus struct {
