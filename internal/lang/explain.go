@@ -50,9 +50,33 @@ func traversalError(d *hcl.Diagnostic) string {
 		if diags.HasErrors() || more.HasErrors() || key.IsMarked() || v.IsMarked() {
 			return ""
 		}
-		return missing(v, key, anything, "")
+		what := anything
+		if t, ok := e.Collection.(*hclsyntax.ScopeTraversalExpr); ok {
+			what = traversalText(t.Traversal)
+			if ofObject(t.Traversal) {
+				if text := noInstance(v, key, what); text != "" {
+					return text
+				}
+			}
+		}
+		return missing(v, key, what, "")
 	}
 	return ""
+}
+
+// noInstance returns the text for a key that a ResourceSet with spec.forEach lacks. It returns "" if v is another value: the values of an
+// object are not all objects.
+func noInstance(v, key cty.Value, what string) string {
+	if !key.IsKnown() || key.IsNull() || key.Type() != cty.String || !v.Type().IsObjectType() {
+		return ""
+	}
+	instances := v.Type().AttributeTypes()
+	for _, ty := range instances {
+		if !ty.IsObjectType() && ty != cty.DynamicPseudoType {
+			return ""
+		}
+	}
+	return fmt.Sprintf("The ResourceSet of %s has no instance [%s].%s", what, keyText(key), diag.DidYouMean(key.AsString(), sortedKeys(instances)))
 }
 
 // anything is the text for a value that has no name in the expression.
