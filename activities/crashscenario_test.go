@@ -113,7 +113,7 @@ func newCrashScenario(t *testing.T) *crashScenario {
 	w.Sources = &scope.Sources{
 		Objects: crashObjects{activitiestest.FakeObjects{World: w}, sc}, Configs: activitiestest.FakeConfigs{World: w}, Access: activitiestest.FakeAccess{World: w},
 		Policies: activitiestest.FakePolicies{World: w}, Catalog: c,
-		Ledger: ledger.New(sc.ledgerKV),
+		Ledger: ledger.New(sc.ledgerKV), Creates: scope.NewCreates(),
 	}
 	configure(w, "team")
 	sc.restart()

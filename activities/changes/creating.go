@@ -36,8 +36,21 @@ func Found(c *ledger.Change) *ledger.State {
 // refreshes the index. Creators also finds creates that ended after the refresh.
 func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, found *ledger.State) ([]OtherOwner, error) {
 	var others []OtherOwner
-	for _, ref := range src.Index.Creating() {
+	of := e.Schema.Resources[c.Type]
+	if of == nil {
+		of = &schema.Schema{Block: &schema.Block{}}
+	}
+	made, err := instance.Recorded(found, of)
+	if err != nil {
+		made = cty.DynamicVal // it proves nothing
+	}
+	for _, create := range src.Index.Creating() {
+		ref := create.Object
 		if ref.UID == c.Object.UID || c.Preconditions.From != nil && ref.UID == c.Preconditions.From.UID {
+			continue
+		}
+		key := scope.CreateKey{UID: ref.UID, Revision: create.Revision, Provider: e.Name, Version: e.Package.Version, Type: c.Type}
+		if planned, ok := src.Creates.Get(key); ok && provesDifferent(of.Block, e.Schema.Identities[c.Type], planned, made) {
 			continue
 		}
 		rec, err := src.Ledger.Instance(ctx, ref)
@@ -55,7 +68,8 @@ func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catal
 		if !same && len(e.Package.Grants.Environment) == 0 {
 			continue
 		}
-		may, err := mayHaveCreated(ctx, src, rec, e, c.Type, found)
+		key.Revision = rec.Revision()
+		may, err := mayHaveCreated(ctx, src, rec, e, key, found, made)
 		if err != nil {
 			return nil, err
 		}
@@ -81,10 +95,10 @@ func providerOf(rec *ledger.Instance) string {
 	return name
 }
 
-// mayHaveCreated reports whether the create of a record may have made the resource with the state found. It returns
-// false only if an argument that identifies resources surely differs. Other arguments prove nothing: a cloud may change
-// them, and an import may not read them.
-func mayHaveCreated(ctx context.Context, src *scope.Sources, rec *ledger.Instance, e catalog.Entry, terraformType string, found *ledger.State) (bool, error) {
+// mayHaveCreated reports whether the create of a record may have made the resource with the state found and the value made. It
+// returns false only if an argument that identifies resources surely differs. Other arguments prove nothing: a cloud may
+// change them, and an import may not read them. key is that of the create's arguments.
+func mayHaveCreated(ctx context.Context, src *scope.Sources, rec *ledger.Instance, e catalog.Entry, key scope.CreateKey, found *ledger.State, made cty.Value) (bool, error) {
 	if rec.Intent == nil || rec.Intent.Action != v1alpha1.ActionCreate { // the create ended after the index was refreshed
 		own := query.OwnerOf(rec.Object, e, &rec.State)
 		return own.Has(found.IdentityText(), found.ID()), nil
@@ -93,7 +107,7 @@ func mayHaveCreated(ctx context.Context, src *scope.Sources, rec *ledger.Instanc
 	if errors.Is(err, ledger.ErrNotFound) {
 		return true, nil // its plan was deleted, and only that has the arguments
 	}
-	of := e.Schema.Resources[terraformType]
+	of := e.Schema.Resources[key.Type]
 	if err != nil || of == nil {
 		return true, err
 	}
@@ -101,11 +115,8 @@ func mayHaveCreated(ctx context.Context, src *scope.Sources, rec *ledger.Instanc
 	if err != nil {
 		return true, nil
 	}
-	made, err := instance.Recorded(found, of)
-	if err != nil {
-		return true, nil
-	}
-	return !provesDifferent(of.Block, e.Schema.Identities[terraformType], planned, made), nil
+	src.Creates.Put(key, planned)
+	return !provesDifferent(of.Block, e.Schema.Identities[key.Type], planned, made), nil
 }
 
 // provesDifferent reports whether an argument proves that two values of a block belong to different resources. Only

@@ -223,6 +223,7 @@ func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Inte
 		Index:    idx,
 		Sessions: session.NewPool(installed, c.Logger.With("component", "session")),
 		Record:   c.Record,
+		Creates:  scope.NewCreates(),
 	}, objects
 }
 

@@ -192,14 +192,19 @@ func (ns *namespace) removeDuplicate(o *Object) {
 	}
 }
 
+// recordAt returns the record of an object, which need not exist; nil if there is none.
+func (ns *namespace) recordAt(uid types.UID) *Record {
+	if i, ok := ns.uids[uid]; ok {
+		return ns.nodes[i].Record
+	}
+	return ns.lost[uid]
+}
+
 // record sets the record of an object; nil removes the one that was deleted at the revision. It returns the previous
 // record, or nil. ok is false, and nothing changes, if a later change was applied before.
 func (ns *namespace) record(uid types.UID, revision int64, r *Record) (old *Record, ok bool) {
 	i, has := ns.uids[uid]
-	old = ns.lost[uid]
-	if has {
-		old = ns.nodes[i].Record
-	}
+	old = ns.recordAt(uid)
 	switch {
 	case old != nil && old.Revision > revision:
 		return old, false

@@ -102,14 +102,25 @@ func (o *owners) setCreating(key recordKey, i *ledger.Instance) {
 	delete(o.creating, key)
 }
 
-// Creating returns the namespaces and UIDs of the objects whose create runs or has an unknown outcome. Creating does not
-// refresh the index.
-func (x *Index) Creating() []v1alpha1.ObjectReference {
+// Creating is an object whose create runs or has an unknown outcome.
+type Creating struct {
+	// Object has the namespace and the UID.
+	Object v1alpha1.ObjectReference
+	// Revision is that of its record.
+	Revision int64
+}
+
+// Creating returns the objects whose create runs or has an unknown outcome. It does not refresh the index.
+func (x *Index) Creating() []Creating {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var out []v1alpha1.ObjectReference
+	var out []Creating
 	for key := range x.owners.creating {
-		out = append(out, v1alpha1.ObjectReference{Namespace: key.namespace, UID: key.uid})
+		c := Creating{Object: v1alpha1.ObjectReference{Namespace: key.namespace, UID: key.uid}}
+		if r := x.namespace(key.namespace).recordAt(key.uid); r != nil {
+			c.Revision = r.Revision
+		}
+		out = append(out, c)
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Map is a cache of values, which may be secrets. It drops all of them at once after a time, also if nobody calls it. It is safe
-// for concurrent use.
+// for concurrent use. A nil Map has no values and drops new ones.
 type Map[K comparable, V any] struct {
 	limit int
 	keep  time.Duration
@@ -23,6 +23,9 @@ func New[K comparable, V any](limit int, keep time.Duration) *Map[K, V] {
 
 // Get returns the value of a key. ok is false if the cache does not have it.
 func (m *Map[K, V]) Get(key K) (value V, ok bool) {
+	if m == nil {
+		return value, false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	value, ok = m.values[key]
@@ -31,6 +34,9 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 
 // Put adds a value, unless the cache is full.
 func (m *Map[K, V]) Put(key K, value V) {
+	if m == nil {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch len(m.values) {

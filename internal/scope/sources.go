@@ -5,6 +5,7 @@ package scope
 
 import (
 	"context"
+	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/audit"
@@ -13,10 +14,14 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/metrics"
+	"github.com/hykube/hykube/internal/recent"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/internal/store"
+
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Block returns the schema of an address, or nil if no provider has the type.
@@ -33,8 +38,27 @@ type Sets interface {
 	Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error)
 }
 
+// CreateKey identifies the planned value of a create, decoded with the schema of a type.
+type CreateKey struct {
+	// UID and Revision are those of the object and of its record, which has the intent.
+	UID      types.UID
+	Revision int64
+	// Provider and Version are those of the schema.
+	Provider, Version, Type string
+}
+
+const (
+	maxCreates  = 4096
+	keepCreates = time.Minute
+)
+
+// NewCreates returns an empty cache for Sources.Creates.
+func NewCreates() *recent.Map[CreateKey, cty.Value] {
+	return recent.New[CreateKey, cty.Value](maxCreates, keepCreates)
+}
+
 // Sources holds the sources for the values of expressions and the configurations of providers. All fields but
-// Sets, Index and Record are required.
+// Sets, Index, Record, Creates and Metrics are required.
 type Sources struct {
 	Objects store.Objects
 	// Sets finds ResourceSets; nil finds none.
@@ -51,6 +75,8 @@ type Sources struct {
 	Sessions *session.Pool
 	// Record records the calls to providers that may change something; nil records nothing.
 	Record audit.RecordFunc
+	// Creates caches what creates planned that run or have an unknown outcome; nil caches nothing.
+	Creates *recent.Map[CreateKey, cty.Value]
 	// Metrics counts the steps of applies; nil counts nothing.
 	Metrics *metrics.Metrics
 }

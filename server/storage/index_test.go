@@ -175,11 +175,11 @@ func (x *indexed) checkCreating(followed *index.Index, when string) {
 			x.t.Fatal(err)
 		}
 		if rec.Intent != nil && rec.Intent.Action == v1alpha1.ActionCreate {
-			want = append(want, rec.Object.Namespace+"/"+string(rec.Object.UID))
+			want = append(want, fmt.Sprint(rec.Object.Namespace, "/", rec.Object.UID, " at ", rec.Revision()))
 		}
 	}
-	for _, ref := range followed.Creating() {
-		got = append(got, ref.Namespace+"/"+string(ref.UID))
+	for _, c := range followed.Creating() {
+		got = append(got, fmt.Sprint(c.Object.Namespace, "/", c.Object.UID, " at ", c.Revision))
 	}
 	slices.Sort(got)
 	slices.Sort(want)
