@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/session"
 	"github.com/hykube/hykube/workflows"
 
@@ -132,6 +133,38 @@ func TestAnAttemptFindsWhatWasMade(t *testing.T) {
 	sc.resume(run)
 	if c := sc.restarted(run, 0); c.State != v1alpha1.ChangeDone || sc.cloud.made["a"] != 1 {
 		t.Errorf("the next attempt says %s: %s; calls: %v", c.State, c.Message, sc.cloud.log)
+	}
+}
+
+// TestARestartWritesTheObject kills the server after it recorded that a create may have made a resource, and before it wrote that to
+// the object. The lane that begins anew writes it.
+func TestARestartWritesTheObject(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault  string
+		reason string
+		failed bool // the object has status.failedCreate
+	}{
+		"the answer is lost": {"lost", v1alpha1.ReasonCreateUnknown, false},
+		"an error":           {"says connection closed", v1alpha1.ReasonApplyFailed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newCrashScenario(t)
+			sc.cloud.faults["create a"] = []string{tc.fault}
+			things("a")(sc)
+			run := sc.newRun()
+			sc.until(run, stepping)
+			for range 2 {
+				if _, err := sc.attempt(run, 0, 1, false); err != nil {
+					t.Fatal(err)
+				}
+				s := resource.StatusOf(sc.Stored["team:test-thing/a"])
+				ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+				if ready == nil || ready.Reason != tc.reason || (s.FailedCreate != "") != tc.failed {
+					t.Errorf("the object says %+v and %q, want the reason %s", ready, s.FailedCreate, tc.reason)
+				}
+				delete(sc.Stored["team:test-thing/a"].Object, "status")
+			}
+		})
 	}
 }
 

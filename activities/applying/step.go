@@ -271,8 +271,9 @@ func (s *stepRun) saveBegun(ctx context.Context) error {
 
 // stepEnded returns the result of a step that has run or was skipped.
 func (a *Applier) stepEnded(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, destroy bool, attempt int) (workflows.StepResult, error) {
-	if attempt > 1 {
-		// The attempt that ran the step may have stopped before it wrote the object.
+	// The attempt that ran the step may have stopped before it wrote the object. A lane that a restart began anew counts no attempts,
+	// so it writes the outcomes again that record saves before the object.
+	if attempt > 1 || c.State == v1alpha1.ChangeFailed || c.State == v1alpha1.ChangeUnknown {
 		s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: destroy}}
 		if err := s.publishAgain(ctx); err != nil {
 			return workflows.StepResult{}, err
