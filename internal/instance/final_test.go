@@ -36,6 +36,7 @@ func TestAFinalPlan(t *testing.T) {
 		"plans that may differ":  {first: func(ty *Type) { ty.Deterministic = false }, plans: 2},
 		"the legacy SDK":         {legacy: true, plans: 2},
 		"metadata of the first":  {first: func(ty *Type) { ty.Meta = module }, plans: 2},
+		"the promise is gone":    {then: func(ty *Type) { ty.Deterministic = false }, final: true, plans: 2},
 		"metadata of the second": {then: func(ty *Type) { ty.Meta = module }, final: true, plans: 2},
 	} {
 		t.Run(name, func(t *testing.T) {

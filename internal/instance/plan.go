@@ -82,7 +82,7 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	if err != nil {
 		return nil, diags, err
 	}
-	if config.Final != nil && none(t.Meta) && validated != "" && validated == config.Validated && !prior.Exists() {
+	if config.Final != nil && t.Deterministic && none(t.Meta) && validated != "" && validated == config.Validated && !prior.Exists() {
 		p := *config.Final
 		p.Value = restoreMarks(p.Value, marksOf(config.Effective))
 		return &p, diags, nil
