@@ -2,6 +2,7 @@ package activities
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,15 +13,22 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	ctymsgpack "github.com/zclconf/go-cty/cty/msgpack"
+	"k8s.io/apimachinery/pkg/types"
 )
 
-// loses records that the object "lost" of the namespace "ops" began to create a thing with the ProviderConfig "c",
-// whose zone is "theirs". As in every record of a first create, only the object names the provider and the type.
+// loses records that the object "lost" of the namespace "ops" began to create a thing; see losesAs.
 func (sc *crashScenario) loses(name string) {
 	sc.T.Helper()
+	sc.losesAs("lost", 3, name)
+}
+
+// losesAs records that an object of the namespace "ops" began to create a thing with the ProviderConfig "c", whose zone is
+// "theirs". As in every record of a first create, only the object names the provider and the type.
+func (sc *crashScenario) losesAs(object string, index int32, name string) {
+	sc.T.Helper()
 	sc.ProviderConfigs["ops/c"] = providerConfig("ops", "theirs")
-	ref := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "ops", Name: "lost", UID: "lost"}
-	rec := &ledger.Instance{Object: ref, Intent: &ledger.Intent{Plan: "p", Change: 3, Action: v1alpha1.ActionCreate}}
+	ref := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "ops", Name: object, UID: types.UID(object)}
+	rec := &ledger.Instance{Object: ref, Intent: &ledger.Intent{Plan: "p", Change: index, Action: v1alpha1.ActionCreate}}
 	rec.ProviderConfig = "c"
 	planned, err := ctymsgpack.Marshal(cty.ObjectVal(map[string]cty.Value{
 		"id": cty.UnknownVal(cty.String), "name": cty.StringVal(name), "size": cty.StringVal("7"), "uses": cty.UnknownVal(cty.String),
@@ -29,9 +37,68 @@ func (sc *crashScenario) loses(name string) {
 		sc.T.Fatal(err)
 	}
 	c := &ledger.Change{Planned: planned}
-	c.Index, c.Type, c.Object = 3, "test_thing", ref
+	c.Index, c.Type, c.Object = index, "test_thing", ref
 	if err := errors.Join(sc.Ledger.Save(sc.T.Context(), rec), sc.Ledger.SaveChange(sc.T.Context(), "p", c)); err != nil {
 		sc.T.Fatal(err)
+	}
+}
+
+// TestAPlanFromBeforeAFailedCreate makes two plans to create a resource. The create of one fails, and may nevertheless have made the
+// resource. The other plan does not create another one, because nobody who approved it knew of the first.
+func TestAPlanFromBeforeAFailedCreate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault string
+		known bool // the second plan is made after the failure
+		state v1alpha1.ChangeState
+	}{
+		"it may exist":                   {"says connection closed", false, v1alpha1.ChangeStale},
+		"it may exist, as the plan says": {"says connection closed", true, v1alpha1.ChangeDone},
+		"it does not exist":              {"says 403 Forbidden", false, v1alpha1.ChangeDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sc := newCrashScenario(t)
+			sc.put("test-thing/a", m{"name": "a"}, nil)
+			sc.cloud.faults["create a"] = []string{tc.fault}
+			first, second := sc.newRun(), sc.newRun()
+			sc.until(first, stepping)
+			if !tc.known {
+				sc.until(second, stepping)
+			}
+			sc.resume(first)
+			sc.resume(second)
+			c := sc.changeOf(second, 0)
+			made := sc.cloud.made["a"]
+			if c.State != tc.state || made == 1 != (tc.state == v1alpha1.ChangeDone) {
+				t.Errorf("the change of the second plan is %s (%s) and made %d, want %s", c.State, c.Message, made, tc.state)
+			}
+			if tc.state == v1alpha1.ChangeStale && (c.StaleReason != v1alpha1.StaleCreateUnknown || !strings.Contains(c.Message, `by the plan "p0"`)) {
+				t.Errorf("it is stale because of %q: %s", c.StaleReason, c.Message)
+			}
+		})
+	}
+}
+
+// TestImportsReadLostCreatesOnce imports resources while creates of others have unknown outcomes. Each import compares its resource
+// with all of them, so their arguments are read once and not for each import.
+func TestImportsReadLostCreatesOnce(t *testing.T) {
+	reads := func(n int) int {
+		sc := newCrashScenario(t)
+		for i := range n {
+			lost, found := fmt.Sprintf("lost-%d", i), fmt.Sprintf("found-%d", i)
+			sc.losesAs(lost, int32(i), lost)
+			sc.cloud.put(found, map[string]string{"name": found})
+			sc.put("test-thing/"+found, m{"name": found}, imports(found))
+		}
+		kv := sc.ledgerKV.(crashStore).KV
+		kv.Reads, kv.Lists = 0, 0
+		if po := sc.apply(); po.PlanFailed() || sc.recordOf("test-thing/found-0").ID() != "found-0" {
+			t.Fatalf("the plan says %q", sc.said(po))
+		}
+		return kv.Reads + kv.Lists
+	}
+	few, many := reads(5), reads(40)
+	if many > 10*few {
+		t.Errorf("%d reads for 5 imports and %d for 40, want at most ten times as many", few, many)
 	}
 }
 

@@ -41,7 +41,23 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 	case state != c.Preconditions.State && (c.Refreshed == nil || state != c.Refreshed.Digest() || c.Preconditions.From != nil):
 		return ErrStateChanged
 	}
+	if err := s.checkFailedCreate(r); err != nil {
+		return err
+	}
 	return CheckProvider(c, r)
+}
+
+// checkFailedCreate returns a *StaleError if the change creates a resource, and another plan's create of the object failed after the
+// plan was made and may have made one. Nobody who approved this plan knew that.
+func (s Step) checkFailedCreate(r *resource.Resource) error {
+	c := s.Change
+	if c.Action != v1alpha1.ActionCreate && (c.Action != v1alpha1.ActionReplace || s.Destroy) {
+		return nil
+	}
+	if failed := resource.StatusOf(r.Object).FailedCreate; failed != "" && failed != c.FailedCreate {
+		return Stale(v1alpha1.StaleCreateUnknown, "a create of it failed %s, after this plan was made, and may nevertheless have made the resource", failed)
+	}
+	return nil
 }
 
 // CheckObject returns a *StaleError if the object of the change was changed, or marked for deletion, after the plan was

@@ -118,7 +118,7 @@ func TestTakingUpAStep(t *testing.T) {
 		if broken := s.FailureRecorded(test.record); broken != (test.record == tainted) {
 			t.Errorf("%s: broke before: %t", name, broken)
 		}
-		r := &resource.Resource{Ref: c.Object, Entry: catalog.Entry{}}
+		r := &resource.Resource{Ref: c.Object, Entry: catalog.Entry{}, Object: &unstructured.Unstructured{}}
 		err := s.CheckStale(r, test.record)
 		if (StaleReasonOf(err) == v1alpha1.StaleStateChanged) != test.stale || (err != nil) != test.stale {
 			t.Errorf("%s: %v, want stale %t", name, err, test.stale)

@@ -11,9 +11,8 @@ import (
 )
 
 // afterFailedCreate returns a warning for a create if an earlier one of the object failed and may nevertheless have made the
-// resource. replaces is true if the object has a resource.
-func afterFailedCreate(r *resource.Resource, replaces bool) diag.Diagnostics {
-	failed := resource.StatusOf(r.Object).FailedCreate
+// resource. failed is the object's status.failedCreate. replaces is true if the object has a resource.
+func afterFailedCreate(r *resource.Resource, failed string, replaces bool) diag.Diagnostics {
 	if failed == "" {
 		return nil
 	}

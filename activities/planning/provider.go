@@ -176,7 +176,7 @@ func (pr *proposal) planDestroy(ctx context.Context, c *ledger.Change, r *resour
 	return p, diags, pr.warnOtherManagers(ctx, c, r, state, l)
 }
 
-// createWarnings returns the warnings about a planned create or replace, and sets c.CreatesAgain.
+// createWarnings returns the warnings about a planned create or replace, and sets c.FailedCreate.
 func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Action, exists bool) (diags diag.Diagnostics) {
 	if action == v1alpha1.ActionCreate {
 		if r.Lifecycle.Moved != nil && c.Preconditions.From == nil && !moveApplied(r) {
@@ -187,9 +187,8 @@ func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Acti
 		}
 	}
 	if action == v1alpha1.ActionCreate || action == v1alpha1.ActionReplace {
-		again := afterFailedCreate(r, exists)
-		c.CreatesAgain = len(again) > 0
-		diags = append(diags, again...)
+		c.FailedCreate = resource.StatusOf(r.Object).FailedCreate
+		diags = append(diags, afterFailedCreate(r, c.FailedCreate, exists)...)
 	}
 	return diags
 }

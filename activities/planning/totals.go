@@ -92,7 +92,7 @@ func (t *totals) add(h hashedChange) {
 			t.needed = fmt.Sprintf("%s %s, to which %s refers", verb, c.Address, r.Address)
 		}
 	}
-	if c.CreatesAgain && t.again == "" {
+	if c.FailedCreate != "" && t.again == "" {
 		t.again = c.Address
 	}
 	if changes.Rolled(&c.PlanChange) {

@@ -73,7 +73,7 @@ const (
 	StaleStateChanged StaleReason = "StateChanged"
 	// StalePlanRunning: another plan is changing the resource.
 	StalePlanRunning StaleReason = "PlanRunning"
-	// StaleCreateUnknown: another plan began to create the resource, and the outcome is unknown.
+	// StaleCreateUnknown: another plan began to create the resource, and may have made it.
 	StaleCreateUnknown StaleReason = "CreateUnknown"
 	// StaleReferenceChanged: a value that the resource or its ProviderConfig refers to was changed or no longer exists.
 	StaleReferenceChanged StaleReason = "ReferenceChanged"

@@ -405,9 +405,8 @@ type Change struct {
 	// LooksLike is the address of a resource that the plan destroys and whose spec equals the spec of the created one.
 	// It is empty if no such resource exists.
 	LooksLike string `json:"looksLike,omitempty"`
-	// CreatesAgain is true if an earlier create of the object failed and may nevertheless have made a resource, and the plan
-	// creates another one.
-	CreatesAgain bool `json:"createsAgain,omitempty"`
+	// FailedCreate is the object's status.failedCreate if the plan creates a resource although an earlier create may have made one.
+	FailedCreate string `json:"failedCreate,omitempty"`
 	// Referrers are resources outside of the plan that refer to the changed resource. After planning, they are only
 	// those that refer to an attribute that the plan changes.
 	Referrers []Referrer `json:"referrers,omitempty"`

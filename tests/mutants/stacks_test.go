@@ -162,7 +162,7 @@ var stackMutants = []mutant{
 	{"After a lost answer, an automatic plan makes the resource twice, and asks nobody.", "activities/planning/totals.go",
 		"	if t.again != \"\" {", "	if false {", "TestNoPlanCreatesASecondResourceUnasked"},
 	{"A plan does not know that it makes a resource twice.", "activities/planning/provider.go",
-		"		c.CreatesAgain = len(again) > 0\n", "", "TestNoPlanCreatesASecondResourceUnasked"},
+		"		c.FailedCreate = resource.StatusOf(r.Object).FailedCreate\n", "", "TestNoPlanCreatesASecondResourceUnasked"},
 	{"A cancelled run of a stack leaves a plan that a user may still approve.", "server/controller/stackruns.go",
 		"	if run.Outcome != v1alpha1.RunCancelled {", "	if true {", "TestCancelOfARun"},
 	{"A stack does not say who cancelled its run.", "server/controller/userruns.go",
