@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -11,12 +12,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/hykube/hykube/server"
 )
 
 // rotationPoll is the time between two requests for the progress of a rotation.
 const rotationPoll = time.Second
+
+// reconnectTimeout is the time for which the wait for a rotation continues without an answer of the server.
+const reconnectTimeout = time.Minute
 
 type rotateKeysOptions struct {
 	administratorOptions
@@ -46,7 +51,12 @@ The command needs the rights of an administrator: it uses admin.kubeconfig of th
   # Wait until a running rotation has finished
   hykube rotate-keys status --wait`,
 		ValidArgs: []string{server.RotateEncryption, server.RotateCertificates},
-		Args:      cobra.OnlyValidArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.OnlyValidArgs(cmd, args); err != nil {
+				return fmt.Errorf("%w; name %s, %s, or neither for both", err, server.RotateEncryption, server.RotateCertificates)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.out = cmd.OutOrStdout()
 			return o.rotate(cmd.Context(), args)
@@ -99,16 +109,25 @@ func (o *rotateKeysOptions) rotate(ctx context.Context, parts []string) error {
 	return nil
 }
 
-// rotated returns the keys after the rotation of the encryption key has finished. Without --wait, it returns keys.
+// rotated returns the keys after the rotation of the encryption key has finished. Without --wait, it returns keys. A server may be away
+// for reconnectTimeout: it continues the rotation when it runs again.
 func (o *rotateKeysOptions) rotated(ctx context.Context, keys server.Keys) (server.Keys, error) {
+	var away time.Time // since when the server does not answer
 	for o.wait && keys.Encryption.Rotating {
 		select {
 		case <-ctx.Done():
 			return keys, ctx.Err()
 		case <-time.After(rotationPoll):
 		}
-		var err error
-		if keys, err = o.ask(ctx, http.MethodGet, nil); err != nil {
+		now, err := o.ask(ctx, http.MethodGet, nil)
+		_, answered := errors.AsType[*apierrors.StatusError](err)
+		switch {
+		case err == nil:
+			keys, away = now, time.Time{}
+		case away.IsZero() && !answered:
+			away = time.Now()
+			fmt.Fprintln(o.out, "The server does not answer. The command keeps trying for a minute. When the server runs again, it continues the rotation.")
+		case answered || time.Since(away) > reconnectTimeout:
 			return keys, fmt.Errorf("wait for rotation: %w", err)
 		}
 	}
