@@ -18,24 +18,39 @@ import (
 	"github.com/hykube/hykube/internal/shell"
 )
 
-// ListObstacles names the first few obstacles and counts the others. An obstacle may have no reason.
+// ListObstacles names the first few obstacles and counts the others. It gives each reason once. An obstacle may have no reason.
 func ListObstacles(obstacles []Obstacle) string {
-	var texts []string
+	var shown []Obstacle
+	count := map[string]int{} // by reason
 	for _, o := range obstacles {
-		if o.Why != "" {
-			o.Address += ": " + o.Why
+		if count[o.Why]++; o.Why == "" || count[o.Why] == 1 {
+			shown = append(shown, o)
 		}
-		texts = append(texts, o.Address)
 	}
-	return first(texts, "; ")
+	named := 0
+	var texts []string
+	for _, o := range shown[:min(len(shown), maxNamed)] {
+		switch n := count[o.Why]; {
+		case o.Why == "":
+			texts, named = append(texts, o.Address), named+1
+		case n == 1:
+			texts, named = append(texts, o.Address+": "+o.Why), named+1
+		default:
+			texts, named = append(texts, fmt.Sprintf("%s and %s: %s", o.Address, Counted(n-1, "other", "others"), o.Why)), named+n
+		}
+	}
+	if more := len(obstacles) - named; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
 }
 
-// first joins the first few texts and counts the others.
-func first(texts []string, separator string) string {
-	if more := len(texts) - maxNamed; more > 0 {
-		texts = append(texts[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
+// first joins the first few names and counts the others.
+func first(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed:maxNamed], fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(texts, separator)
+	return strings.Join(names, ", ")
 }
 
 // Counted formats a count with its noun: "1 change" or "3 changes".
@@ -220,5 +235,5 @@ func ListRunning(began map[*ledger.Change]time.Time) string {
 	for _, c := range order {
 		names = append(names, fmt.Sprintf("%s (since %s)", c.Address, began[c].UTC().Format(time.TimeOnly+"Z")))
 	}
-	return first(names, ", ")
+	return first(names)
 }

@@ -1,6 +1,8 @@
 package changes
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +25,28 @@ func TestALostCreateNamesWhatToLeaveOut(t *testing.T) {
 		err := LostCreate(r, &ledger.Instance{Intent: &ledger.Intent{At: time.Unix(1, 0)}})
 		if !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("error %q, want the end %q", err, want)
+		}
+	}
+}
+
+// TestObstaclesGiveEachReasonOnce lists changes that are not made.
+func TestObstaclesGiveEachReasonOnce(t *testing.T) {
+	list := func(n int, why string) (out []Obstacle) {
+		for i := range n {
+			out = append(out, Obstacle{Address: fmt.Sprintf("t.%c", 'a'+i), Why: why})
+		}
+		return out
+	}
+	for want, obstacles := range map[string][]Obstacle{
+		"":                                    nil,
+		"t.a; t.b":                            list(2, ""),
+		"t.a; t.b; t.c; t.d; t.e; and 2 more": list(7, ""),
+		"t.a: x":                              list(1, "x"),
+		"t.a and 1 other: x":                  list(2, "x"),
+		"t.a and 6 others: x; t.a: y; t.a":    slices.Concat(list(7, "x"), list(1, "y"), list(1, "")),
+	} {
+		if got := ListObstacles(obstacles); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

@@ -481,7 +481,7 @@ func (s *PlanSummary) Count(c *PlanChange) {
 // Unread returns the text for a plan without changes: nothing changed according to the recorded state, and how many
 // resources were not read.
 func (s *PlanSummary) Unread() string {
-	known := "Nothing changed since the last apply."
+	known := "No resource or reference changed since the last apply."
 	if s.NoOp > 0 {
 		known = "The recorded state matches the objects."
 	}
