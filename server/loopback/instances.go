@@ -138,6 +138,11 @@ func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances, instanc
 			if err == nil {
 				err = setStatus(u, status.Value)
 			}
+			if n.Record != nil && n.Record.Intent && status.Value == nil { // the status is written when the call ends
+				condition.Edit(u, func(c *[]metav1.Condition) {
+					condition.Reconciling(c, 0, v1alpha1.ReasonApplying, "A change is in progress.")
+				})
+			}
 			if !yield(u, err) || err != nil {
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/storage"
@@ -50,9 +52,9 @@ func (f *setFeed) ConfigMap(context.Context, string, string) (map[string][]byte,
 	return nil, 0, nil
 }
 
-// TestNewInstanceStatus asks for the status of an instance that was read before. The write fails if another writer has changed the
-// status meanwhile. Without a current instance, the caller must use UpdateStatus.
-func TestNewInstanceStatus(t *testing.T) {
+// objectsOfSet returns the objects of a server with one ResourceSet of two instances.
+func objectsOfSet(t *testing.T) (*Objects, *setFeed) {
+	t.Helper()
 	s, err := storage.Open(t.Context(), storage.Config{DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -67,6 +69,14 @@ func TestNewInstanceStatus(t *testing.T) {
 	set.Spec.Count = new(int32(2))
 	feed, records := &setFeed{set: set, at: 1}, ledger.New(s.KV())
 	o := &Objects{Stored: s.Objects(), Ledger: records, Index: index.New(feed, records, catalog.New(nil))}
+	return o, feed
+}
+
+// TestNewInstanceStatus asks for the status of an instance that was read before. The write fails if another writer has changed the
+// status meanwhile. Without a current instance, the caller must use UpdateStatus.
+func TestNewInstanceStatus(t *testing.T) {
+	o, feed := objectsOfSet(t)
+	set, records := feed.set, o.Ledger
 	get := func() *unstructured.Unstructured {
 		t.Helper()
 		u, err := o.Get(t.Context(), v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "team", Name: "web[1]"})
@@ -117,5 +127,34 @@ func TestNewInstanceStatus(t *testing.T) {
 	feed.at++
 	if ok, err := save(read); ok || err != nil {
 		t.Errorf("an instance that the set no longer has: %t, %v", ok, err)
+	}
+}
+
+// TestAnInstanceIsApplying lists the instances of a set while the create of one runs.
+func TestAnInstanceIsApplying(t *testing.T) {
+	o, feed := objectsOfSet(t)
+	ref := v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "team", Name: "web[1]"}
+	u, err := o.Get(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref.UID, ref.Set, ref.SetUID = u.GetUID(), feed.set.Name, feed.set.UID
+	if err := o.Ledger.Save(t.Context(), &ledger.Instance{Object: ref, Intent: &ledger.Intent{Plan: "p", Action: v1alpha1.ActionCreate}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := o.Instances(t.Context(), feed.set, 10, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reasons []string
+	for _, item := range list.Items {
+		one := &unstructured.Unstructured{}
+		if err := one.UnmarshalJSON(item.Raw); err != nil {
+			t.Fatal(err)
+		}
+		reasons = append(reasons, condition.Find(one, v1alpha1.ConditionReady)["reason"].(string))
+	}
+	if want := []string{v1alpha1.ReasonAwaitingPlan, v1alpha1.ReasonApplying}; !slices.Equal(reasons, want) {
+		t.Errorf("the reasons are %q, want %q", reasons, want)
 	}
 }
