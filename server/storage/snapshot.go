@@ -145,7 +145,7 @@ func (s *Snapshots) checkDatabase(ctx context.Context, m manifest) error {
 		return err
 	}
 	if rows == nil || !bytes.Equal(rows, m.Rows) {
-		return fmt.Errorf("the database does not have its revision %d: that revision was compacted, or the database was restored or replaced", m.Position.Objects)
+		return fmt.Errorf("the database does not have its revision %d: that revision was compacted, the encryption key was rotated, or the database was restored or replaced", m.Position.Objects)
 	}
 	last, err := s.records.Revision(ctx)
 	if err != nil {
