@@ -1,5 +1,7 @@
 package instance
 
+//lint:file-ignore SA1019 the field is deprecated for providers, but their callers must honour it
+
 import (
 	"testing"
 
