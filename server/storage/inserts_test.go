@@ -157,6 +157,8 @@ func TestACancelledInsertIsWrittenOrNot(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	put(t, s, "/cancelled/last", "x", 0) // behind the cancelled ones in the queue
+	written++
 	_, kvs, err := s.backend.List(t.Context(), "/cancelled/", "/cancelled0", 0, 0, true)
 	if err != nil || len(kvs) != written {
 		t.Errorf("%d keys exist, but %d callers were told so: %v", len(kvs), written, err)
