@@ -44,7 +44,7 @@ func (sc *crashScenario) losesAs(object string, index int32, name string) {
 }
 
 // TestAPlanFromBeforeAFailedCreate makes two plans to create a resource. The create of one fails, and may nevertheless have made the
-// resource. The other plan does not create another one, because nobody who approved it knew of the first.
+// resource. The other plan must not create a second one: its approver did not know of the first.
 func TestAPlanFromBeforeAFailedCreate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault string

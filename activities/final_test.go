@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 )
 
-// TestAFinalPlanIsNotRepeated counts the plans of a create until it is applied. A provider whose plans are deterministic plans it
-// once, unless the first plan did not know what the second one does.
+// TestAFinalPlanIsNotRepeated counts the plans of a create until it is applied. A provider with deterministic plans plans it
+// once. It plans it again if a value became known, or if the provider's arguments changed.
 func TestAFinalPlanIsNotRepeated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		repeatable bool // the provider does not announce deterministic plans

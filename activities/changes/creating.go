@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -36,10 +37,7 @@ func Found(c *ledger.Change) *ledger.State {
 // refreshes the index. Creators also finds creates that ended after the refresh.
 func Creators(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, found *ledger.State) ([]OtherOwner, error) {
 	var others []OtherOwner
-	of := e.Schema.Resources[c.Type]
-	if of == nil {
-		of = &schema.Schema{Block: &schema.Block{}}
-	}
+	of := cmp.Or(e.Schema.Resources[c.Type], &schema.Schema{Block: &schema.Block{}})
 	made, err := instance.Recorded(found, of)
 	if err != nil {
 		made = cty.DynamicVal // it proves nothing

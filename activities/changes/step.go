@@ -48,7 +48,7 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 }
 
 // checkFailedCreate returns a *StaleError if the change creates a resource, and another plan's create of the object failed after the
-// plan was made and may have made one. Nobody who approved this plan knew that.
+// plan was made and may have made one. The approver of this plan did not know that.
 func (s Step) checkFailedCreate(r *resource.Resource) error {
 	c := s.Change
 	if c.Action != v1alpha1.ActionCreate && (c.Action != v1alpha1.ActionReplace || s.Destroy) {

@@ -341,7 +341,7 @@ func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Ins
 	}
 }
 
-// FinalPlan is what the apply of a change needs, beside Planned and PlannedPrivate, instead of a second plan.
+// FinalPlan completes Planned and PlannedPrivate of a change that the apply does not plan again.
 type FinalPlan struct {
 	// Configuration identifies the arguments with which the provider planned. A second plan is needed with others.
 	Configuration Configuration `json:"configuration"`

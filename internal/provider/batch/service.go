@@ -20,10 +20,10 @@ var Methods = map[string]Method{
 	"/tfplugin6.Provider/ApplyResourceChange":    Method_APPLY_RESOURCE_CHANGE,
 }
 
-// Limits has what a provider announces of the calls that it takes in batches.
+// Limits holds the limits that a provider announces, by kind of call.
 type Limits map[Kind]Limit
 
-// Limit is what a provider announces of the calls of one kind; see GetLimits.Limit in batch.proto.
+// Limit is the announcement for one kind of call; see GetLimits.Limit in batch.proto.
 type Limit struct {
 	// MaxCalls is the maximum number of calls in one batch.
 	MaxCalls int
