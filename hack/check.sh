@@ -14,14 +14,6 @@ fail() {
 	failed=1
 }
 
-# tool MODULE@VERSION builds a tool, once, and prints where it is. `go run` would swallow its exit code.
-tool() {
-	local dir=$PWD/.cache/tools/${1##*@} name
-	name=$(basename "${1%@*}")
-	[[ -x $dir/$name ]] || GOBIN=$dir go install "$1" >&2
-	echo "$dir/$name"
-}
-
 step "gofmt"
 unformatted=$(gofmt -l activities api cmd examples hack internal sdk server tests workflows)
 [[ -z $unformatted ]] || fail "not formatted, run gofmt -w: $unformatted"
@@ -34,13 +26,13 @@ step "go mod tidy"
 go mod tidy -diff || fail "go.mod or go.sum is not tidy, run go mod tidy"
 
 step "staticcheck"
-"$(tool "$staticcheck")" ./... || fail "staticcheck"
+"$(hack/tool.sh "$staticcheck")" ./... || fail "staticcheck"
 
 step "generated code"
 hack/fresh.sh || fail "generated code is stale, run make generate"
 
 step "govulncheck"
-vulnerable=$(tool "$govulncheck")
+vulnerable=$(hack/tool.sh "$govulncheck")
 # A small package first: it tells at once whether the database of vulnerabilities can be reached.
 if said=$("$vulnerable" ./api/v1alpha1 2>&1) || (($? == 3)); then
 	"$vulnerable" ./cmd/... || fail "govulncheck"
