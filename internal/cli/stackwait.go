@@ -22,6 +22,8 @@ type stackWaitOptions struct {
 	stackArgument
 	names   []string
 	timeout time.Duration
+	// detailed ends the wait with ExitChanges when a stack waits for the approval of its plan.
+	detailed bool
 }
 
 func newStackWait(s *session) *cobra.Command {
@@ -32,14 +34,19 @@ func newStackWait(s *session) *cobra.Command {
 		Long: `Wait until the infrastructure of stacks matches the specs, including all writes before the command. The command fails at once
 when a stack is Stalled, for example because its plan or its apply failed. kubectl wait would wait until its timeout.
 
-Use it after a tool that does not wait for stacks, such as Helm 3. The exit code is 0 if all stacks are Ready, 3 if a policy or
-preventDestroy stops a plan or a right is missing, and 1 for other failures and after the timeout.`,
+When a plan waits for approval, the command names it and goes on waiting, because a person may approve it meanwhile. With
+--detailed-exitcode it ends there.
+
+Use it after a tool that does not wait for stacks, such as Helm 3. The exit code is 0 if all stacks are Ready, 2 if a plan waits
+for approval (with --detailed-exitcode), 3 if a policy or preventDestroy stops a plan or a right is missing, and 1 for other
+failures and after the timeout.`,
 		Example: `  kubectl hykube stack wait web
   helm upgrade web ./chart -n prod && kubectl hykube stack wait network web -n prod --timeout 10m`,
 		Args:              namesStack(math.MaxInt - 1),
 		ValidArgsFunction: completeStacks(s),
 		RunE:              run(o),
 	}
+	cmd.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "Exit with 2 at once when a plan waits for approval")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", o.timeout, "Maximum time to wait; 0 means no limit")
 	return cmd
 }
@@ -81,9 +88,12 @@ func (o *stackWaitOptions) Run(ctx context.Context) error {
 				return err
 			}
 			ready, text, err := stackVerdict(s)
+			_, reason, _ := stackReadiness(s)
 			switch {
 			case err != nil:
 				return err
+			case o.detailed && reason == v1alpha1.ReasonAwaitingApproval:
+				return &exitError{code: ExitChanges, cause: fmt.Errorf("stack %s: %s", name, text)}
 			case ready:
 				if s.Status.Resources == 0 { // the selector, or the labels, may have a typing error
 					fmt.Fprintf(o.ErrOut, "stack %s: %s\n", name, text)

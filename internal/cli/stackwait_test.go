@@ -76,6 +76,32 @@ func TestStackWaitForNothing(t *testing.T) {
 	}
 }
 
+// TestStackWaitForAnApproval ends a wait with --detailed-exitcode when a plan waits for a person, and not for a plan of an old spec.
+func TestStackWaitForAnApproval(t *testing.T) {
+	for why, tc := range map[string]struct {
+		observed int64
+		args     []string
+		code     int
+		says     string
+	}{
+		"a person must decide":               {2, []string{"--detailed-exitcode"}, ExitChanges, "Plan web-1 waits for approval."},
+		"the plan is that of an old spec":    {1, []string{"--detailed-exitcode", "--timeout", "1s"}, ExitError, "not ready after 1s"},
+		"the person may decide in that time": {2, []string{"--timeout", "1s"}, ExitError, "Plan web-1 waits for approval."},
+	} {
+		t.Run(why, func(t *testing.T) {
+			f := newFakeServer(t)
+			s := &v1alpha1.Stack{}
+			s.Name, s.Namespace, s.Generation, s.Status.ObservedGeneration = "web", "default", 2, tc.observed
+			condition.Waiting(&s.Status.Conditions, tc.observed, v1alpha1.ReasonAwaitingApproval, "Plan web-1 waits for approval.")
+			f.putStack(s)
+			_, errOut, code := f.run(append([]string{"stack", "wait", "web"}, tc.args...)...)
+			if code != tc.code || !strings.Contains(errOut, tc.says) {
+				t.Errorf("exit code %d, want %d: %s", code, tc.code, errOut)
+			}
+		})
+	}
+}
+
 // putStack records a stack.
 func (f *fakeServer) putStack(s *v1alpha1.Stack) {
 	f.t.Helper()

@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
 )
 
 // This file decides the next step of a stack. The decision does no I/O.
@@ -247,7 +248,7 @@ func sameStackPlan(a, b v1alpha1.PlanSpec) bool {
 func awaiting(p *v1alpha1.Plan) stackStep {
 	reason, message := readyOf(p)
 	if reason == v1alpha1.ReasonAwaitingApproval {
-		return wait(reason, "Plan %s waits for approval: %s To approve it: kubectl hykube approve %s -n %s.", p.Name, message, p.Name, p.Namespace)
+		return wait(reason, "Plan %s waits for approval: %s To approve it: kubectl hykube approve %s -n %s.", p.Name, diag.Sentence(message), p.Name, p.Namespace)
 	}
 	return stall(reason, "Plan %s: %s", p.Name, message)
 }
