@@ -27,7 +27,7 @@ func (s *Store) compact(ctx context.Context, interval time.Duration) {
 				_, _ = s.backend.Compact(ctx, compacted) // kine logs errors, and the next interval tries again
 			}
 		}
-		old = last
+		old = s.table.settled(last) // the watches must see each row first
 	}
 }
 

@@ -29,17 +29,46 @@ type lister interface {
 	list(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (at int64, kvs []*server.KeyValue, err error)
 	// revisions returns the last revision and the last compacted revision.
 	revisions(ctx context.Context) (last, compacted int64, err error)
+	// complete waits until no running transaction can add a row up to the last revision, and returns that revision. It
+	// returns 0 if this is always so.
+	complete(ctx context.Context) (revision int64, err error)
 }
 
 func newLists(backend server.Backend, t lister) lists {
 	return lists{backend, t, &pages{counts: map[page]int64{}, following: map[page]step{}}}
 }
 
-// List implements server.Backend. For an empty list, it reads the revision and then reads the list again.
+// CurrentRevision implements server.Backend. Kine's returns a cached value, which may lag behind concurrent writes.
+func (l lists) CurrentRevision(ctx context.Context) (int64, error) {
+	revision, err := l.table.complete(ctx)
+	if err == nil && revision == 0 {
+		revision, _, err = l.table.revisions(ctx)
+	}
+	return revision, err
+}
+
+// List implements server.Backend. A transaction that commits after the list was read may have a lower revision than the
+// list. Then the row would be neither in the list nor in a watch from the list's revision. So on a database with several
+// writers, List lists at a revision up to which all rows are known.
 func (l lists) List(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (int64, []*server.KeyValue, error) {
 	if end == "" {
 		return l.Backend.List(ctx, key, end, limit, revision, keysOnly)
 	}
+	if revision == 0 {
+		complete, err := l.table.complete(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		if complete != 0 {
+			_, kvs, err := l.list(ctx, key, end, limit, complete, keysOnly)
+			return complete, kvs, err
+		}
+	}
+	return l.list(ctx, key, end, limit, revision, keysOnly)
+}
+
+// list returns a range of keys. For an empty range, it reads the revision and then reads the range again.
+func (l lists) list(ctx context.Context, key, end string, limit, revision int64, keysOnly bool) (int64, []*server.KeyValue, error) {
 	at, kvs, err := l.table.list(ctx, key, end, limit, revision, keysOnly)
 	if err != nil {
 		return 0, nil, err
@@ -60,7 +89,7 @@ func (l lists) List(ctx context.Context, key, end string, limit, revision int64,
 			return before, nil, err
 		}
 	}
-	if known, err := l.CurrentRevision(ctx); err == nil && at > known {
+	if known, err := l.Backend.CurrentRevision(ctx); err == nil && at > known {
 		// Another server wrote. Reading a key makes kine deliver its writes to the watches at once.
 		if _, _, err := l.Get(ctx, server.HealthKey, 0, true); err != nil {
 			return 0, nil, err

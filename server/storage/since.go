@@ -24,9 +24,8 @@ import (
 
 // This file reads the changes since a revision.
 
-// maxBehindGap is the number of rows after which a missing revision counts as never used. Kine fills the revision of a
-// failed transaction within seconds, and keeps at least as many rows.
-const maxBehindGap = 1000
+// sinceBatch is the minimum number of rows that since reads at once.
+const sinceBatch = 1000
 
 // changed is one change of a key in kine's table.
 type changed struct {
@@ -44,27 +43,28 @@ type changed struct {
 // all keys and continue from the returned revision.
 //
 // PostgreSQL and MySQL number a row when its transaction begins, so a row may become visible after rows with higher
-// numbers. The returned revision is therefore the last one without a gap before it, and the rows behind a gap are read
-// again.
+// numbers. Up to the settled revision, a missing row does not exist. The returned revision is the last one without a gap
+// behind that, and the rows behind a gap are read again.
 func (t *table) since(ctx context.Context, prefix string, revision int64, limit int) (out []changed, current int64, err error) {
 	last, compacted, err := t.revisions(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
+	settled := t.settled(last)
 	if revision == 0 || revision < compacted {
-		return nil, max(last-maxBehindGap, compacted, 1), ledger.ErrExpired
+		return nil, max(settled, compacted, 1), ledger.ErrExpired
 	}
 	if revision == last {
 		return nil, revision, nil
 	}
 	current = revision
 	for read, gap := revision, false; gap || len(out) < limit; {
-		rows, err := t.rowsSince(ctx, prefix, read, max(limit, maxBehindGap))
+		rows, err := t.rowsSince(ctx, prefix, read, max(limit, sinceBatch))
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, r := range rows {
-			gap = r.revision != current+1 && r.revision-current <= maxBehindGap
+			gap = r.revision != current+1 && r.revision > settled+1
 			if !gap {
 				current = r.revision
 			}
@@ -73,13 +73,13 @@ func (t *table) since(ctx context.Context, prefix string, revision int64, limit 
 				out = append(out, r)
 			}
 		}
-		if len(rows) < max(limit, maxBehindGap) {
+		if len(rows) < max(limit, sinceBatch) {
 			break
 		}
 	}
 	// A compaction meanwhile may have removed rows that were not read yet.
 	if _, compacted, err = t.revisions(ctx); err == nil && revision < compacted {
-		return nil, max(last-maxBehindGap, compacted), ledger.ErrExpired
+		return nil, max(settled, compacted), ledger.ErrExpired
 	}
 	return out, current, err
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 )
 
-// TestSinceWaitsForMissingRevisions removes a row, as another database may show it later than its successors. The table
-// is that of a stopped kine, which would fill the missing revision.
+// TestSinceWaitsForMissingRevisions adds a row after its successor, as a database with several writers shows them.
 func TestSinceWaitsForMissingRevisions(t *testing.T) {
 	dir := t.TempDir()
 	s := openAt(t, Config{DataDir: dir})
@@ -26,11 +25,12 @@ func TestSinceWaitsForMissingRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	stopped := &table{db: db}
+	stopped := &table{db: db, tail: newTail(nil, nil, nil)}
 	last, _, err := stopped.revisions(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	stopped.tail.publish(last, nil)
 	write := func(revision int64, name string) {
 		t.Helper()
 		if _, err := db.Exec("INSERT INTO kine(id, name, created, deleted, create_revision, prev_revision, lease, value) SELECT ?, ?, 1, 0, 0, 0, 0, value FROM kine WHERE id = ?", revision, name, at); err != nil {
@@ -48,6 +48,11 @@ func TestSinceWaitsForMissingRevisions(t *testing.T) {
 	rows, current, err := stopped.since(t.Context(), "/i/", last, 10)
 	if err != nil || current != last+2 || len(rows) != 2 {
 		t.Errorf("without a gap: %+v, continues at %d, want %d; %v", rows, current, last+2, err)
+	}
+	write(last+9, "/i/behind-a-failed-transaction")
+	stopped.tail.publish(last+8, nil)
+	if _, current, err := stopped.since(t.Context(), "/i/", last, 10); err != nil || current != last+9 {
+		t.Errorf("with a gap that no transaction can fill: continues at %d, want %d; %v", current, last+9, err)
 	}
 }
 
@@ -78,11 +83,14 @@ func TestObjectsSince(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(found))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	_, from, _, err := o.Since(t.Context(), 0, 10)
+	_, last, _, err := o.Since(t.Context(), 0, 10)
 	if !errors.Is(err, ledger.ErrExpired) {
 		t.Fatalf("since nothing: %v", err)
 	}
-	changes, _, more, err := o.Since(t.Context(), from, 100)
+	if last < slices.Max(slices.Collect(maps.Values(found))) {
+		t.Errorf("since nothing: continues at %d, before an object that exists", last)
+	}
+	changes, _, more, err := o.Since(t.Context(), 1, 100)
 	if err != nil || more || len(changes) != len(want) {
 		t.Errorf("since the beginning: %+v, more %t, %v", changes, more, err)
 	}

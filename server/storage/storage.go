@@ -13,8 +13,6 @@ import (
 
 	"github.com/k3s-io/kine/pkg/drivers"
 	"github.com/k3s-io/kine/pkg/drivers/generic"
-	"github.com/k3s-io/kine/pkg/drivers/mysql"
-	"github.com/k3s-io/kine/pkg/drivers/pgsql"
 	"github.com/k3s-io/kine/pkg/metrics"
 	"github.com/k3s-io/kine/pkg/server"
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,8 +27,6 @@ import (
 )
 
 const (
-	// connectTimeout is the maximum time until the database answers at startup. kine's own limit is five minutes.
-	connectTimeout = 15 * time.Second
 	// notifyInterval is an option of kine's watch server, which this package does not use.
 	notifyInterval = time.Minute
 	// etcdVersion is the version that kine reports. It has every feature that the watch cache requires.
@@ -230,16 +226,17 @@ func (s *Store) Ready(ctx context.Context) error {
 }
 
 // Delivers returns an error if watches no longer deliver events: a watch did not deliver a write of the canary in time.
-func (s *Store) Delivers() error { return s.canary.healthy(time.Now()) }
+func (s *Store) Delivers() error {
+	now := time.Now()
+	err := s.canary.healthy(now)
+	if waits := s.table.tail.waits(now); err != nil && waits != nil {
+		return waits
+	}
+	return err
+}
 
 // openBackend opens kine and its table.
 func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, error) {
-	ctx, giveUp := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(connectTimeout, func() {
-		giveUp(fmt.Errorf("the database did not answer within %s; check that it runs and that --datastore-endpoint is right", connectTimeout))
-	})
-	defer timer.Stop()
-
 	scheme, rest, _ := strings.Cut(cfg.Endpoint, "://")
 	dc := &drivers.Config{
 		Endpoint:             cfg.Endpoint,
@@ -264,18 +261,10 @@ func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, er
 		if embedded, s.table, err = openSQLite(ctx, s.drained, dc, filepath.Join(cfg.DataDir, "db")); err == nil {
 			backend, s.latest = embedded, embedded.latest
 		}
-	case scheme == "postgres" || scheme == "postgresql":
-		_, backend, err = pgsql.New(ctx, s.drained, dc)
-	case scheme == "mysql":
-		_, backend, err = mysql.New(ctx, s.drained, dc)
+	case scheme == "postgres" || scheme == "postgresql" || scheme == "mysql":
+		backend, s.table, err = openSeveral(ctx, s.drained, dc, cfg.Logger)
 	default:
 		return nil, errors.New(`unknown scheme: use "postgres://" or "mysql://", or leave --datastore-endpoint out for SQLite`)
-	}
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err == nil && s.table == nil {
-		s.table, err = openTable(scheme, rest)
 	}
 	return backend, err
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"regexp"
@@ -27,6 +28,11 @@ type table struct {
 	numbered bool
 	// close closes db if it is not kine's own.
 	close func() error
+	// connector makes connections to a database with several writers, and postgres is the configuration of PostgreSQL.
+	connector driver.Connector
+	postgres  *pgx.ConnConfig
+	// tail follows the table of a database with several writers; nil if only this process writes.
+	tail *tail
 }
 
 // row is one revision of one key.
@@ -51,7 +57,7 @@ func openTable(scheme, rest string) (*table, error) {
 		if err != nil {
 			return nil, errors.New("parse --datastore-endpoint")
 		}
-		t.db = sql.OpenDB(connector)
+		t.connector = connector
 	} else {
 		config, err := pgx.ParseConfig("postgres://" + rest)
 		if err != nil {
@@ -66,8 +72,9 @@ func openTable(scheme, rest string) (*table, error) {
 			_, _ = c.Exec(ctx, "SET jit = off") // a database without that setting does not compile
 			return nil
 		}
-		t.db, t.numbered = stdlib.OpenDB(*config, stdlib.OptionAfterConnect(direct)), true
+		t.connector, t.numbered, t.postgres = stdlib.GetConnector(*config, stdlib.OptionAfterConnect(direct)), true, config
 	}
+	t.db = sql.OpenDB(t.connector)
 	t.db.SetMaxIdleConns(maxIdle)
 	t.db.SetConnMaxIdleTime(time.Minute)
 	t.close = t.db.Close
@@ -92,6 +99,26 @@ func (t *table) reading(ctx context.Context) (context.Context, error) {
 		return ctx, err
 	}
 	return context.WithoutCancel(ctx), nil
+}
+
+// settled returns the last revision up to which no transaction can add a row.
+func (t *table) settled(last int64) int64 {
+	if t.tail == nil {
+		return last
+	}
+	return min(last, t.tail.at())
+}
+
+// complete implements lister.
+func (t *table) complete(ctx context.Context) (int64, error) {
+	if t.tail == nil {
+		return 0, nil
+	}
+	last, _, err := t.revisions(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return last, t.tail.reach(ctx, last)
 }
 
 func (t *table) query(text string) string {

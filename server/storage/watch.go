@@ -114,10 +114,9 @@ func newWatches(ctx context.Context, backend server.Backend, log *slog.Logger) (
 	return w, nil
 }
 
-// currentRevision reads the revision from the database. Kine's CurrentRevision returns a cached value, which may lag
-// behind concurrent writes.
+// currentRevision reads the revision from the database. No transaction that still runs has an earlier one.
 func currentRevision(ctx context.Context, backend server.Backend) (int64, error) {
-	revision, _, err := backend.Get(ctx, server.HealthKey, 0, true)
+	revision, err := backend.CurrentRevision(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read current revision: %w", err)
 	}

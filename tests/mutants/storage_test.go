@@ -1,6 +1,12 @@
 package mutants
 
 var storageMutants = []mutant{
+	{"A watch misses a row whose transaction commits late.", "server/storage/tail.go",
+		"e.KV.ModRevision != after+1 && e.KV.ModRevision > proven+1", "e.KV.ModRevision != after+1 && e.KV.ModRevision > proven+1 && i < 0", "TestUnbroken|TestWatchesWaitForASlowTransaction"},
+	{"A transaction that began after a gap ends the wait for an earlier one.", "server/storage/tail.go",
+		"\tif g.open == nil {\n\t\tg.open = running\n", "\tif g.open == nil || len(running) > 0 {\n\t\tg.open = running\n", "TestGapIsProven"},
+	{"A list and the watch behind it both miss a row.", "server/storage/table.go",
+		"return last, t.tail.reach(ctx, last)", "return last, ctx.Err()", "TestListsAndWatchesShareNoGap"},
 	{"The keys of all rows that an apply writes stay in memory.", "server/storage/cipher.go",
 		"if len(c.reads) >= maxDerived {", "if false {", "TestACipherHasTheFormatOfKubernetes"},
 	{"One derived key encrypts all rows.", "server/storage/cipher.go",

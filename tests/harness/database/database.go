@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hykube/hykube/tests/harness/machine"
 )
@@ -57,6 +58,57 @@ func PostgreSQL(t testing.TB) (dsn string) {
 		}
 	})
 	return fmt.Sprintf("postgres://hykube@127.0.0.1:%d/hykube?sslmode=disable", port)
+}
+
+// MariaDB starts a MariaDB server, which stops with the test, and returns the DSN of an empty database. Without MariaDB,
+// it skips the test.
+func MariaDB(t testing.TB) (dsn string) {
+	t.Helper()
+	server, install := machine.MariaDB.Need(t), machine.MariaDBInstall.Need(t)
+	dir, err := os.MkdirTemp("", "hykube-mariadb-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	owner := unprivileged(t, dir)
+	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "socket")
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	command := func(name string, arg ...string) *exec.Cmd {
+		cmd := exec.Command(name, append([]string{"--no-defaults", "--datadir=" + data}, arg...)...)
+		cmd.Dir, cmd.SysProcAttr, cmd.Stdout, cmd.Stderr = dir, owner, log, log
+		return cmd
+	}
+	fail := func(doing string, err error) {
+		t.Helper()
+		text, _ := os.ReadFile(log.Name())
+		t.Fatalf("%s: %v\n%s", doing, err, text)
+	}
+	if err := command(install, "--auth-root-authentication-method=normal", "--skip-test-db").Run(); err != nil {
+		fail("make the files of MariaDB", err)
+	}
+	running := command(server, "--socket="+socket, "--skip-networking", "--pid-file="+filepath.Join(dir, "pid"),
+		"--innodb-flush-log-at-trx-commit=0")
+	if err := running.Start(); err != nil {
+		fail("start MariaDB", err)
+	}
+	t.Cleanup(func() {
+		_ = running.Process.Kill()
+		_ = running.Wait()
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		c, err := net.Dial("unix", socket)
+		if err == nil {
+			_ = c.Close()
+			return "mysql://root@unix(" + socket + ")/hykube"
+		}
+		if time.Now().After(deadline) {
+			fail("wait for MariaDB", err)
+		}
+	}
 }
 
 // unprivileged returns the attributes of a process that owns dir. PostgreSQL refuses to run as root.

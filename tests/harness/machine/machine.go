@@ -41,6 +41,9 @@ var (
 	SystemdAnalyze = Tool{Name: "systemd-analyze", commands: []string{"systemd-analyze"}, missing: "systemd is not installed"}
 	// Debian does not have the programs of a PostgreSQL server in the PATH.
 	PostgreSQL = Tool{Name: "postgresql", commands: []string{"pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl"}, missing: "PostgreSQL is not installed"}
+	// MariaDBInstall makes the files of a MariaDB server.
+	MariaDB        = Tool{Name: "mariadb", commands: []string{"mariadbd", "/usr/sbin/mariadbd"}, missing: "MariaDB is not installed"}
+	MariaDBInstall = Tool{Name: "mariadb", commands: []string{"mariadb-install-db"}, missing: "mariadb-install-db is not installed"}
 )
 
 // Path returns the path of the tool, or "" if it is not installed.

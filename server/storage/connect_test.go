@@ -1,0 +1,115 @@
+package storage
+
+import (
+	"database/sql"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hykube/hykube/tests/harness/database"
+)
+
+// authenticate makes PostgreSQL require a password of the user guest, and none of other users.
+func authenticate(t *testing.T, db *sql.DB) {
+	t.Helper()
+	var file string
+	if err := db.QueryRowContext(t.Context(), "SHOW hba_file").Scan(&file); err != nil {
+		t.Fatal(err)
+	}
+	const rules = "VALUES ('host all guest all scram-sha-256'), ('host all all all trust')"
+	for _, statement := range []string{
+		"CREATE ROLE guest LOGIN PASSWORD 'right'", "CREATE ROLE poor LOGIN",
+		fmt.Sprintf("COPY (%s) TO '%s'", rules, file), "SELECT pg_reload_conf()",
+	} {
+		execute(t, db, statement)
+	}
+}
+
+// TestConnectSaysWhatTheDatabaseSaid connects in wrong ways.
+func TestConnectSaysWhatTheDatabaseSaid(t *testing.T) {
+	right := database.PostgreSQL(t)
+	address, _, _ := strings.Cut(strings.TrimPrefix(right, "postgres://hykube@"), "/")
+	admin, err := openTable("postgres", "hykube@"+address+"/postgres?sslmode=disable")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = admin.close() })
+	authenticate(t, admin.db)
+	other := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = closed.Close()
+	for reason, c := range map[string]struct {
+		scheme, rest string
+		want         []string
+	}{
+		"a wrong user":         {"postgres", "nobody:secret@" + address + "/hykube?sslmode=disable", []string{`role "nobody" does not exist`}},
+		"a wrong password":     {"postgres", "guest:secret@" + address + "/hykube?sslmode=disable", []string{`password authentication failed for user "guest"`}},
+		"no database":          {"postgres", "poor:secret@" + address + "/absent?sslmode=disable", []string{`database "absent" does not exist`, "permission denied to create database"}},
+		"no TLS":               {"postgres", "hykube:secret@" + address + "/hykube?sslmode=require", []string{"server refused TLS connection"}},
+		"a wrong port":         {"postgres", "hykube:secret@" + closed.Addr().String() + "/hykube", []string{"connection refused"}},
+		"another protocol":     {"postgres", "hykube:secret@" + other + "/hykube?sslmode=disable", []string{"no connection to the database: "}},
+		"no answer":            {"postgres", "hykube:secret@" + silent.Addr().String() + "/hykube", []string{"the database did not answer"}},
+		"a wrong port, MySQL":  {"mysql", "hykube:secret@tcp(" + closed.Addr().String() + ")/hykube", []string{"connection refused"}},
+		"PostgreSQL for MySQL": {"mysql", "hykube:secret@tcp(" + address + ")/hykube", []string{"the database did not answer"}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			table, err := openTable(c.scheme, c.rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = table.close() }()
+			err = table.connect(t.Context(), 2*time.Second)
+			if err == nil {
+				t.Fatal("connected")
+			}
+			for _, want := range append(c.want, "check --datastore-endpoint") {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error lacks %q: %v", want, err)
+				}
+			}
+			if strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("the error has the password or a second line: %v", err)
+			}
+		})
+	}
+}
+
+// answering returns the address of a server that sends a text to each client.
+func answering(t *testing.T, text string) (address string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, text)
+			_ = c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestConnectCreatesTheDatabase opens a database that does not exist.
+func TestConnectCreatesTheDatabase(t *testing.T) {
+	s := openAt(t, Config{DataDir: t.TempDir(), Endpoint: strings.Replace(database.PostgreSQL(t), "/hykube?", "/a-new_one?", 1)})
+	if err := s.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
