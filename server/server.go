@@ -132,7 +132,8 @@ func (s *Server) makeAPIServer() (err error) {
 	}
 	hinted := registry.WithPatchHints(documents.Handler, c.codecs, kinds.MaxRequestBodyBytes)
 	fixed := registry.WithReadOnlyResources(registry.WithShortPatchErrors(hinted, c.codecs), c.codecs)
-	late.Handler, documents.Handler = s.kinds, s.kinds.WithOpenAPI(fixed)
+	late.Handler = s.kinds
+	documents.Handler = registry.WithUnreadableAnswers(s.kinds.WithOpenAPI(fixed), c.generic.Authorization.Authorizer)
 	return nil
 }
 
