@@ -111,6 +111,11 @@ func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resour
 		return instance.State{}, refused
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)
+	shown, secret := resource.MaskImport(shown, plan.SecretTexts(r.Schema.Block, found.Value))
+	if secret {
+		c.Diagnostics = append(c.Diagnostics, secretImportWarning(r))
+	}
+	pr.scope.NoteSecretState(r.Schema.Block, found)
 	c.Importing, c.Refreshed = shown, &ledger.State{}
 	if err := l.Record(c.Refreshed, found); err != nil {
 		return instance.State{}, err
@@ -149,8 +154,16 @@ func createInstead(r *resource.Resource, lost bool) string {
 
 // importApplied reports whether an earlier plan applied this import and no plan destroyed the resource since.
 func importApplied(r *resource.Resource, by *v1alpha1.PlanImport) bool {
-	applied := resource.StatusOf(r.Object).Imported
-	return applied != "" && applied == resource.ImportText(by)
+	return resource.SameImport(by, resource.StatusOf(r.Object).Imported)
+}
+
+// secretImportWarning returns the warning for an import whose ID, as the spec has it, is a secret of the resource.
+func secretImportWarning(r *resource.Resource) v1alpha1.Diagnostic {
+	d := lang.Problem(r.Address, "lifecycle.import.id", "The ID of the import is a secret",
+		fmt.Sprintf("The ID is a sensitive value of the imported resource. Every user who may get the %s sees it in lifecycle.import, and so does its history in Git. "+
+			"Write it in a Secret and refer to that, as in ${secret.NAME.KEY}, or %s after the import.", r.Ref.Kind, changes.RemoveImport(r.Ref)))
+	d.Severity = v1alpha1.SeverityWarning
+	return d
 }
 
 // importedGoneWarning returns the warning for the create of a resource that an earlier plan imported.

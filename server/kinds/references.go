@@ -253,7 +253,7 @@ func (k *Kinds) takesConfiguration(provider string) bool {
 
 // revealed returns the objects of whose sensitive values the expressions would reveal something, each with a field that
 // does. It omits Secrets, because a user who may read a Secret may reveal it. If sent is true, expressions in spec
-// reveal the values that they pass on.
+// reveal the values that they pass on. Those in lifecycle.import always do, because planning sends the ID to the provider.
 func (k *Kinds) revealed(refs []lang.Reference, sent bool) map[lang.Address]string {
 	out := map[lang.Address]string{}
 	for _, r := range refs {
@@ -261,7 +261,8 @@ func (k *Kinds) revealed(refs []lang.Reference, sent bool) map[lang.Address]stri
 			continue
 		}
 		for _, kind := range k.ByType(r.Mode, r.Type) {
-			if r.RevealsSensitive(kind.Schema.Block) || sent && strings.HasPrefix(r.Field, "spec") && r.HoldsSensitive(kind.Schema.Block) {
+			passes := sent && strings.HasPrefix(r.Field, "spec") || strings.HasPrefix(r.Field, "lifecycle.import")
+			if r.RevealsSensitive(kind.Schema.Block) || passes && r.HoldsSensitive(kind.Schema.Block) {
 				out[r.Address] = r.Field
 				break
 			}

@@ -320,13 +320,13 @@ lifecycle: {providerConfig: plain}
 }
 
 // failActionAndImport plans an action and an import whose arguments are secrets. The provider refuses the action and
-// quotes its argument. The server refuses the import, because plans show its ID.
+// quotes its argument, and the ID of the import.
 func (w *world) failActionAndImport() {
 	w.Helper()
 	for object, test := range map[string]struct{ text, want string }{
 		"action-sim-reboot/refused": {`{apiVersion: sim.hykube.io/v1, kind: action-sim-reboot, metadata: {name: refused}, spec: {instance_id: "${secret.keys.action}"}}`, "(sensitive value)"},
 		"sim-network/refused": {`{apiVersion: sim.hykube.io/v1, kind: sim-network, metadata: {name: refused}, spec: {name: refused}, lifecycle: {import: {id: "${secret.keys.import}"}}}`,
-			"cannot come from a sensitive value"},
+			"No sim_network has the id or the name \"(sensitive value)\""},
 	} {
 		w.kubectl(false, test.text, "apply", "--server-side", "-f", "-")
 		if out := w.kubectl(true, "", "hykube", "apply", "--all", "--auto-approve"); !strings.Contains(out, test.want) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"math/big"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework/resource"
@@ -77,6 +78,15 @@ func (passwordResource) Create(ctx context.Context, req resource.CreateRequest, 
 // Read does nothing, because only the state has the value.
 func (passwordResource) Read(context.Context, resource.ReadRequest, *resource.ReadResponse) {}
 
+// ImportState takes the password itself as the ID, as random_password does.
+func (passwordResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
+	m := passwordModel{
+		ID: types.StringValue("pwd-" + rand.Text()), Length: types.Int64Value(int64(len(req.ID))), Result: types.StringValue(req.ID),
+		Special: types.BoolValue(strings.ContainsAny(req.ID, specials)), Keepers: types.MapNull(types.StringType),
+	}
+	resp.Diagnostics.Append(resp.State.Set(ctx, &m)...)
+}
+
 // Update does nothing, because every change of an argument forces a replace. The framework requires the method.
 func (passwordResource) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	var m passwordModel
@@ -86,10 +96,13 @@ func (passwordResource) Update(ctx context.Context, req resource.UpdateRequest, 
 
 func (passwordResource) Delete(context.Context, resource.DeleteRequest, *resource.DeleteResponse) {}
 
+// specials are the characters of a password that are neither letters nor digits.
+const specials = "!#%&*()-_=+[]{}:?"
+
 func password(length int, special bool) (string, error) {
 	letters := "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	if special {
-		letters += "!#%&*()-_=+[]{}:?"
+		letters += specials
 	}
 	out := make([]byte, length)
 	for i := range out {
