@@ -29,6 +29,11 @@ func (s *stepRun) acquire(ctx context.Context, r *resource.Resource, config cty.
 	if err := s.checkApproved(r, config); err != nil {
 		return nil, err
 	}
+	if s.Change.Mode == v1alpha1.ModeAction { // planning refuses other secrets of a data source
+		if err := checkOrigins(s.Change, config); err != nil {
+			return nil, err
+		}
+	}
 	configured, err := s.scope.Acquire(ctx, r, session.ApplySlotAndRate)
 	if err != nil {
 		return nil, s.retryable(err, true)
@@ -52,6 +57,15 @@ func (s *stepRun) checkApproved(r *resource.Resource, config cty.Value) error {
 	config = plan.WithoutWriteOnly(r.Schema.Block, config) // these may differ each time, and were not stored
 	if errs := plan.CheckCompatible(r.Schema.Block, planned, config); len(errs) > 0 {
 		return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, the arguments differ from the approved ones: %v", errors.Join(errs...))
+	}
+	return nil
+}
+
+// checkOrigins returns a *StaleError if the configuration has a secret of an object that the approved plan did not show.
+func checkOrigins(c *ledger.Change, config cty.Value) error {
+	if o, ok := changes.UnplannedOrigin(c, config); ok {
+		return changes.Stale(v1alpha1.StaleInconsistentPlan, "with all values known, an argument has a secret of %s, which the approved plan does not give to the provider",
+			o.Text(c.Object.Namespace))
 	}
 	return nil
 }
@@ -107,6 +121,9 @@ func (s *stepRun) planAgain(v *scope.Evaluator, r *resource.Resource, l *scope.L
 	}
 	if !scope.Known(config.Effective) {
 		return nil, config, fmt.Errorf("a value that %s refers to is still not known", c.Address)
+	}
+	if err := checkOrigins(c, config.Written); err != nil {
+		return nil, config, err
 	}
 	ty := r.Schema.Block.ImpliedType()
 	planned, err := ctymsgpack.Unmarshal(c.Planned, ty)

@@ -33,6 +33,9 @@ type Brief struct {
 	Blocked   string
 	DependsOn []int32
 
+	// Discloses are those of the change.
+	Discloses []ledger.Origin
+
 	// Requires lists the addresses that the recorded state referred to.
 	Requires []string
 
@@ -48,7 +51,7 @@ func BriefOf(c *ledger.Change) Brief {
 		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c), Rolled: Rolled(&c.PlanChange),
 		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
 		Requested: c.Requested, CreatesFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forgets: c.Forget || LeavesDeposed(c),
-		Records: needsRecording(c), Requires: slices.Clip(c.Requires),
+		Records: needsRecording(c), Requires: slices.Clip(c.Requires), Discloses: c.Discloses,
 	}
 }
 

@@ -40,17 +40,21 @@ func Covered(c *ledger.Change) []byte {
 		Action  v1alpha1.Action
 		Bound   ledger.Preconditions
 		Planned []byte
-		Deposed string               `json:",omitempty"`
-		First   bool                 `json:",omitempty"`
-		Forget  bool                 `json:",omitempty"`
-		Import  *v1alpha1.PlanImport `json:",omitempty"`
-		From    string               `json:",omitempty"`
-		Checks  bool                 `json:",omitempty"`
-		Records bool                 `json:",omitempty"`
-		Blocked string               `json:",omitempty"`
+		Deposed string                  `json:",omitempty"`
+		First   bool                    `json:",omitempty"`
+		Forget  bool                    `json:",omitempty"`
+		Import  *v1alpha1.PlanImport    `json:",omitempty"`
+		From    string                  `json:",omitempty"`
+		Checks  bool                    `json:",omitempty"`
+		Records bool                    `json:",omitempty"`
+		Blocked string                  `json:",omitempty"`
+		Secrets []v1alpha1.PlanSecret   `json:",omitempty"`
+		To      []v1alpha1.PlanArgument `json:",omitempty"`
+		Origins []ledger.Origin         `json:",omitempty"`
 	}{
 		c.Index, c.Address, c.Object, c.ProviderVersion, c.ProviderConfig, c.Action, c.Preconditions, c.Planned,
 		c.Deposed, c.CreateBeforeDestroy, c.Forget, c.Importing, c.PreviousAddress, c.Checks, c.UpdatesRecord, c.Blocked,
+		c.Secrets, c.ProviderArguments, c.Origins,
 	})
 	return out.Bytes()
 }

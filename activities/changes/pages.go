@@ -92,6 +92,7 @@ type ownFacts struct {
 	From       *v1alpha1.ObjectReference `json:"from,omitempty"`
 	DependsOn  []int32                   `json:"d,omitempty"`
 	Requires   []string                  `json:"r,omitempty"`
+	Discloses  []ledger.Origin           `json:"discloses,omitempty"`
 }
 
 // briefPage is a page as it is stored.
@@ -138,7 +139,7 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte)
 	}
 	w.page.Own = append(w.page.Own, ownFacts{
 		Shared: shared, Address: b.Address, Name: b.Object.Name, UID: b.Object.UID, Generation: b.Object.Generation, Hash: HashOf(covered), Previous: b.PreviousAddress,
-		Deposed: b.Deposed, DeposedKey: c.DeposedKey, From: b.From, DependsOn: b.DependsOn, Requires: b.Requires,
+		Deposed: b.Deposed, DeposedKey: c.DeposedKey, From: b.From, DependsOn: b.DependsOn, Requires: b.Requires, Discloses: b.Discloses,
 	})
 	return nil
 }
@@ -215,7 +216,7 @@ func (w *Stored) addPage(p *briefPage, known map[Inputs]*Inputs) error {
 			Brief: Brief{
 				Address: own.Address, PreviousAddress: own.Previous, Deposed: own.Deposed, Mode: f.Mode, Object: object, ProviderConfig: in.ProviderConfig,
 				Action: in.Action, State: f.State, Deleting: in.Deleting, From: own.From, NoSteps: f.NoSteps, Rolled: f.Rolled, Imports: f.Imports,
-				Prevented: f.Prevented, Blocked: f.Blocked, DependsOn: own.DependsOn, Requires: own.Requires,
+				Prevented: f.Prevented, Blocked: f.Blocked, DependsOn: own.DependsOn, Requires: own.Requires, Discloses: own.Discloses,
 				Requested: f.Requested, CreatesFirst: f.CreatesFirst, Forgets: f.Forgets, Records: f.Records,
 			},
 			Index: index, CreateBeforeDestroy: f.CreateBeforeDestroy, DeposedKey: own.DeposedKey, Held: f.Held, Diagnosed: f.Diagnosed, Message: f.Message, Hash: own.Hash, inputs: in,

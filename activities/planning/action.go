@@ -60,6 +60,13 @@ func (pr *proposal) planAction(ctx context.Context, c *ledger.Change, r *resourc
 	}
 	defer configured.Release()
 	c.ProviderConfig = configured.ConfigName()
+	withheld, err := pr.noteSecrets(ctx, c, r, configured, config, holding{value: cty.NilVal})
+	if err == nil {
+		config, err = unknownAt(config, withheld)
+	}
+	if err != nil {
+		return cty.NilVal, err
+	}
 	action := &instance.Action{Name: r.Address.Type, Schema: r.Schema, Provider: configured.ProviderServer, Deferral: true}
 	diags, err := action.Plan(ctx, config)
 	if err != nil {

@@ -70,9 +70,9 @@ func attributeOf(v cty.Value, name string) cty.Value {
 	return attribute(v, name)
 }
 
-// same reports whether two values are known and equal, and equally sensitive.
+// same reports whether two values are known and equal, and equally sensitive, from whichever objects their secrets come.
 func same(a, b cty.Value) bool {
-	if a == cty.NilVal || b == cty.NilVal || !a.RawEquals(b) {
+	if a == cty.NilVal || b == cty.NilVal || !lang.WithoutOrigins(a).RawEquals(lang.WithoutOrigins(b)) {
 		return false
 	}
 	a, _ = a.UnmarkDeep()

@@ -74,6 +74,7 @@ func block(c *ledger.Change, why string, d v1alpha1.Diagnostic) {
 	c.Planned, c.PlannedPrivate, c.PlannedSensitive = nil, nil, nil
 	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
 	c.ReplacePaths, c.SecretsChanged = nil, nil
+	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses = nil, nil, nil, nil
 	c.Prevented, c.Blocked, c.Referred = false, "", nil
 }
 

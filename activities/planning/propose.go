@@ -106,6 +106,8 @@ type proposal struct {
 	mu sync.Mutex
 	// expected holds the result of each planned resource, for the resources that refer to it.
 	expected map[lang.Address]*expected
+	// accounts holds the accounts of the planned resources whose schemas have secrets.
+	accounts map[lang.Address]account
 	// effects caches the results of hasEffect.
 	effects map[int32]bool
 	errors  int
@@ -113,7 +115,7 @@ type proposal struct {
 
 // newProposal returns the proposal of a plan with the changes that the survey stored. The caller closes its scopes.
 func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal, error) {
-	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, imports: imports{}, reads: readLimiter(&po.Spec)}
+	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, accounts: map[lang.Address]account{}, imports: imports{}, reads: readLimiter(&po.Spec)}
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return nil, err
@@ -277,6 +279,7 @@ func (pr *proposal) save(ctx context.Context, c *ledger.Change, addr lang.Addres
 	}
 	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
 	c.Planned, c.PlannedSensitive, c.PlannedPrivate, c.Refreshed = nil, nil, nil, nil
+	c.Secrets, c.Origins, c.Discloses = nil, nil, nil
 	pr.fail(c, addr, changes.TooLarge(addr, err))
 	return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }

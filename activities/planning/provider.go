@@ -29,6 +29,7 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
 	c.Prevented, c.Blocked, c.Reconfigured, c.Configuration, c.Final = false, "", false, ledger.Configuration{}, nil
 	c.Recorded, c.RecordedSensitive = nil, nil
+	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses = nil, nil, nil, nil
 	switch r.Mode {
 	case v1alpha1.ModeData:
 		return pr.planDataSource(ctx, c, r)
@@ -106,6 +107,7 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 	}
 	defer l.Release()
 	c.ProviderConfig = l.ConfigName()
+	pr.noteAccount(r, l.Session)
 	recorded, prior, missed, err := pr.currentState(ctx, c, r, l, state)
 	if err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 				return nil, err
 			}
 		}
-		if p, diags, err = pr.planWanted(ctx, c, r, l, prior); err != nil {
+		if p, diags, err = pr.planWanted(ctx, c, r, l, state, prior); err != nil {
 			break
 		}
 		diags = append(diags, createWarnings(c, r, p.Action, prior.Exists())...)
@@ -194,13 +196,23 @@ func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Acti
 }
 
 // planWanted plans a resource that should exist.
-func (pr *proposal) planWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
+func (pr *proposal) planWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
 	open, err := v.Holds(r, resource.Preconditions, cty.NilVal)
 	if err != nil {
 		return nil, nil, err
 	}
 	config, err := v.Config(r, prior)
+	if err != nil {
+		return nil, nil, err
+	}
+	withheld, err := pr.noteSecrets(ctx, c, r, l.Session, config.Written, recordedBy(r, state))
+	if err == nil {
+		config.Written, err = unknownAt(config.Written, withheld)
+	}
+	if err == nil {
+		config.Effective, err = unknownAt(config.Effective, withheld)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,6 +224,9 @@ func (pr *proposal) planWanted(ctx context.Context, c *ledger.Change, r *resourc
 	p, diags, err := l.Plan(ctx, prior, config, forced || triggered)
 	if err != nil {
 		return nil, diags, err
+	}
+	if p.Action == v1alpha1.ActionNoOp {
+		c.Secrets, c.ProviderArguments, c.Origins, c.Discloses = nil, nil, nil, nil // the apply calls no provider
 	}
 	c.CreateBeforeDestroy, c.Forget = false, false
 	if p.Action == v1alpha1.ActionReplace && l.Config != nil && l.Config.DeletionTimestamp != nil {

@@ -170,6 +170,16 @@ type PlanChange struct {
 	// The list leaves out secrets of resources that are created or removed.
 	// +optional
 	SecretsChanged *runtime.RawExtension `json:"secretsChanged,omitempty"`
+	// Secret arguments whose values come from other objects. The provider receives them. At most 64; of more, the last
+	// item has no path.
+	// +optional
+	// +listType=atomic
+	Secrets []PlanSecret `json:"secrets,omitempty"`
+	// Arguments of the provider that hold no secret, such as "endpoint": they say where the provider sends the secrets.
+	// Set only with secrets, and at most 8.
+	// +optional
+	// +listType=atomic
+	ProviderArguments []PlanArgument `json:"providerArguments,omitempty"`
 	// Paths of attributes that changed outside of Hykube, such as "tags.team".
 	// +optional
 	// +listType=atomic
@@ -228,6 +238,30 @@ type PlanChange struct {
 	// True if the response omits the values and the messages of the change, because the reader may not get the object.
 	// +optional
 	ValuesWithheld bool `json:"valuesWithheld,omitempty"`
+}
+
+// PlanSecret is a secret argument whose value comes from other objects.
+type PlanSecret struct {
+	// Path of the argument, in the format of an element of replacePaths. Omitted if the items leave out further arguments.
+	// +optional
+	Path *runtime.RawExtension `json:"path,omitempty"`
+	// Objects that the secret comes from, such as "namespace.prod.sim_password.db", or "secret.db.password" for a key of a
+	// Secret. At most 17.
+	// +listType=atomic
+	From []string `json:"from"`
+	// True if the plan gives the secret to a provider that does not have it yet. A plan with such a secret approves itself
+	// only if the users who caused the change may read the secret: with "get" on the subresource "state" of the object, or
+	// "get" on the Secret.
+	// +optional
+	Discloses bool `json:"discloses,omitempty"`
+}
+
+// PlanArgument is an argument of a provider that holds no secret.
+type PlanArgument struct {
+	// Path of the argument, such as "endpoint".
+	Name string `json:"name"`
+	// Value as text, of at most 200 bytes.
+	Value string `json:"value"`
 }
 
 // PlanImport identifies an existing instance: by its ID, or by its identity.

@@ -131,6 +131,11 @@ func (in PlanApproval) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanArgument) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanArgument"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanCancel) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanCancel"
 }
@@ -233,6 +238,11 @@ func (in PlanRollout) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanRuns) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanRuns"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanSecret) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanSecret"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

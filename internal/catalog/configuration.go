@@ -155,6 +155,7 @@ func evaluateArguments(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfi
 	}
 	sum := sha256.Sum256(raw)
 	conf := provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral, Secrets: plan.SecretTexts(block, value)}
+	conf.Public = publicArguments(block, marked, cfg)
 	if value.IsWhollyKnown() {
 		conf.Digest, err = digestOf(marked)
 	}

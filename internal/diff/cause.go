@@ -22,6 +22,9 @@ func cause(c *v1alpha1.PlanChange) (shape, text string) {
 	if c.Importing != nil {
 		shape, text = appendNote(shape, "(imported)"), appendNote(text, "(imported from "+importedFrom(c.Importing)+")")
 	}
+	if d := disclosures(c); len(d) > 0 {
+		shape, text = appendNote(shape, "(gives secrets of other objects to a provider)"), appendNote(text, "("+d[0]+")")
+	}
 	return shape, text
 }
 

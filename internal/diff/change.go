@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -139,8 +140,35 @@ func heading(c *v1alpha1.PlanChange, style Style) []string {
 			lines = append(lines, style.Yellow("# Warning: this will destroy the imported resource"))
 		}
 	}
+	for _, text := range disclosures(c) {
+		lines = append(lines, style.Yellow("# secrets: ")+text)
+	}
 	for _, d := range c.Diagnostics {
 		lines = append(lines, style.Yellow("# "+strings.ToLower(string(d.Severity))+": ")+Clean(d.Summary, false))
+	}
+	return lines
+}
+
+// disclosures says which secrets of other objects the provider receives and does not have yet, and where it sends them.
+func disclosures(c *v1alpha1.PlanChange) []string {
+	var from []string
+	for _, s := range c.Secrets {
+		for _, object := range s.From {
+			if object = Clean(object, false); s.Discloses && !slices.Contains(from, object) {
+				from = append(from, object)
+			}
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	to := "the provider"
+	if c.ProviderConfig != "" {
+		to = "ProviderConfig " + strconv.Quote(Clean(c.ProviderConfig, false))
+	}
+	lines := []string{"values of " + strings.Join(from, ", ") + " go to " + to}
+	for _, a := range c.ProviderArguments {
+		lines = append(lines, "  "+Clean(a.Name, false)+" = "+strconv.Quote(Clean(a.Value, false)))
 	}
 	return lines
 }

@@ -115,7 +115,7 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 	ad, aIsDoc := document(a)
 	switch {
 	case isSecret(b) || isSecret(a):
-		p.line(indent, sym, prefix+Masked+tail) // both sides may be equal, with only one of them marked sensitive
+		p.line(indent, sym, prefix+secretText(b, a)+tail) // both sides may be equal, with only one of them marked sensitive
 	case bIsMap && aIsMap:
 		p.line(indent, sym, prefix+"{"+forces)
 		p.attributes(indent+4, "~", bm, am, path, false)
@@ -149,6 +149,15 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 	default:
 		p.line(indent, sym, prefix+scalar(b)+p.style.Dim(" -> ")+p.maybeDim(a)+tail)
 	}
+}
+
+// secretText returns what takes the place of a change whose value is a secret before or after.
+func secretText(b, a any) string {
+	if s, ok := a.(sensitive); ok {
+		return s.text()
+	}
+	s, _ := b.(sensitive)
+	return s.text()
 }
 
 func (p *printer) maybeDim(v any) string {

@@ -23,9 +23,21 @@ const Masked = "(sensitive value)"
 type (
 	unknown struct{}
 	// sensitive is a secret. The server masks both sides of a change, so they count as equal. changes is true if the
-	// values differ. unknown is true if the new value is known only after apply.
-	sensitive struct{ changes, unknown bool }
+	// values differ. unknown is true if the new value is known only after apply. from names the objects that the secret
+	// comes from; empty for none.
+	sensitive struct {
+		changes, unknown bool
+		from             string
+	}
 )
+
+// text returns what takes the place of the secret.
+func (s sensitive) text() string {
+	if s.from == "" {
+		return Masked
+	}
+	return "(sensitive value of " + s.from + ")"
+}
 
 // decode decodes raw JSON. It returns nil if there is none or it is invalid.
 func decode(raw *runtime.RawExtension) any {
@@ -129,18 +141,27 @@ func before(c *v1alpha1.PlanChange) map[string]any {
 func after(c *v1alpha1.PlanChange) map[string]any {
 	m, _ := combine(decode(c.After), decode(c.AfterUnknown), decode(c.AfterSensitive)).(map[string]any)
 	for _, path := range steps(c.SecretsChanged) {
-		change(m, path)
+		edit(m, path, func(s *sensitive) { s.changes = true })
+	}
+	for _, secret := range c.Secrets {
+		if path, _ := decode(secret.Path).([]any); len(path) > 0 {
+			edit(m, path, func(s *sensitive) { s.from = sources(secret.From) })
+		}
 	}
 	return m
 }
 
-// change sets changes on the secret at a path.
-func change(v any, path []any) {
+// sources lists the objects that a secret comes from.
+func sources(from []string) string { return Clean(strings.Join(from, ", "), false) }
+
+// edit edits the secret at a path, or the one that the path leads into.
+func edit(v any, path []any, change func(*sensitive)) {
 	at := func(inner any, set func(any)) {
-		if len(path) > 1 {
-			change(inner, path[1:])
-		} else if s, ok := inner.(sensitive); ok {
-			set(sensitive{changes: true, unknown: s.unknown})
+		if s, ok := inner.(sensitive); ok {
+			change(&s)
+			set(s)
+		} else if len(path) > 1 {
+			edit(inner, path[1:], change)
 		}
 	}
 	switch v := v.(type) {
@@ -215,6 +236,9 @@ func fingerprint(v any) string {
 		return "[" + strings.Join(fingerprints(x), ",") + "]"
 	case unknown:
 		return rand.Text()
+	case sensitive:
+		x.from = ""
+		return fmt.Sprintf("%#v", x)
 	}
 	return fmt.Sprintf("%#v", v)
 }
@@ -265,7 +289,7 @@ func scalar(v any) string {
 	case unknown:
 		return "(known after apply)"
 	case sensitive:
-		return Masked
+		return v.text()
 	case []any:
 		if len(v) == 0 {
 			return "[]"

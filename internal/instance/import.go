@@ -195,9 +195,9 @@ func (t *Type) moved(from *ledger.State, resp *tfprotov6.MoveResourceStateRespon
 		return State{}, err
 	}
 	// A secret stays secret if the new type has the same attribute.
-	paths, err := decodePaths(from.Sensitive)
+	marks, err := decodePaths(from.Sensitive)
 	if err != nil {
 		return State{}, err
 	}
-	return State{Value: markPaths(v, paths), Private: resp.TargetPrivate, Identity: identity, Tainted: from.Tainted}, nil
+	return State{Value: restoreMarks(v, marks), Private: resp.TargetPrivate, Identity: identity, Tainted: from.Tainted}, nil
 }

@@ -57,11 +57,11 @@ func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
 	if err := t.checkWriteOnly("upgrade state", v); err != nil {
 		return State{}, err
 	}
-	paths, err := decodePaths(rec.Sensitive)
+	marks, err := decodePaths(rec.Sensitive)
 	if err != nil {
 		return State{}, fmt.Errorf("load state of %s: %w", t.Name, err)
 	}
-	return State{Value: markPaths(v, paths), Private: rec.Private, Identity: identity, Tainted: rec.Tainted}, nil
+	return State{Value: restoreMarks(v, marks), Private: rec.Private, Identity: identity, Tainted: rec.Tainted}, nil
 }
 
 // Record writes a state to a ledger record. It leaves the record's other fields, such as a quarantined answer,
@@ -152,9 +152,9 @@ func Recorded(rec *ledger.State, s *schema.Schema) (cty.Value, error) {
 	if err != nil {
 		return cty.NilVal, fmt.Errorf("decode state of %s: %w", rec.Type, err)
 	}
-	paths, err := decodePaths(rec.Sensitive)
+	marks, err := decodePaths(rec.Sensitive)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	return markPaths(v, paths), nil
+	return restoreMarks(v, marks), nil
 }

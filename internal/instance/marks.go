@@ -27,7 +27,7 @@ func marksOf(v cty.Value) []cty.PathValueMarks {
 }
 
 // restoreMarks restores marks on a value whose shape may have changed, and drops those on missing paths. It restores
-// only lang.Sensitive, which is the mark that a state records. Other marks, such as Ephemeral, concern only the
+// only lang.Sensitive and its origins, which a state records. Other marks, such as Ephemeral, concern only the
 // configuration.
 func restoreMarks(v cty.Value, marks []cty.PathValueMarks) cty.Value {
 	if len(marks) == 0 {
@@ -35,11 +35,12 @@ func restoreMarks(v cty.Value, marks []cty.PathValueMarks) cty.Value {
 	}
 	kept := make([]cty.PathValueMarks, 0, len(marks))
 	for _, m := range marks {
-		if _, secret := m.Marks[lang.Sensitive]; !secret {
+		recorded := lang.RecordedMarks(m.Marks)
+		if recorded == nil {
 			continue
 		}
 		if _, err := m.Path.Apply(v); err == nil {
-			kept = append(kept, cty.PathValueMarks{Path: m.Path, Marks: cty.NewValueMarks(lang.Sensitive)})
+			kept = append(kept, cty.PathValueMarks{Path: m.Path, Marks: recorded})
 		}
 	}
 	return v.MarkWithPaths(kept)
@@ -57,33 +58,31 @@ func sameMarks(a, b cty.Value) bool {
 	return paths(a).Equal(paths(b))
 }
 
-func markPaths(v cty.Value, paths []cty.Path) cty.Value {
-	marks := make([]cty.PathValueMarks, len(paths))
-	for i, p := range paths {
-		marks[i] = cty.PathValueMarks{Path: p, Marks: cty.NewValueMarks(lang.Sensitive)}
-	}
-	return restoreMarks(v, marks)
-}
-
-// SensitivePaths encodes the paths of the marks in a value, for Remark.
+// SensitivePaths encodes the paths of the marks in a value, and their origins, for Remark.
 func SensitivePaths(v cty.Value) (json.RawMessage, error) {
 	return encodePaths(marksOf(v))
 }
 
 // Remark marks a value at the paths that SensitivePaths encoded.
 func Remark(v cty.Value, sensitive json.RawMessage) (cty.Value, error) {
-	paths, err := decodePaths(sensitive)
+	marks, err := decodePaths(sensitive)
 	if err != nil {
 		return cty.NilVal, err
 	}
-	return markPaths(v, paths), nil
+	return restoreMarks(v, marks), nil
 }
 
-// pathStep is one step of a path in a ledger record: the name of an attribute or the key of an element.
+// pathStep is one step of a path in a ledger record: the name of an attribute or the key of an element. A last step
+// without both has the origins of the value at the path.
 type pathStep struct {
-	Attr  string                   `json:"attr,omitempty"`
-	Index *ctyjson.SimpleJSONValue `json:"index,omitempty"`
+	Attr    string                   `json:"attr,omitempty"`
+	Index   *ctyjson.SimpleJSONValue `json:"index,omitempty"`
+	Origins []lang.Origin            `json:"origins,omitempty"`
 }
+
+// maxOrigins is the maximum number of origins that a record keeps of one value. Of more, it keeps the first ones and
+// lang.FurtherOrigins.
+const maxOrigins = 16
 
 func encodePaths(marks []cty.PathValueMarks) (json.RawMessage, error) {
 	if len(marks) == 0 {
@@ -91,7 +90,7 @@ func encodePaths(marks []cty.PathValueMarks) (json.RawMessage, error) {
 	}
 	paths := make([][]pathStep, 0, len(marks))
 	for _, m := range marks {
-		steps := make([]pathStep, 0, len(m.Path))
+		steps := make([]pathStep, 0, len(m.Path)+1)
 		for _, s := range m.Path {
 			switch s := s.(type) {
 			case cty.GetAttrStep:
@@ -100,12 +99,15 @@ func encodePaths(marks []cty.PathValueMarks) (json.RawMessage, error) {
 				steps = append(steps, pathStep{Index: &ctyjson.SimpleJSONValue{Value: s.Key}})
 			}
 		}
+		if origins := lang.BoundOrigins(lang.OriginsIn(m.Marks), maxOrigins); len(origins) > 0 {
+			steps = append(steps, pathStep{Origins: origins})
+		}
 		paths = append(paths, steps)
 	}
 	return json.Marshal(paths)
 }
 
-func decodePaths(raw json.RawMessage) ([]cty.Path, error) {
+func decodePaths(raw json.RawMessage) ([]cty.PathValueMarks, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
@@ -113,15 +115,21 @@ func decodePaths(raw json.RawMessage) ([]cty.Path, error) {
 	if err := json.Unmarshal(raw, &stored); err != nil {
 		return nil, fmt.Errorf("decode sensitive paths: %w", err)
 	}
-	paths := make([]cty.Path, len(stored))
+	marks := make([]cty.PathValueMarks, len(stored))
 	for i, steps := range stored {
+		marks[i].Marks = cty.NewValueMarks(lang.Sensitive)
 		for _, s := range steps {
-			if s.Index != nil {
-				paths[i] = append(paths[i], cty.IndexStep{Key: s.Index.Value})
-			} else {
-				paths[i] = append(paths[i], cty.GetAttrStep{Name: s.Attr})
+			switch {
+			case s.Index != nil:
+				marks[i].Path = append(marks[i].Path, cty.IndexStep{Key: s.Index.Value})
+			case len(s.Origins) > 0:
+				for _, o := range s.Origins {
+					marks[i].Marks[o] = struct{}{}
+				}
+			default:
+				marks[i].Path = append(marks[i].Path, cty.GetAttrStep{Name: s.Attr})
 			}
 		}
 	}
-	return paths, nil
+	return marks, nil
 }

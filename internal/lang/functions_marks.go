@@ -18,12 +18,8 @@ func markFunc(ty func(cty.Value) cty.Type, f func(v cty.Value) cty.Value) functi
 
 var (
 	sensitive    = markFunc(cty.Value.Type, func(v cty.Value) cty.Value { return v.Mark(Sensitive) })
-	nonsensitive = markFunc(cty.Value.Type, func(v cty.Value) cty.Value {
-		v, marks := v.Unmark()
-		delete(marks, Sensitive)
-		return v.WithMarks(marks)
-	})
-	isSensitive = markFunc(func(cty.Value) cty.Type { return cty.Bool }, func(v cty.Value) cty.Value {
+	nonsensitive = markFunc(cty.Value.Type, func(v cty.Value) cty.Value { return without(v, Sensitive) })
+	isSensitive  = markFunc(func(cty.Value) cty.Type { return cty.Bool }, func(v cty.Value) cty.Value {
 		if v.HasMark(Sensitive) {
 			return cty.True
 		}
@@ -38,8 +34,7 @@ var (
 			if !v.HasMark(Ephemeral) {
 				return v, nil
 			}
-			_, marks := v.Unmark()
-			delete(marks, Ephemeral)
+			_, marks := without(v, Ephemeral).Unmark()
 			return cty.NullVal(v.Type()).WithMarks(marks), nil
 		})
 		if err != nil {

@@ -341,6 +341,14 @@ func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Ins
 	}
 }
 
+// Origin names an object with secrets. Its fields are those of lang.Address; the namespace is always set.
+type Origin struct {
+	Namespace string        `json:"namespace"`
+	Mode      v1alpha1.Mode `json:"mode,omitempty"`
+	Type      string        `json:"type"`
+	Name      string        `json:"name"`
+}
+
 // FinalPlan completes Planned and PlannedPrivate of a change that the apply does not plan again.
 type FinalPlan struct {
 	// Configuration identifies the arguments with which the provider planned. A second plan is needed with others.
@@ -364,6 +372,10 @@ type Change struct {
 	Planned []byte `json:"planned,omitempty"`
 	// PlannedSensitive holds the paths in Planned that are secret because a reference made them so.
 	PlannedSensitive json.RawMessage `json:"plannedSensitive,omitempty"`
+	// Origins are the objects whose secrets the change gives to the provider. Discloses are those of them whose secrets the
+	// provider does not have yet.
+	Origins   []Origin `json:"origins,omitempty"`
+	Discloses []Origin `json:"discloses,omitempty"`
 	// PlannedPrivate is the provider's private data for Planned.
 	PlannedPrivate []byte `json:"plannedPrivate,omitempty"`
 	// Validated is a digest of the configuration that the provider validated; see instance.Planned.

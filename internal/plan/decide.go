@@ -156,6 +156,11 @@ func follow(v cty.Value, p cty.Path) (cty.Value, bool) {
 
 // writeOnly reports whether the path leads to, or into, a write-only attribute.
 func writeOnly(b *schema.Block, p cty.Path) bool {
+	return declared(b, p, func(a *schema.Attribute) bool { return a.WriteOnly })
+}
+
+// declared reports whether the path leads to, or into, an attribute with a property.
+func declared(b *schema.Block, p cty.Path, has func(*schema.Attribute) bool) bool {
 	var at nestedSchema = nestedBlock{b}
 	for _, step := range p {
 		s, ok := step.(cty.GetAttrStep)
@@ -164,7 +169,7 @@ func writeOnly(b *schema.Block, p cty.Path) bool {
 		}
 		next := nestedSchema(nil)
 		for _, a := range at.attributes() {
-			if a.Name == s.Name && a.WriteOnly {
+			if a.Name == s.Name && has(a) {
 				return true
 			}
 			if a.Name == s.Name && a.Nested != nil {

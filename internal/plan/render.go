@@ -63,21 +63,35 @@ func RenderPaths(paths []cty.Path) (*runtime.RawExtension, error) {
 	}
 	out := make([][]any, len(paths))
 	for i, p := range paths {
-		out[i] = []any{}
-		for _, step := range p {
-			switch s := step.(type) {
-			case cty.GetAttrStep:
-				out[i] = append(out[i], s.Name)
-			case cty.IndexStep:
-				out[i] = append(out[i], plain(s.Key, nullIncluded))
-			}
-		}
+		out[i] = pathSteps(p)
 	}
 	js, err := json.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("render paths: %w", err)
 	}
 	return &runtime.RawExtension{Raw: js}, nil
+}
+
+// RenderPath formats a path as an element of RenderPaths.
+func RenderPath(p cty.Path) (json.RawMessage, error) {
+	js, err := json.Marshal(pathSteps(p))
+	if err != nil {
+		return nil, fmt.Errorf("render path: %w", err)
+	}
+	return js, nil
+}
+
+func pathSteps(p cty.Path) []any {
+	steps := []any{}
+	for _, step := range p {
+		switch s := step.(type) {
+		case cty.GetAttrStep:
+			steps = append(steps, s.Name)
+		case cty.IndexStep:
+			steps = append(steps, plain(s.Key, nullIncluded))
+		}
+	}
+	return steps
 }
 
 // Attributes returns a resource's state for its object's status. It masks secrets and omits null and unknown values.

@@ -113,7 +113,12 @@ type Configuration struct {
 	// Ephemeral is true if the configuration contains ephemeral values, so that no later request has the same values.
 	// Its process has a short idle timeout.
 	Ephemeral bool
+	// Public are the known arguments in Config that hold no secret, for users who must see which account the provider reaches.
+	Public []Argument
 }
+
+// Argument is one argument of a provider's configuration that is a text, a number or a bool.
+type Argument struct{ Path, Value string }
 
 // Digest identifies the arguments of a provider. Unlike a Configuration's Key, it stays the same if a new version of
 // the provider has further arguments.

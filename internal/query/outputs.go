@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
@@ -56,6 +57,12 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 		if diag.HasErrors(diags) {
 			return nil, noValue(name, strings.TrimSpace(diag.Describe(s.MaskAll(diags))))
 		}
+		if problem, err := a.unreadableOrigin(ctx, who, v); problem != "" || err != nil {
+			if err != nil {
+				return nil, fmt.Errorf("authorize output %q: %w", name, err)
+			}
+			return nil, noValue(name, problem)
+		}
 		one, problem := outputOf(name, v, who.Username)
 		if problem != "" {
 			return nil, noValue(name, problem)
@@ -67,6 +74,27 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// unreadableOrigin returns the reason why a user may not read an object that a value comes from, or "" if the user may read all.
+// A resource to which a plan gave the secret of another object keeps that origin.
+func (a *Queries) unreadableOrigin(ctx context.Context, who v1alpha1.Identity, v cty.Value) (problem string, err error) {
+	asker := &store.Asker{Access: a.Access, Who: who}
+	for _, o := range lang.OriginsOf(v) {
+		rights, err := a.RightsToSecrets(o.Address)
+		if err != nil {
+			return "", err
+		}
+		missing, err := asker.Missing(ctx, rights)
+		if err != nil {
+			return "", err
+		}
+		if len(missing) > 0 {
+			return fmt.Sprintf("it comes from %s, and the user %q, who wrote the stack, has no right to %s in the namespace %q",
+				o.Text(""), who.Username, store.ListRights(missing), o.Address.Namespace), nil
+		}
+	}
+	return "", nil
 }
 
 // refersToSecret reports whether an output refers to a Secret outside of a call of nonsensitive(). Some expressions lose

@@ -61,3 +61,32 @@ func TestAnOutputOfASecretIsSensitive(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputsNeedTheRightsToAllOrigins has a resource to which a plan gave the secret of another namespace. The author of the
+// stack may read the state of that resource, and needs the right to the source of the secret, too.
+func TestOutputsNeedTheRightsToAllOrigins(t *testing.T) {
+	for _, test := range []struct{ forbidden, problem string }{
+		{"", ""},
+		{"prod/test-things/state/safe", `comes from namespace.prod.test_thing.safe, and the user "ann"`},
+		{"prod/secrets/key", `comes from namespace.prod.secret.key.token, and the user "ann"`},
+	} {
+		w := activitiestest.NewWorld(t)
+		r := w.Put("test-thing/main", nil, nil)
+		w.Record(r, `{"id":"i-1","password":null,"uses":"hunter2"}`)
+		rec := w.Instance(r)
+		rec.Sensitive = []byte(`[[{"attr":"uses"},{"origins":[{"address":{"Namespace":"prod","Type":"test_thing","Name":"safe"}},` +
+			`{"address":{"Namespace":"prod","Type":"secret","Name":"key"},"key":"token"}]}]]`)
+		if err := w.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		w.Forbidden[test.forbidden] = true
+		got, err := (&Queries{w.Sources}).Outputs(t.Context(), ann(), "team", map[string]string{"p": "a-${test_thing.main.uses}"})
+		failed, is := errors.AsType[*OutputError](err)
+		switch {
+		case test.problem == "" && (err != nil || len(got) != 1 || got[0].Text != "a-hunter2" || !got[0].Sensitive):
+			t.Errorf("got %v, %v", got, err)
+		case test.problem != "" && (!is || !strings.Contains(failed.Problem, test.problem) || strings.Contains(failed.Problem, "hunter2")):
+			t.Errorf("%s: got %v, %v", test.forbidden, got, err)
+		}
+	}
+}

@@ -48,7 +48,7 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		admitted.Release()
 		return nil, err
 	}
-	l.Known, l.Digest = conf.Config.IsWhollyKnown(), conf.Digest
+	l.Known, l.Digest, l.Public = conf.Config.IsWhollyKnown(), conf.Digest, conf.Public
 	var back func()
 	if l.ProviderServer, back, err = s.Sessions.Start(ctx, r.Entry, conf, s.plan, admitted); err != nil {
 		admitted.Release()

@@ -38,7 +38,8 @@ func TestEphemeralResourcesAreOpenedOnceAndClosedLastFirst(t *testing.T) {
 				return
 			}
 			value := v.GetAttr("value")
-			want := cty.StringVal("value-for-value-for-db").WithMarks(cty.NewValueMarks(lang.Ephemeral, lang.Sensitive))
+			want := cty.StringVal("value-for-value-for-db").WithMarks(cty.NewValueMarks(lang.Ephemeral, lang.Sensitive,
+				lang.Origin{Address: lang.Address{Namespace: "team", Mode: v1alpha1.ModeEphemeral, Type: "test_token", Name: "second"}}))
 			if !value.RawEquals(want) {
 				t.Errorf("got %#v, want %#v", value, want)
 			}

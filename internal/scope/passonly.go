@@ -7,7 +7,6 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
-	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -21,19 +20,15 @@ func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 	if s.requester == nil {
 		return lang.PassOnly(v, errNoRequester.Error())
 	}
-	namespace := addr.Namespace
-	if namespace == "" {
-		namespace = s.namespace
+	if addr.Namespace == "" {
+		addr.Namespace = s.namespace
 	}
-	for _, provider := range s.Catalog.ProvidersOf(addr.Mode, addr.Type) {
-		group := v1alpha1.ProviderGroup(provider)
-		plural, err := s.Objects.Plural(v1alpha1.ObjectReference{
-			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.Name,
-		})
-		if err != nil {
-			return cty.NilVal, err
-		}
-		err = s.MayRead(ctx, store.Right{Namespace: namespace, Group: group, Resource: plural + "/state", Name: addr.Name})
+	rights, err := s.RightsToSecrets(addr)
+	if err != nil {
+		return cty.NilVal, err
+	}
+	for _, right := range rights {
+		err = s.MayRead(ctx, right)
 		if IsForbidden(err) {
 			return lang.PassOnly(v, err.Error())
 		}

@@ -106,6 +106,22 @@ func (a *Sources) RightsTo(namespace string, addr lang.Address) ([]store.Right, 
 	return rights, nil
 }
 
+// RightsToSecrets returns the rights to read the secrets of an object, whose address must have a namespace: to get a Secret,
+// or the state of a resource for each provider with its type. Without such a provider, it is the right to get everything.
+func (a *Sources) RightsToSecrets(of lang.Address) ([]store.Right, error) {
+	if of.Stored() {
+		return []store.Right{{Verb: store.VerbGet, Namespace: of.Namespace, Resource: of.Type + "s", Name: of.Name}}, nil
+	}
+	rights, err := a.RightsTo(of.Namespace, of)
+	for i := range rights {
+		rights[i].Resource += "/state"
+	}
+	if len(rights) == 0 {
+		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: of.Namespace, Group: "*", Resource: "*", Name: of.Name})
+	}
+	return rights, err
+}
+
 // mayUse returns a *ForbiddenError if the plan's requester or approver may not use a ProviderConfig.
 func (s *Scope) mayUse(ctx context.Context, namespace, name string) error {
 	if s.requester == nil {

@@ -123,8 +123,29 @@ func (s *Scope) Value(ctx context.Context, addr lang.Address) (v cty.Value, ok b
 	if v, ok, err = s.found(ctx, addr); err != nil || !ok {
 		return v, ok, err
 	}
-	v, err = s.guarded(ctx, addr, v)
+	if v, err = s.withOrigin(addr, v); err == nil {
+		v, err = s.guarded(ctx, addr, v)
+	}
 	return v, err == nil, err
+}
+
+// withOrigin marks the secrets of an object's value with the object. All of a Secret is secret, also the names of its keys.
+func (s *Scope) withOrigin(addr lang.Address, v cty.Value) (cty.Value, error) {
+	if v == cty.NilVal {
+		return v, nil
+	}
+	if addr.Stored() && addr.Type == lang.TypeSecret {
+		return v.WithMarks(cty.NewValueMarks(lang.Sensitive, s.originOf(addr, ""))), nil
+	}
+	return lang.MarkOrigin(v, s.originOf(addr, ""))
+}
+
+// originOf returns the origin of the values of an address, which is relative to the scope's namespace.
+func (s *Scope) originOf(addr lang.Address, key string) lang.Origin {
+	if addr.Namespace == "" {
+		addr.Namespace = s.namespace
+	}
+	return lang.Origin{Address: addr, Key: key}
 }
 
 // found returns the planned, read or recorded value, without the restrictions of guarded. The address is relative to
@@ -264,7 +285,7 @@ func (s *Scope) Keys(ctx context.Context, addr lang.Address) (cty.Value, error) 
 		}
 		vals[key] = cty.StringVal(text)
 		if addr.Type == lang.TypeSecret {
-			vals[key] = vals[key].Mark(lang.Sensitive)
+			vals[key] = vals[key].WithMarks(cty.NewValueMarks(lang.Sensitive, s.originOf(addr, key)))
 		}
 	}
 	v = cty.ObjectVal(vals)

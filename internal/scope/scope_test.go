@@ -97,6 +97,7 @@ func TestValuesOfASetTakeTheRightToTheirConfigMap(t *testing.T) {
 func TestScope(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	w.Record(w.Put("test-thing/made", nil, nil), `{"id":"made-1","password":"hush"}`)
+	w.Record(w.Put("shared:test-thing/safe", nil, nil), `{"id":"safe-1","password":"hush"}`)
 	w.Put("test-thing/new", nil, nil)
 	w.Record(w.Put("test-thing/secret", nil, nil), `{"id":"secret-1"}`)
 	w.Record(w.Put("shared:test-thing/net", nil, nil), `{"id":"net-1"}`)
@@ -117,7 +118,16 @@ func TestScope(t *testing.T) {
 		}
 		return cty.NilVal, false
 	}
-	hush := cty.StringVal("hush").Mark(lang.Sensitive)
+	hush := func(key string, of ...lang.Address) cty.Value {
+		v := cty.StringVal("hush").Mark(lang.Sensitive)
+		for _, a := range of {
+			v = v.Mark(lang.Origin{Address: a})
+		}
+		if key != "" {
+			v = v.Mark(lang.Origin{Address: of[0], Key: key})
+		}
+		return v
+	}
 	for name, tc := range map[string]struct {
 		expression string
 		want       cty.Value
@@ -125,10 +135,11 @@ func TestScope(t *testing.T) {
 	}{
 		"what the plan will make":                      {"${test_thing.planned.id}", cty.UnknownVal(cty.String), ""},
 		"what is recorded":                             {"${test_thing.made.id}", cty.StringVal("made-1"), ""},
-		"a secret of what is recorded":                 {"${test_thing.made.password}", hush, ""},
+		"a secret of what is recorded":                 {"${test_thing.made.password}", hush("", lang.Address{Namespace: "team", Type: "test_thing", Name: "made"}), ""},
+		"a secret of another namespace":                {"${namespace.shared.test_thing.safe.password}", hush("", lang.Address{Namespace: "shared", Type: "test_thing", Name: "safe"}), ""},
 		"an object that nothing was made of":           {"${test_thing.new.id}", cty.NilVal, "test_thing.new"},
 		"a data source":                                {"${data.test_image.base.id}", cty.StringVal("image-1"), ""},
-		"a secret of a data source":                    {"${data.test_image.base.token}", hush, ""},
+		"a secret of a data source":                    {"${data.test_image.base.token}", hush("", lang.Address{Namespace: "team", Mode: v1alpha1.ModeData, Type: "test_image", Name: "base"}), ""},
 		"another namespace":                            {"${namespace.shared.test_thing.net.id}", cty.StringVal("net-1"), ""},
 		"nothing made yet in another namespace":        {"${namespace.shared.test_thing.new.id}", cty.NilVal, `apply a plan in the namespace "shared" first`},
 		"its own namespace by name":                    {"${namespace.team.test_thing.made.id}", cty.StringVal("made-1"), ""},
@@ -141,7 +152,7 @@ func TestScope(t *testing.T) {
 		"a ConfigMap that is not there":                {"${configmap.other.region}", cty.NilVal, `there is no ConfigMap "other" in the namespace "team"`},
 		"a ConfigMap that the user may not read":       {"${namespace.closed.configmap.app.region}", cty.NilVal, "may not read"},
 		"a resource that the user may not read":        {"${test_thing.secret.id}", cty.NilVal, `spec.x, column 3: the user "ann" may not read "secret" of test-things.test.hykube.io in the namespace "team": ask for the verb "get" on it`},
-		"a Secret":                                     {"${secret.db.password}", hush, ""},
+		"a Secret":                                     {"${secret.db.password}", hush("password", lang.Address{Namespace: "team", Type: lang.TypeSecret, Name: "db"}), ""},
 		"a ConfigMap with a near name":                 {"${upper(configmap.ap.region)}", cty.NilVal, `spec.x, column 9: configmap.ap: there is no ConfigMap "ap" in the namespace "team"; did you mean configmap.app?`},
 		"one of another namespace":                     {"${namespace.shared.configmap.ap.region}", cty.NilVal, `did you mean namespace.shared.configmap.app?`},
 		"one where not all may be read":                {"${namespace.private.configmap.ap.region}", cty.NilVal, `no ConfigMap "ap" in the namespace "private"; create it, or correct the reference` + "\n"},

@@ -38,7 +38,9 @@ type Session struct {
 	// Known is false if the provider's configuration has values that the plan does not know yet.
 	Known bool
 	// Digest is the digest of the provider's configuration; see provider.Configuration.
-	Digest  provider.Digest
+	Digest provider.Digest
+	// Public are the arguments that hold no secret; see provider.Configuration.
+	Public  []provider.Argument
 	Release func()
 }
 

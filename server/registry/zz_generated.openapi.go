@@ -41,6 +41,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ObjectReference{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_ObjectReference(ref),
 		v1alpha1.Plan{}.OpenAPIModelName():                     schema_hykube_hykube_api_v1alpha1_Plan(ref),
 		v1alpha1.PlanApproval{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanApproval(ref),
+		v1alpha1.PlanArgument{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanArgument(ref),
 		v1alpha1.PlanCancel{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanCancel(ref),
 		v1alpha1.PlanChange{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanChange(ref),
 		v1alpha1.PlanChangeList{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref),
@@ -62,6 +63,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanReference{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_PlanReference(ref),
 		v1alpha1.PlanRollout{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_PlanRollout(ref),
 		v1alpha1.PlanRuns{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanRuns(ref),
+		v1alpha1.PlanSecret{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanSecret(ref),
 		v1alpha1.PlanSpec{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanSpec(ref),
 		v1alpha1.PlanStack{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_PlanStack(ref),
 		v1alpha1.PlanStatus{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanStatus(ref),
@@ -1351,6 +1353,36 @@ func schema_hykube_hykube_api_v1alpha1_PlanApproval(ref common.ReferenceCallback
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_PlanArgument(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanArgument is an argument of a provider that holds no secret.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path of the argument, such as \"endpoint\".",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Value as text, of at most 200 bytes.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "value"},
+			},
+		},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_PlanCancel(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1543,6 +1575,44 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
+					"secrets": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Secret arguments whose values come from other objects. The provider receives them. At most 64; of more, the last item has no path.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanSecret{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"providerArguments": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Arguments of the provider that hold no secret, such as \"endpoint\": they say where the provider sends the secrets. Set only with secrets, and at most 8.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanArgument{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"drift": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1702,7 +1772,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.PlanImport{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.PlanArgument{}.OpenAPIModelName(), v1alpha1.PlanImport{}.OpenAPIModelName(), v1alpha1.PlanSecret{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -2763,6 +2833,55 @@ func schema_hykube_hykube_api_v1alpha1_PlanRuns(ref common.ReferenceCallback) co
 				},
 			},
 		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanSecret(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanSecret is a secret argument whose value comes from other objects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path of the argument, in the format of an element of replacePaths. Omitted if the items leave out further arguments.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"from": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects that the secret comes from, such as \"namespace.prod.sim_password.db\", or \"secret.db.password\" for a key of a Secret. At most 17.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"discloses": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the plan gives the secret to a provider that does not have it yet. A plan with such a secret approves itself only if the users who caused the change may read the secret: with \"get\" on the subresource \"state\" of the object, or \"get\" on the Secret.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"from"},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 

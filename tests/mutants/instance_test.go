@@ -60,7 +60,7 @@ var instanceMutants = []mutant{
 	{"An older provider reads a state that a newer one wrote, and drops what it does not know.", "internal/instance/load.go",
 		"if rec.SchemaVersion > t.Schema.Version {", "if false {", "TestAnOlderProviderRefusesTheState"},
 	{"The next plan shows what was recorded as secret.", "internal/instance/load.go",
-		"return State{Value: markPaths(v, paths), Private", "return State{Value: markPaths(v, paths[:0]), Private", "TestLedgerRecordKeepsTheState"},
+		"return State{Value: restoreMarks(v, marks), Private: rec.Private", "return State{Value: restoreMarks(v, marks[:0]), Private: rec.Private", "TestLedgerRecordKeepsTheState"},
 	{"The private data of a record does not reach the provider.", "internal/instance/load.go",
 		"Private: rec.Private, Identity", "Identity", "TestLedgerRecordKeepsTheState"},
 	{"A tainted record is loaded as a sound one.", "internal/instance/load.go",
