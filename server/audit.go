@@ -126,7 +126,7 @@ func (c *completedConfig) openAuditFile(ctx context.Context, path string) (k8sau
 		return nil, err
 	}
 	c.auditLog = log
-	c.generic.AddReadyzChecks(healthz.NamedCheck("audit", func(*http.Request) error { return log.Check() }))
+	c.generic.AddReadyzChecks(c.health.wrap(healthz.NamedCheck("audit", func(*http.Request) error { return log.Check() }))...)
 	backend := pluginlog.NewBackend(log, pluginlog.FormatJson, auditv1.SchemeGroupVersion)
 	switch o.BatchOptions.Mode {
 	case genericoptions.ModeBatch:

@@ -135,6 +135,7 @@ type completedConfig struct {
 	deletions *deletions
 	quotas    *quota.Counter
 	auditLog  *auditlog.Log // nil without an audit log in a file
+	health    *healthLog
 }
 
 // CompletedConfig is a Config whose data directory, port, certificates and database are open.
@@ -145,7 +146,9 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	cc := &completedConfig{Config: c, codecs: registry.NewCodecs(), deletions: newDeletions(c.Logger.With("component", "deletions"))}
+	cc := &completedConfig{
+		Config: c, codecs: registry.NewCodecs(), deletions: newDeletions(c.Logger.With("component", "deletions")), health: &healthLog{log: c.Logger},
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, cc.close())
@@ -215,12 +218,12 @@ func (c *completedConfig) completeGeneric(ctx context.Context) error {
 		return err
 	}
 	c.openAPI()
-	g.AddHealthChecks(healthz.NamedCheck("watches", func(*http.Request) error { return c.store.Delivers() }))
-	g.AddReadyzChecks(c.store.HealthChecks()...)
-	g.AddReadyzChecks(
+	g.AddHealthChecks(c.health.wrap(healthz.NamedCheck("watches", func(*http.Request) error { return c.store.Delivers() }))...)
+	g.AddReadyzChecks(c.health.wrap(c.store.HealthChecks()...)...)
+	g.AddReadyzChecks(c.health.wrap(
 		healthz.NamedCheck("storage", func(*http.Request) error { return c.store.Ready(context.Background()) }),
 		healthz.NamedCheck(spaceCheck, func(*http.Request) error { return c.store.HasSpace() }),
-	)
+	)...)
 	return nil
 }
 

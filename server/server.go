@@ -108,7 +108,8 @@ func (s *Server) makeAPIServer() (err error) {
 		read.identify = identifier(g.Authentication.Authenticator)
 		g.Authentication.Authenticator = auditlog.ReceiveCause(g.Authentication.Authenticator)
 		build := func(inner http.Handler) http.Handler { return buildChain(inner, g) }
-		chain := explainUnrecorded(sharingProcessors(documents, s.processors), build, c.unwritableLog)
+		explained := withReasons(sharingProcessors(documents, s.processors), g.Authorization.Authorizer)
+		chain := explainUnrecorded(explained, build, c.unwritableLog)
 		return temporalapi.WithStatus(endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))), defaultStallLimits))
 	}
 	if s.generic, err = c.generic.Complete(c.informers).New("hykube", genericapiserver.NewEmptyDelegateWithCustomHandler(late)); err != nil {
@@ -162,7 +163,7 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		return err
 	}
 	wired := healthz.NamedCheck("kinds", func(*http.Request) error { return s.wiring.Ready() })
-	if err := s.generic.AddReadyzChecks(wired, healthz.NamedCheck(gateCheck, s.gate.check)); err != nil {
+	if err := s.generic.AddReadyzChecks(c.health.wrap(wired, healthz.NamedCheck(gateCheck, s.gate.check))...); err != nil {
 		return fmt.Errorf("add readiness check: %w", err)
 	}
 	return nil
@@ -196,12 +197,12 @@ func (s *Server) addEngine() error {
 	mux := s.generic.Handler.NonGoRestfulMux
 	mux.Handle(engine.UIPath, http.RedirectHandler(engine.UIPath+"/", http.StatusMovedPermanently))
 	mux.HandlePrefix(engine.UIPath+"/", ui)
-	return s.generic.AddReadyzChecks(healthz.NamedCheck("engine", func(*http.Request) error {
+	return s.generic.AddReadyzChecks(s.config.health.wrap(healthz.NamedCheck("engine", func(*http.Request) error {
 		if !s.running.Load() {
 			return errors.New("starting")
 		}
 		return s.engine.Healthy()
-	}))
+	}))...)
 }
 
 // URL returns the URL of the server.
@@ -230,6 +231,7 @@ func (s *Server) Run(ctx context.Context) (err error) {
 		defer close(opened)
 		if s.gate.openWhenReady(ctx, s.config.client) {
 			s.background.Go(func() { s.config.quotas.Run(ctx, s.countObjects) })
+			s.background.Go(func() { s.config.health.run(ctx) })
 			s.log.Info("serving", "url", s.URL(), "kubeconfig", s.Kubeconfig())
 		}
 	}()
