@@ -47,6 +47,7 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/quota"
 	"github.com/hykube/hykube/server/registry"
+	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/server/speculation"
 	"github.com/hykube/hykube/server/storage"
 	"github.com/hykube/hykube/server/temporalapi"
@@ -132,6 +133,7 @@ type completedConfig struct {
 	client    kubernetes.Interface
 	codecs    registry.Codecs
 	endAuth   context.CancelFunc
+	users     rights.Users
 	deletions *deletions
 	quotas    *quota.Counter
 	auditLog  *auditlog.Log // nil without an audit log in a file
@@ -277,6 +279,7 @@ func (c *completedConfig) authorize(ctx context.Context) (err error) {
 	}
 	g.Authentication.Authenticator = authenticator
 	authorizer, rules := access.NewAuthorizer(c.informers, narrow)
+	c.users = rights.Users{Narrow: narrow}
 	g.Authorization.Authorizer, g.RuleResolver = speculation.Authorizer{Authorizer: authorizer}, rules
 	return nil
 }

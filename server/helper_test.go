@@ -112,7 +112,7 @@ func testWiring(_ context.Context, h *server.Components) (server.Wiring, error) 
 		},
 		Backend: registry.Backend{
 			Query: answerQuery,
-			Judge: func(context.Context, *v1alpha1.Plan, []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+			Judge: func(context.Context, *v1alpha1.Plan, changes.Judged) (*policy.Verdict, error) {
 				return &policy.Verdict{}, nil
 			},
 			Automatic: func(context.Context, string) (bool, error) { return false, nil },

@@ -152,6 +152,7 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		Plans:        s.plans,
 		Kinds:        s.kinds,
 		Authorizer:   c.generic.Authorization.Authorizer,
+		Users:        c.users,
 		Engine:       s.engine,
 		WorkflowRoom: s.workflowRoom,
 		Processors:   s.processors,

@@ -53,6 +53,8 @@ type Components struct {
 	Kinds *kinds.Kinds
 	// Authorizer decides what users may do, as it does for their requests.
 	Authorizer authorizer.Authorizer
+	// Users gives users the groups that they have now.
+	Users rights.Users
 	// Engine is the Temporal engine. Its Client is set when Wiring.Run is called.
 	Engine *engine.Engine
 	// WorkflowRoom returns an error of gRPC if a namespace may not start a number of workflows, or may have no further

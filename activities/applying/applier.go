@@ -24,6 +24,7 @@ type Applier struct {
 	locks            *objectLocks
 	cancels          *cancelWatcher
 	orders           stepOrders
+	judges           judges
 	imports          importClaims
 	// process identifies this process of the server in intents.
 	process string

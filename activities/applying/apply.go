@@ -16,6 +16,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
@@ -175,6 +176,9 @@ func (s *stepRun) change(ctx context.Context, rec *ledger.Instance, resumed bool
 		}
 		return s.checkPostconditions(v, rec, s.resource, prior.Value)
 	}
+	if err := s.judgeStep(ctx, v, l, p); err != nil {
+		return err
+	}
 	if err := s.recordIntent(ctx, l, rec, p); err != nil {
 		return err
 	}
@@ -224,6 +228,28 @@ func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.St
 	default:
 		return s.planAgain(v, s.resource, l, prior)
 	}
+}
+
+// judgeStep judges the change with the values that the step knows. A replacement that destroys first is judged before that, with the
+// values of its configuration.
+func (s *stepRun) judgeStep(ctx context.Context, v *scope.Evaluator, l *scope.Lease, p *instance.Planned) error {
+	switch {
+	case !policy.Flagged(s.Change.AfterUnknown):
+		return nil
+	case !s.Destroy:
+		return s.judge(ctx, p.Value)
+	case s.Change.Action != v1alpha1.ActionReplace || s.Change.HalfDone:
+		return nil
+	}
+	config, err := v.Config(s.resource, l.Null())
+	if err != nil {
+		return s.retryable(err, true)
+	}
+	planned, err := changes.PlannedValue(s.Change, s.resource.Schema.Block)
+	if err != nil {
+		return err
+	}
+	return s.judge(ctx, withConfigured(planned, config.Effective))
 }
 
 // recordIntent records the call that follows: it adds the finalizer to the object and writes the intent.

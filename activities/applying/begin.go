@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
@@ -87,24 +88,62 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 	if po.Status.Cancel != nil {
 		return "The plan was cancelled before its apply started.", nil
 	}
-	if why, err := a.refusedByPolicy(ctx, po); err != nil {
+	left, err := a.findLeftOut(ctx, po, work)
+	if err != nil {
 		return "", err
-	} else if why != "" {
+	}
+	why, err := a.refusedByPolicy(ctx, po, left.indexes(po))
+	if err != nil {
+		return "", err
+	}
+	if why != "" {
+		why += " Nothing was changed. Make a new plan once that is no longer so."
 		return why, a.refuseApply(ctx, p, why)
 	}
-	stale, err := a.markLeftOut(ctx, po, work)
-	if err == nil && stale > 0 && !po.Status.Approval.Partial {
-		refused = fmt.Sprintf("%s after the plan was made.", changes.Counted(stale, "change became stale", "changes became stale"))
+	err = a.markLeftOut(ctx, po, work, left)
+	if err == nil && left.stale > 0 && !po.Status.Approval.Partial {
+		refused = fmt.Sprintf("%s after the plan was made.", changes.Counted(left.stale, "change became stale", "changes became stale"))
 	}
 	return refused, err
 }
 
-// markLeftOut marks the changes that the apply leaves out: blocked and stale ones, and those that depend on them. It
-// returns the number of stale changes. Call it before any step of the plan begins.
-func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (stale int, err error) {
+// leftOut has the changes that an apply leaves out, by their indexes.
+type leftOut struct {
+	why map[int]leftOutChange
+	// stale is the number of stale changes.
+	stale int
+}
+
+// leftOutChange says why an apply leaves out a change.
+type leftOutChange struct {
+	state   v1alpha1.ChangeState
+	reason  v1alpha1.StaleReason
+	message string
+}
+
+// indexes returns the indexes of the changes that policies do not see. Without a partial approval, they see all.
+func (l leftOut) indexes(po *v1alpha1.Plan) map[int32]bool {
+	if !po.Status.Approval.Partial {
+		return nil
+	}
+	out := map[int32]bool{}
+	for i := range l.why {
+		out[int32(i)] = true
+	}
+	return out
+}
+
+// findLeftOut finds the changes that the apply leaves out: blocked and stale ones, those that depend on them, and those that an
+// approval left out. Call it before any step of the plan begins.
+func (a *Applier) findLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored) (leftOut, error) {
+	left := leftOut{why: map[int]leftOutChange{}}
 	outdated, err := changes.FindStale(ctx, a.Sources, po, w)
 	if err != nil {
-		return 0, err
+		return left, err
+	}
+	notApproved, err := changes.NotApprovedIndexes(po.AllApprovals())
+	if err != nil {
+		return left, err
 	}
 	var stopped []int
 	for i := range w.Changes {
@@ -114,40 +153,51 @@ func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes
 			outdated[i] = &changes.StaleError{Reason: c.StaleReason, Message: c.Message}
 		}
 		if outdated[i] != nil {
-			stale++
+			left.stale++
 			stopped = append(stopped, i)
 		}
 	}
 	heldByStale := plan.Held(w.Planned, stopped)
 	for i := range w.Changes {
 		c := &w.Changes[i]
-		state, message, reason := v1alpha1.ChangeSkipped, "", c.StaleReason
+		out := leftOutChange{state: v1alpha1.ChangeSkipped, reason: c.StaleReason}
 		switch {
 		case c.NoSteps:
 			continue
 		case outdated[i] != nil:
-			state, reason, message = v1alpha1.ChangeStale, outdated[i].Reason, outdated[i].Message
+			out.state, out.reason, out.message = v1alpha1.ChangeStale, outdated[i].Reason, outdated[i].Message
 		case heldByStale[i].Reason != plan.NotHeld:
-			message = changes.HoldText(heldByStale[i], w.Address, "stale")
+			out.message = changes.HoldText(heldByStale[i], w.Address, "stale")
 		case c.Blocked != "":
-			message = c.Blocked
+			out.message = c.Blocked
+		case notApproved[int32(i)]:
+			out.message = "the approval leaves it out"
 		default:
 			continue
 		}
-		if stale > 0 && !po.Status.Approval.Partial && outdated[i] == nil {
+		left.why[i] = out
+	}
+	return left, nil
+}
+
+// markLeftOut marks the changes that the apply leaves out. Call it before any step of the plan begins.
+func (a *Applier) markLeftOut(ctx context.Context, po *v1alpha1.Plan, w *changes.Stored, left leftOut) error {
+	for i := range w.Changes {
+		out, ok := left.why[i]
+		if !ok || left.stale > 0 && !po.Status.Approval.Partial && out.state != v1alpha1.ChangeStale {
 			continue // Finish reports the outcome of the others
 		}
-		if err := a.reportLeftOut(ctx, c, state, message); err != nil {
-			return 0, err
+		if err := a.reportLeftOut(ctx, &w.Changes[i], out.state, out.message); err != nil {
+			return err
 		}
 		_, err := w.Edit(ctx, a.Ledger, po.UID, i, func(c *ledger.Change) {
-			c.State, c.StaleReason, c.Message, c.Held, c.FinishedAt = state, reason, message, true, changes.Now()
+			c.State, c.StaleReason, c.Message, c.Held, c.FinishedAt = out.state, out.reason, out.message, true, changes.Now()
 		})
 		if err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return stale, nil
+	return nil
 }
 
 // reportLeftOut writes to an object why its change was left out.
@@ -209,31 +259,40 @@ func refusal(po *v1alpha1.Plan, w *changes.Stored) string {
 }
 
 // refusedByPolicy returns the reason why the current policies forbid the apply of an approved plan; "" if they permit
-// it. It counts the plan's approvals again.
-func (a *Applier) refusedByPolicy(ctx context.Context, po *v1alpha1.Plan) (string, error) {
-	approvals := po.AllApprovals()
-	approved := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved)
-	automatic := approved != nil && approved.Reason == v1alpha1.ReasonAutomatic
-	if automatic {
-		approvals = nil
-	}
-	verdict, err := changes.Judge(ctx, a.Sources, po, approvals)
+// it. It counts the plan's approvals again. out has the indexes of the changes that the apply leaves out.
+func (a *Applier) refusedByPolicy(ctx context.Context, po *v1alpha1.Plan, out map[int32]bool) (string, error) {
+	approvals := countedApprovals(po)
+	verdict, err := changes.Judge(ctx, a.Sources, po, changes.Judged{Approvals: approvals, Out: out})
 	if err != nil {
 		return "", err
 	}
 	switch why := verdict.Denied(); {
 	case why != "":
-		return "A policy refuses the plan. Nothing was changed. " + why, nil
-	case automatic:
+		return "A policy refuses the plan. " + why, nil
+	case approvedAutomatically(po):
 		if why := verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy); why != "" {
-			return "The plan may not be applied automatically any more. Nothing was changed. " + why, nil
+			return "The plan may not be applied automatically any more. " + why, nil
 		}
 		return "", nil
 	}
 	if why := verdict.Missing(po.Status.RequestedBy, approvals); why != "" {
-		return "Approvals are missing. Nothing was changed. Make a new plan. " + why, nil
+		return "Approvals are missing. " + why, nil
 	}
 	return "", nil
+}
+
+// approvedAutomatically reports whether the server approved a plan.
+func approvedAutomatically(po *v1alpha1.Plan) bool {
+	approved := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved)
+	return approved != nil && approved.Reason == v1alpha1.ReasonAutomatic
+}
+
+// countedApprovals returns the approvals of a plan by users. A plan that the server approved has none.
+func countedApprovals(po *v1alpha1.Plan) []v1alpha1.PlanApproval {
+	if approvedAutomatically(po) {
+		return nil
+	}
+	return po.AllApprovals()
 }
 
 func (a *Applier) refuseApply(ctx context.Context, p workflows.Plan, why string) error {

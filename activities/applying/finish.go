@@ -24,6 +24,7 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 	}
 	a.progress.end(f.Plan)
 	defer a.orders.forget(po.UID)
+	defer a.judges.forget(po.UID)
 	if po.Ended() && po.Status.Progress == nil {
 		return workflows.Finished{Outcome: workflows.OutcomeRefused}, nil
 	}

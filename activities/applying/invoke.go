@@ -50,6 +50,9 @@ func (s *stepRun) invoke(ctx context.Context) error {
 	if _, err := action.Plan(ctx, config); err != nil {
 		return s.retryable(err, true)
 	}
+	if err := s.judge(ctx, config); err != nil {
+		return err
+	}
 	rec.Object, rec.Mode, rec.Provider, rec.Plan = c.Object, v1alpha1.ModeAction, r.Entry.Name, s.Plan.UID
 	rec.State = ledger.State{Type: r.Address.Type, ProviderConfig: c.ProviderConfig, ProviderVersion: r.Entry.Package.Version}
 	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: c.Index, Action: v1alpha1.ActionInvoke, At: time.Now().UTC(), Process: s.process}

@@ -3,6 +3,7 @@ package applying
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,10 @@ type rollouts struct {
 	// report is called with the text about a pause when it begins, and with "" when none is left.
 	report func(text string)
 	now    func() time.Time
+	// gate judges the plan before each later wave, and before each step after the first wave.
+	gate *waveGate
+	// others are the steps of no rollout that wait for the gate.
+	others []int
 
 	sets      []*rollout
 	instances map[int]*rolledInstance // by the index of the change
@@ -45,8 +50,41 @@ type rollout struct {
 	current         int
 	ready           []*rolledInstance
 	running, failed int32
-	// pausedUntil is the end of the pause after the current wave; zero if there is none now.
+	// pausedUntil is the end of the pause after the current wave; zero if there is none now. refused is why policies refuse the
+	// next changes; "" for a pause of the rollout itself.
 	pausedUntil time.Time
+	refused     string
+	gate        *waveGate
+}
+
+// waveGate judges a plan by the current policies, while its rollouts go on.
+type waveGate struct {
+	// judge returns why the policies refuse the plan; "" if they permit it.
+	judge func() string
+	now   func() time.Time
+	at    time.Time
+	why   string
+}
+
+const (
+	// judgeAgain is the time after which the server judges a plan again that policies refused between two waves.
+	judgeAgain = time.Minute
+	// judgeEvery is the time for which a verdict is valid within a wave.
+	judgeEvery = 5 * time.Second
+)
+
+// refusal judges the plan and returns why the policies refuse it, or "".
+func (g *waveGate) refusal() string {
+	g.at, g.why = g.now(), g.judge()
+	return g.why
+}
+
+// recentRefusal is refusal, with a verdict of the last seconds.
+func (g *waveGate) recentRefusal() string {
+	if now := g.now(); g.at.IsZero() || now.Sub(g.at) >= judgeEvery {
+		return g.refusal()
+	}
+	return g.why
 }
 
 // wave is a wave of a rollout.
@@ -77,9 +115,10 @@ func newRollouts(po *v1alpha1.Plan, work *changes.Stored, tracker *graph.Tracker
 		Tracker: tracker, steps: work.Steps, instances: map[int]*rolledInstance{},
 		cancelled: context.Background(), report: func(string) {}, now: time.Now, stopTimer: func() {},
 	}
+	r.gate = &waveGate{judge: func() string { return "" }, now: func() time.Time { return r.now() }}
 	of := map[types.UID]*rollout{}
 	for _, s := range po.Status.Rollouts {
-		set := &rollout{PlanRollout: s, waves: make([]wave, len(s.Waves))}
+		set := &rollout{PlanRollout: s, waves: make([]wave, len(s.Waves)), gate: r.gate}
 		r.sets, of[s.UID] = append(r.sets, set), set
 	}
 	members := map[*rollout]int32{}
@@ -145,23 +184,42 @@ func (r *rollouts) Ready() []int {
 	for _, i := range r.Tracker.Ready() {
 		in := r.instances[r.steps[i].Change]
 		switch {
-		case in == nil || in.begun:
+		case in == nil:
+			r.others = append(r.others, i)
+		case in.begun:
 			out = append(out, i)
 		default:
 			in.wait(i)
 		}
 	}
+	now := r.now()
 	if r.cancelled.Err() == nil {
-		now := r.now()
 		for _, s := range r.sets {
 			out = append(out, s.release(now)...)
 		}
+	}
+	out = append(out, r.releaseOthers(now)...)
+	if r.cancelled.Err() == nil {
 		if len(out) == 0 && r.released == 0 && !r.pausing() {
 			out = r.releaseHeld()
 		}
 	}
 	r.released += len(out)
 	r.reportPause()
+	return out
+}
+
+// releaseOthers returns the steps of no rollout that may begin. After the first wave, they wait while policies refuse the plan.
+func (r *rollouts) releaseOthers(now time.Time) []int {
+	later := func(s *rollout) bool { return s.current > 0 || s.refused != "" }
+	if len(r.others) > 0 && r.cancelled.Err() == nil && slices.ContainsFunc(r.sets, later) {
+		if why := r.gate.recentRefusal(); why != "" {
+			r.sets[0].hold(now, why)
+			return nil
+		}
+	}
+	out := r.others
+	r.others = nil
 	return out
 }
 
@@ -179,12 +237,18 @@ func (in *rolledInstance) wait(step int) {
 
 // release returns the steps of the set that may begin.
 func (s *rollout) release(now time.Time) (out []int) {
+	s.pausedUntil, s.refused = time.Time{}, ""
 	if s.stopped() {
-		s.pausedUntil = time.Time{}
 		return nil
 	}
 	s.advance(now)
-	for len(s.ready) > 0 && (s.MaxUnavailable == 0 || s.running < s.MaxUnavailable) {
+	for len(s.ready) > 0 && s.refused == "" && (s.MaxUnavailable == 0 || s.running < s.MaxUnavailable) {
+		if s.current > 0 {
+			if why := s.gate.recentRefusal(); why != "" {
+				s.hold(now, why)
+				break
+			}
+		}
 		in := s.ready[0]
 		s.ready = s.ready[1:]
 		in.begin()
@@ -198,7 +262,6 @@ func (s *rollout) stopped() bool { return s.failed > s.MaxFailures }
 
 // advance opens the waves that follow a wave that has ended, each after its pause.
 func (s *rollout) advance(now time.Time) {
-	s.pausedUntil = time.Time{}
 	for s.current < len(s.waves)-1 && s.waves[s.current].left == 0 {
 		if s.Pause != nil && s.Pause.Duration > 0 {
 			if until := wholeSecond(s.waves[s.current].endedAt.Add(s.Pause.Duration)); now.Before(until) {
@@ -206,8 +269,17 @@ func (s *rollout) advance(now time.Time) {
 				return
 			}
 		}
+		if why := s.gate.refusal(); why != "" {
+			s.hold(now, why)
+			return
+		}
 		s.open()
 	}
+}
+
+// hold pauses the rollout, because policies refuse the next changes.
+func (s *rollout) hold(now time.Time, why string) {
+	s.pausedUntil, s.refused = wholeSecond(now.Add(judgeAgain)), why
 }
 
 // wholeSecond rounds a time up to a second, as the API shows it.
@@ -229,6 +301,10 @@ func (r *rollouts) releaseHeld() []int {
 			continue
 		}
 		for len(s.ready) == 0 && s.current < len(s.waves)-1 {
+			if why := s.gate.refusal(); why != "" {
+				s.hold(r.now(), why)
+				return nil
+			}
 			s.open()
 		}
 		if len(s.ready) > 0 {
@@ -271,6 +347,10 @@ func (r *rollouts) reportPause() {
 	if until, s := r.pause(); s != nil && r.cancelled.Err() == nil {
 		text = fmt.Sprintf("The rollout of the ResourceSet %q pauses until %s, after wave %d of %d.",
 			s.ResourceSet, until.UTC().Format(time.TimeOnly+"Z"), s.current+1, len(s.waves))
+		if s.refused != "" {
+			text = fmt.Sprintf("The rollout of the ResourceSet %q waits after wave %d of %d. %s The server judges the plan again at %s. kubectl hykube cancel ends the plan.",
+				s.ResourceSet, s.current+1, len(s.waves), s.refused, until.UTC().Format(time.TimeOnly+"Z"))
+		}
 	}
 	if text != r.reported {
 		r.reported = text
@@ -334,6 +414,13 @@ func (a *Applier) paced(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 	var stop func()
 	r.cancelled, stop = a.cancels.UntilCancelled(ctx, p)
 	r.report = func(text string) { a.reportRollout(ctx, p, po, text) }
+	r.gate.judge = func() string {
+		why, err := a.refusedByPolicy(ctx, po, nil)
+		if err != nil {
+			return fmt.Sprintf("The server cannot evaluate the policies: %v.", err)
+		}
+		return why
+	}
 	return r, r, func() {
 		stop()
 		r.stopTimer()

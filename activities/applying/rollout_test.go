@@ -214,3 +214,53 @@ func TestACancelEndsThePause(t *testing.T) {
 		t.Error("a cancelled plan waits")
 	}
 }
+
+// TestPoliciesStopARollout writes a policy during a pause. No later wave begins, and no step after one, until the policies permit it.
+func TestPoliciesStopARollout(t *testing.T) {
+	p := pace(t, v1alpha1.PlanRollout{Waves: []int32{1, 2, 1}, Pause: &metav1.Duration{Duration: time.Minute}, MaxUnavailable: 1}, 4, nil)
+	// A step of no rollout depends on the first instance of the second wave.
+	p.work.Changes = append(p.work.Changes, changes.StoredChange{Brief: changes.Brief{Action: v1alpha1.ActionCreate, State: v1alpha1.ChangePending}, Index: 4})
+	p.work.Steps = append(p.work.Steps, plan.Step{Change: 4, DependsOn: []int{1}})
+	p.resume(v1alpha1.PlanRollout{ResourceSet: "fleet", UID: setUID, Waves: []int32{1, 2, 1}, Pause: &metav1.Duration{Duration: time.Minute}, MaxUnavailable: 1})
+	refused, judged := "", 0
+	p.gate.judge = func() string { judged++; return refused }
+	p.ready(t, 0)
+	p.done(0)
+	p.ready(t)
+	refused = "A policy refuses the plan. PlanPolicy/freeze/incident: stop."
+	p.clock = p.clock.Add(time.Minute)
+	p.ready(t)
+	if p.pausedUntil().IsZero() || judged != 1 {
+		t.Fatalf("paused until %s, judged %d times", p.pausedUntil(), judged)
+	}
+	p.clock = p.clock.Add(judgeAgain)
+	p.ready(t)
+	refused = ""
+	p.clock = p.clock.Add(judgeAgain)
+	p.ready(t, 1)
+	// A policy within a wave stops the next instance, and the step of no rollout.
+	p.done(1)
+	refused = "A policy refuses the plan. PlanPolicy/freeze/incident: stop."
+	p.clock = p.clock.Add(judgeEvery)
+	p.ready(t)
+	refused = ""
+	p.clock = p.clock.Add(judgeAgain)
+	p.ready(t, 2, 4)
+	p.done(2, 4)
+	p.ready(t)
+	// A cancelled plan does not wait for policies.
+	want := []string{
+		`The rollout of the ResourceSet "fleet" pauses until 12:01:00Z, after wave 1 of 3.`,
+		`The rollout of the ResourceSet "fleet" waits after wave 1 of 3. A policy refuses the plan. PlanPolicy/freeze/incident: stop. The server judges the plan again at 12:02:00Z. kubectl hykube cancel ends the plan.`,
+	}
+	if diff := cmp.Diff(want, p.reports[:2]); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+}
+
+// TestPoliciesOfTheFirstWave expects that begin alone judges the first wave.
+func TestPoliciesOfTheFirstWave(t *testing.T) {
+	p := pace(t, v1alpha1.PlanRollout{Waves: []int32{2}}, 2, nil)
+	p.gate.judge = func() string { return "no" }
+	p.ready(t, 0, 1)
+}

@@ -46,6 +46,8 @@ type Verification struct {
 	// Dependants is the number of other changes that depend on one of these. Remaining is the number of changes that can
 	// be applied without them.
 	Dependants, Left int
+	// Out has the indexes of the changes that a partial approval leaves out: the blocked and stale ones, and their dependants.
+	Out []int32
 	// Rights yields the rights that an approver needs for the remaining changes; nil for none.
 	Rights iter.Seq2[store.Right, error]
 }
@@ -75,6 +77,9 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 		c := &w.Changes[i]
 		if c.Prevented {
 			found.Blocked = append(found.Blocked, Obstacle{Address: c.Address, Why: c.Blocked})
+		}
+		if !c.NoSteps && (c.Blocked != "" || moved[i] != nil || held[i].Reason != plan.NotHeld) {
+			found.Out = append(found.Out, int32(i))
 		}
 		if moved[i] != nil {
 			found.Stale = append(found.Stale, Obstacle{c.Address, moved[i].Message, moved[i].Reason})

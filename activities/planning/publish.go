@@ -58,7 +58,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if err := t.findRollouts(ctx, a.Sources); err != nil {
 		return workflows.Published{}, err
 	}
-	if t.verdict, err = changes.Judge(ctx, a.Sources, po, nil); err != nil {
+	if t.verdict, err = changes.Judge(ctx, a.Sources, po, changes.Judged{}); err != nil {
 		return workflows.Published{}, err
 	}
 	if t.steps == 0 && !po.Spec.Speculative {
@@ -122,14 +122,15 @@ func (a *Planner) requireUserApproval(ctx context.Context, p workflows.Plan, po 
 }
 
 // blockedText returns the message with the blocked changes and the remedy.
-func blockedText(po *v1alpha1.Plan, obstacles []changes.Obstacle, blocked, steps int) string {
+func blockedText(po *v1alpha1.Plan, digest string, obstacles []changes.Obstacle, blocked, steps int) string {
 	text := fmt.Sprintf("%s.", changes.ListObstacles(obstacles))
 	if with := blocked - len(obstacles); with > 0 {
 		text += fmt.Sprintf(" %s.", changes.Counted(with, "change that needs it is blocked, too", "changes that need it are blocked, too"))
 	}
 	text += " Remove preventDestroy, or undo what forces the destroy, and make a new plan."
 	if steps > blocked {
-		text += fmt.Sprintf(" To apply only %s: kubectl hykube approve %s -n %s --partial.", changes.Counted(steps-blocked, "other change", "other changes"), po.Name, po.Namespace)
+		text += fmt.Sprintf(" To apply only %s: %s --partial.", changes.Counted(steps-blocked, "other change", "other changes"),
+			v1alpha1.ApproveCommand(po.Name, po.Namespace, digest))
 	}
 	return text
 }

@@ -157,7 +157,7 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	case s.Cancel != nil:
 		abandoned(s, g)
 	case t.summary.Blocked > 0 && !po.Spec.Speculative:
-		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked, blockedText(po, t.obstacles, int(t.summary.Blocked), t.steps))
+		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked, blockedText(po, t.digest.String(), t.obstacles, int(t.summary.Blocked), t.steps))
 	case t.steps > 0 && t.verdict.Denied() != "" && !po.Spec.Speculative:
 		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan. "+t.verdict.Denied())
 	case t.steps == 0 && len(t.postponed) > 0:

@@ -257,6 +257,11 @@ func (p *Plan) AllApprovals() []PlanApproval {
 	return p.Status.Approvals
 }
 
+// ApproveCommand returns the command that approves a plan with a digest, and no later plan of the same name.
+func ApproveCommand(name, namespace, digest string) string {
+	return fmt.Sprintf("kubectl hykube approve %s -n %s --digest %s", name, namespace, digest)
+}
+
 // PlanFailed reports whether planning failed.
 func (p *Plan) PlanFailed() bool {
 	planned := meta.FindStatusCondition(p.Status.Conditions, ConditionPlanned)
@@ -348,6 +353,11 @@ type PlanApproval struct {
 	// prevents the approval.
 	// +optional
 	Partial bool `json:"partial,omitempty"`
+	// Indexes of the changes that a partial approval leaves out, such as "0-3,7": at the time of the approval they were
+	// blocked or stale, or depended on such a change. The apply leaves them out, too, and policies judge the plan without
+	// them. Set by the server.
+	// +optional
+	LeftOut string `json:"leftOut,omitempty"`
 	// Reason for the decision, as text.
 	// +optional
 	Message string `json:"message,omitempty"`

@@ -85,6 +85,8 @@ const (
 	StaleMissingRights StaleReason = "MissingRights"
 	// StaleInconsistentPlan: with all values known, the arguments or the provider's plan differ from the approved ones.
 	StaleInconsistentPlan StaleReason = "InconsistentPlan"
+	// StalePolicyDenied: a rule of a policy that depended on unknown values does not permit the change with the known ones.
+	StalePolicyDenied StaleReason = "PolicyDenied"
 	// StaleImportedElsewhere: another object imported the same resource.
 	StaleImportedElsewhere StaleReason = "ImportedElsewhere"
 )

@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -16,6 +19,9 @@ type PlanPolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// The rules.
 	Spec PlanPolicySpec `json:"spec"`
+	// Set by the server.
+	// +optional
+	Status PlanPolicyStatus `json:"status,omitempty"`
 }
 
 // ClusterPlanPolicy has rules for the plans of all namespaces, or of those that it selects.
@@ -28,6 +34,17 @@ type ClusterPlanPolicy struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// The namespaces and the rules.
 	Spec ClusterPlanPolicySpec `json:"spec"`
+	// Set by the server.
+	// +optional
+	Status PlanPolicyStatus `json:"status,omitempty"`
+}
+
+// PlanPolicyStatus is what the server records about a policy.
+type PlanPolicyStatus struct {
+	// User who last wrote the spec. The rules with the effect AllowAutomatic work only while that user has the verb
+	// "approve" on the plans.
+	// +optional
+	Author *Identity `json:"author,omitempty"`
 }
 
 // ClusterPlanPolicySpec is the spec of a PlanPolicy with a selector of namespaces.
@@ -57,7 +74,7 @@ const (
 	// PolicyRequireApprovals requires the approvals in the field approvals.
 	PolicyRequireApprovals PlanPolicyEffect = "RequireApprovals"
 	// PolicyAllowAutomatic permits a plan with spec.approval Automatic to be applied without an approval, even if its
-	// creator may not approve plans. If a namespace has such rules, the server applies a plan automatically only if one
+	// creator may not approve plans. It permits nothing if the author of the policy may not approve plans. If a namespace has such rules, the server applies a plan automatically only if one
 	// of them holds for it.
 	PolicyAllowAutomatic PlanPolicyEffect = "AllowAutomatic"
 )
@@ -67,7 +84,8 @@ type PlanPolicyRule struct {
 	// Name of the rule within the policy.
 	Name string `json:"name"`
 	// Condition in CEL (https://cel.dev). The rule holds if the condition is true. If it cannot be evaluated, the plan
-	// is denied. The variables are: plan (as "terraform show -json" prints it, without configuration), spec (of the
+	// is denied. If it depends on a value that is not known before the apply, the rule is undecided, and evaluated again
+	// before the change with that value. The variables are: plan (as "terraform show -json" prints it, without configuration), spec (of the
 	// Plan), requester and approvers (username, groups), counts, providers, namespaceObject (metadata.name and
 	// metadata.labels), earlier (records of earlier plans, latest first) and now.
 	When string `json:"when"`
@@ -98,7 +116,7 @@ type RequiredApprovals struct {
 	ExcludeRequester bool `json:"excludeRequester,omitempty"`
 }
 
-// PlanPolicyResult is a rule that holds for a plan.
+// PlanPolicyResult is a rule that holds for a plan, or that is undecided.
 type PlanPolicyResult struct {
 	// The policy and the rule, such as "PlanPolicy/production/no-deletes".
 	Rule string `json:"rule"`
@@ -110,6 +128,30 @@ type PlanPolicyResult struct {
 	// The approvals that the rule requires.
 	// +optional
 	Approvals *RequiredApprovals `json:"approvals,omitempty"`
+	// Set if it is not known whether the rule holds, because it depends on values that are not known before the apply. The
+	// server evaluates the rule again before each of these changes. Until then, the rule has no effect.
+	// +optional
+	Undecided *PlanPolicyUndecided `json:"undecided,omitempty"`
+}
+
+// PlanPolicyUndecided names the changes whose unknown values a rule depends on.
+type PlanPolicyUndecided struct {
+	// Terraform addresses of the changes, at most 5.
+	// +optional
+	// +listType=atomic
+	Addresses []string `json:"addresses,omitempty"`
+	// Number of further changes.
+	// +optional
+	More int32 `json:"more,omitempty"`
+}
+
+// List returns the addresses in one line.
+func (u *PlanPolicyUndecided) List() string {
+	text := strings.Join(u.Addresses, ", ")
+	if u.More > 0 {
+		text += fmt.Sprintf(" and %d more", u.More)
+	}
+	return text
 }
 
 // PlanPolicyList is a list of PlanPolicies.

@@ -35,6 +35,9 @@ type PlanRecord struct {
 	// Number of planned changes by kind.
 	// +optional
 	Summary *PlanSummary `json:"summary,omitempty"`
+	// Number of changes by kind that were made. Empty until the plan ends.
+	// +optional
+	Applied *PlanSummary `json:"applied,omitempty"`
 	// Outcome of the plan: Applied, AppliedInPart, ApplyFailed, Stale, Cancelled or Discarded. Empty until the plan
 	// ends.
 	// +optional

@@ -206,6 +206,16 @@ func (in PlanPolicySpec) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanPolicyStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanPolicyStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanPolicyUndecided) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanPolicyUndecided"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanProgress) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanProgress"
 }

@@ -137,8 +137,8 @@ func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loop
 	queries *query.Queries) registry.Backend {
 	return registry.Backend{
 		InUse: answers.InUse, Named: answers.Named, Instances: objects.Instances, FormerSet: objects.Index.LeftAt,
-		Judge: func(ctx context.Context, p *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error) {
-			return changes.Judge(ctx, sources, p, approvals)
+		Judge: func(ctx context.Context, p *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error) {
+			return changes.Judge(ctx, sources, p, in)
 		},
 		Automatic: func(ctx context.Context, namespace string) (bool, error) {
 			return changes.AutomaticByPolicy(ctx, sources, namespace)
@@ -217,6 +217,7 @@ func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Inte
 		Sets:     objects,
 		Configs:  configs,
 		Access:   rights.Access{Authorizer: c.Authorizer},
+		Users:    c.Users,
 		Policies: &loopback.Policies{Client: fixed, Core: core},
 		Catalog:  installed,
 		Ledger:   records,

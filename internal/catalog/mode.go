@@ -91,3 +91,22 @@ func (c *Catalog) Meta(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfi
 	value, _ = value.UnmarkDeep()
 	return value, nil
 }
+
+// CanonicalType returns the name of a managed type under which policies know it. A provider may have a deprecated name for
+// a type: the other type with the same arguments, whose name is not deprecated, is then the canonical one.
+func (e Entry) CanonicalType(name string) string {
+	if e.Schema == nil {
+		return name
+	}
+	s := e.Schema.Resources[name]
+	if s == nil || !s.Block.Deprecated {
+		return name
+	}
+	found := name
+	for other, o := range e.Schema.Resources {
+		if !o.Block.Deprecated && o.Block.ImpliedType().Equals(s.Block.ImpliedType()) && (found == name || other < found) {
+			found = other
+		}
+	}
+	return found
+}

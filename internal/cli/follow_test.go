@@ -67,7 +67,7 @@ func TestFollowPrintsThePausesOfARollout(t *testing.T) {
 		f.mu.Unlock()
 		f.apply(p)
 	}
-	out, errOut, code := f.run("approve", "plan-x7k2d")
+	out, errOut, code := f.run("approve", "plan-x7k2d", "--digest", "sha256:abc")
 	if code != ExitDone || strings.Count(out, "The rollout") != 2 || !strings.Contains(out, "\n"+strings.Join(pauses, "\n")+"\n") {
 		t.Errorf("code %d, stderr %q:\n%s", code, errOut, out)
 	}
@@ -141,7 +141,7 @@ func TestFirstFailureOfALargePlan(t *testing.T) {
 		defer f.mu.Unlock()
 		f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "1 change failed")
 	}
-	out, errOut, code := f.run("approve", "plan-x7k2d")
+	out, errOut, code := f.run("approve", "plan-x7k2d", "--digest", "sha256:abc")
 	if code != ExitError || !strings.Contains(out, "sim_network.n7: Creation failed: Can't create: quota exceeded\n") {
 		t.Errorf("code %d, stderr %q:\n%s", code, errOut, out)
 	}

@@ -221,7 +221,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: missing %q in:\n%s%s", tc.reason, tc.want, out, errOut)
 		}
 	}
-	f.run("approve", "plan-x7k2d")
+	f.run("approve", "plan-x7k2d", "--digest", "sha256:abc")
 	if out, _, _ := f.run("__complete", "approve", ""); strings.Contains(out, "plan-x7k2d") {
 		t.Errorf("a plan that is over is offered for approval:\n%s", out)
 	}

@@ -102,7 +102,7 @@ func (s *startOf) Read(b []byte) (int, error) {
 
 // A Ctrl-C during the approval is a Ctrl-C of the apply that the approval starts.
 func TestInterruptedWhileApproving(t *testing.T) {
-	for _, verb := range [][]string{{"approve", "plan-x7k2d"}, {"apply", "--all", "--auto-approve"}} {
+	for _, verb := range [][]string{{"approve", "plan-x7k2d", "--digest", "sha256:abc"}, {"apply", "--all", "--auto-approve"}} {
 		f := newFakeServer(t)
 		f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
 			return []v1alpha1.PlanChange{{Address: "sim_network.main", Type: "sim_network", Action: v1alpha1.ActionCreate}}

@@ -71,7 +71,7 @@ func TestOtherVerbsInLinesOfJSON(t *testing.T) {
 		}
 	}
 	f.run("plan", "--target", "sim_network.main")
-	out, errOut, code := f.run("approve", "plan-x7k2d", "-o", "json")
+	out, errOut, code := f.run("approve", "plan-x7k2d", "--digest", "sha256:abc", "-o", "json")
 	if kinds := kindsOf(t, out); code != ExitDone || kinds[0] != "version" || kinds[len(kinds)-1] != "change_summary apply" || !strings.Contains(errOut, "approved") {
 		t.Errorf("code %d, %q, %s", code, kinds, errOut)
 	}

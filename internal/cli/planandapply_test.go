@@ -173,7 +173,7 @@ func TestExitCodes(t *testing.T) {
 		code   int
 		want   []string
 	}{
-		{"a plan with changes", []string{"plan", "--record"}, nil, ExitDone, []string{"kubectl hykube approve plan-x7k2d -n default"}},
+		{"a plan with changes", []string{"plan", "--record"}, nil, ExitDone, []string{"kubectl hykube approve plan-x7k2d -n default --digest sha256:abc"}},
 		{"a plan with changes, asked for", []string{"plan", "--record", "--detailed-exitcode"}, nil, ExitChanges, nil},
 		{"no changes, asked for", []string{"plan", "--record", "--detailed-exitcode"}, func(f *fakeServer) {
 			f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange { return []v1alpha1.PlanChange{} }
@@ -403,7 +403,7 @@ func TestApproveDiscardCancel(t *testing.T) {
 	if _, errOut, code := f.run("approve", "plan-x7k2d", "--digest", "sha256:other"); code != ExitStale || !strings.Contains(errOut, "isn't the plan that you read") {
 		t.Errorf("code %d: %s", code, errOut)
 	}
-	if out, errOut, code := f.run("approve", "plan-x7k2d", "-m", "fine"); code != ExitDone || !strings.Contains(out, "plan.hykube.io/plan-x7k2d approved") || !strings.Contains(out, "Apply complete!") {
+	if out, errOut, code := f.run("approve", "plan-x7k2d", "--digest", "sha256:abc", "-m", "fine"); code != ExitDone || !strings.Contains(out, "plan.hykube.io/plan-x7k2d approved") || !strings.Contains(out, "Apply complete!") {
 		t.Errorf("code %d: %s %s", code, out, errOut)
 	}
 	if _, errOut, code := f.run("discard", "plan-x7k2d"); code != ExitError || !strings.Contains(errOut, "approved already") {

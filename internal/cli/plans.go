@@ -387,12 +387,14 @@ func denied(p *v1alpha1.Plan) bool {
 
 // hasDenied reports whether a policy denies a plan that no user has approved.
 func hasDenied(p *v1alpha1.Plan) bool {
-	return p.Status.Approval == nil && slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyDeny })
+	return p.Status.Approval == nil && slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyDeny && r.Undecided == nil })
 }
 
 // requiresApprovals reports whether a policy requires certain approvals of a plan.
 func requiresApprovals(p *v1alpha1.Plan) bool {
-	return slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == v1alpha1.PolicyRequireApprovals })
+	return slices.ContainsFunc(p.Status.Policies, func(r v1alpha1.PlanPolicyResult) bool {
+		return r.Effect == v1alpha1.PolicyRequireApprovals && r.Undecided == nil
+	})
 }
 
 // whyNotApproved returns an error if a plan cannot be approved: a policy denies it, or changes are blocked and the

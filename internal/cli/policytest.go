@@ -47,6 +47,9 @@ The rules see the plan as it is stored, with the approvals that it has. A Cluste
 namespaceSelector selects the namespace. You need "get" on plans/changes; for rules about the labels of the namespace or earlier
 plans also "get" on the namespace and "list" on planrecords.
 
+A rule that depends on a value that is masked, or not known before the apply, is undecided here. The server knows masked
+values, and evaluates the rule with them.
+
 The command exits with 3 if a rule refuses a plan, and with 1 if a policy has an error.`,
 		Example: `  kubectl hykube policy test -f policy.yaml --plan plan-x7k2d -n prod
 
@@ -99,8 +102,12 @@ func (o *policyTestOptions) Run(ctx context.Context) error {
 			return err
 		}
 		for _, r := range verdict.Results {
-			refused = refused || r.Effect == v1alpha1.PolicyDeny
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, r.Effect, r.Rule, diff.Clean(r.Message, false))
+			effect := string(r.Effect)
+			if r.Undecided != nil {
+				effect += " (undecided)"
+			}
+			refused = refused || r.Effect == v1alpha1.PolicyDeny && r.Undecided == nil
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, effect, r.Rule, diff.Clean(r.Message, false))
 		}
 		if len(verdict.Results) == 0 {
 			fmt.Fprintf(w, "%s\t-\t-\tno rule matches\n", p.Name)
@@ -194,12 +201,14 @@ func (o *policyTestOptions) namespaceLabels(ctx context.Context) (map[string]str
 }
 
 func (o *policyTestOptions) evaluate(ctx context.Context, set *policy.Set, p *v1alpha1.Plan, labels map[string]string, earlier []v1alpha1.PlanRecord) (*policy.Verdict, error) {
-	subject := policy.NewSubject(p)
+	subject := set.NewSubject(p)
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return nil, err
 		}
-		subject.Add(c)
+		if err := subject.Add(c, policy.Values{}); err != nil {
+			return nil, err
+		}
 	}
 	subject.NamespaceLabels, subject.Now = labels, time.Now()
 	subject.Approvals = p.AllApprovals()

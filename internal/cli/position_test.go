@@ -165,7 +165,7 @@ func TestRefusedApprovalNamesTheMissingRight(t *testing.T) {
 	}
 	for _, denied := range []string{"", "approve plans", "update plans/approval"} {
 		f.denied = []string{denied}
-		_, errOut, code := f.run("approve", "plan-x7k2d")
+		_, errOut, code := f.run("approve", "plan-x7k2d", "--digest", "sha256:abc")
 		if code != ExitRefused || !strings.Contains(errOut, "no right to create sim-networks") || strings.Contains(errOut, "You may not") != (denied != "") {
 			t.Errorf("without %q: code %d: %s", denied, code, errOut)
 		}

@@ -92,7 +92,7 @@ func anotherApproves(p *v1alpha1.Plan) string {
 
 // approveCommand returns the command that approves a plan.
 func approveCommand(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("kubectl hykube approve %s -n %s", p.Name, p.Namespace)
+	return v1alpha1.ApproveCommand(p.Name, p.Namespace, p.Status.Digest)
 }
 
 // cannotApproveText returns the text about a plan that the user may not approve.

@@ -133,7 +133,7 @@ func (o *showOptions) Run(ctx context.Context) error {
 // approvalHint says how the user can approve a plan that waits, or why not. obstructed is true if changes of the plan are
 // stale.
 func (o *showOptions) approvalHint(ctx context.Context, p *v1alpha1.Plan, obstructed bool) string {
-	approve := fmt.Sprintf("kubectl hykube approve %s -n %s --digest %s", p.Name, p.Namespace, p.Status.Digest)
+	approve := approveCommand(p)
 	switch {
 	case superseded(p), stale(p), cancelling(p):
 		return fmt.Sprintf("It cannot be approved. Make a new plan: kubectl hykube plan -n %s", p.Namespace)

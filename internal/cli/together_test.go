@@ -86,7 +86,7 @@ func TestManyDifferentFailures(t *testing.T) {
 		p.Status.Progress = &v1alpha1.PlanProgress{Total: 300, Failed: 300}
 		f.set(p, v1alpha1.ConditionStalled, true, v1alpha1.ReasonApplyFailed, "300 changes failed")
 	}
-	out, errOut, code := f.run("approve", "plan-x7k2d")
+	out, errOut, code := f.run("approve", "plan-x7k2d", "--digest", "sha256:abc")
 	if code != ExitError {
 		t.Fatalf("code %d: %s%s", code, out, errOut)
 	}

@@ -26,7 +26,7 @@ type Rendered struct {
 	SecretsChanged *runtime.RawExtension
 }
 
-// Render renders a change for users and policies. It masks values that the schema or a mark declares sensitive.
+// Render renders a change for users. It masks values that the schema or a mark declares sensitive.
 func Render(block *schema.Block, before, after cty.Value) (Rendered, error) {
 	var r Rendered
 	b, a := present(block, before), present(block, after)
@@ -53,6 +53,23 @@ func Render(block *schema.Block, before, after cty.Value) (Rendered, error) {
 	var err error
 	r.SecretsChanged, err = RenderPaths(secretChanges(b, a))
 	return r, err
+}
+
+// WithoutMasks renders a value for policies, with its secrets. unknown is true where the value is unknown.
+func WithoutMasks(v cty.Value) (value, unknown *runtime.RawExtension, err error) {
+	v = lang.WithoutMarks(v)
+	open := any(map[string]any{})
+	if !v.IsWhollyKnown() {
+		open = flags(v, isUnknown)
+	}
+	value, unknown = &runtime.RawExtension{}, &runtime.RawExtension{}
+	if value.Raw, err = json.Marshal(plain(v, nullIncluded)); err == nil {
+		unknown.Raw, err = json.Marshal(open)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("render value: %w", err)
+	}
+	return value, unknown, nil
 }
 
 // RenderPaths formats paths as Terraform's JSON plan does: [["network_id"],["rule",0,"port"]]. It returns nil for no

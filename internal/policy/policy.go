@@ -23,6 +23,8 @@ const (
 	maxExpression = 8 << 10
 	maxMessage    = 4 << 10
 	maxApprovals  = 20
+	// maxUndecided is the maximum number of addresses of an undecided rule.
+	maxUndecided = 5
 )
 
 // Set holds the compiled rules for the plans of one namespace.
@@ -36,6 +38,8 @@ type rule struct {
 	when cel.Program
 	// message is nil for a rule without messageExpression.
 	message cel.Program
+	// lapsed is why the rule, with the effect AllowAutomatic, allows nothing; "" if it works.
+	lapsed string
 	// broken is the compile error of the rule. A broken rule denies every plan. The server rejects policies with broken
 	// rules, but an upgrade can break a stored rule.
 	broken error
@@ -72,6 +76,26 @@ func (s *Set) add(name string, spec v1alpha1.PlanPolicySpec) {
 		}
 		s.rules = append(s.rules, c)
 	}
+}
+
+// Lapse makes the rules AllowAutomatic of a policy, such as "PlanPolicy/automatic", allow nothing. The reason is about the policy.
+func (s *Set) Lapse(policy, why string) {
+	for i := range s.rules {
+		if r := &s.rules[i]; r.Effect == v1alpha1.PolicyAllowAutomatic && strings.HasPrefix(r.path, policy+"/") {
+			r.lapsed = why
+		}
+	}
+}
+
+// lapsedRules returns why rules AllowAutomatic allow nothing.
+func (s *Set) lapsedRules() []string {
+	var out []string
+	for _, r := range s.rules {
+		if r.lapsed != "" {
+			out = append(out, fmt.Sprintf("%s allows nothing: %s", r.path, r.lapsed))
+		}
+	}
+	return out
 }
 
 // Validate validates the rules of a policy.
@@ -164,8 +188,13 @@ func (s *Set) HasAutomatic() bool {
 
 // UsesEarlier reports whether an expression of the set may use the variable earlier. If not, the caller need not read
 // the records of earlier plans.
-func (s *Set) UsesEarlier() bool {
-	return slices.ContainsFunc(s.rules, func(r rule) bool { return mentions(r.PlanPolicyRule, "earlier") })
+func (s *Set) UsesEarlier() bool { return s.uses("earlier") }
+
+// UsesPlan reports whether an expression of the set may use the variable plan. If not, the caller need not add values.
+func (s *Set) UsesPlan() bool { return s.uses("plan") }
+
+func (s *Set) uses(variable string) bool {
+	return slices.ContainsFunc(s.rules, func(r rule) bool { return mentions(r.PlanPolicyRule, variable) })
 }
 
 // UsesLabels reports whether policies may use the labels of the namespace. If not, the caller need not read it.

@@ -33,12 +33,17 @@ func subject() *Subject {
 	p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "prod"}}
 	p.Spec.Targets = []string{"sim_network.new"}
 	p.Status.RequestedBy = user("bob", "dev")
-	s := NewSubject(p)
+	s := NewSet(rules(deny(`size(plan) > 0`)), nil, nil).NewSubject(p)
+	add := func(c *v1alpha1.PlanChange) {
+		if err := s.Add(c, Values{}); err != nil {
+			panic(err)
+		}
+	}
 	ref := v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "prod"}
 	ref.Name = "old"
-	s.Add(&v1alpha1.PlanChange{Address: "sim_network.old", Type: "sim_network", Object: ref, Action: v1alpha1.ActionDelete, Provider: "registry.example.com/hykube/sim", Before: raw(`{"name":"old"}`)})
+	add(&v1alpha1.PlanChange{Address: "sim_network.old", Type: "sim_network", Object: ref, Action: v1alpha1.ActionDelete, Provider: "registry.example.com/hykube/sim", Before: raw(`{"name":"old"}`)})
 	ref.Name = "new"
-	s.Add(&v1alpha1.PlanChange{Address: "sim_network.new", Type: "sim_network", Object: ref, Action: v1alpha1.ActionCreate, Provider: "registry.example.com/hykube/sim",
+	add(&v1alpha1.PlanChange{Address: "sim_network.new", Type: "sim_network", Object: ref, Action: v1alpha1.ActionCreate, Provider: "registry.example.com/hykube/sim",
 		After: raw(`{"name":"new","size":16,"tags":{"team":"web"}}`), AfterUnknown: raw(`{"id":true}`)})
 	s.NamespaceLabels = map[string]string{"stage": "prod"}
 	s.Now = time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)

@@ -42,7 +42,8 @@ func TestFieldsAreKnownWhenWritten(t *testing.T) {
 
 // TestFieldsOfPlansAreKnown expects every field of a real plan in the shapes, so that no rule is refused in error.
 func TestFieldsOfPlansAreKnown(t *testing.T) {
-	vars, err := subject().variables()
+	s := subject()
+	vars, err := s.variables(s.shown)
 	if err != nil {
 		t.Fatal(err)
 	}

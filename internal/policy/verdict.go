@@ -14,7 +14,19 @@ type Verdict struct {
 	Results []v1alpha1.PlanPolicyResult
 	// restricted is true if a plan needs a rule with the effect AllowAutomatic to be applied automatically.
 	restricted bool
+	// lapsed says which rules AllowAutomatic allow nothing, and why.
+	lapsed []string
+	// users are the users of the approvals as they are now, by name; nil takes the users as the approvals name them.
+	users map[string]*v1alpha1.Identity
+	// undecided has the indexes of the changes whose unknown values an undecided rule depends on.
+	undecided map[int32]bool
 }
+
+// Undecided reports whether an undecided rule depends on the unknown values of a change.
+func (v *Verdict) Undecided(change int32) bool { return v.undecided[change] }
+
+// Warnings returns the rules that warn, with their messages.
+func (v *Verdict) Warnings() []v1alpha1.PlanPolicyResult { return v.withEffect(v1alpha1.PolicyWarn) }
 
 // First returns at most limit results, and the number of further ones. If it leaves some out, denials come first, then
 // required approvals.
@@ -22,17 +34,30 @@ func (v *Verdict) First(limit int) (results []v1alpha1.PlanPolicyResult, further
 	if len(v.Results) <= limit {
 		return v.Results, 0
 	}
-	for _, effect := range []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyAllowAutomatic, v1alpha1.PolicyWarn} {
+	effects := []v1alpha1.PlanPolicyEffect{v1alpha1.PolicyDeny, v1alpha1.PolicyRequireApprovals, v1alpha1.PolicyAllowAutomatic, v1alpha1.PolicyWarn}
+	for _, effect := range effects {
 		results = append(results, v.withEffect(effect)...)
+	}
+	for _, effect := range effects {
+		results = append(results, v.undecidedWith(effect)...)
 	}
 	return results[:limit], len(results) - limit
 }
 
-// withEffect returns the results with the effect.
+// withEffect returns the rules with the effect that hold. It omits undecided ones.
 func (v *Verdict) withEffect(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyResult {
+	return v.filter(func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == effect && r.Undecided == nil })
+}
+
+// undecidedWith returns the undecided rules with the effect.
+func (v *Verdict) undecidedWith(effect v1alpha1.PlanPolicyEffect) []v1alpha1.PlanPolicyResult {
+	return v.filter(func(r v1alpha1.PlanPolicyResult) bool { return r.Effect == effect && r.Undecided != nil })
+}
+
+func (v *Verdict) filter(keep func(v1alpha1.PlanPolicyResult) bool) []v1alpha1.PlanPolicyResult {
 	var out []v1alpha1.PlanPolicyResult
 	for _, r := range v.Results {
-		if r.Effect == effect {
+		if keep(r) {
 			out = append(out, r)
 		}
 	}
@@ -54,7 +79,7 @@ func sentences(results []v1alpha1.PlanPolicyResult) string {
 func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) string {
 	var out []string
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
-		if n := count(r.Approvals) - approvers(r.Approvals, requester, approvals); n > 0 {
+		if n := count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
 			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n), r.Message))
 		}
 	}
@@ -66,8 +91,8 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval, next v1alpha1.PlanApproval) (counts, required bool) {
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		required = true
-		before := approvers(r.Approvals, requester, approvals)
-		if before < count(r.Approvals) && approvers(r.Approvals, requester, append(slices.Clone(approvals), next)) > before {
+		before := v.approvers(r.Approvals, requester, approvals)
+		if before < count(r.Approvals) && v.approvers(r.Approvals, requester, append(slices.Clone(approvals), next)) > before {
 			counts = true
 		}
 	}
@@ -87,16 +112,31 @@ func (v *Verdict) Manual(requester *v1alpha1.Identity, byPolicy bool) string {
 	case len(v.withEffect(v1alpha1.PolicyAllowAutomatic)) > 0, !v.restricted && !byPolicy:
 		return ""
 	case byPolicy && requester != nil:
-		return fmt.Sprintf("the user %q may not approve plans, and no rule of a policy allows this plan to be applied automatically", requester.Username)
+		return fmt.Sprintf("the user %q may not approve plans, and no rule of a policy allows this plan to be applied automatically", requester.Username) + v.whyNot()
 	}
-	return "no rule of a policy allows this plan to be applied automatically"
+	return "no rule of a policy allows this plan to be applied automatically" + v.whyNot()
+}
+
+// whyNot completes the message that no rule AllowAutomatic holds.
+func (v *Verdict) whyNot() string {
+	text := ""
+	for _, why := range v.lapsed {
+		text += "; " + why
+	}
+	for _, r := range v.undecidedWith(v1alpha1.PolicyAllowAutomatic) {
+		text += fmt.Sprintf("; %s is undecided, because it depends on values that are not known before the apply: those of %s", r.Rule, r.Undecided.List())
+	}
+	return text
 }
 
 // approvers returns the number of different users whose approvals count for a rule.
-func approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) int {
+func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) int {
 	seen := map[string]bool{}
 	for _, approval := range approvals {
 		by := approval.By
+		if by != nil && v.users != nil {
+			by = v.users[by.Username]
+		}
 		switch {
 		case by == nil || by.Username == "":
 		case a.ExcludeRequester && (requester == nil || by.Username == requester.Username):

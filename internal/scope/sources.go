@@ -58,13 +58,15 @@ func NewCreates() *recent.Map[CreateKey, cty.Value] {
 }
 
 // Sources holds the sources for the values of expressions and the configurations of providers. All fields but
-// Sets, Index, Record, Creates and Metrics are required.
+// Sets, Users, Index, Record, Creates and Metrics are required.
 type Sources struct {
 	Objects store.Objects
 	// Sets finds ResourceSets; nil finds none.
 	Sets    Sets
 	Configs store.Configs
 	Access  store.Access
+	// Users gives the users of plans the groups that they have now; nil keeps the groups.
+	Users store.Users
 	// Policies reads the policies for plans.
 	Policies store.Policies
 	Catalog  *catalog.Catalog

@@ -122,6 +122,13 @@ type Access interface {
 	May(ctx context.Context, who v1alpha1.Identity, right Right) (bool, error)
 }
 
+// Users knows what users are now.
+type Users interface {
+	// Current returns a user whom a plan or a policy names with the groups that he has now. It returns false, and a user
+	// without groups, if the server knows that the user is gone.
+	Current(who v1alpha1.Identity) (v1alpha1.Identity, bool)
+}
+
 // SetError is the error for a ResourceSet whose instances are not known.
 type SetError struct{ Name, Problem string }
 

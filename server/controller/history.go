@@ -138,9 +138,17 @@ func (p *Plans) drop(ctx context.Context, plan deletedPlan) error {
 	return errors.Join(p.Ledger.DropPlan(ctx, types.UID(plan)), p.Ledger.DropDocuments(ctx, types.UID(plan)))
 }
 
-// recordedChanges returns the changes of a plan for its record, and the number of the others. Changes that were not
-// applied come first.
-func recordedChanges(ctx context.Context, l *ledger.Ledger, plan types.UID) (list []v1alpha1.PlanRecordChange, more int32, err error) {
+// recorded are the changes of a plan in its record.
+type recorded struct {
+	list []v1alpha1.PlanRecordChange
+	// more is the number of changes that are not in the list.
+	more int32
+	// applied counts the changes that were made.
+	applied v1alpha1.PlanSummary
+}
+
+// recordedChanges returns the changes of a plan for its record. Changes that were not applied come first.
+func recordedChanges(ctx context.Context, l *ledger.Ledger, plan types.UID) (out recorded, err error) {
 	type numbered struct {
 		index int32
 		v1alpha1.PlanRecordChange
@@ -149,7 +157,7 @@ func recordedChanges(ctx context.Context, l *ledger.Ledger, plan types.UID) (lis
 	total := 0
 	for c, err := range l.Changes(ctx, plan, 0) {
 		if err != nil {
-			return nil, 0, err
+			return out, err
 		}
 		if c.Action == v1alpha1.ActionNoOp && c.Importing == nil && c.PreviousAddress == "" && !c.Checks {
 			continue
@@ -158,6 +166,7 @@ func recordedChanges(ctx context.Context, l *ledger.Ledger, plan types.UID) (lis
 		to := &open
 		if c.State == v1alpha1.ChangeDone {
 			to = &made
+			out.applied.Count(&c.PlanChange)
 		}
 		if len(*to) < v1alpha1.MaxRecordedChanges {
 			*to = append(*to, numbered{c.Index, v1alpha1.PlanRecordChange{Address: c.Address, Deposed: c.Deposed, Action: c.Action, Outcome: c.State}})
@@ -166,7 +175,8 @@ func recordedChanges(ctx context.Context, l *ledger.Ledger, plan types.UID) (lis
 	kept := append(open, made[:min(len(made), v1alpha1.MaxRecordedChanges-len(open))]...)
 	slices.SortFunc(kept, func(a, b numbered) int { return int(a.index - b.index) })
 	for _, c := range kept {
-		list = append(list, c.PlanRecordChange)
+		out.list = append(out.list, c.PlanRecordChange)
 	}
-	return list, int32(total - len(kept)), nil
+	out.more = int32(total - len(kept))
+	return out, nil
 }

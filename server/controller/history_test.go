@@ -187,9 +187,13 @@ func TestRecordsAreBounded(t *testing.T) {
 		})
 	}
 	e.change("plan", total, "idle", func(c *ledger.Change) { c.Action = v1alpha1.ActionNoOp })
-	list, more, err := recordedChanges(t.Context(), e.Ledger, "plan")
+	got, err := recordedChanges(t.Context(), e.Ledger, "plan")
 	if err != nil {
 		t.Fatal(err)
+	}
+	list, more := got.list, got.more
+	if got.applied.Update != total-1 || got.applied.NoOp != 0 {
+		t.Errorf("the record counts %+v as applied", got.applied)
 	}
 	if len(list) != v1alpha1.MaxRecordedChanges || more != 50 {
 		t.Errorf("%d changes and %d more", len(list), more)

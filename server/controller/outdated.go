@@ -125,7 +125,7 @@ func (p *Plans) reportStale(ctx context.Context, plan *v1alpha1.Plan, object str
 func noteStale(plan *v1alpha1.Plan, object string, conditions *[]metav1.Condition) {
 	if awaitsApproval(plan) {
 		condition.Waiting(conditions, plan.Generation, v1alpha1.ReasonStale, fmt.Sprintf(
-			"%s was changed or deleted after planning. Make a new plan. To apply only the changes that are not stale: kubectl hykube approve %s -n %s --partial.", object, plan.Name, plan.Namespace))
+			"%s was changed or deleted after planning. Make a new plan. To apply only the changes that are not stale: %s --partial.", object, v1alpha1.ApproveCommand(plan.Name, plan.Namespace, plan.Status.Digest)))
 	}
 }
 

@@ -76,9 +76,13 @@ func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 	if rec.FinishedAt != nil {
 		rec.Progress = obj.Status.Progress
 	}
-	var err error
-	if rec.Changes, rec.MoreChanges, err = recordedChanges(ctx, p.Ledger, obj.UID); err != nil {
+	made, err := recordedChanges(ctx, p.Ledger, obj.UID)
+	if err != nil {
 		return err
+	}
+	rec.Changes, rec.MoreChanges = made.list, made.more
+	if rec.FinishedAt != nil {
+		rec.Applied = &made.applied
 	}
 	err = p.Client.Post().Namespace(obj.Namespace).Resource("planrecords").Body(rec).Do(ctx).Error()
 	if !apierrors.IsAlreadyExists(err) {

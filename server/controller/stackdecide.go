@@ -248,7 +248,7 @@ func sameStackPlan(a, b v1alpha1.PlanSpec) bool {
 func awaiting(p *v1alpha1.Plan) stackStep {
 	reason, message := readyOf(p)
 	if reason == v1alpha1.ReasonAwaitingApproval {
-		return wait(reason, "Plan %s waits for approval: %s To approve it: kubectl hykube approve %s -n %s.", p.Name, diag.Sentence(message), p.Name, p.Namespace)
+		return wait(reason, "Plan %s waits for approval: %s To approve it: %s.", p.Name, diag.Sentence(message), v1alpha1.ApproveCommand(p.Name, p.Namespace, p.Status.Digest))
 	}
 	return stall(reason, "Plan %s: %s", p.Name, message)
 }

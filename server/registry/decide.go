@@ -85,6 +85,7 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 	if err := mayDecide(ctx, p, sent); err != nil {
 		return err
 	}
+	leftOut := ""
 	if sent.Decision == v1alpha1.DecisionApproved {
 		found, err := c.Verify(ctx, p)
 		if apierrors.IsServiceUnavailable(err) {
@@ -99,9 +100,14 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 		if err := c.authorizeChanges(ctx, p, sent, found.Rights); err != nil {
 			return err
 		}
+		if sent.Partial {
+			if leftOut, err = changes.FormatIndexes(found.Out); err != nil {
+				return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, err)
+			}
+		}
 	}
 	decision := v1alpha1.PlanApproval{
-		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, Message: sent.Message, By: decider(ctx, sent), At: new(metav1.Now()),
+		Decision: sent.Decision, Digest: p.Status.Digest, Partial: sent.Partial, LeftOut: leftOut, Message: sent.Message, By: decider(ctx, sent), At: new(metav1.Now()),
 	}
 	if sent.Decision == v1alpha1.DecisionApproved {
 		if more, err := applyPolicies(ctx, p, decision, c.Backend.Judge); err != nil || more {

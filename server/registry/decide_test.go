@@ -26,7 +26,7 @@ func as(t *testing.T, name string) context.Context {
 }
 
 // noPolicies judges plans by no rule.
-func noPolicies(context.Context, *v1alpha1.Plan, []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+func noPolicies(context.Context, *v1alpha1.Plan, changes.Judged) (*policy.Verdict, error) {
 	return &policy.Verdict{}, nil
 }
 

@@ -30,7 +30,7 @@ type ChangesFunc func(ctx context.Context, plan *v1alpha1.Plan, limit int, cont 
 type VerifyFunc func(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error)
 
 // JudgeFunc evaluates the policies for a plan with the approvals that it would have.
-type JudgeFunc func(ctx context.Context, plan *v1alpha1.Plan, approvals []v1alpha1.PlanApproval) (*policy.Verdict, error)
+type JudgeFunc func(ctx context.Context, plan *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error)
 
 // AuthorizeReferencesFunc returns the references of a ProviderConfig that its author may not read.
 type AuthorizeReferencesFunc func(ctx context.Context, who user.Info, cfg *v1alpha1.ProviderConfig) (problems []string, err error)

@@ -16,6 +16,7 @@ import (
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage/names"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/policy"
 )
@@ -24,6 +25,7 @@ func newPlanPolicies(c Config) (*resourceREST, error) {
 	return newPolicies(c, "planpolicies", "planpolicy", "pp", new(v1alpha1.PlanPolicy), new(v1alpha1.PlanPolicyList), true,
 		func(p *v1alpha1.PlanPolicy) v1alpha1.PlanPolicySpec { return p.Spec },
 		func(p *v1alpha1.PlanPolicy) any { return p.Spec },
+		func(p *v1alpha1.PlanPolicy) *v1alpha1.PlanPolicyStatus { return &p.Status },
 		func(*v1alpha1.PlanPolicy) field.ErrorList { return nil })
 }
 
@@ -31,21 +33,27 @@ func newClusterPlanPolicies(c Config) (*resourceREST, error) {
 	return newPolicies(c, "clusterplanpolicies", "clusterplanpolicy", "cpp", new(v1alpha1.ClusterPlanPolicy), new(v1alpha1.ClusterPlanPolicyList), false,
 		func(p *v1alpha1.ClusterPlanPolicy) v1alpha1.PlanPolicySpec { return p.Spec.PlanPolicySpec },
 		func(p *v1alpha1.ClusterPlanPolicy) any { return p.Spec },
+		func(p *v1alpha1.ClusterPlanPolicy) *v1alpha1.PlanPolicyStatus { return &p.Status },
 		validateNamespaceSelector)
 }
 
 // newPolicies returns the registry of a kind of policy. rules returns the rules of an object, and spec everything that
-// users write in it.
+// users write in it. The user of each write is the author of the policy, because a rule AllowAutomatic has the author's rights.
 func newPolicies[T deepCopier[T]](c Config, plural, singular, short string, example, list runtime.Object, namespaced bool,
-	rules func(T) v1alpha1.PlanPolicySpec, spec func(T) any, validate func(T) field.ErrorList,
+	rules func(T) v1alpha1.PlanPolicySpec, spec func(T) any, status func(T) *v1alpha1.PlanPolicyStatus, validate func(T) field.ErrorList,
 ) (*resourceREST, error) {
-	strategy := kindStrategy[T, struct{}]{
+	strategy := kindStrategy[T, v1alpha1.PlanPolicyStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    namespaced,
-		begin:         func(context.Context, T) {},
-		spec:          spec,
-		status:        func(T) *struct{} { return new(struct{}) },
+		begin:         func(ctx context.Context, p T) { *status(p) = v1alpha1.PlanPolicyStatus{Author: requester(ctx)} },
+		prepareUpdate: func(ctx context.Context, p, _ T) {
+			if !byServer(ctx) {
+				status(p).Author = requester(ctx)
+			}
+		},
+		spec:   spec,
+		status: status,
 		validate: func(p T) field.ErrorList {
 			return slices.Concat(validateObjectName(p.GetName()), policy.Validate(rules(p), field.NewPath("spec")), validate(p))
 		},
@@ -100,10 +108,14 @@ func mayAllowAutomatic(a authorizer.Authorizer, resource string, spec func(runti
 func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.PlanApproval, judge JudgeFunc) (more bool, err error) {
 	given, requester := p.Status.Approvals, p.Status.RequestedBy
 	all := append(given[:len(given):len(given)], approval)
+	out, err := changes.NotApprovedIndexes(all)
 	if byServer(ctx) {
 		all = nil // a plan with automatic approval has no approvals by users
 	}
-	verdict, err := judge(ctx, p, all)
+	var verdict *policy.Verdict
+	if err == nil {
+		verdict, err = judge(ctx, p, changes.Judged{Approvals: all, Out: out})
+	}
 	if err != nil {
 		return false, apierrors.NewInternalError(fmt.Errorf("evaluate policies for plan %q: %w", p.Name, err))
 	}

@@ -19,7 +19,7 @@ import (
 
 // judged judges plans by one rule that holds for all.
 func judged(effect v1alpha1.PlanPolicyEffect, required *v1alpha1.RequiredApprovals) JudgeFunc {
-	return func(context.Context, *v1alpha1.Plan, []v1alpha1.PlanApproval) (*policy.Verdict, error) {
+	return func(context.Context, *v1alpha1.Plan, changes.Judged) (*policy.Verdict, error) {
 		return &policy.Verdict{Results: []v1alpha1.PlanPolicyResult{{Rule: "PlanPolicy/p/r", Effect: effect, Message: "why", Approvals: required}}}, nil
 	}
 }

@@ -56,6 +56,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanPolicyResult{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref),
 		v1alpha1.PlanPolicyRule{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref),
 		v1alpha1.PlanPolicySpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanPolicySpec(ref),
+		v1alpha1.PlanPolicyStatus{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanPolicyStatus(ref),
+		v1alpha1.PlanPolicyUndecided{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_PlanPolicyUndecided(ref),
 		v1alpha1.PlanProgress{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_PlanProgress(ref),
 		v1alpha1.PlanRecord{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanRecord(ref),
 		v1alpha1.PlanRecordChange{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanRecordChange(ref),
@@ -245,12 +247,19 @@ func schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicy(ref common.ReferenceCal
 							Ref:         ref(v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName()),
 						},
 					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Set by the server.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlanPolicyStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"spec"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName(), v1alpha1.PlanPolicyStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -1325,6 +1334,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanApproval(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"leftOut": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Indexes of the changes that a partial approval leaves out, such as \"0-3,7\": at the time of the approval they were blocked or stale, or depended on such a change. The apply leaves them out, too, and policies judge the plan without them. Set by the server.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Reason for the decision, as text.",
@@ -2206,12 +2222,19 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicy(ref common.ReferenceCallback) 
 							Ref:         ref(v1alpha1.PlanPolicySpec{}.OpenAPIModelName()),
 						},
 					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Set by the server.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.PlanPolicyStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"spec"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PlanPolicySpec{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+			v1alpha1.PlanPolicySpec{}.OpenAPIModelName(), v1alpha1.PlanPolicyStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
 	}
 }
 
@@ -2268,7 +2291,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref common.ReferenceCall
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PlanPolicyResult is a rule that holds for a plan.",
+				Description: "PlanPolicyResult is a rule that holds for a plan, or that is undecided.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"rule": {
@@ -2300,12 +2323,18 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.RequiredApprovals{}.OpenAPIModelName()),
 						},
 					},
+					"undecided": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Set if it is not known whether the rule holds, because it depends on values that are not known before the apply. The server evaluates the rule again before each of these changes. Until then, the rule has no effect.",
+							Ref:         ref(v1alpha1.PlanPolicyUndecided{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"rule", "effect"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.RequiredApprovals{}.OpenAPIModelName()},
+			v1alpha1.PlanPolicyUndecided{}.OpenAPIModelName(), v1alpha1.RequiredApprovals{}.OpenAPIModelName()},
 	}
 }
 
@@ -2326,7 +2355,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyRule(ref common.ReferenceCallba
 					},
 					"when": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Condition in CEL (https://cel.dev). The rule holds if the condition is true. If it cannot be evaluated, the plan is denied. The variables are: plan (as \"terraform show -json\" prints it, without configuration), spec (of the Plan), requester and approvers (username, groups), counts, providers, namespaceObject (metadata.name and metadata.labels), earlier (records of earlier plans, latest first) and now.",
+							Description: "Condition in CEL (https://cel.dev). The rule holds if the condition is true. If it cannot be evaluated, the plan is denied. If it depends on a value that is not known before the apply, the rule is undecided, and evaluated again before the change with that value. The variables are: plan (as \"terraform show -json\" prints it, without configuration), spec (of the Plan), requester and approvers (username, groups), counts, providers, namespaceObject (metadata.name and metadata.labels), earlier (records of earlier plans, latest first) and now.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -2404,6 +2433,67 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicySpec(ref common.ReferenceCallba
 		},
 		Dependencies: []string{
 			v1alpha1.PlanPolicyRule{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanPolicyStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanPolicyStatus is what the server records about a policy.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"author": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who last wrote the spec. The rules with the effect AllowAutomatic work only while that user has the verb \"approve\" on the plans.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Identity{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanPolicyUndecided(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanPolicyUndecided names the changes whose unknown values a rule depends on.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"addresses": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Terraform addresses of the changes, at most 5.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"more": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of further changes.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 
@@ -2557,6 +2647,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 					"summary": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Number of planned changes by kind.",
+							Ref:         ref(v1alpha1.PlanSummary{}.OpenAPIModelName()),
+						},
+					},
+					"applied": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of changes by kind that were made. Empty until the plan ends.",
 							Ref:         ref(v1alpha1.PlanSummary{}.OpenAPIModelName()),
 						},
 					},

@@ -32,6 +32,26 @@ func (a Access) May(ctx context.Context, who v1alpha1.Identity, right store.Righ
 	return false, nil
 }
 
+// Users implements store.Users.
+type Users struct {
+	// Narrow returns a user whom the token file named, with the groups that it still gives; false if it names the user no more.
+	Narrow func(user.Info) (user.Info, bool)
+}
+
+// Current implements store.Users. It returns users whom the token file did not name as they are.
+func (u Users) Current(who v1alpha1.Identity) (v1alpha1.Identity, bool) {
+	if !who.TokenFile {
+		return who, true
+	}
+	now, ok := u.Narrow(infoOf(who))
+	if !ok {
+		who.Groups = nil
+		return who, false
+	}
+	who.Groups = now.GetGroups()
+	return who, true
+}
+
 // Asker returns an Asker for the user of a request.
 func (a Access) Asker(who user.Info) *store.Asker {
 	return &store.Asker{Access: a, Who: IdentityOf(who)}

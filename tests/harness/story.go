@@ -24,6 +24,9 @@ func (s *Server) NewStory(env *testscript.Env, namespace string) error {
 	if err := os.Symlink(s.Path("hykube-kubectl"), filepath.Join(tools, "kubectl")); err != nil {
 		return err
 	}
+	if err := os.WriteFile(filepath.Join(tools, "approve"), []byte(approveScript), 0o755); err != nil { //nolint:gosec // a program
+		return err
+	}
 	kubeconfig := filepath.Join(env.WorkDir, "kubeconfig")
 	for key, value := range map[string]string{
 		"PATH": strings.Join([]string{tools, s.Bin, os.Getenv("PATH")}, ":"), "HOME": env.WorkDir, "NO_COLOR": "1",
@@ -49,6 +52,26 @@ func StoryCommands() map[string]func(ts *testscript.TestScript, neg bool, args [
 		"capture": capture, "env-in": envIn, "eventually": eventually, "exits": exits,
 	}
 }
+
+// approveScript is the command "approve PLAN [FLAG...]" of stories. It approves the plan that has the name now, as a user in a terminal
+// does; elsewhere, kubectl hykube approve needs the digest.
+const approveScript = `#!/bin/sh
+plan= where= before=
+for arg; do
+	case $before in
+	-n | --namespace | --context) where="$where $before $arg" before= && continue ;;
+	-m | --message) before= && continue ;;
+	esac
+	case $arg in
+	-n | --namespace | --context | -m | --message) before=$arg ;;
+	--namespace=* | --context=*) where="$where $arg" ;;
+	-*) ;;
+	*) plan=${plan:-$arg} ;;
+	esac
+done
+digest=$(kubectl get plan "$plan" $where -o 'jsonpath={.status.digest}' 2>/dev/null)
+exec kubectl hykube approve --digest "${digest:-none}" "$@"
+`
 
 // eventually repeats a command until it succeeds (or, negated, fails), at most for a minute: eventually COMMAND
 // [ARG...]

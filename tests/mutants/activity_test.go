@@ -147,7 +147,7 @@ var activityMutants = []mutant{
 	{"A plan uses a ProviderConfig although its author lost the right to.", "activities/changes/verify.go",
 		"if err := v.actors.Check(ctx, c, rec); err != nil {", "if err := v.actors.Check(ctx, c, rec); err != nil && false {", "activities:TestBeginRefuses"},
 	{"A plan whose changes moved is applied in part, although nobody approved a part.", "activities/applying/begin.go",
-		"if err == nil && stale > 0 && !po.Status.Approval.Partial {", "if false {", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
+		"if err == nil && left.stale > 0 && !po.Status.Approval.Partial {", "if false {", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied"},
 	{"A partial apply changes what refers to a stale change.", "activities/applying/begin.go",
 		"case heldByStale[i].Reason != plan.NotHeld:", "case false:", "activities:TestWhatMovedIsFoundBeforeAnythingIsApplied|TestServerIsKilledDuringAPartialPlan"},
 	{"A plan that was cancelled is begun.", "activities/planning/publish.go",

@@ -1,0 +1,284 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// open is a plan of bob with three creates. The first has unknown values, the second sensitive ones, the third is known.
+func open(s *Set, second Values) *Subject {
+	p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "prod"}}
+	p.Status.RequestedBy = user("bob")
+	subject := s.NewSubject(p)
+	add := func(c *v1alpha1.PlanChange, v Values) {
+		c.Type, c.Action = "sim_network", v1alpha1.ActionCreate
+		c.Object = v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "prod", Name: strings.TrimPrefix(c.Address, "sim_network.")}
+		if err := subject.Add(c, v); err != nil {
+			panic(err)
+		}
+	}
+	add(&v1alpha1.PlanChange{Index: 0, Address: "sim_network.unknown",
+		After:        raw(`{"name":"u","allowed":["10.0.0.0/8",null],"tags":{"team":"web"},"size":3}`),
+		AfterUnknown: raw(`{"id":true,"cidr":true,"labels":true,"allowed":[false,true],"tags":{"owner":true}}`)}, Values{})
+	add(&v1alpha1.PlanChange{Index: 1, Address: "sim_network.sensitive",
+		After:          raw(`{"name":"s","cidr":"(sensitive value)","allowed":[],"tags":{},"labels":{"a":"b"},"id":"1"}`),
+		AfterSensitive: raw(`{"cidr":true}`)}, second)
+	add(&v1alpha1.PlanChange{Index: 2, Address: "sim_network.known",
+		After: raw(`{"name":"k","cidr":"10.1.0.0/16","allowed":["0.0.0.0/0"],"tags":{"owner":"x"},"labels":{"a":"b"},"id":"2"}`)}, Values{})
+	return subject
+}
+
+// evaluateOne evaluates one rule, and returns "true", "false", an error, or the indexes of the changes that make it undecided.
+func evaluateOne(t *testing.T, when string, second Values) string {
+	t.Helper()
+	set := NewSet(rules(deny(when)), nil, nil)
+	v, err := set.Evaluate(t.Context(), open(set, second))
+	if err != nil {
+		t.Fatalf("%s: %v", when, err)
+	}
+	switch {
+	case len(v.Results) == 0:
+		return "false"
+	case strings.Contains(v.Results[0].Message, "cannot be evaluated"):
+		return v.Results[0].Message
+	case v.Results[0].Undecided == nil:
+		return "true"
+	}
+	if v.Denied() != "" {
+		t.Errorf("%s: an undecided rule denies the plan", when)
+	}
+	return strings.ReplaceAll(v.Results[0].Undecided.List(), "sim_network.", "")
+}
+
+// TestUndecided evaluates conditions about values that are not known. Each change of the plan is p, q and r.
+func TestUndecided(t *testing.T) {
+	const one = `plan.resource_changes.exists(c, c.name == "unknown" && %)`
+	secret := Values{After: raw(`{"name":"s","cidr":"10.66.0.0/16","allowed":[],"tags":{},"labels":{"a":"b"},"id":"1"}`)}
+	tests := map[string]string{
+		// a value
+		`c.change.after.cidr == "10.66.0.0/16"`:             "unknown",
+		`c.change.after.cidr != "10.66.0.0/16"`:             "unknown",
+		`c.change.after.?cidr.orValue("") == "x"`:           "unknown",
+		`c.change.after["cidr"].startsWith("10.")`:          "unknown",
+		`c.change.after.cidr in ["a", "b"]`:                 "unknown",
+		`!(c.change.after.cidr in ["a", "b"])`:              "unknown",
+		`c.change.after.cidr == null`:                       "unknown",
+		`c.change.after.cidr.size() > 3 || true`:            "true",
+		`c.change.after.cidr == "x" && false`:               "false",
+		`c.change.after.size == 3`:                          "true",
+		`c.change.after.size == 3 && c.change.after.id > 3`: "unknown",
+		`(c.change.after.cidr == "x" ? 1 : 2) == 1`:         "unknown",
+		// a map that is unknown as a whole
+		`"labels" in c.change.after`:                                  "true",
+		`"cost-centre" in c.change.after.labels`:                      "unknown",
+		`!("cost-centre" in c.change.after.labels)`:                   "unknown",
+		`has(c.change.after.labels.team)`:                             "unknown",
+		`!has(c.change.after.labels.team)`:                            "unknown",
+		`c.change.after.labels.?team.orValue("") == "x"`:              "unknown",
+		`c.change.after.labels == {"a": "b"}`:                         "unknown",
+		`size(c.change.after.labels) == 0`:                            "unknown",
+		`c.change.after.labels.exists(k, k == "a")`:                   "unknown",
+		`c.change.after.labels.all(k, v, v != "public")`:              "unknown",
+		`c.change.after.?labels.hasValue()`:                           "unknown",
+		`[c.change.after.labels].exists(l, l == {"a": "b"}) || 1 > 2`: "unknown",
+		// a map with an unknown element
+		`c.change.after.tags.team == "web"`:                              "true",
+		`c.change.after.tags.owner == "x"`:                               "unknown",
+		`has(c.change.after.tags.team)`:                                  "true",
+		`has(c.change.after.tags.nothing)`:                               "false",
+		`"owner" in c.change.after.tags`:                                 "true",
+		`c.change.after.tags == {"team": "web", "owner": "x"}`:           "unknown",
+		`{"team": "web", "owner": "x"} == c.change.after.tags`:           "unknown",
+		`{"team": "web", "owner": "x"} != c.change.after.tags`:           "unknown",
+		`c.change.after.tags == {"team": "db", "owner": "x"}`:            "false",
+		`c.change.after.tags == {"team": "web"}`:                         "false",
+		`c.change.after.tags in [{"team": "web", "owner": "x"}]`:         "unknown",
+		`optional.of(c.change.after.tags) == optional.of({"a": "b"})`:    "false",
+		`c.change.after.tags.exists(k, c.change.after.tags[k] == "web")`: "true",
+		`c.change.after.tags.exists(k, c.change.after.tags[k] == "x")`:   "unknown",
+		`c.change.after == {"a": "b"}`:                                   "false",
+		// a list with an unknown element
+		`"10.0.0.0/8" in c.change.after.allowed`:                  "true",
+		`"0.0.0.0/0" in c.change.after.allowed`:                   "unknown",
+		`!("0.0.0.0/0" in c.change.after.allowed)`:                "unknown",
+		`size(c.change.after.allowed) == 2`:                       "true",
+		`c.change.after.allowed == ["10.0.0.0/8", "0.0.0.0/0"]`:   "unknown",
+		`["10.0.0.0/8", "0.0.0.0/0"] == c.change.after.allowed`:   "unknown",
+		`["a", "b"] == c.change.after.allowed`:                    "false",
+		`(c.change.after.allowed + ["a"]) == ["a"]`:               "false",
+		`"a" in (c.change.after.allowed + ["a"])`:                 "true",
+		`"b" in (c.change.after.allowed + ["a"])`:                 "unknown",
+		`c.change.after.allowed.exists(a, a == "0.0.0.0/0")`:      "unknown",
+		`c.change.after.allowed.all(a, a.startsWith("10."))`:      "unknown",
+		`c.change.after.allowed.all(a, a.startsWith("11."))`:      "false",
+		`c.change.after.allowed.exists_one(a, a == "10.0.0.0/8")`: "unknown",
+		`c.change.after.allowed.filter(a, a == "x").size() > 0`:   "unknown",
+		`c.change.after.allowed.map(a, a + "x") == []`:            "unknown",
+		`c.change.after.allowed[0] == "10.0.0.0/8"`:               "true",
+		`c.change.after.allowed.join(",") == ""`:                  "unknown",
+		`c.change.after.allowed.reverse()[1] == "10.0.0.0/8"`:     "unknown",
+		`sets.contains(["10.0.0.0/8"], c.change.after.allowed)`:   "unknown",
+		`sets.contains(c.change.after.allowed, ["10.0.0.0/8"])`:   "unknown",
+		`sets.intersects(c.change.after.allowed, ["0.0.0.0/0"])`:  "unknown",
+		`c.change.after.allowed.distinct().size() == 2`:           "unknown",
+		`string(c.change.after.cidr) == "x"`:                      "unknown",
+		`c.change.after.cidr.replace("x", "y") == "x"`:            "unknown",
+		// other parts of the document
+		`plan.planned_values.root_module.resources.exists(r, r.values.cidr == "10.66.0.0/16" && r.name == "unknown")`: "unknown",
+		`c.change.after_unknown.cidr`: "true",
+	}
+	for when, want := range tests {
+		if got := evaluateOne(t, strings.ReplaceAll(one, "%", when), secret); got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	all := map[string]struct {
+		when   string
+		second Values
+		want   string
+	}{
+		"a sensitive value":                       {`plan.resource_changes.exists(c, c.name != "unknown" && c.change.after.cidr == "10.66.0.0/16")`, secret, "true"},
+		"a sensitive value that is not available": {`plan.resource_changes.exists(c, c.name != "unknown" && c.change.after.cidr == "10.66.0.0/16")`, Values{}, "sensitive"},
+		"the mask is no value":                    {`plan.resource_changes.exists(c, c.change.after.?cidr.orValue("") == "(sensitive value)")`, secret, "unknown"},
+		"a known change decides":                  {`plan.resource_changes.exists(c, c.change.after.cidr == "10.1.0.0/16")`, secret, "true"},
+		"two changes":                             {`plan.resource_changes.all(c, c.change.after.cidr != "x")`, Values{}, "unknown, sensitive"},
+		"counts alone":                            {`counts.create == 3`, Values{}, "true"},
+	}
+	for why, tc := range all {
+		if got := evaluateOne(t, tc.when, tc.second); got != tc.want {
+			t.Errorf("%s: %s, want %s", why, got, tc.want)
+		}
+	}
+}
+
+// TestForgedMark expects that a value that looks like a mark stays a value.
+func TestForgedMark(t *testing.T) {
+	secret := Values{After: raw(`{"cidr":"unknown 0"}`)}
+	if got := evaluateOne(t, `plan.resource_changes.exists(c, c.name == "sensitive" && c.change.after.cidr == "unknown 0")`, secret); got != "true" {
+		t.Error(got)
+	}
+}
+
+// TestMessagesAreMasked expects no sensitive value in a message, although the condition reads it.
+func TestMessagesAreMasked(t *testing.T) {
+	secret := Values{After: raw(`{"name":"s","cidr":"10.66.0.0/16"}`)}
+	r := v1alpha1.PlanPolicyRule{Name: "r", Effect: v1alpha1.PolicyDeny, When: `plan.resource_changes.exists(c, c.name == "sensitive" && c.change.after.cidr == "10.66.0.0/16")`,
+		MessageExpression: `plan.resource_changes.filter(c, c.name == "sensitive")[0].change.after.cidr + "!" + plan.planned_values.root_module.resources.map(r, string(r.values.?cidr.orValue(""))).join(" ")`}
+	set := NewSet(rules(r), nil, nil)
+	v, err := set.Evaluate(t.Context(), open(set, secret))
+	if err != nil || strings.Contains(v.Denied(), "10.66") || !strings.Contains(v.Denied(), "(sensitive value)!") {
+		t.Errorf("%q, %v", v.Denied(), err)
+	}
+}
+
+// TestUndecidedAllowsNothing expects that an undecided rule has no effect but the one in the message.
+func TestUndecidedAllowsNothing(t *testing.T) {
+	r := deny(`plan.resource_changes.all(c, c.change.after.cidr != "0.0.0.0/0")`)
+	r.Effect = v1alpha1.PolicyAllowAutomatic
+	set := NewSet(rules(r), nil, nil)
+	v, err := set.Evaluate(t.Context(), open(set, Values{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := v.Manual(user("bob"), false)
+	if !strings.Contains(why, "PlanPolicy/p/r is undecided") || !strings.Contains(why, "sim_network.unknown, sim_network.sensitive") {
+		t.Errorf("%q", why)
+	}
+	if !v.Undecided(0) || !v.Undecided(1) || v.Undecided(2) {
+		t.Errorf("undecided changes: %+v", v.undecided)
+	}
+	two := v1alpha1.PlanPolicyRule{Name: "two", When: r.When, Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 2}}
+	set = NewSet(rules(two), nil, nil)
+	if v, err = set.Evaluate(t.Context(), open(set, Values{})); err != nil || v.Missing(user("bob"), nil) != "" || len(v.Results) != 1 {
+		t.Errorf("required approvals: %+v, %v", v, err)
+	}
+}
+
+// TestLapsed expects that a rule of an author without the right allows nothing, and says why.
+func TestLapsed(t *testing.T) {
+	r := deny("true")
+	r.Effect = v1alpha1.PolicyAllowAutomatic
+	set := NewSet(rules(r), nil, nil)
+	set.Lapse("PlanPolicy/p2", "other")
+	for _, lapsed := range []bool{false, true} {
+		if lapsed {
+			set.Lapse("PlanPolicy/p", `its author "ann" may not approve`)
+		}
+		v, err := set.Evaluate(t.Context(), open(set, Values{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := v.Manual(user("bob"), false); (why != "") != lapsed || lapsed && !strings.Contains(why, `PlanPolicy/p/r allows nothing: its author "ann"`) {
+			t.Errorf("lapsed %t: %q", lapsed, why)
+		}
+	}
+}
+
+// TestUsersAreAsTheyAreNow expects that a rule counts the groups of an approver that the caller found, and no user who is gone.
+func TestUsersAreAsTheyAreNow(t *testing.T) {
+	r := v1alpha1.PlanPolicyRule{Name: "r", When: "true", Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 2, Groups: []string{"oncall"}}}
+	set := NewSet(rules(r), nil, nil)
+	given := approvals(user("erin", "oncall"), user("frank", "oncall"), user("gone", "oncall"))
+	for why, tc := range map[string]struct {
+		now     []*v1alpha1.Identity
+		missing bool
+	}{
+		"all are members":    {[]*v1alpha1.Identity{user("erin", "oncall"), user("frank", "oncall")}, false},
+		"one left":           {[]*v1alpha1.Identity{user("erin"), user("frank", "oncall")}, true},
+		"one does not exist": {[]*v1alpha1.Identity{user("frank", "oncall")}, true},
+	} {
+		subject := open(set, Values{})
+		subject.Approvals = approvals(tc.now...)
+		v, err := set.Evaluate(t.Context(), subject)
+		if err != nil || (v.Missing(user("bob"), given) != "") != tc.missing {
+			t.Errorf("%s: %q, %v", why, v.Missing(user("bob"), given), err)
+		}
+	}
+	forbidden := NewSet(rules(deny(`!("platform" in requester.groups)`)), nil, nil)
+	subject := open(forbidden, Values{})
+	subject.Requester = user("bob", "platform")
+	if v, _ := forbidden.Evaluate(t.Context(), subject); v.Denied() != "" {
+		t.Error("a requester with a group that the plan does not name")
+	}
+}
+
+// TestCanonicalTypesAndCounts expects the canonical type in conditions, and counts.removed.
+func TestCanonicalTypesAndCounts(t *testing.T) {
+	set := NewSet(rules(deny(`plan.resource_changes.exists(c, c.type == "sim_instance") && counts.removed == 3 && counts.invoke == 1`)), nil, nil)
+	s := set.NewSubject(&v1alpha1.Plan{})
+	for i, action := range []v1alpha1.Action{v1alpha1.ActionDelete, v1alpha1.ActionReplace, v1alpha1.ActionForget, v1alpha1.ActionInvoke} {
+		c := &v1alpha1.PlanChange{Index: int32(i), Address: "sim_server.x", Type: "sim_server", Action: action, Before: raw(`{"name":"x"}`), After: raw(`{"name":"y"}`)}
+		if err := s.Add(c, Values{Type: "sim_instance"}); err != nil {
+			t.Fatal(err)
+		}
+		if c.Type != "sim_server" {
+			t.Errorf("the change itself has the type %s", c.Type)
+		}
+	}
+	v, err := set.Evaluate(t.Context(), s)
+	if err != nil || v.Denied() == "" {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+func TestUndecidedComesLast(t *testing.T) {
+	v := &Verdict{}
+	for _, r := range []v1alpha1.PlanPolicyResult{
+		{Rule: "undecided", Effect: v1alpha1.PolicyDeny, Undecided: &v1alpha1.PlanPolicyUndecided{}}, {Rule: "warns", Effect: v1alpha1.PolicyWarn}, {Rule: "denies", Effect: v1alpha1.PolicyDeny},
+	} {
+		v.Results = append(v.Results, r)
+	}
+	first, further := v.First(2)
+	var names []string
+	for _, r := range first {
+		names = append(names, r.Rule)
+	}
+	if !slices.Equal(names, []string{"denies", "warns"}) || further != 1 {
+		t.Errorf("%v, %d", names, further)
+	}
+}
