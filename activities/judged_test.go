@@ -16,8 +16,8 @@ func policyWith(rules ...v1alpha1.PlanPolicyRule) []v1alpha1.PlanPolicy {
 	return []v1alpha1.PlanPolicy{p}
 }
 
-// later returns an expression whose value is known only in the apply.
-func later(value string) string { return `${timestamp() == "" ? "x" : "` + value + `"}` }
+// later returns an expression whose value is known only in the apply, which creates test_thing.base.
+func later(value string) string { return `${test_thing.base.id == "" ? "x" : "` + value + `"}` }
 
 // TestAnUndecidedRuleIsJudgedInTheStep applies plans with a value that planning does not know, and that a rule is about.
 func TestAnUndecidedRuleIsJudgedInTheStep(t *testing.T) {
@@ -49,6 +49,7 @@ func TestAnUndecidedRuleIsJudgedInTheStep(t *testing.T) {
 		t.Run(why, func(t *testing.T) {
 			sc := newCrashScenario(t)
 			sc.lane = tc.lane
+			things("base")(sc)
 			for i, size := range tc.sizes {
 				sc.put("test-thing/"+string(rune('a'+i)), m{"name": string(rune('a' + i)), "size": size}, nil)
 			}
@@ -62,7 +63,7 @@ func TestAnUndecidedRuleIsJudgedInTheStep(t *testing.T) {
 				t.Fatalf("the plan has the rules %+v", planned.Status.Policies)
 			}
 			ended := sc.resume(run)
-			if len(sc.cloud.made) != tc.made {
+			if len(sc.cloud.made) != tc.made+1 {
 				t.Errorf("the cloud made %v: %+v", sc.cloud.made, ended.Status.Conditions)
 			}
 			stale, warned := "", false
@@ -93,10 +94,11 @@ func TestAReplacementIsJudgedBeforeItDestroys(t *testing.T) {
 	sc.put("test-thing/a", m{"name": "a", "size": "1"}, nil)
 	sc.apply()
 	sc.taint("test-thing/a")
+	things("base")(sc)
 	sc.put("test-thing/a", m{"name": "a", "size": later("66")}, nil)
 	sc.Policies = policyWith(v1alpha1.PlanPolicyRule{Name: "r", Effect: v1alpha1.PolicyDeny, When: `plan.resource_changes.exists(c, c.change.after != null && c.change.after.size == "66")`})
 	ended := sc.apply()
-	if len(sc.cloud.things) != 1 || len(sc.cloud.made) != 1 {
+	if len(sc.cloud.things) != 2 || sc.cloud.made["a"] != 1 {
 		t.Errorf("the cloud has %v, made %v: %+v", sc.cloud.things, sc.cloud.made, ended.Status.Conditions)
 	}
 }

@@ -88,7 +88,7 @@ title "Correct drift: a change that was made outside of Hykube"
 run simcloud drift instance database size=huge
 run kubectl hykube plan --refresh=All -n first
 expect "changes of the plan that drifted" 1 "$(planned drifted)"
-run kubectl hykube approve "$(newest_plan)" -n first
+run kubectl hykube approve "$(newest_plan)" -n first --digest "$(kubectl get plan "$(newest_plan)" -n first -o 'jsonpath={.status.digest}')"
 
 title "Destroy everything, in reverse order"
 run kubectl hykube destroy --all -n first --auto-approve

@@ -97,7 +97,7 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 		return "", err
 	}
 	if why != "" {
-		why += " Nothing was changed. Make a new plan once that is no longer so."
+		why += " Nothing was changed. Make a new plan when that has changed."
 		return why, a.refuseApply(ctx, p, why)
 	}
 	err = a.markLeftOut(ctx, po, work, left)
@@ -268,15 +268,15 @@ func (a *Applier) refusedByPolicy(ctx context.Context, po *v1alpha1.Plan, out ma
 	}
 	switch why := verdict.Denied(); {
 	case why != "":
-		return "A policy refuses the plan. " + why, nil
+		return "A policy refuses the plan. " + diag.Sentence(why), nil
 	case approvedAutomatically(po):
 		if why := verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy); why != "" {
-			return "The plan may not be applied automatically any more. " + why, nil
+			return "The plan may not be applied automatically any more. " + diag.Sentence(why), nil
 		}
 		return "", nil
 	}
 	if why := verdict.Missing(po.Status.RequestedBy, approvals); why != "" {
-		return "Approvals are missing. " + why, nil
+		return "Approvals are missing. " + diag.Sentence(why), nil
 	}
 	return "", nil
 }

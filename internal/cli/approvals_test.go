@@ -78,9 +78,9 @@ func TestPolicyKeepsAPlanWaiting(t *testing.T) {
 		args         []string
 		denied       bool
 	}{
-		{"refused", "Nothing was changed. The plan can be approved when no policy refuses it any more: kubectl hykube approve plan-x7k2d -n default\n", []string{"plan", "--record"}, true},
+		{"refused", "Nothing was changed. The plan can be approved when no policy refuses it any more: kubectl hykube approve plan-x7k2d -n default --digest sha256:abc\n", []string{"plan", "--record"}, true},
 		{"refused, in a plan of files", "Error: a policy refuses plan \"plan-guess\"\nNothing was changed.\n", []string{"plan"}, true},
-		{"the approval does not count", "does not count\nThe plan waits for approval. To approve it: kubectl hykube approve apply-x7k2d -n default\n", []string{"apply", "--auto-approve"}, false},
+		{"the approval does not count", "does not count\nThe plan waits for approval. To approve it: kubectl hykube approve apply-x7k2d -n default --digest sha256:abc\n", []string{"apply", "--auto-approve"}, false},
 	} {
 		f := newFakeServer(t)
 		f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
@@ -107,7 +107,7 @@ func TestPolicyKeepsAPlanWaiting(t *testing.T) {
 // The command asks no user to approve whose approval would not count: the requester, and users who have approved
 // already.
 func TestApprovalThatDoesNotCount(t *testing.T) {
-	const another, next = "for the approval of another user, because yours does not count", "\n  kubectl hykube approve plan-x7k2d -n default\n"
+	const another, next = "for the approval of another user, because yours does not count", "\n  kubectl hykube approve plan-x7k2d -n default --digest sha256:abc\n"
 	for user, counts := range map[string]bool{"alice": false, "bob": false, "carol": true} {
 		f := newFakeServer(t)
 		f.user = user
@@ -128,6 +128,37 @@ func TestApprovalThatDoesNotCount(t *testing.T) {
 		_, errOut, code := f.runIn(asking, "yes\n", "apply", "--target", "sim_network.main")
 		if asked := strings.Contains(errOut, "Do you want"); asked != counts || !counts && code != ExitRefused {
 			t.Errorf("%s: code %d, asked %t:\n%s", user, code, asked, errOut)
+		}
+	}
+}
+
+// TestApproveNamesTheDigest expects that approve approves no plan that the user has not seen.
+func TestApproveNamesTheDigest(t *testing.T) {
+	for why, tc := range map[string]struct {
+		asks   bool
+		answer string
+		args   []string
+		code   int
+		errOut string
+	}{
+		"in a script, without the digest": {code: ExitError, errOut: "name the digest of the changes that you read"},
+		"in a script, with it":            {args: []string{"--digest", "sha256:abc"}, code: ExitDone},
+		"of another plan":                 {args: []string{"--digest", "sha256:old"}, code: ExitStale, errOut: "isn't the plan that you read"},
+		"in a terminal, and yes":          {asks: true, answer: "yes\n", code: ExitDone, errOut: "Digest: sha256:abc"},
+		"in a terminal, and no":           {asks: true, answer: "no\n", code: ExitError, errOut: "was not approved"},
+		"in a terminal, with the digest":  {asks: true, args: []string{"--digest", "sha256:abc"}, code: ExitDone},
+	} {
+		f := newFakeServer(t)
+		f.planning = creates
+		if _, errOut, code := f.run("plan", "--record", "-f", write(t, twoFiles)); code != ExitDone {
+			t.Fatal(errOut)
+		}
+		_, errOut, code := f.runIn(func(s *session) { s.ask = tc.asks }, tc.answer, append([]string{"approve", "plan-x7k2d"}, tc.args...)...)
+		if code != tc.code || !strings.Contains(errOut, tc.errOut) {
+			t.Errorf("%s: code %d: %s", why, code, errOut)
+		}
+		if approved := f.plans["default/plan-x7k2d"].Status.Approval != nil; approved != (tc.code == ExitDone) {
+			t.Errorf("%s: approved %t", why, approved)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 type approveOptions struct {
@@ -30,24 +31,27 @@ func newApprove(s *session) *cobra.Command {
 		Short: "Approve a plan and watch its apply",
 		Long: `Approve a plan and watch its apply.
 
-The approval names the digest of the plan's changes, so that the server applies exactly the changes that you read. Pass
-the digest that "kubectl hykube show" printed with --digest; the default is the plan's current digest. A plan does not
-change after planning. Approving needs the verb "approve" on plans.
+The approval names the digest of the plan's changes, so that the server applies exactly the changes that you read. Commands
+print it: "kubectl hykube show" ends with the whole command. In a terminal, the command asks without --digest, and shows what
+the plan changes and its digest. Elsewhere it needs --digest: another plan may have got the name since you read it.
+Approving needs the verb "approve" on plans.
 
 A policy can require several approvals. The server applies the plan after the last of them. The command exits with 3 if a
 policy refuses the plan, or does not count your approval.
 
 The server refuses the approval if lifecycle.preventDestroy blocks a change, or if a change is stale. The command then
 exits with 3 or 4. --partial applies the other changes, without those that need a blocked or stale one.`,
-		Example: `  kubectl hykube approve plan-x7k2d
-  kubectl hykube approve plan-x7k2d --partial
+		Example: `  # in a terminal: show the digest, and ask
+  kubectl hykube approve plan-x7k2d
+
+  kubectl hykube approve plan-x7k2d --digest sha256:3f8a... --partial
   kubectl hykube approve plan-x7k2d --digest sha256:3f8a... -m "reviewed in change 4711" --no-wait`,
 		Args:              onePlan,
 		ValidArgsFunction: completePlans(s, waiting),
 		RunE:              run(o),
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&o.digest, "digest", "", "Digest of the changes that you read; any other plan is refused")
+	fs.StringVar(&o.digest, "digest", "", "Digest of the changes that you read; any other plan is refused. Required outside of a terminal")
 	fs.StringVarP(&o.message, "message", "m", "", "Reason for the decision, which the plan keeps")
 	partialFlag(fs, &o.partial)
 	o.lines.add(cmd, "Print lines of JSON, as terraform apply -json does")
@@ -80,7 +84,9 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	}
 	digest := o.digest
 	if digest == "" {
-		digest = p.Status.Digest
+		if digest, err = o.askDigest(p); err != nil {
+			return err
+		}
 	}
 	if digest != p.Status.Digest {
 		return &exitError{ExitStale, fmt.Errorf("plan %q has the digest %s, not %s: it isn't the plan that you read. Read it again: kubectl hykube show %s -n %s", p.Name, p.Status.Digest, digest, p.Name, p.Namespace)}
@@ -105,6 +111,27 @@ func (o *approveOptions) approve(ctx context.Context) error {
 		return err
 	}
 	return o.printSummary(ctx, end, how, time.Since(began), planAnew(end))
+}
+
+// askDigest shows what a plan changes, and its digest, and returns the digest if the user approves it. Outside of a terminal, it
+// returns an error.
+func (o *approveOptions) askDigest(p *v1alpha1.Plan) (string, error) {
+	if !o.ask {
+		return "", fmt.Errorf("approve plan %q: name the digest of the changes that you read, because another plan may have got the name since: --digest DIGEST. It is the last line of: kubectl hykube show %s -n %s",
+			p.Name, p.Name, p.Namespace)
+	}
+	text := ""
+	if s := p.Status.Summary; s != nil {
+		text = s.Text
+	}
+	fmt.Fprintf(o.ErrOut, "Plan %s in namespace %s: %s.\nDigest: %s\nTo read it: kubectl hykube show %s -n %s\n\n%s\n  Only 'yes' will be accepted to approve.\n\n  %s ",
+		p.Name, p.Namespace, diff.Clean(text, false), p.Status.Digest, p.Name, p.Namespace, o.style.Bold("Do you want to approve these changes?"), o.style.Bold("Enter a value:"))
+	answer := <-o.answers()
+	fmt.Fprintln(o.ErrOut)
+	if strings.TrimSpace(answer.text) != "yes" {
+		return "", fmt.Errorf("plan %q was not approved, and still waits", p.Name)
+	}
+	return p.Status.Digest, nil
 }
 
 func decisionWord(d v1alpha1.Decision) string {

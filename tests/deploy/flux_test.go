@@ -124,7 +124,7 @@ func fluxManual(t *testing.T, r *release) {
 	if err == nil || !strings.Contains(err.Error(), "timeout waiting for") || !strings.Contains(err.Error(), "Stack/"+r.namespace+"/web status: 'InProgress'") {
 		t.Errorf("before the approval: %v", err)
 	}
-	r.kubectl(t, "", "hykube", "approve", "web-1")
+	r.kubectl(t, "", "hykube", "approve", "web-1", "--digest", r.kubectl(t, "", "get", "plan", "web-1", "-o", "jsonpath={.status.digest}"))
 	r.fluxSucceeds(t, "", "approval=Manual")
 	r.has(t, "network", "subnet", "instance:small", "dns-record")
 }

@@ -140,7 +140,7 @@ func (r *release) approves(t *testing.T, plan, verb string, args ...string) {
 		t.Fatalf("%s ended before the approval: %v", verb, err)
 	default:
 	}
-	r.kubectl(t, "", "hykube", "approve", plan)
+	r.kubectl(t, "", "hykube", "approve", plan, "--digest", r.kubectl(t, "", "get", "plan", plan, "-o", "jsonpath={.status.digest}"))
 	if err := <-ended; err != nil {
 		t.Errorf("%s after the approval: %v", verb, err)
 	}

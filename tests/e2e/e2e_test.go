@@ -150,6 +150,12 @@ func kubectl(t *testing.T, args ...string) string {
 	return kubectlWith(t, "", args...)
 }
 
+// digestOf returns the digest of a plan, with which a user approves it.
+func digestOf(t *testing.T, name, namespace string) string {
+	t.Helper()
+	return strings.TrimSpace(kubectl(t, "get", "plan", name, "-n", namespace, "-o", "jsonpath={.status.digest}"))
+}
+
 func kubectlWith(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, err := shared.Kubectl(t.Context(), stdin, args...)

@@ -84,7 +84,7 @@ func TestExampleOfStacks(t *testing.T) {
 	awaits("web", "AwaitingStack")
 	of("get", "stacks")
 	of("hykube", "stack", "status", "network")
-	of("hykube", "approve", "network-1")
+	of("hykube", "approve", "network-1", "--digest", of("get", "plan", "network-1", "-o", "jsonpath={.status.digest}"))
 	of("wait", "stack/network", "stack/web", "--for=condition=Ready", "--timeout=60s")
 	if out := of("hykube", "stack", "outputs", "web"); !strings.Contains(out, `"https://stack-www.`) {
 		t.Errorf("outputs: %s", out)
@@ -100,6 +100,6 @@ func TestExampleOfStacks(t *testing.T) {
 	of("delete", "sim-subnet,sim-network", "-l", "stack=network", "--wait=false")
 	of("wait", "stack/network", "--timeout=60s", `--for=jsonpath={.status.plan.name}=network-2`)
 	of("wait", "plan/network-2", "--timeout=60s", "--for=condition=Planned")
-	of("hykube", "approve", "network-2")
+	of("hykube", "approve", "network-2", "--digest", of("get", "plan", "network-2", "-o", "jsonpath={.status.digest}"))
 	of("wait", "sim-network/main", "--for=delete", "--timeout=60s")
 }

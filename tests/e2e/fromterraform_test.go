@@ -55,7 +55,10 @@ func TestFromTerraform(t *testing.T) {
 		{"kubectl hykube plan --detailed-exitcode", words("hykube plan --detailed-exitcode"), "No changes."},
 		{"kubectl hykube plan --refresh=All", words("hykube plan --refresh=All"), "No changes."},
 		{"kubectl hykube plan", func() []string { retag("one"); return words("hykube plan")() }, "1 to change"},
-		{"kubectl hykube approve PLAN", func() []string { return []string{"hykube", "approve", plan()} }, "1 changed"},
+		{"kubectl hykube approve PLAN --digest DIGEST", func() []string {
+			name := plan()
+			return []string{"hykube", "approve", name, "--digest", digestOf(t, name, namespace)}
+		}, "1 changed"},
 		{"kubectl hykube show PLAN", func() []string { retag("two"); return []string{"hykube", "show", plan()} }, "sim_instance.web will be updated"},
 		{"kubectl hykube show PLAN -o terraform-json", func() []string { return []string{"hykube", "show", plan(), "-o", "terraform-json"} }, `"resource_changes"`},
 		{"kubectl hykube apply --target A", words("hykube apply --target sim_instance.web", yes), "1 changed"},

@@ -113,7 +113,8 @@ func TestSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitStep(t, c, "waits", "hykube.AwaitApproval")
-	kubectl(t, "hykube", "approve", plansOfWorkflow(t, namespace, "waits")[0].Name, "-n", namespace)
+	waiting := plansOfWorkflow(t, namespace, "waits")[0].Name
+	kubectl(t, "hykube", "approve", waiting, "-n", namespace, "--digest", digestOf(t, waiting, namespace))
 	if err := run.Get(ctx, nil); err != nil {
 		t.Fatal(err)
 	}

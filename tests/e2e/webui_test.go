@@ -166,7 +166,7 @@ func TestOwnWorkflowInWebUI(t *testing.T) {
 	browser.See(run+"/memo", pageLimit, "hykubePlan1", namespace+"/"+plan.Name)
 	browser.See(runs, pageLimit, "release", "BlueGreen")
 	// After an approval, the page shows the next step of the workflow.
-	kubectl(t, "hykube", "approve", plan.Name, "-n", namespace)
+	kubectl(t, "hykube", "approve", plan.Name, "-n", namespace, "--digest", digestOf(t, plan.Name, namespace))
 	awaitPlans(t, namespace, "release", 2, false)
 	browser.See(run+"/memo", pageLimit, "hykubePlan2", plansOfWorkflow(t, namespace, "release")[1].Name)
 	for _, message := range browser.Errors() {

@@ -294,7 +294,7 @@ func TestWorkflowsWaitForAPerson(t *testing.T) {
 		if creates, _ := effects(t, "person"); len(creates) != n-1 {
 			t.Errorf("before approval %d: created %v", n, creates)
 		}
-		kubectl(t, "hykube", "approve", p.Name, "-n", namespace)
+		kubectl(t, "hykube", "approve", p.Name, "-n", namespace, "--digest", p.Status.Digest)
 	}
 	if out, err := w.client(ctx, "wait", "asks"); err != nil || !strings.Contains(out, `"serving":"person"`) {
 		t.Errorf("the rollout: %v, %s", err, out)
