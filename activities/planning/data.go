@@ -3,6 +3,7 @@ package planning
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -49,7 +50,7 @@ func (pr *proposal) readOrPlanData(ctx context.Context, c *ledger.Change, r *res
 	if err != nil {
 		return cty.NilVal, err
 	}
-	pending, err := pr.pending(ctx, c)
+	pending, err := pr.pending(ctx, c, r)
 	if err != nil {
 		return cty.NilVal, err
 	}
@@ -151,20 +152,35 @@ func (pr *proposal) keepData(ctx context.Context, c *ledger.Change, r *resource.
 	return lang.MarkSensitive(r.Schema.Block, v), describeChange(c, r.Schema.Block, instance.State{Value: v}, p)
 }
 
-// pending reports whether the plan changes a dependency of the data source, directly or through other data sources. The
-// dependency may be a reference or in lifecycle.dependsOn. A read now would return outdated data, even if all arguments
-// are known: https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior
-func (pr *proposal) pending(ctx context.Context, c *ledger.Change) (bool, error) {
-	for _, d := range c.ReadAfter {
-		if pending, err := pr.hasEffect(ctx, d); err != nil || pending {
-			return pending, err
+// pending reports whether the plan changes a resource that the data source depends on, by a reference or by
+// lifecycle.dependsOn. A read now would return outdated data, even if all arguments are known:
+// https://developer.hashicorp.com/terraform/language/data-sources#data-resource-behavior As in Terraform, another data
+// source does not count, and indirect dependencies count only for conditions, which their changes may make true.
+func (pr *proposal) pending(ctx context.Context, c *ledger.Change, r *resource.Resource) (bool, error) {
+	queue := slices.Clone(c.ReadAfter)
+	conditions := len(r.Lifecycle.Preconditions)+len(r.Lifecycle.Postconditions) > 0
+	if conditions {
+		queue = slices.Clone(c.DependsOn)
+	}
+	seen := map[int32]bool{}
+	for ; len(queue) > 0; queue = queue[1:] {
+		d := queue[0]
+		if seen[d] {
+			continue
+		}
+		seen[d] = true
+		if effect, err := pr.hasEffect(ctx, d); err != nil || effect {
+			return effect, err
+		}
+		if conditions {
+			queue = append(queue, pr.briefOf(d).DependsOn...)
 		}
 	}
 	return false, nil
 }
 
-// hasEffect reports whether a planned change has an effect. For a data source, it reports this of the changes that the
-// data source waits for. It examines each change once.
+// hasEffect reports whether a planned change affects infrastructure. Data sources have none, and neither has the record of
+// a resource that is gone or has drifted. It examines each change once.
 func (pr *proposal) hasEffect(ctx context.Context, index int32) (bool, error) {
 	pr.mu.Lock()
 	effect, known := pr.effects[index]
@@ -176,11 +192,11 @@ func (pr *proposal) hasEffect(ctx context.Context, index int32) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	effect = c.Mode != v1alpha1.ModeData && c.Action != v1alpha1.ActionNoOp
-	for k := 0; k < len(c.ReadAfter) && !effect; k++ {
-		if effect, err = pr.hasEffect(ctx, c.ReadAfter[k]); err != nil {
-			return false, err
-		}
+	switch {
+	case c.Mode == v1alpha1.ModeData, c.Action == v1alpha1.ActionNoOp, c.Action == v1alpha1.ActionRead:
+	case c.Action == v1alpha1.ActionForget && c.ActionReason == plan.ReasonGone:
+	default:
+		effect = true
 	}
 	pr.mu.Lock()
 	defer pr.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/plan"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
@@ -25,8 +26,10 @@ func TestAskData(t *testing.T) {
 		spec, lifecycle map[string]any
 		// dependency is the planned action of test_thing.net, on which everything here depends.
 		dependency v1alpha1.Action
-		deferred   bool
-		fails      bool
+		// gone is true for a dependency without infrastructure.
+		gone     bool
+		deferred bool
+		fails    bool
 
 		action v1alpha1.Action
 		why    string
@@ -49,6 +52,21 @@ func TestAskData(t *testing.T) {
 		},
 		"dependency stays": {
 			reason: "there is nothing to wait for", spec: map[string]any{"name": "base"}, dependency: v1alpha1.ActionNoOp,
+			lifecycle: map[string]any{"dependsOn": []any{"test_thing.net"}},
+			action:    v1alpha1.ActionNoOp, id: cty.StringVal("id-base"), calls: []string{"read base"},
+		},
+		"dependency leaves a set": {
+			reason: "its destroy is a change, too", spec: map[string]any{"name": "base"}, dependency: v1alpha1.ActionDelete,
+			lifecycle: map[string]any{"dependsOn": []any{"test_thing.net"}},
+			action:    v1alpha1.ActionRead, why: "read_because_dependency_pending", id: cty.UnknownVal(cty.String),
+		},
+		"dependency is forgotten": {
+			reason: "the provider's view of it may change", spec: map[string]any{"name": "base"}, dependency: v1alpha1.ActionForget,
+			lifecycle: map[string]any{"dependsOn": []any{"test_thing.net"}},
+			action:    v1alpha1.ActionRead, why: "read_because_dependency_pending", id: cty.UnknownVal(cty.String),
+		},
+		"dependency is gone": {
+			reason: "only its record changes", spec: map[string]any{"name": "base"}, dependency: v1alpha1.ActionForget, gone: true,
 			lifecycle: map[string]any{"dependsOn": []any{"test_thing.net"}},
 			action:    v1alpha1.ActionNoOp, id: cty.StringVal("id-base"), calls: []string{"read base"},
 		},
@@ -92,6 +110,9 @@ func TestAskData(t *testing.T) {
 			net := w.Put("test-thing/net", nil, nil)
 			dep := activitiestest.ChangeOf(net, 0)
 			dep.Action = gocmp.Or(tc.dependency, v1alpha1.ActionNoOp)
+			if tc.gone {
+				dep.ActionReason = plan.ReasonGone
+			}
 			w.Save(dep)
 			r := w.Put("data-test-image/i", tc.spec, tc.lifecycle)
 			w.Provider.Deferred["read base"] = tc.deferred
@@ -101,6 +122,7 @@ func TestAskData(t *testing.T) {
 			pr := proposalOf(w, map[lang.Address]cty.Value{net.Address: cty.ObjectVal(map[string]cty.Value{
 				"id": id, "uses": cty.StringVal("known"), "password": cty.NullVal(cty.String),
 			})})
+			pr.append([]*ledger.Change{dep})
 			c := activitiestest.ChangeOf(r, 1, 0)
 			v, err := pr.readOrPlanData(t.Context(), c, r)
 			if diff := cmp.Diff(tc.calls, w.Provider.RecordedCalls()); diff != "" {
@@ -137,12 +159,14 @@ func TestAskDataWaitsForWhatItDependsOn(t *testing.T) {
 		between, own string
 		betweenDoes  v1alpha1.Action
 		want         v1alpha1.Action
+		// checked is the action for a data source with a condition.
+		checked v1alpha1.Action
 	}{
-		"it changes itself":           {noop, "test-thing/net", "test_thing.net", update, read},
-		"nothing changes":             {noop, "test-thing/net", "test_thing.net", noop, noop},
-		"behind a resource":           {update, "test-thing/net", "test_thing.net", noop, noop},
-		"behind a data source":        {update, "data-test-image/net", "data.test_image.net", read, read},
-		"a data source has no effect": {noop, "data-test-image/net", "data.test_image.net", read, noop},
+		"it changes itself":                     {noop, "test-thing/net", "test_thing.net", update, read, read},
+		"nothing changes":                       {noop, "test-thing/net", "test_thing.net", noop, noop, noop},
+		"behind a resource":                     {update, "test-thing/net", "test_thing.net", noop, noop, read},
+		"behind a data source, as in Terraform": {update, "data-test-image/net", "data.test_image.net", read, noop, read},
+		"a data source has no effect":           {noop, "data-test-image/net", "data.test_image.net", read, noop, noop},
 	} {
 		w := activitiestest.NewWorld(t)
 		behind := activitiestest.ChangeOf(w.Put("test-thing/behind", nil, nil), 0)
@@ -151,14 +175,23 @@ func TestAskDataWaitsForWhatItDependsOn(t *testing.T) {
 		between := activitiestest.ChangeOf(w.Put(tc.between, nil, nil), 1, 0)
 		between.Action = tc.betweenDoes
 		w.Save(between)
-		r := w.Put("data-test-image/i", map[string]any{"name": "base"}, map[string]any{"dependsOn": []any{tc.own}})
+		lifecycle := map[string]any{"dependsOn": []any{tc.own}}
+		r := w.Put("data-test-image/i", map[string]any{"name": "base"}, lifecycle)
 		c := activitiestest.ChangeOf(r, 2, 1)
-		if _, err := proposalOf(w, nil).readOrPlanData(t.Context(), c, r); err != nil || c.Action != tc.want {
+		pr := proposalOf(w, nil)
+		pr.append([]*ledger.Change{behind, between})
+		if _, err := pr.readOrPlanData(t.Context(), c, r); err != nil || c.Action != tc.want {
 			t.Errorf("%s: %s, %v; want %s", name, c.Action, err, tc.want)
 		}
 		c.ReadAfter = nil // only its ProviderConfig refers to it, and is known all the same
-		if _, err := proposalOf(w, nil).readOrPlanData(t.Context(), c, r); err != nil || c.Action != noop {
+		if _, err := pr.readOrPlanData(t.Context(), c, r); err != nil || c.Action != noop {
 			t.Errorf("%s, for its configuration: %s, %v; want %s", name, c.Action, err, noop)
+		}
+		lifecycle["postconditions"] = []any{map[string]any{"condition": `${self.id != ""}`, "errorMessage": "no ID"}}
+		r = w.Put("data-test-image/checked", map[string]any{"name": "base"}, lifecycle)
+		c = activitiestest.ChangeOf(r, 2, 1)
+		if _, err := pr.readOrPlanData(t.Context(), c, r); err != nil || c.Action != tc.checked {
+			t.Errorf("%s, with a condition: %s, %v; want %s", name, c.Action, err, tc.checked)
 		}
 	}
 }

@@ -256,7 +256,6 @@ func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, e
 	if err != nil {
 		return false, err
 	}
-	var diags diag.Diagnostics
 	for _, t := range triggers {
 		ref := t.References()[0]
 		instances, err := pr.instancesOf(v.Ctx, ref.Address)
@@ -266,26 +265,23 @@ func (pr *proposal) triggered(v *scope.Evaluator, r *resource.Resource) (bool, e
 		if ref.Attribute == "" && slices.ContainsFunc(instances, pr.changesInPlace) {
 			return true, nil
 		}
-		pr.mu.Lock()
-		e, ok := pr.expected[ref.Address]
-		pr.mu.Unlock()
-		if !ok || e.action != v1alpha1.ActionUpdate && e.action != v1alpha1.ActionReplace {
+		e := pr.expectedOf(ref.Address)
+		if e == nil || e.action != v1alpha1.ActionUpdate && e.action != v1alpha1.ActionReplace {
 			continue
 		}
-		if ref.Attribute == "" {
+		if ref.Attribute == "" || plan.Triggers(partOf(e.prior, t), partOf(e.planned, t)) {
 			return true, nil
 		}
-		at := func(value cty.Value) cty.Value {
-			found, more := t.Evaluate(func(lang.Address) (cty.Value, bool) { return value, true }, cty.NilVal)
-			diags = append(diags, more...)
-			return found
-		}
-		if plan.Differs(at(e.prior), at(e.planned)) {
-			return true, nil
-		}
-	}
-	if diag.HasErrors(diags) {
-		return false, &diag.Failure{Operation: "read lifecycle.replaceTriggeredBy", Diagnostics: diags}
 	}
 	return false, v.Err
+}
+
+// partOf returns the part of a resource's value that an entry of lifecycle.replaceTriggeredBy names. It returns NilVal if
+// the value has no such part: a map without the key, a list without the index, or an argument that is not set.
+func partOf(value cty.Value, trigger *lang.Expression) cty.Value {
+	part, diags := trigger.Evaluate(func(lang.Address) (cty.Value, bool) { return value, true }, cty.NilVal)
+	if diag.HasErrors(diags) {
+		return cty.NilVal
+	}
+	return part
 }

@@ -156,7 +156,7 @@ func (o *outline) propagateCreatesFirst() {
 	for len(roots) > 0 {
 		i := roots[len(roots)-1]
 		roots = roots[:len(roots)-1]
-		if o.createsFirst[i] {
+		if o.createsFirst[i] || !o.wanted(i) {
 			continue
 		}
 		o.createsFirst[i] = true

@@ -50,7 +50,8 @@ func setsIn(ctx context.Context, a *scope.Sources, namespace string, failed *err
 	}
 }
 
-// expandSets replaces the references of a node to whole sets by references to their instances.
+// expandSets replaces the references of a node to whole sets by references to their instances. A data source also depends
+// on the instances that leave the sets: as in Terraform, it must not read before they are destroyed.
 func (s *survey) expandSets(n *node) {
 	if n.expanded {
 		return
@@ -63,7 +64,11 @@ func (s *survey) expandSets(n *node) {
 	var refs []lang.Reference
 	seen := map[lang.Address]bool{}
 	for _, addr := range n.DependsOn {
-		for _, a := range s.instancesOf(addr) {
+		instances := s.instancesOf(addr)
+		if n.Mode == v1alpha1.ModeData && s.setAt(addr) != nil {
+			instances = s.withLeaving(addr)
+		}
+		for _, a := range instances {
 			if !seen[a] {
 				seen[a] = true
 				dependsOn = append(dependsOn, a)
@@ -104,21 +109,18 @@ func instanceAddresses(addr lang.Address, set *resourceset.Set) []lang.Address {
 // withLeaving returns the addresses of the instances of a set, and those of the instances that leave it.
 func (s *survey) withLeaving(set lang.Address) []lang.Address {
 	out := s.instancesOf(set)
-	add := func(addr lang.Address, leaving bool) {
-		if of, _, ok := addr.Set(); ok && of == set && leaving {
-			out = append(out, addr)
-		}
-	}
 	if s.outline != nil {
-		for _, n := range s.outline.view.Nodes {
-			if n.Object != nil && n.Object.Instance != nil {
-				add(n.Object.Address(), n.Object.Instance.Leaving)
+		if of := s.outline.view.SetOf(set); of != nil {
+			for _, i := range of.Leaving {
+				out = append(out, s.outline.view.Nodes[i].Object.Address())
 			}
 		}
 		return out
 	}
 	for _, n := range s.nodes {
-		add(n.Address, resourceset.IsLeaving(n.Object))
+		if of, _, ok := n.Address.Set(); ok && of == set && resourceset.IsLeaving(n.Object) {
+			out = append(out, n.Address)
+		}
 	}
 	return out
 }

@@ -270,7 +270,7 @@ func (s *survey) propagateCreatesFirst(scope []int) {
 		}
 	}
 	for _, i := range graph.WithDependencies(edges, roots) {
-		s.nodes[i].createsFirst = s.nodes[i].Mode == v1alpha1.ModeManaged
+		s.nodes[i].createsFirst = s.nodes[i].Mode == v1alpha1.ModeManaged && s.nodes[i].wanted
 	}
 }
 
@@ -419,7 +419,15 @@ func (s *survey) addDependencies(c *ledger.Change, n *node, l links) {
 	}
 	c.DependencyVersions, c.ConfigVersion = s.dependencyVersions(n), n.configVersion
 	// The recorded dependencies order destroys, in which ephemeral resources and data sources have no part.
-	c.Dependencies = texts(s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData))
+	recorded := s.dependenciesWithChanges(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData)
+	c.Dependencies = texts(slices.DeleteFunc(recorded, s.leaves))
+}
+
+// leaves reports whether the plan removes the resource with an address. A data source depends on the instances that leave
+// a set.
+func (s *survey) leaves(addr lang.Address) bool {
+	i, ok := s.byAddr[addr]
+	return ok && !s.nodes[i].wanted
 }
 
 // leavesDeposed returns a predicate: must the replace of this node leave its old instance to a later plan? As in

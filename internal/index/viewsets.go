@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resourceset"
 )
@@ -23,8 +24,8 @@ func (v *View) SetOf(a lang.Address) *ViewSet {
 // ViewSet is a ResourceSet in a view.
 type ViewSet struct {
 	*resourceset.Set
-	// Slots are those of the instances.
-	Slots []int32
+	// Slots are those of the instances. Leaving are those of the instances that leave the set; ExpandReferences finds them.
+	Slots, Leaving []int32
 }
 
 // add adds a set. Two sets with the same address make the view ambiguous.
@@ -35,20 +36,22 @@ func (v *View) add(s *set) {
 	if v.sets[s.Address()] != nil {
 		v.Ambiguous = true
 	}
-	v.sets[s.Address()] = &ViewSet{s.Set, s.slots}
+	v.sets[s.Address()] = &ViewSet{Set: s.Set, Slots: s.slots}
 	v.contents[s.UID] = s.Revision
 }
 
 // MaxWhole is the maximum number of dependencies that ExpandReferences adds.
 const MaxWhole = 200_000
 
-// ExpandReferences replaces each reference to a whole set by references to its instances. It must be called once, after
+// ExpandReferences replaces each reference to a whole set by references to its instances. A data source also depends on
+// the instances that leave the set: it must not read before they are destroyed. ExpandReferences must be called once, after
 // all overlays. It stops after MaxWhole dependencies, and sets TooManyWhole.
 func (v *View) ExpandReferences() {
-	members := map[int32][]int32{}
+	v.findLeaving()
+	members, leaving := map[int32][]int32{}, map[int32][]int32{}
 	for addr, s := range v.sets {
 		if i, ok := v.find(addr); ok && v.Nodes[i].Object == nil {
-			members[i] = s.Slots
+			members[i], leaving[i] = s.Slots, s.Leaving
 		}
 	}
 	if len(members) == 0 {
@@ -63,6 +66,9 @@ func (v *View) ExpandReferences() {
 		object.DependsOn, object.References = nil, nil
 		for _, d := range n.Object.DependsOn {
 			if slots, is := members[d]; is {
+				if object.Mode == v1alpha1.ModeData {
+					slots = slices.Concat(slots, leaving[d])
+				}
 				if added += len(slots); added > MaxWhole {
 					v.TooManyWhole = true
 					return
@@ -84,6 +90,18 @@ func (v *View) ExpandReferences() {
 		slices.Sort(object.DependsOn)
 		object.DependsOn = slices.Compact(object.DependsOn)
 		v.Nodes[i].Object = &object
+	}
+}
+
+// findLeaving finds the instances that leave a set.
+func (v *View) findLeaving() {
+	for i, n := range v.Nodes {
+		if n.Object == nil || n.Object.Instance == nil || !n.Object.Instance.Leaving {
+			continue
+		}
+		if of, _, ok := n.Object.Address().Set(); ok && v.sets[of] != nil {
+			v.sets[of].Leaving = append(v.sets[of].Leaving, int32(i))
+		}
 	}
 }
 

@@ -20,3 +20,21 @@ func TestEscapeTemplate(t *testing.T) {
 		}
 	}
 }
+
+func TestConstant(t *testing.T) {
+	for template, want := range map[string]string{
+		"": "", "plain": "plain", "$${x}": "${x}", "a%%{if}": "a%{if}", "$$": "$$", "a$": "a$", "$$ $${": "$$ ${", "$${a}$${b}": "${a}${b}",
+	} {
+		if got, ok := Constant(template); !ok || got != want {
+			t.Errorf("%q is %q, %t; want %q", template, got, ok, want)
+		}
+		if got, ok := Constant(EscapeTemplate(want)); !ok || got != want {
+			t.Errorf("the escaped %q is %q, %t", want, got, ok)
+		}
+	}
+	for _, template := range []string{"${x}", "a${1}", `${"x"}`, "${null}", "${", "%{if true}a%{endif}", "$${x}${y}", "%{"} {
+		if got, ok := Constant(template); ok {
+			t.Errorf("%q is the constant %q", template, got)
+		}
+	}
+}

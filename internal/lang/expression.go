@@ -1,6 +1,10 @@
 package lang
 
 import (
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
@@ -81,6 +85,9 @@ func (e *Expression) References() []Reference { return e.refs }
 // Own lists the references to "self". Their addresses are empty.
 func (e *Expression) Own() []Reference { return e.ownRefs }
 
+// UsesKey reports whether the expression refers to count.index, each.key or each.value.
+func (e *Expression) UsesKey() bool { return e.repeats }
+
 // Addresses lists the addresses of the references, sorted and without duplicates.
 func (e *Expression) Addresses() []Address { return addresses(e.refs) }
 
@@ -142,6 +149,28 @@ func (e *Expression) run(ev *evaluation) (cty.Value, diag.Diagnostics) {
 // EscapeTemplate escapes text so that it evaluates to itself in a spec.
 func EscapeTemplate(text string) string {
 	return templateEscaper.Replace(text)
+}
+
+// Constant returns the text of a template without expressions, with ${ for $${ and %{ for %%{. It returns false if the
+// template has an expression, or is no valid template.
+func Constant(template string) (string, bool) {
+	if !strings.Contains(template, "${") && !strings.Contains(template, "%{") {
+		return template, true
+	}
+	e, diags := hclsyntax.ParseTemplate([]byte(template), "", hcl.InitialPos)
+	parts, ok := e.(*hclsyntax.TemplateExpr)
+	if diags.HasErrors() || !ok {
+		return "", false
+	}
+	var text strings.Builder
+	for _, part := range parts.Parts {
+		literal, ok := part.(*hclsyntax.LiteralValueExpr)
+		if !ok || literal.Val.Type() != cty.String {
+			return "", false
+		}
+		text.WriteString(literal.Val.AsString())
+	}
+	return text.String(), true
 }
 
 // EscapeTemplates returns a JSON value whose strings evaluate to themselves in a spec.

@@ -75,9 +75,8 @@ var builtins = map[string]function.Function{
 
 	// Type conversions and marks.
 	"can": tryfunc.CanFunc, "ephemeralasnull": ephemeralAsNull, "issensitive": isSensitive, "nonsensitive": nonsensitive, "sensitive": sensitive,
-	"tobool": stdlib.MakeToFunc(cty.Bool), "tolist": stdlib.MakeToFunc(cty.List(cty.DynamicPseudoType)),
-	"tomap": stdlib.MakeToFunc(cty.Map(cty.DynamicPseudoType)), "tonumber": stdlib.MakeToFunc(cty.Number),
-	"toset": stdlib.MakeToFunc(cty.Set(cty.DynamicPseudoType)), "tostring": stdlib.MakeToFunc(cty.String), "try": tryfunc.TryFunc,
+	"tobool": conversion(cty.Bool), "tolist": conversion(cty.List(cty.DynamicPseudoType)), "tomap": conversion(cty.Map(cty.DynamicPseudoType)),
+	"tonumber": conversion(cty.Number), "toset": conversion(cty.Set(cty.DynamicPseudoType)), "tostring": conversion(cty.String), "try": tryfunc.TryFunc,
 }
 
 func stringFunc(f func(string) (string, error)) function.Function {

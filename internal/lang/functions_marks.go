@@ -2,8 +2,26 @@ package lang
 
 import (
 	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
 	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
+
+// conversion returns the function that converts its argument to a type, such as tomap. As in Terraform, the elements of
+// the result keep their own marks; stdlib.MakeToFunc marks the whole result.
+func conversion(want cty.Type) function.Function {
+	plain := stdlib.MakeToFunc(want)
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "v", Type: cty.DynamicPseudoType, AllowNull: true, AllowMarked: true, AllowDynamicType: true}},
+		Type:   plain.ReturnTypeForValues,
+		Impl: func(args []cty.Value, ty cty.Type) (cty.Value, error) {
+			if v, err := convert.Convert(args[0], ty); err == nil {
+				return v, nil
+			}
+			return plain.Call(args) // it explains the failure
+		},
+	})
+}
 
 // markFunc returns a function of one value that handles the marks of the value itself.
 func markFunc(ty func(cty.Value) cty.Type, f func(v cty.Value) cty.Value) function.Function {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -189,5 +190,27 @@ func TestEveryTerraformFunctionIsKnown(t *testing.T) {
 		if _, ok := builtins[name]; !ok && refused[name] == "" {
 			t.Errorf("%s is neither there nor refused with a reason", name)
 		}
+	}
+}
+
+// TestFunctionsMarkWhatTerraformMarks compares which parts of the results are sensitive, as the console shows them.
+func TestFunctionsMarkWhatTerraformMarks(t *testing.T) {
+	ask := terraform(t)
+	calls := functionCalls(t, "marks.txt")
+	theirs := ask("[" + strings.Join(calls, ", ") + "]")
+	results := make([]cty.Value, len(calls))
+	for i, c := range calls {
+		v, why, ok := evaluateCall(c)
+		if !ok {
+			t.Fatalf("%s: %s", c, why)
+		}
+		results[i] = v
+	}
+	ours, err := FormatHCL(cty.TupleVal(results), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Split(theirs, "\n"), strings.Split(ours, "\n")); diff != "" {
+		t.Errorf("the results of testdata/marks.txt (-terraform +ours):\n%s", diff)
 	}
 }

@@ -63,6 +63,15 @@ func Decide(prior, planned cty.Value, replace []cty.Path, forced, tainted bool) 
 // Differs reports whether a value changes or may change: an unknown value may turn out to be different.
 func Differs(before, after cty.Value) bool { return !equal(before, after) }
 
+// Triggers reports whether lifecycle.replaceTriggeredBy replaces a resource because of these values before and after the
+// plan. NilVal means that a value has no such part. As in Terraform, a part that is absent before and after is no change.
+func Triggers(before, after cty.Value) bool {
+	if before == cty.NilVal || after == cty.NilVal {
+		return before != after
+	}
+	return Differs(before, after)
+}
+
 func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
 // equal returns false if any part is unknown, since an unknown value may turn out to be a change.
@@ -78,20 +87,31 @@ func equal(a, b cty.Value) bool {
 }
 
 // equalKnown compares known values. Nulls of different types, as in dynamic attributes, are equal. Null and an empty
-// collection are not.
+// collection are not, and neither are values of different kinds with equal elements, such as a list and a tuple.
 func equalKnown(a, b cty.Value) bool {
-	keyed := func(v cty.Value) bool { return v.Type().IsObjectType() || v.Type().IsMapType() }
 	switch {
 	case a.RawEquals(b), a.IsNull() && b.IsNull():
 		return true
-	case a.IsNull() || b.IsNull():
+	case a.IsNull() || b.IsNull() || !sameKind(a.Type(), b.Type()):
 		return false
-	case keyed(a) && keyed(b):
+	case keyed(a):
 		return maps.EqualFunc(valueMap(a), valueMap(b), equalKnown)
-	case indexed(a) && indexed(b):
+	case indexed(a):
 		return slices.EqualFunc(a.AsValueSlice(), b.AsValueSlice(), equalKnown)
 	}
 	return false
+}
+
+// keyed reports whether a value has elements by name, and indexed whether it has them by index.
+func keyed(v cty.Value) bool { return v.Type().IsObjectType() || v.Type().IsMapType() }
+
+func indexed(v cty.Value) bool {
+	return !v.IsNull() && (v.Type().IsListType() || v.Type().IsTupleType())
+}
+
+// sameKind reports whether two types are both maps, objects, lists or tuples.
+func sameKind(a, b cty.Type) bool {
+	return a.IsMapType() && b.IsMapType() || a.IsObjectType() && b.IsObjectType() || a.IsListType() && b.IsListType() || a.IsTupleType() && b.IsTupleType()
 }
 
 // RequiredReplace returns those of the provider's replace paths whose value changes: prior and planned differ, or the

@@ -37,6 +37,11 @@ func TestDecide(t *testing.T) {
 		"equal, but asked for":              {a, a, nil, true, false, v1alpha1.ActionReplace, "replace_by_request"},
 		"tainted":                           {a, b, nil, true, true, v1alpha1.ActionReplace, "replace_because_tainted"},
 		"only a mark differs":               {a, schematest.Obj("x", schematest.Str("a").Mark(lang.Sensitive)), nil, false, false, v1alpha1.ActionNoOp, ""},
+		"a list instead of a tuple":         {dynamic(cty.TupleVal([]cty.Value{schematest.Str("1")})), dynamic(cty.ListVal([]cty.Value{schematest.Str("1")})), nil, false, false, v1alpha1.ActionUpdate, ""},
+		"a map instead of an object":        {dynamic(schematest.Obj("a", schematest.Str("1"))), dynamic(cty.MapVal(map[string]cty.Value{"a": schematest.Str("1")})), nil, false, false, v1alpha1.ActionUpdate, ""},
+		"an inner empty map, not an object": {dynamic(schematest.Obj("a", cty.EmptyObjectVal)), dynamic(schematest.Obj("a", cty.MapValEmpty(cty.String))), nil, false, false, v1alpha1.ActionUpdate, ""},
+		"a type alone, and a replace path":  {dynamic(cty.EmptyTupleVal), dynamic(cty.ListValEmpty(cty.String)), path, false, false, v1alpha1.ActionReplace, "replace_because_cannot_update"},
+		"inner nulls of different types":    {dynamic(schematest.Obj("a", cty.NullVal(cty.Bool))), dynamic(schematest.Obj("a", schematest.NullStr)), nil, false, false, v1alpha1.ActionNoOp, ""},
 		"nulls of different types are null": {dynamic(cty.NullVal(cty.DynamicPseudoType)), dynamic(schematest.NullStr), nil, false, false, v1alpha1.ActionNoOp, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -45,6 +50,31 @@ func TestDecide(t *testing.T) {
 				t.Errorf("got %s %q, want %s %q", action, reason, tc.action, tc.reason)
 			}
 		})
+	}
+}
+
+// TestTriggers has the values of Terraform's replace_triggered_by, whose paths need not exist.
+func TestTriggers(t *testing.T) {
+	a, b := schematest.Str("a"), schematest.Str("b")
+	for why, tc := range map[string]struct {
+		before, after cty.Value
+		want          bool
+	}{
+		"absent before and after": {cty.NilVal, cty.NilVal, false},
+		"it appears":              {cty.NilVal, a, true},
+		"it goes away":            {a, cty.NilVal, true},
+		"it appears as null":      {cty.NilVal, schematest.NullStr, true},
+		"it may appear":           {cty.NilVal, schematest.UnknownStr, true},
+		"equal":                   {a, a, false},
+		"null before and after":   {schematest.NullStr, schematest.NullStr, false},
+		"another value":           {a, b, true},
+		"known after apply":       {a, schematest.UnknownStr, true},
+		"only a mark":             {a, a.Mark(lang.Sensitive), false},
+		"an object appears":       {cty.NilVal, schematest.Obj("a", a), true},
+	} {
+		if got := Triggers(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: %t, want %t", why, got, tc.want)
+		}
 	}
 }
 

@@ -40,9 +40,9 @@ func drift(a, b cty.Value, field string, out *[]string) {
 		return
 	}
 	known := a.IsKnown() && b.IsKnown()
-	keyed := func(v cty.Value) bool { return v.Type().IsObjectType() || v.Type().IsMapType() }
+	alike := sameKind(a.Type(), b.Type()) && !a.IsNull() && !b.IsNull()
 	switch {
-	case known && (keyed(a) || keyed(b)) && (field == "" || keyed(a) && keyed(b) && !a.IsNull() && !b.IsNull()):
+	case known && (keyed(a) || keyed(b)) && (field == "" || alike):
 		x, y := valueMap(a), valueMap(b)
 		all := maps.Clone(x)
 		if all == nil {
@@ -52,7 +52,7 @@ func drift(a, b cty.Value, field string, out *[]string) {
 		for _, k := range slices.Sorted(maps.Keys(all)) {
 			drift(elementOrNull(x, k), elementOrNull(y, k), diag.KeyField(field, k), out)
 		}
-	case known && indexed(a) && indexed(b) && a.LengthInt() == b.LengthInt():
+	case known && alike && a.LengthInt() == b.LengthInt():
 		x, y := a.AsValueSlice(), b.AsValueSlice()
 		for i := range x {
 			drift(x[i], y[i], diag.IndexField(field, i), out)
@@ -77,8 +77,4 @@ func elementOrNull(m map[string]cty.Value, k string) cty.Value {
 		return v
 	}
 	return cty.NullVal(cty.DynamicPseudoType)
-}
-
-func indexed(v cty.Value) bool {
-	return !v.IsNull() && (v.Type().IsListType() || v.Type().IsTupleType())
 }

@@ -66,7 +66,7 @@ func (c *Planned) createsFirst() bool {
 //   - Creates and updates run after the changes that their configuration refers to.
 //   - Destroys run in the reverse order of the recorded references.
 //   - A delete runs after the destroys of its dependents, and before the updates of its former dependents. With
-//     createBeforeDestroy it runs after those updates.
+//     createBeforeDestroy it runs after those updates. The same holds for the reads of data sources that depend on it.
 //   - A replace destroys its old instance after its dependents are destroyed, if they are. It creates the new one
 //     before they are created.
 //   - With createBeforeDestroy, a replace creates the new instance, then its dependents change, then it destroys the
@@ -144,6 +144,23 @@ func (s *sequence) orderReferences(i int) {
 		return
 	}
 	s.needs(i, func(d int) { s.after(s.apply[i], s.apply[d], required) })
+	if s.changes[i].Action == v1alpha1.ActionRead { // of a data source, which refers to a set that an instance leaves
+		for _, d := range s.changes[i].DependsOn {
+			s.orderDeleted(i, d)
+		}
+	}
+}
+
+// orderDeleted orders the apply step of change i after the delete d, as in Terraform. createBeforeDestroy reverses the
+// order.
+func (s *sequence) orderDeleted(i, d int) {
+	switch on := &s.changes[d]; {
+	case on.Action != v1alpha1.ActionDelete || s.destroy[d] < 0:
+	case on.CreateBeforeDestroy || on.Deposed:
+		s.after(s.destroy[d], s.apply[i], deleteBeforeUpdate)
+	default:
+		s.after(s.apply[i], s.destroy[d], deleteBeforeUpdate)
+	}
 }
 
 // needs calls each for the changes that the new configuration of change i refers to and that have an apply step. As in
@@ -191,12 +208,8 @@ func (s *sequence) orderRecorded(i, d int) {
 	case on.createsFirst():
 		// A dependent must use the new instance before the old one is destroyed.
 		s.after(destroy[d], apply[i], dependentsMoveFirst)
-	case on.Action != v1alpha1.ActionDelete || destroy[i] >= 0:
-	case on.CreateBeforeDestroy || on.Deposed:
-		s.after(destroy[d], apply[i], deleteBeforeUpdate)
-	default:
-		// As in Terraform, createBeforeDestroy reverses the order.
-		s.after(apply[i], destroy[d], deleteBeforeUpdate)
+	case destroy[i] < 0:
+		s.orderDeleted(i, d)
 	}
 }
 

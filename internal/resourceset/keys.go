@@ -30,13 +30,20 @@ func keysOf(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) ([]string, m
 	case from == nil && spec.ForEach == nil:
 		return nil, nil, fmt.Errorf("set one of spec.count, spec.forEach and spec.forEachFrom")
 	case from == nil:
-		keys, values, err := parseForEach(spec.ForEach.Raw)
-		for _, key := range keys {
-			if hasTemplate(key) || hasTemplate(values[key]) {
-				return nil, nil, fmt.Errorf("the key %q or its value has an expression, but keys and values are constants: write the expression in the template", key)
-			}
+		written, err := parseForEach(spec.ForEach.Raw)
+		if err != nil {
+			return nil, nil, err
 		}
-		return keys, values, err
+		values := make(map[string]any, len(written))
+		for _, name := range slices.Sorted(maps.Keys(written)) {
+			key, ok := lang.Constant(name)
+			value, constant := constant(written[name])
+			if !ok || !constant {
+				return nil, nil, fmt.Errorf("the key %q or its value has an expression, but keys and values are constants: write the expression in the template, or $${ for the text ${", name)
+			}
+			values[key] = value
+		}
+		return keysOfMap(values)
 	case data == nil:
 		return nil, nil, fmt.Errorf("there is no ConfigMap %q in its namespace, which spec.forEachFrom names", from.ConfigMap.Name)
 	case from.ConfigMap.Key == "":
@@ -57,41 +64,75 @@ func keysOf(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) ([]string, m
 	if err != nil {
 		return nil, nil, fmt.Errorf("the key %q of the ConfigMap %q is neither YAML nor JSON: %w", from.ConfigMap.Key, from.ConfigMap.Name, err)
 	}
-	keys, values, err := parseForEach(raw)
+	values, err := parseForEach(raw)
+	var keys []string
+	if err == nil {
+		keys, values, err = keysOfMap(values)
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("the key %q of the ConfigMap %q: %w", from.ConfigMap.Key, from.ConfigMap.Name, err)
 	}
 	return keys, values, nil
 }
 
-// parseForEach returns the keys in a map or a list of unique strings, sorted, and their values.
-func parseForEach(raw []byte) ([]string, map[string]any, error) {
+// constant returns a value whose texts are templates without expressions, as lang.Constant does.
+func constant(v any) (any, bool) {
+	switch v := v.(type) {
+	case string:
+		return lang.Constant(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			var ok bool
+			if out[i], ok = constant(e); !ok {
+				return nil, false
+			}
+		}
+		return out, true
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, e := range v {
+			key, ok := lang.Constant(name)
+			member, isConstant := constant(e)
+			if !ok || !isConstant {
+				return nil, false
+			}
+			out[key] = member
+		}
+		return out, true
+	}
+	return v, true
+}
+
+// parseForEach returns the values in a map by their keys. For a list of unique strings, each string is the value of its
+// own key.
+func parseForEach(raw []byte) (map[string]any, error) {
 	switch trimmed := bytes.TrimSpace(raw); {
 	case bytes.HasPrefix(trimmed, []byte("[")):
 		var list []any
 		if err := utiljson.Unmarshal(trimmed, &list); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		values := make(map[string]any, len(list))
 		for i, v := range list {
 			key, ok := v.(string)
 			if !ok {
-				return nil, nil, fmt.Errorf("the element %d is not a string; write a map for other values", i)
+				return nil, fmt.Errorf("the element %d is not a string; write a map for other values", i)
 			}
 			if _, twice := values[key]; twice {
-				return nil, nil, fmt.Errorf("the key %q occurs twice, but each instance needs its own", key)
+				return nil, fmt.Errorf("the key %q occurs twice, but each instance needs its own", key)
 			}
 			values[key] = key
 		}
-		return keysOfMap(values)
+		return values, nil
 	case bytes.HasPrefix(trimmed, []byte("{")):
 		var values map[string]any
 		if err := utiljson.Unmarshal(trimmed, &values); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		return keysOfMap(values)
+		return values, nil
 	}
-	return nil, nil, fmt.Errorf("must be a map, or a list of unique strings")
+	return nil, fmt.Errorf("must be a map, or a list of unique strings")
 }
 
 func keysOfMap(values map[string]any) ([]string, map[string]any, error) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -77,6 +79,10 @@ func TestKeys(t *testing.T) {
 		"a number":                       {forEach(`3`), nil, nil, "must be a map, or a list of unique strings"},
 		"an expression as a key":         {forEach(`{"a-${x}":1}`), nil, nil, "keys and values are constants"},
 		"an expression in a value":       {forEach(`{"a":{"x":["${x}"]}}`), nil, nil, "keys and values are constants"},
+		"an expression that is constant": {forEach(`{"a${1}":1}`), nil, nil, "keys and values are constants"},
+		"a directive in a key":           {forEach(`["%{if true}a%{endif}"]`), nil, nil, "write the expression in the template, or $${ for the text ${"},
+		"an escaped key":                 {forEach(`{"$${x}":1,"a%%{":2,"b$":3}`), nil, []string{`web["$${x}"]`, `web["a\u0025{"]`, `web["b$"]`}, ""},
+		"an escaped key in a list":       {forEach(`["$${x}"]`), nil, []string{`web["$${x}"]`}, ""},
 		"a long key":                     {forEach(`["` + strings.Repeat("a", 254) + `"]`), nil, nil, "has 254 bytes"},
 		"too many keys":                  {forEach("{" + strings.TrimSuffix(many, ",") + "}"), nil, nil, "forEach has at most 20000"},
 		"the keys of a ConfigMap":        {from(""), data("a", "${no template}"), []string{`web["a"]`}, ""},
@@ -102,6 +108,27 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s: problem %q, names (-want +got):\n%s", why, s.Problem, diff)
 		}
 	}
+}
+
+// TestEscapedValues has values with the escapes of a template. each.value has the text, as in Terraform.
+func TestEscapedValues(t *testing.T) {
+	s := expand(t, object(forEach(`{"$${k}":{"$${n}":["%%{v}","$${w}",3]},"list":"$${x}"}`)), nil)
+	i, _, _, ok := InstanceOf(s.Object(v1alpha1.InstanceKey{Named: true, Name: "${k}"}))
+	if want := `{"${n}":["%{v}","${w}",3]}`; !ok || text(t, i.Value) != want {
+		t.Errorf("each.value is %s, want %s", text(t, i.Value), want)
+	}
+	if i, _, _, ok = InstanceOf(s.Object(v1alpha1.InstanceKey{Named: true, Name: "list"})); !ok || i.Value.AsString() != "${x}" {
+		t.Errorf("each.value is %#v", i.Value)
+	}
+}
+
+func text(t *testing.T, v cty.Value) string {
+	t.Helper()
+	raw, err := ctyjson.Marshal(v, v.Type())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }
 
 func TestObjectOfAnInstance(t *testing.T) {

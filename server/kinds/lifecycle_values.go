@@ -296,7 +296,7 @@ func (s *served) checkTruth(ctx context.Context, u *unstructured.Unstructured, p
 		return invalid(path, text, "must be one expression, such as %s: text outside of ${...} makes it a string", example)
 	}
 	e, errs := s.expression(ctx, u, path, text, self, cty.Bool)
-	if len(errs) == 0 && len(e.References()) == 0 && !(self && strings.Contains(text, "self")) {
+	if len(errs) == 0 && len(e.References()) == 0 && len(e.Own()) == 0 && !e.UsesKey() {
 		return invalid(path, text, "must refer to something, as in %s: otherwise it checks nothing", example)
 	}
 	return errs

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // terraform is Terraform's or OpenTofu's side of a story: one working directory for all steps.
@@ -171,7 +173,9 @@ func (t *terraform) states() (map[string]*state, error) {
 		deposed := 0
 		for _, i := range r.Instances {
 			key := at
-			if i.Index != nil {
+			if name, named := i.Index.(string); named {
+				key = at + v1alpha1.InstanceKey{Named: true, Name: name}.String()
+			} else if i.Index != nil {
 				key = fmt.Sprintf("%s[%s]", at, text(i.Index))
 			}
 			if i.Deposed != "" {
