@@ -361,7 +361,7 @@ func (s *survey) linksOf(position func(lang.Address) (int32, bool)) links {
 
 // change creates the open change of a visited node.
 func (s *survey) change(n *node, l links) *ledger.Change {
-	c := s.newChange(n, &n.record.State, texts(n.requires))
+	c := s.newChange(n, &n.record.State, texts(s.recordedReferences(n, l)))
 	c.Index, _ = l.position(n.Address)
 	c.Requested = n.Deleting || s.selects(n.Address, n.Object.GetLabels())
 	c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
@@ -375,6 +375,58 @@ func (s *survey) change(n *node, l links) *ledger.Change {
 	}
 	s.addDependencies(c, n, l)
 	return c
+}
+
+// recordedReferences returns the addresses that the record of a node refers to: directly, and through the records of
+// resources that the plan does not visit. Of the latter, it returns those that may have a change.
+func (s *survey) recordedReferences(n *node, l links) []lang.Address {
+	out := slices.Clone(n.requires)
+	seen := map[lang.Address]bool{n.Address: true}
+	for queue := slices.Clone(n.requires); len(queue) > 0; queue = queue[1:] {
+		addr := queue[0]
+		if seen[addr] {
+			continue
+		}
+		seen[addr] = true
+		if !slices.Contains(n.requires, addr) && s.mayChange(addr) {
+			out = append(out, addr)
+		}
+		if _, visited := l.position(addr); !visited { // the steps follow the references of a visited one
+			queue = append(queue, s.requires(addr)...)
+		}
+	}
+	return out
+}
+
+// requires returns the addresses that the record of the resource with an address refers to.
+func (s *survey) requires(addr lang.Address) (out []lang.Address) {
+	if s.outline == nil {
+		if i, ok := s.byAddr[addr]; ok {
+			return s.nodes[i].requires
+		}
+		return nil
+	}
+	view := s.outline.view
+	i, ok := view.Slot(addr)
+	if !ok || view.Nodes[i].Object == nil {
+		return nil
+	}
+	for _, d := range s.outline.requires(i) {
+		if view.Nodes[d].Object != nil {
+			out = append(out, view.Nodes[d].Object.Address())
+		}
+	}
+	return out
+}
+
+// mayChange reports whether the plan may have a change of the resource with an address.
+func (s *survey) mayChange(addr lang.Address) bool {
+	if s.outline == nil {
+		i, ok := s.byAddr[addr]
+		return ok && s.member[i]
+	}
+	i, ok := s.outline.view.Slot(addr)
+	return ok && s.outline.closure[i]
 }
 
 // deposedChanges creates the open changes of the deposed instances of a visited node, without their indexes.

@@ -160,7 +160,7 @@ func isUnknown(v any) bool {
 // arrow returns "path: old -> new" for short values, and only the path for others.
 func arrow(path string, b, a any) string {
 	path = Clean(path, false)
-	if isContainer(b) || isContainer(a) || isSecret(b) || isSecret(a) {
+	if isContainer(b) || isContainer(a) || isSecret(b) || isSecret(a) || b == nil && a == nil {
 		return path
 	}
 	text := fmt.Sprintf("%s: %s -> %s", path, scalar(b), scalar(a))

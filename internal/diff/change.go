@@ -52,6 +52,10 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 		p.attributes(6, "=", nil, a, "", true)
 	default:
 		p.attributes(6, "~", b, a, "", true)
+		if paths := slices.Sorted(maps.Keys(p.replace)); len(paths) > 0 && p.shown == 0 {
+			// Such as a path into a block that goes away as a whole.
+			p.raw("      " + style.Red("# "+Clean(strings.Join(paths, ", "), false)+" forces replacement"))
+		}
 	}
 	p.raw("    }")
 	p.raw("")

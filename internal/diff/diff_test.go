@@ -349,3 +349,32 @@ func TestATitleIsPrintedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestReplaceNamesItsCause has replaces whose cause is no visible difference. The text names each cause.
+func TestReplaceNamesItsCause(t *testing.T) {
+	for why, tc := range map[string]struct {
+		before, after map[string]any
+		paths         []any
+		want          []string
+	}{
+		"from an empty map to null":     {map[string]any{"triggers": map[string]any{}}, map[string]any{"triggers": nil}, []any{[]any{"triggers"}}, []string{"- triggers = {} -> null # forces replacement"}},
+		"from null to an empty list":    {map[string]any{"rule": nil}, map[string]any{"rule": []any{}}, []any{[]any{"rule"}}, []string{"+ rule = [] # forces replacement"}},
+		"from a value to null":          {map[string]any{"zone": "a"}, map[string]any{"zone": nil}, []any{[]any{"zone"}}, []string{`- zone = "a" -> null # forces replacement`}},
+		"only the type":                 {map[string]any{"any": []any{"1"}}, map[string]any{"any": []any{"1"}}, []any{[]any{"any"}}, []string{"~ any = [ # forces replacement"}},
+		"a write-only attribute":        {map[string]any{"key": nil}, map[string]any{"key": nil}, []any{[]any{"key"}}, []string{"~ key = (write-only attribute) # forces replacement"}},
+		"within a block that goes away": {map[string]any{"rule": []any{map[string]any{"port": 1}}}, map[string]any{"rule": []any{}}, []any{[]any{"rule", 0, "port"}}, []string{"# rule[0].port forces replacement"}},
+		"two causes":                    {map[string]any{"a": map[string]any{}, "b": "x"}, map[string]any{"b": "y"}, []any{[]any{"a"}, []any{"b"}}, []string{"- a = {} -> null # forces replacement", `~ b = "x" -> "y" # forces replacement`}},
+	} {
+		c := &v1alpha1.PlanChange{Address: "sim_x.y", Type: "sim_x", Action: v1alpha1.ActionReplace, ActionReason: "replace_because_cannot_update",
+			Before: raw(tc.before), After: raw(tc.after), ReplacePaths: raw(tc.paths)}
+		text := Change(c, Style{})
+		for _, want := range tc.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is missing in\n%s", why, want, text)
+			}
+		}
+		if cause := ReplaceCause(c); !strings.Contains(cause, "the replacement") {
+			t.Errorf("%s: the cause is %q", why, cause)
+		}
+	}
+}

@@ -11,8 +11,10 @@ import (
 // printer renders the attributes of one change. The columns are Terraform's: a symbol, a space, the text. The content
 // of a container is indented by four columns.
 type printer struct {
-	style   Style
+	style Style
+	// replace holds the paths that force a replace. shown counts those of them that have a line.
 	replace map[string]bool
+	shown   int
 	// whole also renders unchanged attributes.
 	whole bool
 	// record also renders a change from null to an empty container, which may be a refresh's only change.
@@ -57,6 +59,8 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 				continue
 			}
 			r.sym = "-"
+		case p.replace[join(path, k)]: // also without a visible difference, such as from an empty value to null
+			r.sym = changed(b[k], a[k])
 		case equal(b[k], a[k]) || !p.record && isEmpty(b[k]) && isEmpty(a[k]):
 			if isEmpty(b[k]) {
 				continue
@@ -65,12 +69,8 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 				hidden++
 				continue
 			}
-		case b[k] == nil:
-			r.sym = "+"
-		case a[k] == nil:
-			r.sym = "-"
 		default:
-			r.sym = "~"
+			r.sym = changed(b[k], a[k])
 		}
 		rows = append(rows, r)
 		width = max(width, len(label(k)))
@@ -89,11 +89,23 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 	}
 }
 
+// changed returns the symbol of a difference.
+func changed(b, a any) string {
+	switch {
+	case b == nil && a != nil:
+		return "+"
+	case b != nil && a == nil:
+		return "-"
+	}
+	return "~"
+}
+
 // attribute renders one difference. end is "," inside a list.
 func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end string) {
 	forces := ""
 	if p.replace[path] {
 		forces = p.style.Red(" # forces replacement")
+		p.shown++
 	}
 	tail := end + forces
 	switch sym {
@@ -114,6 +126,8 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 	bd, bIsDoc := document(b)
 	ad, aIsDoc := document(a)
 	switch {
+	case b == nil && a == nil: // the state has no value of a write-only attribute
+		p.line(indent, sym, prefix+p.style.Dim("(write-only attribute)")+tail)
 	case isSecret(b) || isSecret(a):
 		p.line(indent, sym, prefix+secretText(b, a)+tail) // both sides may be equal, with only one of them marked sensitive
 	case bIsMap && aIsMap:

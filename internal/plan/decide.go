@@ -92,7 +92,9 @@ func equalKnown(a, b cty.Value) bool {
 	switch {
 	case a.RawEquals(b), a.IsNull() && b.IsNull():
 		return true
-	case a.IsNull() || b.IsNull() || !sameKind(a.Type(), b.Type()):
+	case a.IsNull() || b.IsNull():
+		return false
+	case !sameKind(a.Type(), b.Type()):
 		return false
 	case keyed(a):
 		return maps.EqualFunc(valueMap(a), valueMap(b), equalKnown)

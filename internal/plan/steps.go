@@ -67,12 +67,15 @@ func (c *Planned) createsFirst() bool {
 //   - Destroys run in the reverse order of the recorded references.
 //   - A delete runs after the destroys of its dependents, and before the updates of its former dependents. With
 //     createBeforeDestroy it runs after those updates. The same holds for the reads of data sources that depend on it.
+//   - A destroy runs before the update or replace of what its recorded state refers to, also indirectly. With
+//     createBeforeDestroy it runs after that.
 //   - A replace destroys its old instance after its dependents are destroyed, if they are. It creates the new one
 //     before they are created.
 //   - With createBeforeDestroy, a replace creates the new instance, then its dependents change, then it destroys the
 //     old instance.
-//   - A replace destroys its old instance only after the dependencies of the new one are ready, unless these wait for
-//     the destroy. So the old instance stays if a dependency fails.
+//   - A replace destroys its old instance only after those dependencies of the new one are ready that the recorded state
+//     does not refer to, unless these wait for the destroy. So the old instance stays if such a dependency fails. Only
+//     this rule is not Terraform's, which has no order for them.
 //
 // The steps have no cycle. The work is linear in changes and references, and in the pairs of changes that only
 // unchanged instances separate. https://github.com/hashicorp/terraform/blob/main/docs/destroying.md
@@ -85,6 +88,7 @@ func Steps(changes []Planned) []Step {
 			s.orderRecorded(i, d)
 		}
 	}
+	s.orderIndirect()
 	s.delayReplaceDestroys()
 	s.breakCycles()
 	return s.steps
@@ -198,9 +202,7 @@ func (s *sequence) orderRecorded(i, d int) {
 	if destroy[i] >= 0 && destroy[d] >= 0 {
 		s.after(destroy[d], destroy[i], reverseDestroy)
 	}
-	if s.destroyedBeforeChange(i, d) {
-		s.after(apply[d], destroy[i], dependentsDestroyedFirst)
-	}
+	s.orderChange(i, d)
 	if destroy[d] < 0 || apply[i] < 0 {
 		return
 	}
@@ -213,29 +215,77 @@ func (s *sequence) orderRecorded(i, d int) {
 	}
 }
 
-// destroyedBeforeChange reports whether the destroy of i must precede the apply step of d, where d is not destroyed
-// first.
-func (s *sequence) destroyedBeforeChange(i, d int) bool {
+// orderChange orders the destroy of change i before the apply step of change d, which its recorded state refers to. As in
+// Terraform, createBeforeDestroy of i reverses the order. The destroys of both imply the order if that of d comes first.
+func (s *sequence) orderChange(i, d int) {
 	c, on := &s.changes[i], &s.changes[d]
 	switch {
-	case s.destroy[i] < 0 || s.apply[d] < 0, s.destroy[d] >= 0 && !on.createsFirst():
-		return false
-	case c.createsFirst() || c.Deposed, on.Action == v1alpha1.ActionForget:
-		return false
+	case s.destroy[i] < 0 || s.apply[d] < 0 || on.Action == v1alpha1.ActionForget, s.destroy[d] >= 0 && !on.createsFirst():
+	case c.Action == v1alpha1.ActionDelete && c.CreateBeforeDestroy && !c.Deposed:
+		s.after(s.destroy[i], s.apply[d], dependentsDestroyedFirst)
+	case !c.createsFirst() && !c.Deposed:
+		s.after(s.apply[d], s.destroy[i], dependentsDestroyedFirst)
 	}
-	return s.apply[i] < 0 || !slices.Contains(c.DependsOn, d)
+}
+
+// destroysFirst reports whether a change destroys its instance before all that its recorded state refers to changes.
+func (s *sequence) destroysFirst(i int) bool {
+	c := &s.changes[i]
+	return s.destroy[i] >= 0 && !c.Deposed && !c.CreateBeforeDestroy
+}
+
+// orderIndirect orders the destroys of changes before the apply steps and destroys of what their recorded states refer to
+// through instances that stay. Terraform records these references, too. An instance between them that is destroyed itself
+// needs no edge: its own destroy comes between them.
+func (s *sequence) orderIndirect() {
+	budget := s.budget()
+	seen := make([]int, len(s.changes))
+	for i := range s.changes {
+		if !s.destroysFirst(i) {
+			continue
+		}
+		seen[i] = i + 1
+		for queue := slices.Clone(s.changes[i].Requires); len(queue) > 0; queue = queue[1:] {
+			m := queue[0]
+			if seen[m] == i+1 || s.destroysFirst(m) {
+				continue
+			}
+			seen[m] = i + 1
+			for _, d := range s.changes[m].Requires {
+				if budget--; budget < 0 {
+					return
+				}
+				if seen[d] == i+1 {
+					continue
+				}
+				s.orderChange(i, d)
+				if s.destroy[d] >= 0 {
+					s.after(s.destroy[d], s.destroy[i], dependentsDestroyedFirst)
+				}
+				queue = append(queue, d)
+			}
+		}
+	}
+}
+
+// budget returns the number of pairs of changes that a rule may order: if very many changes depend on very many others,
+// there would be an edge for each pair. It is linear in the plan, and suffices for all other plans.
+func (s *sequence) budget() int {
+	references := 0
+	for i := range s.changes {
+		references += len(s.changes[i].DependsOn) + len(s.changes[i].Requires)
+	}
+	return 8*(len(s.changes)+references) + 1<<16
 }
 
 // delayReplaceDestroys orders the destroy of a replace after the dependencies of the new instance. A dependency that
-// waits for that destroy, such as one that is replaced, too, cannot come first. Then the dependencies of that
+// waits for that destroy, such as one that the old instance refers to, cannot come first. Then the dependencies of that
 // dependency come first.
 func (s *sequence) delayReplaceDestroys() {
 	changes, destroy, apply := s.changes, s.destroy, s.apply
 	var late []int
-	references := 0
 	direct := make([][]int, len(s.steps))
 	for i := range changes {
-		references += len(changes[i].DependsOn)
 		if c := &changes[i]; c.Action == v1alpha1.ActionReplace && destroy[i] >= 0 && !c.createsFirst() {
 			late = append(late, i)
 			s.needs(i, func(d int) { direct[destroy[i]] = append(direct[destroy[i]], apply[d]) })
@@ -244,10 +294,8 @@ func (s *sequence) delayReplaceDestroys() {
 	if len(late) == 0 {
 		return
 	}
-	component := graph.Collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(deleteBeforeUpdate)(i), direct[i]) }).Components()
-	// If very many replaces depend on very many others, there would be an edge for each pair. The replaces share a
-	// budget that is linear in the plan, which suffices for all other plans.
-	budget := 8*(len(changes)+references) + 1<<16
+	component := graph.Collect(len(s.steps), func(i int) []int { return slices.Concat(s.kept(dependentsDestroyedFirst)(i), direct[i]) }).Components()
+	budget := s.budget()
 	seen := make([]int, len(changes))
 	for _, i := range late {
 		for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
@@ -273,12 +321,13 @@ const (
 	// afterCurrentInstance: the destroy of a deposed instance follows the steps of the current instance, unless these
 	// wait for that destroy.
 	afterCurrentInstance edgePriority = iota
-	// dependentsDestroyedFirst: the destroy of a dependent precedes an update, or a replace that creates first. It is
-	// dropped if something that depends on the dependent needs the result of that update or replace first.
-	dependentsDestroyedFirst
 	// dependenciesBeforeReplace: the destroy of a replace follows the dependencies of the new instance, unless
 	// Terraform's order is the opposite.
 	dependenciesBeforeReplace
+	// dependentsDestroyedFirst: the destroy of a dependent precedes an update, or a replace that creates first; or it
+	// follows them with createBeforeDestroy. It is dropped if something that the destroy waits for needs the result of
+	// that update or replace first.
+	dependentsDestroyedFirst
 	// deleteBeforeUpdate: a delete precedes the updates of its former dependents, or follows them with
 	// createBeforeDestroy. New and recorded references can contradict each other. Example: a -> b -> c before and a ->
 	// c now; b is deleted, c is replaced, and b has createBeforeDestroy. Then a waits for the new c, c for the destroy

@@ -48,18 +48,37 @@ func TestSteps(t *testing.T) {
 			[]string{"+1 after +0", "-0 after +0", "-0 after +1", "-0 after -1", "-1 after +1"}},
 		"created first below what is replaced the usual way": {
 			[]Planned{{Action: replace, CreateBeforeDestroy: true}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
-			[]string{"+1 after +0", "+1 after -1", "-0 after +0", "-0 after +1", "-0 after -1", "-1 after +0"}},
+			[]string{"+0 after -1", "+1 after +0", "+1 after -1", "-0 after +0", "-0 after +1", "-0 after -1"}},
 		"a replaced instance stays until what its new one refers to is created": {[]Planned{{Action: create}, {Action: replace, DependsOn: []int{0}}},
 			[]string{"+1 after +0", "+1 after -1", "-1 after +0"}},
-		"a replaced instance stays until what it refers to is updated": {[]Planned{{Action: update}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
+		"a replaced instance is destroyed before the update of what it refers to": {[]Planned{{Action: update}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
+			[]string{"+0 after -1", "+1 after +0", "+1 after -1"}},
+		"a replaced instance stays until what only its new one refers to is updated": {[]Planned{{Action: update}, {Action: replace, DependsOn: []int{0}}},
 			[]string{"+1 after +0", "+1 after -1", "-1 after +0"}},
+		"a new and a recorded reference": {[]Planned{{Action: create}, {Action: update}, {Action: replace, DependsOn: []int{0, 1}, Requires: []int{1}}},
+			[]string{"+1 after -2", "+2 after +0", "+2 after +1", "+2 after -2", "-2 after +0"}},
+		"what only the new one refers to waits for what the old one refers to": {[]Planned{{Action: update}, {Action: create, DependsOn: []int{0}}, {Action: replace, DependsOn: []int{1}, Requires: []int{0}}},
+			[]string{"+0 after -2", "+1 after +0", "+2 after +1", "+2 after -2"}},
+		"a delete made with createBeforeDestroy follows the update of what it refers to": {[]Planned{{Action: update}, {Action: remove, CreateBeforeDestroy: true, Requires: []int{0}}},
+			[]string{"-1 after +0"}},
+		"a recorded reference through an unchanged instance": {[]Planned{{Action: update}, {Action: noop, DependsOn: []int{0}, Requires: []int{0}}, {Action: remove, Requires: []int{1}}},
+			[]string{"+0 after -2"}},
+		"a recorded reference through an updated instance": {
+			[]Planned{{Action: update}, {Action: update, DependsOn: []int{0}, Requires: []int{0}}, {Action: replace, DependsOn: []int{1}, Requires: []int{1}}},
+			[]string{"+0 after -2", "+1 after +0", "+1 after -2", "+2 after +1", "+2 after -2"}},
+		"a recorded reference through an updated instance to a deleted one": {[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: remove, Requires: []int{1}}},
+			[]string{"+1 after -0", "+1 after -2", "-0 after -2"}},
+		"a data source is read after the destroy of an instance that leaves": {[]Planned{{Action: remove}, {Action: v1alpha1.ActionRead, DependsOn: []int{0}}},
+			[]string{"+1 after -0"}},
+		"a data source is read before the destroy of an instance that was created first": {[]Planned{{Action: remove, CreateBeforeDestroy: true}, {Action: v1alpha1.ActionRead, DependsOn: []int{0}}},
+			[]string{"-0 after +1"}},
 		"a replaced instance stays until what it refers to is read": {[]Planned{{Action: v1alpha1.ActionRead}, {Action: replace, DependsOn: []int{0}}},
 			[]string{"+1 after +0", "+1 after -1", "-1 after +0"}},
 		"a replaced instance stays until a replaced one that it refers to anew is there": {[]Planned{{Action: replace}, {Action: replace, DependsOn: []int{0}}},
 			[]string{"+0 after -0", "+1 after +0", "+1 after -1", "-1 after +0"}},
-		"a replaced pair stays until what the lower one needs is there": {
+		"a replaced pair is destroyed before the update of what the lower one refers to": {
 			[]Planned{{Action: update}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}, {Action: replace, DependsOn: []int{1}, Requires: []int{1}}},
-			[]string{"+1 after +0", "+1 after -1", "+2 after +1", "+2 after -2", "-1 after +0", "-1 after -2", "-2 after +0"}},
+			[]string{"+0 after -1", "+1 after +0", "+1 after -1", "+2 after +1", "+2 after -2", "-1 after -2"}},
 		"a replaced pair stays until what is read between them needs is there": {
 			[]Planned{{Action: create}, {Action: replace}, {Action: v1alpha1.ActionRead, DependsOn: []int{0, 1}}, {Action: replace, DependsOn: []int{2}, Requires: []int{1}}},
 			[]string{"+1 after -1", "+2 after +0", "+2 after +1", "+3 after +2", "+3 after -3", "-1 after -3", "-3 after +0"}},
@@ -279,6 +298,9 @@ func TestStepsFollowTheRulesOfTerraform(t *testing.T) {
 			}
 			for _, d := range c.Requires {
 				want("destroys run in reverse", destroy, i, destroy, d)
+				if !c.createsFirst() && !c.Deposed && changes[d].Action != forget && !moves && !slices.ContainsFunc(changes, func(c Planned) bool { return c.CreateBeforeDestroy }) {
+					want("a dependent is destroyed before what it refers to changes", destroy, i, apply, d)
+				}
 				if changes[d].CreateBeforeDestroy && c.Action != forget && !moves && !slices.ContainsFunc(c.DependsOn, func(x int) bool { return x != d }) {
 					want("a dependant of the old instance moves to the new one", apply, i, destroy, d)
 				}

@@ -114,6 +114,9 @@ func (c *cloud) observe(ctx context.Context, out *outcome) error {
 			word += fmt.Sprintf(" refused with %d", call.Status)
 		}
 		out.Calls[key] = append(out.Calls[key], word)
+		if call.Error == "" && call.Object != "" {
+			out.Order = append(out.Order, madeCall{object: call.Object, op: call.Op})
+		}
 	}
 	out.Objects = map[string]map[string]any{}
 	for _, kind := range simcloud.KindNames() {

@@ -134,7 +134,7 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 			}
 		}
 		if remembered.diverged {
-			t.Logf("%s ends after step %d of %d (%s): an old instance was destroyed late, and the apply failed (D16)", st.name, i+1, len(st.Steps), s.What)
+			t.Logf("%s ends after step %d of %d (%s): an old instance waited for a new dependency, and the apply failed", st.name, i+1, len(st.Steps), s.What)
 			break
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/plan"
 )
 
 func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error {
@@ -56,6 +58,9 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 		out.PlanError, out.Plan = refusals, nil
 		return nil
 	}
+	if out.unexplained, err = y.unexplained(ctx, path); err != nil {
+		return err
+	}
 	if r := reason(p, v1alpha1.ConditionReady); s.PlanOnly || r == v1alpha1.ReasonNoChanges || r == v1alpha1.ReasonDeferred {
 		return nil
 	}
@@ -75,6 +80,22 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 		out.undone, err = y.undone(ctx, path)
 	}
 	return err
+}
+
+// unexplained returns the replaces of which the plan's text names no cause.
+func (y *hykube) unexplained(ctx context.Context, path string) (out []string, err error) {
+	list, err := y.changes(ctx, path)
+	for _, c := range list {
+		if c.Action != v1alpha1.ActionReplace {
+			continue
+		}
+		switch text := diff.Change(&c, diff.Style{}); {
+		case slices.Contains([]string{plan.ReasonTainted, plan.ReasonReplaceRequested, plan.ReasonTriggered}, c.ActionReason):
+		case !strings.Contains(text, "forces replacement"), diff.ReplaceCause(&c) == string(c.Action):
+			out = append(out, text)
+		}
+	}
+	return out, err
 }
 
 // undone returns the changes that were not made, by address.

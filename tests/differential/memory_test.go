@@ -14,6 +14,10 @@ type expectation struct {
 	unrecorded        map[string]bool
 	// dependencies holds Terraform's recorded dependencies, by address.
 	dependencies map[string][]string
+	// references holds the recorded references of both sides, by address, and owners the addresses of the objects of the
+	// cloud.
+	references map[string]map[string]bool
+	owners     map[string]string
 	// diverged is true after a documented difference caused different infrastructure, so that later steps cannot be
 	// compared.
 	diverged bool
@@ -21,7 +25,7 @@ type expectation struct {
 
 func newMemory() *expectation {
 	names := func() *alias { return &alias{by: map[string]string{}, count: map[string]int{}} }
-	return &expectation{terraform: names(), hykube: names(), unrecorded: map[string]bool{}, dependencies: map[string][]string{}}
+	return &expectation{terraform: names(), hykube: names(), unrecorded: map[string]bool{}, dependencies: map[string][]string{}, owners: map[string]string{}}
 }
 
 // compare compares a part of two outcomes, with names for random values.

@@ -25,11 +25,15 @@ type outcome struct {
 	States map[string]*state
 	// Calls holds the changing calls in their order, by the kind and the name of the object.
 	Calls map[string][]string
+	// Order holds the calls that changed objects of the cloud, in their order.
+	Order []madeCall `json:",omitempty"`
 	// Objects holds the objects of the cloud by ID.
 	Objects map[string]map[string]any
 
 	// log is the output for a person.
 	log string
+	// unexplained holds the text of each of Hykube's replaces that names no cause.
+	unexplained []string
 	// undone holds Hykube's changes that were not made, by address.
 	undone map[string]v1alpha1.ChangeState
 }

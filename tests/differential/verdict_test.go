@@ -14,6 +14,9 @@ func judge(s *step, c config, m *expectation, tf, hy *outcome) []difference {
 		return []difference{{"plan error", shorten(tf.PlanError), shorten(hy.PlanError)}}
 	}
 	var out []difference
+	for _, text := range hy.unexplained {
+		out = append(out, difference{"a replace names no cause", absent{}, text})
+	}
 	if (tf.ApplyError != "") != (hy.ApplyError != "") {
 		out = append(out, difference{"apply error", shorten(tf.ApplyError), shorten(hy.ApplyError)})
 	}
@@ -24,6 +27,7 @@ func judge(s *step, c config, m *expectation, tf, hy *outcome) []difference {
 			return forgottenSecret(tf.Plan, d) || unreadDeleted(tf.Plan, d) || unreadNested(tf.Plan, d) || emptiedSecret(d)
 		})...)
 	}
+	out = append(out, m.compareOrder(c, tf, hy)...)
 	m.terraform.learn(tf.States)
 	m.hykube.learn(hy.States)
 	settleStates(s, m, tf, hy)
@@ -46,7 +50,8 @@ func judge(s *step, c config, m *expectation, tf, hy *outcome) []difference {
 	orderDestroys(tf, hy)
 	out = append(out, m.compare("calls", tf.Calls, hy.Calls)...)
 	out = append(out, m.compare("cloud", tf.Objects, hy.Objects)...)
-	out, m.diverged = destroyedLate(c, tf, hy, out)
+	out, m.diverged = m.keptLonger(c, tf, hy, out)
+	m.references = recordedReferences(tf.States, hy.States)
 	if !s.Anyway {
 		out = append(out, expected(s, "terraform", tf)...)
 		out = append(out, expected(s, "hykube", hy)...)
