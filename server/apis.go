@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	_ "k8s.io/kubernetes/pkg/apis/authentication/install"
 	_ "k8s.io/kubernetes/pkg/apis/authorization/install"
+	coreinternal "k8s.io/kubernetes/pkg/apis/core"
 	_ "k8s.io/kubernetes/pkg/apis/core/install"
 	_ "k8s.io/kubernetes/pkg/apis/events/install"
 	_ "k8s.io/kubernetes/pkg/apis/flowcontrol/install"
@@ -159,6 +161,13 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	if err != nil {
 		return nil, nil, err
 	}
+	registry.RecordKeyWriters(secrets.Store, func(obj runtime.Object) map[string]string { return texts(obj.(*coreinternal.Secret).Data) })
+	registry.RecordKeyWriters(configMaps.Store, func(obj runtime.Object) map[string]string {
+		cm := obj.(*coreinternal.ConfigMap)
+		all := texts(cm.BinaryData)
+		maps.Copy(all, cm.Data)
+		return all
+	})
 	heldSecrets := registry.NewHeld(secrets.Store, s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.Secret{ObjectMeta: m} }))
 	heldConfigMaps := registry.NewHeld(configMaps.Store, s.heldCore(func(m metav1.ObjectMeta) metav1.Object { return &corev1.ConfigMap{ObjectMeta: m} }))
 	s.deletions.hold("secrets", heldSecrets)
@@ -182,6 +191,15 @@ func (s *Server) coreGroups(opts generic.RESTOptionsGetter) (core, events *gener
 	eventsInfo := genericapiserver.NewDefaultAPIGroupInfo("events.k8s.io", legacyscheme.Scheme, legacyscheme.ParameterCodec, legacyscheme.Codecs)
 	eventsInfo.VersionedResourcesStorageMap["v1"] = map[string]rest.Storage{"events": event}
 	return &coreInfo, &eventsInfo, nil
+}
+
+// texts returns the values of a map as strings.
+func texts(data map[string][]byte) map[string]string {
+	out := make(map[string]string, len(data))
+	for key, value := range data {
+		out[key] = string(value)
+	}
+	return out
 }
 
 // heldCore configures the deletion of a core kind that resources may need. These kinds have no conditions, so an

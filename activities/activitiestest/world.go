@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"github.com/zclconf/go-cty/cty"
@@ -32,8 +33,10 @@ type World struct {
 	*scope.Sources
 	T *testing.T
 
-	Mu              sync.Mutex
-	Stored          map[string]*unstructured.Unstructured
+	Mu     sync.Mutex
+	Stored map[string]*unstructured.Unstructured
+	// Wrote holds the writers of objects that are no resources.
+	Wrote           map[store.Written][]v1alpha1.Contributor
 	ProviderConfigs map[string]*v1alpha1.ProviderConfig
 	// ConfigReads is the number of reads of ProviderConfigs.
 	ConfigReads int

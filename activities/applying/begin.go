@@ -16,8 +16,6 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/workflows"
-
-	"k8s.io/apimachinery/pkg/api/meta"
 )
 
 // smallPlan is the maximum number of steps that run as separate activities, which the Web UI shows one by one. A single
@@ -93,6 +91,9 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 		return "", err
 	}
 	why, err := a.refusedByPolicy(ctx, po, left.indexes(po))
+	if err == nil && why == "" {
+		why, err = a.needsPerson(ctx, po, work)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -269,7 +270,7 @@ func (a *Applier) refusedByPolicy(ctx context.Context, po *v1alpha1.Plan, out ma
 	switch why := verdict.Denied(); {
 	case why != "":
 		return "A policy refuses the plan. " + diag.Sentence(why), nil
-	case approvedAutomatically(po):
+	case changes.ApprovedItself(po):
 		if why := verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy); why != "" {
 			return "The plan may not be applied automatically any more. " + diag.Sentence(why), nil
 		}
@@ -281,18 +282,24 @@ func (a *Applier) refusedByPolicy(ctx context.Context, po *v1alpha1.Plan, out ma
 	return "", nil
 }
 
-// approvedAutomatically reports whether the server approved a plan.
-func approvedAutomatically(po *v1alpha1.Plan) bool {
-	approved := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved)
-	return approved != nil && approved.Reason == v1alpha1.ReasonAutomatic
-}
-
 // countedApprovals returns the approvals of a plan by users. A plan that the server approved has none.
 func countedApprovals(po *v1alpha1.Plan) []v1alpha1.PlanApproval {
-	if approvedAutomatically(po) {
+	if changes.ApprovedItself(po) {
 		return nil
 	}
 	return po.AllApprovals()
+}
+
+// needsPerson returns the reason why a plan that approved itself needs the approval of a person now; "" for any other plan.
+func (a *Applier) needsPerson(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) (string, error) {
+	if !changes.ApprovedItself(po) {
+		return "", nil
+	}
+	why, err := work.SelfApprovalOf(ctx, a.Sources, po)
+	if err != nil || why == "" {
+		return "", err
+	}
+	return "A person must approve the plan: " + why + ".", nil
 }
 
 func (a *Applier) refuseApply(ctx context.Context, p workflows.Plan, why string) error {

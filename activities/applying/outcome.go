@@ -9,6 +9,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
@@ -59,6 +60,10 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 			st.Reconcile(g, what)
 		case v1alpha1.ChangeDone:
 			s.succeed(st)
+			// An approved change has what they wrote. Data sources are read without an approval, too.
+			if c.Mode == "" {
+				st.Contributors = contributor.Without(st.Contributors, c.Contributors)
+			}
 		case v1alpha1.ChangeStale:
 			if !st.Good() {
 				st.Stall(g, reason, text)

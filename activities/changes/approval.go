@@ -18,6 +18,12 @@ func Approved(po *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionApproved) && approval != nil && approval.Decision == v1alpha1.DecisionApproved
 }
 
+// ApprovedItself reports whether a plan was approved without a person.
+func ApprovedItself(po *v1alpha1.Plan) bool {
+	approved := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved)
+	return approved != nil && approved.Status == metav1.ConditionTrue && approved.Reason == v1alpha1.ReasonAutomatic
+}
+
 // NotApproved returns why no change of a plan may be applied; "" if the approval has the digest in the plan's status.
 func NotApproved(po *v1alpha1.Plan) string {
 	approval := po.Status.Approval

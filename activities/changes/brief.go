@@ -35,6 +35,9 @@ type Brief struct {
 
 	// Discloses are those of the change.
 	Discloses []ledger.Origin
+	// Contributors and OtherOwner are those of the change.
+	Contributors []v1alpha1.Contributor
+	OtherOwner   bool
 
 	// Requires lists the addresses that the recorded state referred to.
 	Requires []string
@@ -51,7 +54,7 @@ func BriefOf(c *ledger.Change) Brief {
 		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c), Rolled: Rolled(&c.PlanChange),
 		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
 		Requested: c.Requested, CreatesFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forgets: c.Forget || LeavesDeposed(c),
-		Records: needsRecording(c), Requires: slices.Clip(c.Requires), Discloses: c.Discloses,
+		Records: needsRecording(c), Requires: slices.Clip(c.Requires), Discloses: c.Discloses, Contributors: c.Contributors, OtherOwner: c.OtherOwner,
 	}
 }
 

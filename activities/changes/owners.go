@@ -111,6 +111,9 @@ func (a *Actors) CheckOther(ctx context.Context, c *ledger.Change, other OtherOw
 	if other.Right == nil {
 		return importedMeanwhile(c, other.Owner)
 	}
+	if a.automatic {
+		return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, and another object may manage the same infrastructure: a person must approve this change")
+	}
 	return a.require(ctx, []store.Right{*other.Right})
 }
 

@@ -75,6 +75,9 @@ type sharedFacts struct {
 	Diagnosed           bool                 `json:",omitempty"`
 	Refreshed           bool                 `json:",omitempty"`
 	Message             string               `json:",omitempty"`
+	OtherOwner          bool                 `json:",omitempty"`
+	// Contributors are those of the change as JSON; empty without any.
+	Contributors string `json:",omitempty"`
 }
 
 // ownFacts are the facts of one brief.
@@ -127,10 +130,14 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte)
 		clear(w.known)
 	}
 	b := BriefOf(c)
+	contributors, err := encodeContributors(b.Contributors)
+	if err != nil {
+		return err
+	}
 	facts := sharedFacts{
 		Inputs: inputsOf(c), Mode: b.Mode, State: b.State, Blocked: b.Blocked, NoSteps: b.NoSteps, Rolled: b.Rolled, Imports: b.Imports, Prevented: b.Prevented,
 		Requested: b.Requested, CreatesFirst: b.CreatesFirst, Forgets: b.Forgets, Records: b.Records, CreateBeforeDestroy: c.CreateBeforeDestroy,
-		Held: c.Held, Diagnosed: len(c.Diagnostics) > 0, Refreshed: readUnchanged(c), Message: c.Message,
+		Held: c.Held, Diagnosed: len(c.Diagnostics) > 0, Refreshed: readUnchanged(c), Message: c.Message, OtherOwner: b.OtherOwner, Contributors: contributors,
 	}
 	shared, ok := w.known[facts]
 	if !ok {
@@ -142,6 +149,26 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte)
 		Deposed: b.Deposed, DeposedKey: c.DeposedKey, From: b.From, DependsOn: b.DependsOn, Requires: b.Requires, Discloses: b.Discloses,
 	})
 	return nil
+}
+
+// encodeContributors returns contributors as JSON; "" without any.
+func encodeContributors(list []v1alpha1.Contributor) (string, error) {
+	if len(list) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(list)
+	return string(text), err
+}
+
+// decodeContributors is the inverse of encodeContributors.
+func decodeContributors(text string) (list []v1alpha1.Contributor, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("decode contributors of changes: %w", err)
+	}
+	return list, nil
 }
 
 // Finish stores the last page, and the digest of the plan.
@@ -195,8 +222,12 @@ func (w *Stored) addPage(p *briefPage, known map[Inputs]*Inputs) error {
 	if int(p.First) != len(w.Changes) {
 		return errors.New("read briefs of plan: a page is missing")
 	}
-	inputs := make([]*Inputs, len(p.Shared))
+	inputs, contributors := make([]*Inputs, len(p.Shared)), make([][]v1alpha1.Contributor, len(p.Shared))
 	for i := range p.Shared {
+		var err error
+		if contributors[i], err = decodeContributors(p.Shared[i].Contributors); err != nil {
+			return err
+		}
 		in := &p.Shared[i].Inputs
 		if known[*in] == nil {
 			known[*in] = in
@@ -218,6 +249,7 @@ func (w *Stored) addPage(p *briefPage, known map[Inputs]*Inputs) error {
 				Action: in.Action, State: f.State, Deleting: in.Deleting, From: own.From, NoSteps: f.NoSteps, Rolled: f.Rolled, Imports: f.Imports,
 				Prevented: f.Prevented, Blocked: f.Blocked, DependsOn: own.DependsOn, Requires: own.Requires, Discloses: own.Discloses,
 				Requested: f.Requested, CreatesFirst: f.CreatesFirst, Forgets: f.Forgets, Records: f.Records,
+				Contributors: contributors[own.Shared], OtherOwner: f.OtherOwner,
 			},
 			Index: index, CreateBeforeDestroy: f.CreateBeforeDestroy, DeposedKey: own.DeposedKey, Held: f.Held, Diagnosed: f.Diagnosed, Message: f.Message, Hash: own.Hash, inputs: in,
 		})

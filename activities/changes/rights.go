@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
@@ -91,12 +92,14 @@ type Actors struct {
 	// is an approver, too.
 	approve  store.Right
 	approved bool
+	// automatic is true if the plan approved itself. Then no person decided, and the contributors of each change need its
+	// rights, too.
+	automatic bool
 }
 
 // ActorsOf returns the actors of a plan. They cache each answer of the authorizer, so use them only for a short time.
 func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
-	a := &Actors{src: src, requester: src.RequesterOf(po), approvers: src.ApproversOf(po),
-		approve: store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans", Name: po.Name}}
+	a := &Actors{src: src, requester: src.RequesterOf(po), approvers: src.ApproversOf(po), approve: approvalOf(po), automatic: ApprovedItself(po)}
 	// A plan that a policy allows to be applied automatically needs no right to approve.
 	if automatic := po.Status.AutomaticApproval; automatic == nil || !automatic.ByPolicy {
 		a.approved = len(po.AllApprovals()) > len(a.approvers)
@@ -111,7 +114,32 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 	if err != nil {
 		return err
 	}
-	return a.require(ctx, rights, a.approve)
+	if err := a.require(ctx, rights, a.approve); err != nil || !a.automatic {
+		return err
+	}
+	return a.requireOfContributors(ctx, c.Contributors, rights)
+}
+
+// requireOfContributors returns a *StaleError if a contributor lacks one of the rights.
+func (a *Actors) requireOfContributors(ctx context.Context, list []v1alpha1.Contributor, rights []store.Right) error {
+	for _, c := range list {
+		if c.More {
+			return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, and the server does not know all users who wrote what the change follows from")
+		}
+		if a.requester != nil && contributor.SameUser(a.requester.Who, c.Identity) {
+			continue
+		}
+		asker := store.Asker{Access: a.src.Access, Who: c.Identity}
+		missing, err := asker.Missing(ctx, rights)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, and the user %q, who wrote %s, has no right to %s",
+				c.Username, strings.Join(c.Wrote, ", "), store.ListRights(missing))
+		}
+	}
+	return nil
 }
 
 // have reports whether the requester and the approvers have all rights.

@@ -50,6 +50,8 @@ type Verification struct {
 	Out []int32
 	// Rights yields the rights that an approver needs for the remaining changes; nil for none.
 	Rights iter.Seq2[store.Right, error]
+	// Person is why a person must approve a plan that would approve itself; empty if none must.
+	Person string
 }
 
 // Obstacle is a change that cannot be applied, and the reason.
@@ -71,6 +73,16 @@ func Verify(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (Verific
 		return Verification{}, err
 	}
 	var found Verification
+	if po.ApprovesItself() {
+		if found.Person, err = w.SelfApprovalOf(ctx, src, po); err != nil {
+			return Verification{}, err
+		}
+		for i, rights := range v.ownerRights {
+			if len(rights) > 0 && found.Person == "" {
+				found.Person = WhyPerson([]PersonFact{{For: ForOtherOwner, Address: w.Changes[i].Address}})
+			}
+		}
+	}
 	var left []int
 	held := plan.Held(w.Planned, w.blockedOrStale(moved))
 	for i := range w.Changes {

@@ -16,6 +16,7 @@ func (n *node) configure(s *scope.ProviderConfigs) error {
 	if err != nil {
 		return err
 	}
+	n.config = found
 	n.findExternalVersions(s, found)
 	if found != nil && found.VersionKnown {
 		n.configVersion = found.Version

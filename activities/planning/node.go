@@ -32,6 +32,8 @@ type node struct {
 	resource.Expressions
 	// configVersion is the version of the ProviderConfig; see scope.VersionOfConfig.
 	configVersion string
+	// config is the ProviderConfig; nil if there is none.
+	config *scope.ProviderConfigRef
 	// providerConfig is the ProviderConfig if it has references. inherited lists the DependsOn that only the
 	// ProviderConfig refers to.
 	providerConfig *scope.ProviderConfigRef
@@ -76,7 +78,11 @@ var errOutdated = errors.New("an object changed during the survey")
 
 func (a *Planner) newSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, *scope.Lookup) {
 	lookup := a.Lookup(ctx, po)
-	return &survey{spec: &po.Spec, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}, lookup
+	s := &survey{spec: &po.Spec, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}
+	if !po.Spec.Speculative {
+		s.writers = newWriters(ctx, a.Configs, a.Logger, po.Namespace)
+	}
+	return s, lookup
 }
 
 // loadAll loads all objects of the plan's namespace with their records.

@@ -288,6 +288,11 @@ func (o configsOverlay) Terminating(ctx context.Context, namespace string) (bool
 	return o.configs.Terminating(ctx, namespace)
 }
 
+// Writers implements store.Configs. A speculative plan asks for none.
+func (o configsOverlay) Writers(ctx context.Context, what store.Written) ([]v1alpha1.Contributor, bool, error) {
+	return o.configs.Writers(ctx, what)
+}
+
 // Secret implements store.Configs.
 func (o configsOverlay) Secret(ctx context.Context, namespace, name, key string) ([]byte, error) {
 	if o.find("", "Secret", namespace, name) == nil {

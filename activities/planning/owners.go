@@ -47,6 +47,7 @@ func (pr *proposal) checkOwned(ctx context.Context, c *ledger.Change, r *resourc
 			c.Preconditions.Owner = other.Object.UID
 			continue
 		}
+		c.OtherOwner = true
 		if err := pr.checkImport(ctx, c, r, other); err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (pr *proposal) checkReconfigured(ctx context.Context, c *ledger.Change, r *
 // Otherwise it warns. format has the object and the address of the resource.
 func (pr *proposal) checkMayBelong(ctx context.Context, c *ledger.Change, r *resource.Resource, others []changes.OtherOwner, format string) error {
 	for _, other := range others {
-		c.Configuration = ledger.Configuration{}
+		c.Configuration, c.OtherOwner = ledger.Configuration{}, true
 		who, permitted, err := pr.describeOther(ctx, other)
 		if err != nil {
 			return err
@@ -255,7 +256,7 @@ func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *
 		}
 		d := lang.Problem(r.Address, "", "Another object manages the same infrastructure", fmt.Sprintf(
 			"%s manages the infrastructure that this plan destroys. To keep it there, set lifecycle.destroy: false on %s and then delete the object: the plan forgets the resource and destroys nothing.", who, r.Address))
-		d.Severity = v1alpha1.SeverityWarning
+		d.Severity, c.OtherOwner = v1alpha1.SeverityWarning, true
 		c.Diagnostics = append(c.Diagnostics, d)
 	}
 	return nil

@@ -38,11 +38,14 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if err != nil {
 		return workflows.Published{}, err
 	}
-	t, briefs := newTotals(key), changes.NewBriefWriter(a.Ledger, po.UID)
+	t, briefs, person := newTotals(key), changes.NewBriefWriter(a.Ledger, po.UID), changes.NewSelfApproval(a.Sources, po)
 	for c, err := range t.hashed(a.Ledger.Changes(ctx, po.UID, 0)) {
 		if err == nil {
 			t.add(c)
 			err = briefs.Add(ctx, c.Change, c.covered)
+		}
+		if err == nil && po.ApprovesItself() {
+			err = person.Add(ctx, new(changes.BriefOf(c.Change)))
 		}
 		if err != nil {
 			return workflows.Published{}, err
@@ -55,6 +58,10 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
 	t.summarize(in)
+	po.Status.Contributors = t.contributors
+	if t.person, err = person.Why(ctx); err != nil {
+		return workflows.Published{}, err
+	}
 	if err := t.findRollouts(ctx, a.Sources); err != nil {
 		return workflows.Published{}, err
 	}

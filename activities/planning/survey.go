@@ -90,6 +90,8 @@ type survey struct {
 	readTo string
 	// member[i] is true if node i is in scope.
 	member []bool
+	// writers finds who wrote objects that are no resources; nil for a speculative plan, which has no contributors.
+	writers *writers
 	// missing checks a node's references to objects outside of the namespace's plans; nil checks nothing.
 	missing func(*node) diag.Diagnostics
 	// targets, excluded and forced hold the addresses in the spec: targets, exclude, and those to replace or invoke.
@@ -450,7 +452,7 @@ func (s *survey) newChange(n *node, state *ledger.State, requires []string) *led
 		c.Mode = n.Mode
 	}
 	c.Provider, c.ProviderVersion = n.Entry.Package.Source.String(), n.Entry.Package.Version
-	c.State = v1alpha1.ChangePending
+	c.State, c.Contributors = v1alpha1.ChangePending, s.contributors(n)
 	if s.outline != nil {
 		c.Basis = s.outline.view.Basis(n.slot)
 	}

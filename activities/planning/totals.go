@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
@@ -56,6 +57,10 @@ type totals struct {
 	obstacles                   []changes.Obstacle
 	// verdict is the result of the policies for the plan.
 	verdict *policy.Verdict
+	// contributors are those of the changes that an apply would make.
+	contributors []v1alpha1.Contributor
+	// person is why a person must approve the plan because of its contributors; empty if it may approve itself.
+	person string
 }
 
 func newTotals(key []byte) *totals {
@@ -100,6 +105,7 @@ func (t *totals) add(h hashedChange) {
 	}
 	if !changes.HasNoSteps(c) {
 		t.steps++
+		t.addContributors(c.Contributors)
 		if !c.Requested && c.Mode != v1alpha1.ModeData && t.unselected == "" {
 			t.unselected = c.Address
 		}
@@ -110,6 +116,13 @@ func (t *totals) add(h hashedChange) {
 	}
 	if c.Blocked != "" {
 		t.summary.Blocked++
+	}
+}
+
+// addContributors adds the contributors of a change. Adjacent changes often have the same.
+func (t *totals) addContributors(list []v1alpha1.Contributor) {
+	if len(contributor.Without(list, t.contributors)) > 0 {
+		t.contributors = contributor.Merge(t.contributors, list)
 	}
 }
 
@@ -132,6 +145,7 @@ func (t *totals) summarize(in workflows.Publish) {
 func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	g := po.Generation
 	s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &t.summary, t.digest.String(), changes.Now()
+	s.Contributors = t.contributors
 	s.Contents, s.WaitsFor, s.Rollouts = t.contents.String(), t.waitsFor, t.rollouts
 	diags := t.diagnostics()
 	if t.summary.Referrers > 0 {
@@ -198,6 +212,9 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 	}
 	if t.again != "" {
 		return fmt.Sprintf("it would create %s again, and an earlier create that failed may have made it: search for the resource first, as status.diagnostics says", t.again)
+	}
+	if t.person != "" {
+		return t.person
 	}
 	return t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy)
 }

@@ -279,6 +279,10 @@ const FinalizerInUse = "hykube.io/in-use"
 // AnnotationInUseBy lists, on a Secret or ConfigMap that is being deleted, the resources that still need it.
 const AnnotationInUseBy = "hykube.io/in-use-by"
 
+// AnnotationWriters lists, on a Secret or ConfigMap, who wrote each key last, as a JSON list of Contributor. In an entry,
+// wrote has the keys; an entry without keys is for all keys that no other entry names. Only the server writes it.
+const AnnotationWriters = "hykube.io/writers"
+
 // AnnotationCreatedAs holds the UID of a Plan with automatic approval; the server sets it on creation. A manifest that
 // already has it is a copy, and the Plan then waits for approval.
 const AnnotationCreatedAs = "hykube.io/created-as"

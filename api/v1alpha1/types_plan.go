@@ -125,6 +125,11 @@ type PlanStatus struct {
 	// Time at which the server accepted the plan. Unlike creationTimestamp, it orders plans of one second. Set by the server.
 	// +optional
 	RequestedAt *metav1.MicroTime `json:"requestedAt,omitempty"`
+	// Users who wrote what the changes follow from, since the resources were last applied. Rights of these users, and not
+	// only of requester and approvers, decide whether the plan approves itself. Set by the server.
+	// +optional
+	// +listType=atomic
+	Contributors []Contributor `json:"contributors,omitempty"`
 	// The stack that made the plan. Set by the server.
 	// +optional
 	Stack *PlanStack `json:"stack,omitempty"`

@@ -196,6 +196,11 @@ type PlanChange struct {
 	// other values than the recorded ones, or the same values in another form, such as an empty list for null.
 	// +optional
 	UpdatesRecord bool `json:"updatesRecord,omitempty"`
+	// Users who wrote what the change follows from, since the resource was last applied: the object or its ResourceSet,
+	// and the ConfigMaps, Secrets and the ProviderConfig that it uses. Of a new resource, these are all last writers.
+	// +optional
+	// +listType=atomic
+	Contributors []Contributor `json:"contributors,omitempty"`
 	// Indexes of the changes that must be done first.
 	// +optional
 	// +listType=atomic

@@ -204,6 +204,10 @@ type Limits struct {
 
 // ProviderConfigStatus is the result of the validation by the provider.
 type ProviderConfigStatus struct {
+	// Users who wrote the arguments last, each with the arguments that the user wrote. Set by the server.
+	// +optional
+	// +listType=atomic
+	Contributors []Contributor `json:"contributors,omitempty"`
 	// Generation of the spec that this status belongs to.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

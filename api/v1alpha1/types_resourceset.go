@@ -119,6 +119,10 @@ type InstanceMove struct {
 
 // ResourceSetStatus is the state of the instances of a ResourceSet.
 type ResourceSetStatus struct {
+	// Users who wrote the set since all its instances were applied. Set by the server.
+	// +optional
+	// +listType=atomic
+	Contributors []Contributor `json:"contributors,omitempty"`
 	// Last generation of the set for which the numbers below are true.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`

@@ -26,6 +26,11 @@ func (in ClusterPlanPolicySpec) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Contributor) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.Contributor"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Diagnostic) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Diagnostic"
 }

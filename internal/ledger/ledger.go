@@ -431,6 +431,9 @@ type Change struct {
 	Requested bool `json:"asked,omitempty"`
 	// Prevented is true if lifecycle.preventDestroy forbids the change. Changes that depend on it are blocked, too.
 	Prevented bool `json:"prevented,omitempty"`
+	// OtherOwner is true if another object may manage the same infrastructure, or if the change needs a right to another
+	// object because of its ID. Then the plan never approves itself.
+	OtherOwner bool `json:"otherOwner,omitempty"`
 	// Held is true if the apply leaves the change out: it is blocked or stale, or depends on such a change.
 	Held bool `json:"held,omitempty"`
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
 
@@ -41,6 +42,8 @@ type Status struct {
 	// FailedCreate is the time and the plan of a create that failed and may nevertheless have made the resource. It
 	// remains until the object has a resource.
 	FailedCreate string
+	// Contributors are the users who wrote the object since a plan last applied it.
+	Contributors []v1alpha1.Contributor
 	Generation   int64
 	deleting     bool
 	forgets      bool // lifecycle.destroy is false
@@ -58,6 +61,7 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	s.Imported, _, _ = unstructured.NestedString(old, "imported")
 	s.MovedFrom, _, _ = unstructured.NestedString(old, "movedFrom")
 	s.FailedCreate, _, _ = unstructured.NestedString(old, "failedCreate")
+	s.Contributors = contributor.Of(old)
 	var found bool
 	if s.Applied, found, _ = unstructured.NestedInt64(old, "appliedGeneration"); !found {
 		s.Applied = s.Observed // earlier versions wrote only this field, and only after an apply
@@ -156,6 +160,9 @@ func (s *Status) ToMap() map[string]any {
 	}
 	if s.FailedCreate != "" {
 		m["failedCreate"] = s.FailedCreate
+	}
+	if len(s.Contributors) > 0 {
+		m["contributors"] = contributor.ToList(s.Contributors)
 	}
 	if attributes := fitting(s.Attributes); len(attributes) > 0 {
 		m["attributes"] = attributes

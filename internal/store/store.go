@@ -86,9 +86,22 @@ type Configs interface {
 	// Leaving returns the name of an object that is being deleted or no longer exists: the ProviderConfig, or a
 	// ConfigMap or Secret that it reads. It returns "" if there is none.
 	Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (what string, err error)
+	// Writers returns the users who wrote an object that is no resource. found is false if there is none of that name.
+	Writers(ctx context.Context, what Written) (list []v1alpha1.Contributor, found bool, err error)
 	// Terminating reports whether a namespace is being deleted. It fails while the server reverts that deletion.
 	Terminating(ctx context.Context, namespace string) (bool, error)
 }
+
+// Written names an object whose writers Configs knows.
+type Written struct {
+	// Kind is ResourceSet, ConfigMap or Secret.
+	Kind, Namespace, Name string
+	// Key is the key of a ConfigMap or Secret; empty for all keys.
+	Key string
+}
+
+// String returns the kind and the name, as in: ConfigMap hosts.
+func (w Written) String() string { return w.Kind + " " + w.Name }
 
 // SecretError is the error for a missing Secret or a missing key.
 type SecretError struct{ Namespace, Name, Key string }

@@ -229,11 +229,27 @@ func statusFields() iter.Seq2[string, map[string]any] {
 	}
 	return func(yield func(string, map[string]any) bool) {
 		_ = yield("appliedGeneration", generation("Generation of spec and lifecycle that was applied last.")) &&
+			yield("contributors", contributorsModel()) &&
 			yield("failedCreate", map[string]any{"type": "string", "description": "Time and plan of a create that failed and may nevertheless have made the resource. It remains until a plan creates or imports the resource."}) &&
 			yield("imported", map[string]any{"type": "string", "description": "Import that a plan applied, as JSON. It remains when the infrastructure is gone, until a plan destroys or forgets the resource."}) &&
 			yield("movedFrom", map[string]any{"type": "string", "description": "Address in lifecycle.moved that a plan applied."}) &&
 			yield("observedGeneration", generation("Generation of spec and lifecycle that an apply, or a plan without changes, processed last. The conditions are about it."))
 	}
+}
+
+// contributorsModel returns the model of status.contributors.
+func contributorsModel() map[string]any {
+	text := map[string]any{"type": "string"}
+	return map[string]any{"type": "array", "x-kubernetes-list-type": "atomic",
+		"description": "Users who wrote the object since a plan last applied it. Only the server writes the list.",
+		"items": map[string]any{"type": "object", "properties": map[string]any{
+			"username":  map[string]any{"type": "string", "description": "User name; empty if more is true."},
+			"groups":    map[string]any{"type": "array", "items": text, "description": "Groups of the user."},
+			"tokenFile": map[string]any{"type": "boolean", "description": "True if the token file of the server named the user."},
+			"more":      map[string]any{"type": "boolean", "description": "True for the entry that stands for all users whom the list leaves out."},
+			"wrote":     map[string]any{"type": "array", "items": text, "description": "What the user wrote, such as \"spec\", \"labels\" or \"deletion\"."},
+			"at":        map[string]any{"type": "string", "format": "date-time", "description": "Time of the last of the writes."},
+		}}}
 }
 
 // writeRef writes a reference to a model. In OpenAPI 3.0 a reference cannot have siblings, so it uses allOf.

@@ -25,6 +25,7 @@ func (k *Kinds) resolve(ctx context.Context, s *served, obj *unstructured.Unstru
 	}
 	who := nameOf(ctx)
 	return func(u *unstructured.Unstructured) {
+		noteWriter(ctx, u, v1alpha1.WroteResolve)
 		message := messageRetry
 		if by, _, _ := unstructured.NestedMap(u.Object, "lifecycle", "import"); by != nil {
 			message = messageRetryImport

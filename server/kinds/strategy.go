@@ -83,7 +83,7 @@ func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 
 // PrepareForCreate replaces the client's status by the initial conditions. A new object has no infrastructure, so it
 // also removes the finalizer, which a manifest from a backup may have.
-func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+func (s strategy) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	u := obj.(*unstructured.Unstructured)
 	if finalizers := u.GetFinalizers(); slices.Contains(finalizers, v1alpha1.FinalizerState) {
 		u.SetFinalizers(slices.DeleteFunc(finalizers, func(f string) bool { return f == v1alpha1.FinalizerState }))
@@ -94,6 +94,7 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	}
 	u.Object["status"] = map[string]any{"observedGeneration": observed}
 	initialCondition(u, s.kind.Mode)
+	noteWriter(ctx, u, v1alpha1.WroteSpec)
 	u.SetGeneration(1)
 }
 
@@ -112,6 +113,7 @@ func (s strategy) PrepareForUpdate(ctx context.Context, obj, old runtime.Object)
 			s.resetStatus(n)
 		}
 	}
+	noteWriter(ctx, n, written(n, o)...)
 }
 
 // resetStatus sets the status of an ephemeral resource for its new spec, which needs no apply.
@@ -269,6 +271,7 @@ func validateFinalizers(ctx context.Context, n, o *unstructured.Unstructured) fi
 func (strategy) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	if ok && slices.Contains(u.GetFinalizers(), v1alpha1.FinalizerState) {
+		noteWriter(ctx, u, v1alpha1.WroteDeletion)
 		d, _ := ctx.Value(deletionKey{}).(Deletion)
 		awaitDeletion(u, d.MovedTo)
 	}
@@ -346,13 +349,14 @@ func (s statusStrategy) ValidateUpdate(ctx context.Context, obj, old runtime.Obj
 		return append(errs, field.Invalid(path, raw, "must be an object, got "+describe(raw)))
 	}
 	var status struct {
-		ObservedGeneration int64              `json:"observedGeneration,omitempty"`
-		AppliedGeneration  int64              `json:"appliedGeneration,omitempty"`
-		FailedCreate       string             `json:"failedCreate,omitempty"`
-		Imported           string             `json:"imported,omitempty"`
-		MovedFrom          string             `json:"movedFrom,omitempty"`
-		Conditions         []metav1.Condition `json:"conditions,omitempty"`
-		Attributes         map[string]any     `json:"attributes,omitempty"`
+		ObservedGeneration int64                  `json:"observedGeneration,omitempty"`
+		AppliedGeneration  int64                  `json:"appliedGeneration,omitempty"`
+		FailedCreate       string                 `json:"failedCreate,omitempty"`
+		Imported           string                 `json:"imported,omitempty"`
+		MovedFrom          string                 `json:"movedFrom,omitempty"`
+		Conditions         []metav1.Condition     `json:"conditions,omitempty"`
+		Contributors       []v1alpha1.Contributor `json:"contributors,omitempty"`
+		Attributes         map[string]any         `json:"attributes,omitempty"`
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(m, &status, true); err != nil {
 		return append(errs, field.Invalid(path, field.OmitValueType{}, err.Error()))

@@ -29,6 +29,7 @@ func (k *Kinds) taint(tainted bool) recordChange {
 			reason, message = v1alpha1.ReasonAwaitingPlan, messageUntainted
 		}
 		return func(u *unstructured.Unstructured) {
+			noteWriter(ctx, u, v1alpha1.WroteTaint)
 			condition.Edit(u, func(c *[]metav1.Condition) {
 				if applied && u.GetGeneration() == obj.GetGeneration() {
 					condition.Ready(c, u.GetGeneration(), v1alpha1.ReasonApplied, v1alpha1.MessageApplied)

@@ -118,6 +118,7 @@ func (k *Kinds) revertDeletion(ctx context.Context, s *served, serving *serving,
 	clear := func(how Undeleted) (err error) {
 		out, err = deletion.Undo(ctx, store, obj.GetName(), obj.GetUID(), dry, func(existing runtime.Object) {
 			undeleted(existing.(*unstructured.Unstructured), how, name)
+			noteWriter(ctx, existing.(*unstructured.Unstructured), v1alpha1.WroteUndelete)
 		})
 		return err
 	}
@@ -128,6 +129,7 @@ func (k *Kinds) revertDeletion(ctx context.Context, s *served, serving *serving,
 	mark := func() error {
 		return deletion.Redo(ctx, store, obj.GetName(), obj.GetUID(), func(existing runtime.Object) {
 			awaitDeletion(existing.(*unstructured.Unstructured), "")
+			noteWriter(ctx, existing.(*unstructured.Unstructured), v1alpha1.WroteDeletion)
 		})
 	}
 	err := k.config.Infrastructure.Undelete(ctx, obj, s.Kind, clear, mark)

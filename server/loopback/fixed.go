@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -21,6 +22,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/direct"
 	"github.com/hykube/hykube/server/storage"
@@ -200,6 +202,38 @@ func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (st
 		}
 	}
 	return "", nil
+}
+
+// Writers implements store.Configs. The instances of a ResourceSet follow from the ConfigMap with its keys, too.
+func (c *Configs) Writers(ctx context.Context, what store.Written) ([]v1alpha1.Contributor, bool, error) {
+	if what.Kind != "ResourceSet" {
+		return c.keyWriters(ctx, what)
+	}
+	set := &v1alpha1.ResourceSet{}
+	found, err := readStored(ctx, c, v1alpha1.Resource("resourcesets"), what.Namespace, what.Name, set)
+	if err != nil || !found || set.Spec.ForEachFrom == nil {
+		return set.Status.Contributors, found, err
+	}
+	from := set.Spec.ForEachFrom.ConfigMap
+	keys := store.Written{Kind: "ConfigMap", Namespace: what.Namespace, Name: from.Name, Key: from.Key}
+	list, found, err := c.keyWriters(ctx, keys)
+	if !found {
+		list = []v1alpha1.Contributor{{More: true}}
+	}
+	for i := range list {
+		list[i].Wrote = []string{strings.TrimSuffix(keys.String()+" "+from.Key, " ")}
+	}
+	return contributor.Merge(set.Status.Contributors, list), true, err
+}
+
+// keyWriters returns the writers of a ConfigMap or Secret. It reads the annotation alone, and no value.
+func (c *Configs) keyWriters(ctx context.Context, what store.Written) ([]v1alpha1.Contributor, bool, error) {
+	obj, err := c.Stored.Shared(ctx, resourceOfCore(strings.ToLower(what.Kind)+"s"), what.Namespace, what.Name)
+	if err != nil || obj == nil {
+		return nil, false, err
+	}
+	list, err := contributor.DecodeKeys(obj.Object.GetAnnotations()[v1alpha1.AnnotationWriters])
+	return contributor.WritersOf(list, what.Key), true, err
 }
 
 // Terminating implements store.Configs.

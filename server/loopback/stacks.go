@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -142,6 +144,7 @@ func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map
 		return err
 	}
 	old.Data, old.BinaryData = data, nil
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, v1alpha1.AnnotationWriters, writtenFor(s))
 	_, err = client.Update(ctx, old, metav1.UpdateOptions{})
 	return refusedWrite("ConfigMap", name, err)
 }
@@ -161,14 +164,20 @@ func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[st
 		return err
 	}
 	old.Data = data
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, v1alpha1.AnnotationWriters, writtenFor(s))
 	_, err = client.Update(ctx, old, metav1.UpdateOptions{})
 	return refusedWrite("Secret", name, err)
 }
 
 // madeBy returns the metadata of an object that a stack makes.
 func madeBy(s *v1alpha1.Stack, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace,
+	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Annotations: map[string]string{v1alpha1.AnnotationWriters: writtenFor(s)},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}}
+}
+
+// writtenFor returns the annotation of an object that the server writes with the rights of a stack's author.
+func writtenFor(s *v1alpha1.Stack) string {
+	return contributor.EncodeKeys(contributor.WriteAll(contributor.Write{By: *s.Status.Author, At: time.Now()}))
 }
 
 // takeOver makes a stack the controller of an object that an earlier stack of the same name made. It does not write the

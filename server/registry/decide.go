@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -93,6 +94,9 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 		}
 		if err != nil {
 			return apierrors.NewInternalError(fmt.Errorf("verify plan %q: %w", p.Name, err))
+		}
+		if byServer(ctx) && found.Person != "" {
+			return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, errors.New("a person must approve it: "+found.Person))
 		}
 		if err := checkApplicable(p, found, sent.Partial); err != nil {
 			return err

@@ -36,8 +36,11 @@ func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceRE
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
-		begin: func(_ context.Context, pc *v1alpha1.ProviderConfig) {
-			pc.Status = v1alpha1.ProviderConfigStatus{Conditions: initialConditions(v1alpha1.ReasonProviderNotReady, "The provider has not checked the configuration yet.")}
+		begin: func(ctx context.Context, pc *v1alpha1.ProviderConfig) {
+			pc.Status = v1alpha1.ProviderConfigStatus{Contributors: replaceWriter(ctx, nil, writtenArguments(pc, nil)...), Conditions: initialConditions(v1alpha1.ReasonProviderNotReady, "The provider has not checked the configuration yet.")}
+		},
+		prepareUpdate: func(ctx context.Context, pc, old *v1alpha1.ProviderConfig) {
+			pc.Status.Contributors = replaceWriter(ctx, pc.Status.Contributors, writtenArguments(pc, old)...)
 		},
 		spec:           func(pc *v1alpha1.ProviderConfig) any { return pc.Spec },
 		status:         func(pc *v1alpha1.ProviderConfig) *v1alpha1.ProviderConfigStatus { return &pc.Status },

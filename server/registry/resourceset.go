@@ -33,8 +33,8 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
-		begin: func(_ context.Context, s *v1alpha1.ResourceSet) {
-			s.Status = v1alpha1.ResourceSetStatus{}
+		begin: func(ctx context.Context, s *v1alpha1.ResourceSet) {
+			s.Status = v1alpha1.ResourceSetStatus{Contributors: addWriter(ctx, nil, v1alpha1.WroteSpec)}
 			condition.Set(&s.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
 			// A new set has no infrastructure. A manifest from a backup may have the finalizer nevertheless.
 			s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
@@ -44,6 +44,7 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 			if ok && info.Verb == "update" && !byServer(ctx) && s.Finalizers == nil && slices.Contains(old.Finalizers, v1alpha1.FinalizerState) {
 				s.Finalizers = []string{v1alpha1.FinalizerState} // a manifest for `kubectl replace` has none
 			}
+			s.Status.Contributors = addWriter(ctx, s.Status.Contributors, writtenOfSet(s, old)...)
 		},
 		spec:       func(s *v1alpha1.ResourceSet) any { return s.Spec },
 		status:     func(s *v1alpha1.ResourceSet) *v1alpha1.ResourceSetStatus { return &s.Status },
@@ -78,6 +79,7 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	store.DeleteStrategy = markSet{store.DeleteStrategy}
 	return &resourceREST{
 		Store: store, short: "rset",
 		mayWrite: func(ctx context.Context, obj, old runtime.Object) error {

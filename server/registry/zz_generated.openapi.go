@@ -20,6 +20,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ClusterPlanPolicy{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicy(ref),
 		v1alpha1.ClusterPlanPolicyList{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicyList(ref),
 		v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref),
+		v1alpha1.Contributor{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_Contributor(ref),
 		v1alpha1.Diagnostic{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Diagnostic(ref),
 		v1alpha1.DriftCheck{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_DriftCheck(ref),
 		v1alpha1.Evaluation{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Evaluation(ref),
@@ -353,6 +354,90 @@ func schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref common.Referenc
 		},
 		Dependencies: []string{
 			v1alpha1.PlanPolicyRule{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_Contributor(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Contributor is a user who wrote something that changes of a plan follow from: an object, a ResourceSet, or a ConfigMap, Secret or ProviderConfig that an object uses. Only the server writes contributors.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"username": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Groups of the user.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"tokenFile": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the token file of the server named the user. Such a user has no rights any more once the file does not name the user, and has no rights of a group once the file does not give the group.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"more": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True for the last entry of a list that has more than 16 users. It stands for all users whom the list leaves out. A plan with this entry never approves itself.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"wrote": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "What the user wrote, such as \"spec\", \"labels\" or \"deletion\". In a plan, also objects, such as \"ConfigMap hosts: list\".",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"at": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Time of the last of the writes.",
+							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
+						},
+					},
+				},
+				Required: []string{"username"},
+			},
+		},
+		Dependencies: []string{
+			v1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
@@ -1668,6 +1753,25 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"contributors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users who wrote what the change follows from, since the resource was last applied: the object or its ResourceSet, and the ConfigMaps, Secrets and the ProviderConfig that it uses. Of a new resource, these are all last writers.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Contributor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"dependsOn": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1788,7 +1892,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.PlanArgument{}.OpenAPIModelName(), v1alpha1.PlanImport{}.OpenAPIModelName(), v1alpha1.PlanSecret{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.Contributor{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.PlanArgument{}.OpenAPIModelName(), v1alpha1.PlanImport{}.OpenAPIModelName(), v1alpha1.PlanSecret{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -3267,6 +3371,25 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 							Ref:         ref(v1.MicroTime{}.OpenAPIModelName()),
 						},
 					},
+					"contributors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users who wrote what the changes follow from, since the resources were last applied. Rights of these users, and not only of requester and approvers, decide whether the plan approves itself. Set by the server.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Contributor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"stack": {
 						SchemaProps: spec.SchemaProps{
 							Description: "The stack that made the plan. Set by the server.",
@@ -3466,7 +3589,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanStatus(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRollout{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.AutomaticApproval{}.OpenAPIModelName(), v1alpha1.Contributor{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanCancel{}.OpenAPIModelName(), v1alpha1.PlanPolicyResult{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanRollout{}.OpenAPIModelName(), v1alpha1.PlanRuns{}.OpenAPIModelName(), v1alpha1.PlanStack{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -3831,6 +3954,25 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigStatus(ref common.Reference
 				Description: "ProviderConfigStatus is the result of the validation by the provider.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"contributors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users who wrote the arguments last, each with the arguments that the user wrote. Set by the server.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Contributor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Generation of the spec that this status belongs to.",
@@ -3864,7 +4006,7 @@ func schema_hykube_hykube_api_v1alpha1_ProviderConfigStatus(ref common.Reference
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName()},
+			v1alpha1.Contributor{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -4817,6 +4959,25 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref common.ReferenceCal
 				Description: "ResourceSetStatus is the state of the instances of a ResourceSet.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"contributors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users who wrote the set since all its instances were applied. Set by the server.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Contributor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Last generation of the set for which the numbers below are true.",
@@ -4885,7 +5046,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			v1.Condition{}.OpenAPIModelName()},
+			v1alpha1.Contributor{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/store"
@@ -60,6 +61,15 @@ func (a Access) Asker(who user.Info) *store.Asker {
 // IdentityOf returns the user of a request as plans record it.
 func IdentityOf(who user.Info) v1alpha1.Identity {
 	return v1alpha1.Identity{Username: who.GetName(), Groups: who.GetGroups(), TokenFile: IsNamedByTokenFile(who)}
+}
+
+// Writer returns the user whose write a request is. ok is false if the server itself makes the request.
+func Writer(ctx context.Context) (who v1alpha1.Identity, ok bool) {
+	info, found := request.UserFrom(ctx)
+	if !found || info.GetName() == user.APIServerUser {
+		return v1alpha1.Identity{}, false
+	}
+	return IdentityOf(info), true
 }
 
 func infoOf(who v1alpha1.Identity) user.Info {

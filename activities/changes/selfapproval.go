@@ -1,0 +1,232 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file decides whether a plan may approve itself: the plan of a Stack with automatic approval, one with
+// spec.approval Automatic, one that a policy allows, and a drift check. SelfApproval collects the facts that speak
+// against it, and WhyPerson makes the reasons of them.
+
+// PersonFor is a kind of fact because of which a person must approve a plan.
+type PersonFor string
+
+const (
+	// ForApproval: a contributor may not approve the plan, and no policy would allow it to be applied automatically if the
+	// contributor had made it.
+	ForApproval PersonFor = "Approval"
+	// ForRights: a contributor lacks rights that the change needs.
+	ForRights PersonFor = "Rights"
+	// ForCheckRights: the user who requested the drift check lacks rights that the change needs.
+	ForCheckRights PersonFor = "CheckRights"
+	// ForUnknown: the change has contributors whom the server did not record.
+	ForUnknown PersonFor = "Unknown"
+	// ForOtherOwner: another object may manage the same infrastructure.
+	ForOtherOwner PersonFor = "OtherOwner"
+	// ForForget: the change forgets infrastructure, and no contributor deleted the object.
+	ForForget PersonFor = "Forget"
+)
+
+// PersonFact is a fact because of which a person must approve a plan.
+type PersonFact struct {
+	For PersonFor
+	// Address is that of the first change with the fact, and More is the number of further ones. Who is the contributor of
+	// ForApproval and ForRights, with what the user wrote, and the user of ForCheckRights. Missing are the rights that the
+	// user lacks.
+	Address string
+	More    int
+	Who     v1alpha1.Contributor
+	Missing []store.Right
+}
+
+// maxPersonFacts is the maximum number of facts in a reason.
+const maxPersonFacts = 3
+
+// WhyPerson returns why a person must approve a plan, as a part of a sentence; "" without facts.
+func WhyPerson(facts []PersonFact) string {
+	var texts []string
+	for _, f := range facts {
+		if len(texts) == maxPersonFacts {
+			texts = append(texts, fmt.Sprintf("and %d more", len(facts)-maxPersonFacts))
+			break
+		}
+		texts = append(texts, f.text())
+	}
+	return strings.Join(texts, "; ")
+}
+
+func (f PersonFact) text() string {
+	address := f.Address
+	if f.More > 0 {
+		address += " and of " + Counted(f.More, "other resource", "other resources")
+	}
+	switch f.For {
+	case ForApproval:
+		return fmt.Sprintf("the user %q, who wrote %s of %s, may not approve plans", f.Who.Username, strings.Join(f.Who.Wrote, ", "), address)
+	case ForRights:
+		return fmt.Sprintf("the user %q, who wrote %s of %s, has no right to %s", f.Who.Username, strings.Join(f.Who.Wrote, ", "), address, store.ListRights(f.Missing))
+	case ForCheckRights:
+		return fmt.Sprintf("the user %q, who requested the drift check, has no right to %s, which the change of %s needs", f.Who.Username, store.ListRights(f.Missing), address)
+	case ForUnknown:
+		return fmt.Sprintf("the server does not know all users who wrote what the change of %s follows from", address)
+	case ForOtherOwner:
+		return fmt.Sprintf("another object may manage the infrastructure of %s", address)
+	case ForForget:
+		return fmt.Sprintf("it would forget the infrastructure of %s, and nobody deleted the object", address)
+	}
+	return string(f.For)
+}
+
+// SelfApproval collects the facts because of which a person must approve a plan. Its askers cache the answers of the
+// authorizer, so use it only for a short time.
+type SelfApproval struct {
+	src    *scope.Sources
+	plan   *v1alpha1.Plan
+	askers map[string]*store.Asker
+	// lacking holds the contributors who may not approve the plan, in a fact each.
+	lacking map[string]*PersonFact
+	facts   []PersonFact
+}
+
+// NewSelfApproval returns a SelfApproval without facts. The plan must be one that approves itself.
+func NewSelfApproval(src *scope.Sources, po *v1alpha1.Plan) *SelfApproval {
+	return &SelfApproval{src: src, plan: po, askers: map[string]*store.Asker{}, lacking: map[string]*PersonFact{}}
+}
+
+// SelfApprovalOf returns why a person must approve a plan with stored changes; "" if it may approve itself.
+func (w *Stored) SelfApprovalOf(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (string, error) {
+	s := NewSelfApproval(src, po)
+	for i := range w.Changes {
+		if err := s.Add(ctx, &w.Changes[i].Brief); err != nil {
+			return "", err
+		}
+	}
+	return s.Why(ctx)
+}
+
+// Why returns why a person must approve the plan; "" if it may approve itself. The status of the plan must have all
+// contributors, because policies read them.
+func (s *SelfApproval) Why(ctx context.Context) (string, error) {
+	var facts []PersonFact
+	for _, key := range slices.Sorted(maps.Keys(s.lacking)) {
+		allowed, err := s.allowedByPolicy(ctx, s.lacking[key].Who.Identity)
+		if err != nil {
+			return "", err
+		}
+		if !allowed {
+			facts = append(facts, *s.lacking[key])
+		}
+	}
+	return WhyPerson(append(facts, s.facts...)), nil
+}
+
+// Add adds the facts about a change.
+func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
+	if b.NoSteps || b.State == v1alpha1.ChangeSkipped || b.State == v1alpha1.ChangeFailed {
+		return nil
+	}
+	if b.OtherOwner {
+		s.note(PersonFact{For: ForOtherOwner, Address: b.Address})
+	}
+	if b.Action == v1alpha1.ActionForget && !b.Deleting && !s.plan.Spec.Destroy {
+		s.note(PersonFact{For: ForForget, Address: b.Address})
+	}
+	rights, err := b.Rights(s.src)
+	if err != nil {
+		return err
+	}
+	if of := s.plan.Status.Stack; of != nil && of.CheckRequestedBy != nil {
+		by := v1alpha1.Contributor{Identity: *of.CheckRequestedBy}
+		missing, err := s.asker(by.Identity).Missing(ctx, rights)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			s.note(PersonFact{For: ForCheckRights, Address: b.Address, Who: by, Missing: missing})
+		}
+	}
+	for _, c := range b.Contributors {
+		if err := s.addContributor(ctx, b, c, rights); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addContributor adds the facts about a contributor of a change. The plan's requester needs the rights anyway.
+func (s *SelfApproval) addContributor(ctx context.Context, b *Brief, c v1alpha1.Contributor, rights []store.Right) error {
+	if c.More {
+		s.note(PersonFact{For: ForUnknown, Address: b.Address})
+		return nil
+	}
+	if by := s.plan.Status.RequestedBy; by != nil && contributor.SameUser(*by, c.Identity) {
+		return nil
+	}
+	asker := s.asker(c.Identity)
+	missing, err := asker.Missing(ctx, rights)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		s.note(PersonFact{For: ForRights, Address: b.Address, Who: c, Missing: missing})
+	}
+	may, err := asker.May(ctx, approvalOf(s.plan))
+	if err != nil || may {
+		return err
+	}
+	if f := s.lacking[userKey(c.Identity)]; f != nil {
+		f.More++
+	} else {
+		s.lacking[userKey(c.Identity)] = &PersonFact{For: ForApproval, Address: b.Address, Who: c}
+	}
+	return nil
+}
+
+// note adds a fact. Of each kind, it keeps the first one for each user.
+func (s *SelfApproval) note(f PersonFact) {
+	for i := range s.facts {
+		if k := &s.facts[i]; k.For == f.For && contributor.SameUser(k.Who.Identity, f.Who.Identity) {
+			k.More++
+			return
+		}
+	}
+	s.facts = append(s.facts, f)
+}
+
+func (s *SelfApproval) asker(who v1alpha1.Identity) *store.Asker {
+	key := userKey(who)
+	if s.askers[key] == nil {
+		s.askers[key] = &store.Asker{Access: s.src.Access, Who: who}
+	}
+	return s.askers[key]
+}
+
+// userKey identifies a user with the groups of one moment.
+func userKey(who v1alpha1.Identity) string {
+	return fmt.Sprintf("%t %q %q", who.TokenFile, who.Username, who.Groups)
+}
+
+// approvalOf returns the right to approve a plan.
+func approvalOf(po *v1alpha1.Plan) store.Right {
+	return store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans", Name: po.Name}
+}
+
+// allowedByPolicy reports whether a policy would allow the plan to be applied automatically if a user had made it.
+func (s *SelfApproval) allowedByPolicy(ctx context.Context, who v1alpha1.Identity) (bool, error) {
+	if automatic, err := AutomaticByPolicy(ctx, s.src, s.plan.Namespace); err != nil || !automatic {
+		return false, err
+	}
+	made := s.plan.DeepCopy()
+	made.Status.RequestedBy = &who
+	verdict, err := Judge(ctx, s.src, made, Judged{})
+	return err == nil && verdict.Manual(&who, true) == "", err
+}

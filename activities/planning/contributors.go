@@ -1,0 +1,145 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"github.com/hykube/hykube/activities/changes"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file finds the contributors of a change: the users who wrote what it follows from, since the resource was last
+// applied.
+
+// writers reads who wrote the objects that are no resources: ResourceSets, ConfigMaps and Secrets. It reads each once.
+type writers struct {
+	ctx       context.Context //nolint:containedctx // the survey has no other
+	configs   store.Configs
+	logger    *slog.Logger
+	namespace string
+
+	mu    sync.Mutex
+	known map[store.Written][]v1alpha1.Contributor
+}
+
+func newWriters(ctx context.Context, configs store.Configs, logger *slog.Logger, namespace string) *writers {
+	return &writers{ctx: ctx, configs: configs, logger: logger, namespace: namespace, known: map[store.Written][]v1alpha1.Contributor{}}
+}
+
+// of returns the writers of an object. If the object is gone, or cannot be read, its writers are unknown.
+func (w *writers) of(what store.Written) []v1alpha1.Contributor {
+	what.Namespace = cmp.Or(what.Namespace, w.namespace)
+	fair.Lock(w.ctx, &w.mu)
+	defer w.mu.Unlock()
+	if list, ok := w.known[what]; ok {
+		return list
+	}
+	list, found, err := w.configs.Writers(w.ctx, what)
+	if err != nil {
+		w.logger.Warn("read who wrote an object", "kind", what.Kind, "namespace", what.Namespace, "name", what.Name, "error", err)
+	}
+	if err != nil || !found {
+		list = []v1alpha1.Contributor{{More: true, Wrote: []string{v1alpha1.WroteDeletion}}}
+	}
+	list = named(list, what.String())
+	w.known[what] = list
+	return list
+}
+
+// named returns contributors with the name of the object before what they wrote.
+func named(list []v1alpha1.Contributor, object string) []v1alpha1.Contributor {
+	list = slices.Clone(list)
+	for i := range list {
+		wrote := make([]string, len(list[i].Wrote))
+		for k, part := range list[i].Wrote {
+			wrote[k] = object + ": " + part
+		}
+		list[i].Wrote = wrote
+	}
+	return list
+}
+
+// contributors returns the contributors of a node's change.
+func (s *survey) contributors(n *node) []v1alpha1.Contributor {
+	if s.writers == nil {
+		return nil
+	}
+	lists := [][]v1alpha1.Contributor{contributor.Of(n.Object.Object["status"])}
+	if n.Ref.Set != "" && (n.Deleting || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation) {
+		// The generation of an instance is a hash of what the set and its ConfigMap say about it.
+		lists = append(lists, s.writers.of(store.Written{Kind: "ResourceSet", Name: n.Ref.Set}))
+	}
+	if from := n.movedFrom; from != nil {
+		lists = append(lists, named(contributor.Of(from.Object.Object["status"]), from.Address.String()))
+	}
+	return contributor.Merge(append(lists, s.externalContributors(n)...)...)
+}
+
+// externalContributors returns the writers of what a node depends on and no plan changes: its ProviderConfig, ConfigMaps
+// and Secrets, and the objects of data sources and ephemeral resources. It omits what the record has with the same
+// version, because a plan has applied that.
+func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) {
+	differs := func(name, version string) bool {
+		return !n.record.Exists() || version == "" || n.record.DependencyVersions[name] != version
+	}
+	if c := n.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) {
+		lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
+	}
+	if !n.wanted {
+		return lists
+	}
+	if outside := n.externalVersions[changes.VersionOutside]; differs(changes.VersionOutside, outside) {
+		lists = append(lists, s.writers.ofReferences(n.References)...)
+	}
+	for _, i := range s.nodesAt(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData)) {
+		d := s.nodes[i]
+		name, version := objectVersion(d.Address), ""
+		switch d.Mode {
+		case v1alpha1.ModeData:
+			version = scope.VersionOf(d.Object, "")
+		case v1alpha1.ModeEphemeral:
+			name = d.Address.String()
+			version = d.externalVersions[name]
+		default:
+			continue
+		}
+		if differs(name, version) {
+			lists = append(lists, named(contributor.Of(d.Object.Object["status"]), d.Address.String()))
+			lists = append(lists, s.writers.ofReferences(d.References)...)
+		}
+	}
+	return lists
+}
+
+// ofConfig returns the writers of a ProviderConfig, and of the ConfigMaps and Secrets that it reads.
+func (w *writers) ofConfig(cfg *v1alpha1.ProviderConfig, refs []lang.Reference) [][]v1alpha1.Contributor {
+	lists := append(w.ofReferences(refs), named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
+	for _, ref := range cfg.Spec.SecretRefs {
+		lists = append(lists, w.of(store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name, Key: ref.Key}))
+	}
+	return lists
+}
+
+// ofReferences returns the writers of the ConfigMaps and Secrets among references.
+func (w *writers) ofReferences(refs []lang.Reference) (lists [][]v1alpha1.Contributor) {
+	for _, ref := range refs {
+		if !ref.Stored() {
+			continue
+		}
+		kind := "ConfigMap"
+		if ref.Type == lang.TypeSecret {
+			kind = "Secret"
+		}
+		lists = append(lists, w.of(store.Written{Kind: kind, Namespace: ref.Namespace, Name: ref.Name, Key: ref.Attribute}))
+	}
+	return lists
+}

@@ -1,0 +1,158 @@
+// Package contributor edits lists of contributors: the users who wrote what the changes of a plan follow from. It is
+// pure, and imports api alone. A list has at most v1alpha1.MaxContributors users, and then one entry for all others.
+package contributor
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// maxWrote bounds the texts of what one user wrote. Further ones are left out.
+const maxWrote = 32
+
+// Write is a write by a user.
+type Write struct {
+	By   v1alpha1.Identity
+	What []string
+	At   time.Time
+}
+
+// Add adds a write. What others wrote of the same part stays, because a write of a part may change only some fields of
+// it.
+func Add(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {
+	return Merge(list, []v1alpha1.Contributor{{Identity: w.By, Wrote: w.What, At: metav1.NewMicroTime(w.At)}})
+}
+
+// Replace adds a write of parts that have a single value each. So nobody else wrote them any more.
+func Replace(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {
+	var kept []v1alpha1.Contributor
+	for _, c := range list {
+		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(part string) bool { return slices.Contains(w.What, part) })
+		if len(c.Wrote) > 0 || c.More {
+			kept = append(kept, c)
+		}
+	}
+	return Add(kept, w)
+}
+
+// Merge returns the contributors of several lists, each user once, in the order of the last writes.
+func Merge(lists ...[]v1alpha1.Contributor) []v1alpha1.Contributor {
+	var out []v1alpha1.Contributor
+	for _, list := range lists {
+		if out == nil && len(list) > 0 {
+			out = slices.Clone(list)
+			continue
+		}
+		for _, c := range list {
+			out = merge(out, c)
+		}
+	}
+	if len(out) < 2 {
+		return out
+	}
+	slices.SortStableFunc(out, func(a, b v1alpha1.Contributor) int {
+		switch {
+		case a.More != b.More && a.More:
+			return 1
+		case a.More != b.More:
+			return -1
+		}
+		return cmp.Or(a.At.Compare(b.At.Time), cmp.Compare(a.Username, b.Username))
+	})
+	return limit(out)
+}
+
+// merge adds a contributor to a list without changing the entries that other lists share.
+func merge(list []v1alpha1.Contributor, c v1alpha1.Contributor) []v1alpha1.Contributor {
+	i := slices.IndexFunc(list, func(o v1alpha1.Contributor) bool { return o.More == c.More && SameUser(o.Identity, c.Identity) })
+	if i < 0 {
+		return append(list, c)
+	}
+	old := &list[i]
+	for _, part := range c.Wrote {
+		if !slices.Contains(old.Wrote, part) && len(old.Wrote) < maxWrote {
+			old.Wrote = append(slices.Clip(old.Wrote), part)
+		}
+	}
+	if old.At.Before(&c.At) {
+		old.Identity, old.At = c.Identity, c.At
+	}
+	return list
+}
+
+// SameUser reports whether two identities are those of one user. The groups of a user change over time, so they do not
+// count.
+func SameUser(a, b v1alpha1.Identity) bool {
+	return a.Username == b.Username && a.TokenFile == b.TokenFile
+}
+
+// limit replaces the users with the oldest writes by one entry if there are too many.
+func limit(list []v1alpha1.Contributor) []v1alpha1.Contributor {
+	users := len(list)
+	if list[users-1].More {
+		users--
+	}
+	over := users - v1alpha1.MaxContributors
+	if over <= 0 {
+		return list
+	}
+	more := v1alpha1.Contributor{More: true}
+	parts := map[string]bool{}
+	for _, c := range append(slices.Clone(list[:over]), list[users:]...) {
+		for _, part := range c.Wrote {
+			parts[part] = true
+		}
+		if more.At.Before(&c.At) {
+			more.At = c.At
+		}
+	}
+	more.Wrote = slices.Sorted(maps.Keys(parts))
+	more.Wrote = more.Wrote[:min(len(more.Wrote), maxWrote)]
+	return append(slices.Clone(list[over:users]), more)
+}
+
+// Without removes the entries that are in both lists. An entry whose user has written since differs, and stays.
+func Without(list, done []v1alpha1.Contributor) []v1alpha1.Contributor {
+	if len(list) == 0 || len(done) == 0 {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(c v1alpha1.Contributor) bool {
+		return slices.ContainsFunc(done, func(d v1alpha1.Contributor) bool {
+			return c.More == d.More && SameUser(c.Identity, d.Identity) && c.At.Equal(&d.At)
+		})
+	})
+}
+
+// Of returns the contributors in the status of an object; nil if there are none, or if they cannot be read.
+func Of(status any) []v1alpha1.Contributor {
+	m, _ := status.(map[string]any)
+	raw, ok := m["contributors"].([]any)
+	if !ok || len(raw) == 0 {
+		return nil
+	}
+	var read struct {
+		Contributors []v1alpha1.Contributor `json:"contributors"`
+	}
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"contributors": raw}, &read) != nil {
+		return []v1alpha1.Contributor{{More: true}}
+	}
+	return read.Contributors
+}
+
+// ToList returns contributors in the form of an unstructured status.
+func ToList(list []v1alpha1.Contributor) []any {
+	out := make([]any, 0, len(list))
+	for i := range list {
+		if m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&list[i]); err == nil {
+			out = append(out, m) // strings, booleans and a time always convert
+		}
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+package contributor
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func at(second int) time.Time { return time.Unix(int64(second), 0) }
+
+func write(user string, second int, what ...string) Write {
+	return Write{By: v1alpha1.Identity{Username: user}, What: what, At: at(second)}
+}
+
+func entry(user string, second int, what ...string) v1alpha1.Contributor {
+	return v1alpha1.Contributor{Identity: v1alpha1.Identity{Username: user}, Wrote: what, At: metav1.NewMicroTime(at(second))}
+}
+
+func TestAddKeepsTheOthers(t *testing.T) {
+	list := Add(Add(Add(nil, write("eve", 1, "spec")), write("alice", 2, "spec")), write("eve", 3, "labels"))
+	want := []v1alpha1.Contributor{entry("alice", 2, "spec"), entry("eve", 3, "spec", "labels")}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReplaceTakesPartsOver(t *testing.T) {
+	list := Replace(Replace(nil, write("eve", 1, "region", "endpoint")), write("alice", 2, "endpoint"))
+	want := []v1alpha1.Contributor{entry("eve", 1, "region"), entry("alice", 2, "endpoint")}
+	if diff := cmp.Diff(want, list); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]v1alpha1.Contributor{entry("alice", 3, "endpoint", "region")}, Replace(list, write("alice", 3, "region"))); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestLimit keeps the latest users, and one entry for all others, however often it is applied.
+func TestLimit(t *testing.T) {
+	var list []v1alpha1.Contributor
+	for i := range 40 {
+		list = Add(list, write(fmt.Sprintf("user-%02d", i), i, "spec"))
+	}
+	if n := len(list); n != v1alpha1.MaxContributors+1 {
+		t.Fatalf("%d entries, want %d", n, v1alpha1.MaxContributors+1)
+	}
+	if first, last := list[0], list[len(list)-1]; first.Username != "user-24" || !last.More || last.Username != "" || !last.At.Time.Equal(at(23)) {
+		t.Errorf("the list begins with %+v and ends with %+v", first, last)
+	}
+	if again := Merge(list, list); !cmp.Equal(again, list) {
+		t.Error(cmp.Diff(list, again))
+	}
+}
+
+func TestWithout(t *testing.T) {
+	list := []v1alpha1.Contributor{entry("alice", 1, "spec"), entry("eve", 5, "spec", "labels")}
+	done := []v1alpha1.Contributor{entry("alice", 1, "spec"), entry("eve", 2, "spec")}
+	if diff := cmp.Diff([]v1alpha1.Contributor{entry("eve", 5, "spec", "labels")}, Without(list, done)); diff != "" {
+		t.Errorf("a user who wrote again must stay: %s", diff)
+	}
+}
+
+func TestStatusRoundTrip(t *testing.T) {
+	list := []v1alpha1.Contributor{entry("alice", 1, "spec"), {More: true, Wrote: []string{"labels"}, At: metav1.NewMicroTime(at(2))}}
+	list[0].Groups, list[0].TokenFile = []string{"dev"}, true
+	got := Of(map[string]any{"contributors": ToList(list)})
+	if diff := cmp.Diff(list, got); diff != "" {
+		t.Error(diff)
+	}
+	if got := Of(map[string]any{"contributors": []any{"forged"}}); len(got) != 1 || !got[0].More {
+		t.Errorf("an unreadable list has unknown users, got %+v", got)
+	}
+}
