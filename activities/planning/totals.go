@@ -213,10 +213,10 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 	if t.again != "" {
 		return fmt.Sprintf("it would create %s again, and an earlier create that failed may have made it: search for the resource first, as status.diagnostics says", t.again)
 	}
-	if t.person != "" {
-		return t.person
+	if why := t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy); why != "" {
+		return why
 	}
-	return t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy)
+	return t.person
 }
 
 // contents hashes the effect of a plan's changes, independent of their order and of UIDs, generations and versions.

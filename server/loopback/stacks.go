@@ -177,6 +177,9 @@ func madeBy(s *v1alpha1.Stack, name string) metav1.ObjectMeta {
 
 // writtenFor returns the annotation of an object that the server writes with the rights of a stack's author.
 func writtenFor(s *v1alpha1.Stack) string {
+	if s.Status.Author == nil {
+		return ""
+	}
 	return contributor.EncodeKeys(contributor.WriteAll(contributor.Write{By: *s.Status.Author, At: time.Now()}))
 }
 
