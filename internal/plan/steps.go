@@ -71,8 +71,8 @@ func (c *Planned) createsFirst() bool {
 //     createBeforeDestroy it runs after that.
 //   - A replace destroys its old instance after its dependents are destroyed, if they are. It creates the new one
 //     before they are created.
-//   - With createBeforeDestroy, a replace creates the new instance, then its dependents change, then it destroys the
-//     old instance.
+//   - With createBeforeDestroy, a replace creates the new instance, then its dependents change, also the indirect ones,
+//     then it destroys the old instance.
 //   - A replace destroys its old instance only after those dependencies of the new one are ready that the recorded state
 //     does not refer to, unless these wait for the destroy. So the old instance stays if such a dependency fails. Only
 //     this rule is not Terraform's, which has no order for them.
@@ -234,35 +234,56 @@ func (s *sequence) destroysFirst(i int) bool {
 	return s.destroy[i] >= 0 && !c.Deposed && !c.CreateBeforeDestroy
 }
 
-// orderIndirect orders the destroys of changes before the apply steps and destroys of what their recorded states refer to
-// through instances that stay. Terraform records these references, too. An instance between them that is destroyed itself
-// needs no edge: its own destroy comes between them.
+// orderIndirect orders changes whose recorded states refer to each other through other instances. Terraform records these
+// references, too.
 func (s *sequence) orderIndirect() {
+	requires := graph.Collect(len(s.changes), func(i int) []int { return s.changes[i].Requires })
 	budget := s.budget()
+	// An instance that is destroyed itself needs no edge to what is behind it: its own destroy comes between them.
+	s.behind(&budget, requires, s.destroysFirst, s.destroysFirst, func(i, d int) {
+		s.orderChange(i, d)
+		if s.destroy[d] >= 0 {
+			s.after(s.destroy[d], s.destroy[i], dependentsDestroyedFirst)
+		}
+	})
+	// With createBeforeDestroy, all dependents change before the destroy.
+	last := func(d int) bool {
+		return s.destroy[d] >= 0 && (s.changes[d].CreateBeforeDestroy || s.changes[d].Deposed)
+	}
+	none := func(int) bool { return false }
+	s.behind(&budget, requires.Reverse(), last, none, func(d, i int) {
+		if s.apply[i] >= 0 && s.changes[i].Action != v1alpha1.ActionForget {
+			s.after(s.destroy[d], s.apply[i], dependentsDestroyedFirst)
+		}
+	})
+}
+
+// behind calls each for the changes from which a search starts, with all changes behind their neighbors. The search does
+// not follow the edges of changes for which ends returns true. It spends the budget, and ends without it.
+func (s *sequence) behind(budget *int, edges *graph.Edges, starts, ends func(int) bool, each func(from, to int)) {
 	seen := make([]int, len(s.changes))
 	for i := range s.changes {
-		if !s.destroysFirst(i) {
+		if !starts(i) {
 			continue
 		}
 		seen[i] = i + 1
-		for queue := slices.Clone(s.changes[i].Requires); len(queue) > 0; queue = queue[1:] {
-			m := queue[0]
-			if seen[m] == i+1 || s.destroysFirst(m) {
+		queue := slices.Clone(edges.Of(i))
+		for _, m := range queue {
+			seen[m] = i + 1
+		}
+		for ; len(queue) > 0; queue = queue[1:] {
+			if ends(queue[0]) {
 				continue
 			}
-			seen[m] = i + 1
-			for _, d := range s.changes[m].Requires {
-				if budget--; budget < 0 {
+			for _, d := range edges.Of(queue[0]) {
+				if *budget--; *budget < 0 {
 					return
 				}
-				if seen[d] == i+1 {
-					continue
+				if seen[d] != i+1 {
+					seen[d] = i + 1
+					each(i, d)
+					queue = append(queue, d)
 				}
-				s.orderChange(i, d)
-				if s.destroy[d] >= 0 {
-					s.after(s.destroy[d], s.destroy[i], dependentsDestroyedFirst)
-				}
-				queue = append(queue, d)
 			}
 		}
 	}

@@ -68,6 +68,9 @@ func TestSteps(t *testing.T) {
 			[]string{"+0 after -2", "+1 after +0", "+1 after -2", "+2 after +1", "+2 after -2"}},
 		"a recorded reference through an updated instance to a deleted one": {[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: remove, Requires: []int{1}}},
 			[]string{"+1 after -0", "+1 after -2", "-0 after -2"}},
+		"created first below a pair that is replaced the usual way": {
+			[]Planned{{Action: replace, CreateBeforeDestroy: true}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}, {Action: replace, DependsOn: []int{1}, Requires: []int{1}}},
+			[]string{"+0 after -1", "+1 after +0", "+1 after -1", "+2 after +1", "+2 after -2", "-0 after +0", "-0 after +1", "-0 after +2", "-0 after -1", "-1 after -2"}},
 		"a data source is read after the destroy of an instance that leaves": {[]Planned{{Action: remove}, {Action: v1alpha1.ActionRead, DependsOn: []int{0}}},
 			[]string{"+1 after -0"}},
 		"a data source is read before the destroy of an instance that was created first": {[]Planned{{Action: remove, CreateBeforeDestroy: true}, {Action: v1alpha1.ActionRead, DependsOn: []int{0}}},
