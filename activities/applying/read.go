@@ -40,6 +40,9 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if _, err := evaluator.Holds(r, resource.Postconditions, lang.MarkSensitive(r.Schema.Block, v)); err != nil {
 		return err // its dependants are skipped
 	}
+	if err := s.judge(ctx, v); err != nil {
+		return err
+	}
 	if err := changes.RecordData(ctx, s.Sources, s.Plan.UID, c, r, v); err != nil {
 		return err
 	}

@@ -62,8 +62,10 @@ type waveGate struct {
 	// judge returns why the policies refuse the plan; "" if they permit it.
 	judge func() string
 	now   func() time.Time
-	at    time.Time
-	why   string
+	// at is the time of the latest verdict, took the time that it needed, and why the verdict.
+	at   time.Time
+	took time.Duration
+	why  string
 }
 
 const (
@@ -75,13 +77,16 @@ const (
 
 // refusal judges the plan and returns why the policies refuse it, or "".
 func (g *waveGate) refusal() string {
-	g.at, g.why = g.now(), g.judge()
+	began := g.now()
+	g.why = g.judge()
+	g.at = g.now()
+	g.took = g.at.Sub(began)
 	return g.why
 }
 
-// recentRefusal is refusal, with a verdict of the last seconds.
+// recentRefusal is refusal, with a verdict of the last seconds. The verdicts of a large plan take at most a tenth of the time.
 func (g *waveGate) recentRefusal() string {
-	if now := g.now(); g.at.IsZero() || now.Sub(g.at) >= judgeEvery {
+	if g.at.IsZero() || g.now().Sub(g.at) >= max(judgeEvery, 9*g.took) {
 		return g.refusal()
 	}
 	return g.why
