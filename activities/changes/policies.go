@@ -68,6 +68,10 @@ func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, in Judged
 		}
 	}
 	subject.Requester, _ = currentUser(src, po.Status.RequestedBy)
+	for i := range subject.Contributors {
+		now, _ := currentUser(src, &subject.Contributors[i])
+		subject.Contributors[i] = *now
+	}
 	for _, a := range in.Approvals {
 		if by, ok := currentUser(src, a.By); ok {
 			a.By = by

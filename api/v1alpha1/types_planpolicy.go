@@ -111,7 +111,8 @@ type RequiredApprovals struct {
 	// +optional
 	// +listType=set
 	Groups []string `json:"groups,omitempty"`
-	// If true, an approval by the plan's creator does not count.
+	// If true, an approval by the plan's creator does not count, and none by a user who wrote what the changes follow from
+	// (status.contributors of the plan).
 	// +optional
 	ExcludeRequester bool `json:"excludeRequester,omitempty"`
 }

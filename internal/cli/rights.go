@@ -80,8 +80,7 @@ func (s *session) approvalCounts(ctx context.Context, p *v1alpha1.Plan) bool {
 	if who == nil {
 		return true // the server refuses the approval itself
 	}
-	verdict := policy.Verdict{Results: p.Status.Policies}
-	counts, required := verdict.Counts(p.Status.RequestedBy, p.AllApprovals(), v1alpha1.PlanApproval{By: who})
+	counts, required := policy.VerdictOf(p).Counts(p.Status.RequestedBy, p.AllApprovals(), v1alpha1.PlanApproval{By: who})
 	return counts || !required
 }
 

@@ -77,6 +77,7 @@ func (s *Set) Evaluate(ctx context.Context, subject *Subject) (*Verdict, error) 
 			v.users[a.By.Username] = a.By
 		}
 	}
+	v.contributors = names(subject.plan.Status.Contributors)
 	if s.Empty() {
 		return v, nil
 	}

@@ -33,7 +33,7 @@ var shapes = sync.OnceValue(func() map[string]*shape {
 		count.fields[name] = nil
 	}
 	plan := shapeOf(reflect.TypeFor[tfjson.Plan]())
-	plan.fields["applyable"], plan.fields["errored"] = nil, nil
+	plan.fields["applyable"], plan.fields["errored"], plan.fields["contributors"] = nil, nil, &shape{element: who}
 	return map[string]*shape{
 		"plan": plan, "spec": shapeOf(reflect.TypeFor[v1alpha1.PlanSpec]()), "requester": who, "approvers": {element: who}, "counts": count,
 		"providers":       {element: &shape{fields: map[string]*shape{"name": nil, "source": nil}}},

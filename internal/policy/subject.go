@@ -32,6 +32,8 @@ type Subject struct {
 
 	// Requester is the user who created the plan, with the groups that he has now.
 	Requester *v1alpha1.Identity
+	// Contributors are the users who wrote what the changes follow from, with the groups that they have now.
+	Contributors []v1alpha1.Identity
 	// Approvals are the approvals of the plan, or those that it would have, with the groups that the users have now.
 	Approvals []v1alpha1.PlanApproval
 	// NamespaceLabels are the labels of the plan's namespace.
@@ -55,8 +57,14 @@ type Values struct {
 
 // NewSubject returns the subject of a plan without its changes, for the rules of the set.
 func (s *Set) NewSubject(p *v1alpha1.Plan) *Subject {
-	return &Subject{plan: p, changes: terraformjson.New(p, false, nil), shown: terraformjson.New(p, false, nil), usesPlan: s.UsesPlan(),
+	subject := &Subject{plan: p, changes: terraformjson.New(p, false, nil), shown: terraformjson.New(p, false, nil), usesPlan: s.UsesPlan(),
 		mark: "unknown " + rand.Text() + " ", addresses: map[int32]string{}, Requester: p.Status.RequestedBy}
+	for _, c := range p.Status.Contributors {
+		if !c.More {
+			subject.Contributors = append(subject.Contributors, c.Identity)
+		}
+	}
+	return subject
 }
 
 // Add adds a change of the plan.
@@ -154,6 +162,11 @@ func (s *Subject) variables(changes *terraformjson.Plan) (map[string]any, error)
 	if changes == s.changes && len(s.addresses) > 0 {
 		s.unmark(plan)
 	}
+	contributors := make([]any, 0, len(s.Contributors))
+	for i := range s.Contributors {
+		contributors = append(contributors, identity(&s.Contributors[i]))
+	}
+	plan["contributors"] = contributors
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s.plan.Spec)
 	if err != nil {
 		return nil, fmt.Errorf("convert spec of plan %q: %w", s.plan.Name, err)

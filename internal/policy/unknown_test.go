@@ -282,3 +282,28 @@ func TestUndecidedComesLast(t *testing.T) {
 		t.Errorf("%v, %d", names, further)
 	}
 }
+
+// TestContributorsInPolicies expects that rules see the contributors of a plan, and that they do not approve where the requester may not.
+func TestContributorsInPolicies(t *testing.T) {
+	when := NewSet(rules(deny(`plan.contributors.exists(c, c.username == "eve" && "dev" in c.groups) && plan.contributors.size() == 1`)), nil, nil)
+	p := &v1alpha1.Plan{}
+	p.Status.RequestedBy = user("bob")
+	p.Status.Contributors = []v1alpha1.Contributor{{Identity: *user("eve", "dev")}, {More: true}}
+	if v, err := when.Evaluate(t.Context(), when.NewSubject(p)); err != nil || v.Denied() == "" || strings.Contains(v.Denied(), "evaluated") {
+		t.Errorf("%q, %v", v.Denied(), err)
+	}
+	for excludes, missing := range map[bool]bool{true: true, false: false} {
+		r := v1alpha1.PlanPolicyRule{Name: "r", When: "true", Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 1, ExcludeRequester: excludes}}
+		set := NewSet(rules(r), nil, nil)
+		s := set.NewSubject(p)
+		s.Approvals = approvals(user("eve"))
+		v, err := set.Evaluate(t.Context(), s)
+		got := v.Missing(p.Status.RequestedBy, s.Approvals)
+		if err != nil || (got != "") != missing || missing && !strings.Contains(got, "not by the requester or those who wrote the changes (eve)") {
+			t.Errorf("excludes %t: %q, %v", excludes, got, err)
+		}
+		if counts, _ := VerdictOf(&v1alpha1.Plan{Status: v1alpha1.PlanStatus{Policies: v.Results, Contributors: p.Status.Contributors}}).Counts(p.Status.RequestedBy, nil, s.Approvals[0]); counts == missing {
+			t.Errorf("excludes %t: the approval counts: %t", excludes, counts)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,6 +19,9 @@ type Verdict struct {
 	lapsed []string
 	// users are the users of the approvals as they are now, by name; nil takes the users as the approvals name them.
 	users map[string]*v1alpha1.Identity
+	// contributors are the names of the users who wrote what the changes follow from. As the requester, they do not count where
+	// a rule excludes the requester.
+	contributors map[string]bool
 	// undecided has the indexes of the changes whose unknown values an undecided rule depends on.
 	undecided map[int32]bool
 }
@@ -27,6 +31,21 @@ func (v *Verdict) Undecided(change int32) bool { return v.undecided[change] }
 
 // Warnings returns the rules that warn, with their messages.
 func (v *Verdict) Warnings() []v1alpha1.PlanPolicyResult { return v.withEffect(v1alpha1.PolicyWarn) }
+
+// VerdictOf returns the verdict in the status of a plan, for a client.
+func VerdictOf(p *v1alpha1.Plan) *Verdict {
+	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors)}
+}
+
+func names(list []v1alpha1.Contributor) map[string]bool {
+	out := map[string]bool{}
+	for _, c := range list {
+		if !c.More {
+			out[c.Username] = true
+		}
+	}
+	return out
+}
 
 // First returns at most limit results, and the number of further ones. If it leaves some out, denials come first, then
 // required approvals.
@@ -80,7 +99,7 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 	var out []string
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		if n := count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
-			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n), r.Message))
+			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n)+v.excluded(r.Approvals, requester), r.Message))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -139,13 +158,30 @@ func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.I
 		}
 		switch {
 		case by == nil || by.Username == "":
-		case a.ExcludeRequester && (requester == nil || by.Username == requester.Username):
+		case a.ExcludeRequester && (requester == nil || by.Username == requester.Username || v.contributors[by.Username]):
 		case len(a.Groups) > 0 && !slices.ContainsFunc(a.Groups, func(g string) bool { return slices.Contains(by.Groups, g) }):
 		default:
 			seen[by.Username] = true
 		}
 	}
 	return len(seen)
+}
+
+// excluded names the contributors whose approvals do not count for a rule, besides the requester; "" if there are none.
+func (v *Verdict) excluded(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity) string {
+	if !a.ExcludeRequester {
+		return ""
+	}
+	var others []string
+	for _, name := range slices.Sorted(maps.Keys(v.contributors)) {
+		if requester == nil || name != requester.Username {
+			others = append(others, name)
+		}
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	return " or those who wrote the changes (" + strings.Join(others, ", ") + ")"
 }
 
 // missingText describes the missing approvals of a rule. more is their number.

@@ -4645,7 +4645,7 @@ func schema_hykube_hykube_api_v1alpha1_RequiredApprovals(ref common.ReferenceCal
 					},
 					"excludeRequester": {
 						SchemaProps: spec.SchemaProps{
-							Description: "If true, an approval by the plan's creator does not count.",
+							Description: "If true, an approval by the plan's creator does not count, and none by a user who wrote what the changes follow from (status.contributors of the plan).",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
