@@ -331,7 +331,7 @@ type stepRun struct {
 
 // openScope creates the step's scope for expressions. The caller must call the returned function to close it.
 func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed func()) {
-	s.scope = s.NewScope(s.Plan, r.Ref.Namespace, nil)
+	s.scope = s.NewScope(s.Plan, r.Ref.Namespace, nil).WrittenBy(s.Change.Contributors)
 	if s.Change.Hashes == nil {
 		s.Change.Hashes = map[string]string{}
 	}

@@ -83,7 +83,8 @@ func RightTo(objects store.Objects, ref v1alpha1.ObjectReference) (store.Right, 
 
 // Actors checks the rights of the plan's requester and approver.
 type Actors struct {
-	src *scope.Sources
+	src  *scope.Sources
+	plan *v1alpha1.Plan
 	// requester is nil if the plan has none.
 	requester *store.Asker
 	// approvers are all users who approved the plan, except the requester.
@@ -99,7 +100,7 @@ type Actors struct {
 
 // ActorsOf returns the actors of a plan. They cache each answer of the authorizer, so use them only for a short time.
 func ActorsOf(src *scope.Sources, po *v1alpha1.Plan) *Actors {
-	a := &Actors{src: src, requester: src.RequesterOf(po), approvers: src.ApproversOf(po), approve: approvalOf(po), automatic: ApprovedItself(po)}
+	a := &Actors{src: src, plan: po, requester: src.RequesterOf(po), approvers: src.ApproversOf(po), approve: approvalOf(po), automatic: ApprovedItself(po)}
 	// A plan that a policy allows to be applied automatically needs no right to approve.
 	if automatic := po.Status.AutomaticApproval; automatic == nil || !automatic.ByPolicy {
 		a.approved = len(po.AllApprovals()) > len(a.approvers)
@@ -116,6 +117,14 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 	}
 	if err := a.require(ctx, rights, a.approve); err != nil || !a.automatic {
 		return err
+	}
+	who, missing, err := LackSecretRights(ctx, a.src, a.plan, c)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, the change gives secrets of other objects to the provider, and the user %q has no right to %s",
+			who.Username, store.ListRights(missing))
 	}
 	return a.requireOfContributors(ctx, c.Contributors, rights)
 }

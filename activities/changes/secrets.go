@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
@@ -79,18 +80,36 @@ func SecretRights(src *scope.Sources, of []ledger.Origin) (rights []store.Right,
 	return rights, nil
 }
 
-// LackSecretRights reports whether the plan's requester may not read a secret that the change gives to a provider.
-func LackSecretRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) (bool, error) {
+// causes returns the users who caused a change: its contributors, the requester of the plan, and the user who requested the
+// drift check that made the plan. A contributor whom the server did not record has no name.
+func causes(po *v1alpha1.Plan, contributors []v1alpha1.Contributor) []v1alpha1.Contributor {
+	users := slices.Clone(contributors)
+	add := func(who *v1alpha1.Identity) {
+		if who != nil && !slices.ContainsFunc(users, func(c v1alpha1.Contributor) bool { return contributor.SameUser(c.Identity, *who) }) {
+			users = append(users, v1alpha1.Contributor{Identity: *who})
+		}
+	}
+	add(po.Status.RequestedBy)
+	if of := po.Status.Stack; of != nil {
+		add(of.CheckRequestedBy)
+	}
+	return users
+}
+
+// LackSecretRights returns the first user who caused a change and may not read the secrets that it gives to a provider, and the
+// missing rights. It returns no rights if all users may.
+func LackSecretRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change) (who v1alpha1.Contributor, missing []store.Right, err error) {
 	rights, err := SecretRights(src, c.Discloses)
 	if err != nil || len(rights) == 0 {
-		return false, err
+		return who, nil, err
 	}
-	requester := src.RequesterOf(po)
-	if requester == nil {
-		return true, nil
+	for _, who := range causes(po, c.Contributors) {
+		asker := store.Asker{Access: src.Access, Who: who.Identity}
+		if missing, err := asker.Missing(ctx, rights); err != nil || len(missing) > 0 {
+			return who, missing, err
+		}
 	}
-	missing, err := requester.Missing(ctx, rights)
-	return len(missing) > 0, err
+	return who, nil, nil
 }
 
 // UnplannedOrigin returns an origin of a secret in a configuration that the change's plan did not show; ok is false if there

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -32,6 +33,8 @@ const (
 	ForUnknown PersonFor = "Unknown"
 	// ForOtherOwner: another object may manage the same infrastructure.
 	ForOtherOwner PersonFor = "OtherOwner"
+	// ForSecrets: the change gives a provider secrets of other objects that the requester or a contributor may not read.
+	ForSecrets PersonFor = "Secrets"
 	// ForForget: the change forgets infrastructure, and no contributor deleted the object.
 	ForForget PersonFor = "Forget"
 )
@@ -40,12 +43,13 @@ const (
 type PersonFact struct {
 	For PersonFor
 	// Address is that of the first change with the fact, and More is the number of further ones. Who is the contributor of
-	// ForApproval and ForRights, with what the user wrote, and the user of ForCheckRights. Missing are the rights that the
-	// user lacks.
+	// ForApproval, ForRights and ForSecrets, with what the user wrote, and the user of ForCheckRights. Missing are the rights
+	// that the user lacks. From are the objects of ForSecrets.
 	Address string
 	More    int
 	Who     v1alpha1.Contributor
 	Missing []store.Right
+	From    []string
 }
 
 // maxPersonFacts is the maximum number of facts in a reason.
@@ -80,6 +84,13 @@ func (f PersonFact) text() string {
 		return fmt.Sprintf("the server does not know all users who wrote what the change of %s follows from", address)
 	case ForOtherOwner:
 		return fmt.Sprintf("another object may manage the infrastructure of %s", address)
+	case ForSecrets:
+		wrote := "requested the plan"
+		if len(f.Who.Wrote) > 0 {
+			wrote = "wrote " + strings.Join(f.Who.Wrote, ", ")
+		}
+		return fmt.Sprintf("the change of %s would give the provider secrets of %s, and the user %q, who %s, has no right to %s",
+			address, strings.Join(f.From, ", "), f.Who.Username, wrote, store.ListRights(f.Missing))
 	case ForForget:
 		return fmt.Sprintf("it would forget the infrastructure of %s, and nobody deleted the object", address)
 	}
@@ -157,6 +168,29 @@ func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
 	for _, c := range b.Contributors {
 		if err := s.addContributor(ctx, b, c, rights); err != nil {
 			return err
+		}
+	}
+	return s.addSecrets(ctx, b)
+}
+
+// addSecrets adds the facts about the users who may not read the secrets that a change gives to a provider.
+func (s *SelfApproval) addSecrets(ctx context.Context, b *Brief) error {
+	rights, err := SecretRights(s.src, b.Discloses)
+	if err != nil || len(rights) == 0 {
+		return err
+	}
+	for _, c := range causes(s.plan, b.Contributors) {
+		missing, err := s.asker(c.Identity).Missing(ctx, rights)
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			f := PersonFact{For: ForSecrets, Address: b.Address, Who: c, Missing: missing}
+			for _, o := range b.Discloses {
+				f.From = append(f.From, lang.Origin{Address: lang.Address(o)}.Text(b.Object.Namespace))
+			}
+			f.From = f.From[:min(len(f.From), maxPersonFacts)]
+			s.note(f)
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func (pr *proposal) planAction(ctx context.Context, c *ledger.Change, r *resourc
 	if !requested && resource.HasRun(r, rec) {
 		return rest()
 	}
-	config, _, err := (&scope.Evaluator{Ctx: ctx, Scope: pr.scope}).Arguments(r)
+	config, _, err := (&scope.Evaluator{Ctx: ctx, Scope: pr.scope.WrittenBy(c.Contributors)}).Arguments(r)
 	if err != nil {
 		return cty.NilVal, err
 	}

@@ -45,7 +45,7 @@ func (pr *proposal) readOrPlanData(ctx context.Context, c *ledger.Change, r *res
 	if r.Deleting || pr.plan.Spec.Destroy {
 		return pr.keepData(ctx, c, r)
 	}
-	evaluator := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
+	evaluator := &scope.Evaluator{Ctx: ctx, Scope: pr.scope.WrittenBy(c.Contributors)}
 	config, open, err := evaluator.Arguments(r)
 	if err != nil {
 		return cty.NilVal, err

@@ -197,7 +197,7 @@ func createWarnings(c *ledger.Change, r *resource.Resource, action v1alpha1.Acti
 
 // planWanted plans a resource that should exist.
 func (pr *proposal) planWanted(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, prior instance.State) (*instance.Planned, diag.Diagnostics, error) {
-	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope}
+	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope.WrittenBy(c.Contributors)}
 	open, err := v.Holds(r, resource.Preconditions, cty.NilVal)
 	if err != nil {
 		return nil, nil, err

@@ -101,8 +101,8 @@ func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resour
 	for _, a := range l.Public {
 		c.ProviderArguments = append(c.ProviderArguments, v1alpha1.PlanArgument{Name: a.Path, Value: a.Value})
 	}
-	lacking, err := changes.LackSecretRights(ctx, pr.Sources, pr.plan, c)
-	if err != nil || !lacking {
+	_, missing, err := changes.LackSecretRights(ctx, pr.Sources, pr.plan, c)
+	if err != nil || len(missing) == 0 {
 		return nil, err
 	}
 	if slices.ContainsFunc(withheld, func(p cty.Path) bool { return len(p) == 0 }) {

@@ -135,7 +135,11 @@ func configurationError(e catalog.Entry, cfg *v1alpha1.ProviderConfig, err error
 // Configuration evaluates a ProviderConfig. The result may be partly unknown during planning, but never during an
 // apply.
 func (s *Scope) Configuration(ctx context.Context, e catalog.Entry, cfg *v1alpha1.ProviderConfig) (provider.Configuration, error) {
-	l := &Evaluator{Ctx: ctx, Scope: s}
+	of := s
+	if cfg != nil { // the provider gets its arguments without an approval, and those who use the ProviderConfig do not write them
+		of = s.WrittenBy(cfg.Status.Contributors)
+	}
+	l := &Evaluator{Ctx: ctx, Scope: of}
 	var missing []lang.Address
 	conf, err := s.Catalog.Configuration(ctx, e, cfg, catalog.Sources{
 		Secret: func(ctx context.Context, name, key string) ([]byte, error) {

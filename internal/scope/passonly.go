@@ -2,17 +2,33 @@ package scope
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
 )
 
-// guarded restricts expressions to passing on the sensitive parts of a value, unless the requester may read the state
-// of the address.
+// WrittenBy returns a scope for the expressions of an object with these writers. It shares the values of s.
+func (s *Scope) WrittenBy(list []v1alpha1.Contributor) *Scope {
+	inner := *s
+	inner.writers, inner.unknown = nil, false
+	for _, c := range list {
+		inner.unknown = inner.unknown || c.More
+		if !c.More {
+			inner.writers = append(inner.writers, &store.Asker{Access: s.Access, Who: c.Identity})
+		}
+	}
+	return &inner
+}
+
+// guarded restricts expressions to passing on the sensitive parts of a value, unless the requester may read the state of the
+// address. If a part came from another object, so that its schema need not say that it is secret, then the server could not
+// check the writers of the evaluated object when they wrote it. So they need the right, too.
 func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (cty.Value, error) {
 	if v == cty.NilVal || addr.Stored() || !lang.HoldsSensitive(v) {
 		return v, nil // the right to read a Secret includes its value
@@ -27,14 +43,23 @@ func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 	if err != nil {
 		return cty.NilVal, err
 	}
+	askers, passedOn := []*store.Asker{s.requester}, slices.ContainsFunc(lang.OriginsOf(v), func(o lang.Origin) bool { return o.Address != addr })
+	if passedOn {
+		askers = append(askers, s.writers...)
+	}
 	for _, right := range rights {
-		err = s.MayRead(ctx, right)
-		if IsForbidden(err) {
-			return lang.PassOnly(v, err.Error())
+		for _, asker := range askers {
+			err := mayRead(ctx, asker, right)
+			if IsForbidden(err) {
+				return lang.PassOnly(v, err.Error())
+			}
+			if err != nil {
+				return cty.NilVal, err
+			}
 		}
-		if err != nil {
-			return cty.NilVal, err
-		}
+	}
+	if passedOn && s.unknown {
+		return lang.PassOnly(v, "the server does not know all users who wrote the object; write it again")
 	}
 	return v, nil
 }

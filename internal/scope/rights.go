@@ -60,14 +60,19 @@ func (s *Scope) MayRead(ctx context.Context, what store.Right) error {
 	if s.requester == nil {
 		return errNoRequester
 	}
+	return mayRead(ctx, s.requester, what)
+}
+
+// mayRead returns a *ForbiddenError if a user may not get an object. It ignores the verb of what.
+func mayRead(ctx context.Context, asker *store.Asker, what store.Right) error {
 	what.Verb = store.VerbGet
-	ok, err := s.requester.May(ctx, what)
+	ok, err := asker.May(ctx, what)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return &ForbiddenError{fmt.Sprintf("the user %q may not read %q of %s in the namespace %q: ask for the verb \"get\" on it",
-			s.requester.Who.Username, what.Name, what.Target(), what.Namespace)}
+			asker.Who.Username, what.Name, what.Target(), what.Namespace)}
 	}
 	return nil
 }

@@ -32,6 +32,10 @@ type Scope struct {
 	requester *store.Asker
 	// approvers check the rights of the plan's approvers, except its requester. It is empty during planning.
 	approvers []*store.Asker
+	// writers check the rights of the users who wrote the evaluated object, which need the rights to the secrets that it
+	// reveals or sends without an approval. unknown is true if the server did not record all of them.
+	writers   []*store.Asker
+	unknown   bool
 	namespace string
 	// planned returns the planned value of a resource. It is nil during an apply, when no value may be unknown.
 	planned           func(lang.Address) (cty.Value, bool)

@@ -17,4 +17,10 @@ var originMutants = []mutant{
 		"if len(missing) < len(readsOf(info)) {", "if true {", "server:TestWritesReturnNothingThatTheUserMayNotGet"},
 	{"A user reads a Secret in the annotation that kubectl apply wrote.", "server/registry/unreadable.go",
 		"\"creationTimestamp\", \"deletionTimestamp\"}", "\"creationTimestamp\", \"deletionTimestamp\", \"annotations\"}", "server:TestWritesReturnNothingThatTheUserMayNotGet"},
+	{"A plan that no person saw gives a secret to an account of a user who may not read it.", "activities/changes/selfapproval.go",
+		"\treturn s.addSecrets(ctx, b)\n", "\treturn nil\n", "TestAPlanThatDisclosesASecretWaits"},
+	{"A provider gets a secret while it plans, before anybody who may read it approved that.", "activities/changes/secrets.go",
+		"if missing, err := asker.Missing(ctx, rights); err != nil || len(missing) > 0 {", "if missing, err := asker.Missing(ctx, rights); err != nil {", "TestAPlanThatDisclosesASecretWaits"},
+	{"A writer learns the secret that others passed on to a resource, with the rights of whoever plans.", "internal/scope/passonly.go",
+		"askers = append(askers, s.writers...)", "_ = s.writers", "TestWritersNeedTheRightToWhatWasPassedOn"},
 }
