@@ -118,14 +118,15 @@ func limit(list []v1alpha1.Contributor) []v1alpha1.Contributor {
 	return append(slices.Clone(list[over:users]), more)
 }
 
-// Without removes the entries that are in both lists. An entry whose user has written since differs, and stays.
+// Without removes the entries of users whose last write done has. An entry whose user has written since stays. done may
+// have further writes of a user, to other objects.
 func Without(list, done []v1alpha1.Contributor) []v1alpha1.Contributor {
 	if len(list) == 0 || len(done) == 0 {
 		return list
 	}
 	return slices.DeleteFunc(slices.Clone(list), func(c v1alpha1.Contributor) bool {
 		return slices.ContainsFunc(done, func(d v1alpha1.Contributor) bool {
-			return c.More == d.More && SameUser(c.Identity, d.Identity) && c.At.Equal(&d.At)
+			return c.More == d.More && SameUser(c.Identity, d.Identity) && !d.At.Before(&c.At)
 		})
 	})
 }

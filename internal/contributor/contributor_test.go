@@ -59,7 +59,7 @@ func TestLimit(t *testing.T) {
 
 func TestWithout(t *testing.T) {
 	list := []v1alpha1.Contributor{entry("alice", 1, "spec"), entry("eve", 5, "spec", "labels")}
-	done := []v1alpha1.Contributor{entry("alice", 1, "spec"), entry("eve", 2, "spec")}
+	done := []v1alpha1.Contributor{entry("alice", 3, "spec", "ConfigMap hosts: list"), entry("eve", 2, "spec")}
 	if diff := cmp.Diff([]v1alpha1.Contributor{entry("eve", 5, "spec", "labels")}, Without(list, done)); diff != "" {
 		t.Errorf("a user who wrote again must stay: %s", diff)
 	}
@@ -74,5 +74,37 @@ func TestStatusRoundTrip(t *testing.T) {
 	}
 	if got := Of(map[string]any{"contributors": []any{"forged"}}); len(got) != 1 || !got[0].More {
 		t.Errorf("an unreadable list has unknown users, got %+v", got)
+	}
+}
+
+// TestWritersOfKeys attributes each key to the user who wrote it last.
+func TestWritersOfKeys(t *testing.T) {
+	names := func(list []v1alpha1.Contributor) (out []string) {
+		for _, c := range list {
+			out = append(out, c.Username)
+		}
+		return out
+	}
+	list := WriteAll(write("alice", 1))
+	list = WriteKeys(list, write("eve", 2, "hosts", "region"))
+	list = WriteKeys(list, write("bob", 3, "region"))
+	for key, want := range map[string][]string{"hosts": {"eve"}, "region": {"bob"}, "other": {"alice"}, "": {"alice", "eve", "bob"}} {
+		if got := names(WritersOf(list, key)); !cmp.Equal(got, want) {
+			t.Errorf("writers of the key %q: %v, want %v", key, got, want)
+		}
+	}
+	if got := names(WritersOf(WriteKeys(list, write("alice", 4, "hosts")), "hosts")); !cmp.Equal(got, []string{"alice"}) {
+		t.Errorf("the first author wrote the key again, and its writers are %v", got)
+	}
+	var keys []string
+	for i := range maxKeys + 1 {
+		keys = append(keys, fmt.Sprint("key-", i))
+	}
+	if got := names(WritersOf(WriteKeys(list, write("eve", 5, keys...)), "region")); len(got) < 3 {
+		t.Errorf("with too many keys, each user may have written each: %v", got)
+	}
+	decoded, err := DecodeKeys(EncodeKeys(list))
+	if err != nil || len(WritersOf(decoded, "region")) != 1 {
+		t.Errorf("%v, %v", decoded, err)
 	}
 }

@@ -76,11 +76,22 @@ func superseded(plans []*v1alpha1.Plan) map[*v1alpha1.Plan]*v1alpha1.Plan {
 		if !waits(p) {
 			continue
 		}
-		if l := latest[scope(p)]; l != p && later(l, p) {
+		if l := latest[scope(p)]; l != p && later(l, p) && mayReplace(l, p) {
 			out[p] = l
 		}
 	}
 	return out
+}
+
+// mayReplace reports whether a later plan may supersede a waiting one. If users have approved the waiting plan, only a
+// plan of its requester or of one of these users may. Otherwise each author of plans could undo their approvals.
+func mayReplace(later, p *v1alpha1.Plan) bool {
+	if len(p.Status.Approvals) == 0 {
+		return true
+	}
+	by := later.Status.RequestedBy
+	same := func(who *v1alpha1.Identity) bool { return by != nil && who != nil && by.Username == who.Username }
+	return same(p.Status.RequestedBy) || slices.ContainsFunc(p.Status.Approvals, func(a v1alpha1.PlanApproval) bool { return same(a.By) })
 }
 
 // latestPlans returns the latest plan of each scope that supersedes others.

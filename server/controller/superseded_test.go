@@ -96,6 +96,11 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 			condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionPlanned, false, v1alpha1.ReasonPlanFailed, "")
 		})}, nil},
 		{"a later one was cancelled", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, func(p *v1alpha1.Plan) { p.Status.Cancel = &v1alpha1.PlanCancel{} })}, nil},
+		{"an approved one by a plan of its requester", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("alice"))},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
+		{"by a plan of an approver", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("erin"))},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
+		{"not by a plan of another user", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("mallory"))}, nil},
 		{"speculative plans supersede nothing", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, speculative)}, nil},
 		{"and nothing supersedes them", []*v1alpha1.Plan{planAt("a", 0, speculative), planAt("b", 1, speculative), planAt("c", 2, nil)}, nil},
 	} {
@@ -289,4 +294,15 @@ func TestManyWaitingPlansCostLittle(t *testing.T) {
 	if len(b.byObject) != 0 || b.gone != 0 {
 		t.Errorf("nothing waits, and %d objects are remembered", len(b.byObject))
 	}
+}
+
+// halfApproved makes a plan of alice that has the first of several approvals.
+func halfApproved(p *v1alpha1.Plan) {
+	madeBy("alice")(p)
+	p.Status.Approvals = []v1alpha1.PlanApproval{{Decision: v1alpha1.DecisionApproved, By: &v1alpha1.Identity{Username: "erin"}}}
+}
+
+// madeBy sets the requester of a plan.
+func madeBy(name string) func(*v1alpha1.Plan) {
+	return func(p *v1alpha1.Plan) { p.Status.RequestedBy = &v1alpha1.Identity{Username: name} }
 }

@@ -35,7 +35,7 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 				Conditions: initialConditions(v1alpha1.ReasonSettling, "Finding the resources of the stack.")}
 		},
 		prepareUpdate: func(ctx context.Context, s, old *v1alpha1.Stack) {
-			if needsAuthor(s, old) {
+			if changesAuthor(s, old) {
 				s.Status.Author = requester(ctx)
 			}
 		},
@@ -106,6 +106,14 @@ func (c Config) mayRelease(ctx context.Context, stored *genericregistry.Store, s
 	approve := []store.Right{{Verb: store.VerbApprove, Namespace: s.Namespace, Group: groupName, Resource: "plans"}}
 	return requireRights(ctx, c.Authorizer, "stacks", s.Name, approve, fmt.Sprintf(
 		"the stack %q, which approves its plans by itself, may select the resources that this stack gives up", list.(*v1alpha1.StackList).Items[automatic].Name))
+}
+
+// changesAuthor reports whether a change of a stack makes the user its author. A change that only suspends the stack, or
+// lets it continue, does not change what the stack does. So the stack keeps the rights with which it was written.
+func changesAuthor(s, old *v1alpha1.Stack) bool {
+	before := old.Spec
+	before.Suspend = s.Spec.Suspend
+	return !sameSpec(s.Spec, before)
 }
 
 // needsAuthor reports whether a change of a stack acts with the rights of whoever makes it. A change that only suspends

@@ -187,6 +187,25 @@ func stackConfig(t *testing.T, allowed ...string) Config {
 }
 
 // TestRightsOfTheAuthorOfAStack writes stacks whose plans and outputs need rights of the author.
+// TestAuthorOfAStack changes with what the stack does, and not with the user who suspends it or lets it continue.
+func TestAuthorOfAStack(t *testing.T) {
+	suspended := func(s *v1alpha1.StackSpec) { s.Suspend = true }
+	wider := func(s *v1alpha1.StackSpec) { s.Selector = nil }
+	for why, tc := range map[string]struct {
+		old, now *v1alpha1.Stack
+		want     bool
+	}{
+		"it is suspended":                {stackOf(automatic), stackOf(automatic, suspended), false},
+		"it continues":                   {stackOf(automatic, suspended), stackOf(automatic), false},
+		"it continues and becomes wider": {stackOf(automatic, suspended), stackOf(automatic, wider), true},
+		"it becomes automatic":           {stackOf(), stackOf(automatic), true},
+	} {
+		if got := changesAuthor(tc.now, tc.old); got != tc.want {
+			t.Errorf("%s: the user becomes the author: %t, want %t", why, got, tc.want)
+		}
+	}
+}
+
 func TestRightsOfTheAuthorOfAStack(t *testing.T) {
 	writes := func(s *v1alpha1.StackSpec) {
 		s.WriteOutputsTo = &v1alpha1.StackOutputTargets{ConfigMap: "web", Secret: "web"}

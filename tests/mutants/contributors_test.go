@@ -1,0 +1,16 @@
+package mutants
+
+var contributorMutants = []mutant{
+	{"A user lets a suspended stack continue and becomes its author.", "server/registry/stack.go",
+		"before.Suspend = s.Spec.Suspend", "before.Suspend = old.Spec.Suspend", "TestAuthorOfAStack"},
+	{"A user undoes the approvals of others with a plan of the same spec.", "server/controller/superseded.go",
+		"later(l, p) && mayReplace(l, p) {", "later(l, p) {", "TestLaterPlansSupersedeEarlierOnes"},
+	{"A write takes over what another user wrote of an object.", "internal/contributor/contributor.go",
+		"func Add(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {\n\treturn Merge(list, ", "func Add(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {\n\treturn Merge(", "TestAddKeepsTheOthers"},
+	{"A user who wrote an object again after a plan was made is forgotten with its apply.", "internal/contributor/contributor.go",
+		"&& !d.At.Before(&c.At)", "", "TestWithout"},
+	{"The users whom a list leaves out are forgotten.", "internal/contributor/contributor.go",
+		"return append(slices.Clone(list[over:users]), more)", "return slices.Clone(list[over:users])", "TestLimit"},
+	{"The writer of a key counts as that of no key.", "internal/contributor/keys.go",
+		"case key == \"\" || slices.Contains(keys, key):", "case key == \"\":", "TestWritersOfKeys"},
+}
