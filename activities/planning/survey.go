@@ -380,7 +380,7 @@ func (s *survey) change(n *node, l links) *ledger.Change {
 }
 
 // recordedReferences returns the addresses that the record of a node refers to: directly, and through the records of
-// resources that the plan does not visit. Of the latter, it returns those that may have a change.
+// others. Of the latter, it returns those that may have a change.
 func (s *survey) recordedReferences(n *node, l links) []lang.Address {
 	out := slices.Clone(n.requires)
 	seen := map[lang.Address]bool{n.Address: true}
@@ -390,13 +390,12 @@ func (s *survey) recordedReferences(n *node, l links) []lang.Address {
 			continue
 		}
 		seen[addr] = true
-		if !slices.Contains(n.requires, addr) && s.mayChange(addr) {
+		if !slices.Contains(n.requires, addr) && s.mayChange(addr, l) {
 			out = append(out, addr)
 		}
-		if _, visited := l.position(addr); !visited { // the steps follow the references of a visited one
-			queue = append(queue, s.requires(addr)...)
-		}
+		queue = append(queue, s.requires(addr)...)
 	}
+	slices.SortFunc(out[len(n.requires):], lang.Address.Compare)
 	return out
 }
 
@@ -421,11 +420,12 @@ func (s *survey) requires(addr lang.Address) (out []lang.Address) {
 	return out
 }
 
-// mayChange reports whether the plan may have a change of the resource with an address.
-func (s *survey) mayChange(addr lang.Address) bool {
+// mayChange reports whether the plan may have a change of the resource with an address: it is changed, or depends on a
+// changed one.
+func (s *survey) mayChange(addr lang.Address, l links) bool {
 	if s.outline == nil {
-		i, ok := s.byAddr[addr]
-		return ok && s.member[i]
+		_, visited := l.position(addr)
+		return visited
 	}
 	i, ok := s.outline.view.Slot(addr)
 	return ok && s.outline.closure[i]
