@@ -25,7 +25,7 @@ func cloudSchema() *schema.Provider {
 	}
 	block := &schema.Block{Attributes: []*schema.Attribute{{Name: "id", Type: cty.String, Computed: true}, {Name: "name", Type: cty.String, Required: true}, text("size"), text("uses")}}
 	return &schema.Provider{
-		Config: &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{text("zone")}}}, MoveState: true,
+		Config: &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{text("token"), text("zone")}}}, MoveState: true,
 		Resources: map[string]*schema.Schema{"test_thing": {Block: block}, "test_box": {Block: block}, "test_label": {Block: &schema.Block{Attributes: block.Attributes[:2]}}},
 		Identities: map[string]*schema.Identity{"test_thing": {Attributes: []*schema.IdentityAttribute{
 			{Name: "id", Type: cty.String, RequiredForImport: true}, {Name: "zone", Type: cty.String, OptionalForImport: true},

@@ -21,11 +21,11 @@ func (sc *crashScenario) zone(zone string) {
 	sc.ProviderConfigs["team/default"] = cfg
 }
 
-// zoneOfSecret is like zone, but the argument comes from a Secret. A new value makes no plan stale.
+// zoneOfSecret is like zone, but the argument comes from a Secret and rotates. A new value alone makes no plan stale.
 func (sc *crashScenario) zoneOfSecret(zone string) {
 	cfg := providerConfig("team", "")
 	cfg.Name, cfg.Spec.Config = "default", nil
-	cfg.Spec.SecretRefs = []v1alpha1.SecretArgument{{Argument: "zone", Name: "s", Key: "zone"}}
+	cfg.Spec.SecretRefs = []v1alpha1.SecretArgument{{Argument: "zone", Name: "s", Key: "zone", Rotates: true}}
 	sc.ProviderConfigs["team/default"] = cfg
 	sc.Data["secrets/team/s"] = map[string][]byte{"zone": []byte(zone)}
 }

@@ -78,6 +78,12 @@ func (s *stepRun) apply(ctx context.Context) error {
 		return err
 	}
 	switch {
+	case c.Action == v1alpha1.ActionRead, c.Action == v1alpha1.ActionForget, c.Importing != nil && !rec.Exists() && !c.HalfDone:
+		if err := s.checkSecrets(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
 	case c.Action == v1alpha1.ActionRead:
 		return s.recordRefresh(ctx, rec)
 	case c.Action == v1alpha1.ActionForget:
@@ -200,7 +206,7 @@ func (s *stepRun) lease(ctx context.Context, rec *ledger.Instance) (*scope.Lease
 	c := s.Change
 	l, err := s.scope.Lease(ctx, s.resource, &rec.State, !s.Destroy, session.ApplySlotAndRate)
 	if err != nil {
-		return nil, s.retryable(err, true)
+		return nil, s.unacquired(err)
 	}
 	err = s.checkAfterWait(ctx, rec)
 	if err == nil && !(s.Destroy && c.Action == v1alpha1.ActionReplace) {

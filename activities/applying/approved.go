@@ -36,13 +36,26 @@ func (s *stepRun) acquire(ctx context.Context, r *resource.Resource, config cty.
 	}
 	configured, err := s.scope.Acquire(ctx, r, session.ApplySlotAndRate)
 	if err != nil {
-		return nil, s.retryable(err, true)
+		return nil, s.unacquired(err)
 	}
 	if err := cmp.Or(s.checkAfterWait(ctx, nil), s.checkSession(ctx, configured)); err != nil {
 		configured.Release()
 		return nil, err
 	}
 	return configured, nil
+}
+
+// unacquired returns the error of a step whose provider could not be configured.
+func (s *stepRun) unacquired(err error) error {
+	if other, ok := errors.AsType[*scope.OtherArgumentsError](err); ok {
+		return changes.ArgumentsChanged(other.Config)
+	}
+	return s.retryable(err, true)
+}
+
+// checkSecrets returns a *StaleError if the step would record what a provider returned with other Secrets than those of now.
+func (s *stepRun) checkSecrets(ctx context.Context) error {
+	return changes.CheckSecrets(ctx, s.NewScope(s.Plan, s.Change.Object.Namespace, nil), s.Change)
 }
 
 // checkApproved returns a *StaleError if the configuration contradicts the known values of the approved plan.
@@ -70,8 +83,7 @@ func checkOrigins(c *ledger.Change, config cty.Value) error {
 	return nil
 }
 
-// prior returns the state before the step: the recorded state or the one that planning read. It reads the current state
-// if the outcome of an earlier attempt is unknown, or if no read used the provider's current arguments.
+// prior returns the state before the step: the recorded state or the one that planning read, or the current one.
 func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instance, resumed bool) (instance.State, error) {
 	if s.Change.Action == v1alpha1.ActionReplace && !s.Destroy {
 		return l.Null(), nil
@@ -80,12 +92,12 @@ func (s *stepRun) prior(ctx context.Context, l *scope.Lease, rec *ledger.Instanc
 	if s.Change.Refreshed != nil && !s.AttemptRecorded(rec) {
 		from = s.Change.Refreshed
 	}
-	prior, err := l.Load(ctx, from)
-	s.scope.NoteSecretState(l.Schema.Block, prior)
-	if unread := s.unread(l, &rec.State); err == nil && (resumed || unread) {
-		return s.read(ctx, l, prior, unread)
+	approved, err := l.Load(ctx, from)
+	s.scope.NoteSecretState(l.Schema.Block, approved)
+	if err != nil {
+		return approved, err
 	}
-	return prior, err
+	return s.current(ctx, l, &rec.State, approved, resumed)
 }
 
 // unread reports whether no read used the provider's current arguments: neither the recorded state nor the plan has
@@ -95,17 +107,35 @@ func (s *stepRun) unread(l *scope.Lease, rec *ledger.State) bool {
 	return rec.Exists() && l.HasOtherArguments(rec) && ledger.Configuration(l.Digest) != s.Change.Configuration
 }
 
-// read returns the current state. It returns a *StaleError if the resource must exist and the provider does not find
-// it.
-func (s *stepRun) read(ctx context.Context, l *scope.Lease, prior instance.State, must bool) (instance.State, error) {
-	found, _, err := l.Read(ctx, prior)
-	if err == nil && must {
-		err = s.checkRead(ctx, l, prior, found)
+// current returns the state of a resource before the step. It reads the resource for a destroy, if the outcome of an earlier
+// attempt is unknown, and if the provider's arguments may lead to another account than the approved ones. It returns a
+// *StaleError if the resource is not the approved one.
+func (s *stepRun) current(ctx context.Context, l *scope.Lease, rec *ledger.State, approved instance.State, resumed bool) (instance.State, error) {
+	elsewhere := l.Rotated || s.unread(l, rec)
+	if !approved.Exists() || !elsewhere && !resumed && !s.Destroy {
+		return approved, nil
 	}
-	if err == nil && must && prior.Exists() && !found.Exists() {
+	found, _, err := l.Read(ctx, approved)
+	s.scope.NoteSecretState(l.Schema.Block, found)
+	if err == nil && elsewhere {
+		err = s.checkRead(ctx, l, approved, found)
+	}
+	switch {
+	case err != nil:
+		return found, err
+	case elsewhere && !found.Exists():
 		return found, changes.Stale(v1alpha1.StaleProviderConfigChanged, "the arguments of the ProviderConfig %q changed after the plan was made, and with the new ones the provider does not find the resource", l.ConfigName())
+	case !found.Exists(), resumed && !s.Destroy: // the earlier attempt may have changed the resource
+		return found, nil
 	}
-	return found, err
+	compared := allAttributes
+	if resumed || s.follows {
+		compared = argumentsAlone
+	}
+	if names := compared.differences(l.Schema.Block, approved, found, s.Change.Unsettled); len(names) > 0 {
+		return found, notApproved(l, names, elsewhere)
+	}
+	return found, nil
 }
 
 // planAgain makes the provider plan again with all values known. It returns an error if the result differs from the
@@ -168,7 +198,7 @@ func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
 	if p.Config == nil || c.ConfigVersion == "" {
 		return nil
 	}
-	outside, known := s.scope.ExternalVersion(ctx, catalog.References(p.Config))
+	outside, known := s.scope.ExternalVersion(ctx, scope.Lasting(catalog.References(p.Config)))
 	if known && scope.VersionOfConfig(p.Config, outside) != c.ConfigVersion {
 		return changes.ConfigChanged(p.Config.Name)
 	}

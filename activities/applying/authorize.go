@@ -67,13 +67,15 @@ type approvedChange struct {
 	object types.UID
 	// hash is that of changes.HashOf; 0 if an earlier version published the plan.
 	hash uint64
+	// follows is true for a step after other steps of the plan, which may have changed what the provider computes.
+	follows bool
 }
 
 // approvedChanges returns the approved changes, by their indexes.
 func approvedChanges(work *changes.Stored) []approvedChange {
 	out := make([]approvedChange, len(work.Changes))
 	for i := range work.Changes {
-		out[i] = approvedChange{work.Changes[i].Object.UID, work.Changes[i].Hash}
+		out[i] = approvedChange{object: work.Changes[i].Object.UID, hash: work.Changes[i].Hash}
 	}
 	return out
 }
@@ -114,7 +116,9 @@ func (a *Applier) checkOrder(ctx context.Context, po *v1alpha1.Plan, in workflow
 			return approvedChange{}, refused(in.Plan, fmt.Sprintf("The step depends on %s, which has not succeeded.", c.Address))
 		}
 	}
-	return order.approved[in.Change], nil
+	of = order.approved[in.Change]
+	of.follows = len(before) > 0
+	return of, nil
 }
 
 // orderOf returns the order of a plan's steps. It reads it once from the ledger and checks it against the approved

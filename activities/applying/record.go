@@ -159,6 +159,9 @@ func (s *stepRun) destroyDeposed(ctx context.Context, r *resource.Resource, rec 
 		return err
 	}
 	if c.Action == v1alpha1.ActionForget {
+		if err := s.checkSecrets(ctx); err != nil {
+			return err
+		}
 		return s.saveDeposed(ctx, rec, key)
 	}
 	ctx, done := s.active.withCancel(ctx)
@@ -166,7 +169,7 @@ func (s *stepRun) destroyDeposed(ctx context.Context, r *resource.Resource, rec 
 	defer s.openScope(ctx, r)()
 	l, err := s.scope.Lease(ctx, r, &old.State, false, session.ApplySlotAndRate)
 	if err != nil {
-		return s.retryable(err, true)
+		return s.unacquired(err)
 	}
 	defer l.Release()
 	if err := cmp.Or(s.checkAfterWait(ctx, rec), s.checkReconfigured(ctx, l, &old.State)); err != nil {
@@ -189,12 +192,12 @@ func (s *stepRun) priorDeposed(ctx context.Context, r *resource.Resource, l *sco
 	if c.Deposed != "" && c.Refreshed != nil && !s.Begun {
 		from = c.Refreshed
 	}
-	prior, err := l.Load(ctx, from)
-	s.scope.NoteSecretState(r.Schema.Block, prior)
-	if unread := s.unread(l, &old.State); err == nil && (resumed || unread) {
-		prior, err = s.read(ctx, l, prior, unread)
+	approved, err := l.Load(ctx, from)
+	s.scope.NoteSecretState(r.Schema.Block, approved)
+	if err != nil {
+		return approved, err
 	}
-	return prior, err
+	return s.current(ctx, l, &old.State, approved, resumed)
 }
 
 // destroyLoaded destroys a deposed instance with a known state, and records the outcome.

@@ -89,9 +89,11 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 			po.Status.Cancel = &v1alpha1.PlanCancel{}
 		}
 		in := workflows.StepInput{Plan: p, Change: steps[i].Change, Destroy: steps[i].Destroy}
+		of := approved[in.Change]
+		of.follows = len(steps[i].DependsOn) > 0
 		pause := time.Second
 		for attempt := 1; ; attempt++ {
-			result, err := a.step(ctx, po, in, approved[in.Change], attempt, ahead)
+			result, err := a.step(ctx, po, in, of, attempt, ahead)
 			if _, ok := errors.AsType[*RetryError](err); !ok {
 				return result.OK, err
 			}
@@ -159,7 +161,7 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 		}
 		// The first write of a step that has begun does not check the change, so that step reads it now.
 		if c.State != v1alpha1.ChangeRunning {
-			result, err := a.runStep(ctx, po, in, c, attempt, true)
+			result, err := a.runStep(ctx, po, c, stepAttempt{in, attempt, of.follows, true})
 			if !errors.Is(err, errOutdated) {
 				return result, err
 			}
@@ -173,7 +175,7 @@ func (a *Applier) step(ctx context.Context, po *v1alpha1.Plan, in workflows.Step
 	if err != nil {
 		return workflows.StepResult{}, err
 	}
-	return a.runStep(ctx, po, in, c, attempt, false)
+	return a.runStep(ctx, po, c, stepAttempt{in, attempt, of.follows, false})
 }
 
 // errOutdated is the error of a step whose change was read ahead and changed meanwhile. The step has written nothing.
@@ -192,13 +194,22 @@ func (s *stepRun) checkCurrent(ctx context.Context, in workflows.StepInput) erro
 	return errOutdated
 }
 
-// runStep runs one step with a change, which early says was read ahead, and records its outcome.
-func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, in workflows.StepInput, c *ledger.Change, attempt int, early bool) (workflows.StepResult, error) {
+// stepAttempt is one attempt of a step.
+type stepAttempt struct {
+	in     workflows.StepInput
+	number int
+	// follows is that of the approvedChange. early is true if the change was read ahead.
+	follows, early bool
+}
+
+// runStep runs one step of a change, and records its outcome.
+func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, c *ledger.Change, at stepAttempt) (workflows.StepResult, error) {
+	in, attempt, early := at.in, at.number, at.early
 	if ended(c, in.Destroy) {
 		return a.stepEnded(ctx, po, c, in.Destroy, attempt)
 	}
 	begun := c.State == v1alpha1.ChangeRunning
-	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1}
+	s := &stepRun{Applier: a, Step: changes.Step{Plan: po, Change: c, Destroy: in.Destroy, Begun: begun}, retried: attempt > 1, follows: at.follows}
 	if !begun {
 		a.progress.transition(in.Plan, c.State, v1alpha1.ChangeRunning)
 		c.State, c.StartedAt, s.unsaved = v1alpha1.ChangeRunning, changes.Now(), true
@@ -303,8 +314,8 @@ func firstHalf(c *ledger.Change, destroy bool) bool {
 type stepRun struct {
 	*Applier
 	changes.Step
-	// retried is true if there was an earlier attempt.
-	retried bool
+	// retried is true if there was an earlier attempt. follows is that of the approvedChange.
+	retried, follows bool
 	// active has the plan's cancellation; nil in tests without cancels.
 	active *activePlan
 
@@ -335,7 +346,7 @@ func (s *stepRun) openScope(ctx context.Context, r *resource.Resource) (closed f
 	if s.Change.Hashes == nil {
 		s.Change.Hashes = map[string]string{}
 	}
-	s.scope.Hashes = s.Change.Hashes
+	s.scope.Hashes, s.scope.Approved = s.Change.Hashes, s.Change.Preconditions.Arguments
 	return func() {
 		if err := s.scope.Close(context.WithoutCancel(ctx)); err != nil { // an error here does not undo the step
 			s.warnings = append(s.warnings, scope.Unclosed(err))

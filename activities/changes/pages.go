@@ -31,8 +31,9 @@ type Inputs struct {
 	// Recorded is true if there was recorded infrastructure.
 	Recorded bool         `json:",omitempty"`
 	Basis    ledger.Basis `json:",omitzero"`
-	// Referred is that of the change as JSON; empty without referenced values.
-	Referred string `json:",omitempty"`
+	// Referred is that of the change as JSON; empty without referenced values. Arguments are those of its preconditions.
+	Referred  string `json:",omitempty"`
+	Arguments string `json:",omitempty"`
 	// Comparable is true if the index knows everything else that the preconditions of the change depend on.
 	Comparable bool `json:",omitempty"`
 }
@@ -45,6 +46,10 @@ func inputsOf(c *ledger.Change) Inputs {
 	if len(c.Referred) > 0 {
 		text, _ := json.Marshal(c.Referred) // a map of strings can always be encoded
 		in.Referred = string(text)
+	}
+	if len(c.Preconditions.Arguments) > 0 {
+		text, _ := json.Marshal(c.Preconditions.Arguments) // as above
+		in.Arguments = string(text)
 	}
 	switch c.Action {
 	case v1alpha1.ActionCreate, v1alpha1.ActionUpdate, v1alpha1.ActionDelete:

@@ -102,17 +102,26 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	}
 	before := *rec
 	matches := !po.Spec.RefreshOnly && !po.Spec.Destroy
-	refreshed := RecordsRefresh(c) && (Approved(po) || matches && rec.Object.Generation == 0)
+	adopts := c.Configuration.Arguments == rec.Configuration.Arguments
+	if !adopts && c.Read {
+		if adopts, err = mayAdopt(ctx, src, po); err != nil {
+			return err
+		}
+	}
+	refreshed := RecordsRefresh(c) && (Approved(po) || matches && rec.Object.Generation == 0) && (!c.AccountChanged || adopts)
 	if refreshed {
 		rec.State = *c.Refreshed
+	}
+	if refreshed && !adopts {
+		rec.Configuration = before.Configuration
 	}
 	// An unrecorded difference remains for the next plan, which must visit the resource.
 	recorded := refreshed || c.Refreshed == nil || c.Refreshed.Digest() == before.Digest()
 	if matches && recorded {
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions
-		if c.Read && c.Configuration.Arguments != "" { // the ID is that of the same resource with the new arguments
-			rec.Configuration = c.Configuration
-		}
+	}
+	if recorded && adopts && c.Read && c.Configuration.Arguments != "" && !po.Spec.Destroy { // it is the same resource with the new arguments
+		rec.Configuration = c.Configuration
 	}
 	if refreshed || !sameRecord(&before, rec) {
 		rec.Plan = po.UID
@@ -126,6 +135,20 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 		return err
 	}
 	return reportUnchanged(ctx, src, c, rec, refreshed, matches)
+}
+
+// mayAdopt reports whether a plan may record other arguments of a provider with a resource. A person decides that: the one who
+// approved the plan, or one who made it and could approve it. Otherwise whoever writes a ProviderConfig could let the plan of a
+// stack take an endpoint for the account of its resources, and change the answers of that endpoint later.
+func mayAdopt(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (bool, error) {
+	if Approved(po) && !po.ApprovesItself() {
+		return true, nil
+	}
+	requester := src.RequesterOf(po)
+	if po.Status.Stack != nil || requester == nil {
+		return false, nil
+	}
+	return requester.May(ctx, store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans", Name: po.Name})
 }
 
 // sameRecord reports whether two records of one object have the same values in the fields that recordUnchanged writes.

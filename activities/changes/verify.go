@@ -274,12 +274,16 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 			err = v.verifyOwners(ctx, c, r, &rec.State)
 		}
 	}
-	if err != nil || c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionRead && c.Mode == "" {
-		return err // a change that only records something does not need the provider
+	records := c.Action == v1alpha1.ActionForget || c.Action == v1alpha1.ActionRead && c.Mode == ""
+	if err != nil || records && len(c.Preconditions.Arguments) == 0 {
+		return err // a change that only records something does not need the provider, unless it records what the provider found
 	}
 	wanted := !r.Deleting && !v.plan.Spec.Destroy && c.Deposed == ""
 	config, err := v.verifyConfig(ctx, c, r, rec, wanted)
-	if err != nil || !wanted || len(c.Referred) == 0 {
+	if err == nil {
+		err = CheckSecrets(ctx, v.scope, c)
+	}
+	if err != nil || records || !wanted || len(c.Referred) == 0 {
 		return err
 	}
 	return v.verifyReferred(ctx, c, Referred(r.Parse().References, config))
@@ -321,7 +325,10 @@ func (v *verifier) verifyDeposed(ctx context.Context, c *ledger.Change, r *resou
 	case old.Digest() != c.Preconditions.State:
 		return ErrStateChanged
 	}
-	if err := CheckProvider(c, r); err != nil || c.Action == v1alpha1.ActionForget {
+	if err := CheckProvider(c, r); err != nil {
+		return err
+	}
+	if err := CheckSecrets(ctx, v.scope, c); err != nil || c.Action == v1alpha1.ActionForget {
 		return err
 	}
 	if err := v.verifyOwners(ctx, c, r, &old.State); err != nil {
@@ -375,7 +382,7 @@ func (v *verifier) verifyConfig(ctx context.Context, c *ledger.Change, r *resour
 		return nil, Stale(v1alpha1.StaleProviderConfigChanged, "the ProviderConfig %q, which the plan uses, no longer exists", c.ProviderConfig)
 	case name != c.ProviderConfig:
 		return nil, CheckConfigName(c, name)
-	case found != nil && found.VersionKnown && c.ConfigVersion != "" && found.Version != c.ConfigVersion:
+	case found != nil && found.Comparable && c.ConfigVersion != "" && found.Version != c.ConfigVersion:
 		return nil, ConfigChanged(name)
 	case c.Action == v1alpha1.ActionReplace && rec.Exists():
 		return found, v.verifyConfigExists(ctx, rec.ProviderConfig)

@@ -18,7 +18,7 @@ func (n *node) configure(s *scope.ProviderConfigs) error {
 	}
 	n.config = found
 	n.findExternalVersions(s, found)
-	if found != nil && found.VersionKnown {
+	if found != nil && found.Comparable {
 		n.configVersion = found.Version
 	}
 	if found == nil || len(found.References) == 0 {

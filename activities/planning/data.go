@@ -69,6 +69,7 @@ func (pr *proposal) readOrPlanData(ctx context.Context, c *ledger.Change, r *res
 	}
 	defer configured.Release()
 	c.ProviderConfig = configured.ConfigName()
+	bind(c, configured)
 	source, err := pr.scope.DataSource(ctx, configured, r)
 	if err != nil {
 		return cty.NilVal, err

@@ -51,8 +51,19 @@ func blockingReason(addr lang.Address, err error) (why string, d v1alpha1.Diagno
 			Detail: fmt.Sprintf("%s was changed after planning began. This plan leaves out the object and all that depend on it. Make another plan for them.", addr),
 		}, true
 	}
+	if ee, ok := errors.AsType[*elsewhereError](err); ok {
+		return "the account may have changed", ee.diagnostic, true
+	}
 	return "", v1alpha1.Diagnostic{}, false
 }
+
+// summaryAccountChanged is the summary of the warning about a resource that may be that of another account.
+const summaryAccountChanged = "Account may have changed"
+
+// elsewhereError is the error for a resource of which a drift check must record nothing; see proposal.accountChanged.
+type elsewhereError struct{ diagnostic v1alpha1.Diagnostic }
+
+func (e *elsewhereError) Error() string { return e.diagnostic.Detail }
 
 // busyError is the error if another plan is changing a resource.
 type busyError struct{ intent *ledger.Intent }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -28,7 +29,8 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 	// An earlier attempt may have set these.
 	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
 	c.Prevented, c.Blocked, c.Reconfigured, c.Configuration, c.Final = false, "", false, ledger.Configuration{}, nil
-	c.Recorded, c.RecordedSensitive = nil, nil
+	c.AccountChanged = false
+	c.Recorded, c.RecordedSensitive, c.Unsettled, c.Preconditions.Arguments = nil, nil, nil, nil
 	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses = nil, nil, nil, nil
 	switch r.Mode {
 	case v1alpha1.ModeData:
@@ -63,6 +65,36 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 		return pr.forget(c, r, state, "")
 	}
 	return pr.planManaged(ctx, c, r, rec, state, wanted)
+}
+
+// bind binds a change to the arguments of a provider that plans or reads it.
+func bind(c *ledger.Change, p *session.Session) {
+	if p.Config == nil {
+		return
+	}
+	if c.Preconditions.Arguments == nil {
+		c.Preconditions.Arguments = map[string]ledger.Arguments{}
+	}
+	c.Preconditions.Arguments[p.ConfigName()] = p.Arguments()
+}
+
+// bindRecorded binds a replace to the arguments with which the old instance is destroyed, if that has another ProviderConfig.
+func (pr *proposal) bindRecorded(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State) error {
+	name := state.ProviderConfig
+	if _, bound := c.Preconditions.Arguments[name]; bound || name == "" || c.Forget {
+		return nil
+	}
+	arguments, err := pr.past.ArgumentsOf(ctx, r, name)
+	if err != nil {
+		return err
+	}
+	bound := maps.Clone(c.Preconditions.Arguments)
+	if bound == nil {
+		bound = map[string]ledger.Arguments{}
+	}
+	bound[name] = arguments
+	c.Preconditions.Arguments = bound
+	return nil
 }
 
 // checkIntent handles an intent without a recorded outcome. It returns an error if the call may still be running, or if
@@ -107,6 +139,7 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 	}
 	defer l.Release()
 	c.ProviderConfig = l.ConfigName()
+	bind(c, l.Session)
 	pr.noteAccount(r, l.Session)
 	recorded, prior, missed, err := pr.currentState(ctx, c, r, l, state)
 	if err != nil {
@@ -143,6 +176,9 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 		diags = append(diags, createWarnings(c, r, p.Action, prior.Exists())...)
 		if p.Action == v1alpha1.ActionReplace && !c.Forget && c.Importing == nil {
 			err = pr.warnOtherManagers(ctx, c, r, state, l)
+		}
+		if p.Action == v1alpha1.ActionReplace && err == nil {
+			err = pr.bindRecorded(ctx, c, r, state)
 		}
 	}
 	c.Diagnostics = append(c.Diagnostics, lang.WithAddress(diags, r.Address)...)

@@ -20,6 +20,7 @@ import (
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/shell"
 
 	"golang.org/x/time/rate"
 )
@@ -35,6 +36,9 @@ func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resou
 			return recorded, now, false, err
 		}
 		defer reader.Release()
+		if reader.ConfigName() != l.ConfigName() {
+			bind(c, reader.Session)
+		}
 	}
 	var from *ledger.Instance
 	basis := state
@@ -55,7 +59,38 @@ func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resou
 	if err == nil {
 		err = pr.checkRead(ctx, c, r)
 	}
-	return recorded, now, others && slices.Contains(c.Drift, driftRemoved), err
+	gone := slices.Contains(c.Drift, driftRemoved)
+	c.AccountChanged = basis.Exists() && (len(c.Drift) > 0 && reader.MayBeElsewhere(basis) || gone && reader.Reconfigured(basis))
+	if err == nil && c.AccountChanged {
+		err = pr.accountChanged(c, r, reader)
+	}
+	return recorded, now, others && gone, err
+}
+
+// accountChanged handles a resource that the provider found changed, or did not find, with other arguments than before. A drift
+// check records nothing about it: the answer may be that of another account, and no person sees it first. A person who approves
+// another plan reads the warning.
+func (pr *proposal) accountChanged(c *ledger.Change, r *resource.Resource, l *scope.Lease) error {
+	d := lang.Problem(r.Address, "", summaryAccountChanged, fmt.Sprintf(
+		"The arguments of the ProviderConfig %q, or the Secrets that they come from, are not those with which Hykube last saw %s. With the new ones, the provider %s. It may be another account.",
+		l.ConfigName(), r.Address, foundText(c)))
+	d.Severity = v1alpha1.SeverityWarning
+	if pr.plan.Spec.RefreshOnly && pr.plan.Status.Stack != nil {
+		d.Detail += fmt.Sprintf(" The drift check records nothing about it. Restore the arguments. If they are right, record what the provider found: kubectl hykube refresh %s -n %s.", shell.Word(r.Address.String()), r.Ref.Namespace)
+		return &elsewhereError{d}
+	}
+	if !slices.Contains(c.Drift, driftRemoved) { // otherwise notFound warns
+		c.Diagnostics = append(c.Diagnostics, d)
+	}
+	return nil
+}
+
+// foundText returns what the provider found of a resource that drifted.
+func foundText(c *ledger.Change) string {
+	if slices.Contains(c.Drift, driftRemoved) {
+		return "does not find it"
+	}
+	return "finds other values: " + strings.Join(c.Unsettled, ", ")
 }
 
 // movedFrom returns the record that moves to a resource.
@@ -197,6 +232,7 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 		c.Drift = []string{driftRemoved}
 	default:
 		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value), lang.MarkSensitive(l.Schema.Block, found.Value))
+		c.Unsettled = plan.Drifted(recorded.Value, found.Value)
 	}
 	same := before.RawEquals(after)         // the states may differ without drift, such as null and an empty list
 	if !same && !pr.plan.Spec.RefreshOnly { // for a refresh-only plan, before and after show it

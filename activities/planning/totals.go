@@ -46,8 +46,10 @@ type totals struct {
 	// is none.
 	needed string
 	// again is the address of a create after one that may have made the resource; empty if there is none.
-	again    string
-	waitsFor []v1alpha1.PlanReference
+	again string
+	// elsewhere is the address of a resource that may be that of another account; empty if there is none.
+	elsewhere string
+	waitsFor  []v1alpha1.PlanReference
 	// rolled counts the changes of each ResourceSet that its rollout limits, and rollouts are what the limits are.
 	rolled   map[types.UID]*rolled
 	rollouts []v1alpha1.PlanRollout
@@ -78,6 +80,9 @@ func (t *totals) add(h hashedChange) {
 	}
 	if c.Read {
 		t.read++
+	}
+	if c.AccountChanged && t.elsewhere == "" {
+		t.elsewhere = c.Address
 	}
 	if c.State == v1alpha1.ChangeSkipped {
 		t.postponed = append(t.postponed, c.Diagnostics...)
@@ -174,6 +179,9 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked, blockedText(po, t.digest.String(), t.obstacles, int(t.summary.Blocked), t.steps))
 	case t.steps > 0 && t.verdict.Denied() != "" && !po.Spec.Speculative:
 		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan. "+t.verdict.Denied())
+	case t.steps == 0 && t.elsewhere != "":
+		s.FinishedAt = changes.Now()
+		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonAccountChanged, accountChangedText(t.elsewhere)+", so nothing was recorded. See status.diagnostics.")
 	case t.steps == 0 && len(t.postponed) > 0:
 		end(v1alpha1.ReasonDeferred, "No change can be applied now: providers deferred the changes, or another plan is changing the resources. See status.diagnostics; make another plan later.")
 	case t.steps == 0:
@@ -195,6 +203,11 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	}
 }
 
+// accountChangedText says that a resource may be that of another account.
+func accountChangedText(address string) string {
+	return fmt.Sprintf("The provider read %s with other arguments than before, and it may be that of another account", address)
+}
+
 // manual returns why a plan with automatic approval waits for a user's approval. It returns "" if the plan need not
 // wait, and for any other plan.
 func (t *totals) manual(po *v1alpha1.Plan) string {
@@ -212,6 +225,9 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 	}
 	if t.again != "" {
 		return fmt.Sprintf("it would create %s again, and an earlier create that failed may have made it: search for the resource first, as status.diagnostics says", t.again)
+	}
+	if t.elsewhere != "" {
+		return accountChangedText(t.elsewhere) + ", and status.diagnostics says how"
 	}
 	if why := t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy); why != "" {
 		return why

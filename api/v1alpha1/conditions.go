@@ -115,6 +115,9 @@ const (
 	ReasonDestroyed = "Destroyed"
 	// ReasonForgotten: a plan stopped managing the infrastructure, which still exists, and kept the object.
 	ReasonForgotten = "Forgotten"
+	// ReasonAccountChanged: a drift check found resources changed or missing with other arguments of their ProviderConfig than
+	// before, so they may be those of another account. It recorded nothing about them.
+	ReasonAccountChanged = "AccountChanged"
 	// ReasonDrifted: the infrastructure was changed outside of Hykube.
 	ReasonDrifted = "Drifted"
 	// ReasonGone: the object's infrastructure no longer exists.

@@ -189,6 +189,11 @@ type SecretArgument struct {
 	Name string `json:"name"`
 	// Key in the Secret's data.
 	Key string `json:"key"`
+	// True for a credential that is replaced now and then, such as a token. A new value leaves approved plans valid: a step
+	// goes on if the provider reads the approved state with it. A create goes on without such a proof. So an argument that
+	// chooses an account, such as an endpoint, must not rotate. False: each plan is stale after a new value.
+	// +optional
+	Rotates bool `json:"rotates,omitempty"`
 }
 
 // Limits limits the load of one configuration on the provider's API.

@@ -157,9 +157,24 @@ func evaluateArguments(ctx context.Context, e Entry, cfg *v1alpha1.ProviderConfi
 	conf := provider.Configuration{Key: hex.EncodeToString(sum[:]), Config: value, Ephemeral: ephemeral, Secrets: plan.SecretTexts(block, value)}
 	conf.Public = publicArguments(block, marked, cfg)
 	if value.IsWhollyKnown() {
-		conf.Digest, err = digestOf(marked)
+		if conf.Digest, err = digestOf(marked, rotates(cfg)); err != nil {
+			return conf, err
+		}
+	}
+	if cfg != nil {
+		conf.SecretDigest, conf.Digest.Rotating, err = secretDigests(cfg.Spec.SecretRefs, secrets)
 	}
 	return conf, err
+}
+
+// SecretDigests returns the digests of the values of spec.secretRefs of a ProviderConfig, as in its Configuration: of those
+// that do not rotate, and of those that do. It evaluates no expression.
+func SecretDigests(ctx context.Context, cfg *v1alpha1.ProviderConfig, read Secret) (lasting, rotating string, err error) {
+	values, err := secretValues(ctx, cfg, Sources{Secret: read})
+	if err != nil {
+		return "", "", err
+	}
+	return secretDigests(cfg.Spec.SecretRefs, values)
 }
 
 // Acquire returns a lease of a provider process with the configuration.

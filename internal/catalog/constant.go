@@ -45,7 +45,7 @@ func constantOf(cfg *v1alpha1.ProviderConfig, block *schema.Block, secrets [][]b
 	}
 	text := fmt.Appendf(nil, "%q", config)
 	for i, ref := range cfg.Spec.SecretRefs {
-		text = fmt.Appendf(text, "%q%q", ref.Argument, secrets[i])
+		text = fmt.Appendf(text, "%t%q%q", ref.Rotates, ref.Argument, secrets[i])
 	}
 	return constantKey{block, cfg.Namespace, sha256.Sum256(text)}, true
 }

@@ -17,7 +17,7 @@ func TestDigests(t *testing.T) {
 		for name, v := range more {
 			args[name] = v
 		}
-		d, err := digestOf(cty.ObjectVal(args))
+		d, err := digestOf(cty.ObjectVal(args), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

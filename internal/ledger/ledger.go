@@ -113,7 +113,39 @@ type State struct {
 // Configuration identifies the arguments of a provider; see provider.Digest.
 type Configuration struct {
 	Arguments string `json:"arguments,omitempty"`
+	Rotating  string `json:"rotating,omitempty"`
 	Ephemeral bool   `json:"ephemeral,omitempty"`
+}
+
+// Arguments identify the arguments of a provider with which a change was planned, and so approved.
+type Arguments struct {
+	Configuration
+	// Secrets identifies the values of spec.secretRefs that do not rotate. These are known even if other arguments are not.
+	Secrets string `json:"secrets,omitempty"`
+}
+
+// Difference compares the arguments of a provider with the approved ones.
+type Difference int
+
+const (
+	// SameArguments: all arguments are equal.
+	SameArguments Difference = iota
+	// RotatedArguments: only arguments that rotate or are ephemeral differ, or may differ. They may lead to another account.
+	RotatedArguments
+	// OtherArguments: other arguments differ.
+	OtherArguments
+)
+
+// Compare compares the arguments of now with the approved ones. Arguments that planning did not know are values of the plan
+// itself, and of the ProviderConfig, whose version the plan binds; so only the known Secrets are compared.
+func (a Arguments) Compare(now Arguments) Difference {
+	switch {
+	case a.Secrets != now.Secrets, a.Arguments != "" && a.Arguments != now.Arguments:
+		return OtherArguments
+	case a.Rotating != now.Rotating, a.Ephemeral, now.Ephemeral:
+		return RotatedArguments
+	}
+	return SameArguments
 }
 
 // Same reports whether both have known arguments that are surely equal.
@@ -387,9 +419,15 @@ type Change struct {
 	Refreshed *State `json:"refreshed,omitempty"`
 	// Read is true if planning made the provider read the state.
 	Read bool `json:"read,omitempty"`
+	// Unsettled are the attributes that differed from the recorded ones when planning read the resource. They may change by
+	// themselves, so a destroy does not compare them again.
+	Unsettled []string `json:"unsettled,omitempty"`
 	// Reconfigured is true if the provider has other arguments than those with which it returned the recorded state; see
 	// scope.Lease.
 	Reconfigured bool `json:"reconfigured,omitempty"`
+	// AccountChanged is true if planning read the resource with other arguments than the recorded ones, and found it changed or
+	// did not find it. It may be that of another account.
+	AccountChanged bool `json:"accountChanged,omitempty"`
 	// Configuration identifies the arguments with which planning read the resource. It is empty if planning did not read
 	// it, or if another object manages a resource with the same ID; see State.
 	Configuration Configuration `json:"configuration,omitzero"`
@@ -406,8 +444,8 @@ type Change struct {
 	Hashes map[string]string `json:"hashes,omitempty"`
 	// Dependencies are the addresses in the configuration.
 	Dependencies []string `json:"dependencies,omitempty"`
-	// ConfigVersion is the version of the ProviderConfig during planning. It is empty if there is none, or if its
-	// version is unknown.
+	// ConfigVersion is the version of the ProviderConfig during planning, without ephemeral values. It is empty if there is
+	// none, or if its version is unknown.
 	ConfigVersion string `json:"configVersion,omitempty"`
 	// ReadAfter lists, for a data source, the changes that must be applied before it can be read. It omits dependencies
 	// of its ProviderConfig alone.
@@ -470,6 +508,9 @@ type Preconditions struct {
 	// From is the object whose record moves, and FromState is the digest of that record.
 	From      *v1alpha1.ObjectReference `json:"from,omitempty"`
 	FromState string                    `json:"fromState,omitempty"`
+	// Arguments identify the arguments of the providers of the change, by the names of their ProviderConfigs. It has no
+	// ProviderConfig that the change does not use, as for a forget that lifecycle.destroy wants.
+	Arguments map[string]Arguments `json:"arguments,omitempty"`
 }
 
 // Basis says up to which write planning knew the records.

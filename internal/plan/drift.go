@@ -19,6 +19,19 @@ func Drift(before, after cty.Value) []string {
 	return out
 }
 
+// Drifted lists the attributes and blocks of two objects that differ, sorted by name.
+func Drifted(before, after cty.Value) []string {
+	x, y := valueMap(unmarkedOrNull(before)), valueMap(unmarkedOrNull(after))
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(y)) {
+		var paths []string
+		if drift(elementOrNull(x, name), y[name], name, &paths); len(paths) > 0 {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 func unmarkedOrNull(v cty.Value) cty.Value {
 	if v == cty.NilVal {
 		return cty.NullVal(cty.DynamicPseudoType)

@@ -101,8 +101,10 @@ func unconfigured(pkg Package) processKey {
 type Configuration struct {
 	// Key identifies the configuration. Requests with equal keys share a process while their values are equal.
 	Key string
-	// Digest identifies the arguments that are set. It is empty if one is unknown.
+	// Digest identifies the arguments that are set.
 	Digest Digest
+	// SecretDigest identifies the values of spec.secretRefs that do not rotate. It is empty without such values.
+	SecretDigest string
 	// Namespace is the namespace whose share of the pool the request uses; "" means that of the server itself.
 	Namespace string
 	// Config conforms to the schema of the provider's configuration; cty.NilVal means an empty configuration. Acquire
@@ -123,8 +125,11 @@ type Argument struct{ Path, Value string }
 // Digest identifies the arguments of a provider. Unlike a Configuration's Key, it stays the same if a new version of
 // the provider has further arguments.
 type Digest struct {
-	// Arguments is the digest of all arguments without ephemeral values.
+	// Arguments is the digest of all arguments without ephemeral values and those that rotate. It is empty if one of them is
+	// unknown.
 	Arguments string `json:"arguments,omitempty"`
+	// Rotating is the digest of the arguments that rotate; see v1alpha1.SecretArgument. It is empty without such arguments.
+	Rotating string `json:"rotating,omitempty"`
 	// Ephemeral is true if an argument has an ephemeral value. Two configurations with the same digest may then differ.
 	Ephemeral bool `json:"ephemeral,omitempty"`
 }

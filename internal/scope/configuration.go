@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/session"
@@ -44,11 +45,14 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		return nil, err
 	}
 	conf, err := s.usable(ctx, r, cfg)
+	if err == nil {
+		l.Known, l.Digest, l.SecretDigest, l.Public = conf.Config.IsWhollyKnown(), conf.Digest, conf.SecretDigest, conf.Public
+		err = s.checkApproved(r, l)
+	}
 	if err != nil {
 		admitted.Release()
 		return nil, err
 	}
-	l.Known, l.Digest, l.Public = conf.Config.IsWhollyKnown(), conf.Digest, conf.Public
 	var back func()
 	if l.ProviderServer, back, err = s.Sessions.Start(ctx, r.Entry, conf, s.plan, admitted); err != nil {
 		admitted.Release()
@@ -59,6 +63,65 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 		admitted.Release()
 	}
 	return l, nil
+}
+
+// OtherArgumentsError is the error for a ProviderConfig whose arguments are not the approved ones. The provider did not get
+// them.
+type OtherArgumentsError struct{ Config string }
+
+func (e *OtherArgumentsError) Error() string {
+	return fmt.Sprintf("the arguments of the ProviderConfig %q are not the approved ones", e.Config)
+}
+
+// checkApproved returns an *OtherArgumentsError if an approval binds the arguments of a session that is about to start, and
+// they differ. It sets Rotated.
+func (s *Scope) checkApproved(r *resource.Resource, l *session.Session) error {
+	approved, bound := s.Approved[l.ConfigName()]
+	if !bound || r.Ref.Namespace != s.namespace {
+		return nil
+	}
+	difference := approved.Compare(l.Arguments())
+	l.Rotated = difference == ledger.RotatedArguments
+	if difference == ledger.OtherArguments {
+		return &OtherArgumentsError{l.ConfigName()}
+	}
+	return nil
+}
+
+// SecretsOf returns the digest of the values of spec.secretRefs that do not rotate, of a ProviderConfig of the scope's
+// namespace. It returns "" if there are none. The scope reads them once.
+func (s *Scope) SecretsOf(ctx context.Context, name string) (string, error) {
+	s.mu.Lock()
+	known, ok := s.secretDigests[name]
+	s.mu.Unlock()
+	if ok {
+		return known, nil
+	}
+	cfg, err := s.config(ctx, s.namespace, name)
+	if err != nil || cfg == nil {
+		return "", err
+	}
+	digest, _, err := catalog.SecretDigests(ctx, cfg, func(ctx context.Context, name, key string) ([]byte, error) {
+		return s.Configs.Secret(s.onBehalf(ctx), cfg.Namespace, name, key)
+	})
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.secretDigests[name] = digest
+	return digest, nil
+}
+
+// ArgumentsOf returns what identifies the arguments of a resource's provider with a ProviderConfig, which may be nil. It
+// configures no provider.
+func (s *Scope) ArgumentsOf(ctx context.Context, r *resource.Resource, name string) (ledger.Arguments, error) {
+	cfg, err := s.config(ctx, r.Ref.Namespace, name)
+	if err != nil || cfg == nil {
+		return ledger.Arguments{}, err
+	}
+	conf, err := s.usable(ctx, r, cfg)
+	return ledger.Arguments{Configuration: ledger.Configuration(conf.Digest), Secrets: conf.SecretDigest}, err
 }
 
 // usable returns the configuration of a resource's provider, if the users may use the ProviderConfig. cfg may be nil.

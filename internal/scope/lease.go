@@ -59,6 +59,12 @@ func (l *Lease) HasOtherArguments(rec *ledger.State) bool {
 	return rec.Configuration != ledger.Configuration(l.Digest)
 }
 
+// MayBeElsewhere reports whether the provider may reach another account than the recorded one, because it has other arguments
+// that do not rotate.
+func (l *Lease) MayBeElsewhere(rec *ledger.State) bool {
+	return l.HasOtherArguments(rec) && (rec.Configuration == ledger.Configuration{} || rec.Configuration.Arguments != l.Digest.Arguments)
+}
+
 // configFor returns the ProviderConfig of a resource: the one in its lifecycle; else "default", if it belongs to the
 // resource's provider; else the one with the provider's name; else nil.
 func (s *Scope) configFor(ctx context.Context, r *resource.Resource) (*v1alpha1.ProviderConfig, error) {

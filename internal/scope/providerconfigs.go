@@ -30,6 +30,9 @@ type ProviderConfigRef struct {
 	// false if the version cannot be determined, so that its resources must be visited.
 	Version      string
 	VersionKnown bool
+	// Comparable is true if the version can be compared with that of another time. It ignores ephemeral values, which differ
+	// each time.
+	Comparable bool
 }
 
 // ProviderConfigs returns the cache for the namespace of a plan. Each ProviderConfig is read on first use.
@@ -54,8 +57,10 @@ func (s *ProviderConfigs) lookup(name string) (*ProviderConfigRef, error) {
 	read := &ProviderConfigRef{Cfg: cfg}
 	if cfg != nil {
 		read.References = catalog.References(cfg)
+		lasting := Lasting(read.References)
 		var outside string
-		outside, read.VersionKnown = s.ExternalVersion(read.References)
+		outside, read.Comparable = s.ExternalVersion(lasting)
+		read.VersionKnown = read.Comparable && len(lasting) == len(read.References)
 		read.Version = VersionOfConfig(cfg, outside)
 	}
 	s.Known[name] = read
@@ -84,6 +89,11 @@ func (s *ProviderConfigs) ForResource(r *resource.Resource, rec *ledger.Instance
 		return nil, failed
 	}
 	return s.lookup(cfg.Name)
+}
+
+// Lasting returns the references without those to ephemeral resources of other namespaces, which have no version.
+func Lasting(refs []lang.Reference) []lang.Reference {
+	return slices.DeleteFunc(slices.Clone(refs), func(ref lang.Reference) bool { return ref.Namespace != "" && ref.Mode == v1alpha1.ModeEphemeral })
 }
 
 // Names reports whether the ProviderConfig, which may be nil, refers to the address.

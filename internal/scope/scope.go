@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/resourceset"
@@ -63,12 +64,17 @@ type scopeCache struct {
 	// configs caches the ProviderConfigs; nil means that there is none of the name. readingConfig guards it.
 	configs       map[types.NamespacedName]*v1alpha1.ProviderConfig
 	readingConfig sync.Mutex
+	// secretDigests caches the results of SecretsOf.
+	secretDigests map[string]string
 	// open holds the values of the open ephemeral resources.
 	open map[lang.Address]cty.Value
 	// Secrets holds the secret texts that providers receive and may quote.
 	Secrets *plan.Secrets
 	// Hashes holds the results of bcrypt(), which the step stores with its change.
 	Hashes map[string]string
+	// Approved has the approved arguments of the ProviderConfigs of a step, by their names. The scope configures no provider
+	// with others. Nil means that no approval binds them.
+	Approved map[string]ledger.Arguments
 	// closers close the open ephemeral resources, in the order in which they were opened.
 	closers []func(context.Context) error
 	// opening is locked while ephemeral resources are opened, so that each is opened once.
@@ -91,7 +97,7 @@ func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func
 	return &Scope{
 		Sources: a, requester: a.askerOf(who), who: who, namespace: namespace, planned: planned,
 		providerFunctions: sync.OnceValue(a.providerFunctions), Decoder: resource.NewDecoder(a.Catalog),
-		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, sets: map[lang.Address]*resourceset.Set{}, configs: map[types.NamespacedName]*v1alpha1.ProviderConfig{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
+		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, sets: map[lang.Address]*resourceset.Set{}, configs: map[types.NamespacedName]*v1alpha1.ProviderConfig{}, secretDigests: map[string]string{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
 	}
 }
 

@@ -24,7 +24,7 @@ func VersionOf(obj metav1.Object, outside string) string {
 }
 
 // VersionOfConfig returns a text that changes whenever a ProviderConfig configures its provider differently. It ignores
-// limits and the values of secretRefs, which rotate.
+// limits and the values of secretRefs. Changes are bound to these by ledger.Arguments.
 func VersionOfConfig(cfg *v1alpha1.ProviderConfig, outside string) string {
 	spec := cfg.Spec
 	spec.Limits = nil

@@ -16,6 +16,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
 )
 
@@ -37,11 +38,19 @@ type Session struct {
 	Config *v1alpha1.ProviderConfig
 	// Known is false if the provider's configuration has values that the plan does not know yet.
 	Known bool
-	// Digest is the digest of the provider's configuration; see provider.Configuration.
-	Digest provider.Digest
+	// Digest and SecretDigest are the digests of the provider's configuration; see provider.Configuration.
+	Digest       provider.Digest
+	SecretDigest string
+	// Rotated is true if the arguments may differ from the approved ones in those that rotate or are ephemeral.
+	Rotated bool
 	// Public are the arguments that hold no secret; see provider.Configuration.
 	Public  []provider.Argument
 	Release func()
+}
+
+// Arguments identify the arguments of the provider, to which an approval is bound.
+func (l *Session) Arguments() ledger.Arguments {
+	return ledger.Arguments{Configuration: ledger.Configuration(l.Digest), Secrets: l.SecretDigest}
 }
 
 // ConfigName returns the name of the ProviderConfig, or "" if there is none.

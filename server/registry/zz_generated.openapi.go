@@ -5383,6 +5383,13 @@ func schema_hykube_hykube_api_v1alpha1_SecretArgument(ref common.ReferenceCallba
 							Format:      "",
 						},
 					},
+					"rotates": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True for a credential that is replaced now and then, such as a token. A new value leaves approved plans valid: a step goes on if the provider reads the approved state with it. A create goes on without such a proof. So an argument that chooses an account, such as an endpoint, must not rotate. False: each plan is stale after a new value.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"argument", "name", "key"},
 			},

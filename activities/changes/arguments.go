@@ -1,0 +1,40 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file binds changes to the arguments of their providers. With other arguments, a provider may reach another account: an
+// approved create would make its resource there, and an approved destroy would find another resource under the recorded ID.
+
+// ArgumentsChanged returns the *StaleError for a ProviderConfig whose arguments are not the approved ones.
+func ArgumentsChanged(name string) error {
+	return Stale(v1alpha1.StaleProviderConfigChanged, "the arguments of the ProviderConfig %q, or the Secrets that they come from, changed after the plan was made "+
+		"(a credential may rotate: see spec.secretRefs[].rotates)", name)
+}
+
+// CheckSecrets returns a *StaleError if a Secret has another value than the one with which the change was approved. It
+// configures no provider and evaluates no expression.
+func CheckSecrets(ctx context.Context, s *scope.Scope, c *ledger.Change) error {
+	for _, name := range slices.Sorted(maps.Keys(c.Preconditions.Arguments)) {
+		now, err := s.SecretsOf(ctx, name)
+		if missing, ok := errors.AsType[*store.SecretError](err); ok {
+			return Stale(v1alpha1.StaleProviderConfigChanged, "the ProviderConfig %q lacks a value that the plan was made with: %v", name, missing)
+		}
+		if err != nil {
+			return err
+		}
+		if c.Preconditions.Arguments[name].Secrets != now {
+			return ArgumentsChanged(name)
+		}
+	}
+	return nil
+}
