@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,6 +39,7 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/provider/trust"
 	"github.com/hykube/hykube/server/access"
@@ -49,6 +51,7 @@ import (
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/server/speculation"
+	"github.com/hykube/hykube/server/starter"
 	"github.com/hykube/hykube/server/storage"
 	"github.com/hykube/hykube/server/temporalapi"
 )
@@ -138,6 +141,7 @@ type completedConfig struct {
 	quotas    *quota.Counter
 	auditLog  *auditlog.Log // nil without an audit log in a file
 	health    *healthLog
+	stamps    starter.Signer
 }
 
 // CompletedConfig is a Config whose data directory, port, certificates and database are open.
@@ -277,11 +281,28 @@ func (c *completedConfig) authorize(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	g.Authentication.Authenticator = authenticator
+	c.stamps = starter.Signer{Key: keyOnce(ledger.New(c.store.KV()).ContentsKey)}
+	g.Authentication.Authenticator = access.OnBehalf{Request: authenticator, Stamps: c.stamps}
 	authorizer, rules := access.NewAuthorizer(c.informers, narrow)
 	c.users = rights.Users{Narrow: narrow}
-	g.Authorization.Authorizer, g.RuleResolver = speculation.Authorizer{Authorizer: authorizer}, rules
+	queues := temporalapi.Authorizer{Authorizer: authorizer, Rules: rules}
+	g.Authorization.Authorizer, g.RuleResolver = speculation.Authorizer{Authorizer: queues}, rules
 	return nil
+}
+
+// keyOnce returns a function that reads a key until it has it.
+func keyOnce(read func(context.Context) ([]byte, error)) func(context.Context) ([]byte, error) {
+	var known atomic.Pointer[[]byte]
+	return func(ctx context.Context) ([]byte, error) {
+		if key := known.Load(); key != nil {
+			return *key, nil
+		}
+		key, err := read(ctx)
+		if err == nil {
+			known.Store(&key)
+		}
+		return key, err
+	}
 }
 
 // unwatched is a serving certificate whose files the API server does not watch: a watch would read the key and the

@@ -155,6 +155,7 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		Users:        c.users,
 		Engine:       s.engine,
 		WorkflowRoom: s.workflowRoom,
+		Stamps:       c.stamps,
 		Processors:   s.processors,
 		Record:       c.recorder(),
 		Metrics:      legacyregistry.Registerer(),

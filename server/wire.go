@@ -28,6 +28,7 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/rights"
+	"github.com/hykube/hykube/server/starter"
 	"github.com/hykube/hykube/server/storage"
 )
 
@@ -60,6 +61,8 @@ type Components struct {
 	// WorkflowRoom returns an error of gRPC if a namespace may not start a number of workflows, or may have no further
 	// schedule.
 	WorkflowRoom func(ctx context.Context, namespace string, starts int, schedule bool) error
+	// Stamps signs for whom the workflows of stacks act.
+	Stamps starter.Signer
 	// Processors are the slots of work that needs a processor, by namespace.
 	Processors *fair.Slots
 	// Record records provider calls in the audit log; nil if it is off.

@@ -248,6 +248,9 @@ const (
 	// ReasonSecretRefused: the value of a Secret is no address, header or signing key for the Notification. The message
 	// says which, and why.
 	ReasonSecretRefused = "SecretRefused"
+	// ReasonStarterLostRight: the user who started a workflow may not start it any more, so the server ended it. It is the
+	// reason of an Event.
+	ReasonStarterLostRight = "StarterLostRight"
 )
 
 // Types of the causes in the response to a refused approval. They are part of the API, as reasons are.

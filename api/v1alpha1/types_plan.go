@@ -2,6 +2,8 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -285,6 +287,46 @@ type Identity struct {
 	// the user, and has no rights of a group once the file does not give the group.
 	// +optional
 	TokenFile bool `json:"tokenFile,omitempty"`
+	// Users whose workers acted for the user in a workflow that the user started. Each of them needs the rights, too.
+	// Empty if the user sent the request without a workflow.
+	// +optional
+	// +listType=atomic
+	Through []WorkflowUser `json:"through,omitempty"`
+}
+
+// WorkflowUser is a user who took part in a workflow that another user started.
+type WorkflowUser struct {
+	// User name.
+	Username string `json:"username"`
+	// Groups of the user.
+	// +optional
+	// +listType=atomic
+	Groups []string `json:"groups,omitempty"`
+	// True if the token file of the server named the user.
+	// +optional
+	TokenFile bool `json:"tokenFile,omitempty"`
+}
+
+// Shares reports whether one user is part of both identities: as the user, or through a workflow.
+func (i *Identity) Shares(other *Identity) bool {
+	return i != nil && other != nil && slices.ContainsFunc(i.names(), func(name string) bool { return slices.Contains(other.names(), name) })
+}
+
+// String returns the name of the user, and of those through whose workers the request came: "alice through flow".
+func (i Identity) String() string {
+	if len(i.Through) == 0 {
+		return i.Username
+	}
+	return i.Username + " through " + strings.Join(i.names()[1:], ", ")
+}
+
+// names returns the names of all users of an identity.
+func (i *Identity) names() []string {
+	names := []string{i.Username}
+	for _, u := range i.Through {
+		names = append(names, u.Username)
+	}
+	return names
 }
 
 // PlanSummary counts changes by kind.

@@ -18,6 +18,15 @@ const (
 // WorkflowAnnotations are the annotations that name the workflow of a Plan. They cannot be changed after its creation.
 var WorkflowAnnotations = []string{AnnotationWorkflowNamespace, AnnotationWorkflowID, AnnotationWorkflowRunID, AnnotationWorkflowStep}
 
+// Names of the headers with which a worker acts for the user who started a workflow. The server puts a signed text into
+// the header of an activity, and the worker sends it with its requests to the API.
+const (
+	// HeaderOnBehalfOf is the HTTP header of the worker's requests.
+	HeaderOnBehalfOf = "X-Hykube-On-Behalf-Of"
+	// ActivityHeaderOnBehalfOf is the key in the header of an activity.
+	ActivityHeaderOnBehalfOf = "hykube-on-behalf-of"
+)
+
 // temporalPrefix begins the names of the Temporal namespaces for workflows of users. A Kubernetes namespace has no dot
 // in its name, so no two of them share a Temporal namespace.
 const temporalPrefix = "hykube."

@@ -524,3 +524,8 @@ func (in Webhook) OpenAPIModelName() string {
 func (in WebhookHeader) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.WebhookHeader"
 }
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in WorkflowUser) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.WorkflowUser"
+}

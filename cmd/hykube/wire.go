@@ -88,7 +88,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		temporal := c.Engine.Client()
 		stacks.Schedules = &controller.Schedules{Temporal: temporal.ScheduleClient()}
 		if users := c.Engine.Users(); users != nil {
-			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: c.WorkflowRoom, Key: sources.Ledger.ContentsKey}
+			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: c.WorkflowRoom, Key: sources.Ledger.ContentsKey, Stamps: c.Stamps}
 		}
 		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier)
 		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: c.Kinds.Written(),

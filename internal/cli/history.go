@@ -221,7 +221,7 @@ func username(who *v1alpha1.Identity) string {
 	if who == nil {
 		return "an unknown user"
 	}
-	return who.Username
+	return who.String()
 }
 
 // recordOutcome returns the outcome of a plan, or that it is still being applied.

@@ -276,7 +276,7 @@ func askedBy(p *v1alpha1.Plan) string {
 // requester returns the name of the user who asked for a plan with the rights of a user. check is the user who requested the drift
 // check that caused it; nil without one.
 func requester(rights, check *v1alpha1.Identity) string {
-	if check != nil && check.Username != username(rights) {
+	if check != nil && (rights == nil || check.Username != rights.Username) {
 		return check.Username + ", with the rights of " + username(rights)
 	}
 	return username(rights)

@@ -159,7 +159,7 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 		row("Progress", progressText(g, p.Status.StalledFor()))
 	}
 	if r := p.Status.RequestedBy; r != nil {
-		row("Asked for", "by "+r.Username+", "+age(p.CreationTimestamp.Time)+" ago")
+		row("Asked for", "by "+r.String()+", "+age(p.CreationTimestamp.Time)+" ago")
 	}
 	for _, a := range decisions(p) {
 		text := decisionWord(a.Decision) + by(&a)

@@ -154,11 +154,11 @@ func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.I
 	for _, approval := range approvals {
 		by := approval.By
 		if by != nil && v.users != nil {
-			by = v.users[by.Username]
+			by = with(v.users[by.Username], by.Through)
 		}
 		switch {
 		case by == nil || by.Username == "":
-		case a.ExcludeRequester && (requester == nil || by.Username == requester.Username || v.contributors[by.Username]):
+		case a.ExcludeRequester && (requester == nil || by.Shares(requester) || v.contributors[by.Username]):
 		case len(a.Groups) > 0 && !slices.ContainsFunc(a.Groups, func(g string) bool { return slices.Contains(by.Groups, g) }):
 		default:
 			seen[by.Username] = true
@@ -182,6 +182,16 @@ func (v *Verdict) excluded(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Id
 		return ""
 	}
 	return " or those who wrote the changes (" + strings.Join(others, ", ") + ")"
+}
+
+// with returns a user who took part through other users; nil for nil.
+func with(who *v1alpha1.Identity, through []v1alpha1.WorkflowUser) *v1alpha1.Identity {
+	if who == nil {
+		return nil
+	}
+	out := *who
+	out.Through = through
+	return &out
 }
 
 // missingText describes the missing approvals of a rule. more is their number.

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
@@ -52,7 +53,7 @@ func (a *Sources) ApproversOf(po *v1alpha1.Plan) (askers []*store.Asker) {
 }
 
 func sameUser(a, b v1alpha1.Identity) bool {
-	return a.Username == b.Username && slices.Equal(a.Groups, b.Groups)
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 // MayRead returns a *ForbiddenError if the plan's requester may not get an object. It ignores the verb of what.

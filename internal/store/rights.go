@@ -50,9 +50,9 @@ func WriteOf(namespace, resource, name string) []Right {
 	return []Right{{Verb: VerbCreate, Namespace: namespace, Resource: resource}, {Verb: VerbUpdate, Namespace: namespace, Resource: resource, Name: name}}
 }
 
-// StartsWorkflows returns the right to start workflows in the Temporal namespace of a namespace.
-func StartsWorkflows(namespace string) Right {
-	return Right{Verb: VerbCreate, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "workflows"}
+// StartsWorkflows returns the right to start workflows on a task queue, in the Temporal namespace of a namespace.
+func StartsWorkflows(namespace, queue string) Right {
+	return Right{Verb: VerbCreate, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "workflows", Name: queue}
 }
 
 // Target returns RESOURCE[.GROUP][/SUBRESOURCE], the form that kubectl auth can-i accepts.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
 	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -45,6 +46,8 @@ func ConnectOptions(config *rest.Config, namespace string) (client.Options, erro
 		HostPort:          address,
 		Namespace:         v1alpha1.TemporalNamespace(namespace),
 		ConnectionOptions: client.ConnectionOptions{TLS: secure},
+		// The steps act for the user who started the workflow.
+		ContextPropagators: []workflow.ContextPropagator{propagator{}},
 	}
 	switch token, file := config.BearerToken, config.BearerTokenFile; {
 	case file != "":

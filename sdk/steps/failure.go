@@ -102,8 +102,8 @@ func explain(what string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if _, typed := errors.AsType[*temporal.ApplicationError](err); typed {
-		return err
+	if failure, typed := errors.AsType[*temporal.ApplicationError](err); typed {
+		return failure
 	}
 	kind := ""
 	switch {

@@ -51,7 +51,7 @@ func New(config *rest.Config, namespace string) (*Steps, error) {
 	if namespace == "" {
 		return nil, errors.New("make steps: no namespace is set")
 	}
-	config = rest.CopyConfig(config)
+	config = OnBehalf(config)
 	config.QPS = -1 // the server has its own limits
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

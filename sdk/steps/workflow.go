@@ -205,8 +205,8 @@ func AwaitApproval(ctx workflow.Context, o AwaitApprovalOptions) (out Approval, 
 type ApplyOptions struct {
 	StepOptions
 	Plan PlanRef `json:"plan"`
-	// Approve approves the changes with the digest of Plan first, with the rights of the user of the worker: the verb
-	// "approve" on plans, and the verb of each change. Without it, Apply waits for the approval of another user.
+	// Approve approves the changes with the digest of Plan first. The user who started the workflow and the user of the
+	// worker both need the verb "approve" on plans, and the verb of each change. Without it, Apply waits for the approval of another user.
 	Approve bool `json:"approve,omitempty"`
 	// Partial leaves out blocked and stale changes; only with Approve.
 	Partial bool `json:"partial,omitempty"`

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -28,7 +29,8 @@ func NewAuthorizer(factory informers.SharedInformerFactory, narrow Narrow) (auth
 	return narrowing{all, narrow}, rbacAuthorizer
 }
 
-// narrowing is an authorizer of users, of whom it narrows those that the token file named.
+// narrowing is an authorizer of users, of whom it narrows those that the token file named. A request through a workflow
+// needs the right of each user who took part in it.
 type narrowing struct {
 	authorizer.Authorizer
 	narrow Narrow
@@ -36,6 +38,24 @@ type narrowing struct {
 
 // Authorize implements authorizer.Authorizer.
 func (a narrowing) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
+	who := attributes.GetUser()
+	if who == nil {
+		return authorizer.DecisionDeny, "the request has no user", nil
+	}
+	if why := who.GetExtra()[refusedKey]; len(why) > 0 {
+		return authorizer.DecisionDeny, why[0], nil
+	}
+	for _, worker := range rights.ThroughOf(who) {
+		decision, reason, err := a.one(ctx, narrowed{attributes, worker})
+		if decision != authorizer.DecisionAllow {
+			return authorizer.DecisionDeny, fmt.Sprintf("the user %q, who took part in the workflow, lacks this right. %s", worker.GetName(), reason), err
+		}
+	}
+	return a.one(ctx, attributes)
+}
+
+// one decides about the user of a request without those who took part in a workflow.
+func (a narrowing) one(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	if !rights.IsNamedByTokenFile(attributes.GetUser()) {
 		return a.Authorizer.Authorize(ctx, attributes)
 	}

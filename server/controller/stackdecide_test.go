@@ -24,6 +24,7 @@ func stackWith(changes ...func(*stackState)) *stackState {
 	s.Spec.Plan.Settle = &metav1.Duration{Duration: 5 * time.Second}
 	s.Spec.Plan.Triggers = []v1alpha1.PlanTrigger{v1alpha1.TriggerChange}
 	s.Spec.OnError = v1alpha1.OnErrorHalt
+	s.Status.Author = &v1alpha1.Identity{Username: "ann"}
 	state := &stackState{
 		stack: s, now: stackNow, changedAt: stackNow.Add(-time.Minute),
 		selected: &planning.Selection{Resources: 2, Contents: "new", Edited: []lang.Address{{Type: "sim_network", Name: "main"}}},

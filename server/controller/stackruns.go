@@ -92,21 +92,25 @@ func (c *Stacks) readRun(ctx context.Context, state *stackState) error {
 	if state.run.running() {
 		c.awaitRun(ctx, cache.MetaObjectToName(s), state.run.StackRun)
 	}
-	return c.endPlansOfCancelled(ctx, state)
+	return c.endPlansOfRun(ctx, state)
 }
 
-// endPlansOfCancelled discards the plans of a cancelled run that no user has decided on. The workflow may have ended without
-// that, and nothing would follow their apply.
-func (c *Stacks) endPlansOfCancelled(ctx context.Context, state *stackState) error {
+// endPlansOfRun discards the plans of a run that ended without success, if no user has decided on them. The workflow may
+// have ended without that, or its author may not discard plans. Nothing would follow their apply.
+func (c *Stacks) endPlansOfRun(ctx context.Context, state *stackState) error {
 	run := state.run
-	if run.Outcome != v1alpha1.RunCancelled {
+	if run.Outcome == "" || run.Outcome == v1alpha1.RunCompleted || run.Outcome == v1alpha1.RunLost {
 		return nil
+	}
+	ended := "failed"
+	if run.Outcome == v1alpha1.RunCancelled {
+		ended = "was cancelled"
 	}
 	for _, p := range run.plans {
 		if !p.Undecided() {
 			continue
 		}
-		if err := c.plans.discard(ctx, p, fmt.Sprintf("Discarded, because the workflow of the stack %s, which made it, was cancelled.", state.stack.Name)); err != nil {
+		if err := c.plans.discard(ctx, p, fmt.Sprintf("Discarded, because the workflow of the stack %s, which made it, %s.", state.stack.Name, ended)); err != nil {
 			return err
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/sdk/steps"
 	"github.com/hykube/hykube/server/engine"
+	"github.com/hykube/hykube/server/starter"
 )
 
 // temporalStacks returns the controller of stacks on a Temporal server, and a client for the workflows of the namespace
@@ -51,7 +52,7 @@ func temporalStacks(t *testing.T) (*Stacks, client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return restarted(&UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: users.Room, Key: testKey}), c
+	return restarted(&UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: users.Room, Key: testKey, Stamps: starter.Signer{Key: testKey}}), c
 }
 
 func testKey(context.Context) ([]byte, error) { return []byte("key"), nil }
@@ -226,7 +227,7 @@ func TestRunsOfStacks(t *testing.T) {
 		if err := c.findPlans(t.Context(), failing); err != nil || len(failing.run.plans) != 1 || failing.run.plans[0].Name != "own" {
 			t.Errorf("the plans of the next run: %+v, %v", failing.run.plans, err)
 		}
-		c.Runs = &UserRuns{Service: noWorkflows{}, Prepare: runs.Prepare, Room: runs.Room, Key: runs.Key}
+		c.Runs = &UserRuns{Service: noWorkflows{}, Prepare: runs.Prepare, Room: runs.Room, Key: runs.Key, Stamps: runs.Stamps}
 	}
 	c.Runs = runs
 

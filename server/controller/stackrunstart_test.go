@@ -13,6 +13,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/starter"
 )
 
 // This file tests which starts of runs Temporal and the rights of users permit.
@@ -41,7 +42,7 @@ func TestLimitsOfRuns(t *testing.T) {
 		c := restarted(&UserRuns{
 			Prepare: func(context.Context, string) (string, error) { prepared++; return "", nil },
 			Room:    func(context.Context, string, int, bool) error { return status.Error(code, refused.Error()) },
-			Service: noWorkflows{}, Key: testKey,
+			Service: noWorkflows{}, Key: testKey, Stamps: starter.Signer{Key: testKey},
 		})
 		s := edited("")
 		step := s.decide()

@@ -329,7 +329,7 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 func (c *Stacks) missing(ctx context.Context, s *v1alpha1.Stack) (string, error) {
 	right := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: v1alpha1.GroupName, Resource: "plans"}
 	if s.Spec.Workflow != nil {
-		right = store.StartsWorkflows(s.Namespace)
+		right = store.StartsWorkflows(s.Namespace, s.Spec.Workflow.TaskQueue)
 	}
 	if s.Status.Author != nil {
 		may, err := c.Access.May(ctx, *s.Status.Author, right)

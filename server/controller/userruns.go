@@ -28,6 +28,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/sdk/steps"
+	"github.com/hykube/hykube/server/starter"
 )
 
 // UserRuns starts and reads the workflow runs of stacks in the Temporal namespaces of users. The memo
@@ -42,6 +43,8 @@ type UserRuns struct {
 	Room    func(ctx context.Context, namespace string, starts int, schedule bool) error
 	// Key returns the key of the signatures, which no user knows.
 	Key func(ctx context.Context) ([]byte, error)
+	// Stamps signs that a workflow acts for the author of its stack.
+	Stamps starter.Signer
 }
 
 const (
@@ -58,6 +61,9 @@ const (
 	// polledFor is the time for which a poll of a worker counts. A worker polls at least once a minute.
 	polledFor = 90 * time.Second
 )
+
+// binary is the metadata of a payload with bytes.
+var binary = map[string][]byte{converter.MetadataEncoding: []byte(converter.MetadataEncodingBinary)}
 
 // runNote is the value of runMemo.
 type runNote struct {
@@ -123,13 +129,25 @@ func (r *UserRuns) Start(ctx context.Context, s *v1alpha1.Stack, origin v1alpha1
 		return nil, fmt.Errorf("encode the summary of the workflow: %w", err)
 	}
 	id := v1alpha1.WorkflowIDOfStack(s.Name)
+	if s.Status.Author == nil {
+		return nil, status.Error(codes.PermissionDenied, "the stack has no author, for whom the workflow would act")
+	}
+	stamp, err := r.Stamps.Sign(ctx, starter.Stamp{Kind: starter.OfRun, Namespace: s.Namespace, ID: id, For: *s.Status.Author})
+	if err != nil {
+		return nil, err
+	}
+	startedBy, err := convert.ToPayload(s.Status.Author.Username)
+	if err != nil {
+		return nil, fmt.Errorf("encode the memo of the workflow: %w", err)
+	}
 	started, err := r.Service.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
 		Namespace: v1alpha1.TemporalNamespace(s.Namespace), WorkflowId: id, Input: argument,
 		WorkflowType: &commonpb.WorkflowType{Name: s.Spec.Workflow.Type}, TaskQueue: &taskqueuepb.TaskQueue{Name: s.Spec.Workflow.TaskQueue},
 		RequestId: noted.Signature, Identity: serverIdentity,
 		WorkflowIdReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 		WorkflowIdConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL,
-		Memo:                     &commonpb.Memo{Fields: map[string]*commonpb.Payload{runMemo: note}},
+		Memo:                     &commonpb.Memo{Fields: map[string]*commonpb.Payload{runMemo: note, starter.Memo: startedBy}},
+		Header:                   &commonpb.Header{Fields: map[string]*commonpb.Payload{starter.Header: {Metadata: binary, Data: []byte(stamp)}}},
 		UserMetadata:             &sdkpb.UserMetadata{Summary: summary},
 	})
 	if err != nil {

@@ -153,7 +153,7 @@ func rightsOfStack(s *v1alpha1.Stack) []store.Right {
 	plans := store.Right{Verb: store.VerbCreate, Namespace: s.Namespace, Group: groupName, Resource: "plans"}
 	var needed []store.Right
 	if s.Spec.Workflow != nil {
-		needed = append(needed, store.StartsWorkflows(s.Namespace))
+		needed = append(needed, store.StartsWorkflows(s.Namespace, s.Spec.Workflow.TaskQueue))
 	}
 	if s.Spec.Workflow == nil || s.Spec.Drift != nil {
 		needed = append(needed, plans)

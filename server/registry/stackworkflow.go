@@ -34,7 +34,7 @@ func validateWorkflow(s *v1alpha1.Stack, spec *field.Path) (errs field.ErrorList
 	errs = append(errs, validateWorkflowInput(w.Input, path.Child("input"))...)
 	if s.Spec.Approval == v1alpha1.ApprovalAutomatic {
 		errs = append(errs, field.Forbidden(spec.Child("approval"),
-			"not with spec.workflow: the workflow says how its plans are approved, with the rights of its worker. Leave the field out"))
+			"not with spec.workflow: the workflow says how its plans are approved, with the rights of the author and of its worker. Leave the field out"))
 	}
 	errs = append(errs, validateOnErrorOfWorkflow(s, spec)...)
 	if d := s.Spec.Drift; d != nil && (d.Action == v1alpha1.DriftPlan || d.Action == v1alpha1.DriftCorrect) {

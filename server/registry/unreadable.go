@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,7 +62,7 @@ func WithUnreadableAnswers(next http.Handler, a authorizer.Authorizer) http.Hand
 
 // answersStored reports whether a successful request is a write whose answer has a stored object.
 func answersStored(info *genericapirequest.RequestInfo) bool {
-	if !info.IsResourceRequest {
+	if !info.IsResourceRequest || !strings.HasPrefix(info.Path, "/api") { // requests for Temporal have paths of their own
 		return false
 	}
 	switch info.Verb {

@@ -120,6 +120,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ValidationStatus{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_ValidationStatus(ref),
 		v1alpha1.Webhook{}.OpenAPIModelName():                  schema_hykube_hykube_api_v1alpha1_Webhook(ref),
 		v1alpha1.WebhookHeader{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_WebhookHeader(ref),
+		v1alpha1.WorkflowUser{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_WorkflowUser(ref),
 		v1.APIGroup{}.OpenAPIModelName():                       schema_pkg_apis_meta_v1_APIGroup(ref),
 		v1.APIGroupList{}.OpenAPIModelName():                   schema_pkg_apis_meta_v1_APIGroupList(ref),
 		v1.APIResource{}.OpenAPIModelName():                    schema_pkg_apis_meta_v1_APIResource(ref),
@@ -804,10 +805,31 @@ func schema_hykube_hykube_api_v1alpha1_Identity(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"through": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users whose workers acted for the user in a workflow that the user started. Each of them needs the rights, too. Empty if the user sent the request without a workflow.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.WorkflowUser{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 				Required: []string{"username"},
 			},
 		},
+		Dependencies: []string{
+			v1alpha1.WorkflowUser{}.OpenAPIModelName()},
 	}
 }
 
@@ -6580,6 +6602,55 @@ func schema_hykube_hykube_api_v1alpha1_WebhookHeader(ref common.ReferenceCallbac
 		},
 		Dependencies: []string{
 			v1alpha1.SecretKey{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_WorkflowUser(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "WorkflowUser is a user who took part in a workflow that another user started.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"username": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User name.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"groups": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Groups of the user.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"tokenFile": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the token file of the server named the user.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"username"},
+			},
+		},
 	}
 }
 

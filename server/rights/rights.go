@@ -3,9 +3,12 @@ package rights
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -21,7 +24,7 @@ type Access struct{ Authorizer authorizer.Authorizer }
 func (a Access) May(ctx context.Context, who v1alpha1.Identity, right store.Right) (bool, error) {
 	resource, subresource, _ := strings.Cut(right.Resource, "/")
 	decision, _, err := a.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: infoOf(who), Verb: right.Verb, Namespace: right.Namespace,
+		User: InfoOf(who), Verb: right.Verb, Namespace: right.Namespace,
 		APIGroup: right.Group, APIVersion: "*", Resource: resource, Subresource: subresource, Name: right.Name, ResourceRequest: true,
 	})
 	if decision == authorizer.DecisionAllow {
@@ -44,7 +47,7 @@ func (u Users) Current(who v1alpha1.Identity) (v1alpha1.Identity, bool) {
 	if !who.TokenFile {
 		return who, true
 	}
-	now, ok := u.Narrow(infoOf(who))
+	now, ok := u.Narrow(InfoOf(who))
 	if !ok {
 		who.Groups = nil
 		return who, false
@@ -60,7 +63,9 @@ func (a Access) Asker(who user.Info) *store.Asker {
 
 // IdentityOf returns the user of a request as plans record it.
 func IdentityOf(who user.Info) v1alpha1.Identity {
-	return v1alpha1.Identity{Username: who.GetName(), Groups: who.GetGroups(), TokenFile: IsNamedByTokenFile(who)}
+	return v1alpha1.Identity{
+		Username: who.GetName(), Groups: who.GetGroups(), TokenFile: IsNamedByTokenFile(who), Through: through(who),
+	}
 }
 
 // Writer returns the user whose write a request is. ok is false if the server itself makes the request.
@@ -72,12 +77,54 @@ func Writer(ctx context.Context) (who v1alpha1.Identity, ok bool) {
 	return IdentityOf(info), true
 }
 
-func infoOf(who v1alpha1.Identity) user.Info {
-	info := &user.DefaultInfo{Name: who.Username, Groups: who.Groups}
+// InfoOf is the inverse of IdentityOf.
+func InfoOf(who v1alpha1.Identity) user.Info {
+	info := &user.DefaultInfo{Name: who.Username, Groups: who.Groups, Extra: map[string][]string{}}
 	if who.TokenFile {
 		info.Extra = NamedByTokenFile()
 	}
+	for _, u := range who.Through {
+		text, _ := json.Marshal(u) // strings and a bool always have a JSON form
+		info.Extra[throughKey] = append(info.Extra[throughKey], string(text))
+	}
 	return info
+}
+
+// WorkerOf returns the user of a worker's request, as a workflow that it took part in has it.
+func WorkerOf(who v1alpha1.Identity) v1alpha1.WorkflowUser {
+	return v1alpha1.WorkflowUser{Username: who.Username, Groups: who.Groups, TokenFile: who.TokenFile}
+}
+
+// Join returns an identity with further users who took part in its workflow.
+func Join(who v1alpha1.Identity, users ...v1alpha1.WorkflowUser) v1alpha1.Identity {
+	for _, u := range users {
+		known := func(k v1alpha1.WorkflowUser) bool { return equality.Semantic.DeepEqual(k, u) }
+		if !known(WorkerOf(who)) && !slices.ContainsFunc(who.Through, known) {
+			who.Through = append(slices.Clip(who.Through), u)
+		}
+	}
+	return who
+}
+
+// throughKey has the users whose workers act for the user of a request, as JSON, in the extra attributes.
+const throughKey = "hykube.io/through"
+
+// ThroughOf returns the users whose workers act for the user of a request. Each of them needs the rights of the request.
+func ThroughOf(who user.Info) (users []user.Info) {
+	for _, u := range through(who) {
+		users = append(users, InfoOf(v1alpha1.Identity{Username: u.Username, Groups: u.Groups, TokenFile: u.TokenFile}))
+	}
+	return users
+}
+
+func through(who user.Info) (users []v1alpha1.WorkflowUser) {
+	for _, text := range who.GetExtra()[throughKey] {
+		var u v1alpha1.WorkflowUser
+		// A user without a name has no rights, so a text that is no JSON gives none.
+		_ = json.Unmarshal([]byte(text), &u)
+		users = append(users, u)
+	}
+	return users
 }
 
 // tokenFileKey marks the users that the token file names, in their extra attributes.

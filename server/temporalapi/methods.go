@@ -7,6 +7,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/ownership"
 )
 
 // PathPrefix begins the paths of all requests for the service.
@@ -110,6 +111,9 @@ type Resolver struct{ request.RequestInfoResolver }
 
 // NewRequestInfo implements request.RequestInfoResolver.
 func (r Resolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error) {
+	if namespace, ok := strings.CutPrefix(req.URL.Path, ownership.Path); ok {
+		return requestInfo(req.URL.Path, "list", namespace), nil
+	}
 	name, m, served := methodOf(req.URL.Path)
 	if !served {
 		return r.RequestInfoResolver.NewRequestInfo(req)
@@ -117,13 +121,18 @@ func (r Resolver) NewRequestInfo(req *http.Request) (*request.RequestInfo, error
 	if name == publicMethod { // it reveals no more than /version, which has the same readers
 		return &request.RequestInfo{Path: "/version", Verb: "get"}, nil
 	}
-	info := &request.RequestInfo{
-		IsResourceRequest: true, Path: req.URL.Path, Verb: m.verb, APIPrefix: "apis",
+	verb := m.verb
+	if verb == "" { // not in the list: the service refuses it
+		verb = VerbWork
+	}
+	namespace, _ := v1alpha1.NamespaceOfTemporal(req.Header.Get(header))
+	return requestInfo(req.URL.Path, verb, namespace), nil
+}
+
+// requestInfo describes a request for workflows in a namespace.
+func requestInfo(path, verb, namespace string) *request.RequestInfo {
+	return &request.RequestInfo{
+		IsResourceRequest: true, Path: path, Verb: verb, Namespace: namespace, APIPrefix: "apis",
 		APIGroup: v1alpha1.GroupName, APIVersion: v1alpha1.SchemeGroupVersion.Version, Resource: Resource,
 	}
-	if info.Verb == "" { // not in the list: the service refuses it
-		info.Verb = VerbWork
-	}
-	info.Namespace, _ = v1alpha1.NamespaceOfTemporal(req.Header.Get(header))
-	return info, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	commandpb "go.temporal.io/api/command/v1"
+	commonpb "go.temporal.io/api/common/v1"
+	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	tokenspb "go.temporal.io/server/api/token/v1"
 	"go.temporal.io/server/common/tasktoken"
@@ -18,6 +20,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/starter"
 )
 
 func TestRates(t *testing.T) {
@@ -74,6 +80,7 @@ func serviceOf(t *testing.T, connection grpc.ClientConnInterface) *Service {
 		Connection: func() grpc.ClientConnInterface { return connection },
 		Prepare:    func(context.Context, string) (string, error) { return "id", nil },
 		Room:       func(context.Context, string, int, bool) error { return nil },
+		Access:     everything{}, Stamps: testStamps, Ended: func(string, string) {},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -81,16 +88,35 @@ func serviceOf(t *testing.T, connection grpc.ClientConnInterface) *Service {
 	return s
 }
 
+// testStamps signs with a key of the tests.
+var testStamps = starter.Signer{Key: func(context.Context) ([]byte, error) { return []byte("key"), nil }}
+
+// everything gives all users all rights.
+type everything struct{}
+
+func (everything) May(context.Context, v1alpha1.Identity, store.Right) (bool, error) {
+	return true, nil
+}
+
+// sealedToken returns a task token of a run, as workers get it.
+func sealedToken(t *testing.T, queue string) []byte {
+	t.Helper()
+	token, err := tasktoken.NewSerializer().Serialize(&tokenspb.Task{NamespaceId: "id", WorkflowId: "w", RunId: "r"})
+	if err == nil {
+		token, err = testStamps.Seal(t.Context(), queue, token)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
 func accepting(context.Context, any) (any, error) { return nil, nil }
 
 // TestCommandsAreLimited sends the largest workflow task, and then other requests.
 func TestCommandsAreLimited(t *testing.T) {
-	token, err := tasktoken.NewSerializer().Serialize(&tokenspb.Task{NamespaceId: "id"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	task := func(namespace string, n int) proto.Message {
-		return &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: namespace, TaskToken: token, Commands: make([]*commandpb.Command, n)}
+		return &workflowservice.RespondWorkflowTaskCompletedRequest{Namespace: namespace, TaskToken: sealedToken(t, "q"), Commands: make([]*commandpb.Command, n)}
 	}
 	for name, tc := range map[string]struct {
 		method string
@@ -115,7 +141,7 @@ func TestCommandsAreLimited(t *testing.T) {
 			return &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace}
 		}, codes.OK},
 	} {
-		s := serviceOf(t, nil)
+		s := serviceOf(t, runConnection{run: &workflowpb.WorkflowExecutionInfo{Execution: &commonpb.WorkflowExecution{WorkflowId: "w", RunId: "r"}}})
 		if s.commands.limit != 200 || s.commands.burst != maxCommands {
 			t.Fatalf("%v commands in a second, and %d at once", s.commands.limit, s.commands.burst)
 		}

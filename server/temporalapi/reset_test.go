@@ -2,17 +2,24 @@ package temporalapi
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/server/starter"
 )
 
 // runConnection is a connection to a Temporal with one run.
@@ -21,12 +28,29 @@ type runConnection struct {
 	run *workflowpb.WorkflowExecutionInfo
 }
 
-func (c runConnection) Invoke(_ context.Context, _ string, _, reply any, _ ...grpc.CallOption) error {
+func (c runConnection) Invoke(ctx context.Context, _ string, _, reply any, _ ...grpc.CallOption) error {
 	if c.run == nil {
 		return status.Error(codes.NotFound, "no such run")
 	}
-	reply.(*workflowservice.DescribeWorkflowExecutionResponse).WorkflowExecutionInfo = c.run
+	switch reply := reply.(type) {
+	case *workflowservice.DescribeWorkflowExecutionResponse:
+		reply.WorkflowExecutionInfo = c.run
+	case *workflowservice.GetWorkflowExecutionHistoryReverseResponse:
+		reply.History = &historypb.History{Events: []*historypb.HistoryEvent{startedBy(ctx, "u", c.run.GetExecution().GetWorkflowId())}}
+	}
 	return nil
+}
+
+// startedBy returns the first event of a run in namespace a that a user started.
+func startedBy(ctx context.Context, who, workflowID string) *historypb.HistoryEvent {
+	namespace, _ := metadata.FromOutgoingContext(ctx)
+	text, err := testStamps.Sign(ctx, starter.Stamp{Kind: starter.OfRun, Namespace: strings.TrimPrefix(namespace.Get(header)[0], "hykube."), ID: workflowID, For: v1alpha1.Identity{Username: who}})
+	if err != nil {
+		panic(err)
+	}
+	attributes := &historypb.WorkflowExecutionStartedEventAttributes{TaskQueue: &taskqueuepb.TaskQueue{Name: "q"}}
+	setHeader(&attributes.Header, starter.Header, text)
+	return &historypb.HistoryEvent{EventId: 1, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{WorkflowExecutionStartedEventAttributes: attributes}}
 }
 
 func TestResetsOfLongRunsAreRefused(t *testing.T) {

@@ -17,8 +17,12 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/lru"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/server/rights"
+	"github.com/hykube/hykube/server/starter"
 )
 
 const (
@@ -52,6 +56,12 @@ type Config struct {
 	// Room returns an error of gRPC if a namespace may not start a number of workflow executions, or may have no further
 	// schedule.
 	Room func(ctx context.Context, namespace string, starts int, schedule bool) error
+	// Access checks the rights of users.
+	Access store.Access
+	// Stamps signs for whom workflows act.
+	Stamps starter.Signer
+	// Ended reports that the server ended a run in a namespace, because its starter lost the right to it.
+	Ended func(namespace, message string)
 }
 
 // Service is the WorkflowService for users.
@@ -62,6 +72,8 @@ type Service struct {
 	// commands and resets limit the rates of commands of workflows, and of resets.
 	commands, resets *rates
 	temporal         workflowservice.WorkflowServiceClient
+	// starters has the users who started the runs of the last tasks.
+	starters *lru.Cache
 	// info caches the answer to the public method. Users without any right may call it, so the service calls Temporal
 	// only once.
 	info atomic.Pointer[workflowservice.GetSystemInfoResponse]
@@ -75,7 +87,7 @@ func New(config Config) (*Service, error) {
 	s := &Service{
 		config: config, waiting: newCounter(waitLimits), short: newCounter(callLimits),
 		commands: newRates(commandRate, maxCommands), resets: newRates(rate.Every(resetEvery), resetBurst),
-		temporal: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)),
+		temporal: workflowservice.NewWorkflowServiceClient(lateConnection(config.Connection)), starters: lru.New(rememberedRuns),
 	}
 	s.stopped, s.stop = context.WithCancel(context.Background())
 	forward, err := proxy.NewWorkflowServiceProxyServer(proxy.WorkflowServiceProxyOptions{
@@ -141,13 +153,31 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 	if err != nil {
 		return nil, err
 	}
+	by := caller{client: client{Identity: rights.IdentityOf(who)}, namespace: authorized.Namespace}
+	if by.queue, err = s.unseal(ctx, message); err != nil {
+		return nil, err
+	}
 	if err := checkToken(message, id); err != nil {
+		return nil, err
+	}
+	asking := forwarded(ctx, namespace)
+	if by.Trusted, err = s.authorize(asking, by.Identity, m.verb, by.namespace, by.queue, message); err != nil {
+		return nil, err
+	}
+	if by.queue == "" {
+		by.queue = polled(message)
+	}
+	replaceIdentities(message.(proto.Message).ProtoReflect(), by.client)
+	if err := ownSticky(message, by.Username); err != nil {
 		return nil, err
 	}
 	if err := s.checkCommands(authorized.Namespace, message); err != nil {
 		return nil, err
 	}
-	if err := s.checkReset(forwarded(ctx, namespace), authorized.Namespace, message); err != nil {
+	if err := s.checkReset(asking, authorized.Namespace, message); err != nil {
+		return nil, err
+	}
+	if err := s.stamp(asking, by, message); err != nil {
 		return nil, err
 	}
 	if starts := startsOf(message); m.starts && starts > 0 {
@@ -157,7 +187,15 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 		}
 	}
 	limitPage(message)
-	ctx = forwarded(ctx, namespace)
+	answer, err := s.forward(asking, m, message, handler)
+	if err != nil {
+		return nil, err
+	}
+	return s.delivered(asking, by, answer)
+}
+
+// forward sends a request to Temporal. ctx is that of a request for Temporal.
+func (s *Service) forward(ctx context.Context, m method, message any, handler grpc.UnaryHandler) (any, error) {
 	if !m.waits {
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
@@ -171,6 +209,18 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 		return nil, status.Error(codes.Unavailable, "the server stops")
 	}
 	return answer, err
+}
+
+// delivered returns the answer for the client. A task of a run that the server ended becomes an answer without a task.
+func (s *Service) delivered(ctx context.Context, by caller, answer any) (any, error) {
+	ok, err := s.deliver(ctx, by, answer)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return emptied(answer), nil
+	}
+	return answer, nil
 }
 
 // systemInfo answers the public method.

@@ -316,6 +316,7 @@ func TestServiceRefuses(t *testing.T) {
 		"the server's own":            {Config{Reserved: "hykube.a"}, authorized("a", "list"), "ListWorkflowExecutions", codes.PermissionDenied},
 		"a method that is not listed": {Config{}, authorized("a", "list"), "ListNamespaces", codes.PermissionDenied},
 	} {
+		tc.config.Access, tc.config.Stamps = everything{}, testStamps
 		tc.config.Prepare = func(context.Context, string) (string, error) { return "id", nil }
 		s, err := New(tc.config)
 		if err != nil {

@@ -1,11 +1,15 @@
 package temporalapi
 
 import (
+	"context"
+
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/server/common/tasktoken"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // checkToken returns an error if the token of a task belongs to another Temporal namespace. Temporal also compares the
@@ -34,6 +38,22 @@ func checkToken(message any, namespaceID string) error {
 		return status.Error(codes.PermissionDenied, "the task token belongs to another Temporal namespace")
 	}
 	return nil
+}
+
+// unseal replaces the token in the answer to a task by that of Temporal, and returns the task queue of the task. It returns an
+// error for a token that this server did not make: a token of Temporal names the run without a proof.
+func (s *Service) unseal(ctx context.Context, message any) (queue string, err error) {
+	holder, ok := message.(interface{ GetTaskToken() []byte })
+	if !ok {
+		return "", nil
+	}
+	queue, token, err := s.config.Stamps.Unseal(ctx, holder.GetTaskToken())
+	if err != nil {
+		return "", status.Error(codes.PermissionDenied, "the task token is not from this server")
+	}
+	m := message.(proto.Message).ProtoReflect()
+	m.Set(m.Descriptor().Fields().ByName("task_token"), protoreflect.ValueOfBytes(token))
+	return queue, nil
 }
 
 // startsOf returns the number of workflow executions that a request may add. The answer to a workflow task adds one for

@@ -14,7 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/sdk/steps"
 	"github.com/hykube/hykube/tests/harness"
 	"github.com/hykube/hykube/tests/simcloud"
 )
@@ -336,5 +343,97 @@ func TestWorkflowsWaitForAPerson(t *testing.T) {
 	if len(plans) != 1 || plans[0].Status.Approval == nil || plans[0].Status.Approval.Decision != v1alpha1.DecisionDiscarded {
 		t.Errorf("the cancelled rollout left the plans %+v, want one that is discarded", plans)
 	}
+	kubectl(t, "hykube", "destroy", "--all", "-n", namespace, "--auto-approve")
+}
+
+// approveOf is a workflow that approves a plan on the queue of the example's worker, whose user may do that.
+func approveOf(ctx workflow.Context, plan steps.PlanRef) error {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: "bluegreen"})
+	_, err := steps.Apply(ctx, steps.ApplyOptions{Plan: plan, Approve: true})
+	return err
+}
+
+// TestWorkflowsGiveNoRightsOfTheirWorker has an author who may not approve, and who reaches for the rights of the worker's
+// user: with a workflow on a queue of her own, and with the worker's workflow. An approver starts the same workflow.
+func TestWorkflowsGiveNoRightsOfTheirWorker(t *testing.T) {
+	t.Parallel()
+	const namespace = "story-flow-rights"
+	w := newRolloutWorkerWithBase(t, namespace, "flow-rights-")
+	w.start()
+	ctx, cancel := context.WithTimeout(t.Context(), rolloutLimit)
+	defer cancel()
+	user := func(name string, roles ...string) *rest.Config {
+		file := filepath.Join(t.TempDir(), name+".kubeconfig")
+		if out, err := shared.Command(ctx, "hykube", "kubeconfig", "--user", name, "-n", namespace, "--data-dir", shared.Data(), "--output", file).CombinedOutput(); err != nil {
+			t.Fatalf("make the files of %s: %v\n%s", name, err, out)
+		}
+		for _, role := range roles {
+			kubectl(t, "create", "rolebinding", name+"-"+strings.ReplaceAll(role, ":", "-"), "--clusterrole="+role, "--user="+name, "-n", namespace)
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config
+	}
+	connect := func(config *rest.Config) client.Client {
+		options, err := steps.ConnectOptions(config, namespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.DialContext(ctx, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	mallory, alice := connect(user("mallory", "edit")), connect(user("alice", "edit", "hykube:plan-approver"))
+
+	kubectlWith(t, `{"apiVersion":"hykube.io/v1alpha1","kind":"Plan","metadata":{"name":"evil"},"spec":{"destroy":true,"targets":["sim_subnet.front"]}}`, "create", "-n", namespace, "-f", "-")
+	kubectl(t, "wait", "plan/evil", "-n", namespace, "--for=condition=Planned", "--timeout=60s")
+	var evil v1alpha1.Plan
+	if err := json.Unmarshal([]byte(kubectl(t, "get", "plan", "evil", "-n", namespace, "-o", "json")), &evil); err != nil {
+		t.Fatal(err)
+	}
+	own := worker.New(mallory, "mallory", worker.Options{})
+	own.RegisterWorkflow(approveOf)
+	if err := own.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(own.Stop)
+	run, err := mallory.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "evil", TaskQueue: "mallory"}, approveOf,
+		steps.PlanRef{Namespace: namespace, Name: "evil", UID: evil.UID, Digest: evil.Status.Digest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Get(ctx, nil); !steps.Is(err, steps.Forbidden) || !strings.Contains(err.Error(), `"mallory"`) {
+		t.Errorf("an approval through the worker of another user: %v, want Forbidden for mallory", err)
+	}
+	rollout := map[string]any{"new": "lent", "waves": []int{1}, "image": "debian-13", "subnet": "front", "record": "lent-www", "approve": true, "soak": 1}
+	run, err = mallory.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "lent", TaskQueue: "bluegreen"}, "BlueGreen", rollout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Get(ctx, nil); err == nil || !strings.Contains(err.Error(), "orbidden") {
+		t.Errorf("a rollout that approves, by a user who may not: %v, want Forbidden", err)
+	}
+	if creates, _ := effects(t, "lent"); len(creates) != 0 {
+		t.Errorf("created without an approval: %v", creates)
+	}
+
+	rollout["new"], rollout["record"] = "given", "given-www"
+	if run, err = alice.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "given", TaskQueue: "bluegreen"}, "BlueGreen", rollout); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.Get(ctx, nil); err != nil {
+		t.Errorf("a rollout by an approver: %v", err)
+	}
+	for _, p := range plansOfWorkflow(t, namespace, "given") {
+		if by, approved := p.Status.RequestedBy, p.Status.Approval; by.String() != "alice through flow" || approved == nil || approved.By.String() != "alice through flow" {
+			t.Errorf("plan %s: requested by %v, decided by %+v; want alice through flow", p.Name, by, approved)
+		}
+	}
+	kubectl(t, "hykube", "discard", "evil", "-n", namespace)
 	kubectl(t, "hykube", "destroy", "--all", "-n", namespace, "--auto-approve")
 }
