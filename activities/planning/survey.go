@@ -363,7 +363,7 @@ func (s *survey) linksOf(position func(lang.Address) (int32, bool)) links {
 
 // change creates the open change of a visited node.
 func (s *survey) change(n *node, l links) *ledger.Change {
-	c := s.newChange(n, &n.record.State, texts(s.recordedReferences(n, l)))
+	c := s.newChange(n, &n.record.State, texts(s.recordedReferences(n)))
 	c.Index, _ = l.position(n.Address)
 	c.Requested = n.Deleting || s.selects(n.Address, n.Object.GetLabels())
 	c.CreatesFirst = n.createsFirst || !n.wanted && n.record.CreateBeforeDestroy
@@ -380,20 +380,20 @@ func (s *survey) change(n *node, l links) *ledger.Change {
 }
 
 // recordedReferences returns the addresses that the record of a node refers to: directly, and through the records of
-// others. Of the latter, it returns those that may have a change.
-func (s *survey) recordedReferences(n *node, l links) []lang.Address {
+// others.
+func (s *survey) recordedReferences(n *node) []lang.Address {
 	out := slices.Clone(n.requires)
 	seen := map[lang.Address]bool{n.Address: true}
-	for queue := slices.Clone(n.requires); len(queue) > 0; queue = queue[1:] {
-		addr := queue[0]
-		if seen[addr] {
-			continue
-		}
+	for _, addr := range out {
 		seen[addr] = true
-		if !slices.Contains(n.requires, addr) && s.mayChange(addr, l) {
-			out = append(out, addr)
+	}
+	for k := 0; k < len(out); k++ {
+		for _, addr := range s.requires(out[k]) {
+			if !seen[addr] && s.exists(addr) {
+				seen[addr] = true
+				out = append(out, addr)
+			}
 		}
-		queue = append(queue, s.requires(addr)...)
 	}
 	slices.SortFunc(out[len(n.requires):], lang.Address.Compare)
 	return out
@@ -418,17 +418,6 @@ func (s *survey) requires(addr lang.Address) (out []lang.Address) {
 		}
 	}
 	return out
-}
-
-// mayChange reports whether the plan may have a change of the resource with an address: it is changed, or depends on a
-// changed one.
-func (s *survey) mayChange(addr lang.Address, l links) bool {
-	if s.outline == nil {
-		_, visited := l.position(addr)
-		return visited
-	}
-	i, ok := s.outline.view.Slot(addr)
-	return ok && s.outline.closure[i]
 }
 
 // deposedChanges creates the open changes of the deposed instances of a visited node, without their indexes.
