@@ -388,13 +388,12 @@ func content(u *unstructured.Unstructured) map[string]any {
 	c.SetResourceVersion("")
 	c.SetGeneration(0)
 	unstructured.RemoveNestedField(c.Object, "status")
-	// kubectl apply's copy of its file
-	if annotations := c.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
-		delete(annotations, corev1.LastAppliedConfigAnnotation)
-		c.SetAnnotations(annotations)
-		if len(annotations) == 0 {
-			c.SetAnnotations(nil)
-		}
+	annotations := c.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation) // kubectl apply's copy of its file
+	delete(annotations, v1alpha1.AnnotationWriters)         // the server writes it
+	c.SetAnnotations(annotations)
+	if len(annotations) == 0 {
+		c.SetAnnotations(nil)
 	}
 	return c.Object
 }

@@ -21,7 +21,8 @@ import (
 // the object. Of a field that is added later it asks whether it can hold a value.
 func TestWithheld(t *testing.T) {
 	harmless := []string{"Index", "Address", "Mode", "Deposed", "PreviousAddress", "Type", "Object", "Provider", "ProviderVersion", "ProviderConfig", "Action", "CreateBeforeDestroy",
-		"Forget", "ActionReason", "DestroyedWith", "UpdatesRecord", "DependsOn", "Blocked", "State", "StaleReason", "HalfDone", "MayExist", "Left", "StartedAt", "FinishedAt", "Sequence", "ValuesWithheld"}
+		"Forget", "ActionReason", "DestroyedWith", "UpdatesRecord", "DependsOn", "Blocked", "State", "StaleReason", "HalfDone", "MayExist", "Left", "StartedAt", "FinishedAt", "Sequence", "ValuesWithheld",
+		"Contributors"}
 	full := v1alpha1.PlanChange{}
 	v := reflect.ValueOf(&full).Elem()
 	for i := range v.NumField() {
@@ -37,6 +38,10 @@ func TestWithheld(t *testing.T) {
 			f.Set(reflect.ValueOf([]string{"hunter2"}))
 		case *v1alpha1.PlanImport:
 			f.Set(reflect.ValueOf(&v1alpha1.PlanImport{ID: "hunter2", Identity: &runtime.RawExtension{Raw: []byte(`"hunter2"`)}}))
+		case []v1alpha1.PlanSecret:
+			f.Set(reflect.ValueOf([]v1alpha1.PlanSecret{{From: []string{"hunter2"}}}))
+		case []v1alpha1.PlanArgument:
+			f.Set(reflect.ValueOf([]v1alpha1.PlanArgument{{Name: "hunter2", Value: "hunter2"}}))
 		case []v1alpha1.Diagnostic:
 			f.Set(reflect.ValueOf([]v1alpha1.Diagnostic{{Detail: "hunter2"}}))
 		default:

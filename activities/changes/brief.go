@@ -26,8 +26,9 @@ type Brief struct {
 	From     *v1alpha1.ObjectReference
 	// NoSteps has the result of HasNoSteps.
 	NoSteps bool
-	// Rolled has the result of Rolled.
+	// Rolled has the result of Rolled. Gone is true if planning did not find the recorded infrastructure.
 	Rolled    bool
+	Gone      bool
 	Imports   bool
 	Prevented bool
 	Blocked   string
@@ -51,7 +52,7 @@ func BriefOf(c *ledger.Change) Brief {
 	c.ShareTexts()
 	return Brief{
 		Address: c.Address, PreviousAddress: c.PreviousAddress, Deposed: c.Deposed, Mode: c.Mode, Object: c.Object, ProviderConfig: c.ProviderConfig,
-		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c), Rolled: Rolled(&c.PlanChange),
+		Action: c.Action, State: c.State, Deleting: c.Preconditions.Deleting, From: c.Preconditions.From, NoSteps: HasNoSteps(c), Rolled: Rolled(&c.PlanChange), Gone: foundGone(c),
 		Imports: c.Importing != nil, Prevented: c.Prevented, Blocked: c.Blocked, DependsOn: slices.Clip(c.DependsOn),
 		Requested: c.Requested, CreatesFirst: c.CreateBeforeDestroy || c.Action == v1alpha1.ActionDelete && c.CreatesFirst, Forgets: c.Forget || LeavesDeposed(c),
 		Records: needsRecording(c), Requires: slices.Clip(c.Requires), Discloses: c.Discloses, Contributors: c.Contributors, OtherOwner: c.OtherOwner,

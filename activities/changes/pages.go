@@ -69,6 +69,7 @@ type sharedFacts struct {
 	Blocked             string               `json:",omitempty"`
 	NoSteps             bool                 `json:",omitempty"`
 	Rolled              bool                 `json:",omitempty"`
+	Gone                bool                 `json:",omitempty"`
 	Imports             bool                 `json:",omitempty"`
 	Prevented           bool                 `json:",omitempty"`
 	Requested           bool                 `json:",omitempty"`
@@ -140,7 +141,8 @@ func (w *BriefWriter) Add(ctx context.Context, c *ledger.Change, covered []byte)
 		return err
 	}
 	facts := sharedFacts{
-		Inputs: inputsOf(c), Mode: b.Mode, State: b.State, Blocked: b.Blocked, NoSteps: b.NoSteps, Rolled: b.Rolled, Imports: b.Imports, Prevented: b.Prevented,
+		Inputs: inputsOf(c), Mode: b.Mode, State: b.State, Blocked: b.Blocked, NoSteps: b.NoSteps, Rolled: b.Rolled, Gone: b.Gone, Imports: b.Imports,
+		Prevented: b.Prevented,
 		Requested: b.Requested, CreatesFirst: b.CreatesFirst, Forgets: b.Forgets, Records: b.Records, CreateBeforeDestroy: c.CreateBeforeDestroy,
 		Held: c.Held, Diagnosed: len(c.Diagnostics) > 0, Refreshed: readUnchanged(c), Message: c.Message, OtherOwner: b.OtherOwner, Contributors: contributors,
 	}
@@ -251,7 +253,7 @@ func (w *Stored) addPage(p *briefPage, known map[Inputs]*Inputs) error {
 		w.Changes = append(w.Changes, StoredChange{
 			Brief: Brief{
 				Address: own.Address, PreviousAddress: own.Previous, Deposed: own.Deposed, Mode: f.Mode, Object: object, ProviderConfig: in.ProviderConfig,
-				Action: in.Action, State: f.State, Deleting: in.Deleting, From: own.From, NoSteps: f.NoSteps, Rolled: f.Rolled, Imports: f.Imports,
+				Action: in.Action, State: f.State, Deleting: in.Deleting, From: own.From, NoSteps: f.NoSteps, Rolled: f.Rolled, Gone: f.Gone, Imports: f.Imports,
 				Prevented: f.Prevented, Blocked: f.Blocked, DependsOn: own.DependsOn, Requires: own.Requires, Discloses: own.Discloses,
 				Requested: f.Requested, CreatesFirst: f.CreatesFirst, Forgets: f.Forgets, Records: f.Records,
 				Contributors: contributors[own.Shared], OtherOwner: f.OtherOwner,

@@ -155,15 +155,8 @@ func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
 	if err != nil {
 		return err
 	}
-	if of := s.plan.Status.Stack; of != nil && of.CheckRequestedBy != nil {
-		by := v1alpha1.Contributor{Identity: *of.CheckRequestedBy}
-		missing, err := s.asker(by.Identity).Missing(ctx, rights)
-		if err != nil {
-			return err
-		}
-		if len(missing) > 0 {
-			s.note(PersonFact{For: ForCheckRights, Address: b.Address, Who: by, Missing: missing})
-		}
+	if err := s.addChecker(ctx, b, rights); err != nil {
+		return err
 	}
 	for _, c := range b.Contributors {
 		if err := s.addContributor(ctx, b, c, rights); err != nil {
@@ -171,6 +164,29 @@ func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
 		}
 	}
 	return s.addSecrets(ctx, b)
+}
+
+// addChecker adds the fact that the user who requested the drift check lacks rights. To forget what is gone takes the right to
+// delete.
+func (s *SelfApproval) addChecker(ctx context.Context, b *Brief, rights []store.Right) error {
+	of := s.plan.Status.Stack
+	if of == nil || of.CheckRequestedBy == nil {
+		return nil
+	}
+	if b.Gone {
+		forget, err := RightTo(s.src.Objects, b.Object)
+		if err != nil {
+			return err
+		}
+		forget.Verb = store.VerbDelete
+		rights = append(rights, forget)
+	}
+	by := v1alpha1.Contributor{Identity: *of.CheckRequestedBy}
+	missing, err := s.asker(by.Identity).Missing(ctx, rights)
+	if len(missing) > 0 {
+		s.note(PersonFact{For: ForCheckRights, Address: b.Address, Who: by, Missing: missing})
+	}
+	return err
 }
 
 // addSecrets adds the facts about the users who may not read the secrets that a change gives to a provider.

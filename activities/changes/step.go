@@ -127,6 +127,10 @@ func IntentAbandoned(ctx context.Context, l *ledger.Ledger, i *ledger.Intent) (b
 
 // Removes reports whether the instance of a change has no record after the change.
 func Removes(c *ledger.Change) bool {
-	foundGone := c.Action == v1alpha1.ActionRead && c.Mode == "" && c.Refreshed != nil && !c.Refreshed.Exists()
-	return foundGone || c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget
+	return foundGone(c) || c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget
+}
+
+// foundGone reports whether planning did not find the recorded infrastructure of a change, which only records that.
+func foundGone(c *ledger.Change) bool {
+	return c.Action == v1alpha1.ActionRead && c.Mode == "" && c.Refreshed != nil && !c.Refreshed.Exists()
 }

@@ -25,7 +25,7 @@ func TestCheck(t *testing.T) {
 		"a name that YAML reads as a value": {"{spec: {plan: {on: [Change]}}}", reflect.TypeFor[v1alpha1.Stack](), []string{`unknown field "spec.plan.true" (YAML reads on, yes, off and no without quotes as true and false; kubectl explain lists the fields)`}},
 		"below what is any object":          {"{spec: {config: {regoin: x}}}", reflect.TypeFor[v1alpha1.ProviderConfig](), nil},
 		"of another type than said":         {"{spec: 1, data: []}", reflect.TypeFor[corev1.Secret](), []string{`unknown field "spec" (the fields are apiVersion, data, immutable, kind, metadata, stringData, type)`}},
-		"like none of few fields":           {"{spec: {secretRefs: [{secretRef: {name: x, key: y}}]}}", reflect.TypeFor[v1alpha1.ProviderConfig](), []string{`unknown field "spec.secretRefs[0].secretRef" (the fields are argument, key, name)`}},
+		"like none of few fields":           {"{spec: {secretRefs: [{secretRef: {name: x, key: y}}]}}", reflect.TypeFor[v1alpha1.ProviderConfig](), []string{`unknown field "spec.secretRefs[0].secretRef" (the fields are argument, key, name, rotates)`}},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			var object map[string]any

@@ -130,6 +130,9 @@ func (s *Scope) usable(ctx context.Context, r *resource.Resource, cfg *v1alpha1.
 		if err := s.mayUse(ctx, r.Ref.Namespace, cfg.Name); err != nil {
 			return provider.Configuration{}, configurationError(r.Entry, cfg, err)
 		}
+		if err := s.checkWriters(ctx, cfg); err != nil {
+			return provider.Configuration{}, configurationError(r.Entry, cfg, err)
+		}
 	}
 	conf, err := s.Configuration(ctx, r.Entry, cfg)
 	if err != nil {
