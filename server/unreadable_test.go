@@ -71,6 +71,22 @@ func TestWritesReturnNothingThatTheUserMayNotGet(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		for _, path := range []string{"/metadata/uid", "/metadata/name", "/metadata/resourceVersion", "/type", "/kind"} {
+			for _, op := range []string{"copy", "move"} {
+				body := fmt.Sprintf(`[{"op":%q,"from":"/data/key","path":%q}]`, op, path)
+				answer, _ := rawWrite(t, shared.as(user), "PATCH", "/api/v1/namespaces/"+ns+"/secrets/a?dryRun=All", "application/json-patch+json", runtime.ContentTypeJSON, body)
+				if refused := bytes.Contains(answer, []byte(`"code":403`)); refused == reads || !reads && bytes.Contains(answer, []byte("aGlkZGVu")) {
+					t.Errorf("%s, who reads %t: %s: %s", user, reads, body, answer)
+				}
+			}
+		}
+	}
+	for user, reads := range map[string]bool{"viewer": false, "editor": true} {
+		if err := harness.Within(deadline, func() error {
+			return core(t, shared.as(user)).CoreV1().Secrets(ns).Delete(t.Context(), "a", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+		}); err != nil {
+			t.Fatal(err)
+		}
 		for _, at := range []struct{ path, api, kind string }{
 			{"/api/v1/namespaces/" + ns + "/secrets", "v1", "Secret"}, {"/api/v1/namespaces/" + ns + "/configmaps", "v1", "ConfigMap"},
 			{"/apis/hykube.io/v1alpha1/namespaces/" + ns + "/stacks", "hykube.io/v1alpha1", "Stack"},

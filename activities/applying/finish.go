@@ -305,9 +305,9 @@ func blockersText(c *changes.StoredChange, blockers []*changes.StoredChange) str
 	list := changes.List(names, more)
 	switch {
 	case first && len(names) == 1:
-		return list + " refers to it, and its change must succeed first"
+		return list + " depends on it, and its change must succeed first"
 	case first:
-		return list + " refer to it, and their changes must succeed first"
+		return list + " depend on it, and their changes must succeed first"
 	case len(names) == 1:
 		return "it depends on " + list + ", whose change did not succeed"
 	default:

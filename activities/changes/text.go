@@ -199,17 +199,17 @@ func HoldText(h plan.Hold, address func(i int) string, state string) string {
 	others, one := List(names, h.More), len(h.Also) == 0
 	switch {
 	case h.Reason == plan.HeldByReference && one:
-		return fmt.Sprintf("it refers to %s, which is %s", others, state)
+		return fmt.Sprintf("it depends on %s, which is %s", others, state)
 	case h.Reason == plan.HeldByReference:
-		return fmt.Sprintf("it refers to %s, which are %s", others, state)
+		return fmt.Sprintf("it depends on %s, which are %s", others, state)
 	case h.Reason == plan.HeldUnder && one:
-		return fmt.Sprintf("%s, which refers to it, stays because its own change is %s", others, state)
+		return fmt.Sprintf("%s, which depends on it, stays because its own change is %s", others, state)
 	case h.Reason == plan.HeldUnder:
-		return fmt.Sprintf("%s, which refer to it, stay because their own changes are %s", others, state)
+		return fmt.Sprintf("%s, which depend on it, stay because their own changes are %s", others, state)
 	case h.Reason == plan.HeldWith && one:
-		return fmt.Sprintf("it refers to %s, which stays because its own change is %s", others, state)
+		return fmt.Sprintf("it depends on %s, which stays because its own change is %s", others, state)
 	case h.Reason == plan.HeldWith:
-		return fmt.Sprintf("it refers to %s, which stay because their own changes are %s", others, state)
+		return fmt.Sprintf("it depends on %s, which stay because their own changes are %s", others, state)
 	default:
 		return ""
 	}

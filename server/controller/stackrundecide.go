@@ -81,7 +81,8 @@ func (r *stackRun) discarded() *v1alpha1.Plan {
 		if a == nil || a.Decision != v1alpha1.DecisionDiscarded || a.By == nil || a.At == nil || r.EndedAt == nil || a.At.After(r.EndedAt.Time) {
 			continue
 		}
-		if requester == nil || requester.Username != a.By.Username {
+		// The workflow of the author makes and discards plans through its worker.
+		if requester == nil || requester.Username != a.By.Username || len(requester.Through) != len(a.By.Through) {
 			return p
 		}
 	}
