@@ -218,7 +218,7 @@ var stackMutants = []mutant{
 	{"A suspended stack promises a plan after the run of its workflow.", "server/controller/stackrundecide.go",
 		"\tcase spec.Suspend:\n", "\tcase false:\n", "TestDecisionsAboutAWorkflow"},
 	{"A workflow that gives up is taken for the person who discarded its plan.", "server/controller/stackrundecide.go",
-		"if requester == nil || requester.Username != a.By.Username {", "if requester == nil || requester != nil {", "TestDecisionsAboutAWorkflow"},
+		"if requester == nil || requester.Username != a.By.Username || len(requester.Through) != len(a.By.Through) {", "if requester == nil || requester != nil {", "TestDecisionsAboutAWorkflow"},
 	{"A decision from after the end of a workflow counts as the reason for its failure.", "server/controller/stackrundecide.go",
 		" || a.At.After(r.EndedAt.Time) {", " {", "TestDecisionsAboutAWorkflow"},
 	{"A stack makes plans while its workflow runs.", "server/controller/stackdecide.go",
