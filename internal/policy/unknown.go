@@ -48,7 +48,7 @@ var hasMacro = cel.GlobalMacro(operators.Has, 1, func(f cel.MacroExprFactory, _ 
 // are no functions.
 var exact = map[string]bool{
 	operators.LogicalAnd: true, operators.LogicalOr: true, operators.LogicalNot: true, operators.Conditional: true,
-	operators.NotStrictlyFalse: true, operators.OldNotStrictlyFalse: true, operators.Index: true, operators.OptIndex: true, operators.OptSelect: true,
+	operators.NotStrictlyFalse: true, operators.Index: true, operators.OptIndex: true, operators.OptSelect: true,
 	operators.Add: true, operators.Subtract: true, operators.Multiply: true, operators.Divide: true, operators.Modulo: true, operators.Negate: true,
 	operators.Less: true, operators.LessEquals: true, operators.Greater: true, operators.GreaterEquals: true,
 	overloads.Size: true, overloads.StartsWith: true, overloads.EndsWith: true, overloads.Contains: true, overloads.Matches: true,

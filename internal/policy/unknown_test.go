@@ -267,12 +267,11 @@ func TestCanonicalTypesAndCounts(t *testing.T) {
 }
 
 func TestUndecidedComesLast(t *testing.T) {
-	v := &Verdict{}
-	for _, r := range []v1alpha1.PlanPolicyResult{
-		{Rule: "undecided", Effect: v1alpha1.PolicyDeny, Undecided: &v1alpha1.PlanPolicyUndecided{}}, {Rule: "warns", Effect: v1alpha1.PolicyWarn}, {Rule: "denies", Effect: v1alpha1.PolicyDeny},
-	} {
-		v.Results = append(v.Results, r)
-	}
+	v := &Verdict{Results: []v1alpha1.PlanPolicyResult{
+		{Rule: "undecided", Effect: v1alpha1.PolicyDeny, Undecided: &v1alpha1.PlanPolicyUndecided{}},
+		{Rule: "warns", Effect: v1alpha1.PolicyWarn},
+		{Rule: "denies", Effect: v1alpha1.PolicyDeny},
+	}}
 	first, further := v.First(2)
 	var names []string
 	for _, r := range first {

@@ -135,7 +135,8 @@ func TestStickyQueuesAreOfOneUser(t *testing.T) {
 		}
 		return m.GetTaskQueue().GetName()
 	}
-	if sticky("alice") == sticky("mallory") || sticky("alice") != sticky("alice") {
+	alice, again := sticky("alice"), sticky("alice")
+	if alice == sticky("mallory") || alice != again {
 		t.Error("two users share a sticky queue")
 	}
 	m := &workflowservice.PollActivityTaskQueueRequest{TaskQueue: &taskqueuepb.TaskQueue{Name: "x", Kind: enumspb.TASK_QUEUE_KIND_WORKER_COMMANDS}}
