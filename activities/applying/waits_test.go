@@ -15,7 +15,7 @@ func TestASkippedChangeNamesItsBlockers(t *testing.T) {
 	for want, blockers := range map[string][]*changes.StoredChange{
 		"it depends on a.a, whose change did not succeed":          {change("a.a")},
 		"it depends on a.a and a.b, whose changes did not succeed": {change("a.a"), change("a.b"), change("s.s", "n.main")},
-		"s.a depends on it, and its change must succeed first":      {change("s.a", "n.main"), change("s.a", "n.main"), change("a.b")},
+		"s.a depends on it, and its change must succeed first":     {change("s.a", "n.main"), change("s.a", "n.main"), change("a.b")},
 		"s.a, s.b, s.c and 1 more depend on it, and their changes must succeed first": {
 			change("s.a", "n.main"), change("s.b", "n.main"), change("s.c", "n.main"), change("s.d", "n.main")},
 	} {
