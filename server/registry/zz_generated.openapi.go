@@ -400,6 +400,25 @@ func schema_hykube_hykube_api_v1alpha1_Contributor(ref common.ReferenceCallback)
 							Format:      "",
 						},
 					},
+					"through": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users whose workers acted for the user in a workflow that the user started. Each of them needs the rights, too. Empty if the user sent the request without a workflow.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.WorkflowUser{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"more": {
 						SchemaProps: spec.SchemaProps{
 							Description: "True for the last entry of a list that has more than 16 users. It stands for all users whom the list leaves out. A plan with this entry never approves itself.",
@@ -438,7 +457,7 @@ func schema_hykube_hykube_api_v1alpha1_Contributor(ref common.ReferenceCallback)
 			},
 		},
 		Dependencies: []string{
-			v1.MicroTime{}.OpenAPIModelName()},
+			v1alpha1.WorkflowUser{}.OpenAPIModelName(), v1.MicroTime{}.OpenAPIModelName()},
 	}
 }
 
