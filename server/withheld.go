@@ -14,6 +14,7 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/rights"
 )
 
 // withholdValues removes the values of each change whose object the user may not get. It keeps the addresses and
@@ -44,10 +45,10 @@ func (s *Server) mayRead(ctx context.Context) (func(p *v1alpha1.Plan, address st
 	if !ok {
 		return nil, errors.New("read plans: the request has no user")
 	}
-	asker := s.asker(who)
+	asker, reader := s.asker(who), rights.IdentityOf(who)
 	known := map[[2]string]bool{} // the plans of a list often have the same addresses
 	return func(p *v1alpha1.Plan, address string) (bool, error) {
-		if by := p.Status.RequestedBy; by != nil && by.Username == who.GetName() && strings.HasPrefix(address, scope.ProviderConfigAddress) {
+		if by := p.Status.RequestedBy; by != nil && reader.Within(by) && strings.HasPrefix(address, scope.ProviderConfigAddress) {
 			return true, nil
 		}
 		key := [2]string{p.Namespace, address}

@@ -124,7 +124,7 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 	}
 	if len(missing) > 0 {
 		return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, the change gives secrets of other objects to the provider, and the user %q has no right to %s",
-			who.Username, store.ListRights(missing))
+			who.String(), store.ListRights(missing))
 	}
 	return a.requireOfContributors(ctx, c.Contributors, rights)
 }
@@ -145,7 +145,7 @@ func (a *Actors) requireOfContributors(ctx context.Context, list []v1alpha1.Cont
 		}
 		if len(missing) > 0 {
 			return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, and the user %q, who wrote %s, has no right to %s",
-				c.Username, strings.Join(c.Wrote, ", "), store.ListRights(missing))
+				c.String(), strings.Join(c.Wrote, ", "), store.ListRights(missing))
 		}
 	}
 	return nil
@@ -179,7 +179,7 @@ func (a *Actors) require(ctx context.Context, rights []store.Right, approving ..
 			return err
 		}
 		if len(missing) > 0 {
-			return Stale(v1alpha1.StaleMissingRights, "the user %q, who %s the plan, has no right to %s", actor.Who.Username, did, store.ListRights(missing))
+			return Stale(v1alpha1.StaleMissingRights, "the user %q, who %s the plan, has no right to %s", actor.Who.String(), did, store.ListRights(missing))
 		}
 	}
 	return nil

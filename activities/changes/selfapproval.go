@@ -75,11 +75,11 @@ func (f PersonFact) text() string {
 	}
 	switch f.For {
 	case ForApproval:
-		return fmt.Sprintf("the user %q, who wrote %s of %s, may not approve plans", f.Who.Username, strings.Join(f.Who.Wrote, ", "), address)
+		return fmt.Sprintf("the user %q, who wrote %s of %s, may not approve plans", f.Who.String(), strings.Join(f.Who.Wrote, ", "), address)
 	case ForRights:
-		return fmt.Sprintf("the user %q, who wrote %s of %s, has no right to %s", f.Who.Username, strings.Join(f.Who.Wrote, ", "), address, store.ListRights(f.Missing))
+		return fmt.Sprintf("the user %q, who wrote %s of %s, has no right to %s", f.Who.String(), strings.Join(f.Who.Wrote, ", "), address, store.ListRights(f.Missing))
 	case ForCheckRights:
-		return fmt.Sprintf("the user %q, who requested the drift check, has no right to %s, which the change of %s needs", f.Who.Username, store.ListRights(f.Missing), address)
+		return fmt.Sprintf("the user %q, who requested the drift check, has no right to %s, which the change of %s needs", f.Who.String(), store.ListRights(f.Missing), address)
 	case ForUnknown:
 		return fmt.Sprintf("the server does not know all users who wrote what the change of %s follows from", address)
 	case ForOtherOwner:
@@ -90,7 +90,7 @@ func (f PersonFact) text() string {
 			wrote = "wrote " + strings.Join(f.Who.Wrote, ", ")
 		}
 		return fmt.Sprintf("the change of %s would give the provider secrets of %s, and the user %q, who %s, has no right to %s",
-			address, strings.Join(f.From, ", "), f.Who.Username, wrote, store.ListRights(f.Missing))
+			address, strings.Join(f.From, ", "), f.Who.String(), wrote, store.ListRights(f.Missing))
 	case ForForget:
 		return fmt.Sprintf("it would forget the infrastructure of %s, and nobody deleted the object", address)
 	}
@@ -260,9 +260,9 @@ func (s *SelfApproval) asker(who v1alpha1.Identity) *store.Asker {
 	return s.askers[key]
 }
 
-// userKey identifies a user with the groups of one moment.
+// userKey identifies a user with the groups of one moment, and with those through whose workers the user acted.
 func userKey(who v1alpha1.Identity) string {
-	return fmt.Sprintf("%t %q %q", who.TokenFile, who.Username, who.Groups)
+	return fmt.Sprintf("%t %q %q %v", who.TokenFile, who.Username, who.Groups, who.Through)
 }
 
 // approvalOf returns the right to approve a plan.

@@ -1,9 +1,13 @@
 package changes
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -51,5 +55,58 @@ func TestWhyPerson(t *testing.T) {
 		if got := WhyPerson(tc.facts); got != tc.want {
 			t.Errorf("%s:\n got %s\nwant %s", reason, got, tc.want)
 		}
+	}
+}
+
+// approversOnly is an access in which only some users may approve plans. A user through others needs the right of each.
+type approversOnly []string
+
+func (a approversOnly) May(_ context.Context, who v1alpha1.Identity, _ store.Right) (bool, error) {
+	return !slices.ContainsFunc(who.Usernames(), func(name string) bool { return !slices.Contains(a, name) }), nil
+}
+
+// noPolicies has no policies.
+type noPolicies struct{}
+
+func (noPolicies) Of(context.Context, string) (*store.PlanPolicies, error) {
+	return &store.PlanPolicies{}, nil
+}
+
+func (noPolicies) Earlier(context.Context, string, int) ([]v1alpha1.PlanRecord, error) {
+	return nil, nil
+}
+
+// TestWhyPersonThroughAWorkflow has an author of a stack, and what a worker of another user wrote for the author.
+func TestWhyPersonThroughAWorkflow(t *testing.T) {
+	alice := v1alpha1.Identity{Username: "alice"}
+	through := v1alpha1.Identity{Username: "alice", Through: []v1alpha1.WorkflowUser{{Username: "mallory"}}}
+	po := &v1alpha1.Plan{Status: v1alpha1.PlanStatus{RequestedBy: &alice}}
+	for reason, tc := range map[string]struct {
+		approvers approversOnly
+		wrote     []v1alpha1.Identity
+		want      string
+	}{
+		"the author wrote it":                   {approversOnly{"alice"}, []v1alpha1.Identity{alice}, ""},
+		"another user's worker wrote it":        {approversOnly{"alice"}, []v1alpha1.Identity{through}, `the user "alice through mallory", who wrote`},
+		"both wrote it":                         {approversOnly{"alice"}, []v1alpha1.Identity{alice, through}, `the user "alice through mallory", who wrote`},
+		"the worker's user may approve it, too": {approversOnly{"alice", "mallory"}, []v1alpha1.Identity{through}, ""},
+	} {
+		s := NewSelfApproval(&scope.Sources{Access: tc.approvers, Policies: noPolicies{}}, po)
+		for _, who := range tc.wrote {
+			if err := s.addContributor(t.Context(), &Brief{}, v1alpha1.Contributor{Identity: who}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if why, err := s.Why(t.Context()); err != nil || (why == "") != (tc.want == "") || !strings.HasPrefix(why, tc.want) {
+			t.Errorf("%s: %q, %v, want %q", reason, why, err, tc.want)
+		}
+	}
+	// The rights of the same user through others are not those of the user alone.
+	s := NewSelfApproval(&scope.Sources{Access: approversOnly{"alice"}}, po)
+	if ok, err := s.asker(alice).May(t.Context(), approvalOf(po)); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if ok, err := s.asker(through).May(t.Context(), approvalOf(po)); ok || err != nil {
+		t.Errorf("the cached answer for alice counts for alice through mallory: %t, %v", ok, err)
 	}
 }

@@ -309,7 +309,12 @@ type WorkflowUser struct {
 
 // Shares reports whether one user is part of both identities: as the user, or through a workflow.
 func (i *Identity) Shares(other *Identity) bool {
-	return i != nil && other != nil && slices.ContainsFunc(i.names(), func(name string) bool { return slices.Contains(other.names(), name) })
+	return i != nil && other != nil && slices.ContainsFunc(i.Usernames(), func(name string) bool { return slices.Contains(other.Usernames(), name) })
+}
+
+// Within reports whether each user behind the identity is also behind another one.
+func (i *Identity) Within(other *Identity) bool {
+	return !slices.ContainsFunc(i.Usernames(), func(name string) bool { return !slices.Contains(other.Usernames(), name) })
 }
 
 // String returns the name of the user, and of those through whose workers the request came: "alice through flow".
@@ -317,11 +322,11 @@ func (i Identity) String() string {
 	if len(i.Through) == 0 {
 		return i.Username
 	}
-	return i.Username + " through " + strings.Join(i.names()[1:], ", ")
+	return i.Username + " through " + strings.Join(i.Usernames()[1:], ", ")
 }
 
-// names returns the names of all users of an identity.
-func (i *Identity) names() []string {
+// Usernames returns the names of all users behind an identity: the user's own, and then those of the users in Through.
+func (i *Identity) Usernames() []string {
 	names := []string{i.Username}
 	for _, u := range i.Through {
 		names = append(names, u.Username)

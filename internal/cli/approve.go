@@ -171,7 +171,7 @@ func approvedSoFar(p *v1alpha1.Plan) string {
 func by(a *v1alpha1.PlanApproval) string {
 	out := ""
 	if a.By != nil {
-		out += " by " + a.By.Username
+		out += " by " + a.By.String()
 	}
 	if a.At != nil {
 		out += " at " + a.At.UTC().Format(time.RFC3339)

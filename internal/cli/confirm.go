@@ -60,7 +60,7 @@ func (j *planAndApply) decidedMeanwhile(ctx context.Context, plans []*v1alpha1.P
 func noLongerWaits(p *v1alpha1.Plan) error {
 	text, code, who := "", ExitStale, "another user"
 	if a := p.Status.Approval; a != nil && a.By != nil {
-		who = fmt.Sprintf("user %q", a.By.Username)
+		who = fmt.Sprintf("user %q", a.By)
 	}
 	switch a := p.Status.Approval; {
 	case waiting(p):

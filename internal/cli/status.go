@@ -171,7 +171,7 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 	if c := p.Status.Cancel; c != nil {
 		who := ""
 		if c.By != nil {
-			who = " by " + c.By.Username
+			who = " by " + c.By.String()
 		}
 		if c.At != nil {
 			who += ", " + age(c.At.Time) + " ago"

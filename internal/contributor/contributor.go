@@ -87,10 +87,25 @@ func merge(list []v1alpha1.Contributor, c v1alpha1.Contributor) []v1alpha1.Contr
 	return list
 }
 
-// SameUser reports whether two identities are those of one user. The groups of a user change over time, so they do not
-// count.
+// SameUser reports whether two identities are those of one user, through the workers of the same users. What a user wrote
+// through the worker of another one needs the rights of both. The groups of a user change over time, so they do not count.
 func SameUser(a, b v1alpha1.Identity) bool {
-	return a.Username == b.Username && a.TokenFile == b.TokenFile
+	return slices.Equal(users(a), users(b))
+}
+
+// users returns the users behind an identity: the user, and then the others, sorted.
+func users(who v1alpha1.Identity) []user {
+	others := make([]user, 0, len(who.Through))
+	for _, u := range who.Through {
+		others = append(others, user{u.Username, u.TokenFile})
+	}
+	slices.SortFunc(others, func(a, b user) int { return cmp.Compare(a.name, b.name) })
+	return append([]user{{who.Username, who.TokenFile}}, slices.Compact(others)...)
+}
+
+type user struct {
+	name      string
+	tokenFile bool
 }
 
 // limit replaces the users with the oldest writes by one entry if there are too many.

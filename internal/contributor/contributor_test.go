@@ -29,6 +29,25 @@ func TestAddKeepsTheOthers(t *testing.T) {
 	}
 }
 
+// TestAUserThroughAnotherIsAnother keeps what the worker of another user wrote for a user: it needs the rights of both.
+func TestAUserThroughAnotherIsAnother(t *testing.T) {
+	through := func(second int, users ...string) Write {
+		w := write("alice", second, "spec")
+		for _, name := range users {
+			w.By.Through = append(w.By.Through, v1alpha1.WorkflowUser{Username: name})
+		}
+		return w
+	}
+	list := Add(Add(Add(nil, through(1, "mallory", "flow")), through(2)), through(3, "flow", "mallory"))
+	if len(list) != 2 || list[0].Through != nil || len(list[1].Through) != 2 || !list[1].At.Time.Equal(at(3)) {
+		t.Errorf("the contributors: %+v", list)
+	}
+	done := []v1alpha1.Contributor{entry("alice", 9, "spec")}
+	if left := Without(list, done); len(left) != 1 || len(left[0].Through) != 2 {
+		t.Errorf("after the apply of what alice wrote alone: %+v", left)
+	}
+}
+
 func TestReplaceTakesPartsOver(t *testing.T) {
 	list := Replace(Replace(nil, write("eve", 1, "region", "endpoint")), write("alice", 2, "endpoint"))
 	want := []v1alpha1.Contributor{entry("eve", 1, "region"), entry("alice", 2, "endpoint")}

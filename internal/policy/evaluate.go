@@ -74,7 +74,7 @@ func (s *Set) Evaluate(ctx context.Context, subject *Subject) (*Verdict, error) 
 	v := &Verdict{restricted: s.HasAutomatic(), lapsed: s.lapsedRules(), users: map[string]*v1alpha1.Identity{}, undecided: map[int32]bool{}}
 	for _, a := range subject.Approvals {
 		if a.By != nil {
-			v.users[a.By.Username] = a.By
+			v.users[a.By.String()] = a.By
 		}
 	}
 	v.contributors = names(subject.plan.Status.Contributors)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,10 +18,10 @@ type Verdict struct {
 	restricted bool
 	// lapsed says which rules AllowAutomatic allow nothing, and why.
 	lapsed []string
-	// users are the users of the approvals as they are now, by name; nil takes the users as the approvals name them.
+	// users are the users of the approvals as they are now, by their texts; nil takes the users as the approvals name them.
 	users map[string]*v1alpha1.Identity
-	// contributors are the names of the users who wrote what the changes follow from. As the requester, they do not count where
-	// a rule excludes the requester.
+	// contributors are the names of the users who wrote what the changes follow from, and of those through whose workers they
+	// did. As the requester, they do not count where a rule excludes the requester.
 	contributors map[string]bool
 	// undecided has the indexes of the changes whose unknown values an undecided rule depends on.
 	undecided map[int32]bool
@@ -40,8 +41,11 @@ func VerdictOf(p *v1alpha1.Plan) *Verdict {
 func names(list []v1alpha1.Contributor) map[string]bool {
 	out := map[string]bool{}
 	for _, c := range list {
-		if !c.More {
-			out[c.Username] = true
+		if c.More {
+			continue
+		}
+		for _, name := range c.Usernames() {
+			out[name] = true
 		}
 	}
 	return out
@@ -148,23 +152,46 @@ func (v *Verdict) whyNot() string {
 	return text
 }
 
-// approvers returns the number of different users whose approvals count for a rule.
+// approvers returns the number of approvals that count for a rule. Of approvals with a user in common, one counts: through
+// a workflow, a user can approve again in the name of its starter.
 func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) int {
-	seen := map[string]bool{}
+	var eligible, counted []*v1alpha1.Identity
 	for _, approval := range approvals {
 		by := approval.By
 		if by != nil && v.users != nil {
-			by = with(v.users[by.Username], by.Through)
+			by = v.users[by.String()]
 		}
 		switch {
 		case by == nil || by.Username == "":
-		case a.ExcludeRequester && (requester == nil || by.Shares(requester) || v.contributors[by.Username]):
-		case len(a.Groups) > 0 && !slices.ContainsFunc(a.Groups, func(g string) bool { return slices.Contains(by.Groups, g) }):
+		case a.ExcludeRequester && (requester == nil || by.Shares(requester) || v.contributed(by)):
+		case !isMember(by, a.Groups):
 		default:
-			seen[by.Username] = true
+			eligible = append(eligible, by)
 		}
 	}
-	return len(seen)
+	// The approvals without a workflow come first, so that one of a workflow does not replace two of them.
+	slices.SortStableFunc(eligible, func(a, b *v1alpha1.Identity) int { return cmp.Compare(len(a.Through), len(b.Through)) })
+	for _, by := range eligible {
+		if !slices.ContainsFunc(counted, by.Shares) {
+			counted = append(counted, by)
+		}
+	}
+	return len(counted)
+}
+
+// contributed reports whether a user behind an identity wrote what the changes follow from.
+func (v *Verdict) contributed(by *v1alpha1.Identity) bool {
+	return slices.ContainsFunc(by.Usernames(), func(name string) bool { return v.contributors[name] })
+}
+
+// isMember reports whether each user behind an identity is in one of the groups. No groups mean all users.
+func isMember(by *v1alpha1.Identity, groups []string) bool {
+	if len(groups) == 0 {
+		return true
+	}
+	in := func(g string) bool { return slices.Contains(groups, g) }
+	return slices.ContainsFunc(by.Groups, in) &&
+		!slices.ContainsFunc(by.Through, func(u v1alpha1.WorkflowUser) bool { return !slices.ContainsFunc(u.Groups, in) })
 }
 
 // excluded names the contributors whose approvals do not count for a rule, besides the requester; "" if there are none.
@@ -182,16 +209,6 @@ func (v *Verdict) excluded(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Id
 		return ""
 	}
 	return " or those who wrote the changes (" + strings.Join(others, ", ") + ")"
-}
-
-// with returns a user who took part through other users; nil for nil.
-func with(who *v1alpha1.Identity, through []v1alpha1.WorkflowUser) *v1alpha1.Identity {
-	if who == nil {
-		return nil
-	}
-	out := *who
-	out.Through = through
-	return &out
 }
 
 // missingText describes the missing approvals of a rule. more is their number.

@@ -90,7 +90,7 @@ func mayReplace(later, p *v1alpha1.Plan) bool {
 		return true
 	}
 	by := later.Status.RequestedBy
-	same := func(who *v1alpha1.Identity) bool { return by != nil && who != nil && by.Username == who.Username }
+	same := func(who *v1alpha1.Identity) bool { return by != nil && who != nil && by.Within(who) }
 	return same(p.Status.RequestedBy) || slices.ContainsFunc(p.Status.Approvals, func(a v1alpha1.PlanApproval) bool { return same(a.By) })
 }
 

@@ -101,6 +101,7 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 		{"by a plan of an approver", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("erin"))},
 			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
 		{"not by a plan of another user", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("mallory"))}, nil},
+		{"not by a plan of another user's worker", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("alice", "mallory"))}, nil},
 		{"speculative plans supersede nothing", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, speculative)}, nil},
 		{"and nothing supersedes them", []*v1alpha1.Plan{planAt("a", 0, speculative), planAt("b", 1, speculative), planAt("c", 2, nil)}, nil},
 	} {
@@ -302,7 +303,12 @@ func halfApproved(p *v1alpha1.Plan) {
 	p.Status.Approvals = []v1alpha1.PlanApproval{{Decision: v1alpha1.DecisionApproved, By: &v1alpha1.Identity{Username: "erin"}}}
 }
 
-// madeBy sets the requester of a plan.
-func madeBy(name string) func(*v1alpha1.Plan) {
-	return func(p *v1alpha1.Plan) { p.Status.RequestedBy = &v1alpha1.Identity{Username: name} }
+// madeBy sets the requester of a plan, and the users of the workers who made it for the requester.
+func madeBy(name string, workers ...string) func(*v1alpha1.Plan) {
+	return func(p *v1alpha1.Plan) {
+		p.Status.RequestedBy = &v1alpha1.Identity{Username: name}
+		for _, worker := range workers {
+			p.Status.RequestedBy.Through = append(p.Status.RequestedBy.Through, v1alpha1.WorkflowUser{Username: worker})
+		}
+	}
 }

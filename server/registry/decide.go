@@ -168,7 +168,8 @@ func repeats(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.PlanApproval)
 	if made == nil || made.Decision != sent.Decision || made.Partial != sent.Partial || sent.Digest != "" && made.Digest != sent.Digest {
 		return false
 	}
-	return byServer(ctx) || nameOf(made.By) == nameOf(by) || made.Decision == v1alpha1.DecisionApproved && hasApproved(p.Status.Approvals, by)
+	same := func(a v1alpha1.PlanApproval) bool { return nameOf(a.By) == nameOf(by) }
+	return byServer(ctx) || same(*made) || made.Decision == v1alpha1.DecisionApproved && slices.ContainsFunc(p.Status.Approvals, same)
 }
 
 // mayDecide returns the error for a decision that the state of the plan does not permit, or that is about other
@@ -333,7 +334,7 @@ func nameOf(who *v1alpha1.Identity) string {
 	if who == nil {
 		return "an unknown user"
 	}
-	return who.Username
+	return who.String()
 }
 
 // cancel serves the subresource "cancel": the plan starts no further change. It ignores the request body.

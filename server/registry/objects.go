@@ -87,7 +87,7 @@ func mayUpload(ctx context.Context, p *v1alpha1.Plan, chunk *v1alpha1.PlanObject
 	switch {
 	case !p.Spec.Speculative:
 		return apierrors.NewConflict(v1alpha1.Resource("plans"), p.Name, errors.New("it plans recorded objects; only a plan with spec.speculative accepts uploaded objects"))
-	case who == nil || p.Status.RequestedBy == nil || who.Username != p.Status.RequestedBy.Username:
+	case who == nil || p.Status.RequestedBy == nil || !who.Within(p.Status.RequestedBy):
 		return apierrors.NewForbidden(v1alpha1.Resource("plans"), p.Name, fmt.Errorf("only %s, who created the plan, may upload its objects", nameOf(p.Status.RequestedBy)))
 	case chunk.Discard:
 		return nil

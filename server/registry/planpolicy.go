@@ -134,8 +134,8 @@ func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.Plan
 	switch {
 	case missing != "" && !counts:
 		why := fmt.Sprintf("the approval of user %q does not count. %s", nameOf(approval.By), missing)
-		if hasApproved(given, approval.By) {
-			why = fmt.Sprintf("user %q has approved the plan already. %s", nameOf(approval.By), missing)
+		if name := approvedBefore(given, approval.By); name != "" {
+			why = fmt.Sprintf("user %q has approved the plan already. %s", name, missing)
 		}
 		return false, refusedByPolicy(p, why)
 	case len(given) > 0 && given[0].Partial != approval.Partial:
@@ -151,9 +151,20 @@ func applyPolicies(ctx context.Context, p *v1alpha1.Plan, approval v1alpha1.Plan
 	return missing != "", nil
 }
 
-// hasApproved reports whether a user gave one of the approvals.
-func hasApproved(given []v1alpha1.PlanApproval, who *v1alpha1.Identity) bool {
-	return who != nil && slices.ContainsFunc(given, func(a v1alpha1.PlanApproval) bool { return a.By != nil && a.By.Username == who.Username })
+// approvedBefore returns the name of a user behind an approval who gave an earlier one, also through a workflow; "" if there
+// is none.
+func approvedBefore(given []v1alpha1.PlanApproval, who *v1alpha1.Identity) string {
+	if who == nil {
+		return ""
+	}
+	for _, a := range given {
+		for _, name := range who.Usernames() {
+			if a.By != nil && slices.Contains(a.By.Usernames(), name) {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 func refusedByPolicy(p *v1alpha1.Plan, why string) error {

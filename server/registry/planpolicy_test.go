@@ -11,10 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/policy"
+	"github.com/hykube/hykube/server/rights"
 )
 
 // judged judges plans by one rule that holds for all.
@@ -25,6 +27,10 @@ func judged(effect v1alpha1.PlanPolicyEffect, required *v1alpha1.RequiredApprova
 }
 
 func approve(t *testing.T, who string, p *v1alpha1.Plan, partial bool, judge JudgeFunc) error {
+	return approveIn(as(t, who), p, partial, judge)
+}
+
+func approveIn(ctx context.Context, p *v1alpha1.Plan, partial bool, judge JudgeFunc) error {
 	all := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 		return authorizer.DecisionAllow, "", nil
 	})
@@ -32,7 +38,7 @@ func approve(t *testing.T, who string, p *v1alpha1.Plan, partial bool, judge Jud
 		return changes.Verification{Left: 1}, nil
 	}
 	c := Config{Authorizer: all, Verify: verify, Backend: &Backend{Judge: judge}}
-	return c.decide(as(t, who), p, &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: partial})
+	return c.decide(ctx, p, &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: p.Status.Digest, Partial: partial})
 }
 
 func isApproved(p *v1alpha1.Plan) bool {
@@ -67,6 +73,10 @@ func TestFourEyes(t *testing.T) {
 	}
 	if err := approve(t, "ann", p, false, judge); !apierrors.HasStatusCause(err, v1alpha1.CausePolicy) || !strings.Contains(err.Error(), "has approved the plan already") || len(p.Status.Approvals) != 1 {
 		t.Fatalf("the first again: %v", err)
+	}
+	cat := rights.InfoOf(v1alpha1.Identity{Username: "cat", Through: []v1alpha1.WorkflowUser{{Username: "ann"}}})
+	if err := approveIn(request.WithUser(t.Context(), cat), p, false, judge); !apierrors.HasStatusCause(err, v1alpha1.CausePolicy) || !strings.Contains(err.Error(), `"ann" has approved the plan already`) {
+		t.Fatalf("the first again, for the starter of a workflow: %v", err)
 	}
 	if err := approve(t, "bob", p, true, judge); !apierrors.IsConflict(err) {
 		t.Fatalf("the second, for another part: %v", err)

@@ -42,18 +42,33 @@ type Users struct {
 	Narrow func(user.Info) (user.Info, bool)
 }
 
-// Current implements store.Users. It returns users whom the token file did not name as they are.
+// Current implements store.Users. It returns users whom the token file did not name as they are. A user who acted through
+// another one, whom the file names no more, is as one whom it names no more.
 func (u Users) Current(who v1alpha1.Identity) (v1alpha1.Identity, bool) {
+	groups, named := u.groups(WorkerOf(who))
+	through := slices.Clone(who.Through)
+	for i := range through {
+		ok := false
+		through[i].Groups, ok = u.groups(through[i])
+		named = named && ok
+	}
+	if !named {
+		groups = nil
+	}
+	who.Groups, who.Through = groups, through
+	return who, named
+}
+
+// groups returns the groups that a user has now; false if the token file named the user, and names the user no more.
+func (u Users) groups(who v1alpha1.WorkflowUser) ([]string, bool) {
 	if !who.TokenFile {
-		return who, true
+		return who.Groups, true
 	}
-	now, ok := u.Narrow(InfoOf(who))
+	now, ok := u.Narrow(InfoOf(v1alpha1.Identity{Username: who.Username, Groups: who.Groups, TokenFile: true}))
 	if !ok {
-		who.Groups = nil
-		return who, false
+		return nil, false
 	}
-	who.Groups = now.GetGroups()
-	return who, true
+	return now.GetGroups(), true
 }
 
 // Asker returns an Asker for the user of a request.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -67,5 +70,42 @@ func TestAskerIsBounded(t *testing.T) {
 	}
 	if asked != 1001 {
 		t.Errorf("asked %d questions", asked)
+	}
+}
+
+// TestCurrentUsers gives users, and those through whom they acted, the groups that the token file gives now.
+func TestCurrentUsers(t *testing.T) {
+	now := map[string][]string{"alice": {"dev"}, "mallory": {"dev"}}
+	users := Users{Narrow: func(who user.Info) (user.Info, bool) {
+		groups, ok := now[who.GetName()]
+		return &user.DefaultInfo{Name: who.GetName(), Groups: groups}, ok
+	}}
+	through := func(name string, named bool) v1alpha1.WorkflowUser {
+		return v1alpha1.WorkflowUser{Username: name, Groups: []string{"dev", "on-call"}, TokenFile: named}
+	}
+	for why, tc := range map[string]struct {
+		who    v1alpha1.Identity
+		named  bool
+		groups []string // of the user, and then of each of the others
+	}{
+		"a user who left a group":           {v1alpha1.Identity{Username: "alice", Groups: []string{"dev", "on-call"}, TokenFile: true}, true, []string{"dev"}},
+		"a user who is gone":                {v1alpha1.Identity{Username: "bob", Groups: []string{"dev"}, TokenFile: true}, false, []string{""}},
+		"a certificate":                     {v1alpha1.Identity{Username: "bob", Groups: []string{"on-call"}}, true, []string{"on-call"}},
+		"through one who left a group":      {v1alpha1.Identity{Username: "bob", Groups: []string{"on-call"}, Through: []v1alpha1.WorkflowUser{through("mallory", true)}}, true, []string{"on-call", "dev"}},
+		"through one who is gone":           {v1alpha1.Identity{Username: "alice", Groups: []string{"dev"}, TokenFile: true, Through: []v1alpha1.WorkflowUser{through("eve", true)}}, false, []string{"", ""}},
+		"through one who has a certificate": {v1alpha1.Identity{Username: "alice", TokenFile: true, Through: []v1alpha1.WorkflowUser{through("eve", false)}}, true, []string{"dev", "dev,on-call"}},
+	} {
+		before := slices.Clone(tc.who.Through)
+		got, named := users.Current(tc.who)
+		groups := []string{strings.Join(got.Groups, ",")}
+		for _, u := range got.Through {
+			groups = append(groups, strings.Join(u.Groups, ","))
+		}
+		if named != tc.named || !slices.Equal(groups, tc.groups) {
+			t.Errorf("%s: named %t with the groups %q", why, named, groups)
+		}
+		if !equality.Semantic.DeepEqual(before, tc.who.Through) {
+			t.Errorf("%s: it changed the identity that it got", why)
+		}
 	}
 }

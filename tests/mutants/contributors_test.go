@@ -11,6 +11,10 @@ var contributorMutants = []mutant{
 		"&& !d.At.Before(&c.At)", "", "TestWithout"},
 	{"The users whom a list leaves out are forgotten.", "internal/contributor/contributor.go",
 		"return append(slices.Clone(list[over:users]), more)", "return slices.Clone(list[over:users])", "TestLimit"},
+	{"What a worker wrote for a user counts as written by the user alone.", "internal/contributor/contributor.go",
+		"return append([]user{{who.Username, who.TokenFile}}, slices.Compact(others)...)", "return []user{{who.Username, who.TokenFile}}", "TestAUserThroughAnotherIsAnother"},
+	{"The rights of a user are taken for those of the user through the worker of another one.", "activities/changes/selfapproval.go",
+		"who.Username, who.Groups, who.Through)", "who.Username, who.Groups, \"\")", "TestWhyPersonThroughAWorkflow"},
 	{"The writer of a key counts as that of no key.", "internal/contributor/keys.go",
 		"case key == \"\" || slices.Contains(keys, key):", "case key == \"\":", "TestWritersOfKeys"},
 }
