@@ -114,8 +114,8 @@ func (c FakeConfigs) Leaving(_ context.Context, cfg *v1alpha1.ProviderConfig) (s
 	return "", nil
 }
 
-func (c FakeConfigs) Writers(_ context.Context, what store.Written) ([]v1alpha1.Contributor, bool, error) {
-	return c.World.Wrote[what], true, nil
+func (c FakeConfigs) Writers(_ context.Context, of store.Written) (store.Writers, bool, error) {
+	return c.World.Wrote[of], true, nil
 }
 
 func (c FakeConfigs) Terminating(context.Context, string) (bool, error) {

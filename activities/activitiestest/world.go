@@ -36,7 +36,7 @@ type World struct {
 	Mu     sync.Mutex
 	Stored map[string]*unstructured.Unstructured
 	// Wrote holds the writers of objects that are no resources.
-	Wrote           map[store.Written][]v1alpha1.Contributor
+	Wrote           map[store.Written]store.Writers
 	ProviderConfigs map[string]*v1alpha1.ProviderConfig
 	// ConfigReads is the number of reads of ProviderConfigs.
 	ConfigReads int

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/hykube/hykube/activities/changes"
@@ -28,31 +29,56 @@ type writers struct {
 	namespace string
 
 	mu    sync.Mutex
-	known map[store.Written][]v1alpha1.Contributor
+	known map[store.Written]store.Writers
 }
 
 func newWriters(ctx context.Context, configs store.Configs, logger *slog.Logger, namespace string) *writers {
-	return &writers{ctx: ctx, configs: configs, logger: logger, namespace: namespace, known: map[store.Written][]v1alpha1.Contributor{}}
+	return &writers{ctx: ctx, configs: configs, logger: logger, namespace: namespace, known: map[store.Written]store.Writers{}}
 }
 
-// of returns the writers of an object. If the object is gone, or cannot be read, its writers are unknown.
-func (w *writers) of(what store.Written) []v1alpha1.Contributor {
-	what.Namespace = cmp.Or(what.Namespace, w.namespace)
+// read returns the writers of an object. If the object is gone, or cannot be read, its writers are unknown.
+func (w *writers) read(of store.Written) store.Writers {
+	of.Namespace = cmp.Or(of.Namespace, w.namespace)
 	fair.Lock(w.ctx, &w.mu)
 	defer w.mu.Unlock()
-	if list, ok := w.known[what]; ok {
-		return list
+	if known, ok := w.known[of]; ok {
+		return known
 	}
-	list, found, err := w.configs.Writers(w.ctx, what)
+	read, found, err := w.configs.Writers(w.ctx, of)
 	if err != nil {
-		w.logger.Warn("read who wrote an object", "kind", what.Kind, "namespace", what.Namespace, "name", what.Name, "error", err)
+		w.logger.Warn("read who wrote an object", "kind", of.Kind, "namespace", of.Namespace, "name", of.Name, "error", err)
 	}
 	if err != nil || !found {
-		list = []v1alpha1.Contributor{{More: true, Wrote: []string{v1alpha1.WroteDeletion}}}
+		read = store.Writers{List: []v1alpha1.Contributor{{More: true}}}
+		if of.Kind == "ResourceSet" {
+			read.List[0].Wrote = []string{v1alpha1.WroteDeletion}
+		}
 	}
-	list = named(list, what.String())
-	w.known[what] = list
-	return list
+	w.known[of] = read
+	return read
+}
+
+// ofKey returns the writers of a key of a ConfigMap or Secret, or of all its keys for an empty key.
+func (w *writers) ofKey(of store.Written, key string) []v1alpha1.Contributor {
+	return named(contributor.WritersOf(w.read(of).List, key), of.String())
+}
+
+// ofInstance returns the writers of an instance of a ResourceSet: of the set, and of the key in the ConfigMap that it comes
+// from. The text does not name that key, so that instances with the same writers share them.
+func (w *writers) ofInstance(ref v1alpha1.ObjectReference) []v1alpha1.Contributor {
+	set := store.Written{Kind: "ResourceSet", Namespace: ref.Namespace, Name: ref.Set}
+	read := w.read(set)
+	list := read.List
+	if from := read.Keys; from != nil {
+		source := store.Written{Kind: "ConfigMap", Namespace: ref.Namespace, Name: from.Name}
+		_, key, _ := v1alpha1.ParseInstanceName(ref.Name)
+		writers := contributor.WritersOf(w.read(source).List, cmp.Or(from.Key, key.Name))
+		for i := range writers {
+			writers[i].Wrote = []string{strings.TrimSuffix(source.String()+" "+from.Key, " ")}
+		}
+		list = contributor.Merge(list, writers)
+	}
+	return named(list, set.String())
 }
 
 // named returns contributors with the name of the object before what they wrote.
@@ -76,7 +102,7 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 	lists := [][]v1alpha1.Contributor{contributor.Of(n.Object.Object["status"])}
 	if n.Ref.Set != "" && (n.Deleting || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation) {
 		// The generation of an instance is a hash of what the set and its ConfigMap say about it.
-		lists = append(lists, s.writers.of(store.Written{Kind: "ResourceSet", Name: n.Ref.Set}))
+		lists = append(lists, s.writers.ofInstance(n.Ref))
 	}
 	if from := n.movedFrom; from != nil {
 		lists = append(lists, named(contributor.Of(from.Object.Object["status"]), from.Address.String()))
@@ -124,7 +150,7 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 func (w *writers) ofConfig(cfg *v1alpha1.ProviderConfig, refs []lang.Reference) [][]v1alpha1.Contributor {
 	lists := append(w.ofReferences(refs), named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
 	for _, ref := range cfg.Spec.SecretRefs {
-		lists = append(lists, w.of(store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name, Key: ref.Key}))
+		lists = append(lists, w.ofKey(store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name}, ref.Key))
 	}
 	return lists
 }
@@ -139,7 +165,7 @@ func (w *writers) ofReferences(refs []lang.Reference) (lists [][]v1alpha1.Contri
 		if ref.Type == lang.TypeSecret {
 			kind = "Secret"
 		}
-		lists = append(lists, w.of(store.Written{Kind: kind, Namespace: ref.Namespace, Name: ref.Name, Key: ref.Attribute}))
+		lists = append(lists, w.ofKey(store.Written{Kind: kind, Namespace: ref.Namespace, Name: ref.Name}, ref.Attribute))
 	}
 	return lists
 }

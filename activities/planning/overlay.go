@@ -289,8 +289,8 @@ func (o configsOverlay) Terminating(ctx context.Context, namespace string) (bool
 }
 
 // Writers implements store.Configs. A speculative plan asks for none.
-func (o configsOverlay) Writers(ctx context.Context, what store.Written) ([]v1alpha1.Contributor, bool, error) {
-	return o.configs.Writers(ctx, what)
+func (o configsOverlay) Writers(ctx context.Context, of store.Written) (store.Writers, bool, error) {
+	return o.configs.Writers(ctx, of)
 }
 
 // Secret implements store.Configs.

@@ -2,6 +2,7 @@ package contributor
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,34 +97,64 @@ func TestStatusRoundTrip(t *testing.T) {
 	}
 }
 
+func names(list []v1alpha1.Contributor) (out []string) {
+	for _, c := range list {
+		out = append(out, c.Username)
+	}
+	return out
+}
+
+// has returns the function that reports whether an object with some keys has a key.
+func has(keys ...string) func(string) bool {
+	return func(key string) bool { return slices.Contains(keys, key) }
+}
+
 // TestWritersOfKeys attributes each key to the user who wrote it last.
 func TestWritersOfKeys(t *testing.T) {
-	names := func(list []v1alpha1.Contributor) (out []string) {
-		for _, c := range list {
-			out = append(out, c.Username)
-		}
-		return out
-	}
-	list := WriteAll(write("alice", 1))
-	list = WriteKeys(list, write("eve", 2, "hosts", "region"))
-	list = WriteKeys(list, write("bob", 3, "region"))
+	all := has("hosts", "region", "other")
+	list := CreateKeys(write("alice", 1))
+	list = WriteKeys(list, write("eve", 2, "hosts", "region"), all)
+	list = WriteKeys(list, write("bob", 3, "region"), all)
 	for key, want := range map[string][]string{"hosts": {"eve"}, "region": {"bob"}, "other": {"alice"}, "": {"alice", "eve", "bob"}} {
 		if got := names(WritersOf(list, key)); !cmp.Equal(got, want) {
 			t.Errorf("writers of the key %q: %v, want %v", key, got, want)
 		}
 	}
-	if got := names(WritersOf(WriteKeys(list, write("alice", 4, "hosts")), "hosts")); !cmp.Equal(got, []string{"alice"}) {
+	if got := names(WritersOf(WriteKeys(list, write("alice", 4, "hosts"), all), "hosts")); !cmp.Equal(got, []string{"alice"}) {
 		t.Errorf("the first author wrote the key again, and its writers are %v", got)
 	}
 	var keys []string
 	for i := range maxKeys + 1 {
 		keys = append(keys, fmt.Sprint("key-", i))
 	}
-	if got := names(WritersOf(WriteKeys(list, write("eve", 5, keys...)), "region")); len(got) < 3 {
+	if got := names(WritersOf(WriteKeys(list, write("eve", 5, keys...), has(keys...)), "region")); len(got) < 3 {
 		t.Errorf("with too many keys, each user may have written each: %v", got)
 	}
 	decoded, err := DecodeKeys(EncodeKeys(list))
 	if err != nil || len(WritersOf(decoded, "region")) != 1 {
 		t.Errorf("%v, %v", decoded, err)
+	}
+}
+
+// TestRemovedKeysKeepTheirWriters removes more keys than an annotation names. Each removal keeps its user, the list stays
+// short, and the keys that the object has keep their own writers.
+func TestRemovedKeysKeepTheirWriters(t *testing.T) {
+	list := CreateKeys(write("alice", 1))
+	list = WriteKeys(list, write("eve", 2, "gone"), has("kept"))
+	if got := names(WritersOf(WriteAll(list, write("bob", 3), has("kept")), "gone")); !cmp.Equal(got, []string{"eve"}) {
+		t.Errorf("bob wrote all keys again, and eve's removal became one of %v", got)
+	}
+	list = WriteKeys(list, write("bob", 3, "kept"), has("kept"))
+	for i := range 3 * maxKeys {
+		list = WriteKeys(list, write("carol", 4+i, fmt.Sprint("key-", i)), has("kept"))
+	}
+	if tooManyKeys(list) {
+		t.Errorf("the list has become too long: %d users", len(list))
+	}
+	if got := names(WritersOf(list, "gone")); !slices.Contains(got, "eve") {
+		t.Errorf("eve removed the key, and its writers are %v", got)
+	}
+	if got := names(WritersOf(list, "kept")); !cmp.Equal(got, []string{"bob"}) {
+		t.Errorf("the writers of the key that is left are %v", got)
 	}
 }

@@ -65,12 +65,11 @@ func (s *Scope) checkWriters(ctx context.Context, cfg *v1alpha1.ProviderConfig) 
 	}
 	keys := make([]writtenKey, len(cfg.Spec.SecretRefs))
 	for i, ref := range cfg.Spec.SecretRefs {
-		secret := store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name, Key: ref.Key}
-		writers, _, err := s.Configs.Writers(ctx, secret)
+		writers, _, err := s.Configs.Writers(ctx, store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name})
 		if err != nil {
 			return err
 		}
-		keys[i] = writtenKey{ref, writers}
+		keys[i] = writtenKey{ref, contributor.WritersOf(writers.List, ref.Key)}
 	}
 	for _, w := range writersOfAddresses(keys) {
 		if err := s.mayHaveSecrets(ctx, cfg, w); err != nil {

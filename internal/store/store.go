@@ -87,7 +87,7 @@ type Configs interface {
 	// ConfigMap or Secret that it reads. It returns "" if there is none.
 	Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (what string, err error)
 	// Writers returns the users who wrote an object that is no resource. found is false if there is none of that name.
-	Writers(ctx context.Context, what Written) (list []v1alpha1.Contributor, found bool, err error)
+	Writers(ctx context.Context, of Written) (w Writers, found bool, err error)
 	// Terminating reports whether a namespace is being deleted. It fails while the server reverts that deletion.
 	Terminating(ctx context.Context, namespace string) (bool, error)
 }
@@ -96,8 +96,14 @@ type Configs interface {
 type Written struct {
 	// Kind is ResourceSet, ConfigMap or Secret.
 	Kind, Namespace, Name string
-	// Key is the key of a ConfigMap or Secret; empty for all keys.
-	Key string
+}
+
+// Writers are the users who wrote an object that is no resource.
+type Writers struct {
+	// List has the users. What they wrote of a ConfigMap or Secret are keys: see contributor.WritersOf.
+	List []v1alpha1.Contributor
+	// Keys is the source of the keys of a ResourceSet; nil if its spec has them.
+	Keys *v1alpha1.ForEachConfigMap
 }
 
 // String returns the kind and the name, as in: ConfigMap hosts.

@@ -204,36 +204,23 @@ func (c *Configs) Leaving(ctx context.Context, cfg *v1alpha1.ProviderConfig) (st
 	return "", nil
 }
 
-// Writers implements store.Configs. The instances of a ResourceSet follow from the ConfigMap with its keys, too.
-func (c *Configs) Writers(ctx context.Context, what store.Written) ([]v1alpha1.Contributor, bool, error) {
-	if what.Kind != "ResourceSet" {
-		return c.keyWriters(ctx, what)
+// Writers implements store.Configs. Of a ConfigMap or Secret it reads the annotation alone, and no value.
+func (c *Configs) Writers(ctx context.Context, of store.Written) (w store.Writers, found bool, err error) {
+	if of.Kind == "ResourceSet" {
+		set := &v1alpha1.ResourceSet{}
+		found, err := readStored(ctx, c, v1alpha1.Resource("resourcesets"), of.Namespace, of.Name, set)
+		w.List = set.Status.Contributors
+		if from := set.Spec.ForEachFrom; from != nil {
+			w.Keys = &from.ConfigMap
+		}
+		return w, found, err
 	}
-	set := &v1alpha1.ResourceSet{}
-	found, err := readStored(ctx, c, v1alpha1.Resource("resourcesets"), what.Namespace, what.Name, set)
-	if err != nil || !found || set.Spec.ForEachFrom == nil {
-		return set.Status.Contributors, found, err
-	}
-	from := set.Spec.ForEachFrom.ConfigMap
-	keys := store.Written{Kind: "ConfigMap", Namespace: what.Namespace, Name: from.Name, Key: from.Key}
-	list, found, err := c.keyWriters(ctx, keys)
-	if !found {
-		list = []v1alpha1.Contributor{{More: true}}
-	}
-	for i := range list {
-		list[i].Wrote = []string{strings.TrimSuffix(keys.String()+" "+from.Key, " ")}
-	}
-	return contributor.Merge(set.Status.Contributors, list), true, err
-}
-
-// keyWriters returns the writers of a ConfigMap or Secret. It reads the annotation alone, and no value.
-func (c *Configs) keyWriters(ctx context.Context, what store.Written) ([]v1alpha1.Contributor, bool, error) {
-	obj, err := c.Stored.Shared(ctx, resourceOfCore(strings.ToLower(what.Kind)+"s"), what.Namespace, what.Name)
+	obj, err := c.Stored.Shared(ctx, resourceOfCore(strings.ToLower(of.Kind)+"s"), of.Namespace, of.Name)
 	if err != nil || obj == nil {
-		return nil, false, err
+		return w, false, err
 	}
-	list, err := contributor.DecodeKeys(obj.Object.GetAnnotations()[v1alpha1.AnnotationWriters])
-	return contributor.WritersOf(list, what.Key), true, err
+	w.List, err = contributor.DecodeKeys(obj.Object.GetAnnotations()[v1alpha1.AnnotationWriters])
+	return w, true, err
 }
 
 // Terminating implements store.Configs.

@@ -180,7 +180,7 @@ func writtenFor(s *v1alpha1.Stack) string {
 	if s.Status.Author == nil {
 		return ""
 	}
-	return contributor.EncodeKeys(contributor.WriteAll(contributor.Write{By: *s.Status.Author, At: time.Now()}))
+	return contributor.EncodeKeys(contributor.CreateKeys(contributor.Write{By: *s.Status.Author, At: time.Now()}))
 }
 
 // takeOver makes a stack the controller of an object that an earlier stack of the same name made. It does not write the

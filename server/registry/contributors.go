@@ -118,7 +118,7 @@ type keyedCreate struct {
 func (s keyedCreate) PrepareForCreate(ctx context.Context, obj runtime.Object) {
 	s.RESTCreateStrategy.PrepareForCreate(ctx, obj)
 	if by, ok := rights.Writer(ctx); ok {
-		setWriters(obj, contributor.EncodeKeys(contributor.WriteAll(contributor.Write{By: by, At: time.Now()})))
+		setWriters(obj, contributor.EncodeKeys(contributor.CreateKeys(contributor.Write{By: by, At: time.Now()})))
 	}
 }
 
@@ -156,15 +156,16 @@ func (s keyWriters) written(obj, old runtime.Object, by v1alpha1.Identity) strin
 		}
 	}
 	w := contributor.Write{By: by, What: slices.Sorted(slices.Values(changed)), At: time.Now()}
+	has := func(key string) bool { _, ok := now[key]; return ok }
 	stored := writersIn(old)
 	list, err := contributor.DecodeKeys(stored)
 	switch {
 	case len(changed) == 0:
 		return stored
 	case same == 0 || err != nil:
-		return contributor.EncodeKeys(contributor.WriteAll(w))
+		return contributor.EncodeKeys(contributor.WriteAll(list, w, has))
 	}
-	return contributor.EncodeKeys(contributor.WriteKeys(list, w))
+	return contributor.EncodeKeys(contributor.WriteKeys(list, w, has))
 }
 
 // writersIn returns the annotation of an object; "" for none.

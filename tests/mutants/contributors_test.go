@@ -15,6 +15,10 @@ var contributorMutants = []mutant{
 		"return append([]user{{who.Username, who.TokenFile}}, slices.Compact(others)...)", "return []user{{who.Username, who.TokenFile}}", "TestAUserThroughAnotherIsAnother"},
 	{"The rights of a user are taken for those of the user through the worker of another one.", "activities/changes/selfapproval.go",
 		"who.Username, who.Groups, who.Through)", "who.Username, who.Groups, \"\")", "TestWhyPersonThroughAWorkflow"},
+	{"An instance of a set is attributed to the writers of another key.", "activities/planning/contributors.go",
+		"cmp.Or(from.Key, key.Name)", "cmp.Or(from.Key, key.Text()+\"-\")", "TestWritersOfInstances"},
+	{"A user who writes all keys of a ConfigMap again takes over the removals of others.", "internal/contributor/keys.go",
+		"if c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), has); len(c.Wrote) > 0 {", "if false {", "TestRemovedKeysKeepTheirWriters"},
 	{"The writer of a key counts as that of no key.", "internal/contributor/keys.go",
 		"case key == \"\" || slices.Contains(keys, key):", "case key == \"\":", "TestWritersOfKeys"},
 }

@@ -1,0 +1,71 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// countedWriters answers Writers from a map, and counts the reads.
+type countedWriters struct {
+	store.Configs
+	known map[store.Written]store.Writers
+	reads int
+}
+
+func (c *countedWriters) Writers(_ context.Context, of store.Written) (store.Writers, bool, error) {
+	c.reads++
+	w, ok := c.known[of]
+	return w, ok, nil
+}
+
+// TestWritersOfInstances attributes each instance of a set to those who wrote the set and the instance's own key. Many
+// instances take one read of the set and one of the ConfigMap.
+func TestWritersOfInstances(t *testing.T) {
+	by := func(name string, wrote ...string) v1alpha1.Contributor {
+		return v1alpha1.Contributor{Identity: v1alpha1.Identity{Username: name}, Wrote: wrote}
+	}
+	hosts := []v1alpha1.Contributor{by("alice"), by("eve", "b", "removed"), by("bob", "list")}
+	configs := &countedWriters{known: map[store.Written]store.Writers{
+		{Kind: "ResourceSet", Namespace: "prod", Name: "keyed"}: {List: []v1alpha1.Contributor{by("carol", "spec")}, Keys: &v1alpha1.ForEachConfigMap{Name: "hosts"}},
+		{Kind: "ResourceSet", Namespace: "prod", Name: "text"}:  {Keys: &v1alpha1.ForEachConfigMap{Name: "hosts", Key: "list"}},
+		{Kind: "ConfigMap", Namespace: "prod", Name: "hosts"}:   {List: hosts},
+	}}
+	w := newWriters(t.Context(), configs, slog.New(slog.DiscardHandler), "prod")
+	instance := func(set, key string) v1alpha1.ObjectReference {
+		return v1alpha1.ObjectReference{Namespace: "prod", Name: v1alpha1.InstanceName("web", v1alpha1.InstanceKey{Name: key, Named: true}), Set: set}
+	}
+	for _, c := range []struct {
+		set, key string
+		want     []v1alpha1.Contributor
+	}{
+		{"keyed", "a", []v1alpha1.Contributor{by("alice", "ResourceSet keyed: ConfigMap hosts"), by("carol", "ResourceSet keyed: spec")}},
+		{"keyed", "b", []v1alpha1.Contributor{by("carol", "ResourceSet keyed: spec"), by("eve", "ResourceSet keyed: ConfigMap hosts")}},
+		{"keyed", "removed", []v1alpha1.Contributor{by("carol", "ResourceSet keyed: spec"), by("eve", "ResourceSet keyed: ConfigMap hosts")}},
+		{"text", "b", []v1alpha1.Contributor{by("bob", "ResourceSet text: ConfigMap hosts list")}},
+		{"gone", "b", []v1alpha1.Contributor{{More: true, Wrote: []string{"ResourceSet gone: deletion"}}}},
+	} {
+		if diff := cmp.Diff(c.want, w.ofInstance(instance(c.set, c.key))); diff != "" {
+			t.Errorf("writers of the instance %q of the set %q: %s", c.key, c.set, diff)
+		}
+	}
+	reads := configs.reads
+	for i := range 1000 {
+		if list := w.ofInstance(instance("keyed", fmt.Sprint("key-", i))); !slices.ContainsFunc(list, func(o v1alpha1.Contributor) bool {
+			return contributor.SameUser(o.Identity, by("alice").Identity)
+		}) {
+			t.Fatalf("the writers of a key that nobody wrote again are %v", list)
+		}
+	}
+	if configs.reads != reads {
+		t.Errorf("1000 instances of a known set took %d reads", configs.reads-reads)
+	}
+}
