@@ -419,6 +419,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		if err := writeState(l, &rec.State, state, failure); err != nil {
 			return err
 		}
+		rec.Created = rec.Created || creating && state.Exists()
 		s.after = &state.Value
 		rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Address.Type, l.ConfigName(), r.Entry.Package.Version
 		if s.Destroy && c.Action == v1alpha1.ActionReplace && !state.Exists() {

@@ -2,10 +2,12 @@ package changes
 
 import (
 	"context"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/query"
@@ -25,6 +27,8 @@ type OtherOwner struct {
 	Same bool
 	// Creating is true if the other object may have created the resource; see Creators.
 	Creating bool
+	// Shared is true if other resources of the other object's namespace have the same ID, too; see query.Sharing.
+	Shared bool
 	// Right is the right that the change needs because of the other object: to update it. It is nil for an import that
 	// no right permits.
 	Right *store.Right
@@ -55,7 +59,7 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 		}
 	}
 	for _, own := range found {
-		other, err := compare(ctx, src, c, e, state, own)
+		other, err := compare(ctx, src, c, e, state, own, found)
 		if err != nil {
 			return nil, err
 		}
@@ -73,8 +77,8 @@ func OtherOwners(ctx context.Context, src *scope.Sources, c *ledger.Change, e ca
 // a resource of the same type. Many resources of different types have the same ID, such as objects with the same name
 // in different clusters. So a resource of another type, and a recorded one, are only compared with those that the
 // arguments may reach; see query.SameAccount. If the provider gets credentials from the server's environment, different
-// arguments prove nothing.
-func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, own query.Owner) (*OtherOwner, error) {
+// arguments prove nothing. all are the owners of the ID or identity, which may prove that an ID identifies nothing.
+func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalog.Entry, state *ledger.State, own query.Owner, all []query.Owner) (*OtherOwner, error) {
 	identity, importing := state.IdentityText(), c.Importing != nil
 	sameConfig := own.Object.Namespace == c.Object.Namespace && own.Config == c.ProviderConfig
 	if sameConfig && own.OtherIdentity(identity) {
@@ -83,6 +87,9 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 	if !importing && state.Configuration.Same(own.Configuration) {
 		return nil, nil // the resources already differed when the arguments were the same
 	}
+	if importing && own.NamedOtherwise(e, state) {
+		return nil, nil
+	}
 	sameAccount, err := query.SameAccount(ctx, src, e, c.Object.Namespace, c.ProviderConfig, own.Object.Namespace, own.Config)
 	if err != nil {
 		return nil, err
@@ -90,12 +97,41 @@ func compare(ctx context.Context, src *scope.Sources, c *ledger.Change, e catalo
 	other := &OtherOwner{Owner: own, Same: own.Is(e, c.Type)}
 	switch {
 	case importing && other.Same && sameAccount && !own.OtherIdentity(identity) && own.HasExactly(identity, state.ID()):
-		return other, nil
+		if other.Shared = shared(e, state, own, all); !other.Shared {
+			return other, nil
+		}
+		if differs(e, state, own) {
+			return nil, nil
+		}
 	case !(importing && other.Same) && !sameAccount && len(e.Package.Grants.Environment) == 0:
 		return nil, nil
 	}
 	other.Right, err = rightToUpdate(src, own)
 	return other, err
+}
+
+// shared reports whether the owners in the namespace of an owner prove that several resources have its ID in the account that a
+// state is from. Those who write in another namespace cannot prove it.
+func shared(e catalog.Entry, state *ledger.State, own query.Owner, all []query.Owner) bool {
+	if state.IdentityText() != "" || !state.Configuration.Same(own.Configuration) {
+		return false
+	}
+	sharing := query.NewSharing(e, own.State)
+	return slices.ContainsFunc(all, func(o query.Owner) bool { return o.Object.Namespace == own.Object.Namespace && sharing.Proves(o) })
+}
+
+// differs reports whether a required argument shows that an owner's resource is not the imported one.
+func differs(e catalog.Entry, state *ledger.State, own query.Owner) bool {
+	of := e.Schema.Resources[own.Type]
+	if of == nil || own.Type != state.Type {
+		return false
+	}
+	theirs, err := instance.Recorded(own.State, of)
+	if err != nil {
+		return false
+	}
+	ours, err := instance.Recorded(state, of)
+	return err == nil && provesDifferent(of.Block, nil, theirs, ours)
 }
 
 // rightToUpdate returns the right to update an owner's object, whose name messages omit.

@@ -61,7 +61,7 @@ func (pr *proposal) checkDeposed(ctx context.Context, c *ledger.Change, r *resou
 	identity, id := c.Refreshed.IdentityText(), c.Refreshed.ID()
 	for i := range rec.Deposed {
 		own := query.OwnerOf(rec.Object, r.Entry, &rec.Deposed[i].State)
-		if !own.Is(r.Entry, c.Type) || !own.Has(identity, id) || own.OtherIdentity(identity) {
+		if !own.Is(r.Entry, c.Type) || !own.Has(identity, id) || own.OtherIdentity(identity) || own.NamedOtherwise(r.Entry, c.Refreshed) {
 			continue
 		}
 		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, r.Ref.Namespace, c.ProviderConfig, r.Ref.Namespace, own.Config)
@@ -88,7 +88,10 @@ func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resour
 	switch {
 	case other.Right == nil:
 		d.Detail = fmt.Sprintf("%s manages the resource to import, and one resource belongs to one object. Forget it there first (lifecycle.destroy: false, then delete), or take it over with lifecycle.moved. "+
-			"If there is nothing to import, remove lifecycle.import. If the ProviderConfigs reach different accounts, set an argument in both that tells these apart, such as a region. The import then needs the right to update the other object, too.", who)
+			"If there is nothing to import, remove lifecycle.import.", who)
+		if r.Entry.TakesConfiguration() {
+			d.Detail += " If the ProviderConfigs reach different accounts, set an argument in both that tells these apart, such as a region. The import then needs the right to update the other object, too."
+		}
 	case other.Creating:
 		d.Detail = fmt.Sprintf("%s may have created the resource to import: its create is running, or has an unknown outcome. "+
 			"If it created the resource, import the resource with that object instead. Otherwise plan again when the outcome is known.", who)
@@ -102,17 +105,40 @@ func (pr *proposal) checkImport(ctx context.Context, c *ledger.Change, r *resour
 		d.Detail = fmt.Sprintf("%s manages a resource of another type with the same ID or identity. It may be the same resource, because a provider may have several types for one resource. "+
 			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan.", who, other.Right.Verb, other.Right.Target())
 	case !permitted:
-		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. Its ProviderConfig, its identity or the case of its ID differs, but it may be the same resource. "+
-			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan. If both are the same resource, forget it there first (lifecycle.destroy: false, then delete).", who, other.Right.Verb, other.Right.Target())
+		d.Detail = fmt.Sprintf("%s manages a resource with the same ID or identity. %s, but it may be the same resource. "+
+			"The import needs the verb %q on %s for that object, too: ask for it, or let a user who has it make the plan. If both are the same resource, forget it there first (lifecycle.destroy: false, then delete).", who, whyAnother(other), other.Right.Verb, other.Right.Target())
 	case !other.Same:
 		return nil // many resources have the ID of the resource that they belong to, such as the policy of a bucket
 	default:
 		d.Severity, d.Detail = v1alpha1.SeverityWarning, fmt.Sprintf(
-			"%s manages a resource with the same ID or identity. Its ProviderConfig, its identity or the case of its ID differs. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who)
-		c.Diagnostics = append(c.Diagnostics, d)
+			"%s manages a resource with the same ID or identity. %s. If both are the same resource, do not apply this plan, because each plan would undo the other's changes. Forget the resource there first (lifecycle.destroy: false, then delete).", who, whyAnother(other))
+		pr.warnOnce(c, d)
 		return nil
 	}
 	return &diag.Failure{Operation: "import", Diagnostics: diag.Diagnostics{d}}
+}
+
+// whyAnother returns why an import may concern another resource than the other object's.
+func whyAnother(other changes.OtherOwner) string {
+	if other.Shared {
+		return "Other resources of its namespace have that ID, too"
+	}
+	return "Its ProviderConfig, its identity or the case of its ID differs"
+}
+
+// warnOnce adds a warning to a change, unless another change of the same type has one with this summary.
+func (pr *proposal) warnOnce(c *ledger.Change, d v1alpha1.Diagnostic) {
+	pr.mu.Lock()
+	first, has := pr.warned[c.Type+"\x00"+d.Summary]
+	if !has {
+		pr.warned[c.Type+"\x00"+d.Summary] = c.Index
+	}
+	pr.mu.Unlock()
+	if has && first != c.Index { // a retry plans the first change again
+		return
+	}
+	d.Detail += " The plan shows this warning once for each type."
+	c.Diagnostics = append(c.Diagnostics, d)
 }
 
 // checkReconfigured must be called before the provider reads a recorded state. If the provider has other arguments than
@@ -143,7 +169,7 @@ func (pr *proposal) checkMayBelong(ctx context.Context, c *ledger.Change, r *res
 		if !permitted {
 			return notPermitted(d, other)
 		}
-		c.Diagnostics = append(c.Diagnostics, restoreArguments(d))
+		pr.warnOnce(c, restoreArguments(d))
 	}
 	return nil
 }
@@ -227,46 +253,14 @@ func (pr *proposal) describeOwner(ctx context.Context, own query.Owner) (string,
 	return lang.Address{Namespace: object.Namespace, Type: own.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
 }
 
-// warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too. Two causes are
-// possible. A resource was removed outside of Hykube, and another object created one with the same ID. Or objects of
-// several namespaces imported the same resource, which earlier versions permitted.
-func (pr *proposal) warnOtherManagers(ctx context.Context, c *ledger.Change, r *resource.Resource, state *ledger.State, l *scope.Lease) error {
-	identity := state.IdentityText()
-	here := func(ref v1alpha1.ObjectReference) bool { return ref.Namespace == pr.plan.Namespace }
-	owners, err := query.FindOwners(ctx, pr.Sources, r.Entry, identity, state.ID(), func(ref v1alpha1.ObjectReference) bool { return ref.UID == r.Ref.UID })
-	if err != nil {
-		return err
-	}
-	for _, own := range owners {
-		if !own.Is(r.Entry, r.Address.Type) || own.OtherIdentity(identity) || !own.HasExactly(identity, state.ID()) {
-			continue
-		}
-		same := here(own.Object) && own.Config == state.ProviderConfig || state.Configuration.Same(own.Configuration)
-		if !same && !here(own.Object) && r.Lifecycle.Import != nil {
-			if same, err = query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, l.ConfigName(), own.Object.Namespace, own.Config); err != nil {
-				return err
-			}
-		}
-		if !same {
-			continue
-		}
-		who, err := pr.describeOwner(ctx, own)
-		if err != nil {
-			return err
-		}
-		d := lang.Problem(r.Address, "", "Another object manages the same infrastructure", fmt.Sprintf(
-			"%s manages the infrastructure that this plan destroys. To keep it there, set lifecycle.destroy: false on %s and then delete the object: the plan forgets the resource and destroys nothing.", who, r.Address))
-		d.Severity, c.OtherOwner = v1alpha1.SeverityWarning, true
-		c.Diagnostics = append(c.Diagnostics, d)
-	}
-	return nil
-}
-
 // imports maps the identity or ID of a resource to the changes that import it.
 type imports map[string][]importing
 
 // importing is a change that imports a resource.
-type importing struct{ address, terraformType, provider, config string }
+type importing struct {
+	address, provider string
+	owner             query.Owner
+}
 
 // importKey returns the identity or ID of the resource that a change imports, or "" if it imports none. It does not
 // depend on the type, because a provider may have several types for one resource.
@@ -277,21 +271,22 @@ func importKey(c *ledger.Change) string {
 	return cmp.Or(c.Refreshed.IdentityText(), c.Refreshed.ID())
 }
 
-// add adds a change.
+// add adds a change. It keeps only the values that the comparison of two imports reads.
 func (i imports) add(c *ledger.Change) {
 	if key := importKey(c); key != "" {
-		i[key] = append(i[key], importing{c.Address, c.Type, c.Provider, c.ProviderConfig})
+		own := query.Owner{Type: c.Type, Config: c.ProviderConfig, Configuration: c.Refreshed.Configuration, State: c.Refreshed.Naming()}
+		i[key] = append(i[key], importing{c.Address, c.Provider, own})
 	}
 }
 
 // claim adds a change. It returns the address of another change that imports the same resource, or "".
 func (pr *proposal) claim(ctx context.Context, c *ledger.Change, r *resource.Resource) (other string, err error) {
 	for _, has := range pr.imports[importKey(c)] {
-		own := query.Owner{Type: has.terraformType}
-		if has.address == c.Address || !pr.Catalog.SameSource(has.provider, c.Provider) || !own.Is(r.Entry, c.Type) {
+		own := has.owner
+		if has.address == c.Address || !pr.Catalog.SameSource(has.provider, c.Provider) || !own.Is(r.Entry, c.Type) || own.NamedOtherwise(r.Entry, c.Refreshed) {
 			continue
 		}
-		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, c.ProviderConfig, pr.plan.Namespace, has.config)
+		same, err := query.SameAccount(ctx, pr.Sources, r.Entry, pr.plan.Namespace, c.ProviderConfig, pr.plan.Namespace, own.Config)
 		if err != nil || same {
 			return has.address, err
 		}

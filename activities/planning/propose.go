@@ -110,12 +110,17 @@ type proposal struct {
 	accounts map[lang.Address]account
 	// effects caches the results of hasEffect.
 	effects map[int32]bool
-	errors  int
+	// warned holds the index of the change that has a warning of warnOnce, by its type and summary.
+	warned map[string]int32
+	// sharedIDs holds the IDs that are known to name several resources.
+	sharedIDs map[sharedID]bool
+	errors    int
 }
 
 // newProposal returns the proposal of a plan with the changes that the survey stored. The caller closes its scopes.
 func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal, error) {
-	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, accounts: map[lang.Address]account{}, imports: imports{}, reads: readLimiter(&po.Spec)}
+	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, accounts: map[lang.Address]account{}, imports: imports{}, reads: readLimiter(&po.Spec),
+		warned: map[string]int32{}, sharedIDs: map[sharedID]bool{}}
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
+	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
@@ -155,10 +156,35 @@ func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resour
 	if err := l.Record(c.Refreshed, found); err != nil {
 		return instance.State{}, err
 	}
+	if c.Refreshed.NamedBy, err = pr.namedBy(ctx, r, l, by, c.Refreshed); err != nil {
+		return instance.State{}, err
+	}
 	if err := pr.checkDeposed(ctx, c, r, rec); err != nil {
 		return instance.State{}, err
 	}
 	return found, pr.checkOwned(ctx, c, r)
+}
+
+// namedBy returns the attribute by which the provider names an imported resource, or "" if its ID may name it. It makes the
+// provider import the ID itself; see query.NamedBy.
+func (pr *proposal) namedBy(ctx context.Context, r *resource.Resource, l *scope.Lease, by instance.ImportBy, imported *ledger.State) (string, error) {
+	attribute := query.NamedBy(r.Entry, r.Address.Type, by.ID, imported)
+	if attribute == "" {
+		return "", nil
+	}
+	found, _, err := l.Import(ctx, instance.ImportBy{ID: imported.ID()})
+	if session.Transient(err) || ctx.Err() != nil {
+		return "", err
+	}
+	if err != nil {
+		return "", nil // the provider imports no other resource by this ID
+	}
+	pr.scope.NoteSecretState(r.Schema.Block, found)
+	var byID ledger.State
+	if err := l.Record(&byID, found); err != nil || !query.Names(attribute, imported.ID(), &byID) {
+		return "", err
+	}
+	return attribute, nil
 }
 
 // importRefused adds to a failed import the remedy for a user who wants no import: an applied lifecycle.import becomes

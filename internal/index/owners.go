@@ -132,10 +132,11 @@ func (x *Index) Owners(identity, id string) []v1alpha1.ObjectReference {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var out []v1alpha1.ObjectReference
+	found := map[recordKey]bool{}
 	add := func(key recordKey) {
-		ref := v1alpha1.ObjectReference{Namespace: key.namespace, UID: key.uid}
-		if !slices.Contains(out, ref) {
-			out = append(out, ref)
+		if !found[key] {
+			found[key] = true
+			out = append(out, v1alpha1.ObjectReference{Namespace: key.namespace, UID: key.uid})
 		}
 	}
 	for _, h := range x.owners.hashes(identity, id) {

@@ -69,7 +69,7 @@ func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
 func (t *Type) Record(rec *ledger.State, s State) error {
 	if !s.Exists() {
 		rec.Attributes, rec.Private, rec.Sensitive, rec.Tainted = nil, nil, nil, false
-		rec.Identity, rec.IdentityVersion = nil, 0
+		rec.Identity, rec.IdentityVersion, rec.Created, rec.NamedBy = nil, 0, false, ""
 		return nil
 	}
 	v, marks := unmarkedWithPaths(s.Value)

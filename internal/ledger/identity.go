@@ -19,12 +19,26 @@ func (s *State) ID() string {
 	if json.Unmarshal(s.Attributes, &recorded) != nil {
 		return ""
 	}
+	return textOf(recorded.ID)
+}
+
+// Text returns the value of an attribute, the digits of a number. It returns "" if there is none, or if it is neither a
+// string nor a number.
+func (s *State) Text(attribute string) string {
+	var recorded map[string]json.RawMessage
+	if json.Unmarshal(s.Attributes, &recorded) != nil {
+		return ""
+	}
+	return textOf(recorded[attribute])
+}
+
+func textOf(raw json.RawMessage) string {
 	var text string
-	if json.Unmarshal(recorded.ID, &text) == nil {
+	if json.Unmarshal(raw, &text) == nil {
 		return text
 	}
 	var number json.Number
-	if json.Unmarshal(recorded.ID, &number) == nil {
+	if json.Unmarshal(raw, &number) == nil {
 		return number.String()
 	}
 	return ""

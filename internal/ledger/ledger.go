@@ -4,6 +4,7 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -104,6 +105,12 @@ type State struct {
 	Quarantine []byte `json:"quarantine,omitempty"`
 	// Tainted is true if the next plan must replace the instance: a create failed halfway, or the user requested it.
 	Tainted bool `json:"tainted,omitempty"`
+	// Created is true if Hykube created the instance, with the arguments in Configuration. It is false after an import, and once
+	// the provider returned the instance with other arguments.
+	Created bool `json:"created,omitempty"`
+	// NamedBy is the attribute by which the provider names the instance, because its ID does not; see query.NamedBy. It is empty
+	// if the ID may name it.
+	NamedBy string `json:"namedBy,omitempty"`
 	// CreateBeforeDestroy is true if the instance, or one that depends on it, was applied with createBeforeDestroy.
 	CreateBeforeDestroy bool `json:"createBeforeDestroy,omitempty"`
 	// Dependencies are the addresses in the configuration at the time of the apply.
@@ -151,6 +158,15 @@ func (a Arguments) Compare(now Arguments) Difference {
 // Same reports whether both have known arguments that are surely equal.
 func (c Configuration) Same(other Configuration) bool {
 	return c.Arguments != "" && !c.Ephemeral && c == other
+}
+
+// SetConfiguration notes that the provider returned the state with arguments. What is known of the account that the earlier
+// arguments reach says nothing about another one.
+func (s *State) SetConfiguration(c Configuration) {
+	if !s.Configuration.Same(c) {
+		s.Created, s.NamedBy = false, ""
+	}
+	s.Configuration = c
 }
 
 // Deposed is a deposed instance of an object.
@@ -224,6 +240,23 @@ func (s *State) Digest() string {
 	fmt.Fprintf(h, "%d %t\n", s.SchemaVersion, s.Tainted)
 	h.Write(normalize(s.Attributes))
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Naming returns the part of a state that NamedBy is about, without other attributes.
+func (s *State) Naming() *State {
+	out := &State{Type: s.Type, Configuration: s.Configuration, NamedBy: s.NamedBy}
+	if s.NamedBy != "" {
+		var all map[string]json.RawMessage
+		if json.Unmarshal(s.Attributes, &all) == nil {
+			out.Attributes, _ = json.Marshal(map[string]json.RawMessage{s.NamedBy: all[s.NamedBy]})
+		}
+	}
+	return out
+}
+
+// SameValues reports whether two states have equal attributes; see Digest for the form of equal values.
+func (s *State) SameValues(other *State) bool {
+	return bytes.Equal(normalize(s.Attributes), normalize(other.Attributes))
 }
 
 func instanceKey(namespace string, uid types.UID) string {

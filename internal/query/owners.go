@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
@@ -23,12 +24,14 @@ type Owner struct {
 	Config string
 	// Configuration identifies the arguments of the provider; see ledger.State.
 	Configuration ledger.Configuration
-	identity, id  string
+	// State is the state of the instance.
+	State        *ledger.State
+	identity, id string
 }
 
 // OwnerOf returns the owner with a state of its instance.
 func OwnerOf(object v1alpha1.ObjectReference, e catalog.Entry, s *ledger.State) Owner {
-	own := Owner{Object: object, Type: s.Type, Config: s.ProviderConfig, Configuration: s.Configuration, id: s.ID()}
+	own := Owner{Object: object, Type: s.Type, Config: s.ProviderConfig, Configuration: s.Configuration, State: s, id: s.ID()}
 	if of := e.Schema.Identities[s.Type]; of != nil && of.Version == s.IdentityVersion {
 		own.identity = s.IdentityText()
 	}
@@ -54,28 +57,41 @@ func (o *Owner) Has(identity, id string) bool {
 // before.
 func FindOwners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string, omit func(v1alpha1.ObjectReference) bool) ([]Owner, error) {
 	var out []Owner
-	for _, ref := range src.Index.Owners(identity, id) {
-		if omit(ref) {
-			continue
-		}
-		rec, err := src.Ledger.Instance(ctx, ref)
+	for own, err := range Owners(ctx, src, e, identity, id, omit) {
 		if err != nil {
 			return nil, err
 		}
-		if !src.Catalog.SameSource(rec.Provider, e.Name) {
-			continue
-		}
-		states := []*ledger.State{&rec.State}
-		for i := range rec.Deposed {
-			states = append(states, &rec.Deposed[i].State)
-		}
-		for _, s := range states {
-			if own := OwnerOf(rec.Object, e, s); own.Has(identity, id) {
-				out = append(out, own)
+		out = append(out, own)
+	}
+	return out, nil
+}
+
+// Owners is like FindOwners, but reads the records one by one.
+func Owners(ctx context.Context, src *scope.Sources, e catalog.Entry, identity, id string, omit func(v1alpha1.ObjectReference) bool) iter.Seq2[Owner, error] {
+	return func(yield func(Owner, error) bool) {
+		for _, ref := range src.Index.Owners(identity, id) {
+			if omit(ref) {
+				continue
+			}
+			rec, err := src.Ledger.Instance(ctx, ref)
+			if err != nil {
+				yield(Owner{}, err)
+				return
+			}
+			if !src.Catalog.SameSource(rec.Provider, e.Name) {
+				continue
+			}
+			states := []*ledger.State{&rec.State}
+			for i := range rec.Deposed {
+				states = append(states, &rec.Deposed[i].State)
+			}
+			for _, s := range states {
+				if own := OwnerOf(rec.Object, e, s); own.Has(identity, id) && !yield(own, nil) {
+					return
+				}
 			}
 		}
 	}
-	return out, nil
 }
 
 // OtherIdentity reports whether the owner's resource and another one both have an identity, and these differ.

@@ -37,7 +37,7 @@ type Lease struct {
 
 // Record writes a state that the provider returned to a record.
 func (l *Lease) Record(rec *ledger.State, s instance.State) error {
-	rec.Configuration = ledger.Configuration(l.Digest)
+	rec.SetConfiguration(ledger.Configuration(l.Digest))
 	return l.Type.Record(rec, s)
 }
 
