@@ -110,7 +110,7 @@ func TestResourcesListObjectsOfAllKinds(t *testing.T) {
 			t.Errorf("%q is not in %q", want, everywhere)
 		}
 	}
-	if _, err := objects(t, admin).Resource(resources).Namespace(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "id=net-1"}); !apierrors.IsBadRequest(err) {
+	if _, err := objects(t, admin).Resource(resources).Namespace(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "color=red"}); !apierrors.IsBadRequest(err) {
 		t.Errorf("a selector by an unknown field: %v", err)
 	}
 

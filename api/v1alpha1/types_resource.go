@@ -6,16 +6,16 @@ import (
 
 // The function Resource of this package prevents a Go type of that name.
 
-// ResourceSummary is the kind Resource: one row of the table of all objects of providers' kinds. It is read-only. The
-// server derives it from the object when a client reads it, and stores nothing. Its metadata is that of the object,
-// except that the name contains the kind, such as "sim-network.main".
+// ResourceSummary is the kind Resource: one row of the table of all objects of providers' kinds, and of all instances of
+// ResourceSets. It is read-only. The server derives it from the object when a client reads it, and stores nothing. Its
+// metadata is that of the object, except that the name contains the kind, such as "sim-network.main".
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ResourceSummary struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object's metadata. The name is KIND.NAME, such as "sim-network.main". If the provider's name is not the
 	// prefix of the kind, the name is PROVIDER:KIND.NAME. Namespace, UID, labels, timestamps and resource version are
-	// those of the object.
+	// those of the object. The resource version of an instance of a ResourceSet is that of the list or the event.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	// The object.
@@ -28,6 +28,9 @@ type ResourceSummary struct {
 	// State of the object.
 	// +optional
 	Status ResourceSummaryStatus `json:"status,omitempty"`
+	// Attribute that contains the text of the field selector "attribute", such as "tags.team". Empty without that selector.
+	// +optional
+	Found string `json:"found,omitempty"`
 }
 
 // ResourceSummaryStatus is the state of an object of a provider's kind.
@@ -56,6 +59,12 @@ const (
 	ResourceFieldProviderConfig = "providerConfig"
 	ResourceFieldReady          = "ready"
 	ResourceFieldReason         = "reason"
+	ResourceFieldID             = "id"
+	// ResourceFieldSearch selects, in a list, the Resources whose name contains a text in any case, or whose ID is the text.
+	// ResourceFieldAttribute selects those with an attribute in the status that contains a text in any case. A value that is
+	// masked contains nothing.
+	ResourceFieldSearch    = "search"
+	ResourceFieldAttribute = "attribute"
 )
 
 // ResourceSummaryList is the kind ResourceList: a list of Resources.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unique"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -214,12 +215,23 @@ func (e *entryEncoder) status(s instanceStatus) {
 	e.int(s.revision)
 	e.int(s.applied)
 	e.int(s.drifted)
-	e.bits(s.ready, s.stalled, s.failed, s.cancelled, s.applying)
+	e.int(s.observed)
+	never := unique.Handle[Readiness]{}
+	e.bits(s.ready, s.stalled, s.failed, s.cancelled, s.applying, s.readiness != never)
+	if s.readiness != never {
+		r := s.readiness.Value()
+		e.share(string(r.Status))
+		e.share(r.Reason)
+	}
 }
 
 func (d *entryDecoder) status() instanceStatus {
-	s := instanceStatus{revision: d.int(), applied: d.int(), drifted: d.int()}
-	d.bits(&s.ready, &s.stalled, &s.failed, &s.cancelled, &s.applying)
+	s := instanceStatus{revision: d.int(), applied: d.int(), drifted: d.int(), observed: d.int()}
+	var known bool
+	d.bits(&s.ready, &s.stalled, &s.failed, &s.cancelled, &s.applying, &known)
+	if known {
+		s.readiness = unique.Make(Readiness{metav1.ConditionStatus(d.share()), d.share()})
+	}
 	return s
 }
 

@@ -79,6 +79,9 @@ type Index struct {
 	counting  sync.Mutex
 	counts    map[string]metrics.Resources
 
+	// feed has the last changes of instances, for watches.
+	feed *feed
+
 	// sharing guards outside.
 	sharing sync.Mutex
 	outside map[string]*Outside
@@ -97,7 +100,7 @@ type Index struct {
 // New returns an empty index. Its first refresh reads all objects and records.
 func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
 	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{}, kinds: map[kindKey]*Kind{},
-		packages: map[string]packageID{}, owners: newOwners(), touched: map[types.NamespacedName]types.UID{}, changed: map[string]bool{}, uncounted: map[string]bool{}, counts: map[string]metrics.Resources{}, outside: map[string]*Outside{}}
+		packages: map[string]packageID{}, owners: newOwners(), touched: map[types.NamespacedName]types.UID{}, changed: map[string]bool{}, uncounted: map[string]bool{}, counts: map[string]metrics.Resources{}, outside: map[string]*Outside{}, feed: newFeed()}
 }
 
 // View refreshes the index and returns the current entries of a namespace.
@@ -169,6 +172,7 @@ func (x *Index) refresh(ctx context.Context) error {
 		x.settleLeaving(name, ns)
 		ns.compact()
 	}
+	x.feed.commit(x.objectsAt, x.setOf)
 	x.notifyChanged()
 	return nil
 }
@@ -222,6 +226,7 @@ func (x *Index) refreshObjects(ctx context.Context) error {
 
 // readObjects replaces all objects.
 func (x *Index) readObjects(ctx context.Context) error {
+	x.feed.interrupt()
 	for name, ns := range x.namespaces {
 		ns.dropObjects()
 		clear(ns.sets)
@@ -261,6 +266,7 @@ func (x *Index) refreshRecords(ctx context.Context) error {
 
 // readRecords replaces all records.
 func (x *Index) readRecords(ctx context.Context) error {
+	x.feed.interrupt()
 	for _, ns := range x.namespaces {
 		ns.dropRecords()
 	}
@@ -393,7 +399,7 @@ func (x *Index) apply(ctx context.Context, c Change, reparse bool) error {
 func (x *Index) namespace(name string) *namespace {
 	ns := x.namespaces[name]
 	if ns == nil {
-		ns = newNamespace()
+		ns = newNamespace(name, x.feed)
 		x.namespaces[name] = ns
 	}
 	return ns

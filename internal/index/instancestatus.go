@@ -4,9 +4,13 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
+	"unique"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
 )
@@ -20,6 +24,35 @@ type instanceStatus struct {
 	drifted int64
 	// stalled, failed and cancelled are those of resource.Facts.
 	ready, stalled, failed, cancelled, applying bool
+	// readiness is the condition Ready, and observed the observed generation. The zero handle means that there is no
+	// condition.
+	readiness unique.Handle[Readiness]
+	observed  int64
+}
+
+// Readiness is the status and the reason of a condition Ready. Instances share it.
+type Readiness struct {
+	Status metav1.ConditionStatus
+	Reason string
+}
+
+// Readiness returns the condition Ready of an instance, as a reader of the instance sees it.
+func (n Node) Readiness() Readiness {
+	s, never := n.Object.Instance.status, unique.Handle[Readiness]{}
+	now := Readiness{Status: metav1.ConditionUnknown}
+	if s.readiness != never {
+		now = s.readiness.Value()
+	}
+	stored, ready := s.revision != 0, now.Status == metav1.ConditionTrue
+	switch {
+	case !stored && n.Record != nil && n.Record.Intent: // the status is written when the call ends
+		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonApplying}
+	case n.Object.Has(Deleting) && (!stored || ready):
+		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonDeleting}
+	case !stored, s.observed != n.Object.Generation && v1alpha1.OutdatedByEdit(now.Reason, ready):
+		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlan}
+	}
+	return now
 }
 
 // setInstanceFacts sets the flags that depend on the status of an instance.
@@ -72,6 +105,7 @@ func (x *Index) applyStatus(c ledger.Status) {
 
 // dropStatuses removes all statuses.
 func (x *Index) dropStatuses() {
+	x.feed.interrupt()
 	for name, ns := range x.namespaces {
 		uids := slices.Collect(maps.Keys(ns.statuses))
 		for _, n := range ns.nodes {
@@ -92,6 +126,14 @@ func statusOf(c ledger.Status) instanceStatus {
 	}
 	return instanceStatus{
 		revision: c.Revision, applied: j.Applied, drifted: j.Drifted, ready: j.Good, stalled: j.Stalled, failed: j.Failed, cancelled: j.Cancelled,
-		applying: j.Applying,
+		applying: j.Applying, readiness: readinessIn(j), observed: j.Observed,
 	}
+}
+
+// readinessIn returns the shared condition Ready of a status.
+func readinessIn(j resource.StoredFacts) (r unique.Handle[Readiness]) {
+	if j.Ready == "" {
+		return r
+	}
+	return unique.Make(Readiness{metav1.ConditionStatus(strings.Clone(string(j.Ready))), strings.Clone(j.Reason)})
 }

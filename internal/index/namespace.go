@@ -37,6 +37,9 @@ type Node struct {
 
 // namespace holds the entries of a namespace. Each address that an object has, or refers to, has a slot.
 type namespace struct {
+	name string
+	// feed receives the changes of instances.
+	feed *feed
 	// slotsMu guards slots, which views read.
 	slotsMu *sync.RWMutex
 	slots   map[typeKey]map[string]int32
@@ -61,8 +64,8 @@ type namespace struct {
 	collisions int
 }
 
-func newNamespace() *namespace {
-	return &namespace{slotsMu: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, duplicates: map[*Kind]map[string]*Object{},
+func newNamespace(name string, f *feed) *namespace {
+	return &namespace{name: name, feed: f, slotsMu: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, duplicates: map[*Kind]map[string]*Object{},
 		sets: map[string]*set{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
 }
 
@@ -129,8 +132,10 @@ func (ns *namespace) addDuplicate(o *Object) {
 
 // putAt puts an object into its slot.
 func (ns *namespace) putAt(i int32, o *Object) {
-	if old := ns.nodes[i].Object; old == nil || old.UID != o.UID {
+	before := ns.nodes[i]
+	if old := before.Object; old == nil || old.UID != o.UID {
 		ns.clear(i)
+		before = Node{}
 		ns.objects++
 		ns.uids[o.UID] = i
 		ns.nodes[i].Record = ns.lost[o.UID]
@@ -144,6 +149,9 @@ func (ns *namespace) putAt(i int32, o *Object) {
 	}
 	ns.nodes[i].Object = o
 	ns.setVersion(i)
+	if o.Instance != nil {
+		ns.feed.note(ns.name, before, ns.nodes[i])
+	}
 }
 
 // clear removes the object of a slot and keeps its record as lost.
@@ -163,6 +171,9 @@ func (ns *namespace) clear(i int32) {
 		ns.statuses[o.UID] = o.Instance.status
 	}
 	ns.nodes[i] = Node{}
+	if n.Object.Instance != nil {
+		ns.feed.note(ns.name, n, Node{})
+	}
 }
 
 // remove removes an object that was deleted at a revision.
@@ -215,8 +226,12 @@ func (ns *namespace) record(uid types.UID, revision int64, r *Record) (old *Reco
 			ns.lost[uid] = r
 		}
 	case has:
+		before := ns.nodes[i]
 		ns.nodes[i].Record = r
 		ns.setVersion(i)
+		if before.Object.Instance != nil {
+			ns.feed.note(ns.name, before, ns.nodes[i])
+		}
 	case r == nil:
 		delete(ns.lost, uid)
 	default:

@@ -23,7 +23,7 @@ import (
 // and its first refresh reads only the changes after the position.
 
 // snapshotFormat is the version of what entries.go writes.
-const snapshotFormat = 1
+const snapshotFormat = 2
 
 // Position is the revisions of the objects, the records and the statuses that an index has read.
 type Position struct {
@@ -245,6 +245,7 @@ func (x *Index) restore(ctx context.Context) {
 		return
 	}
 	x.objectsAt, x.recordsAt, x.statusesAt = at.Objects, at.Records, at.Statuses
+	x.feed.begin(at.Objects)
 	for name, ns := range x.namespaces {
 		x.changed[name] = true
 		ns.touchAll(func(set string) { x.touch(name, set) })

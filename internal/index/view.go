@@ -47,7 +47,7 @@ type View struct {
 func (x *Index) viewOf(name string) *View {
 	ns := x.namespaces[name]
 	if ns == nil {
-		ns = newNamespace()
+		ns = newNamespace(name, x.feed)
 	}
 	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.duplicates) > 0 || ns.collisions > 0, index: x, slotsMu: ns.slotsMu, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{},
 		Records: x.recordsAt}

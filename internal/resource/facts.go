@@ -64,6 +64,10 @@ type StoredFacts struct {
 	// Applied is the applied generation; 0 if there is none. Applying is true while a plan applies a change.
 	Applied  int64
 	Applying bool
+	// Ready and Reason are those of the condition Ready; empty without one. Observed is the observed generation.
+	Ready    metav1.ConditionStatus
+	Reason   string
+	Observed int64
 }
 
 // FactsIn returns the facts in the JSON of a status. It does not decode the attributes, which are most of the status.
@@ -81,10 +85,14 @@ func FactsIn(status []byte) (j StoredFacts, err error) {
 		return StoredFacts{}, err
 	}
 	applied := s.Observed
+	j.Observed = s.Observed
 	if s.Applied != nil {
 		j.Applied, applied = *s.Applied, *s.Applied
 	}
 	for _, c := range s.Conditions {
+		if c.Type == v1alpha1.ConditionReady {
+			j.Ready, j.Reason = c.Status, c.Reason
+		}
 		if c.Status != metav1.ConditionTrue {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
@@ -39,7 +40,10 @@ func TestFactsIn(t *testing.T) {
 		u.Object["status"] = status
 		u.SetGeneration(s.Applied)
 		got, err := FactsIn(raw)
-		want := StoredFacts{Facts: FactsOf(u), Applied: s.Applied, Applying: condition.IsTrue(u, v1alpha1.ConditionReconciling)}
+		want := StoredFacts{Facts: FactsOf(u), Applied: s.Applied, Applying: condition.IsTrue(u, v1alpha1.ConditionReconciling), Observed: s.Observed}
+		if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil {
+			want.Ready, want.Reason = ready.Status, ready.Reason
+		}
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
 		}

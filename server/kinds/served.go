@@ -119,7 +119,7 @@ func (s *served) newServing() (*serving, error) {
 		UpdateStrategy:            strat,
 		DeleteStrategy:            strat,
 		ResetFieldsStrategy:       strat,
-		TableConvertor:            table{s.Mode, s.hasInstances},
+		TableConvertor:            table{s.Mode, s.GVK.Kind, s.hasInstances},
 		AfterUpdate: func(obj runtime.Object, opts *metav1.UpdateOptions) {
 			s.kinds.config.Changed()
 			if len(opts.DryRun) == 0 {
@@ -161,7 +161,7 @@ func (s *served) scope(subresource string, reset map[fieldpath.APIVersion]*field
 		UnsafeConvertor:          converter{},
 		Authorizer:               k.config.Authorizer,
 		EquivalentResourceMapper: runtime.NewEquivalentResourceRegistry(),
-		TableConvertor:           table{s.Mode, s.hasInstances},
+		TableConvertor:           table{s.Mode, s.GVK.Kind, s.hasInstances},
 		Resource:                 s.GVR,
 		Kind:                     s.GVK,
 		Subresource:              subresource,

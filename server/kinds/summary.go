@@ -10,9 +10,10 @@ import (
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/resourceset"
 )
 
-// Summarize returns the Resource of a stored object of a provider's kind.
+// Summarize returns the Resource of an object of a provider's kind, or of an instance of a ResourceSet.
 func Summarize(u *unstructured.Unstructured) runtime.Object {
 	gvk := u.GroupVersionKind()
 	provider, _ := v1alpha1.ProviderOfGroup(gvk.Group)
@@ -24,7 +25,7 @@ func Summarize(u *unstructured.Unstructured) runtime.Object {
 	r := &v1alpha1.ResourceSummary{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "Resource"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: summaryName(provider, gvk.Kind, u.GetName()), Namespace: u.GetNamespace(), UID: u.GetUID(),
+			Name: SummaryName(provider, gvk.Kind, u.GetName()), Namespace: u.GetNamespace(), UID: u.GetUID(),
 			ResourceVersion: u.GetResourceVersion(), Labels: u.GetLabels(),
 			CreationTimestamp: u.GetCreationTimestamp(), DeletionTimestamp: u.GetDeletionTimestamp(),
 		},
@@ -40,13 +41,16 @@ func Summarize(u *unstructured.Unstructured) runtime.Object {
 			ID: identity(status), AppliedGeneration: applied,
 		},
 	}
+	if _, set, setUID, ok := resourceset.InstanceOf(u); ok {
+		r.Object.Set, r.Object.SetUID = set, setUID
+	}
 	return r
 }
 
-// summaryName returns the name of the Resource of an object. Two providers may have kinds of the same name. So the name
+// SummaryName returns the name of the Resource of an object. Two providers may have kinds of the same name. So the name
 // has the provider, unless Terraform would use that provider for the type. Names of kinds and providers have no dots
 // and colons, so the name is unique.
-func summaryName(provider, kind, name string) string {
+func SummaryName(provider, kind, name string) string {
 	_, terraformType := v1alpha1.ParseKind(kind)
 	if implied, _, _ := strings.Cut(terraformType, "_"); implied == provider {
 		return kind + "." + name
@@ -64,5 +68,5 @@ func ParseSummaryName(full string) (gvk kschema.GroupVersionKind, name string, o
 		_, terraformType := v1alpha1.ParseKind(kind)
 		provider, _, _ = strings.Cut(terraformType, "_")
 	}
-	return groupVersion(provider).WithKind(kind), name, ok && name != "" && summaryName(provider, kind, name) == full
+	return groupVersion(provider).WithKind(kind), name, ok && name != "" && SummaryName(provider, kind, name) == full
 }

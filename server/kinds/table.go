@@ -20,13 +20,22 @@ import (
 // table prints an object for kubectl get: its readiness, its ID at the provider, and the reason.
 type table struct {
 	mode v1alpha1.Mode
+	// kind is the name of the kind.
+	kind string
 	// instances reports whether ResourceSets have instances of the kind in a namespace, or in any one if that is empty. Nil
 	// reports none.
 	instances func(namespace string) bool
 }
 
-// warningInstances tells a user of kubectl get where the instances are, which a list omits.
-const warningInstances = "the list omits the instances of ResourceSets; kubectl get resourcesets lists the sets, and kubectl hykube instances NAME those of one set"
+// warningInstances tells a user of kubectl get how to list the instances of a kind, which a list of the kind omits. An empty
+// namespace means all.
+func warningInstances(namespace, kind string) string {
+	where := "-A"
+	if namespace != "" {
+		where = "-n " + namespace
+	}
+	return fmt.Sprintf("the list omits the instances of ResourceSets; this lists them, too: kubectl get resources %s --field-selector kind=%s", where, kind)
+}
 
 // identified reports whether objects of the mode have an ID attribute.
 func (t table) identified() bool {
@@ -35,7 +44,7 @@ func (t table) identified() bool {
 
 func (t table) ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error) {
 	if info, ok := request.RequestInfoFrom(ctx); ok && info.Verb == "list" && t.instances != nil && t.instances(info.Namespace) {
-		warning.AddWarning(ctx, "", warningInstances)
+		warning.AddWarning(ctx, "", warningInstances(info.Namespace, t.kind))
 	}
 	out := &metav1.Table{}
 	if o, ok := options.(*metav1.TableOptions); !ok || !o.NoHeaders {

@@ -58,7 +58,7 @@ func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
 
 // TestAListTellsWhereInstancesAre lists a kind of which ResourceSets have instances in the namespace "team".
 func TestAListTellsWhereInstancesAre(t *testing.T) {
-	printed := table{mode: v1alpha1.ModeManaged, instances: func(namespace string) bool { return namespace == "team" || namespace == "" }}
+	printed := table{mode: v1alpha1.ModeManaged, kind: "sim-network", instances: func(namespace string) bool { return namespace == "team" || namespace == "" }}
 	for name, tt := range map[string]struct {
 		table           table
 		verb, namespace string
@@ -77,7 +77,7 @@ func TestAListTellsWhereInstancesAre(t *testing.T) {
 		if _, err := tt.table.ConvertToTable(ctx, &unstructured.UnstructuredList{}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if told := len(*got) == 1 && (*got)[0] == warningInstances; told != tt.want || len(*got) > 1 {
+		if told := len(*got) == 1 && (*got)[0] == warningInstances(tt.namespace, "sim-network"); told != tt.want || len(*got) > 1 {
 			t.Errorf("%s: warnings %q", name, *got)
 		}
 	}

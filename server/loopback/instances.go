@@ -133,21 +133,40 @@ func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2
 func (o *Objects) instancesOf(ctx context.Context, s index.SetInstances, instances []index.Node) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for _, n := range instances {
-			status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: s.Namespace, Set: s.UID, UID: n.Object.UID})
-			u := index.Found{Object: n.Object, Record: n.Record, In: s.Set}.Unstructured(s.Namespace)
-			if err == nil {
-				err = setStatus(u, status.Value)
-			}
-			if n.Record != nil && n.Record.Intent && status.Value == nil { // the status is written when the call ends
-				condition.Edit(u, func(c *[]metav1.Condition) {
-					condition.Reconciling(c, 0, v1alpha1.ReasonApplying, "A change is in progress.")
-				})
-			}
+			u, err := o.withStatus(ctx, s.Namespace, index.Found{Object: n.Object, Record: n.Record, In: s.Set})
 			if !yield(u, err) || err != nil {
 				return
 			}
 		}
 	}
+}
+
+// withStatus returns an instance with its status.
+func (o *Objects) withStatus(ctx context.Context, namespace string, f index.Found) (*unstructured.Unstructured, error) {
+	status, err := o.Ledger.Status(ctx, ledger.StatusKey{Namespace: namespace, Set: f.Instance.SetUID, UID: f.UID})
+	if err != nil {
+		return nil, err
+	}
+	u := f.Unstructured(namespace)
+	if err := setStatus(u, status.Value); err != nil {
+		return nil, err
+	}
+	if f.Record != nil && f.Record.Intent && status.Value == nil { // the status is written when the call ends
+		condition.Edit(u, func(c *[]metav1.Condition) {
+			condition.Reconciling(c, 0, v1alpha1.ReasonApplying, "A change is in progress.")
+		})
+	}
+	return u, nil
+}
+
+// Located returns an instance that the index has found, with its status, for a reader of its kind.
+func (o *Objects) Located(ctx context.Context, l index.Located) (*unstructured.Unstructured, error) {
+	u, err := o.withStatus(ctx, l.Namespace, l.Found)
+	if err != nil {
+		return nil, err
+	}
+	resourceset.HideValue(u)
+	return u, nil
 }
 
 // Instances returns a page of the instances of a set, those that leave it last.

@@ -4,10 +4,12 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/index"
 )
 
 // Backend holds functions of the server that answer requests from the ledger, the providers and the controllers. These
@@ -22,6 +24,10 @@ type Backend struct {
 	Named func(ctx context.Context, obj metav1.Object) (bool, error)
 	// Instances returns a page of at most limit instances of a ResourceSet. cont is the token of the previous page.
 	Instances func(ctx context.Context, set *v1alpha1.ResourceSet, limit int, cont string) (*v1alpha1.ResourceSetInstanceList, error)
+	// Index has the entries of all objects and of all instances of ResourceSets; nil if there are no instances. Instance
+	// returns an instance of it with its status.
+	Index    *index.Index
+	Instance func(ctx context.Context, instance index.Located) (*unstructured.Unstructured, error)
 	// FormerSet returns a ResourceSet that no longer has an instance with the address of ref, although the
 	// infrastructure of that instance still exists. It returns "" if there is none. It ignores the set with the UID
 	// except.

@@ -6,34 +6,34 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/rights"
 	hykubestorage "github.com/hykube/hykube/server/storage"
 )
 
-// resourcesREST serves Resources: one table of the objects of all providers' kinds. It is read-only. A user sees only
-// objects of kinds for which the user has the same right: to list, watch or get. The server checks that once for each
-// kind and namespace, not for each object.
+// resourcesREST serves Resources: one table of the objects of all providers' kinds, and of the instances of ResourceSets. It
+// is read-only. A user sees only objects of kinds for which the user has the same right: to list, watch or get. The server
+// checks that once for each kind and namespace, not for each object.
 type resourcesREST struct {
 	tableConvertor
 	collection *hykubestorage.Collection
 	objects    *hykubestorage.Objects
 	kinds      *kinds.Kinds
 	access     rights.Access
+	// backend has the index, with the instances of ResourceSets.
+	backend *Backend
 }
 
 var (
@@ -50,7 +50,7 @@ var (
 func newResources(c Config) rest.Storage {
 	return resourcesREST{
 		tableConvertor: resourceTable, objects: c.StoredObjects, kinds: c.Kinds, access: rights.Access{Authorizer: c.Authorizer},
-		collection: c.Collection,
+		collection: c.Collection, backend: c.Backend,
 	}
 }
 
@@ -86,7 +86,7 @@ func (r resourcesREST) Get(ctx context.Context, name string, _ *metav1.GetOption
 	} else if !may {
 		return nil, apierrors.NewForbidden(kind.GVR.GroupResource(), object, fmt.Errorf("you need the verb %q on it to read it as a Resource", store.VerbGet))
 	}
-	u, err := r.objects.Get(ctx, kind.Stored(), right.Namespace, object)
+	u, err := r.read(ctx, kind, right.Namespace, object)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -96,40 +96,22 @@ func (r resourcesREST) Get(ctx context.Context, name string, _ *metav1.GetOption
 	return kinds.Summarize(u), nil
 }
 
-// List implements rest.Lister.
-func (r resourcesREST) List(ctx context.Context, opts *metainternalversion.ListOptions) (runtime.Object, error) {
-	predicate := resourcePredicate(opts)
-	who, err := requireUser(ctx, "list resources")
+// read returns a stored object or an instance of a ResourceSet; nil if it does not exist.
+func (r resourcesREST) read(ctx context.Context, kind kinds.Kind, namespace, name string) (*unstructured.Unstructured, error) {
+	if !v1alpha1.IsInstanceName(name) || r.backend.Index == nil {
+		return r.objects.Get(ctx, kind.Stored(), namespace, name)
+	}
+	version, kindName := kind.GVK.ToAPIVersionAndKind()
+	found, ok, err := r.backend.Index.Find(ctx, v1alpha1.ObjectReference{APIVersion: version, Kind: kindName, Namespace: namespace, Name: name})
+	if err != nil || !ok {
+		return nil, err
+	}
+	u, err := r.backend.Instance(ctx, index.Located{Namespace: namespace, Found: found})
 	if err != nil {
 		return nil, err
 	}
-	asker := &store.Asker{Access: r.access, Who: who} // remembers its answers
-	page, err := r.collection.List(ctx, r.view(ctx, "list", predicate, asker.May), storage.ListOptions{
-		ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Predicate: predicate,
-	})
-	if err != nil {
-		return nil, err
-	}
-	list := &v1alpha1.ResourceSummaryList{Items: make([]v1alpha1.ResourceSummary, len(page.Objects))}
-	list.Continue = page.Continue
-	for i, o := range page.Objects {
-		list.Items[i] = *o.(*v1alpha1.ResourceSummary)
-	}
-	return list, storage.APIObjectVersioner{}.UpdateList(list, uint64(page.Revision), page.Continue, nil)
-}
-
-// Watch implements rest.Watcher. It checks the rights anew at each change.
-func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.ListOptions) (watch.Interface, error) {
-	predicate := resourcePredicate(opts)
-	who, err := requireUser(ctx, "watch resources")
-	if err != nil {
-		return nil, err
-	}
-	may := func(ctx context.Context, right store.Right) (bool, error) { return r.access.May(ctx, who, right) }
-	return r.collection.Watch(ctx, r.view(ctx, "watch", predicate, may), storage.ListOptions{
-		ResourceVersion: opts.ResourceVersion, ResourceVersionMatch: opts.ResourceVersionMatch, Predicate: predicate,
-		SendInitialEvents: opts.SendInitialEvents,
-	})
+	u.SetResourceVersion("") // it has none that a watch could begin from
+	return u, nil
 }
 
 // view returns the objects that a request may read. The server does not know the plural of a kind that it does not
@@ -153,34 +135,6 @@ func (r resourcesREST) view(ctx context.Context, verb string, predicate storage.
 		return ok, nil
 	}
 	return hykubestorage.View{Namespace: genericapirequest.NamespaceValue(ctx), Visible: visible}
-}
-
-func resourcePredicate(opts *metainternalversion.ListOptions) storage.SelectionPredicate {
-	p := storage.SelectionPredicate{
-		Label: labels.Everything(), Field: fields.Everything(), GetAttrs: resourceAttributes,
-		Limit: opts.Limit, Continue: opts.Continue, AllowWatchBookmarks: opts.AllowWatchBookmarks,
-	}
-	if opts.LabelSelector != nil {
-		p.Label = opts.LabelSelector
-	}
-	if opts.FieldSelector != nil {
-		p.Field = opts.FieldSelector
-	}
-	return p
-}
-
-// resourceAttributes returns the labels and fields for selectors.
-func resourceAttributes(obj runtime.Object) (labels.Set, fields.Set, error) {
-	r, ok := obj.(*v1alpha1.ResourceSummary)
-	if !ok {
-		return nil, nil, fmt.Errorf("select by attributes: unexpected type %T", obj)
-	}
-	return r.Labels, fields.Set{
-		"metadata.name": r.Name, "metadata.namespace": r.Namespace,
-		v1alpha1.ResourceFieldKind: r.Object.Kind, v1alpha1.ResourceFieldProvider: r.Provider,
-		v1alpha1.ResourceFieldProviderConfig: r.ProviderConfig,
-		v1alpha1.ResourceFieldReady:          string(r.Status.Ready), v1alpha1.ResourceFieldReason: r.Status.Reason,
-	}, nil
 }
 
 // WithReadOnlyResources answers writes of Resources with the command for the object itself.

@@ -5095,7 +5095,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref common.ReferenceCallb
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceSummary is the kind Resource: one row of the table of all objects of providers' kinds. It is read-only. The server derives it from the object when a client reads it, and stores nothing. Its metadata is that of the object, except that the name contains the kind, such as \"sim-network.main\".",
+				Description: "ResourceSummary is the kind Resource: one row of the table of all objects of providers' kinds, and of all instances of ResourceSets. It is read-only. The server derives it from the object when a client reads it, and stores nothing. Its metadata is that of the object, except that the name contains the kind, such as \"sim-network.main\".",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -5114,7 +5114,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref common.ReferenceCallb
 					},
 					"metadata": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Standard object's metadata. The name is KIND.NAME, such as \"sim-network.main\". If the provider's name is not the prefix of the kind, the name is PROVIDER:KIND.NAME. Namespace, UID, labels, timestamps and resource version are those of the object.",
+							Description: "Standard object's metadata. The name is KIND.NAME, such as \"sim-network.main\". If the provider's name is not the prefix of the kind, the name is PROVIDER:KIND.NAME. Namespace, UID, labels, timestamps and resource version are those of the object. The resource version of an instance of a ResourceSet is that of the list or the event.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
 						},
@@ -5146,6 +5146,13 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSummary(ref common.ReferenceCallb
 							Description: "State of the object.",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.ResourceSummaryStatus{}.OpenAPIModelName()),
+						},
+					},
+					"found": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Attribute that contains the text of the field selector \"attribute\", such as \"tags.team\". Empty without that selector.",
+							Type:        []string{"string"},
+							Format:      "",
 						},
 					},
 				},

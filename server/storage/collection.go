@@ -28,21 +28,26 @@ const collectionPage = scanPage + 1
 type Collection struct {
 	// store has the watches. Its objects are those that convert returns.
 	store *uncached
+	// stored decodes an object as it is stored.
+	stored func(ctx context.Context, kv *server.KeyValue) (*unstructured.Unstructured, error)
 }
 
 // Collection returns the objects of all providers' kinds. convert makes an object of the collection from a stored
 // object; newFunc makes an empty one.
 func (s *Store) Collection(convert func(*unstructured.Unstructured) runtime.Object, newFunc func() runtime.Object) *Collection {
 	objects := s.Objects()
+	stored := func(ctx context.Context, kv *server.KeyValue) (*unstructured.Unstructured, error) {
+		at, _ := locationOf(kv.Key)
+		return objects.decode(ctx, at.resource, kv.Key, kv.Value, kv.ModRevision)
+	}
 	decode := func(ctx context.Context, key string, data []byte, revision int64) (runtime.Object, error) {
-		at, _ := locationOf(key)
-		u, err := objects.decode(ctx, at.resource, key, data, revision)
+		u, err := stored(ctx, &server.KeyValue{Key: key, Value: data, ModRevision: revision})
 		if err != nil {
 			return nil, err
 		}
 		return convert(u), nil
 	}
-	return &Collection{&uncached{
+	return &Collection{stored: stored, store: &uncached{
 		client: s.client.Client, backend: s.backend, decode: decode, versioner: storage.APIObjectVersioner{},
 		newFunc: newFunc, objects: s.objects,
 	}}
@@ -55,6 +60,10 @@ type View struct {
 	// Visible reports whether the view has the objects of a resource in a namespace; an empty namespace means all. The
 	// resource is the stored one.
 	Visible func(resource kschema.GroupResource, namespace string) (bool, error)
+	// Convert makes the object of the collection from a stored one for a list, or returns nil for an object that the list
+	// omits. Nil converts each object as Store.Collection says. A page with it ends after MaxRead objects that it read.
+	Convert func(*unstructured.Unstructured) runtime.Object
+	MaxRead int
 }
 
 // location is the resource and the namespace in the key of an object.
@@ -181,20 +190,24 @@ func (c *Collection) List(ctx context.Context, v View, opts storage.ListOptions)
 	if limit > 0 && limit < size && opts.Predicate.Empty() {
 		size = limit + 1
 	}
-	page := &Page{}
+	page, read := &Page{}, 0
 	for kv, err := range c.read(ctx, v, from, &revision, size) {
 		if err != nil {
 			return nil, listError(err, opts.Predicate.Continue, from, revision)
 		}
-		if limit > 0 && int64(len(page.Objects)) == limit {
+		if full := int64(len(page.Objects)) == limit || v.Convert != nil && read == v.MaxRead; limit > 0 && full {
 			if page.Continue, err = storage.EncodeContinue(kv.Key, prefix, revision); err != nil {
 				return nil, fmt.Errorf("list providers' objects: %w", err)
 			}
 			break
 		}
-		object, err := c.store.decode(ctx, kv.Key, kv.Value, kv.ModRevision)
+		read++
+		object, err := c.object(ctx, v, kv)
 		if err != nil {
 			return nil, err
+		}
+		if object == nil {
+			continue
 		}
 		if matches, err := opts.Predicate.Matches(object); err != nil {
 			return nil, err
@@ -207,6 +220,18 @@ func (c *Collection) List(ctx context.Context, v View, opts storage.ListOptions)
 	}
 	page.Revision = revision
 	return page, nil
+}
+
+// object returns the object of a key in a view; nil if the view omits it.
+func (c *Collection) object(ctx context.Context, v View, kv *server.KeyValue) (runtime.Object, error) {
+	if v.Convert == nil {
+		return c.store.decode(ctx, kv.Key, kv.Value, kv.ModRevision)
+	}
+	u, err := c.stored(ctx, kv)
+	if err != nil {
+		return nil, err
+	}
+	return v.Convert(u), nil
 }
 
 // listError converts an error of kine to that of other kinds. After a compaction, the client may continue at the current

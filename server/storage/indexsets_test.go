@@ -484,3 +484,17 @@ func TestKnownSetOf(t *testing.T) {
 		}
 	}
 }
+
+// recordOf records an instance with an ID.
+func (x *indexed) recordOf(ref v1alpha1.ObjectReference, id string) {
+	x.t.Helper()
+	l := ledger.New(x.s.KV())
+	rec, err := l.Instance(x.t.Context(), ref)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	rec.Attributes = fmt.Appendf(nil, `{"id":%q}`, id)
+	if err := l.Save(x.t.Context(), rec); err != nil {
+		x.t.Fatal(err)
+	}
+}

@@ -1,0 +1,328 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/server"
+	"github.com/hykube/hykube/server/kinds"
+	"github.com/hykube/hykube/server/loopback"
+)
+
+// estate is a server with the instances of ResourceSets.
+type estate struct {
+	*instance
+	t       *testing.T
+	objects *loopback.Objects
+}
+
+func startEstate(t *testing.T) *estate {
+	t.Helper()
+	e := &estate{t: t}
+	wire := func(ctx context.Context, c *server.Components) (server.Wiring, error) {
+		w, err := testWiring(ctx, c)
+		records := ledger.New(c.KV)
+		e.objects = &loopback.Objects{Stored: c.Objects, Kinds: c.Kinds, Ledger: records, Index: index.New(c.Objects, records, catalog.New(nil))}
+		w.Backend.Index, w.Backend.Instance, w.Backend.Instances = e.objects.Index, e.objects.Located, e.objects.Instances
+		return w, err
+	}
+	e.instance = startT(t, server.Config{DataDir: t.TempDir(), TokenAuthFile: sharedTokens, Wire: wire})
+	return e
+}
+
+var sets = v1alpha1.SchemeGroupVersion.WithResource("resourcesets")
+
+// set writes a ResourceSet of networks.
+func (e *estate) set(ns, name string, count int) {
+	e.t.Helper()
+	_, err := objects(e.t, e.admin()).Resource(sets).Namespace(ns).Apply(e.t.Context(), name, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": sets.GroupVersion().String(), "kind": "ResourceSet", "metadata": map[string]any{"name": name, "labels": map[string]any{"set": name}},
+		"spec": map[string]any{"count": int64(count), "template": map[string]any{"apiVersion": simNetworks.GroupVersion().String(), "kind": "sim-network", "spec": map[string]any{}}},
+	}}, metav1.ApplyOptions{FieldManager: "test", Force: true})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// record gives an instance a record with an ID.
+func (e *estate) record(ns, name, id string) v1alpha1.ObjectReference {
+	e.t.Helper()
+	ctx := e.t.Context()
+	found, ok, err := e.objects.Index.Find(ctx, v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: ns, Name: name})
+	if err != nil || !ok {
+		e.t.Fatalf("find %s: %v", name, err)
+	}
+	ref := found.Ref(ns)
+	rec, err := e.objects.Ledger.Instance(ctx, ref)
+	if err == nil {
+		rec.Attributes = fmt.Appendf(nil, `{"id":%q}`, id)
+		err = e.objects.Ledger.Save(ctx, rec)
+	}
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return ref
+}
+
+// apply gives an instance the status and the record of an applied one.
+func (e *estate) apply(ns, name, reason string, attributes map[string]any) {
+	e.t.Helper()
+	ref := e.record(ns, name, fmt.Sprint(attributes["id"]))
+	err := e.objects.UpdateInstanceStatus(e.t.Context(), ref, func(*unstructured.Unstructured) map[string]any {
+		status := map[bool]string{true: "True", false: "False"}[reason == v1alpha1.ReasonApplied]
+		return map[string]any{"observedGeneration": ref.Generation, "appliedGeneration": ref.Generation, "attributes": attributes,
+			"conditions": []any{map[string]any{"type": "Ready", "status": status, "reason": reason, "message": "Done.", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}
+	})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// TestInstancesAreResources lists the instances of ResourceSets with the stored objects, in pages and with selectors.
+func TestInstancesAreResources(t *testing.T) {
+	e := startEstate(t)
+	ns := "default"
+	record(t, e.instance, simNetworks, ns, "main")
+	e.set(ns, "web", 12)
+	e.apply(ns, "web[3]", v1alpha1.ReasonApplied, map[string]any{"id": "net-3", "cidr": "10.0.3.0/24", "tags": map[string]any{"team": "Infra"}, "key": lang.Mask})
+	e.apply(ns, "web[11]", v1alpha1.ReasonApplyFailed, map[string]any{"id": lang.Mask})
+	e.record(ns, "web[11]", "net-secret")
+	var all []string
+	for _, name := range append([]string{"main"}, instanceNames("web", 0, 12)...) {
+		all = append(all, "sim-network."+name)
+	}
+	for _, limit := range []int64{0, 1, 5, 100} {
+		var got []string
+		version := ""
+		for opts := (metav1.ListOptions{Limit: limit}); ; {
+			list, err := objects(t, e.admin()).Resource(resources).Namespace(ns).List(t.Context(), opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if limit > 0 && len(list.Items) > int(limit) || version != "" && list.GetResourceVersion() != version {
+				t.Errorf("limit %d: a page of %d at %s, the first at %s", limit, len(list.Items), list.GetResourceVersion(), version)
+			}
+			version = list.GetResourceVersion()
+			for _, u := range list.Items {
+				got = append(got, u.GetName())
+			}
+			if opts.Continue = list.GetContinue(); opts.Continue == "" {
+				break
+			}
+		}
+		if diff := cmp.Diff(all, got); diff != "" {
+			t.Errorf("limit %d: %s", limit, diff)
+		}
+	}
+	for _, test := range []struct {
+		fields, labels string
+		want           []string
+	}{
+		{fields: "ready=True", want: []string{"sim-network.web[3]"}},
+		{fields: "reason=ApplyFailed", want: []string{"sim-network.web[11]"}},
+		{fields: "reason=AwaitingPlan,ready!=True", want: slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == all[4] || n == all[12] })},
+		{fields: "kind=sim-disk"},
+		{fields: "id=net-3", want: []string{"sim-network.web[3]"}},
+		{fields: "id=net"},
+		{fields: "metadata.name=sim-network.web[7]", want: []string{"sim-network.web[7]"}},
+		{labels: "set=web", want: all[1:]},
+		{labels: "is=main", want: all[:1]},
+		{fields: "search=WEB[1", want: []string{"sim-network.web[1]", "sim-network.web[10]", "sim-network.web[11]"}},
+		{fields: "search=net-3", want: []string{"sim-network.web[3]"}},
+		{fields: "search=main", want: all[:1]},
+		{fields: "attribute=10.0.3", want: []string{"sim-network.web[3]"}},
+		{fields: "attribute=infra,kind=sim-network", want: []string{"sim-network.web[3]"}},
+		{fields: "search=web,attribute=infra", want: []string{"sim-network.web[3]"}},
+		{fields: "search=net-secret"}, // its object masks it
+		{fields: "id=net-secret"},
+		{fields: "attribute=sensitive"}, // the mask is no value
+		{fields: "attribute=10.0.3,ready=False"},
+	} {
+		got := namesOf(t, e.admin(), ns, metav1.ListOptions{FieldSelector: test.fields, LabelSelector: test.labels})
+		if diff := cmp.Diff(test.want, got, cmp.Transformer("nil", func(s []string) []string { return append([]string{}, s...) })); diff != "" {
+			t.Errorf("%s %s: %s", test.fields, test.labels, diff)
+		}
+	}
+	got, err := objects(t, e.admin()).Resource(resources).Namespace(ns).Get(t.Context(), "sim-network.web[3]", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id, _, _ := unstructured.NestedString(got.Object, "status", "id"); id != "net-3" || got.GetLabels()["set"] != "web" {
+		t.Errorf("the instance: %v", got.Object)
+	}
+	list, err := objects(t, e.admin()).Resource(resources).Namespace(ns).List(t.Context(), metav1.ListOptions{FieldSelector: "attribute=infra"})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Object["found"] != "tags.team" {
+		t.Errorf("the attribute that was found: %v, %v", list, err)
+	}
+	for _, bad := range []metav1.ListOptions{{Continue: "instances.e"}, {Continue: "search.x", FieldSelector: "search=a"}, {FieldSelector: "search!=a"}, {FieldSelector: "attribute="}} {
+		if _, err := objects(t, e.admin()).Resource(resources).Namespace(ns).List(t.Context(), bad); !apierrors.IsBadRequest(err) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+}
+
+func instanceNames(name string, from, to int) (names []string) {
+	for i := from; i < to; i++ {
+		names = append(names, fmt.Sprintf("%s[%d]", name, i))
+	}
+	return names
+}
+
+// TestTheIndexKnowsWhatAnInstanceShows compares the condition Ready that selectors use with that of the instance.
+func TestTheIndexKnowsWhatAnInstanceShows(t *testing.T) {
+	e := startEstate(t)
+	e.set("default", "web", 5)
+	e.apply("default", "web[1]", v1alpha1.ReasonApplied, map[string]any{"id": "1"})
+	e.apply("default", "web[2]", v1alpha1.ReasonApplyFailed, map[string]any{"id": "2"})
+	e.apply("default", "web[3]", v1alpha1.ReasonBlocked, map[string]any{"id": "3"})
+	e.apply("default", "web[4]", v1alpha1.ReasonApplied, map[string]any{"id": "4"})
+	compare := func(when string) {
+		t.Helper()
+		page, err := e.objects.Index.InstancesAfter(t.Context(), "", index.Place{}, 100, func(string, index.Node) bool { return true })
+		if err != nil || len(page.Items) == 0 {
+			t.Fatal(err)
+		}
+		for _, l := range page.Items {
+			u, err := e.objects.Located(t.Context(), l)
+			if err != nil {
+				t.Fatal(err)
+			}
+			shown := kinds.Summarize(u).(*v1alpha1.ResourceSummary).Status
+			if known := (index.Node{Object: l.Object, Record: l.Record}).Readiness(); known.Status != shown.Ready || known.Reason != shown.Reason {
+				t.Errorf("%s: %s shows %s %s, and the index has %+v", when, l.Name, shown.Ready, shown.Reason, known)
+			}
+		}
+	}
+	compare("applied")
+	e.set("default", "web", 4)
+	compare("after one left")
+	patch := `{"spec":{"template":{"spec":{"name":"other"}}}}`
+	if _, err := objects(t, e.admin()).Resource(sets).Namespace("default").Patch(t.Context(), "web", "application/merge-patch+json", []byte(patch), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	compare("after an edit")
+}
+
+// TestInstancesAreWatched follows instances with the watch of Resources.
+func TestInstancesAreWatched(t *testing.T) {
+	e := startEstate(t)
+	ns := "default"
+	e.set(ns, "web", 2)
+	list, err := objects(t, e.admin()).Resource(resources).Namespace(ns).List(t.Context(), metav1.ListOptions{Limit: 500})
+	if err != nil || len(list.Items) != 2 {
+		t.Fatal(err)
+	}
+	w := watchResources(t, e.admin(), ns, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
+	failed := watchResources(t, e.admin(), ns, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "reason=ApplyFailed"})
+	byID := watchResources(t, e.admin(), ns, metav1.ListOptions{ResourceVersion: list.GetResourceVersion(), FieldSelector: "id=net-1"})
+	refresh := func() {
+		t.Helper()
+		if err := e.objects.Index.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.apply(ns, "web[1]", v1alpha1.ReasonApplyFailed, map[string]any{"id": "net-1"})
+	refresh()
+	expect(t, w, watch.Modified, "sim-network.web[1]")
+	expect(t, failed, watch.Added, "sim-network.web[1]")
+	expect(t, byID, watch.Added, "sim-network.web[1]")
+	e.apply(ns, "web[1]", v1alpha1.ReasonApplied, map[string]any{"id": "net-1"})
+	refresh()
+	last := expect(t, w, watch.Modified, "sim-network.web[1]")
+	expect(t, failed, watch.Deleted, "sim-network.web[1]")
+	expect(t, byID, watch.Modified, "sim-network.web[1]")
+	e.set(ns, "web", 3)
+	refresh()
+	expect(t, w, watch.Added, "sim-network.web[2]")
+	e.set(ns, "web", 2)
+	refresh()
+	expect(t, w, watch.Deleted, "sim-network.web[2]")
+	record(t, e.instance, simDisks, ns, "data")
+	expect(t, w, watch.Added, "sim-disk.data")
+
+	// A client continues from its last event and misses nothing.
+	again := watchResources(t, e.admin(), ns, metav1.ListOptions{ResourceVersion: last.GetResourceVersion()})
+	seen := map[string]bool{}
+	for !seen["ADDED sim-disk.data"] || !seen["DELETED sim-network.web[2]"] {
+		ev := next(t, again)
+		u, ok := ev.Object.(*unstructured.Unstructured)
+		if !ok {
+			t.Fatalf("%s %v", ev.Type, ev.Object)
+		}
+		seen[fmt.Sprint(ev.Type, " ", u.GetName())] = true
+	}
+	if !seen["ADDED sim-network.web[2]"] {
+		t.Errorf("the events were %v", seen)
+	}
+	initial := watchResources(t, e.admin(), ns, metav1.ListOptions{SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true})
+	var names []string
+	for ev := next(t, initial); ev.Type != watch.Bookmark; ev = next(t, initial) {
+		names = append(names, ev.Object.(*unstructured.Unstructured).GetName())
+	}
+	slices.Sort(names)
+	if want := []string{"sim-disk.data", "sim-network.web[0]", "sim-network.web[1]"}; !slices.Equal(names, want) {
+		t.Errorf("the initial events are of %q", names)
+	}
+	_, err = objects(t, e.admin()).Resource(resources).Namespace(ns).Watch(t.Context(), metav1.ListOptions{FieldSelector: "search=web"})
+	if !apierrors.IsBadRequest(err) {
+		t.Errorf("a watch of a search: %v", err)
+	}
+	_, err = objects(t, e.admin()).Resource(resources).Namespace(ns).Watch(t.Context(), metav1.ListOptions{ResourceVersion: "1"})
+	if status, ok := errors.AsType[*apierrors.StatusError](err); !ok || !apierrors.IsResourceExpired(status) {
+		t.Errorf("a watch from before the first refresh: %v", err)
+	}
+}
+
+// TestInstancesShowWhatTheUserMayRead lists, searches and watches instances without and with the right to their kind.
+func TestInstancesShowWhatTheUserMayRead(t *testing.T) {
+	e := startEstate(t)
+	ns := "default"
+	e.set(ns, "web", 2)
+	e.apply(ns, "web[1]", v1alpha1.ReasonApplied, map[string]any{"id": "net-1", "cidr": "10.0.0.0/8"})
+	viewer := e.as("viewer")
+	grant(t, e.instance, ns, "estate-resources", ruleFor("hykube.io", "resources", "get", "list", "watch"), ruleFor("sim.hykube.io", "sim-disks", "list"))
+	record(t, e.instance, simDisks, ns, "seen")
+	eventually(t, "the rights are known", func() bool {
+		list, err := objects(t, viewer).Resource(resources).Namespace(ns).List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) > 0
+	})
+	for _, selector := range []string{"", "search=web", "search=net-1", "id=net-1", "attribute=10.0"} {
+		list, err := objects(t, viewer).Resource(resources).Namespace(ns).List(t.Context(), metav1.ListOptions{FieldSelector: selector, Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range list.Items {
+			if strings.HasPrefix(u.GetName(), "sim-network") {
+				t.Errorf("%q shows %s", selector, u.GetName())
+			}
+		}
+		if list.GetContinue() != "" {
+			t.Errorf("%q has another page", selector)
+		}
+	}
+	if _, err := objects(t, viewer).Resource(resources).Namespace(ns).Get(t.Context(), "sim-network.web[1]", metav1.GetOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("get: %v", err)
+	}
+	grant(t, e.instance, ns, "estate-networks", ruleFor("sim.hykube.io", "sim-networks", "get", "list"))
+	eventually(t, "the right is known", func() bool {
+		return len(namesOf(t, viewer, ns, metav1.ListOptions{FieldSelector: "attribute=10.0"})) == 1
+	})
+	if got := namesOf(t, viewer, ns, metav1.ListOptions{}); !slices.Equal(got, []string{"sim-disk.seen", "sim-network.web[0]", "sim-network.web[1]"}) {
+		t.Errorf("with the right: %q", got)
+	}
+}
