@@ -243,13 +243,32 @@ func (s *session) eachResource(ctx context.Context, kinds []kind, namespace, sel
 	if err != nil {
 		return denied, err
 	}
+	err = s.eachSet(ctx, kinds, namespace, func(k kind, set *v1alpha1.ResourceSet) error {
+		for u, err := range s.instancesOf(ctx, set.Namespace, set.Name) {
+			if apierrors.IsForbidden(err) {
+				break // the kind is among the denied ones, too
+			}
+			if err != nil {
+				return fmt.Errorf("list instances of ResourceSet %q: %w", set.Name, explain(err, s.server()))
+			}
+			if wanted.Matches(labels.Set(u.GetLabels())) {
+				visit(k, u)
+			}
+		}
+		return nil
+	})
+	return denied, err
+}
+
+// eachSet visits the ResourceSets whose template has one of some kinds. A user who may not list sets sees none.
+func (s *session) eachSet(ctx context.Context, kinds []kind, namespace string, visit func(kind, *v1alpha1.ResourceSet) error) error {
 	list := &v1alpha1.ResourceSetList{}
-	err = s.hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(setsResource).Do(ctx).Into(list)
+	err := s.hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(setsResource).Do(ctx).Into(list)
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		return denied, nil // an older server has none
+		return nil // an older server has none
 	}
 	if err != nil {
-		return denied, fmt.Errorf("list %s: %w", setsResource, explain(err, s.server()))
+		return fmt.Errorf("list %s: %w", setsResource, explain(err, s.server()))
 	}
 	for i := range list.Items {
 		set := &list.Items[i]
@@ -259,17 +278,9 @@ func (s *session) eachResource(ctx context.Context, kinds []kind, namespace, sel
 		if at < 0 {
 			continue
 		}
-		for u, err := range s.instancesOf(ctx, set.Namespace, set.Name) {
-			if apierrors.IsForbidden(err) {
-				break // the kind is among the denied ones, too
-			}
-			if err != nil {
-				return denied, fmt.Errorf("list instances of ResourceSet %q: %w", set.Name, explain(err, s.server()))
-			}
-			if wanted.Matches(labels.Set(u.GetLabels())) {
-				visit(kinds[at], u)
-			}
+		if err := visit(kinds[at], set); err != nil {
+			return err
 		}
 	}
-	return denied, nil
+	return nil
 }

@@ -249,6 +249,13 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	err = o.eachSet(ctx, kinds, "", func(k kind, set *v1alpha1.ResourceSet) error {
+		holding[set.Namespace], used[k] = true, true
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	for _, k := range denied { // the user may have rights in single namespaces
 		used[k] = true
 	}

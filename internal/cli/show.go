@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,10 @@ type showOptions struct {
 	name string
 	// addresses selects the changes to show; empty means all.
 	addresses []string
-	output    string
+	// failed and match restrict the changes to failed ones, and to those that contain a text.
+	failed bool
+	match  string
+	output string
 }
 
 func newShow(s *session) *cobra.Command {
@@ -33,17 +37,22 @@ func newShow(s *session) *cobra.Command {
 		Use:   "show PLAN [ADDRESS ...]",
 		Short: "Show every change of a plan, or some of them",
 		Long: `Show every change of a plan, in full. With addresses the command shows only the changes of those resources and their
-outcomes.
+outcomes. --failed shows only the changes that failed or whose outcome is unknown, and --match only those that contain a
+text in any case: in their address, their message or the lines of the change. Both together show the changes with both.
 
 -o terraform-json prints the format of "terraform show -json", which conftest, OPA and infracost can read. -o json and yaml
 print the plan object with its changes. Each format masks secrets.`,
 		Example: `  kubectl hykube show plan-x7k2d
   kubectl hykube show plan-x7k2d sim_network.main sim-subnet/front
+  kubectl hykube show plan-x7k2d --failed
+  kubectl hykube show plan-x7k2d --match 10.0.3.
   kubectl hykube show plan-x7k2d -o terraform-json | conftest test -`,
 		Args:              planAndAddresses,
 		ValidArgsFunction: completeChanges(s),
 		RunE:              run(o),
 	}
+	cmd.Flags().BoolVar(&o.failed, "failed", false, "Only changes that failed, or whose outcome is unknown")
+	cmd.Flags().StringVar(&o.match, "match", "", "Only changes whose address, message or lines contain this text, in any case")
 	outputFlag(cmd, &o.output, "Print", "terraform-json", "json", "yaml", "name")
 	return cmd
 }
@@ -74,8 +83,13 @@ func (o *showOptions) Complete(args []string) (err error) {
 }
 
 func (o *showOptions) Validate() error {
-	if len(o.addresses) > 0 && (o.output == "terraform-json" || o.output == "name") {
-		return fmt.Errorf("-o %s is about a whole plan: leave the addresses out, or write -o json or -o yaml", o.output)
+	if o.output == "terraform-json" || o.output == "name" {
+		switch {
+		case len(o.addresses) > 0:
+			return fmt.Errorf("-o %s is about a whole plan: leave the addresses out, or write -o json or -o yaml", o.output)
+		case o.filters():
+			return fmt.Errorf("-o %s is about a whole plan: leave --failed and --match out, or write -o json or -o yaml", o.output)
+		}
 	}
 	return nil
 }
@@ -96,8 +110,11 @@ func (o *showOptions) Run(ctx context.Context) error {
 	case "json", "yaml":
 		return o.object(ctx, p)
 	}
-	if len(o.addresses) > 0 {
+	switch {
+	case len(o.addresses) > 0:
 		return o.some(ctx, p)
+	case o.filters():
+		return o.filtered(ctx, p)
 	}
 	answer := make(chan string, 1)
 	go func() { answer <- o.whyNotApprovable(ctx, p) }()
@@ -198,13 +215,16 @@ func (o *showOptions) object(ctx context.Context, p *v1alpha1.Plan) error {
 		if out.Changes, err = o.chosen(ctx, p); err != nil {
 			return err
 		}
+		out.Changes = slices.DeleteFunc(out.Changes, func(c *v1alpha1.PlanChange) bool { return !o.selects(c) })
 		return printJSON(o.terminal, out, o.output)
 	}
 	for c, err := range o.changes(ctx, p) {
 		if err != nil {
 			return err
 		}
-		out.Changes = append(out.Changes, c)
+		if o.selects(c) {
+			out.Changes = append(out.Changes, c)
+		}
 	}
 	return printJSON(o.terminal, out, o.output)
 }
@@ -243,34 +263,76 @@ func addressOfChange(c *v1alpha1.PlanChange) string {
 	return c.Address
 }
 
+// filters reports whether --failed or --match restricts the changes.
+func (o *showOptions) filters() bool { return o.failed || o.match != "" }
+
+// selects reports whether --failed and --match permit a change.
+func (o *showOptions) selects(c *v1alpha1.PlanChange) bool {
+	if o.failed && c.State != v1alpha1.ChangeFailed && c.State != v1alpha1.ChangeUnknown {
+		return false
+	}
+	if o.match == "" {
+		return true
+	}
+	texts := []string{c.Address, c.Message, diff.Change(c, diff.Style{})}
+	for _, d := range c.Diagnostics {
+		texts = append(texts, d.Summary, d.Detail)
+	}
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(o.match)) })
+}
+
+// filtered prints the changes that --failed and --match permit, as it reads them.
+func (o *showOptions) filtered(ctx context.Context, p *v1alpha1.Plan) error {
+	all, shown := 0, 0
+	for c, err := range o.changes(ctx, p) {
+		if err != nil {
+			return err
+		}
+		all++
+		if o.selects(c) {
+			shown++
+			o.printChange(p, c)
+		}
+	}
+	fmt.Fprintf(o.Out, "%s of the %s of plan %s.\n", diff.Count(shown), diff.Plural(all, "change"), p.Name)
+	return nil
+}
+
 // some prints the named changes with their results.
 func (o *showOptions) some(ctx context.Context, p *v1alpha1.Plan) error {
 	list, err := o.chosen(ctx, p)
 	if err != nil {
 		return err
 	}
-	style := o.style
-	style.Width = 0 // do not cut lines in the full view
 	for _, c := range list {
-		text := diff.Change(c, style)
-		if text == "" {
-			text = fmt.Sprintf("  %s: no change.\n\n", style.Bold(diff.Name(c)))
+		if o.selects(c) {
+			o.printChange(p, c)
 		}
-		fmt.Fprint(o.Out, text)
-		for _, d := range c.Diagnostics {
-			if d.Address == "" {
-				d.Address = c.Address
-			}
-			fmt.Fprint(o.Out, diff.Diagnostic(d, o.style))
-		}
-		if c.State == "" || c.State == v1alpha1.ChangePending && p.Status.Approval == nil {
-			continue
-		}
-		line := fmt.Sprintf("%s: %s", diff.Name(c), c.State)
-		if c.Message != "" {
-			line += ": " + diff.Clean(c.Message, false)
-		}
-		fmt.Fprintln(o.Out, line)
 	}
 	return nil
+}
+
+// printChange prints a change in full, with its result.
+func (o *showOptions) printChange(p *v1alpha1.Plan, c *v1alpha1.PlanChange) {
+	style := o.style
+	style.Width = 0 // do not cut lines in the full view
+	text := diff.Change(c, style)
+	if text == "" {
+		text = fmt.Sprintf("  %s: no change.\n\n", style.Bold(diff.Name(c)))
+	}
+	fmt.Fprint(o.Out, text)
+	for _, d := range c.Diagnostics {
+		if d.Address == "" {
+			d.Address = c.Address
+		}
+		fmt.Fprint(o.Out, diff.Diagnostic(d, o.style))
+	}
+	if c.State == "" || c.State == v1alpha1.ChangePending && p.Status.Approval == nil {
+		return
+	}
+	line := fmt.Sprintf("%s: %s", diff.Name(c), c.State)
+	if c.Message != "" {
+		line += ": " + diff.Clean(c.Message, false)
+	}
+	fmt.Fprintln(o.Out, line)
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,5 +35,42 @@ func TestShowSomeChanges(t *testing.T) {
 		if code != ExitError || !strings.Contains(errOut, tc.want) || out != "" {
 			t.Errorf("%s: code %d: %s%s", tc.args, code, out, errOut)
 		}
+	}
+}
+
+// TestShowMatchingChanges restricts the changes of a plan by their outcome and by a text.
+func TestShowMatchingChanges(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		one := func(name string, state v1alpha1.ChangeState, message string) v1alpha1.PlanChange {
+			return v1alpha1.PlanChange{Address: "sim_network." + name, Type: "sim_network", Object: v1alpha1.ObjectReference{Name: name},
+				Action: v1alpha1.ActionCreate, State: state, Message: message}
+		}
+		return []v1alpha1.PlanChange{one("good", v1alpha1.ChangeDone, ""), one("full", v1alpha1.ChangeFailed, "Quota exceeded"),
+			one("busy", v1alpha1.ChangeFailed, "Conflict"), one("lost", v1alpha1.ChangeUnknown, "no answer")}
+	}
+	f.run("plan")
+	for _, tc := range []struct {
+		args string
+		want []string
+	}{
+		{"--failed", []string{"full", "busy", "lost"}},
+		{"--match QUOTA", []string{"full"}},
+		{"--match sim_network.GOOD", []string{"good"}},
+		{"--failed --match good", nil},
+		{"--failed -o json", []string{"full", "busy", "lost"}},
+	} {
+		out, errOut, code := f.run(append([]string{"show", "plan-x7k2d"}, strings.Fields(tc.args)...)...)
+		for _, name := range []string{"good", "full", "busy", "lost"} {
+			if strings.Contains(out, "sim_network."+name) != slices.Contains(tc.want, name) || code != ExitDone {
+				t.Errorf("%s: code %d, about %s: %s%s", tc.args, code, name, out, errOut)
+			}
+		}
+		if !strings.Contains(tc.args, "json") && !strings.Contains(out, fmt.Sprint(len(tc.want), " of the 4 changes of plan plan-x7k2d.")) {
+			t.Errorf("%s: no count in %s", tc.args, out)
+		}
+	}
+	if _, errOut, code := f.run("show", "plan-x7k2d", "--failed", "-o", "terraform-json"); code != ExitError || !strings.Contains(errOut, "leave --failed and --match out") {
+		t.Errorf("code %d: %s", code, errOut)
 	}
 }
