@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/store"
@@ -60,8 +61,7 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 			st.Reconcile(g, what)
 		case v1alpha1.ChangeDone:
 			s.succeed(st)
-			// An approved change has what they wrote. Data sources are read without an approval, too.
-			if c.Mode == "" {
+			if appliesSpec(c) {
 				st.Contributors = contributor.Without(st.Contributors, c.Contributors)
 			}
 		case v1alpha1.ChangeStale:
@@ -85,6 +85,13 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 			}
 		}
 	}
+}
+
+// appliesSpec reports whether a change that succeeded has applied what the contributors of its object wrote. A recorded drift
+// leaves the spec for a later plan, and so does the removal of what an object still declares. Data sources are read without an
+// approval.
+func appliesSpec(c *ledger.Change) bool {
+	return c.Mode == "" && c.Action != v1alpha1.ActionRead && !changes.Removes(c)
 }
 
 // noteOrigin records the import or the move of the step in the status, if the object has the infrastructure.

@@ -11,6 +11,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 
 	"github.com/zclconf/go-cty/cty"
@@ -46,6 +47,23 @@ func TestAnObjectIsReleasedLast(t *testing.T) {
 		}
 		if slices.Contains(w.Released, "a") != test.released {
 			t.Errorf("%s: released: %v", reason, w.Released)
+		}
+	}
+}
+
+// TestContributorsEndWithTheApply ends what users wrote of an object with a change that applies it, and with no other one.
+func TestContributorsEndWithTheApply(t *testing.T) {
+	for action, ends := range map[v1alpha1.Action]bool{
+		v1alpha1.ActionCreate: true, v1alpha1.ActionUpdate: true, v1alpha1.ActionReplace: true,
+		v1alpha1.ActionRead: false, v1alpha1.ActionDelete: false, v1alpha1.ActionForget: false,
+	} {
+		c := &ledger.Change{}
+		c.Contributors = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{"spec"}}}
+		c.Action, c.State = action, v1alpha1.ChangeDone
+		st := &resource.Status{Contributors: c.Contributors}
+		(&stepRun{Step: changes.Step{Change: c, Plan: &v1alpha1.Plan{}}}).statusOf("", "")(st)
+		if (len(st.Contributors) == 0) != ends {
+			t.Errorf("after %s the contributors are %+v", action, st.Contributors)
 		}
 	}
 }

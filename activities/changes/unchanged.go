@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/ledger"
@@ -123,7 +124,12 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	if recorded && adopts && c.Read && c.Configuration.Arguments != "" && !po.Spec.Destroy { // it is the same resource with the new arguments
 		rec.Configuration = c.Configuration
 	}
-	if refreshed || !sameRecord(&before, rec) {
+	differs := !sameRecord(&before, rec)
+	if differs && matches {
+		// The record no longer shows that they wrote anything, and no apply had it.
+		rec.Contributors = contributor.Merge(rec.Contributors, c.Contributors)
+	}
+	if refreshed || differs {
 		rec.Plan = po.UID
 		if err := src.Ledger.Save(ctx, rec); err != nil {
 			if errors.Is(err, ledger.ErrConflict) {

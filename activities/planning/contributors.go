@@ -100,12 +100,18 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 		return nil
 	}
 	lists := [][]v1alpha1.Contributor{contributor.Of(n.Object.Object["status"])}
+	if n.record != nil {
+		lists = append(lists, n.record.Contributors)
+	}
 	if n.Ref.Set != "" && (n.Deleting || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation) {
 		// The generation of an instance is a hash of what the set and its ConfigMap say about it.
 		lists = append(lists, s.writers.ofInstance(n.Ref))
 	}
 	if from := n.movedFrom; from != nil {
 		lists = append(lists, named(contributor.Of(from.Object.Object["status"]), from.Address.String()))
+		if from.record != nil {
+			lists = append(lists, from.record.Contributors)
+		}
 	}
 	return contributor.Merge(append(lists, s.externalContributors(n)...)...)
 }

@@ -32,14 +32,19 @@ func Add(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {
 
 // Replace adds a write of parts that have a single value each. So nobody else wrote them any more.
 func Replace(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {
+	return Add(Remove(list, w.What...), w)
+}
+
+// Remove removes parts from what users wrote, and the users who wrote nothing else. The entry for all others stays.
+func Remove(list []v1alpha1.Contributor, parts ...string) []v1alpha1.Contributor {
 	var kept []v1alpha1.Contributor
 	for _, c := range list {
-		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(part string) bool { return slices.Contains(w.What, part) })
+		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(part string) bool { return slices.Contains(parts, part) })
 		if len(c.Wrote) > 0 || c.More {
 			kept = append(kept, c)
 		}
 	}
-	return Add(kept, w)
+	return kept
 }
 
 // Merge returns the contributors of several lists, each user once, in the order of the last writes.

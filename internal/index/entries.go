@@ -162,7 +162,7 @@ func (d *entryDecoder) outsideList() *Outside {
 func (e *entryEncoder) record(r *Record, creating bool) {
 	e.int(r.Revision)
 	e.int(r.Generation)
-	e.bits(r.Exists, r.Living, r.Tainted, r.Intent, r.Deposed, r.Planned, creating, r.instance())
+	e.bits(r.Exists, r.Living, r.Tainted, r.Intent, r.Deposed, r.Planned, creating, r.instance(), r.Unapplied)
 	for _, s := range []string{string(r.Mode), r.Config, r.Version, r.Base} {
 		e.share(s)
 	}
@@ -190,7 +190,7 @@ func (e *entryEncoder) record(r *Record, creating bool) {
 func (d *entryDecoder) record(o *Object) (r *Record, creating bool) {
 	r = &Record{Revision: d.int(), Generation: d.int()}
 	var isInstance bool
-	d.bits(&r.Exists, &r.Living, &r.Tainted, &r.Intent, &r.Deposed, &r.Planned, &creating, &isInstance)
+	d.bits(&r.Exists, &r.Living, &r.Tainted, &r.Intent, &r.Deposed, &r.Planned, &creating, &isInstance, &r.Unapplied)
 	r.Mode, r.Config = v1alpha1.Mode(d.share()), d.share()
 	r.Versions = ledger.Versions{Version: d.share(), Base: d.share()}
 	r.MovedFrom = types.UID(d.text())

@@ -235,9 +235,10 @@ type Record struct {
 	// Revision is the revision of the record's last write.
 	Revision   int64
 	Generation int64
-	// Exists, Living, Tainted and CreatesFirst are those of the ledger's record. Planned is true if a plan wrote it.
-	Exists, Living, Tainted, Intent, Deposed, Planned bool
-	Mode                                              v1alpha1.Mode
+	// Exists, Living, Tainted and CreatesFirst are those of the ledger's record. Planned is true if a plan wrote it, and
+	// Unapplied if it has contributors.
+	Exists, Living, Tainted, Intent, Deposed, Planned, Unapplied bool
+	Mode                                                         v1alpha1.Mode
 	// Config is the name of the ProviderConfig.
 	Config    string
 	MovedFrom types.UID
@@ -283,7 +284,7 @@ func recordOf(ns slotter, i *ledger.Instance, o *Object) *Record {
 	}
 	r := &Record{
 		Revision: i.Revision(), Generation: i.Object.Generation, Exists: i.Exists(), Living: i.Living(), Tainted: i.Tainted, Intent: i.Intent != nil,
-		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Mode: v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
+		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Unapplied: len(i.Contributors) > 0, Mode: v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
 		Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom,
 		Versions: ledger.Versions{Version: unique.Make(i.Version).Value(), Base: unique.Make(i.Base).Value()},
 	}

@@ -447,6 +447,8 @@ type SetInstances struct {
 	*resourceset.Set
 	// Instances are those that the set has now, in the order of the keys. Leaving are the others with infrastructure.
 	Instances, Leaving []Node
+	// Contributors are those in the status of the set.
+	Contributors []v1alpha1.Contributor
 }
 
 // Sets refreshes the index and returns the sets of a namespace, or the one with a name, sorted.
@@ -473,7 +475,7 @@ func (x *Index) Sets(ctx context.Context, namespace, name string) ([]SetInstance
 			continue
 		}
 		s := ns.sets[setName]
-		found := SetInstances{Set: s.Set, Leaving: leaving[s.UID], Instances: make([]Node, 0, len(s.slots))}
+		found := SetInstances{Set: s.Set, Leaving: leaving[s.UID], Instances: make([]Node, 0, len(s.slots)), Contributors: s.object.Status.Contributors}
 		slices.SortFunc(found.Leaving, func(a, b Node) int { return v1alpha1.CompareNames(a.Object.Name, b.Object.Name) })
 		for _, i := range s.slots {
 			if n := ns.nodes[i]; n.Object != nil && n.Object.Instance != nil && n.Object.Instance.SetUID == s.UID {

@@ -63,6 +63,9 @@ type Instance struct {
 	// applied. The dependencies include the attributes that it refers to, the provider and its configuration. If a
 	// version differs, the next plan visits the object.
 	DependencyVersions map[string]string `json:"seen,omitempty"`
+	// Contributors are the users who wrote what plans found to need no change since the last apply. No apply had it, so they
+	// contribute to the next change.
+	Contributors []v1alpha1.Contributor `json:"contributors,omitempty"`
 
 	// Unplanned must be set before Save if the provider's result differs from the one that dependants were planned
 	// with.

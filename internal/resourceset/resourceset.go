@@ -173,6 +173,24 @@ func (s *Set) Has(key v1alpha1.InstanceKey) bool {
 	return ok
 }
 
+// Dormant reports whether the set imports infrastructure, or takes over a record, for an instance that it does not have.
+func (s *Set) Dormant() bool {
+	keys := map[string]bool{}
+	for key := range s.imports {
+		keys[key] = true
+	}
+	for key := range s.moved {
+		keys[key] = true
+	}
+	if len(keys) == 0 {
+		return false
+	}
+	for i := range s.Len() {
+		delete(keys, s.Key(i).Text())
+	}
+	return len(keys) > 0
+}
+
 // Missing returns the error for a key that no instance of the set has.
 func (s *Set) Missing(key v1alpha1.InstanceKey) error {
 	has := "it has none"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/index"
 )
 
@@ -210,5 +211,15 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOu
 		condition.Waiting(c, g, v1alpha1.ReasonAwaitingPlan, progress+"; make a Plan to apply the rest.")
 	default:
 		condition.Ready(c, g, v1alpha1.ReasonApplied, progress+".")
+		if appliedWrites(set) {
+			s.Contributors = contributor.Without(s.Contributors, set.Contributors)
+		}
 	}
+}
+
+// appliedWrites reports whether a plan has applied what the contributors of a set wrote, if all its instances are ready. Without an
+// instance, or if plans only found that the instances need no change, nobody has approved it yet. The same holds for an entry
+// of an instance that the set does not have.
+func appliedWrites(set *index.SetInstances) bool {
+	return !set.Dormant() && slices.ContainsFunc(set.Instances, func(n index.Node) bool { return n.Record != nil && !n.Record.Unapplied })
 }

@@ -94,6 +94,43 @@ func TestStatusOfASet(t *testing.T) {
 	}
 }
 
+// TestContributorsOfASetEnd ends what users wrote of a set with the apply of all its instances. A write that the index has not
+// read yet stays, and so does what plans only found to need no change.
+func TestContributorsOfASetEnd(t *testing.T) {
+	by := func(name string, second int64) v1alpha1.Contributor {
+		return v1alpha1.Contributor{Identity: v1alpha1.Identity{Username: name}, Wrote: []string{"spec"}, At: metav1.NewMicroTime(time.Unix(second, 0))}
+	}
+	instance := func(flags index.Flags, rec index.Record) index.Node {
+		return index.Node{Object: &index.Object{Kind: &index.Kind{Type: "sim_instance"}, Name: "web[0]", Flags: flags, Instance: &index.Instance{}}, Record: &rec}
+	}
+	done, unchanged := instance(index.Good, index.Record{Exists: true}), instance(index.Good, index.Record{Exists: true, Unapplied: true})
+	imports := v1alpha1.ResourceSetSpec{Count: new(int32(1)), Imports: []v1alpha1.InstanceImport{{Key: "7", ID: "net-1"}}}
+	dormant, err := resourceset.New(&v1alpha1.ResourceSet{Spec: imports}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for why, tc := range map[string]struct {
+		set       *resourceset.Set
+		instances []index.Node
+		now       []v1alpha1.Contributor
+		left      int
+	}{
+		"all are applied":              {&resourceset.Set{}, []index.Node{done, unchanged}, []v1alpha1.Contributor{by("eve", 1)}, 0},
+		"eve wrote again meanwhile":    {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{by("eve", 2)}, 1},
+		"another user wrote meanwhile": {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1), by("mallory", 2)}, 1},
+		"one waits for a plan":         {&resourceset.Set{}, []index.Node{done, instance(0, index.Record{})}, []v1alpha1.Contributor{by("eve", 1)}, 1},
+		"no instance needed a change":  {&resourceset.Set{}, []index.Node{unchanged}, []v1alpha1.Contributor{by("eve", 1)}, 1},
+		"it has no instance":           {&resourceset.Set{}, nil, []v1alpha1.Contributor{by("eve", 1)}, 1},
+		"it imports a later instance":  {dormant, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1)}, 1},
+	} {
+		s := v1alpha1.ResourceSetStatus{Contributors: tc.now}
+		summarize(&s, &index.SetInstances{Set: tc.set, Instances: tc.instances, Contributors: []v1alpha1.Contributor{by("eve", 1)}}, nil)
+		if len(s.Contributors) != tc.left {
+			t.Errorf("%s: the contributors are %+v, want %d", why, s.Contributors, tc.left)
+		}
+	}
+}
+
 // A rollout in progress is the reason of its set, also while it pauses. A cancelled or ended plan is not.
 func TestStatusOfASetInARollout(t *testing.T) {
 	plan := func(reason string, change func(*v1alpha1.PlanStatus)) *v1alpha1.Plan {

@@ -36,12 +36,26 @@ func noteWriter(ctx context.Context, u *unstructured.Unstructured, parts ...stri
 	if !ok || len(parts) == 0 {
 		return
 	}
+	list := contributor.Of(u.Object["status"])
+	setContributors(u, contributor.Add(list, contributor.Write{By: by, What: parts, At: time.Now()}))
+}
+
+// takeBack removes parts from what the contributors of an object wrote. Call it when the object is again as it was applied,
+// apart from what they wrote otherwise.
+func takeBack(u *unstructured.Unstructured, parts ...string) {
+	if list := contributor.Of(u.Object["status"]); len(list) > 0 {
+		setContributors(u, contributor.Remove(list, parts...))
+	}
+}
+
+func setContributors(u *unstructured.Unstructured, list []v1alpha1.Contributor) {
 	old, _ := u.Object["status"].(map[string]any)
 	status := maps.Clone(old) // the stored object has the same map
 	if status == nil {
 		status = map[string]any{}
 	}
-	list := contributor.Add(contributor.Of(old), contributor.Write{By: by, What: parts, At: time.Now()})
-	status["contributors"] = contributor.ToList(list)
+	if delete(status, "contributors"); len(list) > 0 {
+		status["contributors"] = contributor.ToList(list)
+	}
 	u.Object["status"] = status
 }

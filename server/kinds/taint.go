@@ -29,7 +29,11 @@ func (k *Kinds) taint(tainted bool) recordChange {
 			reason, message = v1alpha1.ReasonAwaitingPlan, messageUntainted
 		}
 		return func(u *unstructured.Unstructured) {
-			noteWriter(ctx, u, v1alpha1.WroteTaint)
+			if tainted || !applied {
+				noteWriter(ctx, u, v1alpha1.WroteTaint)
+			} else {
+				takeBack(u, v1alpha1.WroteTaint)
+			}
 			condition.Edit(u, func(c *[]metav1.Condition) {
 				if applied && u.GetGeneration() == obj.GetGeneration() {
 					condition.Ready(c, u.GetGeneration(), v1alpha1.ReasonApplied, v1alpha1.MessageApplied)

@@ -118,7 +118,11 @@ func (k *Kinds) revertDeletion(ctx context.Context, s *served, serving *serving,
 	clear := func(how Undeleted) (err error) {
 		out, err = deletion.Undo(ctx, store, obj.GetName(), obj.GetUID(), dry, func(existing runtime.Object) {
 			undeleted(existing.(*unstructured.Unstructured), how, name)
-			noteWriter(ctx, existing.(*unstructured.Unstructured), v1alpha1.WroteUndelete)
+			if how == UndeletedApplied {
+				takeBack(existing.(*unstructured.Unstructured), v1alpha1.WroteDeletion, v1alpha1.WroteUndelete)
+			} else {
+				noteWriter(ctx, existing.(*unstructured.Unstructured), v1alpha1.WroteUndelete)
+			}
 		})
 		return err
 	}

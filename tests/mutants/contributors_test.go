@@ -19,6 +19,12 @@ var contributorMutants = []mutant{
 		"cmp.Or(from.Key, key.Name)", "cmp.Or(from.Key, key.Text()+\"-\")", "TestWritersOfInstances"},
 	{"A user who writes all keys of a ConfigMap again takes over the removals of others.", "internal/contributor/keys.go",
 		"if c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), has); len(c.Wrote) > 0 {", "if false {", "TestRemovedKeysKeepTheirWriters"},
+	{"A plan that records drift washes what a user wrote of the spec.", "activities/applying/outcome.go",
+		"return c.Mode == \"\" && c.Action != v1alpha1.ActionRead && !changes.Removes(c)", "return c.Mode == \"\"", "TestContributorsEndWithTheApply"},
+	{"A plan without changes washes what a user wrote of a set.", "server/controller/resourcesets.go",
+		"return n.Record != nil && !n.Record.Unapplied", "return true", "TestContributorsOfASetEnd"},
+	{"The status of a set loses the user who wrote it a moment ago.", "server/controller/resourcesets.go",
+		"s.Contributors = contributor.Without(s.Contributors, set.Contributors)", "s.Contributors = contributor.Without(s.Contributors, s.Contributors)", "TestContributorsOfASetEnd"},
 	{"The writer of a key counts as that of no key.", "internal/contributor/keys.go",
 		"case key == \"\" || slices.Contains(keys, key):", "case key == \"\":", "TestWritersOfKeys"},
 }
