@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/uuid"
 	commandpb "go.temporal.io/api/command/v1"
@@ -40,12 +41,13 @@ import (
 	"github.com/hykube/hykube/sdk/steps"
 )
 
-// In these tests, the user "approver" is the worker of the queue "privileged" and may write Roles. The user "editor" may
-// not. The activity "makeRole" is a step that needs this right.
+// In these tests, the user "approver" is the worker of the queue "privileged" and may read Roles. The user "editor" may
+// not. The activity "readRoles" is a step that needs this right.
 
 // privileges are the activities of the privileged worker.
 type privileges struct {
 	client    kubernetes.Interface
+	itself    kubernetes.Interface // without steps.OnBehalf
 	namespace string
 	texts     chan string // what the worker sends
 }
@@ -54,19 +56,25 @@ type privileges struct {
 func privileged(t *testing.T, namespace string) (worker, editor client.Client, texts chan string) {
 	t.Helper()
 	workflowsOf(t, namespace, "editor", "approver")
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "roles"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "admin"},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "approver"}}}
-	if _, err := core(t, shared.admin()).RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	bindRole(t, namespace, "admin", "approver")
 	worker, editor = temporalOf(t, shared.as("approver"), namespace), temporalOf(t, shared.as("editor"), namespace)
 	p := &privileges{namespace: namespace, texts: make(chan string, 100)}
 	config := rest.CopyConfig(shared.as("approver"))
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { return seen{inner, p.texts} })
-	p.client = core(t, steps.OnBehalf(config))
+	p.client, p.itself = core(t, steps.OnBehalf(config)), core(t, shared.as("approver"))
 	serve(t, worker, "privileged", p)
 	serve(t, editor, "own", nil)
 	return worker, editor, p.texts
+}
+
+// bindRole gives a user a ClusterRole in a namespace.
+func bindRole(t *testing.T, namespace, role, user string) {
+	t.Helper()
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user + "-" + role}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}}
+	if _, err := core(t, shared.admin()).RbacV1().RoleBindings(namespace).Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // seen keeps the texts with which a worker acts for others.
@@ -89,7 +97,9 @@ func serve(t *testing.T, c client.Client, queue string, p *privileges) {
 	w := worker.New(c, queue, worker.Options{})
 	w.RegisterWorkflowWithOptions(act, workflow.RegisterOptions{Name: "act"})
 	if p != nil {
-		w.RegisterActivityWithOptions(p.makeRole, activity.RegisterOptions{Name: "makeRole"})
+		w.RegisterActivityWithOptions(p.readRoles, activity.RegisterOptions{Name: "readRoles"})
+		w.RegisterActivityWithOptions(p.readRolesItself, activity.RegisterOptions{Name: "readRolesItself"})
+		w.RegisterActivityWithOptions(p.bindItself, activity.RegisterOptions{Name: "bindItself"})
 	}
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
@@ -97,9 +107,27 @@ func serve(t *testing.T, c client.Client, queue string, p *privileges) {
 	t.Cleanup(w.Stop)
 }
 
-// makeRole writes a Role. It returns "done" or "forbidden".
-func (p *privileges) makeRole(ctx context.Context) (string, error) {
-	_, err := p.client.RbacV1().Roles(p.namespace).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{GenerateName: "made-"}}, metav1.CreateOptions{})
+// readRoles reads the Roles of a namespace, or of that of the worker. It returns "done" or "forbidden".
+func (p *privileges) readRoles(ctx context.Context, in string) (string, error) {
+	_, err := p.client.RbacV1().Roles(cmp.Or(in, p.namespace)).List(ctx, metav1.ListOptions{})
+	return didOrForbidden(err)
+}
+
+// bindItself gives the user of the worker all rights in the namespace.
+func (p *privileges) bindItself(ctx context.Context) (string, error) {
+	_, err := p.client.RbacV1().RoleBindings(p.namespace).Create(ctx, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{GenerateName: "made-"},
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "approver"}}}, metav1.CreateOptions{})
+	return didOrForbidden(err)
+}
+
+// readRolesItself is readRoles without steps.OnBehalf.
+func (p *privileges) readRolesItself(ctx context.Context) (string, error) {
+	_, err := p.itself.RbacV1().Roles(p.namespace).List(ctx, metav1.ListOptions{})
+	return didOrForbidden(err)
+}
+
+func didOrForbidden(err error) (string, error) {
 	switch {
 	case err == nil:
 		return "done", nil
@@ -111,23 +139,40 @@ func (p *privileges) makeRole(ctx context.Context) (string, error) {
 
 // way is how a workflow reaches the privileged worker.
 type way struct {
-	Child    bool // by a child on its queue
-	Continue bool // by continuing on its queue
-	Signal   bool // after a signal
-	Check    bool // after an activity of the queue "checks"
+	Child    bool   // by a child on its queue
+	Continue bool   // by continuing on its queue
+	Signal   bool   // after a signal
+	Check    bool   // after an activity of the queue "checks"
+	Update   bool   // after an update
+	Local    bool   // by a local activity
+	In       string // in another namespace
+	Activity string // by another activity than readRoles
 }
 
-// act is a workflow that runs makeRole on the privileged worker.
+// act is a workflow that runs readRoles on the privileged worker.
 func act(ctx workflow.Context, how way) (out string, err error) {
 	switch {
 	case how.Child:
 		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{TaskQueue: "privileged"})
-		err = workflow.ExecuteChildWorkflow(ctx, "act", way{}).Get(ctx, &out)
+		how.Child = false
+		err = workflow.ExecuteChildWorkflow(ctx, "act", how).Get(ctx, &out)
 		return out, err
 	case how.Continue:
 		return "", workflow.NewContinueAsNewError(workflow.WithTaskQueue(ctx, "privileged"), "act", way{})
 	case how.Signal:
 		workflow.GetSignalChannel(ctx, "go").Receive(ctx, nil)
+	case how.Update:
+		updated := false
+		if err := workflow.SetUpdateHandler(ctx, "go", func(workflow.Context) error { updated = true; return nil }); err != nil {
+			return "", err
+		}
+		if err := workflow.Await(ctx, func() bool { return updated }); err != nil {
+			return "", err
+		}
+	case how.Local:
+		ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Minute})
+		err = workflow.ExecuteLocalActivity(ctx, "readRoles", how.In).Get(ctx, &out)
+		return out, err
 	case how.Check:
 		check := workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: "checks", StartToCloseTimeout: time.Minute})
 		if err := workflow.ExecuteActivity(check, "check").Get(ctx, nil); err != nil {
@@ -135,7 +180,11 @@ func act(ctx workflow.Context, how way) (out string, err error) {
 		}
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{TaskQueue: "privileged", StartToCloseTimeout: time.Minute})
-	err = workflow.ExecuteActivity(ctx, "makeRole").Get(ctx, &out)
+	if how.Activity != "" {
+		err = workflow.ExecuteActivity(ctx, how.Activity).Get(ctx, &out)
+		return out, err
+	}
+	err = workflow.ExecuteActivity(ctx, "readRoles", how.In).Get(ctx, &out)
 	return out, err
 }
 
@@ -154,6 +203,8 @@ func outcome(t *testing.T, c client.Client, id string) string {
 // TestWorkflowsActForTheirStarter reaches a privileged worker by each way in which a workflow can.
 func TestWorkflowsActForTheirStarter(t *testing.T) {
 	trusted, editor, texts := privileged(t, "acts")
+	workflowsOf(t, "acts-prod", "editor")
+	bindRole(t, "acts-prod", "admin", "approver")
 	start := func(c client.Client, id, queue string, how way) {
 		t.Helper()
 		if _, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue}, "act", how); err != nil {
@@ -175,6 +226,10 @@ func TestWorkflowsActForTheirStarter(t *testing.T) {
 		"continue":            {editor, "own", way{Continue: true}, "forbidden"},
 		"others-worker":       {trusted, "own", way{}, "forbidden"}, // the editor's worker decides what it does
 		"others-worker-child": {trusted, "own", way{Child: true}, "forbidden"},
+		"own-elsewhere":       {trusted, "privileged", way{In: "acts-prod"}, "done"},
+		"elsewhere":           {editor, "privileged", way{In: "acts-prod"}, "forbidden"},
+		"child-continue":      {editor, "own", way{Child: true, Continue: true}, "forbidden"},
+		"own-child-continue":  {trusted, "privileged", way{Child: true, Continue: true}, "done"},
 	} {
 		start(tc.by, id, tc.queue, tc.how)
 		if got := outcome(t, tc.by, id); got != tc.want {
@@ -186,6 +241,32 @@ func TestWorkflowsActForTheirStarter(t *testing.T) {
 	}
 	if got := outcome(t, editor, "with-signal"); got != "forbidden" {
 		t.Errorf("a start with a signal: %s", got)
+	}
+	updateWithStart := func(c client.Client, id string) {
+		t.Helper()
+		first := c.NewWithStartWorkflowOperation(client.StartWorkflowOptions{ID: id, TaskQueue: "privileged", WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING}, "act", way{Update: true})
+		handle, err := c.UpdateWithStartWorkflow(t.Context(), client.UpdateWithStartWorkflowOptions{StartWorkflowOperation: first,
+			UpdateOptions: client.UpdateWorkflowOptions{UpdateName: "go", WaitForStage: client.WorkflowUpdateStageCompleted}})
+		if err == nil {
+			err = handle.Get(t.Context(), nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	start(trusted, "updated-by-another", "privileged", way{Update: true})
+	for id, by := range map[string]struct {
+		client client.Client
+		want   string
+	}{"own-with-update": {trusted, "done"}, "with-update": {editor, "forbidden"}, "updated-by-another": {editor, "forbidden"}} {
+		updateWithStart(by.client, id)
+		if got := outcome(t, trusted, id); got != by.want {
+			t.Errorf("%s: %s, want %s", id, got, by.want)
+		}
+	}
+	start(editor, "local", "privileged", way{Local: true})
+	if err := editor.GetWorkflow(t.Context(), "local", "").Get(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "does not know who started the workflow") {
+		t.Errorf("a local activity: %v, want a refusal", err)
 	}
 	for id, by := range map[string]struct {
 		client client.Client
@@ -231,11 +312,12 @@ func (s sends) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.inner.RoundTrip(r)
 }
 
-// scheduleMakeRole returns the command that schedules makeRole, with a header.
-func scheduleMakeRole(header *commonpb.Header) *commandpb.Command {
+// scheduleReadRoles returns the command that schedules readRoles, with a header.
+func scheduleReadRoles(header *commonpb.Header) *commandpb.Command {
 	return &commandpb.Command{CommandType: enumspb.COMMAND_TYPE_SCHEDULE_ACTIVITY_TASK, Attributes: &commandpb.Command_ScheduleActivityTaskCommandAttributes{
 		ScheduleActivityTaskCommandAttributes: &commandpb.ScheduleActivityTaskCommandAttributes{
-			ActivityId: "1", ActivityType: &commonpb.ActivityType{Name: "makeRole"}, TaskQueue: &taskqueuepb.TaskQueue{Name: "privileged"},
+			ActivityId: "1", ActivityType: &commonpb.ActivityType{Name: "readRoles"}, TaskQueue: &taskqueuepb.TaskQueue{Name: "privileged"},
+			Input:               &commonpb.Payloads{Payloads: []*commonpb.Payload{{Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: []byte(`""`)}}},
 			StartToCloseTimeout: durationpb.New(time.Minute), ScheduleToCloseTimeout: durationpb.New(time.Minute), Header: header,
 		}}}
 }
@@ -294,7 +376,7 @@ func TestAnswersOfOthersTakePart(t *testing.T) {
 		}
 		task := poll("bare")
 		if _, err := s.RespondWorkflowTaskCompleted(ctx, &workflowservice.RespondWorkflowTaskCompletedRequest{
-			Namespace: namespace, TaskToken: task.GetTaskToken(), Identity: `{"username":"approver","trusted":true}`, Commands: []*commandpb.Command{scheduleMakeRole(nil)},
+			Namespace: namespace, TaskToken: task.GetTaskToken(), Identity: `{"username":"approver","trusted":true}`, Commands: []*commandpb.Command{scheduleReadRoles(nil)},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +391,7 @@ func TestAnswersOfOthersTakePart(t *testing.T) {
 		}
 		task := poll("bare-mine")
 		if _, err := s.RespondWorkflowTaskCompleted(ctx, &workflowservice.RespondWorkflowTaskCompletedRequest{
-			Namespace: namespace, TaskToken: task.GetTaskToken(), Commands: []*commandpb.Command{scheduleMakeRole(stolen)},
+			Namespace: namespace, TaskToken: task.GetTaskToken(), Commands: []*commandpb.Command{scheduleReadRoles(stolen)},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -552,7 +634,7 @@ func TestSchedulesOfUsers(t *testing.T) {
 	begin(t, editor, "waiting", "own", way{Signal: true})
 	eventually(t, "the list has what runs, with its owners", func() bool {
 		list := owned(t, shared.as("editor"), namespace)
-		return cmp.Equal(list.Workflows, []ownership.Workflow{{ID: "waiting", Type: "act", TaskQueue: "own", StartedBy: "editor"}}, cmpopts.IgnoreFields(ownership.Workflow{}, "RunID", "StartedAt")) &&
+		return gocmp.Equal(list.Workflows, []ownership.Workflow{{ID: "waiting", Type: "act", TaskQueue: "own", StartedBy: "editor"}}, cmpopts.IgnoreFields(ownership.Workflow{}, "RunID", "StartedAt")) &&
 			len(list.Schedules) == 2 && list.Schedules[0].Owner == "editor" && list.Schedules[1].Owner == "editor" && list.Schedules[0].Next != nil
 	})
 	for path, want := range map[string]int{"/workflows/" + namespace: http.StatusForbidden, "/workflows/": http.StatusForbidden, "/workflows/" + namespace + "/x": http.StatusForbidden} {

@@ -3,7 +3,9 @@ package access
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
@@ -29,6 +31,11 @@ func NewAuthorizer(factory informers.SharedInformerFactory, narrow Narrow) (auth
 	return narrowing{all, narrow}, rbacAuthorizer
 }
 
+// workerGroup begins the group of a user in the requests that the user's worker makes for the starter of a workflow. No other
+// request has it, because no user gets such a group from a certificate, a token or an issuer. So a role that is bound to this
+// group, and not to the user, gives no right to code that leaves the starter out.
+const workerGroup = "hykube:worker:"
+
 // narrowing is an authorizer of users, of whom it narrows those that the token file named. A request through a workflow
 // needs the right of each user who took part in it.
 type narrowing struct {
@@ -45,23 +52,30 @@ func (a narrowing) Authorize(ctx context.Context, attributes authorizer.Attribut
 	if why := who.GetExtra()[refusedKey]; len(why) > 0 {
 		return authorizer.DecisionDeny, why[0], nil
 	}
-	for _, worker := range rights.ThroughOf(who) {
-		decision, reason, err := a.one(ctx, narrowed{attributes, worker})
+	through := rights.ThroughOf(who)
+	if len(through) > 0 && attributes.GetAPIGroup() == rbacv1.GroupName && !attributes.IsReadOnly() {
+		return authorizer.DecisionDeny, "a workflow writes roles and bindings only for the user of its worker, because a role may give only what its author has", nil
+	}
+	for _, worker := range through {
+		decision, reason, err := a.one(ctx, attributes, worker, workerGroup+worker.GetName())
 		if decision != authorizer.DecisionAllow {
 			return authorizer.DecisionDeny, fmt.Sprintf("the user %q, who took part in the workflow, lacks this right. %s", worker.GetName(), reason), err
 		}
 	}
-	return a.one(ctx, attributes)
+	return a.one(ctx, attributes, who)
 }
 
-// one decides about the user of a request without those who took part in a workflow.
-func (a narrowing) one(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
-	if !rights.IsNamedByTokenFile(attributes.GetUser()) {
-		return a.Authorizer.Authorize(ctx, attributes)
+// one decides about one of the users of a request, who also is in further groups.
+func (a narrowing) one(ctx context.Context, attributes authorizer.Attributes, who user.Info, further ...string) (authorizer.Decision, string, error) {
+	if rights.IsNamedByTokenFile(who) {
+		now, ok := a.narrow(who)
+		if !ok {
+			return authorizer.DecisionDeny, "the token file does not name the user any more", nil
+		}
+		who = now
 	}
-	who, ok := a.narrow(attributes.GetUser())
-	if !ok {
-		return authorizer.DecisionDeny, "the token file does not name the user any more", nil
+	if len(further) > 0 {
+		who = &user.DefaultInfo{Name: who.GetName(), UID: who.GetUID(), Groups: slices.Concat(who.GetGroups(), further), Extra: who.GetExtra()}
 	}
 	return a.Authorizer.Authorize(ctx, narrowed{attributes, who})
 }

@@ -67,11 +67,12 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule(group, []string{"plans", "resourcesets", "stacks", "notifications"}, writeVerbs),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
 			rule(group, []string{"stacks/drift", "stacks/cancel"}, []string{"create"}),
-			// Workflows of users, which the service of Temporal on this server's port serves.
-			rule(group, []string{"workflows"}, []string{"get", "list", "create", "update", "delete", VerbWork}),
 			// A query uses a ProviderConfig, so it also needs the verb "use" on that.
 			rule(group, []string{"queries"}, []string{"create"}),
 		),
+		// Workflows of users, which the service of Temporal on this server's port serves. It is a role of its own, so that an
+		// administrator can take it out of edit, and give rights on single task queues instead.
+		role("hykube:workflows", aggregateToEdit, rule(group, []string{"workflows"}, []string{"get", "list", "create", "update", "delete", VerbWork})),
 		role("hykube:aggregate-to-admin", aggregateToAdmin,
 			rule(group, []string{"plans"}, []string{VerbApprove}),
 			rule(group, []string{"plans/approval"}, decideVerbs),

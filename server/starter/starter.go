@@ -112,46 +112,52 @@ func (s Signer) open(ctx context.Context, text string) (stamp Stamp, err error) 
 	return stamp, nil
 }
 
-// sealed is a task token of Temporal with the task queue of the task.
-type sealed struct {
+// Task is a task token of Temporal with what the answer to the task depends on.
+type Task struct {
+	// Queue is the task queue of the task.
 	Queue string `json:"queue"`
-	Token []byte `json:"token"`
-	MAC   []byte `json:"mac,omitempty"`
+	// Users are the users whose updates the task has. They are in no event of the run before the answer.
+	Users []v1alpha1.WorkflowUser `json:"users,omitempty"`
+	Token []byte                  `json:"token"`
 }
 
-// Seal returns a task token that only this server can have made, with the task queue of the task.
-func (s Signer) Seal(ctx context.Context, queue string, token []byte) ([]byte, error) {
-	t := sealed{Queue: queue, Token: token}
-	data, err := json.Marshal(t)
+// sealed is a Task with its signature.
+type sealed struct {
+	Task
+	MAC []byte `json:"mac,omitempty"`
+}
+
+// Seal returns a task as a token that only this server can have made.
+func (s Signer) Seal(ctx context.Context, task Task) ([]byte, error) {
+	data, err := json.Marshal(task)
 	if err != nil {
 		return nil, fmt.Errorf("encode task token: %w", err)
 	}
-	if t.MAC, err = s.mac(ctx, "token", data); err != nil {
+	mac, err := s.mac(ctx, "token", data)
+	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(t)
+	return json.Marshal(sealed{task, mac})
 }
 
-// Unseal returns the task queue and the token of Temporal in a token that Seal made.
-func (s Signer) Unseal(ctx context.Context, data []byte) (queue string, token []byte, err error) {
+// Unseal returns the task in a token that Seal made.
+func (s Signer) Unseal(ctx context.Context, data []byte) (Task, error) {
 	var t sealed
 	if err := json.Unmarshal(data, &t); err != nil {
-		return "", nil, errInvalid
+		return Task{}, errInvalid
 	}
-	given := t.MAC
-	t.MAC = nil
-	body, err := json.Marshal(t)
+	body, err := json.Marshal(t.Task)
 	if err != nil {
-		return "", nil, errInvalid
+		return Task{}, errInvalid
 	}
 	mac, err := s.mac(ctx, "token", body)
 	if err != nil {
-		return "", nil, err
+		return Task{}, err
 	}
-	if !hmac.Equal(mac, given) {
-		return "", nil, errInvalid
+	if !hmac.Equal(mac, t.MAC) {
+		return Task{}, errInvalid
 	}
-	return t.Queue, t.Token, nil
+	return t.Task, nil
 }
 
 // mac returns the signature of data for one use.

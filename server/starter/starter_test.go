@@ -54,15 +54,16 @@ func TestStamps(t *testing.T) {
 		}
 	}
 
-	token, err := s.Seal(ctx, "q", []byte("token"))
+	token, err := s.Seal(ctx, Task{Queue: "q", Users: []v1alpha1.WorkflowUser{{Username: "eve"}}, Token: []byte("token")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if queue, got, err := s.Unseal(ctx, token); err != nil || queue != "q" || string(got) != "token" {
-		t.Errorf("a sealed token: %q, %q, %v", queue, got, err)
+	if got, err := s.Unseal(ctx, token); err != nil || got.Queue != "q" || string(got.Token) != "token" || len(got.Users) != 1 {
+		t.Errorf("a sealed token: %+v, %v", got, err)
 	}
-	for why, data := range map[string][]byte{"one of Temporal": []byte("token"), "another queue": bytes.Replace(token, []byte(`"q"`), []byte(`"p"`), 1), "empty": nil} {
-		if _, _, err := s.Unseal(ctx, data); err == nil {
+	for why, data := range map[string][]byte{"one of Temporal": []byte("token"), "another queue": bytes.Replace(token, []byte(`"q"`), []byte(`"p"`), 1),
+		"another user": bytes.Replace(token, []byte(`"eve"`), []byte(`"bob"`), 1), "empty": nil} {
+		if _, err := s.Unseal(ctx, data); err == nil {
 			t.Errorf("%s: no refusal", why)
 		}
 	}

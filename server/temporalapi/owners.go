@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	schedulepb "go.temporal.io/api/schedule/v1"
+	updatepb "go.temporal.io/api/update/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -206,8 +207,27 @@ func (s *Service) deliverWorkflow(ctx context.Context, by caller, a *workflowser
 			return false, refusedTask(err)
 		}
 	}
-	a.TaskToken, err = s.config.Stamps.Seal(ctx, by.queue, a.GetTaskToken())
+	updaters, err := updatersOf(a)
+	if err != nil {
+		return false, err
+	}
+	a.TaskToken, err = s.config.Stamps.Seal(ctx, starter.Task{Queue: by.queue, Users: updaters, Token: a.GetTaskToken()})
 	return true, err
+}
+
+// updatersOf returns the users whose updates a workflow task has. The workflow may already act on an update in its answer, which
+// comes before the event with the update.
+func updatersOf(a *workflowservice.PollWorkflowTaskQueueResponse) (users []v1alpha1.WorkflowUser, err error) {
+	for _, message := range a.GetMessages() {
+		body, err := message.GetBody().UnmarshalNew()
+		if err != nil {
+			return nil, status.Errorf(codes.Internal, "read a message of the workflow task: %v", err)
+		}
+		if update, ok := body.(*updatepb.Request); ok {
+			users = append(users, decodeClient(update.GetMeta().GetIdentity())...)
+		}
+	}
+	return users, nil
 }
 
 func (s *Service) deliverActivity(ctx context.Context, by caller, a *workflowservice.PollActivityTaskQueueResponse) (ok bool, err error) {
@@ -227,7 +247,7 @@ func (s *Service) deliverActivity(ctx context.Context, by caller, a *workflowser
 		return false, err
 	}
 	setHeader(&a.Header, v1alpha1.ActivityHeaderOnBehalfOf, text)
-	a.TaskToken, err = s.config.Stamps.Seal(ctx, by.queue, a.GetTaskToken())
+	a.TaskToken, err = s.config.Stamps.Seal(ctx, starter.Task{Queue: by.queue, Token: a.GetTaskToken()})
 	return true, err
 }
 

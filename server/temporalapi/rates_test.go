@@ -103,7 +103,7 @@ func sealedToken(t *testing.T, queue string) []byte {
 	t.Helper()
 	token, err := tasktoken.NewSerializer().Serialize(&tokenspb.Task{NamespaceId: "id", WorkflowId: "w", RunId: "r"})
 	if err == nil {
-		token, err = testStamps.Seal(t.Context(), queue, token)
+		token, err = testStamps.Seal(t.Context(), starter.Task{Queue: queue, Token: token})
 	}
 	if err != nil {
 		t.Fatal(err)

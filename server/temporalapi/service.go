@@ -154,9 +154,11 @@ func (s *Service) intercept(ctx context.Context, message any, info *grpc.UnarySe
 		return nil, err
 	}
 	by := caller{client: client{Identity: rights.IdentityOf(who)}, namespace: authorized.Namespace}
-	if by.queue, err = s.unseal(ctx, message); err != nil {
+	task, err := s.unseal(ctx, message)
+	if err != nil {
 		return nil, err
 	}
+	by.queue, by.updaters = task.Queue, task.Users
 	if err := checkToken(message, id); err != nil {
 		return nil, err
 	}

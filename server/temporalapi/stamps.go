@@ -27,6 +27,8 @@ type caller struct {
 	namespace string
 	// queue is the task queue of the task that the request answers; empty if it answers none.
 	queue string
+	// updaters are the users whose updates that task has.
+	updaters []v1alpha1.WorkflowUser
 }
 
 // stamp puts stamps into a request. It returns an error if those for whom a workflow acts lack a right. ctx is that of a
@@ -122,6 +124,7 @@ func (s *Service) stampCommands(ctx context.Context, by caller, m *workflowservi
 	if err := s.mustBeStarter(ctx, by.namespace, by.queue, r, who); err != nil {
 		return err
 	}
+	who = rights.Join(who, by.updaters...)
 	if !by.Trusted {
 		who = rights.Join(rights.Join(who, rights.WorkerOf(by.Identity)), by.Through...)
 	}

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/hykube/hykube/server/starter"
 )
 
 // checkToken returns an error if the token of a task belongs to another Temporal namespace. Temporal also compares the
@@ -40,20 +42,20 @@ func checkToken(message any, namespaceID string) error {
 	return nil
 }
 
-// unseal replaces the token in the answer to a task by that of Temporal, and returns the task queue of the task. It returns an
-// error for a token that this server did not make: a token of Temporal names the run without a proof.
-func (s *Service) unseal(ctx context.Context, message any) (queue string, err error) {
+// unseal replaces the token in the answer to a task by that of Temporal, and returns the task. It returns an error for a token
+// that this server did not make: a token of Temporal names the run without a proof.
+func (s *Service) unseal(ctx context.Context, message any) (task starter.Task, err error) {
 	holder, ok := message.(interface{ GetTaskToken() []byte })
 	if !ok {
-		return "", nil
+		return task, nil
 	}
-	queue, token, err := s.config.Stamps.Unseal(ctx, holder.GetTaskToken())
+	task, err = s.config.Stamps.Unseal(ctx, holder.GetTaskToken())
 	if err != nil {
-		return "", status.Error(codes.PermissionDenied, "the task token is not from this server")
+		return task, status.Error(codes.PermissionDenied, "the task token is not from this server")
 	}
 	m := message.(proto.Message).ProtoReflect()
-	m.Set(m.Descriptor().Fields().ByName("task_token"), protoreflect.ValueOfBytes(token))
-	return queue, nil
+	m.Set(m.Descriptor().Fields().ByName("task_token"), protoreflect.ValueOfBytes(task.Token))
+	return task, nil
 }
 
 // startsOf returns the number of workflow executions that a request may add. The answer to a workflow task adds one for

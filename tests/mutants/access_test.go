@@ -14,7 +14,7 @@ var accessMutants = []mutant{
 	{"A token that was taken out of the file stays valid.", "server/access/tokens.go",
 		"\tt.current.Store(next)\n", "\t_ = next\n", "TestTokenFileIsReadAgain"},
 	{"A user who was taken out of the token file keeps the rights of waiting plans.", "server/access/authorization.go",
-		"\tif !ok {\n\t\treturn authorizer.DecisionDeny", "\tif !ok && false {\n\t\treturn authorizer.DecisionDeny", "TestRightsFollowTheTokenFile"},
+		"\t\tif !ok {\n\t\t\treturn authorizer.DecisionDeny", "\t\tif now == nil {\n\t\t\tnow = who\n\t\t}\n\t\tif !ok && false {\n\t\t\treturn authorizer.DecisionDeny", "TestRightsFollowTheTokenFile"},
 	{"A user keeps the rights of a group that the token file took away.", "server/access/tokens.go",
 		"return !groups.Has(name) })", "return groups == nil })", "TestRightsFollowTheTokenFile"},
 	{"An authority is used with a key that is another's.", "server/access/authority.go",
