@@ -190,6 +190,7 @@ func TestTheIndexKnowsWhatAnInstanceShows(t *testing.T) {
 	e.apply("default", "web[1]", v1alpha1.ReasonApplied, map[string]any{"id": "1"})
 	e.apply("default", "web[2]", v1alpha1.ReasonApplyFailed, map[string]any{"id": "2"})
 	e.apply("default", "web[3]", v1alpha1.ReasonBlocked, map[string]any{"id": "3"})
+	e.apply("default", "web[0]", v1alpha1.ReasonDeleting, map[string]any{"id": "0"}) // by a plan before undelete
 	e.apply("default", "web[4]", v1alpha1.ReasonApplied, map[string]any{"id": "4"})
 	compare := func(when string) {
 		t.Helper()

@@ -19,6 +19,8 @@ type undeleteOptions struct {
 	objects
 	// fixed holds the named objects of fixed kinds.
 	fixed []fixedTarget
+	// sets are the names of the ResourceSets.
+	sets []string
 }
 
 // fixedTarget is an object of a kind that every server has.
@@ -49,12 +51,13 @@ func newUndelete(s *session) *cobra.Command {
 
 "kubectl delete" only marks an object with infrastructure; the next approved plan destroys it. Until then this command
 removes the mark. It also works for a Provider, ProviderConfig, Secret or ConfigMap that waits for the resources that
-need it. For a namespace with infrastructure it also removes the marks of the resources that were marked with it. The
+need it, and for a ResourceSet with all its instances. For a namespace with infrastructure it also removes the marks of the resources that were marked with it. The
 command reverts the lifecycle.destroy that "kubectl hykube state rm" set.
 
 It needs the right to create the subresource "undelete" of the kind. The role "edit" has that right, except for Providers
 and namespaces.`,
 		Example: `  kubectl hykube undelete sim-network/main
+  kubectl hykube undelete resourceset/fleet
   kubectl hykube undelete providerconfig/default secret/credentials -n prod
   kubectl hykube undelete namespace/prod`,
 		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
@@ -69,10 +72,9 @@ func (o *undeleteOptions) Complete(args []string) error {
 		return fmt.Errorf("no objects are named: write KIND/NAME such as sim-network/main or secret/credentials")
 	}
 	var rest []string
-	set := ""
 	for _, a := range slashed(args) {
 		if name, ok := setName(a); ok {
-			set = name
+			o.sets = append(o.sets, name)
 			continue
 		}
 		if f, ok := parseFixed(a); ok {
@@ -81,20 +83,7 @@ func (o *undeleteOptions) Complete(args []string) error {
 		}
 		rest = append(rest, a)
 	}
-	err := o.read("undelete", rest, v1alpha1.ModeManaged)
-	if err == nil && set != "" {
-		return noSetUndelete(set, o.namespace)
-	}
-	return err
-}
-
-// noSetUndelete returns the error for a ResourceSet, with what keeps the infrastructure.
-func noSetUndelete(name, namespace string) error {
-	return fmt.Errorf(`undelete: the deletion of a ResourceSet cannot be taken back. Until a plan is approved, the infrastructure of its instances stays. To keep it:
-  1. Save the IDs of the instances: kubectl hykube instances %[1]s -n %[2]s
-  2. Let the next plan forget them: kubectl patch resourceset %[1]s --type merge -p '{"spec":{"template":{"lifecycle":{"destroy":false}}}}' -n %[2]s
-  3. Apply that plan: kubectl hykube apply --all -n %[2]s
-  4. Record the set again with the IDs in spec.imports, and apply it`, name, namespace)
+	return o.read("undelete", rest, v1alpha1.ModeManaged)
 }
 
 // slashed converts kubectl's KIND NAME ... to KIND/NAME .... It returns addresses such as sim_network.main unchanged.
@@ -122,6 +111,12 @@ func (o *undeleteOptions) Run(ctx context.Context) error {
 			undelete = o.withContents
 		}
 		if err := undelete(ctx, f.kind, ns, f.name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, set := range o.sets {
+		k := kind{v1alpha1.SchemeGroupVersion.WithResource(setsResource), "ResourceSet"}
+		if err := o.one(ctx, k, o.namespace, set); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -49,6 +49,8 @@ func (n Node) Readiness() Readiness {
 		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonApplying}
 	case n.Object.Has(Deleting) && (!stored || ready):
 		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonDeleting}
+	case !n.Object.Has(Deleting) && now.Reason == v1alpha1.ReasonDeleting: // the deletion of the set was taken back
+		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonUndeleted}
 	case !stored, s.observed != n.Object.Generation && v1alpha1.OutdatedByEdit(now.Reason, ready):
 		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonAwaitingPlan}
 	}

@@ -65,13 +65,22 @@ func (s strategy) warnings(ctx context.Context, u *unstructured.Unstructured) []
 
 func (s strategy) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
 	n, o := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
+	var out []string
+	if n.GetDeletionTimestamp() != nil && !byServer(ctx) {
+		out = append(out, WarningStaysDeleted(s.kind.GVK.Kind, n))
+	}
 	switch {
 	case changed(n, o, "spec"):
-		return s.WarningsOnCreate(ctx, n)
+		return append(out, s.WarningsOnCreate(ctx, n)...)
 	case changed(n, o, "lifecycle"):
-		return s.kind.warnUnknown(ctx, n)
+		return append(out, s.kind.warnUnknown(ctx, n)...)
 	}
-	return nil
+	return out
+}
+
+// WarningStaysDeleted returns the warning for a write of an object that is marked for deletion: the write keeps the mark.
+func WarningStaysDeleted(kind string, m metav1.Object) string {
+	return fmt.Sprintf("%s/%s stays marked for deletion: kubectl hykube undelete %s/%s -n %s takes the deletion back", kind, m.GetName(), kind, m.GetName(), m.GetNamespace())
 }
 
 // GetResetFields returns the fields that a client cannot own through the object itself.

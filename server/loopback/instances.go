@@ -96,6 +96,10 @@ func setStatus(u *unstructured.Unstructured, stored json.RawMessage) error {
 		condition.Edit(u, func(c *[]metav1.Condition) {
 			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
 		})
+	case !deleting && condition.Find(u, v1alpha1.ConditionReady)["reason"] == v1alpha1.ReasonDeleting: // by a plan before undelete
+		condition.Edit(u, func(c *[]metav1.Condition) {
+			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonUndeleted, "the deletion of the set was taken back; make a Plan to see whether the resource needs changes")
+		})
 	case stored == nil:
 		condition.Edit(u, func(c *[]metav1.Condition) {
 			condition.Set(c, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")

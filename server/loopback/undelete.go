@@ -84,11 +84,28 @@ func (a *Answers) lostCreate(ctx context.Context, rec *ledger.Instance) (bool, e
 
 // destroys returns an approved plan that will still destroy, forget or move an object's infrastructure, or nil.
 func (a *Answers) destroys(ctx context.Context, obj metav1.Object) (*v1alpha1.Plan, error) {
+	return a.planTaking(ctx, obj.GetNamespace(), func(c *ledger.Change) bool {
+		return c.Object.UID == obj.GetUID() && removes(c) || c.Preconditions.From != nil && c.Preconditions.From.UID == obj.GetUID()
+	})
+}
+
+// DestroysSet returns an approved plan that will still destroy or forget instances of a ResourceSet, or nil.
+func (a *Answers) DestroysSet(ctx context.Context, set *v1alpha1.ResourceSet) (*v1alpha1.Plan, error) {
+	return a.planTaking(ctx, set.Namespace, func(c *ledger.Change) bool { return c.Object.SetUID == set.UID && removes(c) })
+}
+
+// removes reports whether a change destroys or forgets its resource.
+func removes(c *ledger.Change) bool {
+	return c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget
+}
+
+// planTaking returns an approved plan of a namespace with an open change that takes infrastructure away, or nil.
+func (a *Answers) planTaking(ctx context.Context, namespace string, takes func(*ledger.Change) bool) (*v1alpha1.Plan, error) {
 	if a.Client == nil {
 		return nil, nil
 	}
 	list := &v1alpha1.PlanList{}
-	if err := a.Client.Get().Namespace(obj.GetNamespace()).Resource("plans").Do(ctx).Into(list); err != nil {
+	if err := a.Client.Get().Namespace(namespace).Resource("plans").Do(ctx).Into(list); err != nil {
 		return nil, fmt.Errorf("list plans: %w", err)
 	}
 	for i := range list.Items {
@@ -101,9 +118,7 @@ func (a *Answers) destroys(ctx context.Context, obj metav1.Object) (*v1alpha1.Pl
 				return nil, err
 			}
 			open := c.State == v1alpha1.ChangePending || c.State == v1alpha1.ChangeRunning
-			taken := c.Object.UID == obj.GetUID() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget) ||
-				c.Preconditions.From != nil && c.Preconditions.From.UID == obj.GetUID()
-			if open && taken {
+			if open && takes(c) {
 				return p, nil
 			}
 		}

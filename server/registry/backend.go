@@ -28,6 +28,8 @@ type Backend struct {
 	// returns an instance of it with its status.
 	Index    *index.Index
 	Instance func(ctx context.Context, instance index.Located) (*unstructured.Unstructured, error)
+	// DestroysSet returns an approved plan that will still destroy or forget instances of a ResourceSet, or nil.
+	DestroysSet func(ctx context.Context, set *v1alpha1.ResourceSet) (*v1alpha1.Plan, error)
 	// FormerSet returns a ResourceSet that no longer has an instance with the address of ref, although the
 	// infrastructure of that instance still exists. It returns "" if there is none. It ignores the set with the UID
 	// except.

@@ -102,7 +102,7 @@ func warnSetDeleted(ctx context.Context, s *v1alpha1.ResourceSet) {
 	if lifecycle, err := resourceset.DecodeObject(s.Spec.Template.Lifecycle); err == nil && lifecycle["destroy"] == false {
 		what = "lifecycle.destroy of its template is false, so the next plan forgets its instances, and their infrastructure stays"
 	}
-	warning.AddWarning(ctx, "", fmt.Sprintf("ResourceSet %q is marked for deletion: %s. The deletion of a ResourceSet cannot be taken back.", s.Name, what))
+	warning.AddWarning(ctx, "", fmt.Sprintf("ResourceSet %q is marked for deletion: %s. Until then kubectl hykube undelete resourceset/%s -n %s takes the deletion back.", s.Name, what, s.Name, s.Namespace))
 	warning.AddWarning(ctx, "", deletion.WarningWaits)
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/server/kinds"
 )
 
 const groupName = v1alpha1.GroupName
@@ -107,10 +108,14 @@ func (s kindStrategy[T, S]) WarningsOnCreate(ctx context.Context, obj runtime.Ob
 }
 
 func (s kindStrategy[T, S]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
-	if s.warn == nil || sameSpec(s.spec(obj.(T)), s.spec(old.(T))) {
-		return nil
+	var out []string
+	if set, ok := obj.(*v1alpha1.ResourceSet); ok && set.DeletionTimestamp != nil && !byServer(ctx) {
+		out = append(out, kinds.WarningStaysDeleted("resourceset", set))
 	}
-	return s.warn(ctx, obj.(T))
+	if s.warn == nil || sameSpec(s.spec(obj.(T)), s.spec(old.(T))) {
+		return out
+	}
+	return append(out, s.warn(ctx, obj.(T))...)
 }
 func (kindStrategy[T, S]) AllowCreateOnUpdate() bool      { return false }
 func (kindStrategy[T, S]) AllowUnconditionalUpdate() bool { return true }
