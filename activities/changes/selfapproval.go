@@ -75,9 +75,9 @@ func (f PersonFact) text() string {
 	}
 	switch f.For {
 	case ForApproval:
-		return fmt.Sprintf("the user %q, who wrote %s of %s, may not approve plans", f.Who.String(), strings.Join(f.Who.Wrote, ", "), address)
+		return fmt.Sprintf("the user %q, who wrote %s of %s, may not approve plans", f.Who.String(), contributor.JoinParts(f.Who.Wrote), address)
 	case ForRights:
-		return fmt.Sprintf("the user %q, who wrote %s of %s, has no right to %s", f.Who.String(), strings.Join(f.Who.Wrote, ", "), address, store.ListRights(f.Missing))
+		return fmt.Sprintf("the user %q, who wrote %s of %s, has no right to %s", f.Who.String(), contributor.JoinParts(f.Who.Wrote), address, store.ListRights(f.Missing))
 	case ForCheckRights:
 		return fmt.Sprintf("the user %q, who requested the drift check, has no right to %s, which the change of %s needs", f.Who.String(), store.ListRights(f.Missing), address)
 	case ForUnknown:
@@ -87,7 +87,7 @@ func (f PersonFact) text() string {
 	case ForSecrets:
 		wrote := "requested the plan"
 		if len(f.Who.Wrote) > 0 {
-			wrote = "wrote " + strings.Join(f.Who.Wrote, ", ")
+			wrote = "wrote " + contributor.JoinParts(f.Who.Wrote)
 		}
 		return fmt.Sprintf("the change of %s would give the provider secrets of %s, and the user %q, who %s, has no right to %s",
 			address, strings.Join(f.From, ", "), f.Who.String(), wrote, store.ListRights(f.Missing))

@@ -419,6 +419,38 @@ type PlanApproval struct {
 	// Time of the decision. Set by the server.
 	// +optional
 	At *metav1.Time `json:"at,omitempty"`
+	// Set if the plan approved itself, so that no user decided. Then by is the user with whose rights it did: the author of the
+	// stack, or else the user who made the plan. Set by the server.
+	// +optional
+	Automatic *AutomaticDecision `json:"automatic,omitempty"`
+}
+
+// AutomaticDecision is why a plan approved itself.
+type AutomaticDecision struct {
+	// Name of the stack with spec.approval Automatic that made the plan; empty if spec.approval of the plan itself is Automatic.
+	// +optional
+	Stack string `json:"stack,omitempty"`
+	// The rule AllowAutomatic that allowed it, such as "PlanPolicy/production/no-deletes"; empty if no such rule holds.
+	// +optional
+	Rule string `json:"rule,omitempty"`
+	// User who last wrote the policy of the rule; empty if the server does not know the user.
+	// +optional
+	RuleAuthor string `json:"ruleAuthor,omitempty"`
+}
+
+// String returns the reason, as in: stack "shop", allowed by PlanPolicy/production/no-deletes of ada.
+func (a *AutomaticDecision) String() string {
+	text := "spec.approval Automatic"
+	if a.Stack != "" {
+		text = fmt.Sprintf("stack %q", a.Stack)
+	}
+	if a.Rule != "" {
+		text += ", allowed by " + a.Rule
+	}
+	if a.RuleAuthor != "" {
+		text += " of " + a.RuleAuthor
+	}
+	return text
 }
 
 // PlanCancel is a request to stop a plan before its next change.

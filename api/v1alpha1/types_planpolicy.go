@@ -133,6 +133,9 @@ type PlanPolicyResult struct {
 	// server evaluates the rule again before each of these changes. Until then, the rule has no effect.
 	// +optional
 	Undecided *PlanPolicyUndecided `json:"undecided,omitempty"`
+	// User who last wrote the policy; only for the effect AllowAutomatic.
+	// +optional
+	Author string `json:"author,omitempty"`
 }
 
 // PlanPolicyUndecided names the changes whose unknown values a rule depends on.

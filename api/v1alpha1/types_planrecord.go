@@ -23,6 +23,10 @@ type PlanRecord struct {
 	// requestedBy.
 	// +optional
 	CheckRequestedBy *Identity `json:"checkRequestedBy,omitempty"`
+	// Users who wrote what the changes follow from, as in the status of the plan.
+	// +optional
+	// +listType=atomic
+	Contributors []Contributor `json:"contributors,omitempty"`
 	// Time at which the plan was created.
 	// +optional
 	RequestedAt *metav1.Time `json:"requestedAt,omitempty"`

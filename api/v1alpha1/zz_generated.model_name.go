@@ -11,6 +11,11 @@ func (in AutomaticApproval) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AutomaticDecision) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.AutomaticDecision"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterPlanPolicy) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ClusterPlanPolicy"
 }

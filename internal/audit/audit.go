@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 )
 
 // Operation is the kind of a call to a provider. It is the verb in the audit log.
@@ -55,8 +56,10 @@ type Cause struct {
 	Digest string
 	// Requester made the plan, or sent the request. It is empty if the server acts for itself.
 	Requester string
-	// Approvers are the users who approved the plan.
-	Approvers []string
+	// Approvers are the users who approved the plan, and Contributors those who wrote what its changes follow from. Automatic
+	// is why the plan approved itself, with the rights of the approver; empty if a user decided.
+	Approvers, Contributors []string
+	Automatic               string
 }
 
 // Of returns the cause of the server's acts for a plan. Without a plan, who is the requester. Both may be nil.
@@ -65,6 +68,10 @@ func Of(p *v1alpha1.Plan, who *v1alpha1.Identity) Cause {
 	if p != nil {
 		c.Namespace, c.Plan, c.PlanUID, c.Digest = p.Namespace, p.Name, string(p.UID), p.Status.Digest
 		who = p.Status.RequestedBy
+		c.Contributors = contributor.Names(p.Status.Contributors)
+		if a := p.Status.Approval; a != nil && a.Automatic != nil {
+			c.Automatic = a.Automatic.String()
+		}
 		for _, a := range p.AllApprovals() {
 			if a.By != nil {
 				c.Approvers = append(c.Approvers, a.By.Username)
@@ -83,6 +90,7 @@ func (c Cause) Annotations() map[string]string {
 	for key, value := range map[string]string{
 		"plan-namespace": c.Namespace, "plan": c.Plan, "plan-uid": c.PlanUID, "digest": c.Digest,
 		"requester": c.Requester, "approvers": strings.Join(c.Approvers, ","),
+		"contributors": strings.Join(c.Contributors, ","), "automatic": c.Automatic,
 	} {
 		if value != "" {
 			out[Prefix+key] = value

@@ -170,7 +170,10 @@ func approvedSoFar(p *v1alpha1.Plan) string {
 
 func by(a *v1alpha1.PlanApproval) string {
 	out := ""
-	if a.By != nil {
+	switch {
+	case a.Automatic != nil:
+		out += fmt.Sprintf(" by the plan itself (%s), with the rights of %s", a.Automatic, username(a.By))
+	case a.By != nil:
 		out += " by " + a.By.String()
 	}
 	if a.At != nil {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diff"
 )
 
@@ -94,14 +95,15 @@ func (o *historyOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "WHEN\tPLAN\tASKED BY\tDECIDED BY\tSUMMARY\tOUTCOME")
+	written := slices.ContainsFunc(records, func(r v1alpha1.PlanRecord) bool { return writtenByOthers(r.RequestedBy, r.Contributors) })
+	fmt.Fprintln(w, "WHEN\tPLAN\tASKED BY\t"+writtenColumn(written, "WRITTEN BY")+"DECIDED BY\tSUMMARY\tOUTCOME")
 	for _, r := range records {
 		summary := ""
 		if r.Summary != nil {
 			summary = r.Summary.Text
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", decidedAt(&r).UTC().Format(time.RFC3339), r.Plan.Name,
-			requester(r.RequestedBy, r.CheckRequestedBy), deciders(&r), summary, recordOutcome(&r))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%s\t%s\n", decidedAt(&r).UTC().Format(time.RFC3339), r.Plan.Name, requester(r.RequestedBy, r.CheckRequestedBy),
+			writtenColumn(written, strings.Join(contributor.Names(r.Contributors), ", ")), deciders(&r), summary, recordOutcome(&r))
 	}
 	return w.Flush()
 }
@@ -148,7 +150,7 @@ func revision(r *v1alpha1.PlanRecord) uint64 {
 // deciders returns the names of the users who decided about the plan of a record, the last one at the end.
 func deciders(r *v1alpha1.PlanRecord) string {
 	if len(r.Approvals) < 2 {
-		return username(r.Approval.By)
+		return decidedBy(&r.Approval)
 	}
 	var names []string
 	for _, a := range r.Approvals {
@@ -171,6 +173,7 @@ func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 			asked += " at " + r.RequestedAt.UTC().Format(time.RFC3339)
 		}
 		row("Asked for", "by "+asked)
+		row("Written by", contributor.Text(r.Contributors))
 		decision := decisionWord(r.Approval.Decision)
 		if r.Approval.Partial {
 			decision += " in part"
@@ -207,6 +210,29 @@ func (o *historyOptions) details(records []v1alpha1.PlanRecord) error {
 		}
 	}
 	return nil
+}
+
+// decidedBy returns who made a decision: a user, or the plan itself.
+func decidedBy(a *v1alpha1.PlanApproval) string {
+	if a.Automatic != nil {
+		return "itself (" + a.Automatic.String() + ")"
+	}
+	return username(a.By)
+}
+
+// writtenByOthers reports whether users other than the requester wrote what the changes of a plan follow from.
+func writtenByOthers(requester *v1alpha1.Identity, list []v1alpha1.Contributor) bool {
+	return slices.ContainsFunc(list, func(c v1alpha1.Contributor) bool {
+		return requester == nil || c.More || !contributor.SameUser(c.Identity, *requester)
+	})
+}
+
+// writtenColumn returns a cell of the column WRITTEN BY; "" if the table does not have it.
+func writtenColumn(shown bool, text string) string {
+	if !shown {
+		return ""
+	}
+	return cmp.Or(text, "-") + "\t"
 }
 
 // decidedAt returns the time of a plan's approval or discard.

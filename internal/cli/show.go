@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diff"
 )
 
@@ -134,6 +135,12 @@ func (o *showOptions) Run(ctx context.Context) error {
 		if text = <-answer; text != "" {
 			fmt.Fprintf(o.Out, "\n%s\n", o.style.Bold(text))
 		}
+	}
+	if writtenByOthers(p.Status.RequestedBy, p.Status.Contributors) {
+		fmt.Fprintf(o.Out, "\nWritten by: %s\n", contributor.Text(p.Status.Contributors))
+	}
+	if why := whyPerson(p); why != "" {
+		fmt.Fprintf(o.Out, "\n%s\n", why)
 	}
 	if speculative(p) {
 		fmt.Fprintf(o.Out, "\n%s\n", o.style.Dim(cannotBeApproved(p)))

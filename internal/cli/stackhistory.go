@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 )
 
 type stackHistoryOptions struct {
@@ -96,7 +97,8 @@ func (o *stackHistoryOptions) Run(ctx context.Context) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(o.Out, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(w, "MADE\tPLAN\tASKED BY\tDECIDED BY\tSUMMARY\tSTATE")
+	written := slices.ContainsFunc(plans, func(p v1alpha1.Plan) bool { return writtenByOthers(p.Status.RequestedBy, p.Status.Contributors) })
+	fmt.Fprintln(w, "MADE\tPLAN\tASKED BY\t"+writtenColumn(written, "WRITTEN BY")+"DECIDED BY\tSUMMARY\tSTATE")
 	for i := range plans {
 		p, summary, by := &plans[i], "-", "-"
 		if p.Status.Summary != nil {
@@ -105,11 +107,12 @@ func (o *stackHistoryOptions) Run(ctx context.Context) error {
 		if made := decisions(p); len(made) > 0 {
 			names := make([]string, 0, len(made))
 			for _, a := range made {
-				names = append(names, username(a.By))
+				names = append(names, decidedBy(&a))
 			}
 			by = strings.Join(names, ", ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.CreationTimestamp.UTC().Format(time.RFC3339), p.Name, askedBy(p), by, summary, planState(p)+notOfStack(p, s))
+		writers := writtenColumn(written, strings.Join(contributor.Names(p.Status.Contributors), ", "))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\t%s\t%s\n", p.CreationTimestamp.UTC().Format(time.RFC3339), p.Name, askedBy(p), writers, by, summary, planState(p)+notOfStack(p, s))
 	}
 	return w.Flush()
 }

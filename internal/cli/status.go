@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diff"
 )
 
@@ -161,6 +162,8 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 	if r := p.Status.RequestedBy; r != nil {
 		row("Asked for", "by "+r.String()+", "+age(p.CreationTimestamp.Time)+" ago")
 	}
+	row("Written by", contributor.Text(p.Status.Contributors))
+	row("Waits", whyPerson(p))
 	for _, a := range decisions(p) {
 		text := decisionWord(a.Decision) + by(&a)
 		if a.Message != "" {
@@ -188,6 +191,14 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 		row("Workflow", w.String())
 	}
 	return w.Flush()
+}
+
+// whyPerson returns why a plan that could have approved itself waits for a person; "" if it does not wait.
+func whyPerson(p *v1alpha1.Plan) string {
+	if a := p.Status.AutomaticApproval; a != nil && !a.Granted && waiting(p) {
+		return flat(a.Message)
+	}
+	return ""
 }
 
 // rows returns a function that prints a named fact, unless the fact is empty.

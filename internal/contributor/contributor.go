@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -136,6 +137,64 @@ func limit(list []v1alpha1.Contributor) []v1alpha1.Contributor {
 	more.Wrote = slices.Sorted(maps.Keys(parts))
 	more.Wrote = more.Wrote[:min(len(more.Wrote), maxWrote)]
 	return append(slices.Clone(list[over:users]), more)
+}
+
+// othersText stands for the users whom a list leaves out.
+const othersText = "others"
+
+// Names returns the names of the users of a list, each once, in the order of the list.
+func Names(list []v1alpha1.Contributor) (names []string) {
+	for _, c := range list {
+		name := c.String()
+		if c.More {
+			name = othersText
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Text returns the users of a list with what they wrote, as in: eve (spec, labels), ada (ConfigMap hosts: list).
+func Text(list []v1alpha1.Contributor) string {
+	var texts []string
+	for _, c := range list {
+		text := c.String()
+		if c.More {
+			text = othersText
+		}
+		if len(c.Wrote) > 0 {
+			text += " (" + JoinParts(c.Wrote) + ")"
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// JoinParts joins what a user wrote. It names each object once, as in: spec, ConfigMap hosts: list and region.
+func JoinParts(parts []string) string {
+	var objects []string
+	of := map[string][]string{}
+	for _, part := range parts {
+		object, key, found := strings.Cut(part, ": ")
+		if !slices.Contains(objects, object) {
+			objects = append(objects, object)
+		}
+		if found {
+			of[object] = append(of[object], key)
+		}
+	}
+	for i, object := range objects {
+		switch keys := of[object]; len(keys) {
+		case 0:
+		case 1:
+			objects[i] += ": " + keys[0]
+		default:
+			objects[i] += ": " + strings.Join(keys[:len(keys)-1], ", ") + " and " + keys[len(keys)-1]
+		}
+	}
+	return strings.Join(objects, ", ")
 }
 
 // Without removes the entries of users whose last write done has. An entry whose user has written since stays. done may

@@ -77,6 +77,17 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// TestText names each object once, however much a user wrote of it.
+func TestText(t *testing.T) {
+	list := []v1alpha1.Contributor{entry("eve", 1, "spec", "ProviderConfig mine: config.region", "ConfigMap hosts: list", "ProviderConfig mine: secretRefs"), {More: true}}
+	if got, want := Text(list), "eve (spec, ProviderConfig mine: config.region and secretRefs, ConfigMap hosts: list), others"; got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+	if got := Names(append(list, entry("eve", 2))); !cmp.Equal(got, []string{"eve", "others"}) {
+		t.Errorf("names %v", got)
+	}
+}
+
 func TestWithout(t *testing.T) {
 	list := []v1alpha1.Contributor{entry("alice", 1, "spec"), entry("eve", 5, "spec", "labels")}
 	done := []v1alpha1.Contributor{entry("alice", 3, "spec", "ConfigMap hosts: list"), entry("eve", 2, "spec")}

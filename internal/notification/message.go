@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 )
 
 // Message is the content of a message. It contains no secrets, because its text comes from conditions, which mask them.
@@ -33,6 +34,8 @@ type Message struct {
 	Detail string `json:"detail,omitempty"`
 	// RequestedBy is the user who made the plan.
 	RequestedBy string `json:"requestedBy,omitempty"`
+	// WrittenBy are the users who wrote what the changes follow from.
+	WrittenBy []string `json:"writtenBy,omitempty"`
 	// Command is the command that shows more.
 	Command string `json:"command,omitempty"`
 	// Summary counts the changes of a plan.
@@ -54,6 +57,7 @@ func AboutPlan(t Transition, p *v1alpha1.Plan) Message {
 	if by := p.Status.RequestedBy; by != nil {
 		m.RequestedBy = by.Username
 	}
+	m.WrittenBy = contributor.Names(p.Status.Contributors)
 	verb := map[v1alpha1.NotificationReason]string{v1alpha1.NotifyAwaitingApproval: "waits for a decision", v1alpha1.NotifyFailed: "failed", v1alpha1.NotifyStale: "is stale"}[t.Reason]
 	m.Title = fmt.Sprintf("Plan %s in the namespace %s %s", p.Name, p.Namespace, verb)
 	m.Command = fmt.Sprintf("kubectl hykube show %s -n %s", p.Name, p.Namespace)
@@ -158,7 +162,7 @@ func (m Message) cloudEvent() cloudEvent {
 
 // lines returns the lines of a message for chats, without the title.
 func (m Message) lines() (out []string) {
-	for _, text := range []string{m.Text, m.Detail, prefixed("Stack: ", m.Stack), prefixed("Requested by: ", m.RequestedBy), m.Command} {
+	for _, text := range []string{m.Text, m.Detail, prefixed("Stack: ", m.Stack), prefixed("Requested by: ", m.RequestedBy), prefixed("Written by: ", strings.Join(m.WrittenBy, ", ")), m.Command} {
 		if text = plain(text); text != "" {
 			out = append(out, text)
 		}

@@ -92,7 +92,7 @@ func (s *Set) Evaluate(ctx context.Context, subject *Subject) (*Verdict, error) 
 		if r.Effect == v1alpha1.PolicyAllowAutomatic && r.lapsed != "" {
 			continue
 		}
-		result := v1alpha1.PlanPolicyResult{Rule: r.path, Effect: r.Effect, Approvals: r.Approvals}
+		result := v1alpha1.PlanPolicyResult{Rule: r.path, Effect: r.Effect, Approvals: r.Approvals, Author: r.author}
 		holds, unknown, err := r.holds(bounded, vars)
 		switch {
 		case ctx.Err() != nil:

@@ -40,6 +40,8 @@ type rule struct {
 	message cel.Program
 	// lapsed is why the rule, with the effect AllowAutomatic, allows nothing; "" if it works.
 	lapsed string
+	// author is the user who wrote a policy with the effect AllowAutomatic; "" for other rules, and if nobody knows.
+	author string
 	// broken is the compile error of the rule. A broken rule denies every plan. The server rejects policies with broken
 	// rules, but an upgrade can break a stored rule.
 	broken error
@@ -56,11 +58,11 @@ func NewSet(policies []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy
 			selected = err != nil || selector.Matches(labels.Set(namespace))
 		}
 		if selected {
-			s.add("ClusterPlanPolicy/"+p.Name, p.Spec.PlanPolicySpec)
+			s.add("ClusterPlanPolicy/"+p.Name, p.Spec.PlanPolicySpec, p.Status.Author)
 		}
 	}
 	for _, p := range policies {
-		s.add("PlanPolicy/"+p.Name, p.Spec)
+		s.add("PlanPolicy/"+p.Name, p.Spec, p.Status.Author)
 	}
 	return s
 }
@@ -68,11 +70,14 @@ func NewSet(policies []v1alpha1.PlanPolicy, cluster []v1alpha1.ClusterPlanPolicy
 // Empty reports whether the set has no rules.
 func (s *Set) Empty() bool { return len(s.rules) == 0 }
 
-func (s *Set) add(name string, spec v1alpha1.PlanPolicySpec) {
+func (s *Set) add(name string, spec v1alpha1.PlanPolicySpec, author *v1alpha1.Identity) {
 	for _, r := range spec.Rules {
 		c := rule{PlanPolicyRule: r, path: name + "/" + r.Name}
 		if c.when, c.broken = compile(r.When, cel.BoolType); c.broken == nil && r.MessageExpression != "" {
 			c.message, c.broken = compile(r.MessageExpression, cel.StringType)
+		}
+		if author != nil && r.Effect == v1alpha1.PolicyAllowAutomatic {
+			c.author = author.String()
 		}
 		s.rules = append(s.rules, c)
 	}

@@ -140,6 +140,14 @@ func (v *Verdict) Manual(requester *v1alpha1.Identity, byPolicy bool) string {
 	return "no rule of a policy allows this plan to be applied automatically" + v.whyNot()
 }
 
+// Allowed returns the rule AllowAutomatic that allows the plan to be applied automatically; nil if none holds.
+func (v *Verdict) Allowed() *v1alpha1.PlanPolicyResult {
+	if rules := v.withEffect(v1alpha1.PolicyAllowAutomatic); len(rules) > 0 {
+		return &rules[0]
+	}
+	return nil
+}
+
 // whyNot completes the message that no rule AllowAutomatic holds.
 func (v *Verdict) whyNot() string {
 	text := ""

@@ -60,15 +60,16 @@ func recordKey(obj *v1alpha1.Plan) string { return string(obj.UID) + " record" }
 
 func (p *Plans) writeRecord(ctx context.Context, obj *v1alpha1.Plan) error {
 	rec := &v1alpha1.PlanRecord{
-		ObjectMeta:  metav1.ObjectMeta{Name: recordName(obj), Namespace: obj.Namespace},
-		Plan:        v1alpha1.PlanReference{Name: obj.Name, UID: obj.UID},
-		RequestedBy: obj.Status.RequestedBy,
-		RequestedAt: new(obj.CreationTimestamp),
-		Approval:    *obj.Status.Approval,
-		Approvals:   obj.Status.Approvals,
-		Summary:     obj.Status.Summary,
-		Outcome:     outcome(obj),
-		FinishedAt:  obj.Status.FinishedAt,
+		ObjectMeta:   metav1.ObjectMeta{Name: recordName(obj), Namespace: obj.Namespace},
+		Plan:         v1alpha1.PlanReference{Name: obj.Name, UID: obj.UID},
+		RequestedBy:  obj.Status.RequestedBy,
+		Contributors: obj.Status.Contributors,
+		RequestedAt:  new(obj.CreationTimestamp),
+		Approval:     *obj.Status.Approval,
+		Approvals:    obj.Status.Approvals,
+		Summary:      obj.Status.Summary,
+		Outcome:      outcome(obj),
+		FinishedAt:   obj.Status.FinishedAt,
 	}
 	if of := obj.Status.Stack; of != nil {
 		rec.CheckRequestedBy = of.CheckRequestedBy

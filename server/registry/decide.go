@@ -21,6 +21,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/audit"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/rights"
 )
@@ -74,7 +76,13 @@ func (c Config) approve(ctx context.Context, p, sent *v1alpha1.Plan, dry bool) e
 	if !dry { // a dry run decides nothing
 		annotateDecision(ctx, p, sent.Status.Approval)
 	}
-	return c.decide(ctx, p, sent.Status.Approval)
+	if err := c.decide(ctx, p, sent.Status.Approval); err != nil {
+		return err
+	}
+	if made := p.Status.Approval; made != nil && made.Automatic != nil && !dry {
+		k8saudit.AddAuditAnnotation(ctx, audit.Prefix+"automatic", made.Automatic.String())
+	}
+	return nil
 }
 
 // decide records a decision in a plan if the plan permits one. It rejects an approval if a change is blocked or stale,
@@ -118,8 +126,11 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 			return err
 		}
 	}
+	if byServer(ctx) {
+		decision.Automatic = automaticDecision(p)
+	}
 	p.Status.Approval = &decision
-	recordDecision(p, byServer(ctx))
+	recordDecision(p)
 	return nil
 }
 
@@ -158,6 +169,9 @@ func annotateDecision(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Plan
 	}
 	if by := decider(ctx, sent); by != nil {
 		k8saudit.AddAuditAnnotation(ctx, audit.Prefix+"decider", by.Username)
+	}
+	if names := contributor.Names(p.Status.Contributors); len(names) > 0 {
+		k8saudit.AddAuditAnnotation(ctx, audit.Prefix+"contributors", strings.Join(names, ","))
 	}
 }
 
@@ -285,8 +299,17 @@ func decider(ctx context.Context, sent *v1alpha1.PlanApproval) *v1alpha1.Identit
 	return requester(ctx)
 }
 
-// recordDecision sets the conditions for a decision. automatic is true if the server approves the plan.
-func recordDecision(p *v1alpha1.Plan, automatic bool) {
+// automaticDecision returns why a plan approves itself. Its policies must have been evaluated.
+func automaticDecision(p *v1alpha1.Plan) *v1alpha1.AutomaticDecision {
+	why := &v1alpha1.AutomaticDecision{Stack: p.StackName()}
+	if rule := policy.VerdictOf(p).Allowed(); rule != nil {
+		why.Rule, why.RuleAuthor = rule.Rule, rule.Author
+	}
+	return why
+}
+
+// recordDecision sets the conditions for a decision.
+func recordDecision(p *v1alpha1.Plan) {
 	approval := p.Status.Approval
 	if !slices.Contains(p.Finalizers, v1alpha1.FinalizerRecord) {
 		p.Finalizers = append(p.Finalizers, v1alpha1.FinalizerRecord)
@@ -302,8 +325,8 @@ func recordDecision(p *v1alpha1.Plan, automatic bool) {
 	if approval.Partial {
 		message = fmt.Sprintf("Approved by %s, without blocked and stale changes.", by)
 	}
-	if automatic {
-		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("Approved automatically: %s set spec.approval to Automatic.", by)
+	if why := approval.Automatic; why != nil {
+		reason, message = v1alpha1.ReasonAutomatic, fmt.Sprintf("The plan approved itself, with the rights of %s: %s.", by, why)
 	}
 	condition.Set(c, g, v1alpha1.ConditionApproved, true, reason, message)
 	condition.Reconciling(c, g, v1alpha1.ReasonApproved, "Waiting to be applied.")

@@ -17,6 +17,7 @@ import (
 func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	return map[string]common.OpenAPIDefinition{
 		v1alpha1.AutomaticApproval{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref),
+		v1alpha1.AutomaticDecision{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_AutomaticDecision(ref),
 		v1alpha1.ClusterPlanPolicy{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicy(ref),
 		v1alpha1.ClusterPlanPolicyList{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicyList(ref),
 		v1alpha1.ClusterPlanPolicySpec{}.OpenAPIModelName():    schema_hykube_hykube_api_v1alpha1_ClusterPlanPolicySpec(ref),
@@ -209,6 +210,40 @@ func schema_hykube_hykube_api_v1alpha1_AutomaticApproval(ref common.ReferenceCal
 					},
 				},
 				Required: []string{"granted"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_AutomaticDecision(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AutomaticDecision is why a plan approved itself.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"stack": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the stack with spec.approval Automatic that made the plan; empty if spec.approval of the plan itself is Automatic.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"rule": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The rule AllowAutomatic that allowed it, such as \"PlanPolicy/production/no-deletes\"; empty if no such rule holds.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"ruleAuthor": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who last wrote the policy of the rule; empty if the server does not know the user.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
 			},
 		},
 	}
@@ -1486,12 +1521,18 @@ func schema_hykube_hykube_api_v1alpha1_PlanApproval(ref common.ReferenceCallback
 							Ref:         ref(v1.Time{}.OpenAPIModelName()),
 						},
 					},
+					"automatic": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Set if the plan approved itself, so that no user decided. Then by is the user with whose rights it did: the author of the stack, or else the user who made the plan. Set by the server.",
+							Ref:         ref(v1alpha1.AutomaticDecision{}.OpenAPIModelName()),
+						},
+					},
 				},
 				Required: []string{"decision"},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Identity{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.AutomaticDecision{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
@@ -2474,6 +2515,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanPolicyResult(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.PlanPolicyUndecided{}.OpenAPIModelName()),
 						},
 					},
+					"author": {
+						SchemaProps: spec.SchemaProps{
+							Description: "User who last wrote the policy; only for the effect AllowAutomatic.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"rule", "effect"},
 			},
@@ -2757,6 +2805,25 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
+					"contributors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users who wrote what the changes follow from, as in the status of the plan.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Contributor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"requestedAt": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Time at which the plan was created.",
@@ -2851,7 +2918,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanRecord(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanRecordChange{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.Contributor{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.PlanApproval{}.OpenAPIModelName(), v1alpha1.PlanProgress{}.OpenAPIModelName(), v1alpha1.PlanRecordChange{}.OpenAPIModelName(), v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.PlanSummary{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
