@@ -351,7 +351,7 @@ func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action 
 		return ctx.Err()
 	}
 	if err := s.Ledger.HasSpace(); err != nil {
-		return err
+		return store.Failed(err)
 	}
 	rec.Intent = &ledger.Intent{Plan: s.Plan.UID, PlanName: s.Plan.Name, Change: s.Change.Index, Action: action, Deposed: deposed, At: time.Now().UTC(), Process: s.process}
 	s.intendedAction = action

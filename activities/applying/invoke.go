@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
+	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
 )
@@ -83,7 +84,7 @@ func (s *stepRun) checkRuns(ctx context.Context, rec *ledger.Instance) error {
 func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *session.Session, config cty.Value, rec *ledger.Instance) error {
 	ctx = context.WithoutCancel(ctx)
 	if err := s.Ledger.HasSpace(); err != nil {
-		return err
+		return store.Failed(err)
 	}
 	if err := s.Ledger.Save(ctx, rec); err != nil {
 		return s.conflict(err)

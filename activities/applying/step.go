@@ -251,14 +251,26 @@ func (a *Applier) runStep(ctx context.Context, po *v1alpha1.Plan, c *ledger.Chan
 	case s.interrupted(err):
 		return a.resetPending(ctx, in, c)
 	}
-	if re, ok := errors.AsType[*RetryError](err); ok && attempt < session.Attempts && !active.isCancelled() {
-		c.Message = s.scope.Mask(fmt.Sprintf("attempt %d: %v", attempt, re))
+	re, again := errors.AsType[*RetryError](err)
+	again = again && attempt < session.Attempts
+	text := fmt.Sprintf("attempt %d: %v", attempt, err)
+	if s.waitsForStore(err) {
+		re, again, text = &RetryError{err}, true, fmt.Sprintf("the change waits for the server's database: %v", err)
+	}
+	if again && !active.isCancelled() {
+		c.Message = s.scope.Mask(text)
 		if err := a.Ledger.SaveChange(ctx, po.UID, c); err != nil {
 			return workflows.StepResult{}, err
 		}
 		return workflows.StepResult{}, re
 	}
 	return s.record(ctx, in, err)
+}
+
+// waitsForStore reports whether a step failed because a store did not answer, before it began to change infrastructure.
+// The step then tries again until the store answers.
+func (s *stepRun) waitsForStore(err error) bool {
+	return !s.answered && s.intendedAction == "" && store.IsFailed(err)
 }
 
 // writesIntentFirst reports whether the first write of a step is the intent of a provider call. The step then writes

@@ -16,6 +16,28 @@ import (
 // ErrGone is the error if an object does not exist, or has another UID.
 var ErrGone = errors.New("the object no longer exists")
 
+// FailedError is the error of a store that did not answer, or could not. The same call may succeed later.
+type FailedError struct{ cause error }
+
+func (e *FailedError) Error() string { return e.cause.Error() }
+
+func (e *FailedError) Unwrap() error { return e.cause }
+
+// Failed returns the *FailedError for an error of a store; nil for nil. It returns the error of a call whose caller has
+// given up as it is.
+func Failed(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &FailedError{err}
+}
+
+// IsFailed reports whether a store failed.
+func IsFailed(err error) bool {
+	_, ok := errors.AsType[*FailedError](err)
+	return ok
+}
+
 // Objects accesses the objects of the dynamic kinds.
 type Objects interface {
 	// List returns all resources of a namespace, of all kinds, and then the instances of its ResourceSets. It returns a

@@ -185,7 +185,7 @@ func failedWrite(what string, ref v1alpha1.ObjectReference, err error) error {
 	case errors.Is(err, store.ErrGone), apierrors.IsNotFound(err):
 		return store.ErrGone
 	}
-	return fmt.Errorf("write %s of %s %q: %w", what, ref.Kind, ref.Name, err)
+	return failedRequest(fmt.Errorf("write %s of %s %q: %w", what, ref.Kind, ref.Name, err))
 }
 
 // AddFinalizer implements store.Objects. The object must still have the generation that was read.

@@ -2,7 +2,9 @@ package loopback
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,9 +91,18 @@ func (c *Configs) requestSecret(ctx context.Context, namespace, name string) (*c
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read secret %q: %w", name, err)
+		return nil, failedRequest(fmt.Errorf("read secret %q: %w", name, err))
 	}
 	return secret, nil
+}
+
+// failedRequest returns the error of a request, as a *store.FailedError if the server could not answer it.
+func failedRequest(err error) error {
+	answer, ok := errors.AsType[*apierrors.StatusError](err)
+	if ok && answer.ErrStatus.Code < http.StatusInternalServerError && answer.ErrStatus.Code != http.StatusTooManyRequests {
+		return err
+	}
+	return store.Failed(err)
 }
 
 // secretRead identifies the reads of a Secret that one record in the audit log stands for.

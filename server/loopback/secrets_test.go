@@ -1,18 +1,24 @@
 package loopback
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/hykube/hykube/internal/audit"
+	"github.com/hykube/hykube/internal/store"
 )
 
 // TestReadsOfASecretAreRecorded reads a Secret as the steps of plans and a user's evaluations do. A request stands for a
@@ -90,5 +96,32 @@ func TestStepsThatBeginTogetherReadASecretOnce(t *testing.T) {
 	steps.Wait()
 	if n := len(requests.Actions()); n != 1 {
 		t.Errorf("%d requests, want one", n)
+	}
+}
+
+// TestFailedRequests distinguishes requests that the server refuses from those that it could not answer.
+func TestFailedRequests(t *testing.T) {
+	secrets := corev1.Resource("secrets")
+	for reason, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no right":                      {apierrors.NewForbidden(secrets, "db", errors.New("no right")), false},
+		"a conflict":                    {apierrors.NewConflict(secrets, "db", errors.New("changed")), false},
+		"an invalid object":             {apierrors.NewBadRequest("invalid"), false},
+		"the database was cut":          {apierrors.NewInternalError(errors.New("unexpected EOF")), true},
+		"the database took too long":    {apierrors.NewTimeoutError("slow", 1), true},
+		"the server starts":             {apierrors.NewServiceUnavailable("starting"), true},
+		"too many requests":             {apierrors.NewTooManyRequests("later", 1), true},
+		"the connection was cut":        {io.ErrUnexpectedEOF, true},
+		"the caller has given up":       {context.Canceled, false},
+		"the caller's time has expired": {context.DeadlineExceeded, false},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			err := failedRequest(fmt.Errorf("read secret: %w", c.err))
+			if store.IsFailed(err) != c.want || !errors.Is(err, c.err) {
+				t.Errorf("a failed store: %t, want %t; %v", store.IsFailed(err), c.want, err)
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/storage/records"
 )
 
@@ -37,7 +38,7 @@ func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	data, revision, err := k.records.Get(ctx, key)
 	resume()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, store.Failed(err)
 	}
 	data, err = k.decrypt(ctx, key, data)
 	return data, revision, err
@@ -90,12 +91,15 @@ func (k *KV) List(ctx context.Context, prefix, after string, limit int) ([]ledge
 	resume := k.pause(ctx)
 	entries, err := k.records.List(ctx, prefix, after, limit)
 	resume()
+	if err != nil {
+		return nil, store.Failed(err)
+	}
 	for i := range entries {
 		if entries[i].Value, err = k.decrypt(ctx, entries[i].Key, entries[i].Value); err != nil {
 			return nil, err
 		}
 	}
-	return entries, err
+	return entries, nil
 }
 
 func (k *KV) Since(ctx context.Context, prefix string, revision int64, limit int) ([]ledger.ChangedEntry, int64, error) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/value"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/store"
 )
 
 // scanPage is the maximum number of objects that one read of a scan loads into memory.
@@ -71,7 +72,7 @@ func keyOf(gr kschema.GroupResource, namespace, name string) string {
 func (o *Objects) get(ctx context.Context, gr kschema.GroupResource, key string) (*unstructured.Unstructured, error) {
 	resp, err := o.client.Get(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("read %q: %w", key, err)
+		return nil, store.Failed(fmt.Errorf("read %q: %w", key, err))
 	}
 	if len(resp.Kvs) == 0 {
 		return nil, nil

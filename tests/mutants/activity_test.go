@@ -1,6 +1,8 @@
 package mutants
 
 var activityMutants = []mutant{
+	{"A read of a Secret that was cut fails a change for good.", "activities/applying/step.go",
+		"!s.answered && s.intendedAction == \"\" && store.IsFailed(err)", "!s.answered && s.intendedAction != \"\" && store.IsFailed(err)", "activities:TestAFailedReadOfTheStoreFailsNoChange"},
 	// The calls to a provider in a step.
 	{"The title of a create with an unknown outcome says only that the change could not be made.", "activities/applying/step.go",
 		"u.error.(*diag.Failure); ok {", "u.error.(*diag.Failure); ok && f == nil {", "activities:TestACancelAfterACrash"},
@@ -27,7 +29,7 @@ var activityMutants = []mutant{
 	{"No intent is written before a call, so a crash leaves an orphan.", "activities/applying/apply.go",
 		"s.conflict(s.Ledger.SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))", "s.Ledger.SaveChange(context.WithoutCancel(ctx), s.Plan.UID, s.Change)", "activities:TestALostCreateIsFoundAgain|TestALostCreateIsForgotten"},
 	{"A change starts although its outcome may not fit on the disk.", "activities/applying/apply.go",
-		"\tif err := s.Ledger.HasSpace(); err != nil {\n\t\treturn err\n\t}\n", "", "activities:TestFullDiskStartsNoChange"},
+		"\tif err := s.Ledger.HasSpace(); err != nil {\n\t\treturn store.Failed(err)\n\t}\n", "", "activities:TestFullDiskStartsNoChange"},
 	{"An intent stays after its change was made, and blocks every later plan.", "activities/applying/apply.go",
 		"rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.Entry.Name, s.Plan.UID, nil", "rec.Object, rec.Provider, rec.Plan = c.Object, r.Entry.Name, s.Plan.UID", "activities:TestAnswerOfACreateIsKept|TestAnOldInstanceStaysUnderWhatIsBlocked"},
 	{"A create that failed with something left behind counts as made.", "activities/applying/apply.go",
@@ -84,9 +86,9 @@ var activityMutants = []mutant{
 	{"A create that failed with a timeout is tried again, and the instance is made twice.", "internal/diag/failure.go",
 		"if eachError(all, throttling) {", "if true {", "TestAnswer"},
 	{"The message of a change that is tried again shows a secret.", "activities/applying/step.go",
-		"c.Message = s.scope.Mask(fmt.Sprintf(\"attempt %d: %v\", attempt, re))", "c.Message = fmt.Sprintf(\"attempt %d: %v\", attempt, re)", "activities:TestAFailedStepShowsNoSecret"},
+		"c.Message = s.scope.Mask(text)", "c.Message = text", "activities:TestAFailedStepShowsNoSecret"},
 	{"A step that never works is tried for ever.", "activities/applying/step.go",
-		"ok && attempt < session.Attempts && !active.isCancelled() {", "ok && !active.isCancelled() {", "activities:TestAStepGivesUp"},
+		"again = again && attempt < session.Attempts\n", "again = again && attempt > 0\n", "activities:TestAStepGivesUp"},
 	{"A plan that never works is asked for ever.", "activities/planning/refresh.go",
 		"if err == nil || attempt == session.Attempts || !session.Transient(err) {", "if err == nil || !session.Transient(err) {", "TestAPlanGivesUpAsking"},
 
