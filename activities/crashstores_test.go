@@ -170,6 +170,10 @@ func (s crashStore) Batch(ctx context.Context, writes []ledger.Write) (revisions
 	return revisions, err
 }
 
+func (s crashStore) Persist(ctx context.Context, writes []ledger.Write, _ bool) ([]int64, error) {
+	return s.Batch(ctx, writes)
+}
+
 // setStatuses gives the instances of ResourceSets the statuses that were written.
 func (s crashStore) setStatuses(writes []ledger.Write) error {
 	s.world.Mu.Lock()

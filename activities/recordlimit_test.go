@@ -106,11 +106,13 @@ func TestTooLargeAnswerIsKept(t *testing.T) {
 // narrowStore is a database that cannot store large values.
 type narrowStore struct{ crashStore }
 
-func (s narrowStore) Put(ctx context.Context, key string, value []byte, revision int64) (int64, error) {
-	if len(value) > testLimit && strings.HasPrefix(key, "instances/") {
-		return 0, errors.New("the value is too long for the column")
+func (s narrowStore) Persist(ctx context.Context, writes []ledger.Write, spool bool) ([]int64, error) {
+	for _, w := range writes {
+		if len(w.Value) > testLimit && strings.HasPrefix(w.Key, "instances/") {
+			return nil, errors.New("the value is too long for the column")
+		}
 	}
-	return s.crashStore.Put(ctx, key, value, revision)
+	return s.crashStore.Persist(ctx, writes, spool)
 }
 
 // TestAnswerThatTheDatabaseRefuses expects the intent to stay, so that the resource is neither forgotten nor made

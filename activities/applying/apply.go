@@ -358,9 +358,9 @@ func (s *stepRun) writeIntent(ctx context.Context, rec *ledger.Instance, action 
 	// The change may be new: it is running, or has password hashes, which another attempt must reuse.
 	if s.unsaved || len(s.Change.Hashes) > 0 {
 		s.unsaved = false
-		return s.conflict(s.Ledger.SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))
+		return s.conflict(s.Ledger.Intents().SaveBoth(context.WithoutCancel(ctx), rec, s.Plan.UID, s.Change))
 	}
-	return s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec))
+	return s.conflict(s.Ledger.Intents().Save(context.WithoutCancel(ctx), rec))
 }
 
 // checkConfigStays returns an error if the ProviderConfig of a create is being deleted. It runs after the intent was
@@ -379,10 +379,10 @@ func (s *stepRun) checkConfigStays(ctx context.Context, l *scope.Lease, rec *led
 	// The provider was not called.
 	rec.Intent, s.intendedAction = nil, ""
 	if rec.Living() {
-		return cmp.Or(s.conflict(s.Ledger.Save(context.WithoutCancel(ctx), rec)), err)
+		return cmp.Or(s.conflict(s.Ledger.Intents().Save(context.WithoutCancel(ctx), rec)), err)
 	}
 	s.after = new(cty.NullVal(l.Schema.Block.ImpliedType()))
-	return cmp.Or(s.conflict(s.Ledger.Forget(context.WithoutCancel(ctx), rec)), err)
+	return cmp.Or(s.conflict(s.Ledger.Intents().Forget(context.WithoutCancel(ctx), rec)), err)
 }
 
 // recordRefresh records the state that planning read.
@@ -445,7 +445,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 	}
 	switch {
 	case !rec.Living() && (c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionCreate):
-		return s.conflict(s.Ledger.Forget(ctx, rec))
+		return s.conflict(s.outcomes().Forget(ctx, rec))
 	case failure == nil && s.endsAtOnce():
 		s.unsavedRecord = rec
 		return nil
@@ -489,5 +489,5 @@ func (s *stepRun) checkPostconditions(v *scope.Evaluator, rec *ledger.Instance, 
 		return nil
 	}
 	rec.Object.Generation = 0
-	return errors.Join(err, s.conflict(s.Ledger.Save(v.Ctx, rec)))
+	return errors.Join(err, s.conflict(s.outcomes().Save(v.Ctx, rec)))
 }

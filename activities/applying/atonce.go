@@ -27,7 +27,7 @@ func (s *stepRun) saveOutcome(ctx context.Context) bool {
 		return false
 	}
 	if err == nil {
-		err = s.Ledger.SaveOutcome(ctx, s.unsavedRecord, ledger.Status{
+		err = s.outcomes().SaveOutcome(ctx, s.unsavedRecord, ledger.Status{
 			StatusKey: ledger.StatusKey{Namespace: status.Namespace, Set: status.Set, UID: status.UID}, Value: status.Value, Revision: status.Revision,
 		}, s.Plan.UID, s.Change)
 	}

@@ -86,7 +86,7 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	if err := s.Ledger.HasSpace(); err != nil {
 		return store.Failed(err)
 	}
-	if err := s.Ledger.Save(ctx, rec); err != nil {
+	if err := s.Ledger.Intents().Save(ctx, rec); err != nil {
 		return s.conflict(err)
 	}
 
@@ -100,7 +100,7 @@ func (s *stepRun) run(ctx context.Context, action *instance.Action, configured *
 	if err != nil {
 		rec.Object.Generation = 0 // this generation did not run, so the next plan runs it
 	}
-	if saveErr := s.Ledger.Save(ctx, rec); saveErr != nil {
+	if saveErr := s.outcomes().Save(ctx, rec); saveErr != nil {
 		return errors.Join(err, s.conflict(saveErr))
 	}
 	return s.retryable(err, session.Throttled(err))

@@ -261,7 +261,7 @@ func (s *stepRun) saveDeposed(ctx context.Context, rec *ledger.Instance, key str
 	}
 	rec.Intent = nil
 	if !rec.Living() {
-		return s.conflict(s.Ledger.Forget(ctx, rec))
+		return s.conflict(s.outcomes().Forget(ctx, rec))
 	}
 	return s.saveRecord(ctx, rec)
 }
@@ -269,11 +269,20 @@ func (s *stepRun) saveDeposed(ctx context.Context, rec *ledger.Instance, key str
 // saveRecord saves a record. After the provider has answered, it overwrites a concurrent change: the intent should have
 // prevented that change, and the provider's answer must not be lost.
 func (s *stepRun) saveRecord(ctx context.Context, rec *ledger.Instance) error {
-	err := s.Ledger.Save(ctx, rec)
+	err := s.outcomes().Save(ctx, rec)
 	if s.answered && errors.Is(err, ledger.ErrConflict) {
 		s.Logger.ErrorContext(ctx, "the provider's answer overwrites a record that changed during the call",
 			"plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address)
-		err = s.Ledger.Keep(ctx, rec)
+		err = s.outcomes().Keep(ctx, rec)
 	}
 	return s.conflict(err)
+}
+
+// outcomes returns the ledger for the outcome of the step. After the provider has answered, a write waits for the database,
+// because the answer is nowhere else.
+func (s *stepRun) outcomes() *ledger.Ledger {
+	if s.answered {
+		return s.Ledger.Answers()
+	}
+	return s.Ledger
 }

@@ -399,7 +399,7 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 	if err != nil && s.answered {
 		// If the server is stopping, writing the object's status may fail. A failed create must nevertheless be
 		// recorded as attempted.
-		if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
+		if err := s.outcomes().SaveChange(ctx, s.Plan.UID, c); err != nil {
 			return workflows.StepResult{}, err
 		}
 	}
@@ -410,7 +410,7 @@ func (s *stepRun) record(ctx context.Context, in workflows.StepInput, err error)
 		if err := s.publish(ctx); err != nil {
 			return workflows.StepResult{}, err
 		}
-		if err := s.Ledger.SaveChange(ctx, s.Plan.UID, c); err != nil {
+		if err := s.outcomes().SaveChange(ctx, s.Plan.UID, c); err != nil {
 			return workflows.StepResult{}, err
 		}
 	}

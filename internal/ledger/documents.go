@@ -142,6 +142,10 @@ func (s speculativeKV) Batch(ctx context.Context, writes []Write) ([]int64, erro
 	return revisions, err
 }
 
+func (s speculativeKV) Persist(ctx context.Context, writes []Write, _ bool) ([]int64, error) {
+	return s.Batch(ctx, writes)
+}
+
 func (s speculativeKV) DeletePrefix(ctx context.Context, prefix string) error {
 	if !s.mayWrite(prefix) {
 		return nil

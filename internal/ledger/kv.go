@@ -19,6 +19,10 @@ type KV interface {
 	// Batch makes all writes in one transaction and returns the revision of each. It returns ErrConflict, and writes
 	// nothing, if the revision of any key differs.
 	Batch(ctx context.Context, writes []Write) ([]int64, error)
+	// Persist makes all writes as Batch does. After a failure of the store it tries again, until the store makes or refuses
+	// them, or is closed. A transaction whose answer was lost is made once. If the store does not answer soon and spool is
+	// true, the writes are kept outside of it meanwhile, and the next start of the server makes them.
+	Persist(ctx context.Context, writes []Write, spool bool) ([]int64, error)
 	// DeletePrefix deletes all keys that begin with prefix, at any revision. After an error, some of them may remain.
 	DeletePrefix(ctx context.Context, prefix string) error
 	// List returns up to limit entries whose keys begin with prefix and sort after the key after, sorted by key.
@@ -53,8 +57,17 @@ type Write struct {
 	Op    Op
 	Key   string
 	Value []byte
-	// Revision is the revision that the key must have. 0 means that it must not exist.
+	// Revision is the revision that the key must have. 0 means that it must not exist, and AnyRevision that it does not
+	// matter.
 	Revision int64
+}
+
+// AnyRevision is the revision of a write that overwrites each other one.
+const AnyRevision = -1
+
+// Meets reports whether the write may be made of a key at a revision; 0 if the key does not exist.
+func (w Write) Meets(revision int64) bool {
+	return w.Revision == revision || w.Revision == AnyRevision || w.Op == OpDelete && revision == 0
 }
 
 // Op is the kind of a Write.

@@ -21,9 +21,6 @@ import (
 // pageSize is the number of entries that one read of the store loads into memory.
 const pageSize = 500
 
-// keepAttempts is the number of attempts of Keep when other writers conflict.
-const keepAttempts = 10
-
 // Ledger reads and writes records through a KV.
 type Ledger struct {
 	kv KV
@@ -366,16 +363,8 @@ func (l *Ledger) HasSpace() error { return l.kv.HasSpace() }
 // Keep writes the record and overwrites concurrent changes. Callers use it for a provider's answer, which must not be
 // lost.
 func (l *Ledger) Keep(ctx context.Context, i *Instance) error {
-	for attempt := 1; ; attempt++ {
-		stored, err := l.Instance(ctx, i.Object)
-		if err != nil {
-			return err
-		}
-		i.revision = stored.revision
-		if err := l.Save(ctx, i); !errors.Is(err, ErrConflict) || attempt == keepAttempts {
-			return err
-		}
-	}
+	i.revision = AnyRevision
+	return l.Save(ctx, i)
 }
 
 // Forget deletes the record of an instance that no longer exists.

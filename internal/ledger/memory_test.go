@@ -33,7 +33,7 @@ func (m *memory) Get(_ context.Context, key string) ([]byte, int64, error) {
 func (m *memory) Put(_ context.Context, key string, value []byte, revision int64) (int64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.entries[key].Revision != revision {
+	if !(Write{Revision: revision}).Meets(m.entries[key].Revision) {
 		return 0, ErrConflict
 	}
 	m.clock++
@@ -66,7 +66,7 @@ func (m *memory) List(_ context.Context, prefix, after string, limit int) ([]Ent
 func (m *memory) Batch(ctx context.Context, writes []Write) ([]int64, error) {
 	m.mu.Lock()
 	for _, w := range writes {
-		if now := m.entries[w.Key].Revision; now != w.Revision && (w.Op != OpDelete || now != 0) {
+		if !w.Meets(m.entries[w.Key].Revision) {
 			m.mu.Unlock()
 			return nil, ErrConflict
 		}
@@ -83,6 +83,10 @@ func (m *memory) Batch(ctx context.Context, writes []Write) ([]int64, error) {
 		}
 	}
 	return revisions, nil
+}
+
+func (m *memory) Persist(ctx context.Context, writes []Write, _ bool) ([]int64, error) {
+	return m.Batch(ctx, writes)
 }
 
 func (m *memory) DeletePrefix(_ context.Context, prefix string) error {

@@ -172,7 +172,15 @@ func (e *encryption) checkRows(ctx context.Context, t *table, own *records.Store
 
 // transformer returns the encryption of a resource.
 func (e *encryption) transformer(gr schema.GroupResource) value.Transformer {
-	own := ownTransformer{ring: e.ring, mayBePlain: !wasEncrypted(gr)}
+	return e.transformerWith(gr, ownTransformer{ring: e.ring, mayBePlain: !wasEncrypted(gr)})
+}
+
+// withLastKeys is transformer with the data keys that were read last, also if the database does not answer.
+func (e *encryption) withLastKeys(gr schema.GroupResource) value.Transformer {
+	return e.transformerWith(gr, ownTransformer{ring: e.ring, mayBePlain: !wasEncrypted(gr), last: true})
+}
+
+func (e *encryption) transformerWith(gr schema.GroupResource, own ownTransformer) value.Transformer {
 	if !e.named(gr) {
 		return own
 	}

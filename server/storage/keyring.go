@@ -182,6 +182,8 @@ type ownTransformer struct {
 	ring *keyring
 	// mayBePlain permits rows of an old database that are not encrypted.
 	mayBePlain bool
+	// last is true if writes use the keys that were read last, without a read of the database.
+	last bool
 }
 
 // isOwn reports whether data is encrypted with a data key.
@@ -236,9 +238,12 @@ func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte, d
 }
 
 func (t ownTransformer) TransformToStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, error) {
-	ring, err := t.ring.current(ctx, keyringAge)
-	if err != nil {
-		return nil, err
+	ring := t.ring.loaded.Load()
+	if !t.last {
+		var err error
+		if ring, err = t.ring.current(ctx, keyringAge); err != nil {
+			return nil, err
+		}
 	}
 	return ring.byID[ring.Keys[0].ID].TransformToStorage(ctx, data, dataCtx)
 }

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,7 +23,10 @@ const ledgerPrefix = "/hykube.io-ledger/"
 type KV struct {
 	records     *records.Store
 	transformer value.Transformer
-	disk        disk
+	// lastKeys is transformer without a read of the database.
+	lastKeys value.Transformer
+	disk     disk
+	spool    spool
 	// local is true if the database is part of this process. It then computes a read here, so the caller keeps its slot of
 	// the processors.
 	local bool
@@ -30,13 +34,17 @@ type KV struct {
 
 // KV returns the key-value store of the ledger.
 func (s *Store) KV() *KV {
-	return &KV{records: s.records, transformer: s.encryption.transformer(ledgerResource), disk: s.disk, local: s.latest != nil}
+	e := s.encryption
+	return &KV{records: s.records, transformer: e.transformer(ledgerResource), lastKeys: e.withLastKeys(ledgerResource), disk: s.disk, spool: s.spool, local: s.latest != nil}
 }
 
 func (k *KV) Get(ctx context.Context, key string) ([]byte, int64, error) {
 	resume := k.pause(ctx)
 	data, revision, err := k.records.Get(ctx, key)
 	resume()
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil, 0, err
+	}
 	if err != nil {
 		return nil, 0, store.Failed(err)
 	}
@@ -67,6 +75,16 @@ func (k *KV) Delete(ctx context.Context, key string, revision int64) error {
 
 // Batch implements ledger.KV. Concurrent batches share a transaction.
 func (k *KV) Batch(ctx context.Context, writes []ledger.Write) ([]int64, error) {
+	sealed, err := seal(ctx, k.transformer, writes)
+	if err != nil {
+		return nil, err
+	}
+	defer fair.Pause(ctx)()
+	return k.records.Batch(ctx, namespaceOf(ctx), sealed)
+}
+
+// seal compresses and encrypts the values of writes.
+func seal(ctx context.Context, t value.Transformer, writes []ledger.Write) ([]ledger.Write, error) {
 	sealed := make([]ledger.Write, len(writes))
 	for i, w := range writes {
 		sealed[i] = w
@@ -74,12 +92,11 @@ func (k *KV) Batch(ctx context.Context, writes []ledger.Write) ([]int64, error) 
 			continue
 		}
 		var err error
-		if sealed[i].Value, err = k.transformer.TransformToStorage(ctx, compress(w.Value), value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
+		if sealed[i].Value, err = t.TransformToStorage(ctx, compress(w.Value), value.DefaultContext(ledgerPrefix+w.Key)); err != nil {
 			return nil, fmt.Errorf("encrypt record %q: %w", w.Key, err)
 		}
 	}
-	defer fair.Pause(ctx)()
-	return k.records.Batch(ctx, namespaceOf(ctx), sealed)
+	return sealed, nil
 }
 
 func (k *KV) DeletePrefix(ctx context.Context, prefix string) error {

@@ -205,8 +205,10 @@ func (w postgresWriters) running(ctx context.Context) (found map[string]string, 
 type mysqlWriters struct{ db *sql.DB }
 
 const (
-	mysqlDuplicate   = 1062
-	mysqlLockTimeout = 1205
+	mysqlDuplicate      = 1062
+	mysqlPacketTooLarge = 1153
+	mysqlLockTimeout    = 1205
+	mysqlDataTooLong    = 1406
 )
 
 func (w mysqlWriters) running(ctx context.Context) (found map[string]string, err error) {

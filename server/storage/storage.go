@@ -91,6 +91,7 @@ type Store struct {
 	changed         func(namespace string)
 	observedUpdates []schema.GroupResource
 	disk            disk
+	spool           spool
 	stop            context.CancelFunc
 	drained         *sync.WaitGroup
 }
@@ -106,7 +107,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	cfg.RotationSettle = cmp.Or(cfg.RotationSettle, rotationSettle)
 	// The database outlives ctx, because requests need it while the server drains them.
 	dbctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Store{objects: newSharedObjects(), stop: stop, drained: new(sync.WaitGroup)}
+	s := &Store{objects: newSharedObjects(), stop: stop, drained: new(sync.WaitGroup), spool: spool{filepath.Join(cfg.DataDir, spoolDir), cfg.Logger}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -135,6 +136,9 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	if err := move.complete(dbctx, s.client.KV, s.drained); err != nil {
+		return nil, cfg.failed(err)
+	}
+	if err := s.spool.replay(dbctx, s.KV()); err != nil {
 		return nil, cfg.failed(err)
 	}
 	s.drained.Go(func() { s.compact(dbctx, cmp.Or(cfg.Compaction.Interval, 5*time.Minute)) })

@@ -16,7 +16,7 @@ var recordsMutants = []mutant{
 	{"A conflict leaves half of a batch.", "server/storage/records/commit.go",
 		"\t\t\treturn result{err: ledger.ErrConflict}\n", "\t\t\twrites = writes[:0]\n\t\t\tbreak\n", "TestBatch"},
 	{"Two writers of one group both win.", "server/storage/records/commit.go",
-		"if now != w.Revision && (w.Op != ledger.OpDelete || now != 0) {", "if now < 0 && w.Op < 0 {", "TestConcurrentWritersShareACommit"},
+		"if !w.Meets(c.rows[w.Key].revision) {", "if !w.Meets(w.Revision) {", "TestConcurrentWritersShareACommit"},
 	{"A list of many pages takes quadratic time.", "server/storage/records/records.go",
 		"condition, args[0] = strings.Replace(condition, \">=\", \">\", 1), []byte(after)", "condition, args = strings.Clone(condition)+\" AND name > ?\", append(args, []byte(after))", "TestAPageBeginsAtItsFirstRow"},
 	{"Each write takes a commit of its own.", "server/storage/records/queue.go",

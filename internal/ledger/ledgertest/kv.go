@@ -61,7 +61,7 @@ func (s *KV) Batch(_ context.Context, writes []ledger.Write) ([]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range writes {
-		if now := s.Entries[w.Key].Revision; now != w.Revision && (w.Op != ledger.OpDelete || now != 0) {
+		if !w.Meets(s.Entries[w.Key].Revision) {
 			return nil, ledger.ErrConflict
 		}
 	}
@@ -78,6 +78,11 @@ func (s *KV) Batch(_ context.Context, writes []ledger.Write) ([]int64, error) {
 		}
 	}
 	return revisions, nil
+}
+
+// Persist implements ledger.KV. This store never fails.
+func (s *KV) Persist(ctx context.Context, writes []ledger.Write, _ bool) ([]int64, error) {
+	return s.Batch(ctx, writes)
 }
 
 func (s *KV) DeletePrefix(_ context.Context, prefix string) error {

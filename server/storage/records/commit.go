@@ -29,15 +29,15 @@ const (
 // errCommit is the error of a transaction that the database may have committed or not.
 var errCommit = errors.New("commit")
 
-// errClosed is the error of a write after Close.
-var errClosed = errors.New("the store is closed")
+// ErrClosed is the error of a write after Close.
+var ErrClosed = errors.New("the store is closed")
 
 // Batch makes writes in one transaction and returns their revisions. It returns ledger.ErrConflict, and writes nothing,
 // if the revision of a key differs. The transaction may include the writes of other callers.
 func (s *Store) Batch(ctx context.Context, namespace string, writes []ledger.Write) ([]int64, error) {
 	r := &request{ctx: ctx, writes: writes, done: make(chan struct{})}
 	if !s.queue.Add(namespace, r) {
-		return nil, errClosed
+		return nil, ErrClosed
 	}
 	select {
 	case <-r.done:
@@ -139,8 +139,7 @@ type changeset struct {
 // apply adds the writes of one request, or none of them if one conflicts. Later requests see the writes.
 func (c *changeset) apply(writes []ledger.Write) result {
 	for _, w := range writes {
-		now := c.rows[w.Key].revision
-		if now != w.Revision && (w.Op != ledger.OpDelete || now != 0) {
+		if !w.Meets(c.rows[w.Key].revision) {
 			return result{err: ledger.ErrConflict}
 		}
 	}

@@ -21,6 +21,14 @@ import (
 // PostgreSQL, it skips the test.
 func PostgreSQL(t testing.TB) (dsn string) {
 	t.Helper()
+	dsn, _ = RestartablePostgreSQL(t)
+	return dsn
+}
+
+// RestartablePostgreSQL is PostgreSQL with a function that stops the server, without a wait for its sessions, and starts
+// it again.
+func RestartablePostgreSQL(t testing.TB) (dsn string, restart func() error) {
+	t.Helper()
 	control := machine.PostgreSQL.Need(t)
 	dir, err := os.MkdirTemp("", "hykube-postgres-")
 	if err != nil {
@@ -57,7 +65,9 @@ func PostgreSQL(t testing.TB) (dsn string) {
 			t.Error(err)
 		}
 	})
-	return fmt.Sprintf("postgres://hykube@127.0.0.1:%d/hykube?sslmode=disable", port)
+	return fmt.Sprintf("postgres://hykube@127.0.0.1:%d/hykube?sslmode=disable", port), func() error {
+		return run("restart", "-w", "-m", "immediate", "-o", options)
+	}
 }
 
 // MariaDB starts a MariaDB server, which stops with the test, and returns the DSN of an empty database. Without MariaDB,
