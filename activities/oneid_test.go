@@ -27,6 +27,8 @@ type sharedIDs struct {
 	// paths holds the paths of the projects by their IDs.
 	paths map[string]string
 	made  int
+	// salts counts the hashes of passwords, each of which has another salt, and reads the reads.
+	salts, reads int
 }
 
 func sharedIDsSchema() *schema.Provider {
@@ -37,7 +39,7 @@ func sharedIDsSchema() *schema.Provider {
 		return &schema.Attribute{Name: name, Type: cty.String, Required: true}
 	}
 	return &schema.Provider{Config: &schema.Schema{Block: &schema.Block{}}, Resources: map[string]*schema.Schema{
-		"test_password": of(text("length"), &schema.Attribute{Name: "result", Type: cty.String, Computed: true, Sensitive: true}),
+		"test_password": of(text("length"), &schema.Attribute{Name: "hash", Type: cty.String, Computed: true, Sensitive: true}, &schema.Attribute{Name: "result", Type: cty.String, Computed: true, Sensitive: true}),
 		"test_stamp":    of(text("at")),
 		"test_blob":     of(text("bucket"), text("key"), &schema.Attribute{Name: "etag", Type: cty.String, Computed: true}),
 		"test_project":  of(text("name"), &schema.Attribute{Name: "path", Type: cty.String, Computed: true}),
@@ -85,6 +87,7 @@ func (s *sharedIDs) UpgradeResourceState(_ context.Context, r *tfprotov6.Upgrade
 }
 
 func (s *sharedIDs) ReadResource(_ context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
+	s.reads++
 	return &tfprotov6.ReadResourceResponse{NewState: r.CurrentState, Private: r.Private}, nil
 }
 
@@ -92,7 +95,8 @@ func (s *sharedIDs) ImportResourceState(_ context.Context, r *tfprotov6.ImportRe
 	texts := map[string]string{}
 	switch r.TypeName {
 	case "test_password":
-		texts = map[string]string{"id": "none", "length": fmt.Sprint(len(r.ID)), "result": r.ID}
+		s.salts++
+		texts = map[string]string{"id": "none", "length": fmt.Sprint(len(r.ID)), "result": r.ID, "hash": fmt.Sprint("salt-", s.salts)}
 	case "test_stamp":
 		texts = map[string]string{"id": r.ID, "at": r.ID}
 	case "test_blob":

@@ -112,6 +112,8 @@ type proposal struct {
 	effects map[int32]bool
 	// warned holds the index of the change that has a warning of warnOnce, by its type and summary.
 	warned map[string]int32
+	// shown finds the reads of the plan that the user saw; nil without one.
+	shown *shownReads
 	// sharedIDs holds the IDs that are known to name several resources.
 	sharedIDs map[sharedID]bool
 	errors    int
@@ -132,6 +134,10 @@ func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal
 		if addr, err := lang.ParseAddress(text); err == nil {
 			pr.forced[addr.String()] = true
 		}
+	}
+	var err error
+	if pr.shown, err = a.shownReads(ctx, po); err != nil {
+		return nil, err
 	}
 	pr.ahead = changes.NewReadAhead(a.Ledger, po.UID)
 	pr.scope = a.NewScope(po, po.Namespace, pr.plannedValue)

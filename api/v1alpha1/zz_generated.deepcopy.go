@@ -1413,6 +1413,11 @@ func (in *PlanSpec) DeepCopyInto(out *PlanSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.ReadsOf != nil {
+		in, out := &in.ReadsOf, &out.ReadsOf
+		*out = new(PlanReference)
+		**out = **in
+	}
 	if in.Timestamp != nil {
 		in, out := &in.Timestamp, &out.Timestamp
 		*out = (*in).DeepCopy()

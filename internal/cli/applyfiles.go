@@ -247,7 +247,9 @@ func (a *fileApply) recordAndApply(ctx context.Context) error {
 	fmt.Fprintln(a.Out)
 	want := make([]wanted, len(a.sp.wanted))
 	for i, w := range a.sp.wanted {
-		w.spec.Timestamp = new(a.sp.plans[i].CreationTimestamp)
+		shown := a.sp.plans[i]
+		w.spec.Timestamp = new(shown.CreationTimestamp)
+		w.spec.ReadsOf = &v1alpha1.PlanReference{Name: shown.Name, UID: shown.UID}
 		want[i] = w
 	}
 	plans, err := a.planInTurn(ctx, want)

@@ -442,6 +442,9 @@ type Change struct {
 	// Refreshed is the state that planning read, if it differs from the recorded one: because of drift, an import, or a
 	// move from another type.
 	Refreshed *State `json:"refreshed,omitempty"`
+	// Asked identifies the request of the read or the import that a speculative plan made. A later plan takes over the answer; see
+	// planning. It is empty if the answer cannot be taken over.
+	Asked string `json:"requested,omitempty"`
 	// Read is true if planning made the provider read the state.
 	Read bool `json:"read,omitempty"`
 	// Unsettled are the attributes that differed from the recorded ones when planning read the resource. They may change by

@@ -89,10 +89,10 @@ func (r *stackRun) discarded() *v1alpha1.Plan {
 	return nil
 }
 
-// sameResources reports whether two plans select the same resources in the same way. It ignores refresh, approval and
-// timestamp.
+// sameResources reports whether two plans select the same resources in the same way. It ignores refresh, approval,
+// timestamp and readsOf.
 func sameResources(a, b v1alpha1.PlanSpec) bool {
-	a.Refresh, a.Approval, a.Timestamp = b.Refresh, b.Approval, b.Timestamp
+	a.Refresh, a.Approval, a.Timestamp, a.ReadsOf = b.Refresh, b.Approval, b.Timestamp, b.ReadsOf
 	return (len(a.Targets) > 0) == (len(b.Targets) > 0) && sameStackPlan(a, b)
 }
 

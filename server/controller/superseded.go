@@ -42,11 +42,12 @@ func applied(p *v1alpha1.Plan) bool {
 	return p.Status.FinishedAt != nil && meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionApplied) != nil
 }
 
-// scope returns a key that is equal for plans of the same resources with the same options. It ignores approval and
-// timestamp.
+// scope returns a key that is equal for plans of the same resources with the same options. It ignores approval,
+// timestamp and readsOf.
 func scope(p *v1alpha1.Plan) string {
 	spec := p.Spec
 	spec.Approval, spec.Timestamp = "", nil
+	spec.ReadsOf = nil
 	for _, set := range []*[]string{&spec.Targets, &spec.Exclude, &spec.Replace, &spec.Invoke} {
 		*set = slices.Sorted(slices.Values(*set))
 	}

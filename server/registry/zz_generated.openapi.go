@@ -3334,6 +3334,12 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"readsOf": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A speculative plan of the same user, in the last hour, that read the same infrastructure. This plan takes over its reads and imports, so that it has the values that the user saw. It reads again what was recorded, or configured, differently since.",
+							Ref:         ref(v1alpha1.PlanReference{}.OpenAPIModelName()),
+						},
+					},
 					"timestamp": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Value of the function plantimestamp in this plan. Defaults to the creation time of the plan.",
@@ -3344,7 +3350,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.ReadBudget{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
+			v1alpha1.PlanReference{}.OpenAPIModelName(), v1alpha1.ReadBudget{}.OpenAPIModelName(), v1.LabelSelector{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName()},
 	}
 }
 
