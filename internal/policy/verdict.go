@@ -103,7 +103,7 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 	var out []string
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		if n := count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
-			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n)+v.excluded(r.Approvals, requester), r.Message))
+			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.discounted(r.Approvals, requester, approvals), r.Message))
 		}
 	}
 	return strings.Join(out, "; ")
@@ -165,15 +165,7 @@ func (v *Verdict) whyNot() string {
 func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) int {
 	var eligible, counted []*v1alpha1.Identity
 	for _, approval := range approvals {
-		by := approval.By
-		if by != nil && v.users != nil {
-			by = v.users[by.String()]
-		}
-		switch {
-		case by == nil || by.Username == "":
-		case a.ExcludeRequester && (requester == nil || by.Shares(requester) || v.contributed(by)):
-		case !isMember(by, a.Groups):
-		default:
+		if by, why := v.approver(a, requester, approval); why == "" {
 			eligible = append(eligible, by)
 		}
 	}
@@ -185,6 +177,36 @@ func (v *Verdict) approvers(a *v1alpha1.RequiredApprovals, requester *v1alpha1.I
 		}
 	}
 	return len(counted)
+}
+
+// approver returns the user of an approval as the user is now, and why the approval does not count for a rule; "" if it does.
+func (v *Verdict) approver(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approval v1alpha1.PlanApproval) (by *v1alpha1.Identity, why string) {
+	by = approval.By
+	if by != nil && v.users != nil {
+		by = v.users[by.String()]
+	}
+	switch {
+	case by == nil || by.Username == "":
+		return nil, "the server does not know the user any more"
+	case a.ExcludeRequester && (requester == nil || by.Shares(requester)):
+		return by, "the user requested the plan"
+	case a.ExcludeRequester && v.contributed(by):
+		return by, "the user wrote a part of the changes"
+	case !isMember(by, a.Groups):
+		return by, "the user is not a member of " + strings.Join(a.Groups, " or ")
+	}
+	return by, ""
+}
+
+// discounted names the approvals that do not count for a rule, with the reasons; "" if there are none.
+func (v *Verdict) discounted(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) string {
+	text := ""
+	for _, approval := range approvals {
+		if _, why := v.approver(a, requester, approval); why != "" && approval.By != nil {
+			text += fmt.Sprintf(" (the approval by %s does not count: %s)", approval.By, why)
+		}
+	}
+	return text
 }
 
 // contributed reports whether a user behind an identity wrote what the changes follow from.
