@@ -125,6 +125,12 @@ func TestApprovalThatDoesNotCount(t *testing.T) {
 				t.Errorf("%s, %s:\n%s", user, args[0], out)
 			}
 		}
+		if !counts {
+			_, errOut, code := f.runIn(asking, "yes\n", "approve", "plan-x7k2d")
+			if code != ExitRefused || strings.Contains(errOut, "Do you want") || !strings.Contains(errOut, another) {
+				t.Errorf("%s, approve: code %d:\n%s", user, code, errOut)
+			}
+		}
 		_, errOut, code := f.runIn(asking, "yes\n", "apply", "--target", "sim_network.main")
 		if asked := strings.Contains(errOut, "Do you want"); asked != counts || !counts && code != ExitRefused {
 			t.Errorf("%s: code %d, asked %t:\n%s", user, code, asked, errOut)

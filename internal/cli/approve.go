@@ -84,7 +84,7 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	}
 	digest := o.digest
 	if digest == "" {
-		if digest, err = o.askDigest(p); err != nil {
+		if digest, err = o.askDigest(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -113,12 +113,18 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	return o.printSummary(ctx, end, how, time.Since(began), planAnew(end))
 }
 
-// askDigest shows what a plan changes, and its digest, and returns the digest if the user approves it. Outside of a terminal, it
-// returns an error.
-func (o *approveOptions) askDigest(p *v1alpha1.Plan) (string, error) {
+// askDigest shows what a plan changes, and its digest, and returns the digest if the user approves it. It returns an error outside
+// of a terminal, and for a user whose approval the server would refuse.
+func (o *approveOptions) askDigest(ctx context.Context, p *v1alpha1.Plan) (string, error) {
 	if !o.ask {
 		return "", fmt.Errorf("approve plan %q: name the digest of the changes that you read, because another plan may have got the name since: --digest DIGEST. It is the last line of: kubectl hykube show %s -n %s",
 			p.Name, p.Name, p.Namespace)
+	}
+	switch {
+	case !o.mayApprove(ctx, p.Namespace):
+		return "", &exitError{ExitRefused, errors.New(cannotApproveText(p))}
+	case !o.approvalCounts(ctx, p):
+		return "", &exitError{ExitRefused, errors.New(anotherApproves(p))}
 	}
 	text := ""
 	if s := p.Status.Summary; s != nil {

@@ -83,7 +83,7 @@ func (o *stackWaitOptions) Run(ctx context.Context) error {
 			s, err := o.read(ctx)
 			switch {
 			case context.Cause(ctx) != nil:
-				return o.gaveUp(ctx, waiting, said)
+				return o.gaveUp(ctx, waiting)
 			case err != nil:
 				return err
 			}
@@ -111,7 +111,7 @@ func (o *stackWaitOptions) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return o.gaveUp(ctx, waiting, said)
+			return o.gaveUp(ctx, waiting)
 		case <-time.After(pollStack):
 		}
 	}
@@ -122,16 +122,12 @@ const pollStack = 300 * time.Millisecond
 
 var errStackWait = errors.New("timed out")
 
-// gaveUp returns the error of a wait that ended too early.
-func (o *stackWaitOptions) gaveUp(ctx context.Context, waiting []string, said map[string]string) error {
+// gaveUp returns the error of a wait that ended too early. The wait has already printed what each stack does.
+func (o *stackWaitOptions) gaveUp(ctx context.Context, waiting []string) error {
 	if !errors.Is(context.Cause(ctx), errStackWait) {
 		return fmt.Errorf("the wait was interrupted. Not ready yet: %s", strings.Join(waiting, ", "))
 	}
-	problems := make([]string, 0, len(waiting))
-	for _, name := range waiting {
-		problems = append(problems, fmt.Sprintf("stack %s: %s", name, said[name]))
-	}
-	return fmt.Errorf("not ready after %s:\n%s", o.timeout, strings.Join(problems, "\n"))
+	return fmt.Errorf("not ready after %s: %s", o.timeout, strings.Join(waiting, ", "))
 }
 
 // stackVerdict reports whether a stack is Ready, and otherwise what it does. A Stalled stack is an error.
