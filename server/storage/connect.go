@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -73,7 +74,8 @@ func (t *table) connect(ctx context.Context, timeout time.Duration) error {
 		if err == nil {
 			return nil
 		}
-		if trying.Err() == nil {
+		// An attempt that the end of the time cuts off says less than the one before.
+		if cut, ok := errors.AsType[net.Error](err); trying.Err() == nil && !(ok && cut.Timeout()) {
 			said := refusalOf(err)
 			if said.missing {
 				return t.create(trying, said.text)
