@@ -165,9 +165,6 @@ func (o *rotateKeysOptions) status(ctx context.Context) error {
 	if keys.Encryption.Rotating && p.Message != "" {
 		fmt.Fprintf(o.out, "last error: %s\n", p.Message)
 	}
-	if keys.Encryption.PlainRows {
-		fmt.Fprintln(o.out, "An older version left rows without encryption. `hykube rotate-keys encryption` encrypts them.")
-	}
 	for _, name := range slices.Sorted(maps.Keys(keys.Certificates)) {
 		fmt.Fprintf(o.out, "certificate %s: until %s\n", name, day(keys.Certificates[name]))
 	}

@@ -103,7 +103,7 @@ func (e *encryption) open(ctx context.Context, t *table, own *records.Store) (sa
 	return save, e.checkRows(ctx, t, own)
 }
 
-// prepare makes a keyring. In the database of an older version, the key in the data directory becomes the data key.
+// prepare makes a keyring for a database without objects and records.
 func (e *encryption) prepare(ctx context.Context, t *table, own *records.Store) (save func(context.Context) error, err error) {
 	used, err := t.used(ctx)
 	if err != nil {
@@ -113,17 +113,14 @@ func (e *encryption) prepare(ctx context.Context, t *table, own *records.Store) 
 	if err != nil {
 		return nil, err
 	}
-	used = used || len(rows) > 0
-	k := keys{Keys: []dataKey{newDataKey(time.Now())}, Plain: used}
-	if own, err := readKeyFile(e.ring.root.own); err == nil && used {
-		k.Keys = []dataKey{{Secret: own[0]}}
+	if used || len(rows) > 0 {
+		return nil, errNoKeyring
 	}
+	k := keys{Keys: []dataKey{newDataKey(time.Now())}}
 	writeKey := func() error { return nil }
 	root, err := e.ring.root.transformer()
-	if errors.Is(err, fs.ErrNotExist) && !used {
+	if errors.Is(err, fs.ErrNotExist) {
 		root, writeKey, err = e.ring.root.create()
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = e.ring.root.missing()
 	}
 	if err != nil {
 		return nil, err
@@ -172,12 +169,12 @@ func (e *encryption) checkRows(ctx context.Context, t *table, own *records.Store
 
 // transformer returns the encryption of a resource.
 func (e *encryption) transformer(gr schema.GroupResource) value.Transformer {
-	return e.transformerWith(gr, ownTransformer{ring: e.ring, mayBePlain: !wasEncrypted(gr)})
+	return e.transformerWith(gr, ownTransformer{ring: e.ring})
 }
 
 // withLastKeys is transformer with the data keys that were read last, also if the database does not answer.
 func (e *encryption) withLastKeys(gr schema.GroupResource) value.Transformer {
-	return e.transformerWith(gr, ownTransformer{ring: e.ring, mayBePlain: !wasEncrypted(gr), last: true})
+	return e.transformerWith(gr, ownTransformer{ring: e.ring, last: true})
 }
 
 func (e *encryption) transformerWith(gr schema.GroupResource, own ownTransformer) value.Transformer {
@@ -196,12 +193,6 @@ func (e *encryption) named(gr schema.GroupResource) bool {
 		}
 	}
 	return false
-}
-
-// wasEncrypted reports whether every version encrypted the objects of a resource. Plain rows of them are never accepted.
-func wasEncrypted(gr schema.GroupResource) bool {
-	return gr == schema.GroupResource{Resource: "secrets"} ||
-		gr.Group == v1alpha1.GroupName || strings.HasSuffix(gr.Group, "."+v1alpha1.GroupName)
 }
 
 // resourceOf returns the resource of a key of the database; false for the server's own keys, which hold no user's data.

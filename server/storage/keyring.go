@@ -24,26 +24,19 @@ const (
 	keyringAge = 5 * time.Second
 )
 
-// firstPrefix is the prefix of data that is encrypted with the first data key of an old database, which is the key in
-// encryption.key. keyPrefix and the ID of a key precede data that is encrypted with any other data key.
-var (
-	firstPrefix = []byte("hykube:enc:aesgcm:v1:")
-	keyPrefix   = []byte("hykube:enc:aesgcm:v2:")
-)
+// keyPrefix and the ID of a data key precede data that is encrypted with the key.
+var keyPrefix = []byte("hykube:enc:aesgcm:v2:")
 
 // keys is the content of the keyring. The root key encrypts it.
 type keys struct {
 	// Keys are the data keys. The first one encrypts, all of them decrypt. Only a rotation has more than one.
 	Keys []dataKey `json:"keys"`
-	// Plain is true if the database may have rows that are not encrypted: an older version wrote them.
-	Plain bool `json:"plain,omitempty"`
 }
 
 // dataKey encrypts rows of the database.
 type dataKey struct {
-	// ID is empty for the first key of an old database.
-	ID      string    `json:"id,omitempty"`
-	Created time.Time `json:"created,omitzero"`
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
 	Secret  []byte    `json:"secret"`
 }
 
@@ -54,12 +47,7 @@ func newDataKey(now time.Time) dataKey {
 	return dataKey{ID: hex.EncodeToString(id), Created: now.UTC().Truncate(time.Second), Secret: secret}
 }
 
-func (k dataKey) prefix() []byte {
-	if k.ID == "" {
-		return firstPrefix
-	}
-	return append(bytes.Clone(keyPrefix), k.ID+":"...)
-}
+func (k dataKey) prefix() []byte { return append(bytes.Clone(keyPrefix), k.ID+":"...) }
 
 // loadedKeys are keys that are ready for use.
 type loadedKeys struct {
@@ -180,46 +168,27 @@ var (
 // ownTransformer encrypts with the first data key of the keyring. It decrypts with all of them.
 type ownTransformer struct {
 	ring *keyring
-	// mayBePlain permits rows of an old database that are not encrypted.
-	mayBePlain bool
 	// last is true if writes use the keys that were read last, without a read of the database.
 	last bool
 }
 
 // isOwn reports whether data is encrypted with a data key.
-func isOwn(data []byte) bool {
-	return bytes.HasPrefix(data, firstPrefix) || bytes.HasPrefix(data, keyPrefix)
-}
+func isOwn(data []byte) bool { return bytes.HasPrefix(data, keyPrefix) }
 
 // keyID returns the ID of the data key in the prefix of data.
 func keyID(data []byte) string {
-	rest, ok := bytes.CutPrefix(data, keyPrefix)
-	if !ok {
-		return ""
-	}
+	rest := data[len(keyPrefix):]
 	id, _, _ := bytes.Cut(rest[:min(len(rest), 64)], []byte(":"))
 	return string(id)
 }
 
-// describeKey describes a data key in an error, and remedy returns what to restore if the key is missing.
-func describeKey(id string) (key, remedy string) {
-	if id == "" {
-		return "the key in " + ownKeyFile + " of the data directory that wrote it", "restore that file from a backup"
-	}
-	return fmt.Sprintf("the data key %q", id), "restore the database from a backup"
-}
-
-// TransformFromStorage implements value.Transformer. The result is stale if the row is plain or another key encrypts now.
+// TransformFromStorage implements value.Transformer. The result is stale if another key encrypts now.
 func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
 	ring := t.ring.loaded.Load()
 	if !isOwn(data) {
-		if t.mayBePlain && ring.Plain && !bytes.HasPrefix(data, []byte("k8s:enc:")) {
-			return data, true, nil
-		}
 		return nil, false, errors.New("the stored value is not encrypted with a key of this server: give the same --encryption-provider-config as before")
 	}
 	id := keyID(data)
-	key, remedy := describeKey(id)
 	if ring.byID[id] == nil {
 		// Another server may have added the key.
 		var err error
@@ -228,11 +197,11 @@ func (t ownTransformer) TransformFromStorage(ctx context.Context, data []byte, d
 		}
 	}
 	if ring.byID[id] == nil {
-		return nil, false, fmt.Errorf("the stored value needs %s, which this server does not have; %s", key, remedy)
+		return nil, false, fmt.Errorf("the stored value needs the data key %q, which this server does not have; restore the database from a backup", id)
 	}
 	out, _, err := ring.byID[id].TransformFromStorage(ctx, data, dataCtx)
 	if err != nil {
-		return nil, false, fmt.Errorf("the stored value is damaged, or it was not encrypted with %s: %w; restore the database from a backup", key, err)
+		return nil, false, fmt.Errorf("the stored value is damaged, or it was not encrypted with the data key %q: %w; restore the database from a backup", id, err)
 	}
 	return out, id != ring.Keys[0].ID, nil
 }

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,51 +75,56 @@ func TestAServerDoesNotStartWithoutItsKey(t *testing.T) {
 			writeKey(t, c.KeyFile, other, 0o600)
 		}, "give the server the key file"},
 	} {
-		for _, older := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, older version %t", name, older), func(t *testing.T) {
-				dir := t.TempDir()
-				own := filepath.Join(dir, ownKeyFile)
-				if older {
-					oldDatabase(t, dir, "x")
-				} else {
-					s := openAt(t, Config{DataDir: dir})
-					fill(t, s, 1)
-					closeStore(t, s)
-				}
-				kept, err := os.ReadFile(own)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c := Config{DataDir: dir}
-				test.prepare(t, own, &c)
-				if s, err := Open(t.Context(), c); err == nil {
-					closeStore(t, s)
-					t.Fatal("the server starts")
-				} else if !strings.Contains(err.Error(), test.want) && !(older && strings.Contains(err.Error(), "encryption.key")) {
-					t.Errorf("got %v, want an error that says %q", err, test.want)
-				}
-				writeKey(t, own, string(kept), 0o600)
-				checkRecords(t, openAt(t, Config{DataDir: dir}), 1)
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			own := filepath.Join(dir, ownKeyFile)
+			s := openAt(t, Config{DataDir: dir})
+			fill(t, s, 1)
+			closeStore(t, s)
+			kept, err := os.ReadFile(own)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := Config{DataDir: dir}
+			test.prepare(t, own, &c)
+			if s, err := Open(t.Context(), c); err == nil {
+				closeStore(t, s)
+				t.Fatal("the server starts")
+			} else if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error that says %q", err, test.want)
+			}
+			writeKey(t, own, string(kept), 0o600)
+			checkRecords(t, openAt(t, Config{DataDir: dir}), 1)
+		})
 	}
 }
 
-// TestALostKeyIsNotReplaced has the database of an older version without an encrypted row, so no row shows that there was a key.
-func TestALostKeyIsNotReplaced(t *testing.T) {
-	dir := t.TempDir()
-	oldDatabase(t, dir, "x")
-	s := openAt(t, Config{DataDir: dir})
-	if _, err := s.table.db.ExecContext(t.Context(), "DELETE FROM kine WHERE name IN (?, ?)", keyringKey, ledgerPrefix+"r/0000"); err != nil {
-		t.Fatal(err)
-	}
-	withoutLedger(t, s, dir)
-	own := filepath.Join(dir, ownKeyFile)
-	remove(t, own)
-	if s, err := Open(t.Context(), Config{DataDir: dir}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("got %v, %v", s, err)
-	}
-	if _, err := os.Stat(own); !os.IsNotExist(err) {
-		t.Errorf("a new key is there: %v", err)
+// TestALostKeyringIsNotReplaced removes the keyring from a database with an object or a record, with and without the key
+// file. A new keyring could not decrypt what is there.
+func TestALostKeyringIsNotReplaced(t *testing.T) {
+	for name, write := range map[string]func(*Store){
+		"an object": func(s *Store) { put(t, s, objectPrefix+"/core/configmaps/prod/settings", "encrypted", 0) },
+		"a record":  func(s *Store) { fill(t, s, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := openAt(t, Config{DataDir: dir})
+			write(s)
+			if _, err := s.table.db.ExecContext(t.Context(), "DELETE FROM kine WHERE name = ?", keyringKey); err != nil {
+				t.Fatal(err)
+			}
+			closeStore(t, s)
+			if s, err := Open(t.Context(), Config{DataDir: dir}); !errors.Is(err, errNoKeyring) {
+				t.Errorf("with the key file: %v, %v", s, err)
+			}
+			own := filepath.Join(dir, ownKeyFile)
+			remove(t, own)
+			if s, err := Open(t.Context(), Config{DataDir: dir}); !errors.Is(err, errNoKeyring) {
+				t.Errorf("without the key file: %v, %v", s, err)
+			}
+			if _, err := os.Stat(own); !os.IsNotExist(err) {
+				t.Errorf("a new key is there: %v", err)
+			}
+		})
 	}
 }

@@ -51,17 +51,14 @@ type KeyStatus struct {
 	// Keys are the data keys; the first one encrypts.
 	Keys []KeyInfo `json:"keys"`
 	// Rotating is true until every row is encrypted with the first key.
-	Rotating bool `json:"rotating"`
-	// PlainRows is true if rows of an older version may not be encrypted. The next rotation encrypts them.
-	PlainRows bool     `json:"plainRows,omitempty"`
-	Progress  Progress `json:"progress,omitzero"`
+	Rotating bool     `json:"rotating"`
+	Progress Progress `json:"progress,omitzero"`
 }
 
 // KeyInfo describes a data key.
 type KeyInfo struct {
-	// ID is empty for the key that an older version kept in encryption.key.
-	ID      string    `json:"id,omitempty"`
-	Created time.Time `json:"created,omitzero"`
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
 }
 
 // Progress is the progress of the last rotation.
@@ -358,7 +355,7 @@ func (r *rotator) status(ctx context.Context) (KeyStatus, error) {
 	if err != nil {
 		return KeyStatus{}, err
 	}
-	s := KeyStatus{Rotating: len(ring.Keys) > 1, PlainRows: ring.Plain}
+	s := KeyStatus{Rotating: len(ring.Keys) > 1}
 	for _, k := range ring.Keys {
 		s.Keys = append(s.Keys, KeyInfo{k.ID, k.Created})
 	}
