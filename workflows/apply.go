@@ -50,7 +50,7 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 	}
 	switch finished.Outcome {
 	case OutcomeFailed, OutcomeStale, OutcomeRefused:
-		return finished, failRun(ctx, p, finished.Outcome, fmt.Sprintf("%d changes were made, %d failed, %d were not tried", finished.Done, finished.Failed, finished.Skipped))
+		return finished, failRun(p, finished.Outcome, fmt.Sprintf("%d changes were made, %d failed, %d were not tried", finished.Done, finished.Failed, finished.Skipped))
 	}
 	return finished, nil
 }

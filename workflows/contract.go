@@ -70,14 +70,6 @@ func (p Plan) PlanID() string { return "plan." + p.Namespace + "." + p.Name + ".
 // ApplyID returns the ID of the workflow that applies the plan.
 func (p Plan) ApplyID() string { return "apply." + p.Namespace + "." + p.Name + "." + p.UID }
 
-// FormerID returns the ID that earlier versions gave to the workflow with this ID.
-func (p Plan) FormerID(id string) string {
-	if id == p.PlanID() {
-		return "plan-" + p.UID
-	}
-	return "apply-" + p.UID
-}
-
 // Surveyed is the result of a survey.
 type Surveyed struct {
 	// Resources is the number of objects in the plan's scope. Visited is the number of those that are planned.

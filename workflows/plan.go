@@ -40,18 +40,14 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 		return Published{}, err
 	}
 	if published.Failed {
-		return published, failRun(ctx, p, OutcomePlanFailed, "the plan could not be made")
+		return published, failRun(p, OutcomePlanFailed, "the plan could not be made")
 	}
 	return published, nil
 }
 
 // failRun returns the error that fails a run, so that the Web UI shows it as failed. The error omits the cause, because
-// a provider's message may hold values that Temporal must not store. The Plan object has the cause. In histories of
-// earlier versions, such a run completed; they still replay.
-func failRun(ctx workflow.Context, p Plan, outcome, message string) error {
-	if workflow.GetVersion(ctx, "failed-runs-fail", workflow.DefaultVersion, 1) == workflow.DefaultVersion {
-		return nil
-	}
+// a provider's message may hold values that Temporal must not store. The Plan object has the cause.
+func failRun(p Plan, outcome, message string) error {
 	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("%s; kubectl hykube status %s -n %s says why", message, p.Name, p.Namespace), outcome, nil)
 }
 

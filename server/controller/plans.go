@@ -57,7 +57,6 @@ type Plans struct {
 	// stacks are the stacks that make plans; nil without any.
 	stacks *Stacks
 
-	started time.Time
 	// making and applying limit the plans that are made or applied at once.
 	making, applying *fair.Slots
 
@@ -77,7 +76,6 @@ type Plans struct {
 }
 
 func (p *Plans) start() {
-	p.started = time.Now()
 	p.MaxRunning = cmp.Or(p.MaxRunning, maxRunning)
 	p.making, p.applying = fair.NewLimited(p.MaxRunning, p.NamespacePlans), fair.New(p.MaxRunning)
 	p.slots = map[types.UID]phaseSlot{}
@@ -131,8 +129,7 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		if ok, err := p.admit(ctx, name, obj, p.making); !ok || err != nil {
 			return err
 		}
-		_, err := p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
-		return err
+		return p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
 		if left := pauseLeft(obj); left > 0 {
 			p.queue.work.AddAfter(name, min(left, pausePoll))
@@ -141,15 +138,14 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		if ok, err := p.admit(ctx, name, obj, p.applying); !ok || err != nil {
 			return err
 		}
-		id, err := p.begin(ctx, obj, ref, ref.ApplyID(), workflows.ApplyName)
-		if err != nil {
+		if err := p.begin(ctx, obj, ref, ref.ApplyID(), workflows.ApplyName); err != nil {
 			return err
 		}
 		switch {
 		case obj.Status.Cancel != nil:
-			return p.signal(ctx, id, workflows.SignalCancel)
+			return p.signal(ctx, ref.ApplyID(), workflows.SignalCancel)
 		case len(obj.Status.Rollouts) > 0:
-			return p.resume(ctx, obj, id)
+			return p.resume(ctx, obj, ref.ApplyID())
 		}
 	}
 	return nil
@@ -180,23 +176,18 @@ func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1
 	return p.Ledger.DropDocuments(ctx, obj.UID)
 }
 
-// begin starts a workflow unless it runs already, and returns its ID.
-func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id, name string) (string, error) {
+// begin starts a workflow unless it runs already.
+func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id, name string) error {
 	if p.sent(id) {
-		return p.runID(obj, ref, id), nil
-	}
-	requested := id
-	id, err := p.findRun(ctx, obj, ref, id)
-	if err != nil {
-		return "", err
+		return nil
 	}
 	// The cache may be stale, and Temporal would restart a failed run. So read from the API whether the plan has ended.
 	fresh, err := p.Status.Get(ctx, ref.Namespace, ref.Name, uid(ref))
 	if errors.Is(err, store.ErrGone) || err == nil && fresh.Ended() {
-		return id, nil
+		return nil
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	_, err = p.Temporal.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: id, TaskQueue: workflows.TaskQueue,
@@ -211,7 +202,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 		StaticSummary: fmt.Sprintf("%s %s/%s", name, ref.Namespace, ref.Name),
 	}, name, ref)
 	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); err != nil && !ran {
-		return "", fmt.Errorf("start workflow %q: %w", id, err)
+		return fmt.Errorf("start workflow %q: %w", id, err)
 	}
 	err = p.Status.UpdateStatus(ctx, ref.Namespace, ref.Name, uid(ref), func(s *v1alpha1.PlanStatus) {
 		if s.Runs == nil {
@@ -225,39 +216,10 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 		}
 	})
 	if err != nil && !errors.Is(err, store.ErrGone) {
-		return "", err
+		return err
 	}
-	p.note(requested, true)
-	return id, nil
-}
-
-// runID returns the ID of a workflow that was started earlier, perhaps by an earlier version; id if it was not started.
-func (p *Plans) runID(obj *v1alpha1.Plan, ref workflows.Plan, id string) string {
-	switch runs := obj.Status.Runs; {
-	case runs == nil:
-	case id == ref.PlanID() && runs.Plan != "":
-		return runs.Plan
-	case id == ref.ApplyID() && runs.Apply != "":
-		return runs.Apply
-	}
-	return id
-}
-
-// findRun is runID, but also asks Temporal about a workflow that an earlier process may have started without recording
-// it on the Plan.
-func (p *Plans) findRun(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id string) (string, error) {
-	if known := p.runID(obj, ref, id); known != id || obj.CreationTimestamp.After(p.started) {
-		return known, nil
-	}
-	former := ref.FormerID(id)
-	_, err := p.Temporal.DescribeWorkflowExecution(ctx, former, "")
-	if _, none := errors.AsType[*serviceerror.NotFound](err); none {
-		return id, nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("find workflow %q: %w", former, err)
-	}
-	return former, nil
+	p.note(id, true)
+	return nil
 }
 
 // signal sends a signal to a workflow once.
@@ -363,6 +325,5 @@ func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	}
 	for _, signal := range []string{workflows.SignalCancel, workflows.SignalResume} {
 		delete(p.requests, ref.ApplyID()+" "+signal)
-		delete(p.requests, ref.FormerID(ref.ApplyID())+" "+signal)
 	}
 }
