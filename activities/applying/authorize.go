@@ -65,7 +65,7 @@ type stepOrders struct {
 // approvedChange identifies a change of an approved plan.
 type approvedChange struct {
 	object types.UID
-	// hash is that of changes.HashOf; 0 if an earlier version published the plan.
+	// hash is that of changes.HashOf; 0 for a step that has ended, which calls no provider.
 	hash uint64
 	// follows is true for a step after other steps of the plan, which may have changed what the provider computes.
 	follows bool

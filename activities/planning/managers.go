@@ -19,8 +19,8 @@ type sharedID struct {
 }
 
 // warnOtherManagers adds a warning to a destroy of infrastructure that another object manages, too. Two causes are
-// possible. A resource was removed outside of Hykube, and another object created one with the same ID. Or objects of
-// several namespaces imported the same resource, which earlier versions permitted.
+// possible. A resource was removed outside of Hykube, and another object created one with the same ID. Or two objects
+// imported the same resource at once.
 //
 // If the provider returned the recorded values, the resource is still the recorded one. Then no object manages it, too, because of
 // an ID that is known to name several resources.

@@ -264,8 +264,8 @@ func (s *session) eachResource(ctx context.Context, kinds []kind, namespace, sel
 func (s *session) eachSet(ctx context.Context, kinds []kind, namespace string, visit func(kind, *v1alpha1.ResourceSet) error) error {
 	list := &v1alpha1.ResourceSetList{}
 	err := s.hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(setsResource).Do(ctx).Into(list)
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-		return nil // an older server has none
+	if apierrors.IsForbidden(err) {
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("list %s: %w", setsResource, explain(err, s.server()))

@@ -35,17 +35,17 @@ func briefKey(plan types.UID, number int) string {
 type BriefsEnd struct {
 	// Digest is the digest of the plan.
 	Digest string
-	// Changes is the number of the plan's changes; 0 if an earlier version wrote the briefs.
+	// Changes is the number of the plan's changes.
 	Changes int
 }
 
-// encode returns the row: the digest, and the number after a space. An earlier version wrote the digest alone.
+// encode returns the row: the digest, and the number after a space.
 func (e BriefsEnd) encode() []byte { return fmt.Appendf(nil, "%s %d", e.Digest, e.Changes) }
 
-func decodeBriefsEnd(row []byte) BriefsEnd {
+func decodeBriefsEnd(row []byte) (BriefsEnd, error) {
 	digest, count, _ := strings.Cut(string(row), " ")
-	changes, _ := strconv.Atoi(count) // 0 without one
-	return BriefsEnd{digest, changes}
+	changes, err := strconv.Atoi(count)
+	return BriefsEnd{digest, changes}, err
 }
 
 // SaveBriefs writes a page of briefs as JSON, and after the last page also the end; it is nil for the others. It replaces what an
@@ -72,17 +72,21 @@ func (l *Ledger) SaveBriefs(ctx context.Context, plan types.UID, page int, brief
 }
 
 // Briefs calls begin with the end of the briefs of a plan, and then add with their pages, some at once. It calls neither, and
-// returns false, if the plan has no briefs: an earlier version made it, or it is not published.
+// returns false, if the plan has no briefs, because it is not published.
 func (l *Ledger) Briefs(ctx context.Context, plan types.UID, begin func(BriefsEnd), add func(pages [][]byte) error) (bool, error) {
 	last := briefKey(plan, briefEnd)
-	end, _, err := l.kv.Get(ctx, last)
+	row, _, err := l.kv.Get(ctx, last)
 	if errors.Is(err, ErrNotFound) {
 		return false, nil
+	}
+	var end BriefsEnd
+	if err == nil {
+		end, err = decodeBriefsEnd(row)
 	}
 	if err != nil {
 		return false, fmt.Errorf("read briefs of plan: %w", err)
 	}
-	begin(decodeBriefsEnd(end))
+	begin(end)
 	for after := ""; after != last; {
 		rows, err := l.kv.List(ctx, briefPrefix(plan), after, briefPages)
 		if err == nil && len(rows) == 0 {

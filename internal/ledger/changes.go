@@ -27,8 +27,6 @@ import (
 // skips the others.
 
 const (
-	// formerProgress ends the key of a progress row that an earlier version wrote next to its change.
-	formerProgress = "/progress"
 	// minDecoded is the minimum number of rows that are decoded in parallel to others.
 	minDecoded = 32
 	// maxBatchChanges and maxBatchBytes limit the changes of one batch.
@@ -99,12 +97,9 @@ func (c *Change) encodeProgress() ([]byte, error) {
 // decodeChange decodes the row of a change.
 func decodeChange(row Entry) (*Change, error) {
 	c := &Change{revision: row.Revision}
-	planned, moved, split := bytes.Cut(row.Value, []byte("\n"))
+	planned, moved, _ := bytes.Cut(row.Value, []byte("\n"))
 	if err := unmarshal(planned, c); err != nil {
 		return nil, fmt.Errorf("decode change of plan: %w", err)
-	}
-	if !split { // an older version wrote it as one
-		return c, nil
 	}
 	c.planned = maphash.Bytes(planHash, planned)
 	return c, c.decodeProgress(moved)
@@ -143,9 +138,7 @@ func decodeChanges(rows, moved []Entry) ([]*Change, error) {
 		if err := out[at].decodeProgress(row.Value); err != nil {
 			return nil, err
 		}
-		if !strings.HasSuffix(row.Key, formerProgress) {
-			out[at].progressRevision = row.Revision
-		}
+		out[at].progressRevision = row.Revision
 	}
 	return out, nil
 }
@@ -164,7 +157,6 @@ func progressKey(plan types.UID, index int32) string {
 
 // indexOf returns the index in the key of a change or of its progress; -1 for another key.
 func indexOf(key string) int32 {
-	key = strings.TrimSuffix(key, formerProgress)
 	i, err := strconv.ParseInt(key[strings.LastIndexByte(key, '/')+1:], 10, 32)
 	if err != nil {
 		return -1
@@ -197,35 +189,16 @@ func (l *Ledger) ChangesPage(ctx context.Context, plan types.UID, from int32, n 
 // changesPage returns up to n changes of a plan in order, beginning with the index from. It also returns whether more may
 // follow.
 func (l *Ledger) changesPage(ctx context.Context, plan types.UID, from int32, n int) (page []*Change, more bool, err error) {
-	limit := n + 1 // splitFormer may drop the last one
-	rows, err := l.rowsFrom(ctx, planPrefix(plan), from, limit)
+	rows, err := l.rowsFrom(ctx, planPrefix(plan), from, n)
 	if err != nil || len(rows) == 0 {
 		return nil, false, err
 	}
-	more = len(rows) == limit
-	rows, moved := splitFormer(rows, more)
-	later, err := l.rowsFrom(ctx, progressPrefix(plan), indexOf(rows[0].Key), len(rows))
+	moved, err := l.rowsFrom(ctx, progressPrefix(plan), indexOf(rows[0].Key), len(rows))
 	if err != nil {
 		return nil, false, err
 	}
-	page, err = decodeChanges(rows, append(moved, later...))
-	return page, more, err
-}
-
-// splitFormer separates former progress rows from the rows of changes. If more rows follow, it drops a change that comes last,
-// because its former progress may be the next row.
-func splitFormer(all []Entry, more bool) (rows, moved []Entry) {
-	for _, row := range all {
-		if strings.HasSuffix(row.Key, formerProgress) {
-			moved = append(moved, row)
-		} else {
-			rows = append(rows, row)
-		}
-	}
-	if last := len(rows) - 1; more && last > 0 && rows[last].Key == all[len(all)-1].Key {
-		rows = rows[:last]
-	}
-	return rows, moved
+	page, err = decodeChanges(rows, moved)
+	return page, len(rows) == n, err
 }
 
 // rowsFrom returns up to n rows with a prefix, beginning with an index.

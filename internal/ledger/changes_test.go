@@ -164,30 +164,6 @@ func TestApplyWritesTheProgressAlone(t *testing.T) {
 	}
 }
 
-// TestChangesOfAnOlderVersion reads and applies a change that was stored as one JSON document.
-func TestChangesOfAnOlderVersion(t *testing.T) {
-	l := newLedger()
-	old := `{"index":0,"address":"sim_network.a","type":"sim_network","object":{},"provider":"sim","action":"Create","state":"Pending","message":"m","bound":{"state":"none"},"planned":"wQ=="}`
-	if _, err := l.kv.Put(t.Context(), changeKey("p", 0), []byte(old), 0); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []v1alpha1.ChangeState{v1alpha1.ChangePending, v1alpha1.ChangeRunning, v1alpha1.ChangeDone} {
-		c, err := l.Change(t.Context(), "p", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.State = want
-		if err := l.SaveChange(t.Context(), "p", c); err != nil {
-			t.Fatal(err)
-		}
-		for c, err := range l.Changes(t.Context(), "p", 0) {
-			if err != nil || c.State != want || c.Message != "m" || c.Action != v1alpha1.ActionCreate || !bytes.Equal(c.Planned, []byte{0xc1}) {
-				t.Errorf("got %+v, %v", c, err)
-			}
-		}
-	}
-}
-
 // TestSaveChangesWritesFewBatches stores changes of a plan twice, as a second attempt of an activity does.
 func TestSaveChangesWritesFewBatches(t *testing.T) {
 	l := newLedger()

@@ -83,8 +83,8 @@ type State struct {
 	Type string `json:"type"`
 	// ProviderConfig is the name of the ProviderConfig; empty for a provider without one.
 	ProviderConfig string `json:"providerConfig,omitempty"`
-	// Configuration identifies the arguments that the provider had when it last returned the attributes. It is empty in
-	// records of older servers.
+	// Configuration identifies the arguments that the provider had when it last returned the attributes. It is empty for a
+	// provider without arguments.
 	Configuration Configuration `json:"configuration,omitzero"`
 	// ProviderVersion is the version of the provider that wrote the attributes.
 	ProviderVersion string `json:"providerVersion,omitempty"`
@@ -189,16 +189,16 @@ func (i *Instance) FindDeposed(key string) *Deposed {
 // Intent records a change that is about to begin.
 type Intent struct {
 	Plan types.UID `json:"plan"`
-	// PlanName is the name of the plan; empty in records of older versions.
-	PlanName string `json:"planName,omitempty"`
+	// PlanName is the name of the plan.
+	PlanName string `json:"planName"`
 	Change   int32  `json:"change"`
 	// Action is the action of the provider call: Create, Update or Delete.
 	Action v1alpha1.Action `json:"action"`
 	// Deposed is the key of the deposed instance that it concerns; empty for the current instance.
 	Deposed string    `json:"deposed,omitempty"`
 	At      time.Time `json:"at"`
-	// Process identifies the process of the server that makes the call; empty in records of older versions.
-	Process string `json:"process,omitempty"`
+	// Process identifies the process of the server that makes the call.
+	Process string `json:"process"`
 }
 
 // Outcome identifies a step of a plan that has ended.

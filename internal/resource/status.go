@@ -62,10 +62,7 @@ func StatusOf(obj *unstructured.Unstructured) *Status {
 	s.MovedFrom, _, _ = unstructured.NestedString(old, "movedFrom")
 	s.FailedCreate, _, _ = unstructured.NestedString(old, "failedCreate")
 	s.Contributors = contributor.Of(old)
-	var found bool
-	if s.Applied, found, _ = unstructured.NestedInt64(old, "appliedGeneration"); !found {
-		s.Applied = s.Observed // earlier versions wrote only this field, and only after an apply
-	}
+	s.Applied, _, _ = unstructured.NestedInt64(old, "appliedGeneration")
 	if list, ok := old["conditions"]; ok {
 		if raw, err := json.Marshal(list); err == nil {
 			// Invalid conditions are replaced.

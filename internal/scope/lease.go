@@ -42,8 +42,8 @@ func (l *Lease) Record(rec *ledger.State, s instance.State) error {
 }
 
 // Reconfigured reports whether the provider has, or may have, other arguments than those with which it returned a
-// recorded state. The ID in the state may then be that of another resource. A record of an older server does not have
-// the arguments, so only the names of the ProviderConfigs are compared.
+// recorded state. The ID in the state may then be that of another resource. A record from the time when the provider
+// took no arguments has none, so only the names of the ProviderConfigs are compared.
 func (l *Lease) Reconfigured(rec *ledger.State) bool {
 	return l.entry.TakesConfiguration() && l.Digest.Ephemeral || l.HasOtherArguments(rec)
 }
@@ -143,8 +143,8 @@ func (s *Scope) Lease(ctx context.Context, r *resource.Resource, rec *ledger.Sta
 	return l, nil
 }
 
-// appliedWithoutConfig reports whether an earlier version of the server applied the resource without a ProviderConfig.
-// Hykube destroys it with the one that it would be applied with.
+// appliedWithoutConfig reports whether the resource was applied without a ProviderConfig, because the provider took no
+// arguments then. Hykube destroys it with the one that it would be applied with.
 func appliedWithoutConfig(r *resource.Resource, rec *ledger.State) bool {
 	return rec.Exists() && rec.ProviderConfig == "" && r.Entry.TakesConfiguration()
 }

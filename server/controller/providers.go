@@ -180,7 +180,7 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 // without one.
 func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package, sch *schema.Provider, refused *refusal) error {
 	if refused == nil && (obj.Status.Checksum != pkg.Checksum || obj.Status.ObservedGeneration != obj.Generation || !p.Schemas.has(obj.Name)) {
-		r := record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Constraint: &obj.Spec.Version, Schema: sch}
+		r := record{Checksum: pkg.Checksum, Source: pkg.Source.String(), Version: pkg.Version, Constraint: obj.Spec.Version, Schema: sch}
 		if err := p.Schemas.write(obj.Name, r); err != nil {
 			p.Logger.Warn("install provider", "provider", obj.Name, "error", err)
 		}
@@ -297,7 +297,7 @@ func (p *Providers) keepsInstalled(obj *v1alpha1.Provider) bool {
 // of the spec has changed.
 func (p *Providers) constraintUnchanged(obj *v1alpha1.Provider) bool {
 	r, err := p.Schemas.read(obj.Name, obj.Status.Checksum)
-	return err == nil && r.Constraint != nil && *r.Constraint == obj.Spec.Version
+	return err == nil && r.Constraint == obj.Spec.Version
 }
 
 // installed returns the package of the version in the status. It fails if the checksum differs, unless the spec lists the new

@@ -22,8 +22,8 @@ type Schemas string
 // record is the content of one file.
 type record struct {
 	Checksum, Source, Version string
-	// Constraint is the spec.version for which the package was installed. It is nil in records of older servers.
-	Constraint *string `json:",omitempty"`
+	// Constraint is the spec.version for which the package was installed.
+	Constraint string
 	Schema     *schema.Provider
 }
 
