@@ -136,7 +136,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loopback.Answers, providers *controller.Providers, stacks *controller.Stacks,
 	queries *query.Queries) registry.Backend {
 	return registry.Backend{
-		InUse: answers.InUse, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, DestroysSet: answers.DestroysSet, FormerSet: objects.Index.LeftAt,
+		InUse: answers.InUse, ProviderNamespaces: answers.ProviderNamespaces, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, DestroysSet: answers.DestroysSet, FormerSet: objects.Index.LeftAt,
 		Judge: func(ctx context.Context, p *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error) {
 			return changes.Judge(ctx, sources, p, in)
 		},

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -17,14 +18,18 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 )
 
 type providerLockOptions struct {
 	*session
 	names []string
 	file  string
+	// change allows versions other than those that existing objects use.
+	change bool
 }
 
 func newProviderLock(s *session) *cobra.Command {
@@ -35,14 +40,20 @@ func newProviderLock(s *session) *cobra.Command {
 		Long: `Print Providers with their exact versions and checksums, in spec.version and spec.checksums. The server then accepts no
 other package. The command changes nothing: pipe its output to "kubectl apply -f -".
 
+A Provider has one version for all namespaces. If the lock file has another version than the installed one, and objects use
+it, the command prints nothing and fails: it says how many objects of which namespaces would get the other version.
+--change-version prints the Providers nevertheless.
+
 The checksums are those of the installed versions, or those of Terraform's dependency lock file with --filename. The
 lock file has them for all platforms on which "terraform providers lock" was used.`,
 		Example: `  kubectl hykube provider lock | kubectl apply -f -
-  kubectl hykube provider lock -f .terraform.lock.hcl | kubectl apply -f -`,
+  kubectl hykube provider lock -f .terraform.lock.hcl | kubectl apply -f -
+  kubectl hykube provider lock aws -f .terraform.lock.hcl --change-version | kubectl apply -f -`,
 		ValidArgsFunction: completeProviders(s),
 		RunE:              run(o),
 	}
 	cmd.Flags().StringVarP(&o.file, "filename", "f", "", "Terraform's dependency lock file, .terraform.lock.hcl; - reads standard input")
+	cmd.Flags().BoolVar(&o.change, "change-version", false, "Also print a version that would replace the one that existing objects use")
 	return cmd
 }
 
@@ -64,7 +75,7 @@ func (o *providerLockOptions) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if out, err = lockFromFile(locks, list.Items); err != nil {
+		if out, err = lockFromFile(locks, list.Items, o.names); err != nil {
 			return err
 		}
 	}
@@ -73,15 +84,60 @@ func (o *providerLockOptions) Run(ctx context.Context) error {
 			return fmt.Errorf("lock provider %q: there is no such provider with a known version: `kubectl hykube provider list` shows which there are", name)
 		}
 	}
+	out = slices.DeleteFunc(out, func(p v1alpha1.Provider) bool { return len(o.names) > 0 && !slices.Contains(o.names, p.Name) })
+	if err := o.refuseChanges(ctx, out); err != nil {
+		return err
+	}
 	for _, p := range out {
-		if len(o.names) > 0 && !slices.Contains(o.names, p.Name) {
-			continue
-		}
 		if err := printJSON(o.terminal, lockedManifest(p), "yaml"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// refuseChanges returns an error if a lock would replace a version that existing objects use.
+func (o *providerLockOptions) refuseChanges(ctx context.Context, locked []v1alpha1.Provider) error {
+	if o.change {
+		return nil
+	}
+	var problems []string
+	for _, p := range locked {
+		if p.Status.Version == "" || p.Spec.Version == p.Status.Version {
+			continue
+		}
+		counts, err := o.users(ctx, p.Name)
+		if err != nil {
+			return fmt.Errorf("count the objects of the provider %q, which uses version %s and would get %s: %w", p.Name, p.Status.Version, p.Spec.Version, err)
+		}
+		if len(counts) > 0 {
+			problems = append(problems, fmt.Sprintf("provider %q would change from version %s to %s for all its objects: %s", p.Name, p.Status.Version, p.Spec.Version, diff.InNamespaces(counts)))
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s.\nIf that is meant, add --change-version. To use the other version in some namespaces alone, create a second Provider with the same source and another name",
+		strings.Join(problems, ";\n"))
+}
+
+// users counts the objects of a provider's kinds, and the instances of ResourceSets, in each namespace.
+func (o *providerLockOptions) users(ctx context.Context, provider string) (map[string]int, error) {
+	counts := map[string]int{}
+	for cont := ""; ; {
+		page := &v1alpha1.ResourceSummaryList{}
+		err := o.hykube.Get().Resource(resourcesResource).Param("fieldSelector", fields.OneTermEqualSelector(v1alpha1.ResourceFieldProvider, provider).String()).
+			Param("limit", strconv.Itoa(listPage)).Param("continue", cont).Do(ctx).Into(page)
+		if err != nil {
+			return nil, explain(err, o.server())
+		}
+		for _, r := range page.Items {
+			counts[r.Object.Namespace]++
+		}
+		if cont = page.Continue; cont == "" {
+			return counts, nil
+		}
+	}
 }
 
 // lockInstalled returns the Providers that are installed, with the checksums of their packages.
@@ -118,20 +174,49 @@ func (o *providerLockOptions) readLockFile() ([]providerLock, error) {
 }
 
 // lockFromFile returns the Providers of a lock file: those of the server with the same source, else new ones with the
-// type as the name.
-func lockFromFile(locks []providerLock, list []v1alpha1.Provider) (out []v1alpha1.Provider, _ error) {
+// type as the name. names selects among several Providers with one source.
+func lockFromFile(locks []providerLock, list []v1alpha1.Provider, names []string) (out []v1alpha1.Provider, _ error) {
 	for _, l := range locks {
-		name := l.source[strings.LastIndexByte(l.source, '/')+1:]
-		p := v1alpha1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProviderSpec{Source: l.source}}
-		if i := slices.IndexFunc(list, func(known v1alpha1.Provider) bool { return fullSource(known.Spec.Source) == l.source }); i >= 0 {
-			p = list[i]
-		} else if i := slices.IndexFunc(list, func(known v1alpha1.Provider) bool { return known.Name == name }); i >= 0 {
-			return nil, fmt.Errorf("lock provider %s: the Provider %q of the server has another source, %s; create a Provider with the source %s first", l.source, name, list[i].Spec.Source, l.source)
+		known := withSource(list, l.source)
+		if len(known) > 1 {
+			all := known
+			known = slices.DeleteFunc(slices.Clone(all), func(p v1alpha1.Provider) bool { return !slices.Contains(names, p.Name) })
+			if len(known) == 0 && len(names) == 0 {
+				return nil, fmt.Errorf("lock provider %s: the server has several Providers with this source: %s; name those that get version %s, as in `kubectl hykube provider lock %s -f FILE`",
+					l.source, providerVersions(all), l.version, all[0].Name)
+			}
+		} else if len(known) == 0 {
+			name := l.source[strings.LastIndexByte(l.source, '/')+1:]
+			if i := slices.IndexFunc(list, func(p v1alpha1.Provider) bool { return p.Name == name }); i >= 0 {
+				return nil, fmt.Errorf("lock provider %s: the Provider %q of the server has another source, %s; create a Provider with the source %s first", l.source, name, list[i].Spec.Source, l.source)
+			}
+			known = []v1alpha1.Provider{{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProviderSpec{Source: l.source}}}
 		}
-		p.Spec.Version, p.Spec.Checksums = l.version, l.hashes
-		out = append(out, p)
+		for _, p := range known {
+			p.Spec.Version, p.Spec.Checksums = l.version, l.hashes
+			out = append(out, p)
+		}
 	}
 	return out, nil
+}
+
+// withSource returns the Providers with a source.
+func withSource(list []v1alpha1.Provider, source string) (out []v1alpha1.Provider) {
+	for _, p := range list {
+		if fullSource(p.Spec.Source) == source {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// providerVersions lists Providers with their installed versions.
+func providerVersions(list []v1alpha1.Provider) string {
+	var parts []string
+	for _, p := range list {
+		parts = append(parts, fmt.Sprintf("%s (%s)", p.Name, cmp.Or(p.Status.Version, "not installed")))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // lockedManifest returns the parts of a Provider that users write, so that "kubectl apply" changes nothing else.

@@ -97,3 +97,44 @@ func TestProviderLockKeepsTheRest(t *testing.T) {
 		t.Errorf("no such provider: %s, exit code %d", errOut, code)
 	}
 }
+
+// TestProviderLockOfAUsedVersion locks a version other than the one that objects use, and one of several Providers with a source.
+func TestProviderLockOfAUsedVersion(t *testing.T) {
+	f := newFakeServer(t)
+	install := func(name, version string) {
+		f.put(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "hykube.io/v1alpha1", "kind": "Provider", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"source": "hashicorp/time"}, "status": map[string]any{"version": version, "checksum": "h1:installed="},
+		}}, "providers")
+	}
+	install("time", "0.9.0")
+	file := filepath.Join(t.TempDir(), "lock.hcl")
+	if err := os.WriteFile(file, []byte(lockFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errOut, code := f.run("provider", "lock", "-f", file); code != 0 || !strings.Contains(out, "version: 0.13.1") {
+		t.Errorf("without objects: %s%s, exit code %d", out, errOut, code)
+	}
+	f.put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "hykube.io/v1alpha1", "kind": "Resource", "metadata": map[string]any{"namespace": "prod", "name": "time-static.a"},
+		"object": map[string]any{"namespace": "prod", "name": "a"}, "provider": "time",
+	}}, "resources")
+	out, errOut, code := f.run("provider", "lock", "-f", file)
+	want := `provider "time" would change from version 0.9.0 to 0.13.1 for all its objects: 1 in the namespace "prod"`
+	if code != 1 || out != "" || !strings.Contains(errOut, want) {
+		t.Errorf("with an object: %s%s, exit code %d, want %s", out, errOut, code, want)
+	}
+	if out, errOut, code := f.run("provider", "lock", "-f", file, "--change-version"); code != 0 || !strings.Contains(out, "version: 0.13.1") {
+		t.Errorf("a change that is meant: %s%s, exit code %d", out, errOut, code)
+	}
+	if out, errOut, code := f.run("provider", "lock"); code != 0 || !strings.Contains(out, "version: 0.9.0") {
+		t.Errorf("the installed version: %s%s, exit code %d", out, errOut, code)
+	}
+	install("time-next", "0.13.1")
+	if out, errOut, code := f.run("provider", "lock", "-f", file); code != 1 || out != "" || !strings.Contains(errOut, "time (0.9.0), time-next (0.13.1); name those") {
+		t.Errorf("two Providers: %s%s, exit code %d", out, errOut, code)
+	}
+	if out, errOut, code := f.run("provider", "lock", "time-next", "-f", file); code != 0 || !strings.Contains(out, "name: time-next\n") {
+		t.Errorf("one of the two: %s%s, exit code %d", out, errOut, code)
+	}
+}

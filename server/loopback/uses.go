@@ -42,20 +42,7 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 	case *corev1.Namespace:
 		err = a.countRecords(ctx, t, name, func(rec *ledger.Instance) bool { return hasInfrastructure(rec, "") })
 	case *v1alpha1.Provider:
-		for o, err := range a.Stored.List(ctx, v1alpha1.ProviderGroup(name), "") {
-			if err != nil {
-				return 0, "", err
-			}
-			t.add(o.GetKind(), o.GetNamespace(), o.GetName())
-		}
-		for set, err := range a.Stored.Sets(ctx, "") {
-			if err != nil {
-				return 0, "", err
-			}
-			if groupOf(set) == v1alpha1.ProviderGroup(name) {
-				t.add("ResourceSet", set.Namespace, set.Name)
-			}
-		}
+		err = a.ofProvider(ctx, name, t.add)
 	case *v1alpha1.ProviderConfig:
 		err = a.countRecords(ctx, t, namespace, func(rec *ledger.Instance) bool { return hasInfrastructure(rec, name) })
 	case *corev1.Secret:
@@ -66,6 +53,32 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 		err = fmt.Errorf("find users of a %T: unknown kind", obj)
 	}
 	return t.n, t.example, err
+}
+
+// ProviderNamespaces counts the objects of a Provider's kinds in each namespace. A ResourceSet counts as one object.
+func (a *Answers) ProviderNamespaces(ctx context.Context, provider string) (map[string]int, error) {
+	counts := map[string]int{}
+	return counts, a.ofProvider(ctx, provider, func(_, namespace, _ string) { counts[namespace]++ })
+}
+
+// ofProvider calls add for each object of a Provider's kinds, and for each ResourceSet of them.
+func (a *Answers) ofProvider(ctx context.Context, provider string, add func(kind, namespace, name string)) error {
+	group := v1alpha1.ProviderGroup(provider)
+	for o, err := range a.Stored.List(ctx, group, "") {
+		if err != nil {
+			return err
+		}
+		add(o.GetKind(), o.GetNamespace(), o.GetName())
+	}
+	for set, err := range a.Stored.Sets(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if groupOf(set) == group {
+			add("ResourceSet", set.Namespace, set.Name)
+		}
+	}
+	return nil
 }
 
 // Named reports whether any object names the given one: an object of a Provider's kinds, a resource of the same

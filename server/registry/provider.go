@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -12,6 +13,7 @@ import (
 	goversion "github.com/hashicorp/go-version"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 	"github.com/hykube/hykube/internal/provider"
 )
 
@@ -34,6 +36,9 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 		conditions:     func(s *v1alpha1.ProviderStatus) *[]metav1.Condition { return &s.Conditions },
 		validate:       func(p *v1alpha1.Provider) field.ErrorList { return validateProvider(p, c.Protected) },
 		validateUpdate: validateProviderUpdate,
+		warnUpdate: func(ctx context.Context, p, old *v1alpha1.Provider) []string {
+			return warnVersion(ctx, c.Backend, p, old)
+		},
 		// Checksum and version in the status decide which program runs.
 		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.Provider) field.ErrorList {
 			return statusByServer(ctx, "a Provider")
@@ -46,6 +51,38 @@ func newProviders(c Config) (*resourceREST, *statusREST, error) {
 	hold := newHeldConfig(c, strategy)
 	hold.Refused, hold.Needed = "No new objects of its kinds can be created.", neededByObjects
 	return &resourceREST{Store: store, short: "prov", held: NewHeld(store, hold), mayWrite: refuseUntrusted(c.Trust)}, statusREST, nil
+}
+
+// warnVersion warns of a changed version constraint, because another version then serves all objects of the Provider's
+// kinds. A constraint that names the installed version alone changes nothing.
+func warnVersion(ctx context.Context, b *Backend, p, old *v1alpha1.Provider) []string {
+	if p.Spec.Version == old.Spec.Version || p.Status.Version == "" || isVersion(p.Spec.Version, p.Status.Version) || b.ProviderNamespaces == nil {
+		return nil
+	}
+	counts, err := b.ProviderNamespaces(ctx, p.Name)
+	if err != nil {
+		return []string{fmt.Sprintf(warningVersionUnknown, p.Status.Version, err)}
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf(warningVersion, diff.InNamespaces(counts), p.Status.Version, p.Spec.Source)}
+}
+
+const (
+	warningVersion = "spec.version: objects of the provider's kinds exist: %s. All of them used version %s, and now use the version that the server installs. " +
+		"For another version in some namespaces alone, create a second Provider with the source %s"
+	warningVersionUnknown = "spec.version: the server cannot count the objects that use version %s: %v"
+)
+
+// isVersion reports whether a constraint names one version and nothing else.
+func isVersion(constraint, version string) bool {
+	written, err := goversion.NewVersion(strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(constraint), "=")))
+	if err != nil {
+		return false
+	}
+	installed, err := goversion.NewVersion(version)
+	return err == nil && written.Equal(installed)
 }
 
 // neededByObjects is the Needed of a Provider. Without the Provider, the objects of its kinds would be inaccessible, even

@@ -54,6 +54,8 @@ type kindStrategy[T deepCopier[T], S any] struct {
 	validateAgainst func(ctx context.Context, obj, old T) field.ErrorList
 	// warn returns warnings about a new object or a changed spec; nil for none.
 	warn func(ctx context.Context, obj T) []string
+	// warnUpdate returns warnings about a change of the spec; nil for none.
+	warnUpdate func(ctx context.Context, obj, old T) []string
 	// keepOwn restores the fields that only the server writes in a client's status. A nil function keeps the client's
 	// status.
 	keepOwn func(status, old *S)
@@ -112,10 +114,16 @@ func (s kindStrategy[T, S]) WarningsOnUpdate(ctx context.Context, obj, old runti
 	if set, ok := obj.(*v1alpha1.ResourceSet); ok && set.DeletionTimestamp != nil && !byServer(ctx) {
 		out = append(out, kinds.WarningStaysDeleted("resourceset", set))
 	}
-	if s.warn == nil || sameSpec(s.spec(obj.(T)), s.spec(old.(T))) {
+	if sameSpec(s.spec(obj.(T)), s.spec(old.(T))) {
 		return out
 	}
-	return append(out, s.warn(ctx, obj.(T))...)
+	if s.warn != nil {
+		out = append(out, s.warn(ctx, obj.(T))...)
+	}
+	if s.warnUpdate != nil {
+		out = append(out, s.warnUpdate(ctx, obj.(T), old.(T))...)
+	}
+	return out
 }
 func (kindStrategy[T, S]) AllowCreateOnUpdate() bool      { return false }
 func (kindStrategy[T, S]) AllowUnconditionalUpdate() bool { return true }
