@@ -104,10 +104,14 @@ func bindOn(t *testing.T, s *instance, ns, role, group string) {
 // allow gives one verb on one resource of hykube.io in one namespace to a group.
 func allow(t *testing.T, ns, name, group, resource, verb string) {
 	t.Helper()
-	client := core(t, shared.admin()).RbacV1()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{"hykube.io"}, Resources: []string{resource}, Verbs: []string{verb}},
-	}}
+	allowOn(t, shared, ns, name, group, rbacv1.PolicyRule{APIGroups: []string{"hykube.io"}, Resources: []string{resource}, Verbs: []string{verb}})
+}
+
+// allowOn gives a rule in one namespace of a server to a group.
+func allowOn(t *testing.T, s *instance, ns, name, group string, rule rbacv1.PolicyRule) {
+	t.Helper()
+	client := core(t, s.admin()).RbacV1()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{rule}}
 	if _, err := client.Roles(ns).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -115,4 +115,8 @@ var setMutants = []mutant{
 		"\t\tcase lang.Normalized(key) != key:\n", "\t\tcase lang.Normalized(key) == \" \":\n", "TestKeys"},
 	{"An approved change is made with another template that has the same generation.", "activities/changes/step.go",
 		"case content != c.Preconditions.Content:", "case false:", "activities/changes:TestCheckStale"},
+	{"A user takes back the deletion of a set whose instances the user may not take back.", "server/registry/setundelete.go",
+		"\tcase !may:\n", "\tcase false && !may:\n", "server:TestUndeleteOfASetNeedsTheRightToItsTemplate"},
+	{"A set whose instances an approved plan destroys counts as kept.", "server/registry/setundelete.go",
+		"\tif refused := r.refuseDestroyed(ctx, set); refused != nil {\n", "\tif refused := error(nil); refused != nil {\n", "server:TestUndeleteOfASetThatAPlanDestroys"},
 }
