@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -63,7 +64,15 @@ func (s *Server) Serve(t testing.TB) {
 }
 
 // Start starts the server and waits until it is ready.
-func (s *Server) Start(ctx context.Context) (err error) {
+func (s *Server) Start(ctx context.Context) error {
+	if err := s.Launch(); err != nil {
+		return err
+	}
+	return s.AwaitReady(ctx)
+}
+
+// Launch starts the server without waiting for it.
+func (s *Server) Launch() (err error) {
 	if s.Binaries == (Binaries{}) {
 		if s.Binaries, err = Built(); err != nil {
 			return err
@@ -80,11 +89,43 @@ func (s *Server) Start(ctx context.Context) (err error) {
 		return fmt.Errorf("start hykube: %w", err)
 	}
 	s.client = nil
+	return nil
+}
+
+// Standby launches a server on the database of another one, and waits until it answers as a standby. It stops the server when
+// the test ends.
+func (s *Server) Standby(t testing.TB) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	Eventually(t, "the server is a standby", func() error {
+		client, err := s.connect()
+		if err != nil {
+			return err
+		}
+		if err := client.Get().AbsPath("/livez").Do(t.Context()).Error(); err != nil {
+			return err
+		}
+		if err := client.Get().AbsPath("/readyz").Do(t.Context()).Error(); !apierrors.IsServiceUnavailable(err) {
+			return fmt.Errorf("it answers %w", err)
+		}
+		return nil
+	})
+}
+
+// AwaitReady waits until a server that was launched is ready.
+func (s *Server) AwaitReady(ctx context.Context) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	limited, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not ready within %s", startLimit))
 	defer cancel()
-	err = Poll(limited, 5*time.Millisecond, func() error {
+	err := Poll(limited, 5*time.Millisecond, func() error {
 		if err := s.process.alive(); err != nil {
 			giveUp(err)
 			return err
@@ -105,7 +146,11 @@ func (s *Server) ready(ctx context.Context) error {
 		}
 		s.client = client
 	}
-	return s.client.Get().AbsPath("/readyz").Do(ctx).Error()
+	err := s.client.Get().AbsPath("/readyz").Do(ctx).Error()
+	if err != nil {
+		s.client = nil // a standby that takes over may get another authority
+	}
+	return err
 }
 
 // Client returns a client of the whole API, with the administrator's rights.
@@ -155,6 +200,26 @@ func (s *Server) Kill() {
 	if s.process != nil {
 		s.process.kill()
 		s.process = nil
+	}
+}
+
+// Signal sends a signal to the server.
+func (s *Server) Signal(signal os.Signal) error {
+	if s.process == nil {
+		return errEnded
+	}
+	return s.process.Process.Signal(signal)
+}
+
+// Ended waits until the server has ended by itself, and returns its error.
+func (s *Server) Ended(limit time.Duration) error {
+	p := s.process
+	select {
+	case <-p.done:
+		s.process = nil
+		return p.alive()
+	case <-time.After(limit):
+		return fmt.Errorf("hykube still runs after %s", limit)
 	}
 }
 
