@@ -53,6 +53,7 @@ import (
 	"github.com/hykube/hykube/server/speculation"
 	"github.com/hykube/hykube/server/starter"
 	"github.com/hykube/hykube/server/storage"
+	"github.com/hykube/hykube/server/storage/records"
 	"github.com/hykube/hykube/server/temporalapi"
 )
 
@@ -127,7 +128,7 @@ type Settings struct {
 type completedConfig struct {
 	*Config
 	dir       *dataDir
-	listener  net.Listener
+	listener  *net.TCPListener
 	certs     *access.Certificates
 	serving   *dynamiccertificates.DynamicCertKeyPairContent
 	store     *storage.Store
@@ -167,21 +168,14 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 	if cc.listener, err = listen(ctx, c.BindAddress, c.SecurePort); err != nil {
 		return CompletedConfig{}, err
 	}
-	if cc.certs, err = access.OpenCertificates(filepath.Join(c.DataDir, "tls"), c.hosts(), time.Now()); err != nil {
+	removed := access.AuthorityRemoved(c.tlsDir())
+	if cc.certs, err = access.OpenCertificates(c.tlsDir(), c.hosts(), time.Now()); err != nil {
 		return CompletedConfig{}, err
 	}
-	cc.store, err = storage.Open(ctx, storage.Config{
-		DataDir:          c.DataDir,
-		Endpoint:         c.DatastoreEndpoint,
-		EncryptionConfig: c.EncryptionConfig,
-		KeyFile:          c.EncryptionKeyFile,
-		RotationSettle:   c.RotationSettle,
-		Compaction:       c.Compaction,
-		FreeBytes:        c.FreeBytes,
-		Metrics:          legacyregistry.Registerer(),
-		Logger:           c.Logger,
-	})
-	if err != nil {
+	if err = cc.openStore(ctx); err != nil {
+		return CompletedConfig{}, err
+	}
+	if err = cc.shareAuthorities(ctx, removed); err != nil {
 		return CompletedConfig{}, err
 	}
 	// Write it only now: a server that cannot open its database must not replace the kubeconfig of one that runs.
@@ -192,6 +186,66 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 		return CompletedConfig{}, err
 	}
 	return CompletedConfig{cc}, nil
+}
+
+// tlsDir returns the directory of the certificates.
+func (c *Config) tlsDir() string { return filepath.Join(c.DataDir, "tls") }
+
+// openStore opens the database. While another server has its lease, this server is a standby.
+func (cc *completedConfig) openStore(ctx context.Context) (err error) {
+	c := cc.Config
+	owner, err := cc.dir.owner()
+	if err != nil {
+		return err
+	}
+	waits := &standby{log: c.Logger}
+	cc.store, err = storage.Open(ctx, storage.Config{
+		DataDir:          c.DataDir,
+		Endpoint:         c.DatastoreEndpoint,
+		EncryptionConfig: c.EncryptionConfig,
+		KeyFile:          c.EncryptionKeyFile,
+		RotationSettle:   c.RotationSettle,
+		Compaction:       c.Compaction,
+		FreeBytes:        c.FreeBytes,
+		Metrics:          legacyregistry.Registerer(),
+		Logger:           c.Logger,
+		Server:           records.Server{Owner: owner, Address: cc.address(), Version: Version},
+		Waiting:          func(holder records.Server) { cc.wait(waits, holder) },
+	})
+	return errors.Join(err, waits.end())
+}
+
+// wait serves as a standby. The probes of this machine need its kubeconfig.
+func (cc *completedConfig) wait(waits *standby, holder records.Server) {
+	waits.wait(holder, func(handler http.Handler) (stop func() error) {
+		if err := cc.certs.WriteKubeconfig(cc.admin(), time.Now()); err != nil {
+			cc.Logger.Warn("write the kubeconfig of a standby", "error", err)
+		}
+		return serveOn(cc.listener, cc.certs.ServingCert(), cc.certs.ServingKey(), handler, cc.Logger)
+	})
+}
+
+// shareAuthorities makes all servers of a database with several writers use the same certificate authorities, so that one
+// kubeconfig is valid for all of them. replace makes those of this server the common ones.
+func (cc *completedConfig) shareAuthorities(ctx context.Context, replace bool) error {
+	if cc.DatastoreEndpoint == "" {
+		return nil
+	}
+	own, err := access.Authorities(cc.tlsDir())
+	if err != nil {
+		return err
+	}
+	common, err := ledger.New(cc.store.KV()).Authorities(ctx, own, replace)
+	if err != nil {
+		return err
+	}
+	changed, err := access.UseAuthorities(cc.tlsDir(), common)
+	if err != nil || !changed {
+		return err
+	}
+	cc.Logger.InfoContext(ctx, "the server uses the certificate authorities of the database")
+	cc.certs, err = access.OpenCertificates(cc.tlsDir(), cc.hosts(), time.Now())
+	return err
 }
 
 func (c *completedConfig) completeGeneric(ctx context.Context) error {
@@ -387,6 +441,15 @@ func (c *completedConfig) url() string {
 	return "https://" + net.JoinHostPort(ip.String(), strconv.Itoa(addr.Port))
 }
 
+// address returns the server's address for people on other machines.
+func (c *completedConfig) address() string {
+	addr := c.listener.Addr().(*net.TCPAddr)
+	if name, err := os.Hostname(); err == nil && addr.IP.IsUnspecified() {
+		return net.JoinHostPort(name, strconv.Itoa(addr.Port))
+	}
+	return addr.String()
+}
+
 // hosts returns the names and addresses for the serving certificate.
 func (c *Config) hosts() []string {
 	hosts := append([]string{"localhost", "127.0.0.1", "::1"}, c.TLSSANs...)
@@ -405,7 +468,7 @@ func (c *Config) hosts() []string {
 	return hosts
 }
 
-func listen(ctx context.Context, ip net.IP, port int) (net.Listener, error) {
+func listen(ctx context.Context, ip net.IP, port int) (*net.TCPListener, error) {
 	address := net.JoinHostPort(ip.String(), strconv.Itoa(port))
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
@@ -418,7 +481,7 @@ func listen(ctx context.Context, ip net.IP, port int) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	return l, nil
+	return l.(*net.TCPListener), nil
 }
 
 // protobuf returns a copy of a client configuration that uses protobuf, for the Kubernetes kinds.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,9 @@ import (
 // Version 2 keeps the ledger in a file of its own. A server takes an older directory over, see package storage. Version 3
 // compresses the rows of the ledger, and keeps the progress of changes apart from them.
 const dataFormat = 3
+
+// bootIDFile has the ID of the machine's last start on Linux.
+const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
 // DefaultDataDir returns the default data directory: below /var/lib for root, else below the home directory.
 func DefaultDataDir() string {
@@ -92,6 +96,24 @@ func (d *dataDir) take() error {
 	}
 	_, err = d.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	return err
+}
+
+// owner identifies the directory, as the running kernel of this machine knows it. Whoever has its lock is the only server
+// that uses it. A copy of the directory has another owner, and so has the same disk on another machine.
+func (d *dataDir) owner() (string, error) {
+	info, err := d.lock.Stat()
+	if err != nil {
+		return "", fmt.Errorf("identify data directory: %w", err)
+	}
+	stat := info.Sys().(*syscall.Stat_t)
+	boot, err := os.ReadFile(bootIDFile)
+	if errors.Is(err, fs.ErrNotExist) { // not Linux
+		boot, err = []byte(rand.Text()), nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("identify this machine: %w", err)
+	}
+	return fmt.Sprintf("%d:%d@%s", stat.Dev, stat.Ino, strings.TrimSpace(string(boot))), nil
 }
 
 func (d *dataDir) checkFormat() error {

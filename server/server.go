@@ -25,6 +25,7 @@ import (
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/registry"
+	"github.com/hykube/hykube/server/storage/records"
 	"github.com/hykube/hykube/server/temporalapi"
 )
 
@@ -246,6 +247,8 @@ func (s *Server) Run(ctx context.Context) (err error) {
 	case err := <-worked:
 		stop(err)
 		worked <- nil
+	case <-s.config.store.Lost():
+		stop(records.ErrTakenOver)
 	}
 	s.log.Info("stopping")
 	s.temporal.Stop()

@@ -47,6 +47,9 @@ server creates its certificates and writes admin.kubeconfig into the data direct
 			}
 			config.Wire = wire
 			completed, err := config.Complete(cmd.Context())
+			if err != nil && cmd.Context().Err() != nil { // a standby that is stopped
+				return nil
+			}
 			if err != nil {
 				return err
 			}

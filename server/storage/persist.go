@@ -53,7 +53,7 @@ func (k *KV) Persist(ctx context.Context, writes []ledger.Write, spool bool) ([]
 		switch {
 		case err == nil || errors.Is(err, ledger.ErrConflict) || tooLarge(err) || ctx.Err() != nil:
 			return revisions, err
-		case errors.Is(err, records.ErrClosed):
+		case errors.Is(err, records.ErrClosed) || errors.Is(err, records.ErrTakenOver):
 			file.keep()
 			return nil, err
 		case time.Since(warned) >= warnEvery:

@@ -42,6 +42,7 @@ func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, lo
 	if err := makeTables(ctx, t.numbered, *dc); err != nil {
 		return nil, nil, err
 	}
+	dc.ConnectionPoolConfig.MaxIdleTime = maxIdleTime
 	name, placeholder := "mysql", "?"
 	if t.numbered {
 		name, placeholder = "pgx", "$"

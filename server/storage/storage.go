@@ -60,6 +60,10 @@ type Config struct {
 	FreeBytes func(dir string) (uint64, error)
 	// takeoverStep is called at the steps of a takeover, for tests.
 	takeoverStep func(step string)
+	// Server describes this server. It takes the lease of a database with several writers; without an owner, it takes none.
+	Server records.Server
+	// Waiting is called with the server that has the lease, at each attempt to take it; nil does nothing.
+	Waiting func(records.Server)
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
 }
@@ -120,7 +124,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err != nil {
 		return nil, cfg.failed(err)
 	}
-	move, err := s.openLedger(dbctx, cfg)
+	move, err := s.openLedger(ctx, cfg)
 	if err != nil {
 		return nil, cfg.failed(err)
 	}
@@ -164,6 +168,9 @@ func (s *Store) startBackend(ctx context.Context, cfg Config, backend server.Bac
 	}
 	backend = newLists(backend, s.table)
 	s.backend = pausing{backend, cfg.Endpoint == ""}
+	if cfg.Endpoint != "" {
+		s.backend = leased{s.backend, s.records.Held}
+	}
 	if s.watches, err = newWatches(ctx, backend, cfg.Logger); err != nil {
 		return nil, err
 	}
@@ -173,9 +180,13 @@ func (s *Store) startBackend(ctx context.Context, cfg Config, backend server.Bac
 	return backend, nil
 }
 
-// openLedger opens the tables of the ledger, and copies the ledger of an older version to them.
+// openLedger opens the tables of the ledger, takes the lease of the database, and copies the ledger of an older version to
+// the tables.
 func (s *Store) openLedger(ctx context.Context, cfg Config) (move takeover, err error) {
 	if s.records, s.closeRecords, err = openRecords(ctx, cfg, s.table); err != nil {
+		return move, err
+	}
+	if err := s.lead(ctx, cfg); err != nil {
 		return move, err
 	}
 	move = takeover{table: s.table, records: s.records, log: cfg.Logger, at: cfg.takeoverStep}
@@ -220,6 +231,9 @@ func (s *Store) Close() error {
 func (s *Store) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	if err := s.records.Held(); err != nil {
+		return err
+	}
 	if _, err := s.client.KV.Get(ctx, server.HealthKey); err != nil {
 		return fmt.Errorf("ask database: %w", err)
 	}

@@ -53,6 +53,10 @@ func openTable(scheme, rest string) (*table, error) {
 		if config.DBName == "" {
 			config.DBName = kineDatabase
 		}
+		if config.Params == nil {
+			config.Params = map[string]string{}
+		}
+		config.Params["wait_timeout"] = fmt.Sprint(int(mysqlIdle.Seconds()))
 		connector, err := mysql.NewConnector(config)
 		if err != nil {
 			return nil, errors.New("parse --datastore-endpoint")
@@ -70,19 +74,27 @@ func openTable(scheme, rest string) (*table, error) {
 		// PostgreSQL overestimates the cost of a page, and compiles its query for longer than it runs.
 		direct := func(ctx context.Context, c *pgx.Conn) error {
 			_, _ = c.Exec(ctx, "SET jit = off") // a database without that setting does not compile
+			_, _ = c.Exec(ctx, fmt.Sprintf("SET idle_in_transaction_session_timeout = %d", maxTransactionPause.Milliseconds()))
 			return nil
 		}
 		t.connector, t.numbered, t.postgres = stdlib.GetConnector(*config, stdlib.OptionAfterConnect(direct)), true, config
 	}
 	t.db = sql.OpenDB(t.connector)
 	t.db.SetMaxIdleConns(maxIdle)
-	t.db.SetConnMaxIdleTime(time.Minute)
+	t.db.SetConnMaxIdleTime(maxIdleTime)
 	t.close = t.db.Close
 	return t, nil
 }
 
-// maxIdle is the maximum number of idle connections to the database.
-const maxIdle = 20
+const (
+	// maxIdle is the maximum number of idle connections to the database, and maxIdleTime the time for which one is kept.
+	maxIdle     = 20
+	maxIdleTime = 10 * time.Second
+	// maxTransactionPause is the time after which PostgreSQL ends a transaction whose client is silent: it is stopped, or its
+	// machine is gone. Its locks would make a standby wait. MySQL ends each silent connection after mysqlIdle.
+	maxTransactionPause = 8 * time.Second
+	mysqlIdle           = 15 * time.Second
+)
 
 // kineDatabase is the database that kine uses if the DSN names none. pgDatabase matches a DSN that names one.
 const kineDatabase = "kubernetes"

@@ -196,7 +196,10 @@ func restricted(t *testing.T, obj runtime.Object) {
 func TestRefusedValues(t *testing.T) {
 	for reason, tc := range map[string]struct{ set, want string }{
 		"a value that does not exist":         {"persistance.size=1Gi", "persistance"},
-		"several servers":                     {"replicas=2", "replicas"},
+		"two standbys":                        {"servers=3", "servers"},
+		"a standby without a common database": {"servers=2,encryption.keySecret.name=k", "endpointSecret"},
+		"a standby without a common key":      {"servers=2,database.endpointSecret.name=d", "keySecret"},
+		"two servers on one volume":           {"servers=2,encryption.keySecret.name=k,database.endpointSecret.name=d,persistence.existingClaim=c", "existingClaim"},
 		"a size that is not a quantity":       {"persistence.size=big", "size"},
 		"an unknown mode of the sandbox":      {"providers.sandbox=on", "sandbox"},
 		"a digest that is none":               {"image.digest=latest", "digest"},

@@ -23,13 +23,15 @@ type Dialect struct {
 	size string
 	// byRevision makes a query read a table in the order of its revisions instead of its names.
 	byRevision string
-	// embedded is true for SQLite, whose calls never wait for a network.
+	// now is the time of the database in milliseconds.
+	now string
+	// embedded is true for SQLite, whose calls never wait for a network. Only one process uses its files, without a lease.
 	embedded bool
 }
 
 const (
 	rowColumns = "(name, value, revision) VALUES "
-	readState  = "SELECT revision, forgotten, identity, complete FROM hykube_ledger_state WHERE id = 1"
+	readState  = "SELECT revision, forgotten, identity, complete, epoch FROM hykube_ledger_state WHERE id = 1"
 )
 
 // SQLite is the dialect of SQLite. The revision is the row's ID, so that new rows are written side by side.
@@ -38,8 +40,8 @@ var SQLite = Dialect{
 		`CREATE TABLE IF NOT EXISTS hykube_ledger (revision INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, value BLOB NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_deleted (revision INTEGER PRIMARY KEY, name BLOB NOT NULL, at INTEGER NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_state (id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, forgotten INTEGER NOT NULL,
-			identity TEXT NOT NULL, complete INTEGER NOT NULL)`,
-		`INSERT OR IGNORE INTO hykube_ledger_state VALUES (1, 1, 0, '', 0)`,
+			identity TEXT NOT NULL, complete INTEGER NOT NULL, epoch INTEGER NOT NULL)`,
+		`INSERT OR IGNORE INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0)`,
 	},
 	put:        "INSERT OR REPLACE INTO hykube_ledger " + rowColumns,
 	lock:       readState,
@@ -54,8 +56,11 @@ var PostgreSQL = Dialect{
 		`CREATE TABLE IF NOT EXISTS hykube_ledger (name BYTEA PRIMARY KEY, value BYTEA NOT NULL, revision BIGINT NOT NULL UNIQUE)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_deleted (revision BIGINT PRIMARY KEY, name BYTEA NOT NULL, at BIGINT NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_state (id INT PRIMARY KEY, revision BIGINT NOT NULL, forgotten BIGINT NOT NULL,
-			identity TEXT NOT NULL, complete INT NOT NULL)`,
-		`INSERT INTO hykube_ledger_state VALUES (1, 1, 0, '', 0) ON CONFLICT DO NOTHING`,
+			identity TEXT NOT NULL, complete INT NOT NULL, epoch BIGINT NOT NULL)`,
+		`INSERT INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0) ON CONFLICT DO NOTHING`,
+		`CREATE TABLE IF NOT EXISTS hykube_server (id INT PRIMARY KEY, epoch BIGINT NOT NULL, owner TEXT NOT NULL, address TEXT NOT NULL,
+			version TEXT NOT NULL, format INT NOT NULL, expires BIGINT NOT NULL)`,
+		`INSERT INTO hykube_server VALUES (1, 0, '', '', '', 0, 0) ON CONFLICT DO NOTHING`,
 	},
 	numbered:  true,
 	put:       "INSERT INTO hykube_ledger " + rowColumns,
@@ -63,6 +68,7 @@ var PostgreSQL = Dialect{
 	lock:      readState + " FOR UPDATE",
 	isolation: sql.LevelReadCommitted,
 	size:      "SELECT pg_total_relation_size('hykube_ledger') + pg_total_relation_size('hykube_ledger_deleted')",
+	now:       "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 }
 
 // MySQL is the dialect of MySQL and MariaDB.
@@ -71,8 +77,11 @@ var MySQL = Dialect{
 		`CREATE TABLE IF NOT EXISTS hykube_ledger (name VARBINARY(640) PRIMARY KEY, value LONGBLOB NOT NULL, revision BIGINT NOT NULL UNIQUE)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_deleted (revision BIGINT PRIMARY KEY, name VARBINARY(640) NOT NULL, at BIGINT NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_state (id INT PRIMARY KEY, revision BIGINT NOT NULL, forgotten BIGINT NOT NULL,
-			identity VARCHAR(64) NOT NULL, complete INT NOT NULL)`,
-		`INSERT IGNORE INTO hykube_ledger_state VALUES (1, 1, 0, '', 0)`,
+			identity VARCHAR(64) NOT NULL, complete INT NOT NULL, epoch BIGINT NOT NULL)`,
+		`INSERT IGNORE INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0)`,
+		`CREATE TABLE IF NOT EXISTS hykube_server (id INT PRIMARY KEY, epoch BIGINT NOT NULL, owner VARCHAR(255) NOT NULL, address VARCHAR(255) NOT NULL,
+			version VARCHAR(255) NOT NULL, format INT NOT NULL, expires BIGINT NOT NULL)`,
+		`INSERT IGNORE INTO hykube_server VALUES (1, 0, '', '', '', 0, 0)`,
 	},
 	put:       "INSERT INTO hykube_ledger " + rowColumns,
 	putEnd:    " ON DUPLICATE KEY UPDATE value = VALUES(value), revision = VALUES(revision)",
@@ -80,6 +89,7 @@ var MySQL = Dialect{
 	isolation: sql.LevelReadCommitted,
 	size: `SELECT COALESCE(SUM(data_length + index_length), 0) FROM information_schema.tables
 		WHERE table_schema = DATABASE() AND table_name IN ('hykube_ledger', 'hykube_ledger_deleted')`,
+	now: "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
 }
 
 // querier is a database or a transaction.

@@ -4,8 +4,10 @@ import (
 	"database/sql"
 	"errors"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "github.com/mattn/go-sqlite3" // the driver of SQLite
@@ -67,6 +69,26 @@ func inPostgreSQL(t *testing.T) opener {
 	return func(t *testing.T, change ...func(*Config)) *Store {
 		t.Helper()
 		return openWith(t, Config{Dialect: PostgreSQL, Read: db, Write: db}, change)
+	}
+}
+
+func inMariaDB(t *testing.T) opener {
+	t.Helper()
+	_, dsn, _ := strings.Cut(database.MariaDB(t), "://")
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.DBName = "mysql"
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { _ = db.Close() })
+	return func(t *testing.T, change ...func(*Config)) *Store {
+		t.Helper()
+		return openWith(t, Config{Dialect: MySQL, Read: db, Write: db}, change)
 	}
 }
 

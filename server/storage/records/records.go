@@ -47,6 +47,10 @@ type Store struct {
 	queue       *fair.Queue[*request]
 	stop        context.CancelFunc
 	done        sync.WaitGroup
+	lease       lease
+	// stopLease is nil without a lease. leased is done after the last renewal.
+	stopLease context.CancelFunc
+	leased    sync.WaitGroup
 }
 
 // Open creates the tables if necessary. The caller must call Close before it closes the connections.
@@ -59,6 +63,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s := &Store{
 		dialect: cfg.Dialect, read: cfg.Read, write: cfg.Write, log: cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler)),
 		committing: cfg.Committing, queue: fair.NewQueue[*request](maxGroupWrites, maxGroupBytes),
+		lease: lease{lost: make(chan struct{})},
 	}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.done.Add(1)
@@ -72,6 +77,7 @@ func (s *Store) Close() {
 	s.stop()
 	s.queue.Close()
 	s.done.Wait()
+	s.endLease()
 }
 
 // Get returns the value and revision of a key. It returns ledger.ErrNotFound if the key does not exist.

@@ -20,10 +20,12 @@ type state struct {
 	// identity and complete: see Store.Identity.
 	identity string
 	complete int
+	// epoch is that of the lease; 0 without one.
+	epoch int64
 }
 
 func scanState(row *sql.Row) (st state, err error) {
-	err = row.Scan(&st.revision, &st.forgotten, &st.identity, &st.complete)
+	err = row.Scan(&st.revision, &st.forgotten, &st.identity, &st.complete, &st.epoch)
 	return st, failed("read the state of", err)
 }
 
@@ -94,7 +96,7 @@ func (s *Store) forgetRegularly(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if err := s.forget(ctx, time.Now().Add(-keepDeletions)); err != nil && ctx.Err() == nil {
+		if err := s.forget(ctx, time.Now().Add(-keepDeletions)); err != nil && ctx.Err() == nil && !errors.Is(err, ErrTakenOver) {
 			s.log.Warn("cannot remove old deletions of the ledger", "error", err)
 		}
 	}

@@ -1,0 +1,52 @@
+package storage
+
+import (
+	"context"
+
+	"github.com/k3s-io/kine/pkg/server"
+
+	"github.com/hykube/hykube/server/storage/records"
+)
+
+// lead takes the lease of a database with several writers, and waits while another server has it.
+func (s *Store) lead(ctx context.Context, cfg Config) error {
+	if cfg.Endpoint == "" || cfg.Server.Owner == "" {
+		return nil
+	}
+	waiting := cfg.Waiting
+	if waiting == nil {
+		waiting = func(records.Server) {}
+	}
+	return s.records.Lead(ctx, cfg.Server, waiting)
+}
+
+// Lost returns a channel that is closed when another server has taken the lease of the database. This server must end then.
+func (s *Store) Lost() <-chan struct{} { return s.records.Lost() }
+
+// leased refuses writes while this server may not have the lease of the database. The ledger checks its lease in its
+// transactions; see package records.
+type leased struct {
+	server.Backend
+	held func() error
+}
+
+func (l leased) Create(ctx context.Context, key string, value []byte, lease int64) (int64, error) {
+	if err := l.held(); err != nil {
+		return 0, err
+	}
+	return l.Backend.Create(ctx, key, value, lease)
+}
+
+func (l leased) Update(ctx context.Context, key string, value []byte, revision, lease int64) (int64, *server.KeyValue, bool, error) {
+	if err := l.held(); err != nil {
+		return 0, nil, false, err
+	}
+	return l.Backend.Update(ctx, key, value, revision, lease)
+}
+
+func (l leased) Delete(ctx context.Context, key string, revision int64) (int64, *server.KeyValue, bool, error) {
+	if err := l.held(); err != nil {
+		return 0, nil, false, err
+	}
+	return l.Backend.Delete(ctx, key, revision)
+}

@@ -1,0 +1,226 @@
+package records
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// leaseTime is the time for which a lease is valid after a renewal, by the clock of the database. Then another server
+	// may take it.
+	leaseTime = 15 * time.Second
+	// trustTime is the time after a renewal for which the server trusts its lease, by its own clocks. The difference to
+	// leaseTime is the margin for requests under way, and for a clock that runs fast.
+	trustTime = 10 * time.Second
+	// renewEvery is the time between two renewals, and waitEvery that between two attempts to take a lease.
+	renewEvery = 3 * time.Second
+	waitEvery  = time.Second
+	// databaseFormat is the format of all tables of a database with several writers. A server refuses a newer one.
+	databaseFormat = 1
+)
+
+// ErrTakenOver is the error of a write after another server has taken the lease.
+var ErrTakenOver = errors.New("another server has taken over the database")
+
+// errNotHeld says that the server could not renew its lease in time.
+var errNotHeld = errors.New("the server could not renew its lease of the database in time, so that another server may take over; it waits for the database")
+
+// Server describes a server that uses a database.
+type Server struct {
+	// Owner identifies the data directory of the server. A server takes the lease of an earlier process with the same data
+	// directory at once: the lock of the directory proves that the process has ended.
+	Owner string
+	// Address and Version are for people.
+	Address, Version string
+}
+
+func (s Server) String() string { return fmt.Sprintf("%s (version %s)", s.Address, s.Version) }
+
+// lease lets one server at a time write to the database. The epoch grows each time that a server takes the lease. Each
+// transaction of the ledger compares it, so that no server writes an intent after another one has taken over.
+type lease struct {
+	epoch   atomic.Int64 // 0 without a lease
+	renewed atomic.Pointer[time.Time]
+	lost    chan struct{}
+	losing  sync.Once
+}
+
+// check compares the epoch of the database with that of this server, which has 0 before it has taken the lease.
+func (l *lease) check(epoch int64) error {
+	own := l.epoch.Load()
+	if epoch == own {
+		return nil
+	}
+	if own != 0 {
+		l.lose()
+	}
+	return ErrTakenOver
+}
+
+// lose notes that another server has the lease.
+func (l *lease) lose() { l.losing.Do(func() { close(l.lost) }) }
+
+// held returns an error unless the lease was renewed at most trustTime ago. The clock of the machine counts, too: the other
+// one stands still while a virtual machine is suspended.
+func (l *lease) held() error {
+	renewed := l.renewed.Load()
+	if renewed == nil {
+		return nil
+	}
+	select {
+	case <-l.lost:
+		return ErrTakenOver
+	default:
+	}
+	if now := time.Now(); now.Sub(*renewed) > trustTime || now.Round(0).Sub(renewed.Round(0)) > trustTime {
+		return errNotHeld
+	}
+	return nil
+}
+
+// Lead takes the lease of the database for a server, and renews it until Close. While another server has it, Lead calls
+// waiting with that server at each attempt, and waits. It returns an error if a newer version has written the database.
+func (s *Store) Lead(ctx context.Context, own Server, waiting func(Server)) error {
+	for {
+		begun := time.Now()
+		holder, ok, err := s.take(ctx, own)
+		if err != nil {
+			return err
+		}
+		if ok {
+			s.lease.renewed.Store(&begun)
+			break
+		}
+		waiting(holder)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(waitEvery):
+		}
+	}
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s.stopLease = stop
+	s.leased.Go(func() { s.renewRegularly(renewing) })
+	return nil
+}
+
+// Held returns an error unless this server surely has the lease of the database. It returns nil if the database needs none.
+func (s *Store) Held() error { return s.lease.held() }
+
+// Lost returns a channel that is closed when another server has taken the lease.
+func (s *Store) Lost() <-chan struct{} { return s.lease.lost }
+
+// take tries to take the lease. It returns the server that has it otherwise.
+func (s *Store) take(ctx context.Context, own Server) (holder Server, ok bool, err error) {
+	var live, format int
+	row := s.read.QueryRowContext(ctx, s.dialect.text("SELECT owner, address, version, format, CASE WHEN expires >= "+s.dialect.now+" THEN 1 ELSE 0 END FROM hykube_server WHERE id = 1"))
+	if err := row.Scan(&holder.Owner, &holder.Address, &holder.Version, &format, &live); err != nil {
+		return holder, false, failed("read the lease of", err)
+	}
+	if format > databaseFormat {
+		return holder, false, fmt.Errorf("a newer version of hykube (%s) wrote the database (format %d, this version knows %d); run that version, or restore a backup made before the upgrade",
+			holder.Version, format, databaseFormat)
+	}
+	if live == 1 && holder.Owner != own.Owner {
+		return holder, false, nil
+	}
+	tx, err := s.write.BeginTx(ctx, &sql.TxOptions{Isolation: s.dialect.isolation})
+	if err != nil {
+		return holder, false, failed("take the lease of", err)
+	}
+	epoch, err := s.takeIn(ctx, tx, own)
+	if err == nil && epoch > 0 {
+		err = tx.Commit()
+	} else {
+		err = errors.Join(err, tx.Rollback())
+	}
+	if err != nil {
+		return holder, false, failed("take the lease of", err)
+	}
+	s.lease.epoch.Store(epoch)
+	return holder, epoch > 0, nil
+}
+
+// takeIn takes the lease in a transaction that locks the ledger. It returns the new epoch; 0 if another server has the lease.
+func (s *Store) takeIn(ctx context.Context, tx *sql.Tx, own Server) (epoch int64, err error) {
+	if _, err := scanState(tx.QueryRowContext(ctx, s.dialect.lock)); err != nil {
+		return 0, err
+	}
+	now := s.dialect.now
+	taken, err := tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_server SET epoch = epoch + 1, owner = ?, address = ?, version = ?, format = ?, expires = "+now+" + ? WHERE id = 1 AND (expires < "+now+" OR owner = ?)"),
+		own.Owner, own.Address, own.Version, databaseFormat, leaseTime.Milliseconds(), own.Owner)
+	if err != nil {
+		return 0, err
+	}
+	if n, err := taken.RowsAffected(); err != nil || n == 0 {
+		return 0, err
+	}
+	if err := tx.QueryRowContext(ctx, "SELECT epoch FROM hykube_server WHERE id = 1").Scan(&epoch); err != nil {
+		return 0, err
+	}
+	_, err = tx.ExecContext(ctx, s.dialect.text("UPDATE hykube_ledger_state SET epoch = ? WHERE id = 1"), epoch)
+	return epoch, err
+}
+
+// renewRegularly renews the lease until ctx ends or another server has taken it.
+func (s *Store) renewRegularly(ctx context.Context) {
+	ticker := time.NewTicker(renewEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.lease.lost:
+			return
+		case <-ticker.C:
+		}
+		begun := time.Now()
+		switch held, err := s.extend(ctx, leaseTime); {
+		case err != nil && ctx.Err() == nil:
+			s.log.Warn("cannot renew the lease of the database", "error", err)
+		case err == nil && held:
+			s.lease.renewed.Store(&begun)
+		case err == nil:
+			s.lease.lose()
+		}
+	}
+}
+
+// extend makes the lease end after a time from now. It returns false if another server has taken it.
+func (s *Store) extend(ctx context.Context, by time.Duration) (held bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, renewEvery)
+	defer cancel()
+	statement := "UPDATE hykube_server SET expires = " + s.dialect.now + " + ? WHERE id = 1 AND epoch = ?"
+	epoch := s.lease.epoch.Load()
+	done, err := s.write.ExecContext(ctx, s.dialect.text(statement), by.Milliseconds(), epoch)
+	if err != nil {
+		return false, err
+	}
+	if n, err := done.RowsAffected(); err != nil || n > 0 {
+		return n > 0, err
+	}
+	// MySQL does not count a row that has the value already.
+	var now int64
+	err = s.read.QueryRowContext(ctx, "SELECT epoch FROM hykube_server WHERE id = 1").Scan(&now)
+	return now == epoch, err
+}
+
+// endLease gives the lease back, so that another server takes it at once.
+func (s *Store) endLease() {
+	if s.stopLease == nil {
+		return
+	}
+	s.stopLease()
+	s.leased.Wait()
+	if s.lease.held() != nil {
+		return
+	}
+	if _, err := s.extend(context.Background(), -time.Millisecond); err != nil {
+		s.log.Warn("cannot give the lease of the database back; another server waits until it expires", "error", err)
+	}
+}
