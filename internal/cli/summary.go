@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -228,49 +227,6 @@ func afterUnknown(p *v1alpha1.Plan) string {
 		"If it does not exist: kubectl hykube resolve KIND/NAME --retry -n %[1]s\n"+
 		"If none of them exists: kubectl hykube resolve --all --retry -n %[1]s\n"+
 		"To plan the other resources before that: kubectl hykube plan --exclude TYPE.NAME -n %[1]s", p.Namespace)
-}
-
-// afterForget returns how to manage forgotten resources again, or "" if there are none.
-func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha1.PlanSummary) string {
-	if sum.Forget == 0 {
-		return ""
-	}
-	var lines []string
-	for c, err := range s.changes(ctx, p) {
-		if err != nil {
-			// the plan was applied nevertheless
-			lines = append(lines, "  kubectl hykube import KIND/NAME ID -n "+p.Namespace)
-			break
-		}
-		// with a reason, the resource may not exist
-		if c.Action != v1alpha1.ActionForget || c.Deposed != "" || c.State != v1alpha1.ChangeDone || c.ActionReason != "" {
-			continue
-		}
-		lines = append(lines, fmt.Sprintf("  kubectl hykube import %s %s -n %s", shell.Word(c.Object.Kind+"/"+c.Object.Name), importID(c), p.Namespace))
-	}
-	if len(lines) == 0 {
-		return ""
-	}
-	lines = cut(lines, listedChanges, "  … and %d more")
-	return "The forgotten infrastructure still exists and is no longer managed. If you apply the object again, Hykube creates it a second time.\n" +
-		"To import it instead, use an ID in the provider's own format:\n" + strings.Join(lines, "\n") + "\n"
-}
-
-// importID returns the recorded ID of a resource.
-func importID(c *v1alpha1.PlanChange) string {
-	var before struct {
-		ID string `json:"id"`
-	}
-	var secret struct {
-		ID bool `json:"id"`
-	}
-	if c.Before == nil || json.Unmarshal(c.Before.Raw, &before) != nil || before.ID == "" {
-		return "ID"
-	}
-	if c.BeforeSensitive != nil && (json.Unmarshal(c.BeforeSensitive.Raw, &secret) != nil || secret.ID) {
-		return "ID"
-	}
-	return shell.Word(before.ID)
 }
 
 // afterDestroy returns the next step for objects whose infrastructure was destroyed, or "" if none of them stays.
