@@ -40,12 +40,15 @@ const concurrent = 256
 // Tasks that wait for a slot must not keep the worker from tasks of other namespaces.
 const MaxTasks = 4096
 
-// New returns the activities for the sources and the Plan objects. The namespaces share the processors.
-func New(sources *scope.Sources, plans store.Plans, processors *fair.Slots, logger *slog.Logger) *Activities {
+// New returns the activities for the sources and the Plan objects. The namespaces share the processors. hold
+// holds plans that another server may apply.
+func New(sources *scope.Sources, plans store.Plans, processors *fair.Slots, hold changes.Hold, logger *slog.Logger) *Activities {
 	cancels := changes.CancelReader{Plans: plans, Logger: logger}
+	applier := applying.NewApplier(sources, plans, cancels, logger)
+	applier.Hold = hold
 	return &Activities{
 		planner:    planning.New(sources, plans, cancels, logger),
-		applier:    applying.NewApplier(sources, plans, cancels, logger),
+		applier:    applier,
 		slots:      fair.New(concurrent),
 		processors: processors,
 	}

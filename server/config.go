@@ -69,7 +69,9 @@ type Config struct {
 	TLSSANs []string
 	// DatastoreEndpoint is the database; empty means SQLite in DataDir.
 	DatastoreEndpoint string
-	EncryptionConfig  string
+	// AcceptRestored and CreateDatabase: see storage.Config.
+	AcceptRestored, CreateDatabase bool
+	EncryptionConfig               string
 	// EncryptionKeyFile is the path of a file with the root key; empty means a file in DataDir.
 	EncryptionKeyFile string
 	// RotationSettle is the time that a rotation waits for running writes; 0 means the default of the storage.
@@ -202,6 +204,8 @@ func (cc *completedConfig) openStore(ctx context.Context) (err error) {
 	cc.store, err = storage.Open(ctx, storage.Config{
 		DataDir:          c.DataDir,
 		Endpoint:         c.DatastoreEndpoint,
+		AcceptRestored:   c.AcceptRestored,
+		CreateDatabase:   c.CreateDatabase,
 		EncryptionConfig: c.EncryptionConfig,
 		KeyFile:          c.EncryptionKeyFile,
 		RotationSettle:   c.RotationSettle,

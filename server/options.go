@@ -29,6 +29,8 @@ type Options struct {
 	TLSSANs              []string
 	DatastoreEndpoint    string
 	DatastoreFile        string
+	AcceptRestored       bool
+	CreateDatabase       bool
 	EncryptionConfig     string
 	EncryptionKeyFile    string
 	AdminLifetime        time.Duration
@@ -87,6 +89,8 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Additional host names or IP addresses for the serving certificate; repeatable.")
 	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
 	fs.StringVar(&o.DatastoreFile, "datastore-endpoint-file", o.DatastoreFile, "File with the value of --datastore-endpoint, to keep a password out of the list of processes. The server reads it at its start.")
+	fs.BoolVar(&o.CreateDatabase, "create-database", false, "Create the database of --datastore-endpoint if it does not exist, and accept an empty one although the data directory knows another.")
+	fs.BoolVar(&o.AcceptRestored, "accept-restored", false, "Start although the objects, the ledger and the data directory are of different moments, and go on with the plans of a copied database. Give it once, after a restore.")
 	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest, for example with a KMS plugin; the server's own keys encrypt resources that the file does not name.")
 	fs.StringVar(&o.EncryptionKeyFile, "encryption-key-file", o.EncryptionKeyFile, "File with the root key, which encrypts the data keys in the database: 32 bytes, or lines of 32 bytes in base64, of which the first encrypts. By default, encryption.key in the data directory.")
 	fs.DurationVar(&o.AdminLifetime, "admin-certificate-lifetime", o.AdminLifetime, "Lifetime of the certificate in admin.kubeconfig. The server renews it in the file when a third is left.")
@@ -312,6 +316,8 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		SecurePort:          o.SecurePort,
 		TLSSANs:             o.TLSSANs,
 		DatastoreEndpoint:   endpoint,
+		AcceptRestored:      o.AcceptRestored,
+		CreateDatabase:      o.CreateDatabase,
 		EncryptionConfig:    o.EncryptionConfig,
 		EncryptionKeyFile:   o.EncryptionKeyFile,
 		AdminLifetime:       o.AdminLifetime,

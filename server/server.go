@@ -142,6 +142,10 @@ func (s *Server) makeAPIServer() (err error) {
 // wire connects the packages that this one does not import.
 func (s *Server) wire(ctx context.Context) (err error) {
 	c := s.config
+	hold, err := c.hold(ctx)
+	if err != nil {
+		return err
+	}
 	s.wiring, err = c.Wire(ctx, &Components{
 		DataDir:      c.DataDir,
 		KeyFiles:     c.keyFiles(),
@@ -158,6 +162,7 @@ func (s *Server) wire(ctx context.Context) (err error) {
 		WorkflowRoom: s.workflowRoom,
 		Stamps:       c.stamps,
 		Processors:   s.processors,
+		Hold:         hold,
 		Record:       c.recorder(),
 		Metrics:      legacyregistry.Registerer(),
 		Logger:       c.Logger,

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -65,6 +66,8 @@ type Components struct {
 	Stamps starter.Signer
 	// Processors are the slots of work that needs a processor, by namespace.
 	Processors *fair.Slots
+	// Hold holds the plans that another server may apply, because the database is a copy.
+	Hold changes.Hold
 	// Record records provider calls in the audit log; nil if it is off.
 	Record audit.RecordFunc
 	// Metrics registers metrics for /metrics.
@@ -95,6 +98,30 @@ type Wiring struct {
 	Ready func() error
 	// Close is called last in every case. It must stop all provider processes.
 	Close func(context.Context) error
+}
+
+// hold returns which approved plans wait. Call it before the server serves.
+func (c *completedConfig) hold(ctx context.Context) (h changes.Hold, err error) {
+	if !c.store.Copied() {
+		return h, nil
+	}
+	h = changes.Hold{Copied: true, Given: map[types.UID]int{}}
+	for u, err := range c.store.Objects().List(ctx, v1alpha1.GroupName, "") {
+		if err != nil {
+			return h, fmt.Errorf("list the plans of the copy: %w", err)
+		}
+		if u.GetKind() != "Plan" {
+			continue
+		}
+		p := new(v1alpha1.Plan)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
+			return h, fmt.Errorf("read plan %q of the copy: %w", p.Name, err)
+		}
+		if n := changes.ByPersons(p); n > 0 {
+			h.Given[p.UID] = n
+		}
+	}
+	return h, nil
 }
 
 // authorizeReferences checks the references of a ProviderConfig to other namespaces, ConfigMaps and Secrets. A

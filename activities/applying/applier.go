@@ -20,12 +20,14 @@ type Applier struct {
 	Logger *slog.Logger
 	// ProgressInterval is the minimum time between two writes of a plan's progress to its object; 0 means publishEvery.
 	ProgressInterval time.Duration
-	progress         *progress
-	locks            *objectLocks
-	cancels          *cancelWatcher
-	orders           stepOrders
-	judges           judges
-	imports          importClaims
+	// Hold holds plans that another server may apply; the zero value holds none.
+	Hold     changes.Hold
+	progress *progress
+	locks    *objectLocks
+	cancels  *cancelWatcher
+	orders   stepOrders
+	judges   judges
+	imports  importClaims
 	// process identifies this process of the server in intents.
 	process string
 }

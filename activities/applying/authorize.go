@@ -32,11 +32,16 @@ func (a *Applier) applyingPlan(ctx context.Context, p workflows.Plan) (*v1alpha1
 		why = "The apply of the plan has not started."
 	case po.Status.FinishedAt != nil:
 		why = "The apply of the plan has ended."
+	case a.Hold.Of(po):
+		return nil, errHeld
 	default:
 		return po, nil
 	}
 	return nil, refused(p, why)
 }
+
+// errHeld is the error of an activity whose plan is held. Temporal asks again.
+var errHeld = &RetryError{errors.New("the plan waits, because the server runs on a copy of its database; status.conditions of the plan says more")}
 
 func refused(p workflows.Plan, why string) error {
 	return workflows.Final(fmt.Errorf("plan %s/%s: refused, and nothing was changed. %s", p.Namespace, p.Name, why))

@@ -35,6 +35,9 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	if !changes.Approved(po) {
 		return workflows.Begun{Refused: changes.NotApproved(po)}, nil // it may still wait for its approval
 	}
+	if a.Hold.Of(po) {
+		return workflows.Begun{}, errHeld
+	}
 	var work *changes.Stored
 	err = guard(a.Logger, "order the steps of plan "+p.Name, func() (err error) {
 		work, err = changes.Load(ctx, a.Ledger, po.UID)

@@ -91,6 +91,9 @@ const (
 	ReasonApplying = "Applying"
 	// ReasonRolloutPaused: the plan waits between two waves of a ResourceSet's rollout.
 	ReasonRolloutPaused = "RolloutPaused"
+	// ReasonServerCopied: the approved plan waits, because the server runs on a copy of its database. The server with the
+	// original may apply the plan.
+	ReasonServerCopied = "ServerCopied"
 	// ReasonApplied: the change was applied.
 	ReasonApplied = "Applied"
 	// ReasonAppliedInPart: a partial approval left blocked changes out, and all other changes were applied.

@@ -72,7 +72,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 	sources.Metrics = counted
 	recorder := events.NewRecorder(core, counted)
 	objects.Events = recorder
-	registered := activities.New(sources, plans, c.Processors, c.Logger.With("component", "activities"))
+	registered := activities.New(sources, plans, c.Processors, c.Hold, c.Logger.With("component", "activities"))
 	configs := &controller.Configs{
 		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
 	}
@@ -92,7 +92,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		}
 		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier)
 		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: c.Kinds.Written(),
-			History: controller.History{Limit: c.PlanHistoryLimit, Age: c.PlanHistoryAge}, NamespacePlans: c.NamespacePlans,
+			History: controller.History{Limit: c.PlanHistoryLimit, Age: c.PlanHistoryAge}, NamespacePlans: c.NamespacePlans, Hold: c.Hold,
 			Terminating: sources.Configs.Terminating}
 		started := false
 		defer func() {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/fair"
@@ -48,6 +49,8 @@ type Plans struct {
 	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no other limit than
 	// MaxRunning.
 	NamespacePlans int
+	// Hold holds approved plans that another server may apply; the zero value holds none.
+	Hold changes.Hold
 
 	informer cache.SharedIndexInformer
 	queue    *queue[cache.ObjectName]
@@ -130,6 +133,8 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 			return err
 		}
 		return p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
+	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved) && p.Hold.Of(obj):
+		return p.reportHeld(ctx, obj)
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
 		if left := pauseLeft(obj); left > 0 {
 			p.queue.work.AddAfter(name, min(left, pausePoll))
@@ -149,6 +154,18 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		}
 	}
 	return nil
+}
+
+// reportHeld writes to an approved plan why it waits. Begin replaces the message when the plan goes on.
+func (p *Plans) reportHeld(ctx context.Context, obj *v1alpha1.Plan) error {
+	ready := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == v1alpha1.ReasonServerCopied {
+		return nil
+	}
+	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
+		condition.Waiting(&s.Conditions, obj.Generation, v1alpha1.ReasonServerCopied, changes.MessageHeld)
+	})
+	return store.IgnoreGone(err)
 }
 
 // uploadTimeout is the maximum time that a speculative plan waits for its objects.

@@ -63,9 +63,9 @@ const mysqlUnknownDatabase = 1049
 // checkEndpoint is what an administrator can do about a database that refuses.
 const checkEndpoint = "; check --datastore-endpoint"
 
-// connect waits until the database accepts a connection. It creates a database that does not exist. Its error has what
+// connect waits until the database accepts a connection. With create, it creates a database that does not exist. Its error has what
 // the database said.
-func (t *table) connect(ctx context.Context, timeout time.Duration) error {
+func (t *table) connect(ctx context.Context, timeout time.Duration, create bool) error {
 	trying, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	last := "the database did not answer" // unless an attempt ends before the time does
@@ -77,6 +77,9 @@ func (t *table) connect(ctx context.Context, timeout time.Duration) error {
 		// An attempt that the end of the time cuts off says less than the one before.
 		if cut, ok := errors.AsType[net.Error](err); trying.Err() == nil && !(ok && cut.Timeout()) {
 			said := refusalOf(err)
+			if said.missing && !create {
+				return errors.New(said.text + "; create it, or start once with --create-database" + checkEndpoint)
+			}
 			if said.missing {
 				return t.create(trying, said.text)
 			}

@@ -69,7 +69,7 @@ func TestConnectSaysWhatTheDatabaseSaid(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = table.close() }()
-			err = table.connect(t.Context(), 2*time.Second)
+			err = table.connect(t.Context(), 2*time.Second, true)
 			if err == nil {
 				t.Fatal("connected")
 			}
@@ -106,10 +106,38 @@ func answering(t *testing.T, text string) (address string) {
 	return l.Addr().String()
 }
 
-// TestConnectCreatesTheDatabase opens a database that does not exist.
-func TestConnectCreatesTheDatabase(t *testing.T) {
-	s := openAt(t, Config{DataDir: t.TempDir(), Endpoint: strings.Replace(database.PostgreSQL(t), "/hykube?", "/a-new_one?", 1)})
-	if err := s.Ready(t.Context()); err != nil {
-		t.Error(err)
+// TestADatabaseIsCreatedOnlyOnRequest opens a database that does not exist, as after a typo in its name.
+func TestADatabaseIsCreatedOnlyOnRequest(t *testing.T) {
+	for kind, start := range map[string]func(testing.TB) string{"PostgreSQL": database.PostgreSQL, "MariaDB": database.MariaDB} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{DataDir: t.TempDir(), Endpoint: renamed(start(t), "a_new_one")}
+			_, err := Open(t.Context(), cfg)
+			if err == nil || !strings.Contains(err.Error(), "--create-database") || !strings.Contains(err.Error(), "a_new_one") {
+				t.Fatalf("without the flag: %v", err)
+			}
+			cfg.CreateDatabase = true
+			closeStore(t, openAt(t, cfg))
+			cfg.CreateDatabase = false
+			s, err := Open(t.Context(), cfg)
+			if err != nil {
+				t.Fatalf("the database exists: %v", err)
+			}
+			if _, err := s.table.db.ExecContext(t.Context(), "CREATE DATABASE another"); err != nil {
+				t.Fatal(err)
+			}
+			closeStore(t, s)
+			cfg.Endpoint = renamed(cfg.Endpoint, "another")
+			if _, err := Open(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "the database is empty, and this data directory belongs to one that has objects") {
+				t.Errorf("another, empty database: %v", err)
+			}
+		})
 	}
+}
+
+// renamed returns an endpoint with another name of the database.
+func renamed(endpoint, name string) string {
+	i := strings.LastIndex(endpoint, "/")
+	_, options, _ := strings.Cut(endpoint[i:], "?")
+	return endpoint[:i+1] + name + "?" + options
 }

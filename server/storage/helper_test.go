@@ -29,6 +29,7 @@ func openQuiet(t *testing.T) *Store {
 
 func openAt(t *testing.T, cfg Config) *Store {
 	t.Helper()
+	cfg.CreateDatabase = cfg.CreateDatabase || cfg.Endpoint != ""
 	cfg.RotationSettle = cmp.Or(cfg.RotationSettle, settled)
 	s, err := Open(t.Context(), cfg)
 	if err != nil {
@@ -97,6 +98,7 @@ func withoutLedger(t *testing.T, s *Store, dir string) {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
+	remove(t, filepath.Join(dir, momentFile))
 	files, err := filepath.Glob(filepath.Join(dir, "db", "ledger.db*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("no files of the ledger", err)

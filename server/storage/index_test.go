@@ -53,7 +53,7 @@ func putProvider(c *catalog.Catalog, attributes ...string) {
 }
 
 func (x *indexed) open() {
-	x.s = openAt(x.t, Config{DataDir: x.dir})
+	x.s = openAt(x.t, Config{DataDir: x.dir, AcceptRestored: true, CreateDatabase: true})
 }
 
 func (x *indexed) newIndex() *index.Index {

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("HYKUBE_TEST_TAKEOVER"); dir != "" {
 		takeOverUntil(dir, os.Getenv("HYKUBE_TEST_STEP"))
 	}
+	if dir := os.Getenv("HYKUBE_TEST_MOMENT"); dir != "" {
+		writeUntilKilled(dir)
+	}
 	if dir := os.Getenv("HYKUBE_TEST_KMS"); dir != "" {
 		servePlugin(dir)
 	}

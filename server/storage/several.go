@@ -24,9 +24,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// openSeveral opens a database with several writers: PostgreSQL, or MySQL and MariaDB. Kine makes its tables. Kine's own
+// openSeveral opens a database with several writers: PostgreSQL, or MySQL and MariaDB. With create, it creates a missing one. Kine makes its tables. Kine's own
 // backend would lose events, so the backend here has another log: see tail.
-func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, log *slog.Logger) (_ server.Backend, _ *table, err error) {
+func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, create bool, log *slog.Logger) (_ server.Backend, _ *table, err error) {
 	t, err := openTable(dc.Scheme, dc.DataSourceName)
 	if err != nil {
 		return nil, nil, err
@@ -36,7 +36,7 @@ func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, lo
 			err = errors.Join(err, t.close())
 		}
 	}()
-	if err := t.connect(ctx, connectTimeout); err != nil {
+	if err := t.connect(ctx, connectTimeout, create); err != nil {
 		return nil, nil, err
 	}
 	if err := makeTables(ctx, t.numbered, *dc); err != nil {

@@ -252,7 +252,7 @@ func TestASnapshotThatDoesNotFit(t *testing.T) {
 		}, "restored or replaced"},
 		"another history with the same last row": {func(t *testing.T, x *indexed) {
 			closeStore(t, x.s)
-			x.exec("state.db", "UPDATE kine SET value = CAST('other' AS BLOB) WHERE id = (SELECT MAX(id) - 1 FROM kine)")
+			x.exec("state.db", "UPDATE kine SET value = CAST('other' AS BLOB) WHERE id = (SELECT MAX(id) - 2 FROM kine)")
 			x.open()
 		}, "restored or replaced"},
 		"an older ledger": {func(t *testing.T, x *indexed) {

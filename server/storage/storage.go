@@ -58,6 +58,11 @@ type Config struct {
 	Compaction Compaction
 	// FreeBytes returns the bytes that are available in a directory; nil asks the operating system.
 	FreeBytes func(dir string) (uint64, error)
+	// AcceptRestored accepts stores of different moments, and files that are a copy.
+	AcceptRestored bool
+	// CreateDatabase allows the creation of a database on a database server, and an empty database behind a data directory
+	// that knows another.
+	CreateDatabase bool
 	// takeoverStep is called at the steps of a takeover, for tests.
 	takeoverStep func(step string)
 	// Server describes this server. It takes the lease of a database with several writers; without an owner, it takes none.
@@ -88,6 +93,7 @@ type Store struct {
 	// closeRecords closes the connections of records that are not those of table.
 	closeRecords func() error
 	rotator      *rotator
+	moments      *moments
 	objects      *sharedObjects
 	// latest is nil if other servers may write to the database.
 	latest *latest
@@ -145,6 +151,10 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err := s.spool.replay(dbctx, s.KV()); err != nil {
 		return nil, cfg.failed(err)
 	}
+	s.moments.client = s.client.KV
+	if err := s.moments.run(dbctx); err != nil {
+		return nil, cfg.failed(err)
+	}
 	s.drained.Go(func() { s.compact(dbctx, cmp.Or(cfg.Compaction.Interval, 5*time.Minute)) })
 	s.canary = newCanary(dbctx, s.client.Client, cfg.CanaryInterval)
 	s.rotator = &rotator{
@@ -189,8 +199,17 @@ func (s *Store) openLedger(ctx context.Context, cfg Config) (move takeover, err 
 	if err := s.lead(ctx, cfg); err != nil {
 		return move, err
 	}
+	if s.moments, err = newMoments(cfg, s.table, s.records); err != nil {
+		return move, err
+	}
+	if err := s.moments.checkEmpty(ctx, cfg); err != nil {
+		return move, err
+	}
 	move = takeover{table: s.table, records: s.records, log: cfg.Logger, at: cfg.takeoverStep}
-	return move, move.copy(ctx)
+	if err := move.copy(ctx); err != nil {
+		return move, err
+	}
+	return move, s.moments.check(ctx, cfg)
 }
 
 // RotateKeys encrypts the data keys with the current root key. It adds a data key, which encrypts from now on, and
@@ -208,6 +227,9 @@ func (s *Store) Close() error {
 	var errs []error
 	if s.canary != nil {
 		s.canary.close()
+	}
+	if s.moments != nil {
+		s.moments.close()
 	}
 	if s.client != nil {
 		errs = append(errs, s.client.Close())
@@ -280,7 +302,7 @@ func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, er
 			backend, s.latest = embedded, embedded.latest
 		}
 	case scheme == "postgres" || scheme == "postgresql" || scheme == "mysql":
-		backend, s.table, err = openSeveral(ctx, s.drained, dc, cfg.Logger)
+		backend, s.table, err = openSeveral(ctx, s.drained, dc, cfg.CreateDatabase, cfg.Logger)
 	default:
 		return nil, errors.New(`unknown scheme: use "postgres://" or "mysql://", or leave --datastore-endpoint out for SQLite`)
 	}

@@ -45,6 +45,7 @@ func olderLedger(t *testing.T, cfg Config, n int) {
 		}
 	}
 	closeStore(t, s)
+	remove(t, filepath.Join(cfg.DataDir, momentFile))
 }
 
 // checkTaken expects the records in their own tables, and none in kine.

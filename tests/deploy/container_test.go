@@ -248,7 +248,7 @@ func TestContainerWithSecrets(t *testing.T) {
 	mount(t, dir, "etc/hykube/config/trust-policy.yaml", policy)
 	port := freePort(t)
 	c := newContainer(t, dir, "--set", "server.port="+port, "--set", "database.endpointSecret.name=db,encryption.keySecret.name=key,authentication.tokenSecret.name=tokens",
-		"--set", "providers.trustPolicy.kind=ProviderTrustPolicy")
+		"--set", "providers.trustPolicy.kind=ProviderTrustPolicy,server.extraArgs={--create-database}")
 	c.start(t)
 	for _, path := range []string{"encryption.key", "db/state.db"} {
 		if _, err := os.Stat(filepath.Join(dir, "var/lib/hykube/data", path)); err == nil {

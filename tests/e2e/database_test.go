@@ -27,7 +27,7 @@ func TestADatabaseThatRestartsLosesNoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &harness.Server{Args: []string{"--datastore-endpoint", dsn}, Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}
+	s := &harness.Server{Args: []string{"--datastore-endpoint", dsn, "--create-database"}, Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}
 	s.Serve(t)
 	if err := s.Install(t.Context(), harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS"}}); err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	both := func() *harness.Server {
-		return &harness.Server{Dir: t.TempDir(), Args: []string{"--datastore-endpoint", dsn, "--encryption-key-file", key}, Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}
+		return &harness.Server{Dir: t.TempDir(), Args: []string{"--datastore-endpoint", dsn, "--create-database", "--encryption-key-file", key}, Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}
 	}
 	first, second := both(), both()
 	first.Serve(t)

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hykube/hykube/tests/harness"
+	"github.com/hykube/hykube/tests/simcloud"
+)
+
+// networksFile returns a ProviderConfig and networks of the simulated cloud.
+func networksFile(prefix string, n int) string {
+	var text strings.Builder
+	text.WriteString("apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nmetadata: {name: sim}\nspec: {provider: sim, limits: {concurrency: 2}}\n")
+	for i := range n {
+		fmt.Fprintf(&text, "---\napiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: n%d}\nspec: {name: %s-%d, cidr: 10.0.%d.0/24}\n", i, prefix, i, i)
+	}
+	return text.String()
+}
+
+const automaticPlan = "---\napiVersion: hykube.io/v1alpha1\nkind: Plan\nmetadata: {name: %s}\nspec: {approval: Automatic}\n"
+
+// startSim starts a server with the provider of a simulated cloud, whose creates take a while.
+func startSim(t *testing.T, cloud *harness.Cloud, create time.Duration) *harness.Server {
+	t.Helper()
+	err := cloud.Change(t.Context(), func(s *simcloud.Settings) {
+		s.SetLatency(simcloud.Latency{Kind: "network", Op: "create", Delay: simcloud.Duration(create)})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &harness.Server{Env: []string{"SIMCLOUD_ADDRESS=" + cloud.Address}}
+	s.Serve(t)
+	if err := s.Install(t.Context(), harness.Provider{Name: "sim", Source: "hykube/sim", Environment: []string{"SIMCLOUD_ADDRESS"}}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func runOn(t *testing.T, s *harness.Server, stdin string, args ...string) string {
+	t.Helper()
+	out, err := s.Kubectl(t.Context(), stdin, args...)
+	if err != nil {
+		t.Fatalf("kubectl %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// copyServer returns a server on a copy of a directory, as a backup of a running server is.
+func copyServer(t *testing.T, s *harness.Server) *harness.Server {
+	t.Helper()
+	c := &harness.Server{Dir: t.TempDir(), Env: s.Env}
+	if out, err := exec.CommandContext(t.Context(), "cp", "-a", s.Data(), filepath.Join(c.Dir, "data")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return c
+}
+
+// TestAPlanOnACopyWaits kills a server in the middle of an apply, and starts another one on a copy of its directory. The plan
+// waits there, with Temporal's files and after a restart, too. It goes on when the administrator accepts the copy.
+func TestAPlanOnACopyWaits(t *testing.T) {
+	const networks = 12
+	cloud := harness.NewCloud(t, simcloud.Config{})
+	s := startSim(t, cloud, 500*time.Millisecond)
+	runOn(t, s, "", "create", "namespace", "copies")
+	runOn(t, s, networksFile("copies", networks)+fmt.Sprintf(automaticPlan, "all"), "create", "-n", "copies", "-f", "-")
+	created := simcloud.Filter{Kind: "network", Op: "create", Name: "copies-*"}
+	if err := cloud.WaitCalls(t.Context(), created, 3); err != nil {
+		t.Fatal(err)
+	}
+	s.Kill()
+	before, err := cloud.CountCalls(t.Context(), created)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := copyServer(t, s)
+	c.Serve(t)
+	waits := func(why string) {
+		t.Helper()
+		harness.Eventually(t, "the plan waits "+why, func() error {
+			_, err := c.Kubectl(t.Context(), "", "wait", "plan/all", "-n", "copies", "--for=jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}=ServerCopied", "--timeout=1s")
+			return err
+		})
+		// A later plan that approves itself waits, too. It is planned, so the workers run.
+		name := strings.ReplaceAll(why, " ", "-")
+		runOn(t, c, fmt.Sprintf(automaticPlan, name), "create", "-n", "copies", "-f", "-")
+		harness.Eventually(t, "the plan "+name+" waits", func() error {
+			out, err := c.Kubectl(t.Context(), "", "get", "plan", name, "-n", "copies", "-o", "jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}")
+			if err == nil && out != "ServerCopied" && out != "NoChanges" && out != "Deferred" {
+				err = fmt.Errorf("its reason is %q", out)
+			}
+			return err
+		})
+		if now, err := cloud.CountCalls(t.Context(), created); err != nil || now != before {
+			t.Fatalf("the copy made %d creates %s: %v", now-before, why, err)
+		}
+	}
+	waits("on the copy")
+	if err := c.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	waits("after a restart")
+	if err := c.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	c.Args = []string{"--accept-restored"}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, "the accepted plan has ended", func() error {
+		_, err := c.Kubectl(t.Context(), "", "wait", "plan/all", "-n", "copies", "--for=jsonpath={.status.finishedAt}", "--timeout=1s")
+		return err
+	})
+	if made, err := cloud.CountCalls(t.Context(), created); err != nil || made > networks {
+		t.Errorf("%d creates of %d networks: %v", made, networks, err)
+	}
+}
