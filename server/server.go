@@ -82,7 +82,7 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	if err := s.installAPIs(); err != nil {
 		return nil, err
 	}
-	if err := s.addEngine(); err != nil {
+	if err := s.addEngine(ctx); err != nil {
 		return nil, err
 	}
 	s.addKeys()
@@ -178,14 +178,18 @@ func (s *Server) wire(ctx context.Context) (err error) {
 }
 
 // addEngine creates the Temporal engine and serves its Web UI to authorized users.
-func (s *Server) addEngine() error {
-	var err error
+func (s *Server) addEngine(ctx context.Context) error {
+	installation, err := s.config.store.Identity(ctx)
+	if err != nil {
+		return err
+	}
 	s.engine, err = engine.New(engine.Config{
-		DataDir:     s.config.DataDir,
-		Address:     s.config.TemporalAddress,
-		Credentials: s.config.TemporalCredentials,
-		Namespace:   s.config.TemporalNamespace,
-		Logger:      s.config.Logger.With("component", "temporal"),
+		DataDir:      s.config.DataDir,
+		Address:      s.config.TemporalAddress,
+		Credentials:  s.config.TemporalCredentials,
+		Namespace:    s.config.TemporalNamespace,
+		Installation: installation,
+		Logger:       s.config.Logger.With("component", "temporal"),
 
 		NamespaceOwner: s.namespaceOwner,
 	})

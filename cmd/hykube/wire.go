@@ -90,25 +90,24 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		if users := c.Engine.Users(); users != nil {
 			stacks.Runs = &controller.UserRuns{Service: users.Service(), Prepare: users.Prepare, Room: c.WorkflowRoom, Key: sources.Ledger.ContentsKey, Stamps: c.Stamps}
 		}
-		w := newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier)
+		newWorker := func(onFatal func(error)) worker.Worker {
+			return newWorker(temporal, registered, &scheduled.Requests{Stacks: stored, Metrics: counted}, notifier, onFatal)
+		}
 		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: c.Kinds.Written(),
 			History: controller.History{Limit: c.PlanHistoryLimit, Age: c.PlanHistoryAge}, NamespacePlans: c.NamespacePlans, Hold: c.Hold,
 			Terminating: sources.Configs.Terminating}
-		started := false
-		defer func() {
-			if started {
-				w.Stop()
-			}
-		}()
+		stop := func() {}
+		defer func() { stop() }()
 		work := func() error {
 			watched := metrics.Sources{Plans: planned.Counts, Resources: sources.Index.Counts, Overdue: stacks.Overdue, Processes: providers.Pool.Processes}
 			if err := metrics.Watch(c.Metrics, watched); err != nil {
 				return err
 			}
-			if err := w.Start(); err != nil {
+			end, err := c.Engine.RunWorker(ctx, newWorker)
+			if err != nil {
 				return fmt.Errorf("start worker: %w", err)
 			}
-			started = true
+			stop = end
 			return nil
 		}
 		return controller.Run(ctx, providers, configs, planned,
@@ -240,12 +239,14 @@ func newStacks(sources *scope.Sources, stacks *loopback.Stacks, logger *slog.Log
 	return c
 }
 
-// newWorker returns a worker for all workflows and activities. The caller starts it.
-func newWorker(temporal client.Client, registered *activities.Activities, requests *scheduled.Requests, notifier *notifying.Notifier) worker.Worker {
+// newWorker returns a worker for all workflows and activities. The caller starts it. onFatal is called if the worker ends by
+// itself.
+func newWorker(temporal client.Client, registered *activities.Activities, requests *scheduled.Requests, notifier *notifying.Notifier, onFatal func(error)) worker.Worker {
 	w := worker.New(temporal, workflows.TaskQueue, worker.Options{
 		MaxConcurrentActivityExecutionSize: activities.MaxTasks,
 		DisableRegistrationAliasing:        true,
 		WorkerStopTimeout:                  stopTimeout,
+		OnFatalError:                       onFatal,
 	})
 	w.RegisterWorkflowWithOptions(workflows.MakePlan, workflow.RegisterOptions{Name: workflows.PlanName})
 	w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})

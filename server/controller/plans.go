@@ -72,8 +72,10 @@ type Plans struct {
 	written map[string]map[types.UID]kinds.Written
 	// stages holds the last known stage of each plan.
 	stages map[types.UID]stage
-	// requests holds the workflow IDs that this process has started, and the keys of its other requests.
+	// requests holds the keys of the requests that this process has sent. started holds the times at which it last started
+	// workflows, by their IDs.
 	requests map[string]bool
+	started  map[string]time.Time
 	// plans holds the plans that this process has seen, since a new plan may have the name of a deleted one.
 	plans map[cache.ObjectName]workflows.Plan
 }
@@ -82,7 +84,7 @@ func (p *Plans) start() {
 	p.MaxRunning = cmp.Or(p.MaxRunning, maxRunning)
 	p.making, p.applying = fair.NewLimited(p.MaxRunning, p.NamespacePlans), fair.New(p.MaxRunning)
 	p.slots = map[types.UID]phaseSlot{}
-	p.requests, p.plans = map[string]bool{}, map[cache.ObjectName]workflows.Plan{}
+	p.requests, p.started, p.plans = map[string]bool{}, map[string]time.Time{}, map[cache.ObjectName]workflows.Plan{}
 	p.bindings, p.stages, p.written = map[string]*bindings{}, map[types.UID]stage{}, map[string]map[types.UID]kinds.Written{}
 	p.queue = newQueue("plan", p.Logger, p.reconcile)
 	p.namespaces = newQueue("plans of namespace", p.Logger, p.reconcileNamespace)
@@ -132,6 +134,7 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		if ok, err := p.admit(ctx, name, obj, p.making); !ok || err != nil {
 			return err
 		}
+		p.queue.work.AddAfter(name, runCheck)
 		return p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved) && p.Hold.Of(obj):
 		return p.reportHeld(ctx, obj)
@@ -143,6 +146,7 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		if ok, err := p.admit(ctx, name, obj, p.applying); !ok || err != nil {
 			return err
 		}
+		p.queue.work.AddAfter(name, runCheck)
 		if err := p.begin(ctx, obj, ref, ref.ApplyID(), workflows.ApplyName); err != nil {
 			return err
 		}
@@ -193,9 +197,16 @@ func (p *Plans) awaitObjects(ctx context.Context, name cache.ObjectName, obj *v1
 	return p.Ledger.DropDocuments(ctx, obj.UID)
 }
 
+// runCheck is the time after which a workflow is started again. A run that exists goes on. Temporal may have lost it, as after a
+// restore of its database.
+const runCheck = time.Minute
+
 // begin starts a workflow unless it runs already.
 func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Plan, id, name string) error {
-	if p.sent(id) {
+	p.mu.Lock()
+	recent := time.Since(p.started[id]) < runCheck
+	p.mu.Unlock()
+	if recent {
 		return nil
 	}
 	// The cache may be stale, and Temporal would restart a failed run. So read from the API whether the plan has ended.
@@ -235,7 +246,10 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 	if err != nil && !errors.Is(err, store.ErrGone) {
 		return err
 	}
-	p.note(id, true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.started[id] = time.Now()
+	delete(p.requests, id+" "+workflows.SignalCancel) // another run has no signals
 	return nil
 }
 
@@ -337,9 +351,9 @@ func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	defer p.mu.Unlock()
 	delete(p.plans, name)
 	delete(p.stages, uid(ref))
-	for _, key := range []string{ref.PlanID(), ref.ApplyID(), ref.UID + " record"} {
-		delete(p.requests, key)
-	}
+	delete(p.started, ref.PlanID())
+	delete(p.started, ref.ApplyID())
+	delete(p.requests, ref.UID+" record")
 	for _, signal := range []string{workflows.SignalCancel, workflows.SignalResume} {
 		delete(p.requests, ref.ApplyID()+" "+signal)
 	}

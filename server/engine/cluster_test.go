@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/hykube/hykube/server/engine"
@@ -23,7 +26,8 @@ import (
 
 // An embedded server serves as the external cluster.
 func TestExternalCluster(t *testing.T) {
-	cluster := start(t, engine.Config{DataDir: t.TempDir()})
+	dir := t.TempDir()
+	cluster := start(t, engine.Config{DataDir: dir})
 	credentials := cluster.CredentialsFor(t)
 	namespace := func(name string) engine.Config {
 		return engine.Config{DataDir: t.TempDir(), Address: cluster.Address(), Namespace: name, Credentials: credentials}
@@ -49,6 +53,85 @@ func TestExternalCluster(t *testing.T) {
 		stop(t, e)
 		if err := cluster.Healthy(); err != nil {
 			t.Errorf("stopping the client hurt the cluster: %v", err)
+		}
+	})
+
+	t.Run("refuses the namespace of another installation", func(t *testing.T) {
+		first := namespace("claimed")
+		first.Installation = "first"
+		stop(t, start(t, first))
+		stop(t, start(t, first)) // its own
+		other := namespace("claimed")
+		other.Installation = "other"
+		e, err := engine.New(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = e.Start(t.Context())
+		if err == nil || !strings.Contains(err.Error(), `"claimed" belongs to another installation of Hykube (first; this one is other)`) || !strings.Contains(err.Error(), "--temporal-namespace") {
+			t.Errorf("another installation: %v", err)
+		}
+		older := namespace("elsewhere") // an older version registered it
+		older.Installation = "first"
+		stop(t, start(t, older))
+	})
+
+	t.Run("registers a namespace again that the cluster has lost", func(t *testing.T) {
+		e := start(t, namespace("lost"))
+		identity := func() (string, error) {
+			found, err := e.Client().WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: "lost"})
+			return found.GetNamespaceInfo().GetId(), err
+		}
+		before, err := identity()
+		if err != nil {
+			t.Fatal(err)
+		}
+		db, err := sql.Open("sqlite", filepath.Join(dir, "temporal", "temporal.db")+"?_pragma=busy_timeout(5000)")
+		if err == nil {
+			_, err = db.ExecContext(t.Context(), "DELETE FROM namespaces WHERE name = 'lost'")
+		}
+		if err = errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "another namespace", func() error {
+			after, err := identity()
+			if err == nil && after == before {
+				err = errors.New("the same")
+			}
+			return err
+		})
+		eventually(t, "health", e.Healthy)
+	})
+
+	t.Run("starts a worker again", func(t *testing.T) {
+		e := start(t, namespace("elsewhere"))
+		var fail func(error)
+		started := make(chan struct{}, 2)
+		end, err := e.RunWorker(t.Context(), func(onFatal func(error)) worker.Worker {
+			fail = onFatal
+			w := worker.New(e.Client(), queue, worker.Options{WorkerStopTimeout: time.Second})
+			w.RegisterWorkflow(greet)
+			w.RegisterActivity(hello)
+			started <- struct{}{}
+			return w
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		<-started
+		fail(errors.New("namespace gone"))
+		eventually(t, "the reason in the health", func() error {
+			if err := e.Healthy(); err == nil || !strings.Contains(err.Error(), "namespace gone") {
+				return fmt.Errorf("healthy: %v", err)
+			}
+			return nil
+		})
+		<-started
+		eventually(t, "another worker", e.Healthy)
+		var got string
+		if err := run(t, e.Client(), "again", greet, "again").Get(t.Context(), &got); err != nil || got != "hello again" {
+			t.Errorf("got %q, %v", got, err)
 		}
 	})
 

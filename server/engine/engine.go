@@ -27,6 +27,8 @@ type Config struct {
 	Credentials Credentials
 	// Namespace is the Temporal namespace of all workflows; empty means "hykube".
 	Namespace string
+	// Installation identifies this installation in the namespace of an external cluster; empty claims none.
+	Installation string
 	// NamespaceOwner returns the UID of a Kubernetes namespace; ok is false if it does not exist or is being deleted. With
 	// an embedded server, it decides which namespaces have workflows of users. nil means none.
 	NamespaceOwner func(namespace string) (uid string, ok bool)
@@ -52,6 +54,8 @@ type Engine struct {
 	client   client.Client
 	webUI    atomic.Pointer[webUI]
 	users    atomic.Pointer[UserNamespaces]
+	// lost and worker are the reasons why the namespace is missing, and why no worker runs; nil without one.
+	lost, worker atomic.Pointer[error]
 
 	background sync.WaitGroup
 	cancel     context.CancelFunc
@@ -114,10 +118,7 @@ func (e *Engine) start(ctx context.Context) (err error) {
 	if e.client, err = dial(ctx, options); err != nil {
 		return err
 	}
-	if err := ensureNamespace(ctx, e.client, e.config.Namespace); err != nil {
-		return err
-	}
-	if err := ensureSearchAttributes(ctx, e.client, e.config.Namespace); err != nil {
+	if err := e.register(ctx); err != nil {
 		return err
 	}
 	ui, err := newWebUI(f)
@@ -141,6 +142,9 @@ func (e *Engine) start(ctx context.Context) (err error) {
 		users.Owner = e.config.NamespaceOwner
 		e.users.Store(users)
 		e.background.Go(func() { users.clean(background) })
+	}
+	if e.config.Address != "" {
+		e.background.Go(func() { e.watchNamespace(background) })
 	}
 	e.background.Go(func() {
 		defer close(e.recovered)
@@ -207,6 +211,11 @@ func (e *Engine) Healthy() error {
 	if server != nil {
 		if err := server.failed(); err != nil {
 			return fmt.Errorf("workflow engine: %w", err)
+		}
+	}
+	for _, reason := range []*error{e.lost.Load(), e.worker.Load()} {
+		if reason != nil {
+			return fmt.Errorf("workflow engine: %w", *reason)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

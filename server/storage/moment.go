@@ -324,6 +324,12 @@ func (m *moments) write(now moment) (err error) {
 	return atomicfile.Write(m.path(), append(data, '\n'), 0o600)
 }
 
+// Identity returns the identity of the database, which no other installation has, except one on a copy.
+func (s *Store) Identity(ctx context.Context) (string, error) {
+	identity, _, err := s.records.Identity(ctx)
+	return identity, err
+}
+
 // Copied reports whether the files of the database are a copy of those that the directory knows, and the administrator has
 // not accepted them.
 func (s *Store) Copied() bool { return s.moments.copied }
