@@ -69,6 +69,8 @@ type Config struct {
 	TLSSANs []string
 	// DatastoreEndpoint is the database; empty means SQLite in DataDir.
 	DatastoreEndpoint string
+	// DatastoreConnections is the maximum number of connections to a database server; 0 means the default of the storage.
+	DatastoreConnections int
 	// AcceptRestored and CreateDatabase: see storage.Config.
 	AcceptRestored, CreateDatabase bool
 	EncryptionConfig               string
@@ -204,6 +206,7 @@ func (cc *completedConfig) openStore(ctx context.Context) (err error) {
 	cc.store, err = storage.Open(ctx, storage.Config{
 		DataDir:          c.DataDir,
 		Endpoint:         c.DatastoreEndpoint,
+		MaxConnections:   c.DatastoreConnections,
 		AcceptRestored:   c.AcceptRestored,
 		CreateDatabase:   c.CreateDatabase,
 		EncryptionConfig: c.EncryptionConfig,

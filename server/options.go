@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/internal/provider/trust"
 	"github.com/hykube/hykube/server/access"
 	"github.com/hykube/hykube/server/engine"
+	"github.com/hykube/hykube/server/storage"
 )
 
 // Options holds the values of the server's flags, with k3s' names where k3s has such flags.
@@ -29,6 +30,7 @@ type Options struct {
 	TLSSANs              []string
 	DatastoreEndpoint    string
 	DatastoreFile        string
+	DatastoreConnections int
 	AcceptRestored       bool
 	CreateDatabase       bool
 	EncryptionConfig     string
@@ -63,7 +65,10 @@ func NewOptions() *Options {
 		DataDir:       DefaultDataDir(),
 		BindAddress:   "127.0.0.1",
 		AdminLifetime: access.AdminLifetime,
-		SecurePort:    6443,
+
+		DatastoreConnections: storage.DefaultMaxConnections,
+
+		SecurePort: 6443,
 
 		TemporalNamespace:    "hykube",
 		TemporalTLS:          true,
@@ -89,6 +94,7 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&o.TLSSANs, "tls-san", o.TLSSANs, "Additional host names or IP addresses for the serving certificate; repeatable.")
 	fs.StringVar(&o.DatastoreEndpoint, "datastore-endpoint", o.DatastoreEndpoint, `Database for objects and states, such as "postgres://user:password@host:5432/hykube" or "mysql://user:password@tcp(host:3306)/hykube"; SQLite in the data directory when it is left out.`)
 	fs.StringVar(&o.DatastoreFile, "datastore-endpoint-file", o.DatastoreFile, "File with the value of --datastore-endpoint, to keep a password out of the list of processes. The server reads it at its start.")
+	fs.IntVar(&o.DatastoreConnections, "datastore-max-open-connections", o.DatastoreConnections, "Maximum number of connections to the database of --datastore-endpoint.")
 	fs.BoolVar(&o.CreateDatabase, "create-database", false, "Create the database of --datastore-endpoint if it does not exist, and accept an empty one although the data directory knows another.")
 	fs.BoolVar(&o.AcceptRestored, "accept-restored", false, "Start although the objects, the ledger and the data directory are of different moments, and go on with the plans of a copied database. Give it once, after a restore.")
 	fs.StringVar(&o.EncryptionConfig, "encryption-provider-config", o.EncryptionConfig, "File with a Kubernetes EncryptionConfiguration for data at rest, for example with a KMS plugin; the server's own keys encrypt resources that the file does not name.")
@@ -144,6 +150,9 @@ func (o *Options) Validate() error {
 	}
 	if o.AdminLifetime < leastAdminLifetime {
 		errs = append(errs, fmt.Errorf("use --admin-certificate-lifetime %s: write a duration of at least %s", o.AdminLifetime, leastAdminLifetime))
+	}
+	if o.DatastoreConnections < storage.LeastMaxConnections {
+		errs = append(errs, fmt.Errorf("use --datastore-max-open-connections %d: write a number of at least %d", o.DatastoreConnections, storage.LeastMaxConnections))
 	}
 	if o.NamespacePlans < 0 {
 		errs = append(errs, fmt.Errorf("use --concurrent-plans-per-namespace %d: write a number of plans, or 0 for no limit", o.NamespacePlans))
@@ -311,21 +320,22 @@ func (o *Options) Config(logger *slog.Logger) (*Config, error) {
 		return nil, err
 	}
 	return &Config{
-		DataDir:             o.DataDir,
-		BindAddress:         net.ParseIP(o.BindAddress),
-		SecurePort:          o.SecurePort,
-		TLSSANs:             o.TLSSANs,
-		DatastoreEndpoint:   endpoint,
-		AcceptRestored:      o.AcceptRestored,
-		CreateDatabase:      o.CreateDatabase,
-		EncryptionConfig:    o.EncryptionConfig,
-		EncryptionKeyFile:   o.EncryptionKeyFile,
-		AdminLifetime:       o.AdminLifetime,
-		TemporalAddress:     o.TemporalAddress,
-		TemporalNamespace:   o.TemporalNamespace,
-		TemporalCredentials: o.temporalCredentials(),
-		TokenAuthFile:       o.TokenAuthFile,
-		AuthenticationFile:  o.AuthenticationFile,
+		DataDir:              o.DataDir,
+		BindAddress:          net.ParseIP(o.BindAddress),
+		SecurePort:           o.SecurePort,
+		TLSSANs:              o.TLSSANs,
+		DatastoreEndpoint:    endpoint,
+		DatastoreConnections: o.DatastoreConnections,
+		AcceptRestored:       o.AcceptRestored,
+		CreateDatabase:       o.CreateDatabase,
+		EncryptionConfig:     o.EncryptionConfig,
+		EncryptionKeyFile:    o.EncryptionKeyFile,
+		AdminLifetime:        o.AdminLifetime,
+		TemporalAddress:      o.TemporalAddress,
+		TemporalNamespace:    o.TemporalNamespace,
+		TemporalCredentials:  o.temporalCredentials(),
+		TokenAuthFile:        o.TokenAuthFile,
+		AuthenticationFile:   o.AuthenticationFile,
 		Settings: Settings{
 			ProviderMirrors:      directories,
 			NetworkMirror:        network,

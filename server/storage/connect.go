@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,6 +22,19 @@ const (
 	// connectRetry is the time between two attempts to connect to a database that may be starting.
 	connectRetry = 500 * time.Millisecond
 )
+
+const (
+	// DefaultMaxConnections is the default of Config.MaxConnections, and LeastMaxConnections its minimum: some parts of the server
+	// hold a connection for a while.
+	DefaultMaxConnections = 64
+	LeastMaxConnections   = 16
+)
+
+// poolSize returns the maximum number of connections of each of the two pools: that of kine, and that of the ledger and of long
+// reads.
+func (cfg Config) poolSize() int {
+	return max(cmp.Or(cfg.MaxConnections, DefaultMaxConnections), LeastMaxConnections) / 2
+}
 
 // refusal is an answer of a database, or an error of the connection to it.
 type refusal struct {

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,4 +143,40 @@ func renamed(endpoint, name string) string {
 	i := strings.LastIndex(endpoint, "/")
 	_, options, _ := strings.Cut(endpoint[i:], "?")
 	return endpoint[:i+1] + name + "?" + options
+}
+
+// TestConnectionsAreBounded reads with more callers at once than there may be connections.
+func TestConnectionsAreBounded(t *testing.T) {
+	const most = LeastMaxConnections
+	s := openAt(t, Config{DataDir: t.TempDir(), Endpoint: database.PostgreSQL(t), MaxConnections: most})
+	var callers sync.WaitGroup
+	for range 4 * most {
+		callers.Go(func() {
+			for range 20 {
+				if _, err := s.client.KV.Get(t.Context(), "/registry/none"); err != nil {
+					t.Error(err)
+				}
+				if _, err := s.KV().List(t.Context(), "", "", 10); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	var open int
+	if err := s.table.db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database()").Scan(&open); err != nil || open > most {
+		t.Errorf("%d connections, want at most %d: %v", open, most, err)
+	}
+}
+
+// TestADamagedFileSaysWhatToDo damages the file of the ledger.
+func TestADamagedFileSaysWhatToDo(t *testing.T) {
+	dir := t.TempDir()
+	closeStore(t, openAt(t, Config{DataDir: dir}))
+	if err := os.WriteFile(filepath.Join(dir, "db", "ledger.db"), []byte(strings.Repeat("damaged ", 2048)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), "a file is damaged") || !strings.Contains(err.Error(), "backup") {
+		t.Errorf("got %v", err)
+	}
 }

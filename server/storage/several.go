@@ -36,6 +36,7 @@ func openSeveral(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, cr
 			err = errors.Join(err, t.close())
 		}
 	}()
+	t.db.SetMaxOpenConns(dc.ConnectionPoolConfig.MaxOpen)
 	if err := t.connect(ctx, connectTimeout, create); err != nil {
 		return nil, nil, err
 	}

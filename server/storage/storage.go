@@ -15,6 +15,7 @@ import (
 	"github.com/k3s-io/kine/pkg/drivers/generic"
 	"github.com/k3s-io/kine/pkg/metrics"
 	"github.com/k3s-io/kine/pkg/server"
+	"github.com/mattn/go-sqlite3"
 	"github.com/prometheus/client_golang/prometheus"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -63,6 +64,8 @@ type Config struct {
 	// CreateDatabase allows the creation of a database on a database server, and an empty database behind a data directory
 	// that knows another.
 	CreateDatabase bool
+	// MaxConnections is the maximum number of connections to a database server; 0 means DefaultMaxConnections.
+	MaxConnections int
 	// takeoverStep is called at the steps of a takeover, for tests.
 	takeoverStep func(step string)
 	// Server describes this server. It takes the lease of a database with several writers; without an owner, it takes none.
@@ -282,7 +285,7 @@ func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, er
 		Endpoint:             cfg.Endpoint,
 		Scheme:               scheme,
 		DataSourceName:       rest,
-		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: maxIdle, MaxIdleTime: 2 * time.Minute},
+		ConnectionPoolConfig: generic.ConnectionPoolConfig{MaxIdle: maxIdle, MaxIdleTime: 2 * time.Minute, MaxOpen: cfg.poolSize()},
 		CompactInterval:      0, // see Store.compact
 		CompactTimeout:       5 * time.Second,
 		CompactMinRetain:     cmp.Or(cfg.Compaction.Retain, 1000),
@@ -323,7 +326,12 @@ func newClient(ctx context.Context, backend server.Backend, watches *watches) *k
 }
 
 // failed returns the error of a database that does not open. It omits the DSN, which may hold a password.
-func (cfg Config) failed(err error) error { return fmt.Errorf("open %s: %w", describe(cfg), err) }
+func (cfg Config) failed(err error) error {
+	if said, ok := errors.AsType[sqlite3.Error](err); ok && (said.Code == sqlite3.ErrCorrupt || said.Code == sqlite3.ErrNotADB) {
+		return fmt.Errorf("open %s: %w: a file is damaged; stop using this disk, and restore the data directory and the database from one backup", describe(cfg), err)
+	}
+	return fmt.Errorf("open %s: %w", describe(cfg), err)
+}
 
 func describe(cfg Config) string {
 	scheme, _, ok := strings.Cut(cfg.Endpoint, "://")
