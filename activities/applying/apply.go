@@ -84,6 +84,10 @@ func (s *stepRun) apply(ctx context.Context) error {
 			return err
 		}
 	}
+	if c.Action == v1alpha1.ActionCreate && c.Importing == nil && c.Preconditions.From == nil && changes.RecordLost(r, rec) {
+		s.recordLost = true
+		return changes.LostRecord("apply", r)
+	}
 	switch {
 	case c.Action == v1alpha1.ActionRead:
 		return s.recordRefresh(ctx, rec)

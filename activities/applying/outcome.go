@@ -40,6 +40,9 @@ func (s *stepRun) publish(ctx context.Context) error {
 			return err
 		}
 	}
+	if s.recordLost {
+		reason = v1alpha1.ReasonRecordLost
+	}
 	return resource.WriteStatus(ctx, s.Objects, c.Object, s.object, s.statusOf(reason, text))
 }
 
@@ -55,7 +58,9 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 		switch c.State {
 		case v1alpha1.ChangeRunning:
 			what := "The old instance was destroyed; the new one is about to be created."
-			if c.CreateBeforeDestroy {
+			if !c.CreateBeforeDestroy {
+				st.Applied = 0 // no infrastructure is left, and no record
+			} else {
 				what = "The new instance was created; the old one is about to be destroyed."
 			}
 			st.Reconcile(g, what)
@@ -81,6 +86,9 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 			case c.Left != "":
 				st.Stall(g, reason, "The old instance was destroyed, and the new one "+newInstanceText(c.Left)+". "+text)
 			default:
+				if !c.CreateBeforeDestroy {
+					st.Applied = 0
+				}
 				st.Stall(g, v1alpha1.ReasonReplaceIncomplete, replaceIncompleteText(c.CreateBeforeDestroy, c.DeposedKey, diag.Describe(c.Diagnostics)))
 			}
 		}

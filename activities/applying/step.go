@@ -348,6 +348,8 @@ type stepRun struct {
 	warnings diag.Diagnostics
 	// intendedAction is the action in the intent that the step has written; "" before.
 	intendedAction v1alpha1.Action
+	// recordLost is true if the object was applied and has no record.
+	recordLost bool
 	// answered is true after the provider was called to make the change, with any outcome.
 	answered bool
 }

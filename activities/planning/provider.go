@@ -53,6 +53,14 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 			return pr.forgetLost(c, r, rec)
 		}
 	}
+	if c.Deposed == "" && changes.RecordLost(r, rec) {
+		switch {
+		case wanted && !importsLost(pr.plan, r):
+			return nil, changes.LostRecord("plan", r)
+		case !wanted && !pr.plan.Spec.RefreshOnly:
+			c.Diagnostics = append(c.Diagnostics, changes.ForgetsLostRecord(r))
+		}
+	}
 	state := &rec.State
 	if c.Deposed != "" {
 		d := rec.FindDeposed(c.Deposed)

@@ -127,6 +127,9 @@ const (
 	ReasonGone = "Gone"
 	// ReasonCreateUnknown: a create began and its outcome is unknown; a user must check the infrastructure.
 	ReasonCreateUnknown = "CreateUnknown"
+	// ReasonRecordLost: a plan applied the object, and the ledger has no record of it. No plan creates it again until a user
+	// says whether the infrastructure exists.
+	ReasonRecordLost = "RecordLost"
 	// ReasonTainted: the next plan will replace the object's infrastructure.
 	ReasonTainted = "Tainted"
 	// ReasonKeysUnknown: the keys of a ResourceSet come from a ConfigMap that does not exist or has no keys.

@@ -149,7 +149,7 @@ func (o *importOptions) Run(ctx context.Context) error {
 	case o.generate || o.out != "":
 		return fmt.Errorf("import: %s exists already, so the command generates no object: leave out --generate-only and --out, or choose another name", k.long(o.target.name))
 	// After a replacement whose create was lost, the object shows the old instance. The import finds the new one.
-	case managed(old) && reason != v1alpha1.ReasonCreateUnknown:
+	case managed(old) && reason != v1alpha1.ReasonCreateUnknown && !o.recordLost(ctx, k, ns, old):
 		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s/%s -n %s", k.long(o.target.name), k.kind, o.target.name, ns)
 	case old.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("import: %s is marked for deletion", k.long(o.target.name))

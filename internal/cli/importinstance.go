@@ -24,7 +24,7 @@ func (o *importOptions) importInstance(ctx context.Context, k kind, ns string) e
 		return err
 	}
 	reason, _, _ := readiness(u)
-	if managed(u) && reason != v1alpha1.ReasonCreateUnknown {
+	if managed(u) && reason != v1alpha1.ReasonCreateUnknown && !o.recordLost(ctx, k, ns, u) {
 		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s -n %s", o.target.address(), shell.Word(o.target.address()), ns)
 	}
 	instance, _ := u.Object[v1alpha1.FieldInstance].(map[string]any)

@@ -186,6 +186,18 @@ func managed(u *unstructured.Unstructured) bool {
 	return len(attributes) > 0
 }
 
+// recordLost reports whether a plan applied an object of which the server has no record. A user who may not read the raw state
+// may retry nevertheless, because the server checks it.
+func (s *session) recordLost(ctx context.Context, k kind, namespace string, u *unstructured.Unstructured) bool {
+	applied, _, _ := unstructured.NestedInt64(u.Object, "status", "appliedGeneration")
+	if applied == 0 {
+		return false
+	}
+	err := s.hykube.Get().AbsPath("apis", k.gvr.Group, k.gvr.Version, "namespaces", namespace, k.gvr.Resource, u.GetName(), "state").
+		SetHeader("Accept", "application/json").Do(ctx).Error()
+	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
+}
+
 // hasRecord reports whether the server has a record of infrastructure for an object. Without attributes in the status,
 // the record has only deposed instances, or a create that runs or whose outcome is unknown.
 func hasRecord(u *unstructured.Unstructured) bool {

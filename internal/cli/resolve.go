@@ -45,7 +45,10 @@ resource exists. Then use one of these flags:
                state rm" does. The next applied plan removes the record and destroys nothing. For an instance of a
                ResourceSet, remove its key from the set, or lower the count, instead: the plan then does the same.
 
---all and -l find the objects with the reason CreateUnknown in the namespace. To plan the other resources first, use
+The same flags settle an object that a plan applied and whose record is lost (RecordLost), as after a restore of another
+moment.
+
+--all and -l find the objects with the reason CreateUnknown or RecordLost in the namespace. To plan the other resources first, use
 "kubectl hykube plan --exclude TYPE.NAME".
 
 --retry needs the right to create the subresource "resolve" of the kind. The role "edit" has that right.`,
@@ -171,7 +174,7 @@ func (o *resolveOptions) lost(ctx context.Context) ([]lostCreate, error) {
 			return err
 		}
 		t.namespace, t.group = ns, k.gvr.Group
-		if reason, _, _ := readiness(u); reason != v1alpha1.ReasonCreateUnknown {
+		if reason, _, _ := readiness(u); reason != v1alpha1.ReasonCreateUnknown && !o.recordLost(ctx, k, ns, u) {
 			return fmt.Errorf("%s has no create with an unknown outcome (its reason is %s), so there is nothing to resolve", k.long(t.name), reason)
 		}
 		out = append(out, lostCreate{t, k, u.GetUID()})
@@ -193,7 +196,7 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	denied, err := o.eachResource(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
 		reason, _, _ := readiness(u)
 		switch {
-		case reason != v1alpha1.ReasonCreateUnknown:
+		case reason != v1alpha1.ReasonCreateUnknown && reason != v1alpha1.ReasonRecordLost:
 		case u.GetDeletionTimestamp() != nil, leaves:
 			marked++
 		case o.retry && hasImport(u):

@@ -78,6 +78,10 @@ func (s *Status) Good() bool {
 	return s.Applied == s.Generation && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady)
 }
 
+// ShowsInfrastructure reports whether the status says that a plan applied infrastructure, which exists as far as is known. After
+// an incomplete replacement, the record alone tells what is left.
+func (s *Status) ShowsInfrastructure() bool { return s.Applied != 0 && !s.ReplaceIncomplete() }
+
 // Drifted reports whether a plan found a change outside of Hykube that is neither accepted nor corrected.
 func (s *Status) Drifted() bool {
 	return meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionDrifted)

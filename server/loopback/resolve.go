@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/shell"
 	"github.com/hykube/hykube/server/kinds"
 )
@@ -49,6 +50,8 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 	case rec.Exists():
 		return refuse("it has infrastructure: kubectl hykube state show %s -n %s. To replace that, use kubectl hykube taint",
 			shell.Word(k.GVK.Kind+"/"+obj.GetName()), obj.GetNamespace())
+	case rec.Revision() == 0 && showsInfrastructure(obj):
+		return nil // the record is lost, and the status that follows lets the next plan create the resource
 	case rec.Intent == nil && showsCreateUnknown(obj):
 		return nil // an earlier attempt changed the record and did not write the status
 	case rec.Intent == nil:
@@ -85,6 +88,11 @@ func (a *Answers) dropCreate(ctx context.Context, rec *ledger.Instance) error {
 		return a.Ledger.Save(ctx, rec)
 	}
 	return a.Ledger.Forget(ctx, rec)
+}
+
+func showsInfrastructure(obj metav1.Object) bool {
+	u, ok := obj.(*unstructured.Unstructured)
+	return ok && resource.StatusOf(u).ShowsInfrastructure()
 }
 
 func showsCreateUnknown(obj metav1.Object) bool {
