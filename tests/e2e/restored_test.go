@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -120,5 +121,59 @@ func TestAPlanOnACopyWaits(t *testing.T) {
 	})
 	if made, err := cloud.CountCalls(t.Context(), created); err != nil || made > networks {
 		t.Errorf("%d creates of %d networks: %v", made, networks, err)
+	}
+}
+
+// TestARestoredLedgerMakesNoDuplicate puts a ledger from before 6 creates beside the objects. The server does not start. After
+// the administrator accepted it, no plan creates the resources again, until a user says which of them exist.
+func TestARestoredLedgerMakesNoDuplicate(t *testing.T) {
+	const networks = 6
+	cloud := harness.NewCloud(t, simcloud.Config{})
+	s := startSim(t, cloud, 0)
+	runOn(t, s, "", "create", "namespace", "restored")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	older := copyServer(t, s)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runOn(t, s, networksFile("restored", networks)+fmt.Sprintf(automaticPlan, "all"), "create", "-n", "restored", "-f", "-")
+	finished := func(plan string) {
+		t.Helper()
+		harness.Eventually(t, "the plan "+plan+" has ended", func() error {
+			_, err := s.Kubectl(t.Context(), "", "wait", "plan/"+plan, "-n", "restored", "--for=jsonpath={.status.finishedAt}", "--timeout=1s")
+			return err
+		})
+	}
+	finished("all")
+	id := runOn(t, s, "", "get", "sim-network", "n0", "-n", "restored", "-o", "jsonpath={.status.attributes.id}")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		name := filepath.Join("data", "db", "ledger.db"+suffix)
+		_ = os.Remove(filepath.Join(s.Dir, name))
+		_ = os.Rename(filepath.Join(older.Dir, name), filepath.Join(s.Dir, name))
+	}
+	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "the store of the ledger is older than the objects") {
+		t.Fatalf("the start says %v", err)
+	}
+	s.Args = []string{"--accept-restored"}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runOn(t, s, fmt.Sprintf(automaticPlan, "again"), "create", "-n", "restored", "-f", "-")
+	finished("again")
+	if out := runOn(t, s, "", "get", "plan", "again", "-n", "restored", "-o", "jsonpath={.status.diagnostics[*].detail}"); !strings.Contains(out, "the ledger has no record of it") || !strings.Contains(out, id) {
+		t.Errorf("the plan does not say what is lost:\n%s", out)
+	}
+	runOn(t, s, "", "hykube", "resolve", "sim-network/n0", "-n", "restored", "--adopt", id, "--auto-approve")
+	runOn(t, s, "", "hykube", "resolve", "sim-network/n1", "-n", "restored", "--retry", "--auto-approve")
+	if made, err := cloud.CountCalls(t.Context(), simcloud.Filter{Kind: "network", Op: "create", Name: "restored-*"}); err != nil || made != networks {
+		t.Errorf("%d creates of %d networks: %v", made, networks, err)
+	}
+	if out := runOn(t, s, "", "get", "sim-network", "n0", "-n", "restored", "-o", "jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}"); out != "Applied" {
+		t.Errorf("the adopted network is %s", out)
 	}
 }
