@@ -295,6 +295,20 @@ func TestNoPlanCreatesASecondResourceUnasked(t *testing.T) {
 	}
 }
 
+// TestAPlanNamesAllReasonsForAPerson has a resource that may be that of another account, a policy and a contributor without rights.
+func TestAPlanNamesAllReasonsForAPerson(t *testing.T) {
+	po := &v1alpha1.Plan{}
+	po.Status.RequestedBy, po.Status.AutomaticApproval = &v1alpha1.Identity{Username: "ann"}, &v1alpha1.AutomaticApproval{Granted: true}
+	totals := newTotals(nil)
+	totals.elsewhere, totals.person = "test_thing.hub", `the user "eve" may not approve plans`
+	totals.verdict = &policy.Verdict{Results: []v1alpha1.PlanPolicyResult{{Rule: "PlanPolicy/p/r", Effect: v1alpha1.PolicyDeny, Message: "frozen"}}}
+	for _, want := range []string{"test_thing.hub with other arguments than before", "PlanPolicy/p/r: frozen", `the user "eve" may not approve plans`} {
+		if got := totals.manual(po); !strings.Contains(got, want) {
+			t.Errorf("the reason lacks %q: %s", want, got)
+		}
+	}
+}
+
 // TestAPlanNamesMissingApprovalsOnce publishes plans that need an approval because of a policy.
 func TestAPlanNamesMissingApprovalsOnce(t *testing.T) {
 	rule := v1alpha1.PlanPolicyResult{Rule: "PlanPolicy/prod/two", Effect: v1alpha1.PolicyRequireApprovals, Message: "Ask the team.", Approvals: &v1alpha1.RequiredApprovals{}}

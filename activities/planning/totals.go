@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -193,7 +194,7 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		condition.Reconciling(&s.Conditions, g, v1alpha1.ReasonPlanning, t.summary.Text+". The plan approves itself.")
 	default:
 		message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", t.summary.Text, po.Name, po.Namespace)
-		if missing := t.verdict.Missing(po.Status.RequestedBy, nil); missing != "" && missing != manual { // the message below has manual
+		if missing := t.verdict.Missing(po.Status.RequestedBy, nil); missing != "" && !strings.Contains(manual, missing) { // the message below has manual
 			message += " " + missing
 		}
 		if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
@@ -226,13 +227,16 @@ func (t *totals) manual(po *v1alpha1.Plan) string {
 	if t.again != "" {
 		return fmt.Sprintf("it would create %s again, and an earlier create that failed may have made it: search for the resource first, as status.diagnostics says", t.again)
 	}
+	var reasons []string
 	if t.elsewhere != "" {
-		return accountChangedText(t.elsewhere) + ", and status.diagnostics says how"
+		reasons = append(reasons, accountChangedText(t.elsewhere)+", and status.diagnostics says how")
 	}
-	if why := t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy); why != "" {
-		return why
+	for _, why := range []string{t.verdict.Manual(po.Status.RequestedBy, po.Status.AutomaticApproval.ByPolicy), t.person} {
+		if why != "" {
+			reasons = append(reasons, why)
+		}
 	}
-	return t.person
+	return strings.Join(reasons, "; ")
 }
 
 // contents hashes the effect of a plan's changes, independent of their order and of UIDs, generations and versions.

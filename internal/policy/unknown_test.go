@@ -298,7 +298,7 @@ func TestContributorsInPolicies(t *testing.T) {
 		s.Approvals = approvals(user("eve"))
 		v, err := set.Evaluate(t.Context(), s)
 		got := v.Missing(p.Status.RequestedBy, s.Approvals)
-		if err != nil || (got != "") != missing || missing && !strings.Contains(got, "not by the requester or those who wrote the changes (eve)") {
+		if err != nil || (got != "") != missing || missing && !strings.Contains(got, "not by the requester or those who wrote the changes (eve)") || missing != strings.Contains(got, "make a plan with --target") {
 			t.Errorf("excludes %t: %q, %v", excludes, got, err)
 		}
 		if counts, _ := VerdictOf(&v1alpha1.Plan{Status: v1alpha1.PlanStatus{Policies: v.Results, Contributors: p.Status.Contributors}}).Counts(p.Status.RequestedBy, nil, s.Approvals[0]); counts == missing {

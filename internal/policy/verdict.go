@@ -101,13 +101,21 @@ func sentences(results []v1alpha1.PlanPolicyResult) string {
 // Missing returns the approvals that the plan still needs; "" if it needs none.
 func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) string {
 	var out []string
+	others := false
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		if n := count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
 			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.discounted(r.Approvals, requester, approvals), r.Message))
+			others = others || v.excluded(r.Approvals, requester) != ""
 		}
+	}
+	if others {
+		out = append(out, wayOut)
 	}
 	return strings.Join(out, "; ")
 }
+
+// wayOut says who may approve if those who wrote the changes may not, and what a team does in which everybody wrote some.
+const wayOut = `ask another user with the verb "approve" on plans, or make a plan with --target for the changes that one user wrote, which the others may approve`
 
 // Counts evaluates an approval in addition to others. counts is true if a rule that the others do not satisfy counts
 // it. required is true if any rule requires approvals.

@@ -110,7 +110,7 @@ func (s *stackState) decide() stackStep {
 		return s.decideRun()
 	}
 	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() { // it may correct drift that no other plan has read
-		return awaiting(s.plan)
+		return s.awaiting()
 	}
 	if s.matchesSpecs() {
 		step := s.ready()
@@ -124,12 +124,12 @@ func (s *stackState) decide() stackStep {
 	case correction != "":
 		return s.next(stackPlan{trigger: v1alpha1.TriggerDrift, request: correction})
 	case open && s.stack.Spec.Suspend:
-		return awaiting(s.plan)
+		return s.awaiting()
 	case open && s.covers() && sameStackPlan(s.plan.Spec, s.specFor(s.last.Trigger)):
 		if s.driftedSince() {
 			return s.next(stackPlan{trigger: s.last.Trigger, request: s.last.Request})
 		}
-		return awaiting(s.plan)
+		return s.awaiting()
 	case s.onlyDrifted() && !(s.covers() && failed(s.last.Reason)):
 		return s.drifted()
 	case !open && s.covers():
@@ -251,6 +251,22 @@ func awaiting(p *v1alpha1.Plan) stackStep {
 		return wait(reason, "Plan %s waits for approval: %s To approve it: %s.", p.Name, diag.Sentence(message), v1alpha1.ApproveCommand(p.Name, p.Namespace, p.Status.Digest))
 	}
 	return stall(reason, "Plan %s: %s", p.Name, message)
+}
+
+// awaiting returns the step for the stack's own plan that waits for a decision. If the stack is Automatic and made the plan
+// without automatic approval, the message says why; see specFor and planSpec.
+func (s *stackState) awaiting() stackStep {
+	step := awaiting(s.plan)
+	if step.reason != v1alpha1.ReasonAwaitingApproval || s.stack.Spec.Approval != v1alpha1.ApprovalAutomatic || s.plan.Spec.Approval != v1alpha1.ApprovalManual {
+		return step
+	}
+	switch d := s.stack.Spec.Drift; {
+	case s.selected.Destroys:
+		step.message += " It waits although spec.approval of the stack is Automatic: it destroys a resource outside of the stack."
+	case d != nil && d.Action == v1alpha1.DriftPlan:
+		step.message += " It waits although spec.approval of the stack is Automatic: it corrects drift, and spec.drift.action is Plan."
+	}
+	return step
 }
 
 // decideAgain decides about a stack whose last plan has ended for the same contents, although some infrastructure does

@@ -123,6 +123,9 @@ func TestDecisionsAboutAStack(t *testing.T) {
 			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerDrift},
 		"drift, and its plan waits": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan), func(s *stackState) { s.plan.CreationTimestamp = metav1.NewTime(s.now) }),
 			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
+		"drift, and its plan waits in an Automatic stack": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan), func(s *stackState) {
+			s.plan.CreationTimestamp, s.stack.Spec.Approval = metav1.NewTime(s.now), v1alpha1.ApprovalAutomatic
+		}), reason: v1alpha1.ReasonAwaitingApproval, ready: "False", message: "although spec.approval of the stack is Automatic: it corrects drift, and spec.drift.action is Plan"},
 		"drift, and its plan waits since an earlier check": {state: stackWith(planned("new", awaits), asked(v1alpha1.TriggerDrift, "earlier"), checked(v1alpha1.DriftPlan), func(s *stackState) { s.stack.Status.Drift.Last.Drifted = 0 }),
 			reason: v1alpha1.ReasonAwaitingApproval, ready: "False"},
 		"drift, and its plan was discarded": {state: stackWith(planned("new", discardedByUser), asked(v1alpha1.TriggerDrift, "c"), checked(v1alpha1.DriftPlan)),
