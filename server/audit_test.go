@@ -114,7 +114,9 @@ func TestAuditByDefault(t *testing.T) {
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil || err6 == nil {
 		t.Fatal(err, err6)
 	}
-	plan := planned(t, a.instance, "default", nil)
+	plan := planned(t, a.instance, "default", func(p *v1alpha1.Plan) {
+		p.Status.Contributors = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{v1alpha1.WroteSpec}}, {More: true}}
+	})
 	if _, err := decide(t, objects(t, a.admin()).Resource(plans).Namespace("default"), plan, v1alpha1.DecisionApproved, digest); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +132,8 @@ func TestAuditByDefault(t *testing.T) {
 	}
 	approvals := a.events(t, func(ev auditv1.Event) bool { return ev.ObjectRef != nil && ev.ObjectRef.Subresource == "approval" })
 	last := approvals[len(approvals)-1]
-	if last.Annotations["audit.hykube.io/digest"] != digest || last.Annotations["audit.hykube.io/decision"] != "Approved" || last.User.Username != "hykube:admin" {
+	if last.Annotations["audit.hykube.io/digest"] != digest || last.Annotations["audit.hykube.io/decision"] != "Approved" ||
+		last.Annotations["audit.hykube.io/contributors"] != "eve,others" || last.User.Username != "hykube:admin" {
 		t.Errorf("the approval is recorded as %+v", last)
 	}
 	data, err := os.ReadFile(server.AuditLogPath(a.dir))

@@ -133,7 +133,7 @@ func TestNotificationFormats(t *testing.T) {
 		h.Get("Webhook-Id") != uid+"-AwaitingApproval" || !strings.HasPrefix(h.Get("Webhook-Signature"), "v1,") {
 		t.Errorf("the CloudEvent has the headers %v", h)
 	}
-	for _, want := range []string{`"command":"kubectl hykube show first -n ` + ns, `"create":1`, `"requestedBy":"hykube:admin"`} {
+	for _, want := range []string{`"command":"kubectl hykube show first -n ` + ns, `"create":1`, `"requestedBy":"hykube:admin"`, `"writtenBy":["hykube:admin"]`} {
 		if !strings.Contains(event.body, want) {
 			t.Errorf("the CloudEvent lacks %s: %s", want, event.body)
 		}
