@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -224,11 +225,23 @@ func (a *attacked) enforce(replace ...string) { a.enforceAs("dora", replace...) 
 
 func (a *attacked) enforceAs(author string, replace ...string) {
 	a.Helper()
+	a.write(author, func(rule map[string]any) {
+		rule["when"] = strings.NewReplacer(replace...).Replace(rule["when"].(string))
+	})
+}
+
+// enforceWith is enforce with an edit of each rule.
+func (a *attacked) enforceWith(edit func(rule map[string]any)) {
+	a.Helper()
+	a.write("dora", edit)
+}
+
+func (a *attacked) write(author string, edit func(rule map[string]any)) {
+	a.Helper()
 	p := a.policy.DeepCopy()
 	rules, _, _ := unstructured.NestedSlice(p.Object, "spec", "rules")
-	for _, r := range rules {
-		rule := r.(map[string]any)
-		rule["when"] = strings.NewReplacer(replace...).Replace(rule["when"].(string))
+	for _, rule := range rules {
+		edit(rule.(map[string]any))
 	}
 	must(a.T, unstructured.SetNestedSlice(p.Object, rules, "spec", "rules"))
 	p.SetNamespace(a.ns)
@@ -238,13 +251,13 @@ func (a *attacked) enforceAs(author string, replace ...string) {
 		must(a.T, unstructured.SetNestedField(p.Object, a.ns, "spec", "namespaceSelector", "matchLabels", "attacked"))
 	}
 	client := a.client(author, p)
-	if old, err := client.Get(a.Context(), p.GetName(), metav1.GetOptions{}); err == nil {
+	old, err := client.Get(a.Context(), p.GetName(), metav1.GetOptions{})
+	if err == nil {
 		p.SetResourceVersion(old.GetResourceVersion())
 		_, err = client.Update(a.Context(), p, metav1.UpdateOptions{})
-		must(a.T, err)
-		return
+	} else if apierrors.IsNotFound(err) {
+		_, err = client.Create(a.Context(), p, metav1.CreateOptions{})
 	}
-	_, err := client.Create(a.Context(), p, metav1.CreateOptions{})
 	must(a.T, err)
 }
 
@@ -346,7 +359,7 @@ func (a *attacked) settled(plan string) (made *unstructured.Unstructured) {
 		if made, err = a.get("Plan/" + plan); err != nil {
 			return err
 		}
-		if reason(made, "Ready") == "AwaitingApproval" || reason(made, "Stalled") != "" || decision(made) != "" {
+		if reason(made, "Ready") == "AwaitingApproval" || reason(made, "Stalled") != "" || planned(made) == "False" || decision(made) != "" {
 			return nil
 		}
 		return fmt.Errorf("plan %s: %v", plan, made.Object["status"])

@@ -13,14 +13,14 @@ import (
 
 // policyAttacks are the attacks on the policies of the docs, by the page and the rule.
 var policyAttacks = map[string][]attack{
-	"policies.md: PlanPolicy/production/two-approvers-for-deletes": removals(func(a *attacked, r removal) {
+	"policies.md: PlanPolicy/production/two-approvers-for-deletes": append(removals(func(a *attacked, r removal) {
 		plan := r.plan(a)
 		a.waits(plan, "alice", "bob", "bob")
 		if r.spec == "" {
 			a.waits(plan, "carol")
 		}
 		a.applies("dan", plan)
-	}),
+	}), approverAttacks...),
 	"tutorial.md: PlanPolicy/production/two-approvers-for-deletes": removals(func(a *attacked, r removal) {
 		plan := r.plan(a)
 		a.waits(plan, "alice", "alice")
@@ -114,6 +114,57 @@ func removals(run func(*attacked, removal)) (all []attack) {
 		}})
 	}
 	return all
+}
+
+var approverAttacks = []attack{
+	{"forget here, import and destroy there", ownNetwork("a", "", ""), func(a *attacked) {
+		a.enforce()
+		a.patches("alice", "sim-network/a", `{"lifecycle":{"destroy":false}}`)
+		a.deletes("alice", "sim-network/a")
+		a.waits(a.plans("carol", ""), "alice", "carol", "bob")
+		network, err := a.server.cloud.Find(a.Context(), "network", a.text("NS-a"))
+		must(a.T, err)
+		there := &attacked{T: a.T, server: a.server, ns: a.ns + "-there", policy: a.policy}
+		there.prepare("")
+		there.creates("alice", "apiVersion: sim.hykube.io/v1\nkind: sim-network\nmetadata: {name: b}\nspec: {name: "+a.ns+"-a}\nlifecycle: {import: {id: "+network.ID()+"}}")
+		plan := there.plans("alice", "")
+		if text := fmt.Sprint(plan.Object["status"]); planned(plan) != "False" || !strings.Contains(text, "Resource is managed already") {
+			a.Errorf("the import is planned: %s", text)
+		}
+		there.deletes("alice", "sim-network/b")
+		if n := a.calls("delete", "NS-a"); n > 0 {
+			a.Errorf("%d networks were destroyed", n)
+		}
+	}},
+	{"a team of two", ownNetwork("a", "", "") + documentEnd + ownNetwork("b", "", ""), func(a *attacked) {
+		a.enforceWith(func(rule map[string]any) { rule["approvals"].(map[string]any)["count"] = int64(1) })
+		a.deletes("alice", "sim-network/a")
+		a.deletes("bob", "sim-network/b")
+		both := a.plans("alice", "")
+		a.waits(both, "alice")
+		if _, err := a.approves("bob", both); err == nil || !strings.Contains(err.Error(), "those who wrote the changes (bob)") || !strings.Contains(err.Error(), "make a plan with --target") {
+			a.Errorf("the refusal is %v", err)
+		}
+		a.waits(both)
+		a.applies("bob", a.plans("alice", "targets: [sim_network.a]"))
+		a.applies("alice", a.plans("bob", "targets: [sim_network.b]"))
+	}},
+	{"a plan that was made again with other changes", ownNetwork("a", "", "") + documentEnd + ownNetwork("b", "", ""), func(a *attacked) {
+		a.enforce()
+		a.deletes("alice", "sim-network/a")
+		a.creates("carol", "apiVersion: hykube.io/v1alpha1\nkind: Plan\nmetadata: {name: release}\nspec: {targets: [sim_network.a]}")
+		read := a.settled("release")
+		a.waits(read, "bob")
+		a.deletes("carol", "Plan/release")
+		a.deletes("alice", "sim-network/b")
+		a.creates("carol", "apiVersion: hykube.io/v1alpha1\nkind: Plan\nmetadata: {name: release}\nspec: {targets: [sim_network.b]}")
+		made := a.settled("release")
+		if _, err := a.approves("dan", read); err == nil || !strings.Contains(err.Error(), "read the plan again") {
+			a.Errorf("the approval of the plan that was read: %v", err)
+		}
+		a.waits(made, "dan") // the approval of the former plan does not count
+		a.applies("bob", made)
+	}},
 }
 
 var automaticAttacks = []attack{
