@@ -17,8 +17,8 @@ import (
 
 // ArgumentsChanged returns the *StaleError for a ProviderConfig whose arguments are not the approved ones.
 func ArgumentsChanged(name string) error {
-	return Stale(v1alpha1.StaleProviderConfigChanged, "the arguments of the ProviderConfig %q, or the Secrets that they come from, changed after the plan was made "+
-		"(a credential may rotate: see spec.secretRefs[].rotates)", name)
+	return Stale(v1alpha1.StaleProviderConfigChanged, "the arguments of the ProviderConfig %q, or the Secrets that they come from, changed after the plan was made; "+
+		"if only a credential was replaced, set rotates for its argument in spec.secretRefs, with kubectl edit providerconfig %[1]s", name)
 }
 
 // CheckSecrets returns a *StaleError if a Secret has another value than the one with which the change was approved. It

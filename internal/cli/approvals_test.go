@@ -149,6 +149,8 @@ func TestApproveNamesTheDigest(t *testing.T) {
 	}{
 		"in a script, without the digest": {code: ExitError, errOut: "name the digest of the changes that you read"},
 		"in a script, with it":            {args: []string{"--digest", "sha256:abc"}, code: ExitDone},
+		"a part of the digest":            {args: []string{"--digest", "sha256:ab"}, code: ExitError, errOut: "is not a whole digest"},
+		"no digest":                       {args: []string{"--digest", "sha256:ab..."}, code: ExitError, errOut: "is not a whole digest"},
 		"of another plan":                 {args: []string{"--digest", "sha256:old"}, code: ExitStale, errOut: "isn't the plan that you read"},
 		"in a terminal, and yes":          {asks: true, answer: "yes\n", code: ExitDone, errOut: "Digest: sha256:abc"},
 		"in a terminal, and no":           {asks: true, answer: "no\n", code: ExitError, errOut: "was not approved"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +60,9 @@ exits with 3 or 4. --partial applies the other changes, without those that need 
 	return cmd
 }
 
+// digestForm is the form of a digest. The server compares the whole text.
+var digestForm = regexp.MustCompile(`^sha256:[0-9a-z]+$`)
+
 func (o *approveOptions) Run(ctx context.Context) error {
 	return o.lines.run(ctx, o.session, o.approve)
 }
@@ -87,6 +91,9 @@ func (o *approveOptions) approve(ctx context.Context) error {
 		if digest, err = o.askDigest(ctx, p); err != nil {
 			return err
 		}
+	}
+	if strings.HasPrefix(p.Status.Digest, digest) && digest != p.Status.Digest || !digestForm.MatchString(digest) {
+		return fmt.Errorf("--digest %q is not a whole digest, such as sha256:3f8a... with all its digits: copy it from kubectl hykube show %s -n %s", digest, p.Name, p.Namespace)
 	}
 	if digest != p.Status.Digest {
 		return &exitError{ExitStale, fmt.Errorf("plan %q has the digest %s, not %s: it isn't the plan that you read. Read it again: kubectl hykube show %s -n %s", p.Name, p.Status.Digest, digest, p.Name, p.Namespace)}

@@ -68,6 +68,7 @@ func (s *session) namespacesInUse(ctx context.Context, but string) []string {
 	if err != nil {
 		return nil
 	}
+	kinds = append(kinds, kind{gvr: v1alpha1.SchemeGroupVersion.WithResource(setsResource)}) // their instances are no objects
 	planned := map[string]int{}
 	if plans, err := s.listPlans(ctx, ""); err == nil {
 		for i := range plans {

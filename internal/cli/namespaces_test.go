@@ -28,7 +28,7 @@ func TestStatusOfNamespacesWithoutResources(t *testing.T) {
 		code              int
 		want              string
 	}{
-		{"empty", "default", ExitDone, `Namespace "default" has no resources; did you mean -n prod?`},
+		{"empty", "default", ExitDone, `Namespace "default" has no resources; did you mean -n prod, -n sets?`},
 		{"a typo", "porduction", ExitError, `namespace "porduction" not found: did you mean -n production?`},
 		{"unlike any", "zz", ExitError, `namespace "zz" not found`},
 	} {
@@ -37,6 +37,11 @@ func TestStatusOfNamespacesWithoutResources(t *testing.T) {
 			f.hasNamespace("default")
 			f.hasNamespace("prod", "main")
 			f.hasNamespace("production")
+			f.hasNamespace("sets")
+			set := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "hykube.io/v1alpha1", "kind": "ResourceSet"}}
+			set.SetName("fleet")
+			set.SetNamespace("sets")
+			f.put(set, setsResource)
 			out, errOut, code := f.run("status", "-n", tc.namespace)
 			if code != tc.code || !strings.Contains(out+errOut, tc.want) || code != ExitDone && strings.Contains(out+errOut, "has no resources") {
 				t.Errorf("code %d:\n%s\n%s", code, out, errOut)

@@ -102,12 +102,13 @@ func (o *policyTestOptions) Run(ctx context.Context) error {
 			return err
 		}
 		for _, r := range verdict.Results {
-			effect := string(r.Effect)
+			effect, message := string(r.Effect), r.Message
 			if r.Undecided != nil {
 				effect += " (undecided)"
+				message = fmt.Sprintf("depends on values of %s that are masked, which the server knows, or not known before the apply", r.Undecided.List())
 			}
 			refused = refused || r.Effect == v1alpha1.PolicyDeny && r.Undecided == nil
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, effect, r.Rule, diff.Clean(r.Message, false))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, effect, r.Rule, diff.Clean(message, false))
 		}
 		if len(verdict.Results) == 0 {
 			fmt.Fprintf(w, "%s\t-\t-\tno rule matches\n", p.Name)
