@@ -115,8 +115,11 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 	if err != nil {
 		return err
 	}
-	if err := a.require(ctx, rights, a.approve); err != nil || !a.automatic {
+	if err := a.require(ctx, rights, a.approve); err != nil {
 		return err
+	}
+	if !a.automatic {
+		return a.requireWitness(ctx, c)
 	}
 	who, missing, err := LackSecretRights(ctx, a.src, a.plan, c)
 	if err != nil {
@@ -127,6 +130,38 @@ func (a *Actors) Check(ctx context.Context, c *ledger.Change, rec *ledger.Instan
 			who.String(), store.ListRights(missing))
 	}
 	return a.requireOfContributors(ctx, c.Contributors, rights)
+}
+
+// requireWitness returns a *StaleError if everybody who approved the plan is a user who caused the change, and lacks the right to
+// the secrets of other namespaces that it gives to the provider. Such a user would read them with an approval of their own.
+func (a *Actors) requireWitness(ctx context.Context, c *ledger.Change) error {
+	outside := slices.DeleteFunc(slices.Clone(c.Discloses), func(o ledger.Origin) bool { return o.Namespace == "" || o.Namespace == a.plan.Namespace })
+	rights, err := SecretRights(a.src, outside)
+	if err != nil || len(rights) == 0 {
+		return err
+	}
+	caused := causes(a.plan, c.Contributors)
+	approvers := a.approvers
+	if a.approved && a.requester != nil {
+		approvers = append(slices.Clone(approvers), a.requester)
+	}
+	var lacks store.Right
+	who := ""
+	for _, approver := range approvers {
+		missing, err := approver.Missing(ctx, rights)
+		if err != nil {
+			return err
+		}
+		if len(missing) == 0 || !slices.ContainsFunc(caused, func(c v1alpha1.Contributor) bool { return contributor.SameUser(c.Identity, approver.Who) }) {
+			return nil
+		}
+		who, lacks = approver.Who.Username, missing[0]
+	}
+	if who == "" {
+		return nil
+	}
+	return Stale(v1alpha1.StaleMissingRights, "the change gives secrets of another namespace to the provider, and the user %q, who caused and approved it, has no right to %s: let another user approve it",
+		who, store.ListRights([]store.Right{lacks}))
 }
 
 // requireOfContributors returns a *StaleError if a contributor lacks one of the rights.

@@ -106,11 +106,15 @@ type SelfApproval struct {
 	// lacking holds the contributors who may not approve the plan, in a fact each.
 	lacking map[string]*PersonFact
 	facts   []PersonFact
+	// added is the number of changes, and causes holds the contributors of a change and of those that it depends on, by its
+	// index. It omits changes without any.
+	added  int32
+	causes map[int32][]v1alpha1.Contributor
 }
 
 // NewSelfApproval returns a SelfApproval without facts. The plan must be one that approves itself.
 func NewSelfApproval(src *scope.Sources, po *v1alpha1.Plan) *SelfApproval {
-	return &SelfApproval{src: src, plan: po, askers: map[string]*store.Asker{}, lacking: map[string]*PersonFact{}}
+	return &SelfApproval{src: src, plan: po, askers: map[string]*store.Asker{}, lacking: map[string]*PersonFact{}, causes: map[int32][]v1alpha1.Contributor{}}
 }
 
 // SelfApprovalOf returns why a person must approve a plan with stored changes; "" if it may approve itself.
@@ -140,8 +144,9 @@ func (s *SelfApproval) Why(ctx context.Context) (string, error) {
 	return WhyPerson(append(facts, s.facts...)), nil
 }
 
-// Add adds the facts about a change.
+// Add adds the facts about the next change. The changes that it depends on come first.
 func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
+	inherited := s.inherit(b)
 	if b.NoSteps || b.State == v1alpha1.ChangeSkipped || b.State == v1alpha1.ChangeFailed {
 		return nil
 	}
@@ -163,7 +168,41 @@ func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
 			return err
 		}
 	}
+	for _, c := range inherited {
+		if err := s.addInherited(ctx, b, c, rights); err != nil {
+			return err
+		}
+	}
 	return s.addSecrets(ctx, b)
+}
+
+// inherit returns the contributors of the changes on which a change depends, with the addresses before what they wrote. A
+// change without steps passes on what it inherits.
+func (s *SelfApproval) inherit(b *Brief) (inherited []v1alpha1.Contributor) {
+	for _, i := range b.DependsOn {
+		inherited = contributor.Merge(inherited, s.causes[i])
+	}
+	own := inherited
+	if !b.NoSteps && len(b.Contributors) > 0 {
+		own = contributor.Merge(inherited, contributor.Named(contributor.Remove(b.Contributors, v1alpha1.WroteLabels), b.Address))
+	}
+	if len(own) > 0 {
+		s.causes[s.added] = own
+	}
+	s.added++
+	return inherited
+}
+
+// addInherited adds the fact that a contributor of another change lacks the rights of the change that follows from it.
+func (s *SelfApproval) addInherited(ctx context.Context, b *Brief, c v1alpha1.Contributor, rights []store.Right) error {
+	if by := s.plan.Status.RequestedBy; c.More || by != nil && contributor.SameUser(*by, c.Identity) {
+		return nil // the other change has the fact that the contributor is unknown
+	}
+	missing, err := s.asker(c.Identity).Missing(ctx, rights)
+	if len(missing) > 0 {
+		s.note(PersonFact{For: ForRights, Address: b.Address, Who: c, Missing: missing})
+	}
+	return err
 }
 
 // addChecker adds the fact that the user who requested the drift check lacks rights. To forget what is gone takes the right to

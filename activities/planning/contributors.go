@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 
@@ -60,7 +59,7 @@ func (w *writers) read(of store.Written) store.Writers {
 
 // ofKey returns the writers of a key of a ConfigMap or Secret, or of all its keys for an empty key.
 func (w *writers) ofKey(of store.Written, key string) []v1alpha1.Contributor {
-	return named(contributor.WritersOf(w.read(of).List, key), of.String())
+	return contributor.Named(contributor.WritersOf(w.read(of).List, key), of.String())
 }
 
 // ofInstance returns the writers of an instance of a ResourceSet: of the set, and of the key in the ConfigMap that it comes
@@ -78,20 +77,14 @@ func (w *writers) ofInstance(ref v1alpha1.ObjectReference) []v1alpha1.Contributo
 		}
 		list = contributor.Merge(list, writers)
 	}
-	return named(list, set.String())
+	return contributor.Named(list, set.String())
 }
 
-// named returns contributors with the name of the object before what they wrote.
-func named(list []v1alpha1.Contributor, object string) []v1alpha1.Contributor {
-	list = slices.Clone(list)
-	for i := range list {
-		wrote := make([]string, len(list[i].Wrote))
-		for k, part := range list[i].Wrote {
-			wrote[k] = object + ": " + part
-		}
-		list[i].Wrote = wrote
-	}
-	return list
+// ofLabels returns the users who wrote the labels of an instance's ResourceSet. A stack or a plan may select the instance because
+// of them.
+func (w *writers) ofLabels(ref v1alpha1.ObjectReference) []v1alpha1.Contributor {
+	set := store.Written{Kind: "ResourceSet", Namespace: ref.Namespace, Name: ref.Set}
+	return contributor.Named(contributor.WritersOf(w.read(set).List, v1alpha1.WroteLabels), set.String())
 }
 
 // contributors returns the contributors of a node's change.
@@ -103,12 +96,16 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 	if n.record != nil {
 		lists = append(lists, n.record.Contributors)
 	}
-	if n.Ref.Set != "" && (n.Deleting || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation) {
+	switch {
+	case n.Ref.Set == "":
+	case n.Deleting || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation:
 		// The generation of an instance is a hash of what the set and its ConfigMap say about it.
 		lists = append(lists, s.writers.ofInstance(n.Ref))
+	default:
+		lists = append(lists, s.writers.ofLabels(n.Ref))
 	}
 	if from := n.movedFrom; from != nil {
-		lists = append(lists, named(contributor.Of(from.Object.Object["status"]), from.Address.String()))
+		lists = append(lists, contributor.Named(contributor.Of(from.Object.Object["status"]), from.Address.String()))
 		if from.record != nil {
 			lists = append(lists, from.record.Contributors)
 		}
@@ -145,8 +142,11 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 			continue
 		}
 		if differs(name, version) {
-			lists = append(lists, named(contributor.Of(d.Object.Object["status"]), d.Address.String()))
+			lists = append(lists, contributor.Named(contributor.Of(d.Object.Object["status"]), d.Address.String()))
 			lists = append(lists, s.writers.ofReferences(d.References)...)
+		}
+		if c := d.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) {
+			lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
 		}
 	}
 	return lists
@@ -154,7 +154,7 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 
 // ofConfig returns the writers of a ProviderConfig, and of the ConfigMaps and Secrets that it reads.
 func (w *writers) ofConfig(cfg *v1alpha1.ProviderConfig, refs []lang.Reference) [][]v1alpha1.Contributor {
-	lists := append(w.ofReferences(refs), named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
+	lists := append(w.ofReferences(refs), contributor.Named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
 	for _, ref := range cfg.Spec.SecretRefs {
 		lists = append(lists, w.ofKey(store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name}, ref.Key))
 	}

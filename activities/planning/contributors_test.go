@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/store"
@@ -68,4 +70,38 @@ func TestWritersOfInstances(t *testing.T) {
 	if configs.reads != reads {
 		t.Errorf("1000 instances of a known set took %d reads", configs.reads-reads)
 	}
+}
+
+// TestWritersOfWhatADataSourceReads has a thing that refers to a data source. Whoever writes the ProviderConfig of the data source
+// contributes to the next change of the thing, until a plan has applied that.
+func TestWritersOfWhatADataSourceReads(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	aux := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
+	aux.Name, aux.Namespace = "aux", "team"
+	aux.Status.Contributors = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{"config"}}}
+	w.ProviderConfigs["team/aux"] = aux
+	w.Put("data-test-image/common", map[string]any{"name": "base"}, map[string]any{"providerConfig": "aux"})
+	r := applied(w, "a", map[string]any{"uses": "${data.test_image.common.id}"})
+	read := func(when string, want []string) *node {
+		t.Helper()
+		s, err := plannerOf(w).loadAll(t.Context(), w.Plan())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.indexAddresses()
+		n := s.nodes[s.byAddr[r.Address]]
+		if got := contributor.Names(s.contributors(n)); !slices.Equal(got, want) {
+			t.Errorf("%s: the contributors are %v, want %v", when, got, want)
+		}
+		n.record.DependencyVersions = known(s.dependencyVersions(n))
+		return n
+	}
+	applied := read("eve wrote the configuration", []string{"eve"})
+	if err := w.Ledger.Save(t.Context(), applied.record); err != nil {
+		t.Fatal(err)
+	}
+	read("a plan has applied it", nil)
+	aux.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"region":"north"}`)}
+	read("she wrote it again", []string{"eve"})
 }

@@ -39,6 +39,9 @@ func (s *survey) dependencyVersions(n *node) map[string]string {
 	for _, i := range s.nodesAt(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData)) {
 		if d := s.nodes[i]; d.Mode == v1alpha1.ModeData {
 			seen[objectVersion(d.Address)] = scope.VersionOf(d.Object, "")
+			if d.config != nil {
+				seen[configVersion(d.config.Cfg.Name)] = d.config.Version
+			}
 		}
 	}
 	return seen

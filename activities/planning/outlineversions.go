@@ -106,6 +106,9 @@ func (o *outline) versionsThrough(i int) index.Sum {
 		if object := o.view.Nodes[d].Object; object.Mode == v1alpha1.ModeData {
 			name := objectVersion(object.Address())
 			add(name, index.SumOf(name, scope.VersionOf(&metav1.ObjectMeta{UID: object.UID, Generation: object.Generation}, "")))
+			if u, err := o.config(d); err == nil && u.ProviderConfigRef != nil {
+				add(configVersion(u.Cfg.Name), u.version)
+			}
 		}
 	}, v1alpha1.ModeEphemeral, v1alpha1.ModeData)
 	return sum

@@ -36,6 +36,19 @@ func Replace(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {
 	return Add(Remove(list, w.What...), w)
 }
 
+// Named returns contributors with the name of the object before what they wrote.
+func Named(list []v1alpha1.Contributor, object string) []v1alpha1.Contributor {
+	list = slices.Clone(list)
+	for i := range list {
+		wrote := make([]string, len(list[i].Wrote))
+		for k, part := range list[i].Wrote {
+			wrote[k] = object + ": " + part
+		}
+		list[i].Wrote = wrote
+	}
+	return list
+}
+
 // Remove removes parts from what users wrote, and the users who wrote nothing else. The entry for all others stays.
 func Remove(list []v1alpha1.Contributor, parts ...string) []v1alpha1.Contributor {
 	var kept []v1alpha1.Contributor

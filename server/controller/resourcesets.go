@@ -210,11 +210,21 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOu
 	case s.Pending+s.Leaving > 0:
 		condition.Waiting(c, g, v1alpha1.ReasonAwaitingPlan, progress+"; make a Plan to apply the rest.")
 	default:
+		wasReady := meta.IsStatusConditionTrue(*c, v1alpha1.ConditionReady)
 		condition.Ready(c, g, v1alpha1.ReasonApplied, progress+".")
 		if appliedWrites(set) {
-			s.Contributors = contributor.Without(s.Contributors, set.Contributors)
+			s.Contributors = contributor.Without(s.Contributors, endedWrites(set.Contributors, wasReady))
 		}
 	}
+}
+
+// endedWrites returns the contributors whose writes an apply ended. While the set stays ready, no plan applied anything, so those who
+// wrote labels stay: because of the labels, a stack may select the set.
+func endedWrites(list []v1alpha1.Contributor, wasReady bool) []v1alpha1.Contributor {
+	if !wasReady {
+		return list
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(c v1alpha1.Contributor) bool { return slices.Contains(c.Wrote, v1alpha1.WroteLabels) })
 }
 
 // appliedWrites reports whether a plan has applied what the contributors of a set wrote, if all its instances are ready. Without an

@@ -115,6 +115,7 @@ func TestContributorsOfASetEnd(t *testing.T) {
 		now       []v1alpha1.Contributor
 		left      int
 	}{
+		"eve wrote labels, and nothing was applied": {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{labelled(by("eve", 1))}, 1},
 		"all are applied":              {&resourceset.Set{}, []index.Node{done, unchanged}, []v1alpha1.Contributor{by("eve", 1)}, 0},
 		"eve wrote again meanwhile":    {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{by("eve", 2)}, 1},
 		"another user wrote meanwhile": {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1), by("mallory", 2)}, 1},
@@ -124,11 +125,27 @@ func TestContributorsOfASetEnd(t *testing.T) {
 		"it imports a later instance":  {dormant, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1)}, 1},
 	} {
 		s := v1alpha1.ResourceSetStatus{Contributors: tc.now}
-		summarize(&s, &index.SetInstances{Set: tc.set, Instances: tc.instances, Contributors: []v1alpha1.Contributor{by("eve", 1)}}, nil)
+		set := index.SetInstances{Set: tc.set, Instances: tc.instances, Contributors: []v1alpha1.Contributor{by("eve", 1)}}
+		if tc.now[0].Wrote[0] == v1alpha1.WroteLabels {
+			set.Contributors = tc.now
+			condition.Ready(&s.Conditions, 0, v1alpha1.ReasonApplied, "")
+		}
+		summarize(&s, &set, nil)
 		if len(s.Contributors) != tc.left {
 			t.Errorf("%s: the contributors are %+v, want %d", why, s.Contributors, tc.left)
 		}
+		if s.Conditions = nil; tc.left == 1 && len(tc.instances) > 0 && len(tc.now) == 1 && tc.now[0].Wrote[0] == v1alpha1.WroteLabels {
+			if summarize(&s, &set, nil); len(s.Contributors) != 0 {
+				t.Errorf("%s: after an apply, the contributors are %+v", why, s.Contributors)
+			}
+		}
 	}
+}
+
+// labelled returns a contributor who wrote labels.
+func labelled(c v1alpha1.Contributor) v1alpha1.Contributor {
+	c.Wrote = []string{v1alpha1.WroteLabels}
+	return c
 }
 
 // A rollout in progress is the reason of its set, also while it pauses. A cancelled or ended plan is not.
