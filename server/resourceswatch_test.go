@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,4 +113,33 @@ func TestResourcesWatchShowsWhatTheUserMayWatch(t *testing.T) {
 	record(t, shared, simDisks, ns, "revoked")
 	record(t, shared, simImages, ns, "last")
 	expect(t, w, watch.Added, "data-sim-image.last")
+}
+
+// TestResourcesWatchNeedsTheRight watches the table of resources as a user who may list it, and watch the kind of its objects, but
+// not watch the table.
+func TestResourcesWatchNeedsTheRight(t *testing.T) {
+	ns := namespace(t, "resources-watch-forbidden")
+	viewer := shared.as("viewer")
+	watching := func(in string) error {
+		w, err := objects(t, viewer).Resource(resources).Namespace(in).Watch(t.Context(), metav1.ListOptions{})
+		if err == nil {
+			w.Stop()
+		}
+		return err
+	}
+	grant(t, shared, ns, "list-resources", ruleFor("hykube.io", "resources", "list"), ruleFor("sim.hykube.io", "sim-networks", "list", "watch"))
+	eventually(t, "the user may list", func() bool {
+		_, err := objects(t, viewer).Resource(resources).Namespace(ns).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
+	for _, in := range []string{ns, ""} {
+		if err := watching(in); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot watch resource "resources" in API group "hykube.io"`) {
+			t.Errorf("namespace %q: %v, want forbidden", in, err)
+		}
+	}
+	grant(t, shared, ns, "watch-resources", ruleFor("hykube.io", "resources", "watch"))
+	eventually(t, "the user may watch", func() bool { return watching(ns) == nil })
+	if err := watching(""); !apierrors.IsForbidden(err) {
+		t.Errorf("all namespaces: %v, want forbidden", err)
+	}
 }
