@@ -437,6 +437,9 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
 			rec.Renewed = s.renewed
 			rec.Contributors = contributor.Without(rec.Contributors, c.Contributors)
+			if !changes.ApprovedItself(s.Plan) {
+				rec.Account = ledger.AccountOf(c.ConfigVersion, ledger.Configuration(l.Digest))
+			}
 		}
 	}
 	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.Entry.Name, s.Plan.UID, nil

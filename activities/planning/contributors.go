@@ -115,13 +115,16 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 
 // externalContributors returns the writers of what a node depends on and no plan changes: its ProviderConfig, ConfigMaps
 // and Secrets, and the objects of data sources and ephemeral resources. It omits what the record has with the same
-// version, because a plan has applied that.
+// version, because a plan has applied that, and a ProviderConfig whose arguments a person approved with any resource of the
+// namespace.
 func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) {
 	differs := func(name, version string) bool {
 		return !n.record.Exists() || version == "" || n.record.DependencyVersions[name] != version
 	}
-	if c := n.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) {
-		lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
+	if c := n.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown || s.accounts.changed(n)) {
+		if n.account = s.accounts.approved(n); n.account == "" {
+			lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
+		}
 	}
 	if !n.wanted {
 		return lists
@@ -145,7 +148,7 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 			lists = append(lists, contributor.Named(contributor.Of(d.Object.Object["status"]), d.Address.String()))
 			lists = append(lists, s.writers.ofReferences(d.References)...)
 		}
-		if c := d.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) {
+		if c := d.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) && s.accounts.approved(d) == "" {
 			lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
 		}
 	}

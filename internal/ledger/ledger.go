@@ -63,6 +63,9 @@ type Instance struct {
 	// Contributors are the users who wrote what plans found to need no change since the last apply. No apply had it, so they
 	// contribute to the next change.
 	Contributors []v1alpha1.Contributor `json:"contributors,omitempty"`
+	// Account identifies the arguments of the provider with which the last plan that a person approved applied the instance; see
+	// AccountOf. It is empty if no person approved one.
+	Account string `json:"account,omitempty"`
 
 	// Unplanned must be set before Save if the provider's result differs from the one that dependants were planned
 	// with.
@@ -122,6 +125,15 @@ type Configuration struct {
 	Arguments string `json:"arguments,omitempty"`
 	Rotating  string `json:"rotating,omitempty"`
 	Ephemeral bool   `json:"ephemeral,omitempty"`
+}
+
+// AccountOf identifies a version of a ProviderConfig with the arguments that it gave to its provider, apart from those that
+// rotate. It returns "" if one of them is unknown.
+func AccountOf(configVersion string, c Configuration) string {
+	if configVersion == "" || c.Arguments == "" {
+		return ""
+	}
+	return c.Arguments + " " + configVersion
 }
 
 // Arguments identify the arguments of a provider with which a change was planned, and so approved.
@@ -475,6 +487,9 @@ type Change struct {
 	// ConfigVersion is the version of the ProviderConfig during planning, without ephemeral values. It is empty if there is
 	// none, or if its version is unknown.
 	ConfigVersion string `json:"configVersion,omitempty"`
+	// Account is the account of the ProviderConfig if the survey found that a person approved it before, so that those who wrote
+	// it do not contribute; see AccountOf.
+	Account string `json:"account,omitempty"`
 	// ReadAfter lists, for a data source, the changes that must be applied before it can be read. It omits dependencies
 	// of its ProviderConfig alone.
 	ReadAfter []int32 `json:"awaits,omitempty"`
