@@ -53,7 +53,6 @@ import (
 	"github.com/hykube/hykube/server/speculation"
 	"github.com/hykube/hykube/server/starter"
 	"github.com/hykube/hykube/server/storage"
-	"github.com/hykube/hykube/server/storage/records"
 	"github.com/hykube/hykube/server/temporalapi"
 )
 
@@ -194,66 +193,6 @@ func (c *Config) Complete(ctx context.Context) (_ CompletedConfig, err error) {
 
 // tlsDir returns the directory of the certificates.
 func (c *Config) tlsDir() string { return filepath.Join(c.DataDir, "tls") }
-
-// openStore opens the database. While another server has its lease, this server is a standby.
-func (cc *completedConfig) openStore(ctx context.Context) (err error) {
-	c := cc.Config
-	owner, err := cc.dir.owner()
-	if err != nil {
-		return err
-	}
-	waits := &standby{log: c.Logger}
-	cc.store, err = storage.Open(ctx, storage.Config{
-		DataDir:          c.DataDir,
-		Endpoint:         c.DatastoreEndpoint,
-		MaxConnections:   c.DatastoreConnections,
-		AcceptRestored:   c.AcceptRestored,
-		CreateDatabase:   c.CreateDatabase,
-		EncryptionConfig: c.EncryptionConfig,
-		KeyFile:          c.EncryptionKeyFile,
-		RotationSettle:   c.RotationSettle,
-		Compaction:       c.Compaction,
-		FreeBytes:        c.FreeBytes,
-		Metrics:          legacyregistry.Registerer(),
-		Logger:           c.Logger,
-		Server:           records.Server{Owner: owner, Address: cc.address(), Version: Version},
-		Waiting:          func(holder records.Server) { cc.wait(waits, holder) },
-	})
-	return errors.Join(err, waits.end())
-}
-
-// wait serves as a standby. The probes of this machine need its kubeconfig.
-func (cc *completedConfig) wait(waits *standby, holder records.Server) {
-	waits.wait(holder, func(handler http.Handler) (stop func() error) {
-		if err := cc.certs.WriteKubeconfig(cc.admin(), time.Now()); err != nil {
-			cc.Logger.Warn("write the kubeconfig of a standby", "error", err)
-		}
-		return serveOn(cc.listener, cc.certs.ServingCert(), cc.certs.ServingKey(), handler, cc.Logger)
-	})
-}
-
-// shareAuthorities makes all servers of a database with several writers use the same certificate authorities, so that one
-// kubeconfig is valid for all of them. replace makes those of this server the common ones.
-func (cc *completedConfig) shareAuthorities(ctx context.Context, replace bool) error {
-	if cc.DatastoreEndpoint == "" {
-		return nil
-	}
-	own, err := access.Authorities(cc.tlsDir())
-	if err != nil {
-		return err
-	}
-	common, err := ledger.New(cc.store.KV()).Authorities(ctx, own, replace)
-	if err != nil {
-		return err
-	}
-	changed, err := access.UseAuthorities(cc.tlsDir(), common)
-	if err != nil || !changed {
-		return err
-	}
-	cc.Logger.InfoContext(ctx, "the server uses the certificate authorities of the database")
-	cc.certs, err = access.OpenCertificates(cc.tlsDir(), cc.hosts(), time.Now())
-	return err
-}
 
 func (c *completedConfig) completeGeneric(ctx context.Context) error {
 	g := genericapiserver.NewConfig(legacyscheme.Codecs)

@@ -10,14 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"github.com/hykube/hykube/internal/atomicfile"
 )
 
-// dataFormat is the version of the data directory's layout. A server rejects a newer one.
-// Version 2 keeps the ledger in a file of its own. A server takes an older directory over, see package storage. Version 3
-// compresses the rows of the ledger, and keeps the progress of changes apart from them.
-const dataFormat = 3
+// dataFormat is the version of the layout of the data directory and of the database. A server rejects any other one. No
+// version before 4 was released.
+const dataFormat = 4
 
 // bootIDFile has the ID of the machine's last start on Linux.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
@@ -134,7 +131,7 @@ func (d *dataDir) checkFormat() error {
 		return fmt.Errorf("a newer version of hykube wrote it (format %d, this version knows %d); run that version, or restore a backup made before the upgrade", format, dataFormat)
 	}
 	if format < dataFormat {
-		return atomicfile.Write(path, current, 0o600)
+		return fmt.Errorf("a version of hykube that was not released wrote it (format %d, this version reads %d); use that version, or choose an empty directory and an empty database", format, dataFormat)
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hykube/hykube/server"
@@ -28,16 +30,16 @@ func TestOtherUsersReachPackagesAlone(t *testing.T) {
 	}
 }
 
-// TestOlderVersionsRefuseCompressedRows starts a server on the directory of a version that compressed no rows. That version
-// refuses a directory with a higher number.
-func TestOlderVersionsRefuseCompressedRows(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "version")
-	if err := os.WriteFile(file, []byte("2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	startT(t, server.Config{DataDir: dir})
-	if got, err := os.ReadFile(file); err != nil || string(got) != "3\n" {
-		t.Errorf("the format is %q, %v; want 3", got, err)
+// TestAnotherFormatIsRefused opens directories of versions with other layouts.
+func TestAnotherFormatIsRefused(t *testing.T) {
+	for format, want := range map[string]string{"3": "that was not released wrote it (format 3", "999": "a newer version of hykube wrote it (format 999"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "version"), []byte(format+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		config := server.Config{DataDir: dir, BindAddress: net.IPv4(127, 0, 0, 1)}
+		if _, err := config.Complete(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }

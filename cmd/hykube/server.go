@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"os"
 	"runtime"
 
@@ -47,7 +49,7 @@ server creates its certificates and writes admin.kubeconfig into the data direct
 			}
 			config.Wire = wire
 			completed, err := config.Complete(cmd.Context())
-			if err != nil && cmd.Context().Err() != nil { // a standby that is stopped
+			if errors.Is(err, context.Canceled) { // stopped before it served, as a standby is
 				return nil
 			}
 			if err != nil {

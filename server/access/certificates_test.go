@@ -160,7 +160,7 @@ func TestAdministratorsCertificate(t *testing.T) {
 		"a restart keeps it":                    {first: 7 * day, then: 7 * day, later: day, same: true},
 		"two thirds are over":                   {first: 7 * day, then: 7 * day, later: 5 * day},
 		"it expired while the server was off":   {first: 7 * day, then: 7 * day, later: 70 * day},
-		"an older version gave it a year":       {first: 365 * day, then: 7 * day, later: day},
+		"a longer lifetime":                     {first: 365 * day, then: 7 * day, later: day},
 		"a shorter lifetime":                    {first: 7 * day, then: day, later: time.Hour},
 		"the authority is another":              {first: 7 * day, then: 7 * day, later: day, otherCA: true},
 		"an administrator asked for a rotation": {first: 7 * day, then: 7 * day, later: day, replace: true},

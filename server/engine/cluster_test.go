@@ -71,9 +71,9 @@ func TestExternalCluster(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), `"claimed" belongs to another installation of Hykube (first; this one is other)`) || !strings.Contains(err.Error(), "--temporal-namespace") {
 			t.Errorf("another installation: %v", err)
 		}
-		older := namespace("elsewhere") // an older version registered it
-		older.Installation = "first"
-		stop(t, start(t, older))
+		unclaimed := namespace("elsewhere") // without the name of an installation
+		unclaimed.Installation = "first"
+		stop(t, start(t, unclaimed))
 	})
 
 	t.Run("registers a namespace again that the cluster has lost", func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 )
 
 // This file compresses the rows of the ledger. They are short and alike, so a dictionary has the parts that most rows have.
-// Rows of older versions are not compressed.
 
 const (
 	// plain is the first byte of a row whose content follows as it is. It is left out unless the content begins with one of

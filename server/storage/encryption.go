@@ -88,10 +88,17 @@ func (e *encryption) waitForProviders(ctx context.Context, timeout time.Duration
 	}
 }
 
-// open loads the keyring from the database, or prepares a new one, which save stores. It returns an error if the keys
-// cannot decrypt the rows.
+// checkRootKey returns an error if the database has a keyring that the root key does not decrypt.
+func (e *encryption) checkRootKey(ctx context.Context) error {
+	if _, err := e.ring.current(ctx, 0); err != nil && !errors.Is(err, errNoKeyring) {
+		return err
+	}
+	return nil
+}
+
+// open reads the keyring again, which another server may have changed meanwhile, or prepares a new one, which save stores.
+// It returns an error if the keys cannot decrypt the rows.
 func (e *encryption) open(ctx context.Context, t *table, own *records.Store) (save func(context.Context) error, err error) {
-	e.ring.table = t
 	save = func(context.Context) error { return nil }
 	_, err = e.ring.current(ctx, 0)
 	if errors.Is(err, errNoKeyring) {
@@ -198,7 +205,7 @@ func (e *encryption) named(gr schema.GroupResource) bool {
 // resourceOf returns the resource of a key of the database; false for the server's own keys, which hold no user's data.
 func resourceOf(name string) (schema.GroupResource, bool) {
 	if strings.HasPrefix(name, ledgerPrefix) {
-		return ledgerResource, name != takenKey
+		return ledgerResource, true
 	}
 	rest, ok := strings.CutPrefix(name, objectPrefix+"/")
 	part := strings.SplitN(rest, "/", 3)

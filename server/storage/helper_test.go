@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -91,23 +90,6 @@ func checkRecords(t *testing.T, s *Store, n int) {
 	}
 }
 
-// withoutLedger closes a Store and removes the ledger's tables, which older versions do not have.
-func withoutLedger(t *testing.T, s *Store, dir string) {
-	t.Helper()
-	if _, err := s.table.db.ExecContext(t.Context(), "DELETE FROM kine WHERE name = ?", takenKey); err != nil {
-		t.Fatal(err)
-	}
-	closeStore(t, s)
-	remove(t, filepath.Join(dir, momentFile))
-	files, err := filepath.Glob(filepath.Join(dir, "db", "ledger.db*"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no files of the ledger", err)
-	}
-	for _, file := range files {
-		remove(t, file)
-	}
-}
-
 func writeKey(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), mode); err != nil {
@@ -121,6 +103,13 @@ func writeKey(t *testing.T, path, text string, mode os.FileMode) {
 func remove(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.Rename(from, to); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/hykube/hykube/server/storage/records"
 )
 
-// ledgerPrefix is the prefix of the ledger's keys in the encryption, and in the database of an older version. The keys
+// ledgerPrefix is the prefix of the ledger's keys in the encryption. The keys
 // of objects begin with /registry there.
 const ledgerPrefix = "/hykube.io-ledger/"
 

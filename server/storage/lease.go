@@ -8,10 +8,14 @@ import (
 	"github.com/hykube/hykube/server/storage/records"
 )
 
-// lead takes the lease of a database with several writers, and waits while another server has it.
+// lead takes the lease of a database with several writers, and waits while another server has it. A server with a wrong root
+// key does not wait, because it could not take over.
 func (s *Store) lead(ctx context.Context, cfg Config) error {
 	if cfg.Endpoint == "" || cfg.Server.Owner == "" {
 		return nil
+	}
+	if err := s.encryption.checkRootKey(ctx); err != nil {
+		return err
 	}
 	waiting := cfg.Waiting
 	if waiting == nil {

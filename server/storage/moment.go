@@ -31,10 +31,10 @@ const (
 	idleMoment           = time.Minute
 )
 
-// moment notes the revisions that belong together. The note in kine has only the revision of the ledger.
+// moment notes the revisions that belong together. The note in kine has the identity and the revision of the ledger.
 type moment struct {
 	// Identity is the identity of the ledger.
-	Identity string `json:"identity,omitempty"`
+	Identity string `json:"identity"`
 	// Objects and Ledger are revisions.
 	Objects int64     `json:"objects,omitempty"`
 	Ledger  int64     `json:"ledger"`
@@ -98,14 +98,20 @@ func newMoments(cfg Config, t *table, r *records.Store) (*moments, error) {
 
 func (m *moments) path() string { return filepath.Join(m.dir, momentFile) }
 
-// checkEmpty returns an error if the database is empty and the directory knows another one.
+// checkEmpty returns an error if the database is empty and the directory knows another one. With Config.CreateDatabase, the
+// directory belongs to the empty one.
 func (m *moments) checkEmpty(ctx context.Context, cfg Config) error {
-	identity, _, err := m.records.Identity(ctx)
-	if err != nil || identity != "" || m.known.Identity == "" || cfg.CreateDatabase {
+	identity, err := m.records.Identity(ctx)
+	if err != nil || identity != "" || m.known.Identity == "" {
 		return err
 	}
 	if last, err := m.table.last(ctx); err != nil || last > 0 {
 		return err
+	}
+	if cfg.CreateDatabase {
+		m.log.Warn("the database is empty; the data directory belongs to it from now on, as --create-database says", "noted", m.known.At)
+		m.known = moment{}
+		return nil
 	}
 	return fmt.Errorf("the database is empty, and this data directory belongs to one that has objects (noted %s): give the right --datastore-endpoint, "+
 		"or restore the database; start with --create-database only if the infrastructure of the former one need not be known", m.known.At.Format(time.RFC3339))
@@ -141,17 +147,24 @@ func (e *momentError) Error() string {
 		"then look at kubectl hykube state list before you approve a plan"
 }
 
-// compare returns a *momentError if one store is behind what another one notes.
+// errOtherLedger and errNoObjects say that the objects and the ledger are not of one installation.
+var (
+	errOtherLedger = errors.New("the ledger is missing or belongs to other objects: restore db/state.db and db/ledger.db, or the whole database, from one backup")
+	errNoObjects   = errors.New("the ledger is newer than the objects: restore db/state.db and db/ledger.db, or the whole database, from one backup")
+)
+
+// compare returns a *momentError if one store is behind what another one notes. Before the first note in the objects, the
+// ledger has no record.
 func (m *moments) compare(ctx context.Context) error {
 	objects, err := m.table.last(ctx)
 	if err != nil {
 		return err
 	}
-	ledger, err := m.records.Revision(ctx)
+	ledger, err := m.records.Revision(ctx) // before the note in kine, which is older than any record
 	if err != nil {
 		return err
 	}
-	identity, _, err := m.records.Identity(ctx)
+	identity, err := m.records.Identity(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,6 +181,10 @@ func (m *moments) compare(ctx context.Context) error {
 		return fmt.Errorf("read the moment of the objects: %w", err)
 	}
 	switch known := m.known; {
+	case revision == 0 && ledger > records.FirstRevision:
+		return errNoObjects
+	case revision != 0 && inObjects.Identity != identity:
+		return errOtherLedger
 	case inObjects.Ledger > ledger:
 		return &momentError{behind("ledger", "objects", inObjects.Ledger, ledger, inObjects.At)}
 	case notedObjects > objects:
@@ -269,6 +286,9 @@ func (m *moments) note(ctx context.Context) (now moment, err error) {
 	if now.Ledger, err = m.records.Revision(ctx); err != nil {
 		return now, err
 	}
+	if now.Identity, err = m.records.Identity(ctx); err != nil {
+		return now, err
+	}
 	data, err := json.Marshal(now)
 	if err != nil {
 		return now, err
@@ -279,9 +299,6 @@ func (m *moments) note(ctx context.Context) (now moment, err error) {
 	}
 	written, ok, err := putAt(ctx, m.client, momentKey, data, revision)
 	if err != nil || !ok {
-		return now, err
-	}
-	if now.Identity, _, err = m.records.Identity(ctx); err != nil {
 		return now, err
 	}
 	if err := m.sync(); err != nil {
@@ -326,8 +343,7 @@ func (m *moments) write(now moment) (err error) {
 
 // Identity returns the identity of the database, which no other installation has, except one on a copy.
 func (s *Store) Identity(ctx context.Context) (string, error) {
-	identity, _, err := s.records.Identity(ctx)
-	return identity, err
+	return s.records.Identity(ctx)
 }
 
 // Copied reports whether the files of the database are a copy of those that the directory knows, and the administrator has

@@ -97,7 +97,6 @@ func TestACopyIsNoted(t *testing.T) {
 	if s.Copied() {
 		t.Error("the copy was accepted before")
 	}
-	// A directory of an older version has no note.
 	closeStore(t, s)
 	remove(t, filepath.Join(cfg.DataDir, momentFile))
 	cfg.DataDir = copyDir(t, cfg.DataDir)
@@ -158,4 +157,42 @@ func writeUntilKilled(dir string) {
 	}
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
+}
+
+// TestObjectsAndLedgerBelongTogether restores one of the two files alone.
+func TestObjectsAndLedgerBelongTogether(t *testing.T) {
+	for reason, test := range map[string]struct{ file, want string }{
+		"the ledger is gone":             {"ledger.db", "the ledger is missing or belongs to other objects"},
+		"the objects are gone":           {"state.db", "the ledger is newer than the objects"},
+		"the ledger is another server's": {"ledger.db", "the ledger is missing or belongs to other objects"},
+		"the objects are another's":      {"state.db", "the ledger is missing or belongs to other objects"},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			dir, other := t.TempDir(), t.TempDir()
+			for _, d := range []string{dir, other} {
+				s := openAt(t, Config{DataDir: d})
+				fill(t, s, 1)
+				closeStore(t, s)
+			}
+			db, kept := filepath.Join(dir, "db"), filepath.Join(t.TempDir(), "kept")
+			rename(t, db, kept)
+			if err := os.CopyFS(db, os.DirFS(kept)); err != nil {
+				t.Fatal(err)
+			}
+			for _, suffix := range []string{"", "-wal", "-shm"} {
+				_ = os.Remove(filepath.Join(db, test.file+suffix))
+				if strings.Contains(reason, "another") {
+					_ = os.Rename(filepath.Join(other, "db", test.file+suffix), filepath.Join(db, test.file+suffix))
+				}
+			}
+			if s, err := Open(t.Context(), Config{DataDir: dir}); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, %v, want %q", s, err, test.want)
+			}
+			if err := os.RemoveAll(db); err != nil {
+				t.Fatal(err)
+			}
+			rename(t, kept, db)
+			checkRecords(t, openAt(t, Config{DataDir: dir}), 1)
+		})
+	}
 }

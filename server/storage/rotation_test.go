@@ -27,9 +27,6 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("HYKUBE_TEST_ROTATE"); dir != "" {
 		rotateUntil(dir, os.Getenv("HYKUBE_TEST_STEP"))
 	}
-	if dir := os.Getenv("HYKUBE_TEST_TAKEOVER"); dir != "" {
-		takeOverUntil(dir, os.Getenv("HYKUBE_TEST_STEP"))
-	}
 	if dir := os.Getenv("HYKUBE_TEST_MOMENT"); dir != "" {
 		writeUntilKilled(dir)
 	}

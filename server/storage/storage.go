@@ -66,8 +66,6 @@ type Config struct {
 	CreateDatabase bool
 	// MaxConnections is the maximum number of connections to a database server; 0 means DefaultMaxConnections.
 	MaxConnections int
-	// takeoverStep is called at the steps of a takeover, for tests.
-	takeoverStep func(step string)
 	// Server describes this server. It takes the lease of a database with several writers; without an owner, it takes none.
 	Server records.Server
 	// Waiting is called with the server that has the lease, at each attempt to take it; nil does nothing.
@@ -133,8 +131,8 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err != nil {
 		return nil, cfg.failed(err)
 	}
-	move, err := s.openLedger(ctx, cfg)
-	if err != nil {
+	s.encryption.ring.table = s.table
+	if err := s.openLedger(ctx, cfg); err != nil {
 		return nil, cfg.failed(err)
 	}
 	saveKeys, err := s.encryption.open(dbctx, s.table, s.records)
@@ -148,14 +146,11 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err := saveKeys(dbctx); err != nil {
 		return nil, err
 	}
-	if err := move.complete(dbctx, s.client.KV, s.drained); err != nil {
+	s.moments.client = s.client.KV
+	if err := s.moments.run(dbctx); err != nil {
 		return nil, cfg.failed(err)
 	}
 	if err := s.spool.replay(dbctx, s.KV()); err != nil {
-		return nil, cfg.failed(err)
-	}
-	s.moments.client = s.client.KV
-	if err := s.moments.run(dbctx); err != nil {
 		return nil, cfg.failed(err)
 	}
 	s.drained.Go(func() { s.compact(dbctx, cmp.Or(cfg.Compaction.Interval, 5*time.Minute)) })
@@ -191,28 +186,6 @@ func (s *Store) startBackend(ctx context.Context, cfg Config, backend server.Bac
 	s.client = newClient(ctx, s.backend, s.watches)
 	s.encryption.ring.client = s.client.KV
 	return backend, nil
-}
-
-// openLedger opens the tables of the ledger, takes the lease of the database, and copies the ledger of an older version to
-// the tables.
-func (s *Store) openLedger(ctx context.Context, cfg Config) (move takeover, err error) {
-	if s.records, s.closeRecords, err = openRecords(ctx, cfg, s.table); err != nil {
-		return move, err
-	}
-	if err := s.lead(ctx, cfg); err != nil {
-		return move, err
-	}
-	if s.moments, err = newMoments(cfg, s.table, s.records); err != nil {
-		return move, err
-	}
-	if err := s.moments.checkEmpty(ctx, cfg); err != nil {
-		return move, err
-	}
-	move = takeover{table: s.table, records: s.records, log: cfg.Logger, at: cfg.takeoverStep}
-	if err := move.copy(ctx); err != nil {
-		return move, err
-	}
-	return move, s.moments.check(ctx, cfg)
 }
 
 // RotateKeys encrypts the data keys with the current root key. It adds a data key, which encrypts from now on, and

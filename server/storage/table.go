@@ -147,23 +147,18 @@ func (t *table) query(text string) string {
 // names that it compares.
 const afterName = "#"
 
-// used reports whether the database has objects or records.
+// used reports whether the database has objects.
 func (t *table) used(ctx context.Context) (bool, error) {
-	for _, prefix := range []string{ledgerPrefix, objectPrefix + "/"} {
-		for name, from := "", prefix; ; from = name + afterName {
-			var err error
-			if name, err = t.next(ctx, from, prefix); err != nil || name == "" {
-				if err != nil {
-					return false, err
-				}
-				break
-			}
-			if _, ok := resourceOf(name); ok {
-				return true, nil
-			}
+	for from := objectPrefix + "/"; ; {
+		name, err := t.next(ctx, from, objectPrefix+"/")
+		if err != nil || name == "" {
+			return false, err
 		}
+		if _, ok := resourceOf(name); ok {
+			return true, nil
+		}
+		from = name + afterName
 	}
-	return false, nil
 }
 
 // next returns the first name with the prefix that is not before from; "" if there is none.
@@ -194,43 +189,34 @@ func (t *table) get(ctx context.Context, name string) (data []byte, revision int
 // maxSampleNames is the maximum number of deleted keys that samples skips to find one that exists.
 const maxSampleNames = 20
 
-// samples calls check with a row of the ledger and a row of each resource. The rows are not deleted.
+// samples calls check with a row of each resource. The rows are not deleted.
 func (t *table) samples(ctx context.Context, check func(name string, data []byte) error) error {
-	for _, prefix := range []string{ledgerPrefix, objectPrefix + "/"} {
-		for from, tried, resource := prefix, 0, ""; ; {
-			name, err := t.next(ctx, from, prefix)
-			if err != nil {
+	for from, tried, resource := objectPrefix+"/", 0, ""; ; {
+		name, err := t.next(ctx, from, objectPrefix+"/")
+		if err != nil || name == "" {
+			return err
+		}
+		if own := resourcePrefix(name); own != resource {
+			tried, resource = 0, own
+		}
+		data, revision, err := t.get(ctx, name)
+		if err != nil {
+			return err
+		}
+		from, tried = name+afterName, tried+1
+		if revision != 0 {
+			if err := check(name, data); err != nil {
 				return err
-			}
-			if name == "" {
-				break
-			}
-			if own := resourcePrefix(name); own != resource {
-				tried, resource = 0, own
-			}
-			data, revision, err := t.get(ctx, name)
-			if err != nil {
-				return err
-			}
-			from, tried = name+afterName, tried+1
-			if revision != 0 {
-				if err := check(name, data); err != nil {
-					return err
-				}
-			}
-			if revision != 0 || tried == maxSampleNames {
-				from = clientv3.GetPrefixRangeEnd(resource)
 			}
 		}
+		if revision != 0 || tried == maxSampleNames {
+			from = clientv3.GetPrefixRangeEnd(resource)
+		}
 	}
-	return nil
 }
 
 // resourcePrefix returns the prefix of the keys of the resource that has the key name.
 func resourcePrefix(name string) string {
-	if strings.HasPrefix(name, ledgerPrefix) {
-		return ledgerPrefix
-	}
 	part := strings.SplitAfterN(name, "/", 5) // "/", "registry/", group, resource, rest
 	return strings.Join(part[:min(len(part), 4)], "")
 }

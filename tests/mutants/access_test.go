@@ -19,7 +19,7 @@ var accessMutants = []mutant{
 		"return !groups.Has(name) })", "return groups == nil })", "TestRightsFollowTheTokenFile"},
 	{"An authority is used with a key that is another's.", "server/access/authority.go",
 		"!ok || !public.Equal(cert.PublicKey) {", "!ok || public == nil {", "TestAuthorityNeedsItsOwnKey"},
-	{"The administrator's certificate of an older version stays for a year.", "server/access/certificates.go",
+	{"The administrator's certificate keeps a longer lifetime than the flag allows.", "server/access/certificates.go",
 		"left < lifetime/3 || left > lifetime {", "left < lifetime/3 {", "TestAdministratorsCertificate"},
 	{"The administrator's certificate expires while the server runs.", "server/access/certificates.go",
 		"left < lifetime/3 || left > lifetime {", "left > lifetime {", "TestAdministratorsCertificate"},

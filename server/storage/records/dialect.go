@@ -31,7 +31,7 @@ type Dialect struct {
 
 const (
 	rowColumns = "(name, value, revision) VALUES "
-	readState  = "SELECT revision, forgotten, identity, complete, epoch FROM hykube_ledger_state WHERE id = 1"
+	readState  = "SELECT revision, forgotten, identity, epoch FROM hykube_ledger_state WHERE id = 1"
 )
 
 // SQLite is the dialect of SQLite. The revision is the row's ID, so that new rows are written side by side.
@@ -40,8 +40,9 @@ var SQLite = Dialect{
 		`CREATE TABLE IF NOT EXISTS hykube_ledger (revision INTEGER PRIMARY KEY, name BLOB NOT NULL UNIQUE, value BLOB NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_deleted (revision INTEGER PRIMARY KEY, name BLOB NOT NULL, at INTEGER NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_state (id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, forgotten INTEGER NOT NULL,
-			identity TEXT NOT NULL, complete INTEGER NOT NULL, epoch INTEGER NOT NULL)`,
-		`INSERT OR IGNORE INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0)`,
+			identity TEXT NOT NULL, epoch INTEGER NOT NULL,
+			objects INTEGER NOT NULL, noted INTEGER NOT NULL)`,
+		`INSERT OR IGNORE INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0, 0)`,
 	},
 	put:        "INSERT OR REPLACE INTO hykube_ledger " + rowColumns,
 	lock:       readState,
@@ -56,8 +57,8 @@ var PostgreSQL = Dialect{
 		`CREATE TABLE IF NOT EXISTS hykube_ledger (name BYTEA PRIMARY KEY, value BYTEA NOT NULL, revision BIGINT NOT NULL UNIQUE)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_deleted (revision BIGINT PRIMARY KEY, name BYTEA NOT NULL, at BIGINT NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_state (id INT PRIMARY KEY, revision BIGINT NOT NULL, forgotten BIGINT NOT NULL,
-			identity TEXT NOT NULL, complete INT NOT NULL, epoch BIGINT NOT NULL)`,
-		`INSERT INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0) ON CONFLICT DO NOTHING`,
+			identity TEXT NOT NULL, epoch BIGINT NOT NULL, objects BIGINT NOT NULL, noted BIGINT NOT NULL)`,
+		`INSERT INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0, 0) ON CONFLICT DO NOTHING`,
 		`CREATE TABLE IF NOT EXISTS hykube_server (id INT PRIMARY KEY, epoch BIGINT NOT NULL, owner TEXT NOT NULL, address TEXT NOT NULL,
 			version TEXT NOT NULL, format INT NOT NULL, expires BIGINT NOT NULL)`,
 		`INSERT INTO hykube_server VALUES (1, 0, '', '', '', 0, 0) ON CONFLICT DO NOTHING`,
@@ -77,8 +78,8 @@ var MySQL = Dialect{
 		`CREATE TABLE IF NOT EXISTS hykube_ledger (name VARBINARY(640) PRIMARY KEY, value LONGBLOB NOT NULL, revision BIGINT NOT NULL UNIQUE)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_deleted (revision BIGINT PRIMARY KEY, name VARBINARY(640) NOT NULL, at BIGINT NOT NULL)`,
 		`CREATE TABLE IF NOT EXISTS hykube_ledger_state (id INT PRIMARY KEY, revision BIGINT NOT NULL, forgotten BIGINT NOT NULL,
-			identity VARCHAR(64) NOT NULL, complete INT NOT NULL, epoch BIGINT NOT NULL)`,
-		`INSERT IGNORE INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0)`,
+			identity VARCHAR(64) NOT NULL, epoch BIGINT NOT NULL, objects BIGINT NOT NULL, noted BIGINT NOT NULL)`,
+		`INSERT IGNORE INTO hykube_ledger_state VALUES (1, 1, 0, '', 0, 0, 0)`,
 		`CREATE TABLE IF NOT EXISTS hykube_server (id INT PRIMARY KEY, epoch BIGINT NOT NULL, owner VARCHAR(255) NOT NULL, address VARCHAR(255) NOT NULL,
 			version VARCHAR(255) NOT NULL, format INT NOT NULL, expires BIGINT NOT NULL)`,
 		`INSERT IGNORE INTO hykube_server VALUES (1, 0, '', '', '', 0, 0)`,

@@ -48,6 +48,9 @@ type lease struct {
 	renewed atomic.Pointer[time.Time]
 	lost    chan struct{}
 	losing  sync.Once
+	// stop ends the renewals; nil without a lease. renewals is done after the last one.
+	stop     context.CancelFunc
+	renewals sync.WaitGroup
 }
 
 // check compares the epoch of the database with that of this server, which has 0 before it has taken the lease.
@@ -104,8 +107,8 @@ func (s *Store) Lead(ctx context.Context, own Server, waiting func(Server)) erro
 		}
 	}
 	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stopLease = stop
-	s.leased.Go(func() { s.renewRegularly(renewing) })
+	s.lease.stop = stop
+	s.lease.renewals.Go(func() { s.renewRegularly(renewing) })
 	return nil
 }
 
@@ -212,11 +215,11 @@ func (s *Store) extend(ctx context.Context, by time.Duration) (held bool, err er
 
 // endLease gives the lease back, so that another server takes it at once.
 func (s *Store) endLease() {
-	if s.stopLease == nil {
+	if s.lease.stop == nil {
 		return
 	}
-	s.stopLease()
-	s.leased.Wait()
+	s.lease.stop()
+	s.lease.renewals.Wait()
 	if s.lease.held() != nil {
 		return
 	}

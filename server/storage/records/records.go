@@ -48,9 +48,6 @@ type Store struct {
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 	lease       lease
-	// stopLease is nil without a lease. leased is done after the last renewal.
-	stopLease context.CancelFunc
-	leased    sync.WaitGroup
 }
 
 // Open creates the tables if necessary. The caller must call Close before it closes the connections.

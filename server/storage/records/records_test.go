@@ -370,41 +370,25 @@ func (a *acknowledged) Write(p []byte) (int, error) {
 	return a.text.Write(p)
 }
 
-func TestTakeOver(t *testing.T) {
+func TestTablesKeepTheirIdentity(t *testing.T) {
 	onEach(t, func(t *testing.T, open opener) {
 		s := open(t)
-		entries := func(n int, err error) func(func(ledger.Entry, error) bool) {
-			return func(yield func(ledger.Entry, error) bool) {
-				for i := range n {
-					if !yield(ledger.Entry{Key: fmt.Sprintf("%04d", i), Value: []byte("x"), Revision: int64(2 * (n - i))}, nil) {
-						return
-					}
-				}
-				if err != nil {
-					yield(ledger.Entry{}, err)
-				}
+		if identity, err := s.Identity(t.Context()); identity != "" || err != nil {
+			t.Errorf("new tables have the identity %q, %v", identity, err)
+		}
+		var first string
+		for range 2 {
+			if err := s.Identify(t.Context()); err != nil {
+				t.Fatal(err)
 			}
-		}
-		broken := errors.New("broken")
-		if err := s.TakeOver(t.Context(), "first", 1000, entries(300, broken)); !errors.Is(err, broken) || len(content(t, s)) != 0 {
-			t.Errorf("an interrupted takeover left %d rows: %v", len(content(t, s)), err)
-		}
-		for _, n := range []int{300, 400} { // it begins again
-			if err := s.TakeOver(t.Context(), fmt.Sprint("with ", n), 1000, entries(n, nil)); err != nil || len(content(t, s)) != n {
-				t.Errorf("%d rows: %v", len(content(t, s)), err)
+			identity, err := s.Identity(t.Context())
+			if identity == "" || err != nil || first != "" && identity != first {
+				t.Errorf("the identity is %q after %q, %v", identity, first, err)
 			}
+			first = identity
 		}
-		if err := s.Complete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.TakeOver(t.Context(), "another", 1, entries(0, nil)); err != nil || len(content(t, s)) != 400 {
-			t.Errorf("a second takeover left %d rows: %v", len(content(t, s)), err)
-		}
-		if identity, complete, err := s.Identity(t.Context()); identity != "with 300" || !complete || err != nil {
-			t.Errorf("identity %q, complete %t, %v", identity, complete, err)
-		}
-		if revision := put(t, s, "new", "", 0); revision != 1001 {
-			t.Errorf("the next revision is %d", revision)
+		if revision := put(t, s, "new", "", 0); revision != FirstRevision+1 {
+			t.Errorf("the first write has revision %d", revision)
 		}
 	})
 }
