@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -325,5 +326,60 @@ func TestInstancesShowWhatTheUserMayRead(t *testing.T) {
 	})
 	if got := namesOf(t, viewer, ns, metav1.ListOptions{}); !slices.Equal(got, []string{"sim-disk.seen", "sim-network.web[0]", "sim-network.web[1]"}) {
 		t.Errorf("with the right: %q", got)
+	}
+}
+
+// TestResourcesWithoutARecord lists the objects that a plan applied and of which the ledger has no record.
+func TestResourcesWithoutARecord(t *testing.T) {
+	e := startEstate(t)
+	const ns, other = "default", "elsewhere"
+	if _, err := core(t, e.admin()).CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: other}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const applied = `{"observedGeneration":1,"appliedGeneration":1,"attributes":{"id":"net-1"},
+		"conditions":[{"type":"Ready","status":"True","reason":"Applied","message":"Done.","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`
+	found := func(name string) {
+		t.Helper()
+		u, err := objects(t, e.admin()).Resource(simNetworks).Namespace(ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err == nil {
+			rec := &ledger.Instance{Object: v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: ns, Name: name, UID: u.GetUID()}}
+			rec.Attributes = []byte(`{"id":"net-1"}`)
+			err = e.objects.Ledger.Save(t.Context(), rec)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"lost", "recorded"} {
+		record(t, e.instance, simNetworks, ns, name)
+		patchStatus(t, e.instance, simNetworks, ns, name, applied)
+	}
+	found("recorded")
+	record(t, e.instance, simNetworks, ns, "never-applied")
+	record(t, e.instance, simImages, ns, "data")
+	patchStatus(t, e.instance, simImages, ns, "data", applied)
+	record(t, e.instance, simNetworks, other, "lost-too")
+	patchStatus(t, e.instance, simNetworks, other, "lost-too", applied)
+	lost := metav1.ListOptions{FieldSelector: "record=Lost"}
+	if diff := cmp.Diff([]string{"sim-network.lost"}, namesOf(t, e.admin(), ns, lost)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{ns + "/sim-network.lost", other + "/sim-network.lost-too"}, namesOf(t, e.admin(), "", lost)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"sim-network.lost"}, namesOf(t, e.admin(), ns, metav1.ListOptions{FieldSelector: "record=Lost,reason=RecordLost,id=net-1"})); diff != "" {
+		t.Error(diff)
+	}
+	found("lost")
+	if got := namesOf(t, e.admin(), ns, lost); len(got) > 0 {
+		t.Errorf("with a record: %q", got)
+	}
+	for _, wrong := range []string{"record=Found", "record!=Lost", "record=Lost,search=net"} {
+		if _, err := objects(t, e.admin()).Resource(resources).Namespace(ns).List(t.Context(), metav1.ListOptions{FieldSelector: wrong}); !apierrors.IsBadRequest(err) {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	if _, err := objects(t, e.admin()).Resource(resources).Namespace(ns).Watch(t.Context(), lost); !apierrors.IsBadRequest(err) {
+		t.Errorf("a watch: %v", err)
 	}
 }

@@ -65,6 +65,16 @@ const (
 	// masked contains nothing.
 	ResourceFieldSearch    = "search"
 	ResourceFieldAttribute = "attribute"
+	// ResourceFieldRecord selects, in a list, what the stores disagree about: one of the values below.
+	ResourceFieldRecord = "record"
+)
+
+// Values of the field selector "record".
+const (
+	// RecordLost selects the objects that a plan applied and of which the ledger has no record. Their reason is RecordLost.
+	RecordLost = "Lost"
+	// RecordWithoutObject selects the records of infrastructure whose object does not exist. Their reason is WithoutObject.
+	RecordWithoutObject = "WithoutObject"
 )
 
 // ResourceSummaryList is the kind ResourceList: a list of Resources.

@@ -257,7 +257,8 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 		}
 		items := []any{}
 		for _, k := range slices.Sorted(maps.Keys(f.objects)) {
-			if strings.HasPrefix(k, prefix) {
+			record, selected := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "record=")
+			if strings.HasPrefix(k, prefix) && (!selected || f.objects[k]["record"] == record) {
 				items = append(items, f.objects[k])
 			}
 		}

@@ -135,9 +135,11 @@ func (o *importOptions) Run(ctx context.Context) error {
 		return o.importInstance(ctx, k, ns)
 	}
 	old, err := o.resource(k.gvr, ns).Get(ctx, o.target.name, metav1.GetOptions{})
-	reason := ""
+	has := false
 	if err == nil {
-		reason, _, _ = readiness(old)
+		if has, err = o.hasInfrastructure(ctx, old); err != nil {
+			return err
+		}
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -148,8 +150,7 @@ func (o *importOptions) Run(ctx context.Context) error {
 		return fmt.Errorf("get %s %q: %w", k.kind, o.target.name, explain(err, o.server()))
 	case o.generate || o.out != "":
 		return fmt.Errorf("import: %s exists already, so the command generates no object: leave out --generate-only and --out, or choose another name", k.long(o.target.name))
-	// After a replacement whose create was lost, the object shows the old instance. The import finds the new one.
-	case managed(old) && reason != v1alpha1.ReasonCreateUnknown && !o.recordLost(ctx, k, ns, old):
+	case has:
 		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s/%s -n %s", k.long(o.target.name), k.kind, o.target.name, ns)
 	case old.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("import: %s is marked for deletion", k.long(o.target.name))

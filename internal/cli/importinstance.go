@@ -23,8 +23,9 @@ func (o *importOptions) importInstance(ctx context.Context, k kind, ns string) e
 	if err != nil {
 		return err
 	}
-	reason, _, _ := readiness(u)
-	if managed(u) && reason != v1alpha1.ReasonCreateUnknown && !o.recordLost(ctx, k, ns, u) {
+	if has, err := o.hasInfrastructure(ctx, u); err != nil {
+		return err
+	} else if has {
 		return fmt.Errorf("import: %s already has infrastructure: kubectl hykube state show %s -n %s", o.target.address(), shell.Word(o.target.address()), ns)
 	}
 	instance, _ := u.Object[v1alpha1.FieldInstance].(map[string]any)

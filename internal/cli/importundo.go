@@ -108,8 +108,10 @@ func (o *importOptions) settle(ctx context.Context, err error) error {
 		return writeStays(err)
 	}
 	now, readErr := o.resource(w.kind.gvr, w.object.GetNamespace()).Get(ctx, w.object.GetName(), metav1.GetOptions{})
-	if readErr == nil && now.GetUID() == w.object.GetUID() && managed(now) {
-		return err
+	if readErr == nil && now.GetUID() == w.object.GetUID() {
+		if has, readErr := o.hasInfrastructure(ctx, now); has || readErr != nil {
+			return errors.Join(err, readErr)
+		}
 	}
 	if undoErr := o.undo(ctx); undoErr != nil {
 		fmt.Fprintln(o.ErrOut, "Warning: "+undoErr.Error())

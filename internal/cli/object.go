@@ -186,16 +186,14 @@ func managed(u *unstructured.Unstructured) bool {
 	return len(attributes) > 0
 }
 
-// recordLost reports whether a plan applied an object of which the server has no record. A user who may not read the raw state
-// may retry nevertheless, because the server checks it.
-func (s *session) recordLost(ctx context.Context, k kind, namespace string, u *unstructured.Unstructured) bool {
-	applied, _, _ := unstructured.NestedInt64(u.Object, "status", "appliedGeneration")
-	if applied == 0 {
-		return false
+// hasInfrastructure reports whether an object shows infrastructure that is known to exist. After a replacement whose create was
+// lost, the object shows the old instance; after a loss of its record, the one that may exist.
+func (s *session) hasInfrastructure(ctx context.Context, u *unstructured.Unstructured) (bool, error) {
+	if !managed(u) {
+		return false, nil
 	}
-	err := s.hykube.Get().AbsPath("apis", k.gvr.Group, k.gvr.Version, "namespaces", namespace, k.gvr.Resource, u.GetName(), "state").
-		SetHeader("Accept", "application/json").Do(ctx).Error()
-	return apierrors.IsNotFound(err) || apierrors.IsForbidden(err)
+	open, err := newUnsettled(s).has(ctx, u)
+	return !open, err
 }
 
 // hasRecord reports whether the server has a record of infrastructure for an object. Without attributes in the status,

@@ -25,12 +25,17 @@ type resolveOptions struct {
 	retry, forget bool
 	all           bool
 	selector      string
+	// adoptFrom is the file with the objects and IDs of resources to adopt; "-" is standard input. listing lists the
+	// resources of the providers, and pairs them with the objects.
+	adoptFrom string
+	listing   bool
+	unsettled unsettled
 }
 
 func newResolve(s *session) *cobra.Command {
-	o := &resolveOptions{objects: objects{session: s}, imports: &importOptions{planAndApply: newPlanAndApply(s, "Do you want to import this resource?")}}
+	o := &resolveOptions{objects: objects{session: s}, unsettled: newUnsettled(s), imports: &importOptions{planAndApply: newPlanAndApply(s, "Do you want to import this resource?")}}
 	cmd := &cobra.Command{
-		Use:   "resolve (KIND/NAME ... | -l SELECTOR | --all) (--adopt ID | --retry | --forget)",
+		Use:   "resolve ((KIND/NAME ... | -l SELECTOR | --all) (--adopt ID | --search | --retry | --forget) | --adopt-from FILE)",
 		Short: "Settle creates with an unknown outcome",
 		Long: `Settle creates with an unknown outcome. Their objects have the reason CreateUnknown.
 
@@ -48,12 +53,20 @@ resource exists. Then use one of these flags:
 The same flags settle an object that a plan applied and whose record is lost (RecordLost), as after a restore of another
 moment.
 
---all and -l find the objects with the reason CreateUnknown or RecordLost in the namespace. To plan the other resources first, use
-"kubectl hykube plan --exclude TYPE.NAME".
+--adopt-from FILE adopts many resources with one plan. Each line of the file has an address and an ID, with a space or a comma
+between them. The command checks all lines before it writes anything, and skips resources that are adopted already, so
+that you can repeat it. --search lists the resources of the types that the provider can list, and pairs those that no
+object manages with the objects, by the ID that an object shows and by the values of the specs. It prints the pairs as such
+a file, and asks.
+
+--all and -l find the objects with an unknown create or a lost record in the namespace, also before a plan has found them. To
+plan the other resources first, use "kubectl hykube plan --exclude TYPE.NAME".
 
 --retry needs the right to create the subresource "resolve" of the kind. The role "edit" has that right.`,
 		Example: `  kubectl hykube resolve sim-instance/web-1 --adopt ins-0000002a
   kubectl hykube resolve sim_disk.data sim_disk.logs --retry
+  kubectl hykube resolve --adopt-from found.txt
+  kubectl hykube resolve --all --search
   kubectl hykube resolve --all --retry -n prod
   kubectl hykube resolve -l team=infra --forget`,
 		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
@@ -61,9 +74,11 @@ moment.
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&o.imports.id, "adopt", "", "Import the resource with this ID, in the provider's own format")
+	fs.StringVar(&o.adoptFrom, "adopt-from", "", "Import the resources of a file with lines ADDRESS ID; - reads standard input")
+	fs.BoolVar(&o.listing, "search", false, "List the resources of the providers, and adopt those that match the specs, after a question")
 	fs.BoolVar(&o.retry, "retry", false, "Let the next plan create the resources, because they do not exist")
 	fs.BoolVar(&o.forget, "forget", false, "Let the next plan remove the records, and destroy nothing")
-	fs.BoolVar(&o.all, "all", false, "All objects of the namespace whose create has an unknown outcome")
+	fs.BoolVar(&o.all, "all", false, "All objects of the namespace whose create has an unknown outcome, or whose record is lost")
 	fs.StringVarP(&o.selector, "selector", "l", "", "Those of them with these labels, such as team=infra")
 	outputFlag(cmd, &o.output, "Print only the names", "name")
 	o.imports.addFlags(fs, "Apply the import, or retry, without asking")
@@ -75,8 +90,11 @@ func (o *resolveOptions) Complete(args []string) error {
 }
 
 func (o *resolveOptions) Validate() error {
-	if count(o.imports.id != "", o.retry, o.forget) != 1 {
-		return errors.New("use exactly one of --adopt ID if the resource exists, --retry if it does not, and --forget to stop managing it")
+	if count(o.imports.id != "", o.adoptFrom != "", o.listing, o.retry, o.forget) != 1 {
+		return errors.New("use exactly one of --adopt ID if the resource exists, --adopt-from FILE for many, --search to find them, --retry if it does not exist, and --forget to stop managing it")
+	}
+	if o.adoptFrom != "" {
+		return o.validateAdoptFrom()
 	}
 	if count(len(o.targets) > 0, o.all, o.selector != "") != 1 {
 		return errors.New("use exactly one of KIND/NAME ..., -l SELECTOR, and --all for the whole namespace")
@@ -84,7 +102,7 @@ func (o *resolveOptions) Validate() error {
 	if _, err := parseSelector(o.selector); err != nil {
 		return err
 	}
-	if o.forget {
+	if o.forget || o.listing {
 		return nil
 	}
 	if o.retry {
@@ -103,6 +121,19 @@ func (o *resolveOptions) Validate() error {
 	return o.imports.Validate()
 }
 
+// validateAdoptFrom validates the flags for --adopt-from.
+func (o *resolveOptions) validateAdoptFrom() error {
+	switch {
+	case len(o.targets) > 0 || o.all || o.selector != "":
+		return errors.New("--adopt-from has the objects in its file: leave out KIND/NAME, -l and --all")
+	case o.output != "":
+		return errors.New("-o is for --retry and --forget")
+	case o.adoptFrom == "-" && !o.imports.autoApprove:
+		return errors.New("--adopt-from - reads standard input, so the command cannot ask there: add --auto-approve, or name a file")
+	}
+	return o.imports.checkInteractive("resolve --adopt", false)
+}
+
 // count returns how many of its arguments are true.
 func count(all ...bool) (n int) {
 	for _, one := range all {
@@ -113,7 +144,7 @@ func count(all ...bool) (n int) {
 	return n
 }
 
-// lostCreate is an object whose create has an unknown outcome.
+// lostCreate is an object whose create has an unknown outcome, or whose record is lost.
 type lostCreate struct {
 	target
 	kind kind
@@ -121,12 +152,21 @@ type lostCreate struct {
 }
 
 func (o *resolveOptions) Run(ctx context.Context) error {
+	if o.adoptFrom != "" {
+		all, malformed, err := o.readAdoptions()
+		if err != nil {
+			return err
+		}
+		return o.adoptAll(ctx, o.adoptFrom, all, malformed)
+	}
 	lost, failed := o.lost(ctx)
 	if len(lost) == 0 {
 		return failed
 	}
 	var err error
 	switch {
+	case o.listing:
+		err = o.searchAndAdopt(ctx, lost)
 	case o.retry:
 		err = o.retryAll(ctx, lost)
 	case o.forget:
@@ -174,7 +214,10 @@ func (o *resolveOptions) lost(ctx context.Context) ([]lostCreate, error) {
 			return err
 		}
 		t.namespace, t.group = ns, k.gvr.Group
-		if reason, _, _ := readiness(u); reason != v1alpha1.ReasonCreateUnknown && !o.recordLost(ctx, k, ns, u) {
+		if open, err := o.unsettled.has(ctx, u); err != nil {
+			return err
+		} else if !open {
+			reason, _, _ := readiness(u)
 			return fmt.Errorf("%s has no create with an unknown outcome (its reason is %s), so there is nothing to resolve", k.long(t.name), reason)
 		}
 		out = append(out, lostCreate{t, k, u.GetUID()})
@@ -192,11 +235,14 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	}
 	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { m, _ := v1alpha1.ParseKind(k.kind); return m != v1alpha1.ModeManaged })
 	var out []lostCreate
+	var failed error
 	marked, imported, leaves := 0, 0, o.terminating(ctx)
 	denied, err := o.eachResource(ctx, kinds, o.namespace, o.selector, func(k kind, u *unstructured.Unstructured) {
-		reason, _, _ := readiness(u)
+		open, err := o.unsettled.has(ctx, u)
 		switch {
-		case reason != v1alpha1.ReasonCreateUnknown && reason != v1alpha1.ReasonRecordLost:
+		case err != nil:
+			failed = err
+		case !open:
 		case u.GetDeletionTimestamp() != nil, leaves:
 			marked++
 		case o.retry && hasImport(u):
@@ -206,7 +252,7 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 			out = append(out, lostCreate{target{namespace: o.namespace, mode: m, typ: typ, name: u.GetName(), group: k.gvr.Group}, k, u.GetUID()})
 		}
 	})
-	if err != nil {
+	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	o.printDenied(o.ErrOut, denied, "searched")
@@ -217,7 +263,7 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 	case marked > 0:
 		fmt.Fprintf(o.ErrOut, "The next applied plan forgets %s with an unknown outcome, because the objects or their namespace are marked for deletion.\n", diff.Plural(marked, "create"))
 	case len(out)+imported == 0:
-		fmt.Fprintf(o.ErrOut, "No create of the namespace %s has an unknown outcome.\n", o.namespace)
+		fmt.Fprintf(o.ErrOut, "No create of the namespace %s has an unknown outcome, and no record is lost.\n", o.namespace)
 	}
 	slices.SortFunc(out, func(a, b lostCreate) int {
 		return cmp.Or(v1alpha1.CompareNames(a.address(), b.address()), strings.Compare(a.group, b.group))

@@ -59,7 +59,7 @@ func TestResolve(t *testing.T) {
 		{"one healthy, one lost", "sim-network/fine sim-network/b --retry --auto-approve -o name", "", ExitError, b + "\n", "fine has no create", "b "},
 		{"all", "--all --retry --auto-approve", "", ExitDone, a + " resolved\n" + b + " resolved\n", "The next applied plan forgets 1 create with an unknown outcome", "a b "},
 		{"by labels", "-l team=infra --retry --auto-approve", "", ExitDone, a + " resolved\n" + b + " resolved\n", "", "a b "},
-		{"none in the namespace", "--all --retry --auto-approve -n empty", "", ExitDone, "", "No create of the namespace empty has an unknown outcome.", ""},
+		{"none in the namespace", "--all --retry --auto-approve -n empty", "", ExitDone, "", "No create of the namespace empty has an unknown outcome, and no record is lost.", ""},
 	} {
 		f.calls = nil
 		out, errOut, code := f.runIn(nil, tc.stdin, append([]string{"resolve"}, strings.Fields(tc.args)...)...)

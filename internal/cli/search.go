@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -152,31 +150,16 @@ func (o *searchOptions) readableNamespaces(ctx context.Context) (names []string,
 
 // searchIn adds the results in a namespace; an empty one means all. It returns the server's error if the user lacks the right.
 func (o *searchOptions) searchIn(ctx context.Context, namespace, field string) error {
-	for cont := ""; ; {
-		page := &v1alpha1.ResourceSummaryList{}
-		err := o.hykube.Get().NamespaceIfScoped(namespace, namespace != "").Resource(resourcesResource).
-			Param("fieldSelector", fields.OneTermEqualSelector(field, o.text).String()).
-			Param("limit", strconv.Itoa(listPage)).Param("continue", cont).Do(ctx).Into(page)
-		if apierrors.IsForbidden(err) {
-			return err
-		}
-		if err != nil {
-			return explain(err, o.server())
-		}
-		for _, r := range page.Items {
-			if o.seen[r.UID] {
-				continue
-			}
-			if len(o.found) == o.limit {
-				o.more = true
-				return nil
-			}
+	return o.eachSummary(ctx, namespace, field, o.text, func(r v1alpha1.ResourceSummary) bool {
+		switch {
+		case o.seen[r.UID]:
+		case len(o.found) == o.limit:
+			o.more = true
+		default:
 			o.found, o.seen[r.UID] = append(o.found, r), true
 		}
-		if cont = page.Continue; cont == "" {
-			return nil
-		}
-	}
+		return !o.more
+	})
 }
 
 func (o *searchOptions) print() error {

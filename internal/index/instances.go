@@ -176,8 +176,9 @@ type Names struct {
 	// Contains is a part of the name in any case. ID is a whole ID or identity, and matches as ledger.SameID does. An object
 	// with either is found. Empty ones find nothing.
 	Contains, ID string
-	// Unowned makes the search find each object whose IDs the index does not know: those that are not managed.
-	Unowned bool
+	// Unowned makes the search find each object whose IDs the index does not know: those that are not managed. Unrecorded
+	// makes it find each managed object without a record.
+	Unowned, Unrecorded bool
 }
 
 // FoundPlace is a position in the result of a search, which is sorted by namespace, provider, type and name.
@@ -214,7 +215,8 @@ func (x *Index) Search(ctx context.Context, s Names, after FoundPlace, limit int
 		}
 		consider := func(n Node) {
 			o := n.Object
-			matches := owning[recordKey{name, o.UID}] || s.Unowned && o.Mode != v1alpha1.ModeManaged || s.Contains != "" && containsFold(o.Name, s.Contains)
+			matches := owning[recordKey{name, o.UID}] || s.Unowned && o.Mode != v1alpha1.ModeManaged ||
+				s.Unrecorded && o.Mode == v1alpha1.ModeManaged && ns.recordAt(o.UID) == nil || s.Contains != "" && containsFold(o.Name, s.Contains)
 			l := Located{Namespace: name, Found: Found{Object: o, Record: n.Record}}
 			if !matches || after.compare(l.Place()) >= 0 || !want(name, n) {
 				return

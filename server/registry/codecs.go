@@ -67,7 +67,7 @@ func NewCodecs() Codecs {
 	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("PlanRecord"), fieldLabels(recordPlanField)))
 	utilruntime.Must(scheme.AddFieldLabelConversionFunc(v1alpha1.SchemeGroupVersion.WithKind("Resource"), fieldLabels(
 		v1alpha1.ResourceFieldKind, v1alpha1.ResourceFieldProvider, v1alpha1.ResourceFieldProviderConfig, v1alpha1.ResourceFieldReady, v1alpha1.ResourceFieldReason,
-		v1alpha1.ResourceFieldID, v1alpha1.ResourceFieldSearch, v1alpha1.ResourceFieldAttribute)))
+		v1alpha1.ResourceFieldID, v1alpha1.ResourceFieldSearch, v1alpha1.ResourceFieldAttribute, v1alpha1.ResourceFieldRecord)))
 	return Codecs{Scheme: scheme, Factory: serializer.NewCodecFactory(scheme), Parameters: runtime.NewParameterCodec(scheme)}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -20,6 +21,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/server/kinds"
 	hykubestorage "github.com/hykube/hykube/server/storage"
 )
@@ -32,8 +34,8 @@ type resourceSelection struct {
 	// predicate has, too.
 	names   index.Names
 	exactID bool
-	// attribute is the text of the field selector "attribute"; empty without one.
-	attribute string
+	// attribute and record are the texts of these field selectors; empty without one.
+	attribute, record string
 }
 
 func newResourceSelection(opts *metainternalversion.ListOptions) (s resourceSelection, err error) {
@@ -52,6 +54,11 @@ func newResourceSelection(opts *metainternalversion.ListOptions) (s resourceSele
 		switch {
 		case r.Field == v1alpha1.ResourceFieldID && exact && s.names.Contains == "":
 			s.names, s.exactID = index.Names{ID: r.Value, Unowned: true}, true
+		case r.Field == v1alpha1.ResourceFieldRecord:
+			if !exact || r.Value != v1alpha1.RecordLost && r.Value != v1alpha1.RecordWithoutObject {
+				return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q is %s or %s", r.Field, v1alpha1.RecordLost, v1alpha1.RecordWithoutObject))
+			}
+			s.record = r.Value
 		case r.Field != v1alpha1.ResourceFieldSearch && r.Field != v1alpha1.ResourceFieldAttribute:
 		case !exact || r.Value == "":
 			return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q needs a text, as in %s=TEXT", r.Field, r.Field))
@@ -61,8 +68,14 @@ func newResourceSelection(opts *metainternalversion.ListOptions) (s resourceSele
 			s.attribute = r.Value
 		}
 	}
+	if s.record != "" {
+		if s.names.Contains != "" || s.attribute != "" {
+			return s, apierrors.NewBadRequest(fmt.Sprintf("the field selector %q cannot be combined with a search", v1alpha1.ResourceFieldRecord))
+		}
+		s.names, s.exactID = index.Names{Unrecorded: true}, false
+	}
 	s.Field, err = opts.FieldSelector.Transform(func(field, value string) (string, string, error) {
-		if field == v1alpha1.ResourceFieldSearch || field == v1alpha1.ResourceFieldAttribute {
+		if field == v1alpha1.ResourceFieldSearch || field == v1alpha1.ResourceFieldAttribute || field == v1alpha1.ResourceFieldRecord {
 			return "", "", nil
 		}
 		return field, value, nil
@@ -72,7 +85,7 @@ func newResourceSelection(opts *metainternalversion.ListOptions) (s resourceSele
 
 // searches reports whether the selection has a search, which no watch has.
 func (s resourceSelection) searches() bool {
-	return s.attribute != "" || s.names != index.Names{} && !s.exactID
+	return s.attribute != "" || s.record != "" || s.names != index.Names{} && !s.exactID
 }
 
 // convert returns the Resource of an object, or nil if the selection omits it.
@@ -80,6 +93,12 @@ func (s resourceSelection) convert(u *unstructured.Unstructured) (*v1alpha1.Reso
 	r := kinds.Summarize(u).(*v1alpha1.ResourceSummary)
 	if s.names.Contains != "" && !s.names.Matches(r.Object.Name, r.Status.ID) {
 		return nil, nil
+	}
+	if s.record == v1alpha1.RecordLost {
+		if !resource.StatusOf(u).ShowsInfrastructure() {
+			return nil, nil
+		}
+		r.Status.Ready, r.Status.Reason, r.Status.Message = metav1.ConditionFalse, v1alpha1.ReasonRecordLost, messageRecordLost
 	}
 	if s.attribute != "" {
 		if r.Found = attributeWith(u, s.attribute); r.Found == "" {
@@ -92,6 +111,9 @@ func (s resourceSelection) convert(u *unstructured.Unstructured) (*v1alpha1.Reso
 	}
 	return r, nil
 }
+
+// messageRecordLost is the message of an object with a lost record.
+const messageRecordLost = "A plan applied it, and the ledger has no record of it. Check whether the resource exists; then: kubectl hykube resolve"
 
 // attributeWith returns the path of the first attribute in the status of an object that contains a text in any case; "" if
 // none does. A masked value contains nothing.

@@ -28,7 +28,7 @@ func (r resourcesREST) Watch(ctx context.Context, opts *metainternalversion.List
 		return nil, err
 	}
 	if selected.searches() {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the field selectors %q and %q are for lists: a watch cannot have them", v1alpha1.ResourceFieldSearch, v1alpha1.ResourceFieldAttribute))
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the field selectors %q, %q and %q are for lists: a watch cannot have them", v1alpha1.ResourceFieldSearch, v1alpha1.ResourceFieldAttribute, v1alpha1.ResourceFieldRecord))
 	}
 	who, err := requireUser(ctx, "watch resources")
 	if err != nil {

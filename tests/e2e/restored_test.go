@@ -163,6 +163,11 @@ func TestARestoredLedgerMakesNoDuplicate(t *testing.T) {
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	// The command finds them before a plan does.
+	out, err := s.Kubectl(t.Context(), "", "hykube", "resolve", "--all", "--search", "-n", "restored")
+	if err == nil || strings.Count(out, "\nsim_network.") != networks-1 || !strings.HasPrefix(out, "sim_network.n0 "+id+"\n") {
+		t.Errorf("resolve --all --search: %v\n%s", err, out)
+	}
 	runOn(t, s, fmt.Sprintf(automaticPlan, "again"), "create", "-n", "restored", "-f", "-")
 	finished("again")
 	if out := runOn(t, s, "", "get", "plan", "again", "-n", "restored", "-o", "jsonpath={.status.diagnostics[*].detail}"); !strings.Contains(out, "the ledger has no record of it") || !strings.Contains(out, id) {
@@ -170,6 +175,9 @@ func TestARestoredLedgerMakesNoDuplicate(t *testing.T) {
 	}
 	runOn(t, s, "", "hykube", "resolve", "sim-network/n0", "-n", "restored", "--adopt", id, "--auto-approve")
 	runOn(t, s, "", "hykube", "resolve", "sim-network/n1", "-n", "restored", "--retry", "--auto-approve")
+	if out := runOn(t, s, "", "hykube", "resolve", "--all", "--search", "-n", "restored", "--auto-approve"); !strings.Contains(out, fmt.Sprintf("%d imported, 0 added", networks-2)) {
+		t.Errorf("the others are not adopted:\n%s", out)
+	}
 	if made, err := cloud.CountCalls(t.Context(), simcloud.Filter{Kind: "network", Op: "create", Name: "restored-*"}); err != nil || made != networks {
 		t.Errorf("%d creates of %d networks: %v", made, networks, err)
 	}

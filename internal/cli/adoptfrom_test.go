@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+func TestAdoptionOf(t *testing.T) {
+	for line, want := range map[string][2]string{
+		"sim_network.main net-1":             {"sim_network.main", "net-1"},
+		"sim-network/main,net-1":             {"sim-network/main", "net-1"},
+		"sim_network.main\t  a b,c":          {"sim_network.main", "a b,c"},
+		`sim_network.web["a b,c"] net-1`:     {`sim_network.web["a b,c"]`, "net-1"},
+		`"sim_network.web[""a""]",net-1`:     {`sim_network.web["a"]`, "net-1"},
+		`sim_network.main,"net,1"`:           {"sim_network.main", "net,1"},
+		`sim_network.main, net-1`:            {"sim_network.main", "net-1"},
+		"sim_network.main":                   {},
+		"sim_network.main,":                  {},
+		`"sim_network.main"`:                 {},
+		`"sim_network.main","net-1","extra"`: {},
+	} {
+		address, id, err := adoptionOf(line)
+		if got := [2]string{address, id}; got != want || (err != nil) != (want[0] == "") {
+			t.Errorf("%s: %q, %v, want %q", line, got, err, want)
+		}
+	}
+}
+
+// TestResolveAdoptFrom adopts the resources of a file: all or nothing, and again without effect.
+func TestResolveAdoptFrom(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = imports
+	network(f, "a", lost)
+	network(f, "b", lost)
+	network(f, "fine", nil)
+	network(f, "leaving", func(o map[string]any) {
+		lost(o)
+		o["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+	})
+	file := filepath.Join(t.TempDir(), "found.txt")
+	adopt := func(text string, args ...string) (string, string, int) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f.calls = nil
+		return f.run(append([]string{"resolve", "--adopt-from", file}, args...)...)
+	}
+	for _, tc := range []struct{ why, text, want string }{
+		{"two malformed lines", "# comment\n\nsim_network.a\nnowhere x\n", file + ":3: \"sim_network.a\" is not an address and an ID"},
+		{"the second of them", "# comment\n\nsim_network.a\nnowhere x\n", file + ":4: "},
+		{"a malformed line, and a healthy one", "nowhere x\nsim_network.fine net-9\n", file + ":2: sim_network.fine: it manages"},
+		{"a healthy one", "sim_network.a net-8\nsim_network.fine net-9\n", file + ":2: sim_network.fine: it manages a resource with another ID"},
+		{"one that does not exist", "sim_network.gone net-9\n", file + ":1: sim_network.gone: "},
+		{"one that is marked", "sim_network.leaving net-9\n", "it is marked for deletion"},
+		{"an object twice", "sim_network.a net-8\nsim-network/a,net-9\n", file + ":2: sim_network.a: line 1 has this object, too"},
+		{"an ID twice", "sim_network.a net-8\nsim_network.b net-8\n", file + ":2: sim_network.b: line 1 has the ID net-8, too"},
+		{"a data source", "data.sim_network.a net-8\n", file + ":1: "},
+		{"an empty file", "# nothing\n", "has no line"},
+	} {
+		_, errOut, code := adopt(tc.text, "--auto-approve")
+		if code != ExitError || !strings.Contains(errOut, tc.want) || len(f.writes()) > 0 {
+			t.Errorf("%s: code %d, writes %v: %s, want %s", tc.why, code, f.writes(), errOut, tc.want)
+		}
+	}
+	both := "sim_network.a net-8\nsim-network/b,net-9\n"
+	out, errOut, code := adopt(both, "--auto-approve")
+	if code != ExitDone || !strings.Contains(out, "Apply complete! 2 imported, 0 added") {
+		t.Errorf("code %d: %s %s", code, out, errOut)
+	}
+	for name, id := range map[string]string{"a": "net-8", "b": "net-9"} {
+		if by, _ := f.object(name)["lifecycle"].(map[string]any)["import"].(map[string]any); by["id"] != id {
+			t.Errorf("%s imports %v", name, by)
+		}
+		network(f, name, func(o map[string]any) { o["status"].(map[string]any)["attributes"] = map[string]any{"id": id} })
+	}
+	if _, errOut, code := adopt(both, "--auto-approve"); code != ExitDone || !strings.Contains(errOut, "2 resources of the file: adopted already.") || len(f.writes()) > 0 {
+		t.Errorf("again: code %d, writes %v: %s", code, f.writes(), errOut)
+	}
+	if _, errOut, code := f.run("resolve", "--adopt-from", "-"); code != ExitError || !strings.Contains(errOut, "add --auto-approve") {
+		t.Errorf("from standard input: code %d: %s", code, errOut)
+	}
+	if _, errOut, code := f.run("resolve", "--adopt-from", file, "--all"); code != ExitError || !strings.Contains(errOut, "has the objects in its file") {
+		t.Errorf("with --all: code %d: %s", code, errOut)
+	}
+}
+
+// TestResolveAdoptFromDeclined takes the imports back after the answer no.
+func TestResolveAdoptFromDeclined(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = imports
+	network(f, "a", lost)
+	file := filepath.Join(t.TempDir(), "found.txt")
+	if err := os.WriteFile(file, []byte("sim_network.a net-8\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errOut, code := f.runIn(nil, "no\n", "resolve", "--adopt-from", file); code == ExitDone {
+		t.Errorf("code %d: %s %s", code, out, errOut)
+	}
+	lifecycle, _ := f.object("a")["lifecycle"].(map[string]any)
+	if lifecycle["import"] != nil {
+		t.Errorf("the import stays: %v", lifecycle)
+	}
+}
+
+// TestResolveSearch pairs lost creates with the resources that the provider lists.
+func TestResolveSearch(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = imports
+	for _, name := range []string{"a", "b", "c"} {
+		network(f, name, func(o map[string]any) {
+			lost(o)
+			o["spec"] = map[string]any{"name": name, "cidr": "${sim_network.x.cidr}"}
+		})
+	}
+	f.querying = func(q *v1alpha1.Query) {
+		for _, text := range []string{`{"id":"net-1","name":"a","cidr":"10.0.0.0/16"}`, `{"id":"net-2","name":"b"}`, `{"id":"net-3","name":"b"}`, `{"id":"net-4","name":"other"}`, `{"id":"net-6\nsim_network.b net-7","name":"c"}`} {
+			q.Status.Results = append(q.Status.Results, v1alpha1.QueryResult{Attributes: &runtime.RawExtension{Raw: []byte(text)}})
+		}
+		q.Status.Results = append(q.Status.Results, v1alpha1.QueryResult{ManagedBy: "sim_network.z", Attributes: &runtime.RawExtension{Raw: []byte(`{"id":"net-5","name":"c"}`)}})
+	}
+	out, errOut, code := f.run("resolve", "--all", "--search", "--auto-approve")
+	want := "sim_network.a net-1\n# sim_network.b: 2 resources have the values of its spec: net-2, net-3\n# sim_network.c: no unmanaged resource has the values of its spec\n"
+	if code != ExitDone || !strings.HasPrefix(out, want) || !strings.Contains(out, "1 imported") {
+		t.Errorf("code %d: %s %s", code, out, errOut)
+	}
+}
+
+// withoutRecord makes the server know no record of an object, which its status does not say yet.
+func withoutRecord(f *fakeServer, name string) {
+	f.put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "hykube.io/v1alpha1", "kind": "Resource", "metadata": map[string]any{"name": "sim-network." + name, "namespace": "default", "uid": "u-" + name},
+		"record": v1alpha1.RecordLost,
+	}}, resourcesResource)
+}
+
+// TestResolveLostRecords settles objects whose record is lost before a plan has found that.
+func TestResolveLostRecords(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = imports
+	f.querying = func(*v1alpha1.Query) { t.Error("the objects show their IDs, and the command lists others") }
+	network(f, "healthy", nil)
+	for _, name := range []string{"a", "b"} {
+		network(f, name, func(o map[string]any) {
+			delete(o["lifecycle"].(map[string]any), "import")
+			o["status"].(map[string]any)["attributes"].(map[string]any)["id"] = "net-" + name
+		})
+		withoutRecord(f, name)
+	}
+	file := filepath.Join(t.TempDir(), "found.txt")
+	if err := os.WriteFile(file, []byte("sim_network.a net-a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errOut, code := f.runIn(nil, "no\n", "resolve", "--adopt-from", file); code == ExitDone || f.object("a")["lifecycle"].(map[string]any)["import"] != nil {
+		t.Errorf("declined: code %d, %v: %s %s", code, f.object("a")["lifecycle"], out, errOut)
+	}
+	if out, errOut, code := f.runIn(nil, "no\n", "resolve", "sim-network/a", "--adopt", "net-a"); code == ExitDone || f.object("a")["lifecycle"].(map[string]any)["import"] != nil {
+		t.Errorf("one declined: code %d, %v: %s %s", code, f.object("a")["lifecycle"], out, errOut)
+	}
+	out, errOut, code := f.run("resolve", "--all", "--search", "--auto-approve")
+	if code != ExitDone || !strings.HasPrefix(out, "sim_network.a net-a\nsim_network.b net-b\n") || !strings.Contains(out, "2 imported") {
+		t.Errorf("search: code %d: %s %s", code, out, errOut)
+	}
+	if out, errOut, code := f.run("resolve", "--all", "--forget"); code != ExitDone || strings.Contains(out, "healthy") || !strings.Contains(out, "/a marked to be forgotten") {
+		t.Errorf("forget: code %d: %s %s", code, out, errOut)
+	}
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
+)
+
+// searchLimit is the maximum number of resources that resolve --search reads of each type.
+const searchLimit = 1000
+
+// searched is what resolve --search lists at once: the resources of a kind in a namespace, with one ProviderConfig.
+type searched struct {
+	kind              kind
+	namespace, config string
+}
+
+// search pairs the objects with resources: by the ID that an object with a lost record shows, or by the values of its spec, with
+// those that the provider lists and no object manages. It prints the file for --adopt-from, and returns its lines. A comment
+// names each object without a pair.
+func (o *resolveOptions) search(ctx context.Context, lost []lostCreate) ([]adoption, error) {
+	groups := map[searched][]adoption{}
+	var found []adoption
+	for _, l := range lost {
+		u, err := o.get(ctx, l.kind, l.namespace, l.name)
+		if err != nil {
+			return nil, err
+		}
+		if id := lostID(u); id != "" {
+			found = append(found, adoption{target: l.target, kind: l.kind, object: u, id: id})
+			fmt.Fprintf(o.Out, "%s %s\n", l.address(), id)
+			continue
+		}
+		config, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig")
+		at := searched{l.kind, l.namespace, config}
+		groups[at] = append(groups[at], adoption{target: l.target, kind: l.kind, object: u})
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(groups), func(a, b searched) int {
+		return strings.Compare(a.kind.kind+" "+a.config, b.kind.kind+" "+b.config)
+	}) {
+		paired, notes := o.listIn(ctx, at, groups[at])
+		for _, a := range paired {
+			fmt.Fprintf(o.Out, "%s %s\n", a.address(), a.id)
+		}
+		for _, n := range notes {
+			fmt.Fprintln(o.Out, "# "+inOneLine(n))
+		}
+		found = append(found, paired...)
+	}
+	return found, nil
+}
+
+// lostID returns the ID that an object with a lost record shows, or "". After a create with an unknown outcome, the object may
+// show another instance.
+func lostID(u *unstructured.Unstructured) string {
+	id, _, _ := unstructured.NestedString(u.Object, "status", "attributes", "id")
+	if reason, _, _ := readiness(u); reason == v1alpha1.ReasonCreateUnknown || !fitsLine(id) {
+		return ""
+	}
+	return id
+}
+
+// fitsLine reports whether an ID can be in a line of the file. A provider may return any text as an ID, also further lines.
+func fitsLine(id string) bool {
+	return id != "" && id != diff.Masked && id == diff.Clean(id, false) && id == strings.TrimSpace(id) && !strings.HasPrefix(id, `"`)
+}
+
+// searchAndAdopt prints what it finds, and adopts it after a question. Without a user who could answer, it only prints.
+func (o *resolveOptions) searchAndAdopt(ctx context.Context, lost []lostCreate) error {
+	found, err := o.search(ctx, lost)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return silent(ExitError)
+	}
+	if !o.imports.autoApprove && o.empty {
+		fmt.Fprintln(o.ErrOut, "Nothing was changed. Check the lines, and adopt the resources: kubectl hykube resolve --adopt-from FILE")
+		return nil
+	}
+	return o.adoptAll(ctx, "the result", found, nil)
+}
+
+// listIn lists the resources of a kind, and pairs them with the creates. The notes are about the creates without a pair.
+func (o *resolveOptions) listIn(ctx context.Context, at searched, lost []adoption) (paired []adoption, notes []string) {
+	all := func(why string) []string {
+		for _, a := range lost {
+			notes = append(notes, a.address()+": "+why)
+		}
+		return notes
+	}
+	_, typ := v1alpha1.ParseKind(at.kind.kind)
+	provider, _ := v1alpha1.ProviderOfGroup(at.kind.gvr.Group)
+	q, err := o.query(ctx, at.namespace, v1alpha1.QuerySpec{Type: typ, Provider: provider, ProviderConfig: at.config, Limit: searchLimit, Manifests: true})
+	if err != nil {
+		return nil, all(err.Error())
+	}
+	if o.printDiagnostics(q) {
+		return nil, all("the provider could not list the type")
+	}
+	if q.Status.Truncated {
+		notes = append(notes, fmt.Sprintf("there are more than %s resources of the type %s, and the others were not searched", diff.Count(searchLimit), typ))
+	}
+	paired, unpaired := pair(lost, q.Status.Results)
+	return paired, append(notes, unpaired...)
+}
+
+// pair pairs creates with the resources that may be theirs: those that no object manages, with all plain values of the spec. A
+// pair is one create and one resource that match no other.
+func pair(lost []adoption, results []v1alpha1.QueryResult) (paired []adoption, notes []string) {
+	matches, takers := make([][]string, len(lost)), map[string]int{}
+	for _, r := range results {
+		var attributes map[string]any
+		if r.ManagedBy != "" || r.Attributes == nil || decodeNumbers(r.Attributes.Raw, &attributes) != nil {
+			continue
+		}
+		id, _ := attributes["id"].(string)
+		if !fitsLine(id) {
+			continue
+		}
+		for i, a := range lost {
+			if spec, _, _ := unstructured.NestedMap(a.object.Object, "spec"); hasSpec(attributes, spec) {
+				matches[i], takers[id] = append(matches[i], id), takers[id]+1
+			}
+		}
+	}
+	for i, a := range lost {
+		switch ids := matches[i]; {
+		case len(ids) == 0:
+			notes = append(notes, a.address()+": no unmanaged resource has the values of its spec")
+		case len(ids) > 1:
+			notes = append(notes, fmt.Sprintf("%s: %d resources have the values of its spec: %s", a.address(), len(ids), strings.Join(cut(ids, listedChanges, "%d more"), ", ")))
+		case takers[ids[0]] > 1:
+			notes = append(notes, fmt.Sprintf("%s: %s has the values of its spec, and those of other creates", a.address(), ids[0]))
+		default:
+			a.id = ids[0]
+			paired = append(paired, a)
+		}
+	}
+	return paired, notes
+}
+
+// hasSpec reports whether a resource has all plain values of a spec, and at least one of them. Expressions are not compared.
+func hasSpec(attributes, spec map[string]any) bool {
+	compared := 0
+	for name, v := range spec {
+		raw, err := json.Marshal(v)
+		if err != nil || v == nil || strings.Contains(string(raw), "${") || strings.Contains(string(raw), "%{") {
+			continue
+		}
+		var plain any
+		if decodeNumbers(raw, &plain) != nil || attributes[name] == nil || !sameValue(plain, attributes[name]) {
+			return false
+		}
+		compared++
+	}
+	return compared > 0
+}
