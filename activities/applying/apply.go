@@ -396,7 +396,7 @@ func (s *stepRun) recordRefresh(ctx context.Context, rec *ledger.Instance) error
 		return nil
 	}
 	rec.State = *found
-	rec.Plan = s.Plan.UID
+	rec.Plan, rec.Causes = s.Plan.UID, changes.CausesOf(s.Plan, s.Change)
 	rec.Object.Generation = 0 // no generation of the spec produced this state
 	if !rec.Exists() {
 		s.after = new(cty.NullVal(s.resource.Schema.Block.ImpliedType()))
@@ -443,6 +443,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		}
 	}
 	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.Entry.Name, s.Plan.UID, nil
+	rec.Causes = changes.CausesOf(s.Plan, c)
 	rec.LastOutcome = &ledger.Outcome{Plan: s.Plan.UID, Change: c.Index, Destroy: s.Destroy, Failed: failure != nil}
 	if failure != nil && !(creating && state.Exists()) {
 		rec.LastOutcome = nil

@@ -43,7 +43,7 @@ func (s *stepRun) readData(ctx context.Context) error {
 	if err := s.judge(ctx, v); err != nil {
 		return err
 	}
-	if err := changes.RecordData(ctx, s.Sources, s.Plan.UID, c, r, v); err != nil {
+	if err := changes.RecordData(ctx, s.Sources, s.Plan, c, r, v); err != nil {
 		return err
 	}
 	s.after = &v

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -86,7 +87,7 @@ func TestReadData(t *testing.T) {
 			w.Provider.Calls = nil
 			c.Action, c.Planned = v1alpha1.ActionNoOp, planned(t, r, *s.after) // later plans read it while they are made
 			again := w.Put("data-test-image/i", spec, nil)
-			if err := changes.RecordData(t.Context(), w.Sources, "plan-2", c, again, *s.after); err != nil {
+			if err := changes.RecordData(t.Context(), w.Sources, &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{UID: "plan-2"}}, c, again, *s.after); err != nil {
 				t.Fatal(err)
 			}
 			if second := w.Instance(r); second.Plan != "plan-2" {
@@ -94,7 +95,7 @@ func TestReadData(t *testing.T) {
 			}
 			obj := w.Stored["team:data-test-image/i"]
 			again.Object = obj
-			if err := changes.RecordData(t.Context(), w.Sources, "plan-3", c, again, *s.after); err != nil {
+			if err := changes.RecordData(t.Context(), w.Sources, &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{UID: "plan-3"}}, c, again, *s.after); err != nil {
 				t.Fatal(err)
 			}
 			if third := w.Instance(r); third.Plan != "plan-2" {

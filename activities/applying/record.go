@@ -52,6 +52,7 @@ func (s *stepRun) moveRecord(ctx context.Context, rec *ledger.Instance) error {
 		}
 		rec.Object, rec.Provider, rec.MovedFrom, rec.Plan = c.Object, s.resource.Entry.Name, c.Preconditions.From.UID, s.Plan.UID
 		rec.ProviderConfig, rec.ProviderVersion = c.ProviderConfig, c.ProviderVersion
+		rec.Causes = changes.CausesOf(s.Plan, c)
 		rec.Object.Generation = 0 // no generation was applied yet
 		if err := s.Ledger.Save(ctx, rec); err != nil {
 			return s.conflict(err)
@@ -84,7 +85,7 @@ func (s *stepRun) recordImport(ctx context.Context, r *resource.Resource, rec *l
 		return err
 	}
 	rec.State = *c.Refreshed
-	rec.Object, rec.Provider, rec.Plan = c.Object, r.Entry.Name, s.Plan.UID
+	rec.Object, rec.Provider, rec.Plan, rec.Causes = c.Object, r.Entry.Name, s.Plan.UID, changes.CausesOf(s.Plan, c)
 	rec.Type, rec.ProviderConfig, rec.ProviderVersion = r.Address.Type, c.ProviderConfig, c.ProviderVersion
 	rec.Dependencies, rec.CreateBeforeDestroy = c.Dependencies, c.CreatesFirst
 	rec.Object.Generation = 0 // no generation was applied yet

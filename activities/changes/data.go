@@ -18,7 +18,6 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // DataState returns the state of a data source with the value v. It returns an error if the state is too large to
@@ -53,7 +52,7 @@ func TooLarge(addr lang.Address, err error) error {
 }
 
 // RecordData writes the value of a data source to the ledger, and to the status of its object if that exists.
-func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *ledger.Change, r *resource.Resource, v cty.Value) error {
+func RecordData(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change, r *resource.Resource, v cty.Value) error {
 	state, err := DataState(src.Ledger, c, r, v)
 	if err != nil || state == nil {
 		return err
@@ -71,7 +70,8 @@ func RecordData(ctx context.Context, src *scope.Sources, planUID types.UID, c *l
 		if len(renewed) == 0 && rec.Exists() && rec.Object.Generation == c.Object.Generation && reflect.DeepEqual(rec.State, *state) && resource.StatusOf(r.Object).Good() {
 			return nil // most data sources return the same value each time, so skip the write
 		}
-		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, planUID, *state
+		rec.Object, rec.Mode, rec.Provider, rec.Plan, rec.State = c.Object, v1alpha1.ModeData, r.Entry.Name, po.UID, *state
+		rec.Causes = CausesOf(po, c)
 		rec.Renewed = renewed
 		err = src.Ledger.Save(ctx, rec)
 		if errors.Is(err, ledger.ErrConflict) && attempt < session.Attempts {

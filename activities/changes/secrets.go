@@ -13,6 +13,7 @@ import (
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -92,6 +93,25 @@ func causes(po *v1alpha1.Plan, contributors []v1alpha1.Contributor) []v1alpha1.C
 	add(po.Status.RequestedBy)
 	if of := po.Status.Stack; of != nil {
 		add(of.CheckRequestedBy)
+	}
+	return users
+}
+
+// CausesOf returns the users who caused what a change of a plan records: the contributors of the plan and of the change, the
+// requester, and the user who requested the drift check that made the plan. The author of a stack requests its plans, and whoever
+// makes a plan reads the data sources, so these users count only if nobody contributed.
+func CausesOf(po *v1alpha1.Plan, c *ledger.Change) []v1alpha1.Contributor {
+	users := contributor.Merge(po.Status.Contributors, c.Contributors)
+	if c.Mode == v1alpha1.ModeData {
+		users = c.Contributors
+	}
+	if len(users) == 0 || po.Status.Stack == nil && c.Mode != v1alpha1.ModeData {
+		users = causes(po, users)
+	}
+	now := metav1.NowMicro()
+	users = slices.Clone(users)
+	for i := range users {
+		users[i].Wrote, users[i].At = nil, now
 	}
 	return users
 }

@@ -85,7 +85,7 @@ func recordRead(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *l
 	if err != nil {
 		return err
 	}
-	return RecordData(ctx, src, po.UID, c, r, v)
+	return RecordData(ctx, src, po, c, r, v)
 }
 
 // recordUnchanged records that the generation of an object needs no change. For an approved plan, it also records the
@@ -130,7 +130,7 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 		rec.Contributors = contributor.Merge(rec.Contributors, c.Contributors)
 	}
 	if refreshed || differs {
-		rec.Plan = po.UID
+		rec.Plan, rec.Causes = po.UID, CausesOf(po, c)
 		if err := src.Ledger.Save(ctx, rec); err != nil {
 			if errors.Is(err, ledger.ErrConflict) {
 				return nil // another plan has applied a newer change

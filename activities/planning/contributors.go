@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -20,10 +22,13 @@ import (
 // This file finds the contributors of a change: the users who wrote what it follows from, since the resource was last
 // applied.
 
-// writers reads who wrote the objects that are no resources: ResourceSets, ConfigMaps and Secrets. It reads each once.
+// writers reads who wrote what no plan of the namespace changes: ResourceSets, ConfigMaps and Secrets, and the values of other
+// namespaces. It reads each object that is no resource once.
 type writers struct {
-	ctx       context.Context //nolint:containedctx // the survey has no other
-	configs   store.Configs
+	ctx     context.Context //nolint:containedctx // the survey has no other
+	configs store.Configs
+	// values reads the values of other namespaces.
+	values    *scope.Scope
 	logger    *slog.Logger
 	namespace string
 
@@ -31,8 +36,8 @@ type writers struct {
 	known map[store.Written]store.Writers
 }
 
-func newWriters(ctx context.Context, configs store.Configs, logger *slog.Logger, namespace string) *writers {
-	return &writers{ctx: ctx, configs: configs, logger: logger, namespace: namespace, known: map[store.Written]store.Writers{}}
+func newWriters(ctx context.Context, values *scope.Scope, logger *slog.Logger, namespace string) *writers {
+	return &writers{ctx: ctx, configs: values.Configs, values: values, logger: logger, namespace: namespace, known: map[store.Written]store.Writers{}}
 }
 
 // read returns the writers of an object. If the object is gone, or cannot be read, its writers are unknown.
@@ -131,13 +136,14 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 	}
 	if outside := n.externalVersions[changes.VersionOutside]; differs(changes.VersionOutside, outside) {
 		lists = append(lists, s.writers.ofReferences(n.References)...)
+		lists = append(lists, s.writers.ofValues(n.References, n.begins())...)
 	}
 	for _, i := range s.nodesAt(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData)) {
 		d := s.nodes[i]
 		name, version := objectVersion(d.Address), ""
 		switch d.Mode {
 		case v1alpha1.ModeData:
-			version = scope.VersionOf(d.Object, "")
+			version = d.externalVersions[name]
 		case v1alpha1.ModeEphemeral:
 			name = d.Address.String()
 			version = d.externalVersions[name]
@@ -147,6 +153,7 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 		if differs(name, version) {
 			lists = append(lists, contributor.Named(contributor.Of(d.Object.Object["status"]), d.Address.String()))
 			lists = append(lists, s.writers.ofReferences(d.References)...)
+			lists = append(lists, s.writers.ofValues(d.References, time.Time{})...)
 		}
 		if c := d.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) && s.accounts.approved(d) == "" {
 			lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
@@ -155,9 +162,18 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 	return lists
 }
 
-// ofConfig returns the writers of a ProviderConfig, and of the ConfigMaps and Secrets that it reads.
+// begins returns when the object of a node was made if it has no infrastructure yet; zero otherwise. Who makes an object takes
+// the values of other namespaces as they are then.
+func (n *node) begins() time.Time {
+	if n.record.Living() || n.movedFrom != nil {
+		return time.Time{}
+	}
+	return n.Object.GetCreationTimestamp().Time
+}
+
+// ofConfig returns the writers of a ProviderConfig, and of what it reads.
 func (w *writers) ofConfig(cfg *v1alpha1.ProviderConfig, refs []lang.Reference) [][]v1alpha1.Contributor {
-	lists := append(w.ofReferences(refs), contributor.Named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
+	lists := append(append(w.ofReferences(refs), w.ofValues(refs, time.Time{})...), contributor.Named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
 	for _, ref := range cfg.Spec.SecretRefs {
 		lists = append(lists, w.ofKey(store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name}, ref.Key))
 	}
@@ -175,6 +191,23 @@ func (w *writers) ofReferences(refs []lang.Reference) (lists [][]v1alpha1.Contri
 			kind = "Secret"
 		}
 		lists = append(lists, w.ofKey(store.Written{Kind: kind, Namespace: ref.Namespace, Name: ref.Name}, ref.Attribute))
+	}
+	return lists
+}
+
+// ofValues returns the users who caused the values of other namespaces among references since a time.
+func (w *writers) ofValues(refs []lang.Reference, since time.Time) (lists [][]v1alpha1.Contributor) {
+	for _, ref := range refs {
+		if ref.Namespace == "" || ref.Stored() {
+			continue
+		}
+		list, err := w.values.WritersOf(w.ctx, ref.Address, ref.Attribute)
+		if err != nil {
+			w.logger.Warn("read who caused a value", "address", ref.Address.String(), "error", err)
+			list = []v1alpha1.Contributor{{More: true}}
+		}
+		list = slices.DeleteFunc(slices.Clone(list), func(c v1alpha1.Contributor) bool { return !c.At.IsZero() && c.At.Time.Before(since) })
+		lists = append(lists, contributor.Named(list, ref.Address.String()))
 	}
 	return lists
 }

@@ -6,13 +6,17 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -41,7 +45,7 @@ func TestWritersOfInstances(t *testing.T) {
 		{Kind: "ResourceSet", Namespace: "prod", Name: "text"}:  {Keys: &v1alpha1.ForEachConfigMap{Name: "hosts", Key: "list"}},
 		{Kind: "ConfigMap", Namespace: "prod", Name: "hosts"}:   {List: hosts},
 	}}
-	w := newWriters(t.Context(), configs, slog.New(slog.DiscardHandler), "prod")
+	w := newWriters(t.Context(), (&scope.Sources{Configs: configs}).ScopeOf(nil, "prod", nil), slog.New(slog.DiscardHandler), "prod")
 	instance := func(set, key string) v1alpha1.ObjectReference {
 		return v1alpha1.ObjectReference{Namespace: "prod", Name: v1alpha1.InstanceName("web", v1alpha1.InstanceKey{Name: key, Named: true}), Set: set}
 	}
@@ -72,8 +76,8 @@ func TestWritersOfInstances(t *testing.T) {
 	}
 }
 
-// TestWritersOfWhatADataSourceReads has a thing that refers to a data source. Whoever writes the ProviderConfig of the data source
-// contributes to the next change of the thing, until a plan has applied that.
+// TestWritersOfWhatADataSourceReads has a thing that refers to a data source. Whoever writes the ProviderConfig of the data source,
+// or a ConfigMap that it reads, contributes to the next change of the thing, until a plan has applied that.
 func TestWritersOfWhatADataSourceReads(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	w.Config(nil)
@@ -81,7 +85,10 @@ func TestWritersOfWhatADataSourceReads(t *testing.T) {
 	aux.Name, aux.Namespace = "aux", "team"
 	aux.Status.Contributors = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{"config"}}}
 	w.ProviderConfigs["team/aux"] = aux
-	w.Put("data-test-image/common", map[string]any{"name": "base"}, map[string]any{"providerConfig": "aux"})
+	w.Data["configmaps/team/names"] = map[string][]byte{"base": []byte("debian")}
+	w.Wrote = map[store.Written]store.Writers{{Kind: "ConfigMap", Namespace: "team", Name: "names"}: {
+		List: []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "bob"}}}}}
+	w.Put("data-test-image/common", map[string]any{"name": "${configmap.names.base}"}, map[string]any{"providerConfig": "aux"})
 	r := applied(w, "a", map[string]any{"uses": "${data.test_image.common.id}"})
 	read := func(when string, want []string) *node {
 		t.Helper()
@@ -97,11 +104,79 @@ func TestWritersOfWhatADataSourceReads(t *testing.T) {
 		n.record.DependencyVersions = known(s.dependencyVersions(n))
 		return n
 	}
-	applied := read("eve wrote the configuration", []string{"eve"})
-	if err := w.Ledger.Save(t.Context(), applied.record); err != nil {
-		t.Fatal(err)
+	apply := func(n *node) {
+		t.Helper()
+		if err := w.Ledger.Save(t.Context(), n.record); err != nil {
+			t.Fatal(err)
+		}
 	}
+	apply(read("eve wrote the configuration, and bob the name", []string{"bob", "eve"}))
 	read("a plan has applied it", nil)
+	w.Data["configmaps/team/names"]["base"] = []byte("alpine")
+	apply(read("bob wrote the name again", []string{"bob"}))
 	aux.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"region":"north"}`)}
 	read("she wrote it again", []string{"eve"})
+}
+
+// TestWritersOfValuesOfAnotherNamespace has a thing that refers to another namespace. Whoever caused the present value over there
+// contributes to the next change of the thing, until a plan has applied the value. A new thing takes the value as it was when the
+// thing was made.
+func TestWritersOfValuesOfAnotherNamespace(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	net := w.Put("prod:test-thing/net", map[string]any{}, nil)
+	made := time.Now().Truncate(time.Second)
+	w.Record(net, `{"id":"net-0"}`)
+	cause := func(name, id string, at time.Time) {
+		t.Helper()
+		rec := w.Instance(net)
+		rec.Attributes, rec.Causes = []byte(`{"id":"`+id+`"}`), []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: name}, At: metav1.NewMicroTime(at)}}
+		if err := w.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := map[string]any{"uses": "${namespace.prod.test_thing.net.id}"}
+	r := applied(w, "a", spec)
+	w.Put("test-thing/new", spec, nil)
+	w.Stored["team:test-thing/new"].SetCreationTimestamp(metav1.NewTime(made))
+	newThing := lang.Address{Type: "test_thing", Name: "new"}
+	read := func(when string, addr lang.Address, want []string) *node {
+		t.Helper()
+		s, err := plannerOf(w).loadAll(t.Context(), w.Plan())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.indexAddresses()
+		n := s.nodes[s.byAddr[addr]]
+		if got := contributor.Names(s.contributors(n)); !slices.Equal(got, want) {
+			t.Errorf("%s: the contributors are %v, want %v", when, got, want)
+		}
+		n.record.DependencyVersions = known(s.dependencyVersions(n))
+		return n
+	}
+	read("nobody knows who caused the value", r.Address, []string{"others"})
+	cause("eve", "net-1", made.Add(-time.Minute))
+	caused := read("eve caused the value", r.Address, []string{"eve"})
+	if got, want := contributor.Text(plannedContributors(t, w, r.Address)), "eve (namespace.prod.test_thing.net: id)"; got != want {
+		t.Errorf("the contributors are %s, want %s", got, want)
+	}
+	read("eve caused it before the new thing", newThing, nil)
+	if err := w.Ledger.Save(t.Context(), caused.record); err != nil {
+		t.Fatal(err)
+	}
+	read("a plan has applied it", r.Address, nil)
+	cause("bob", "net-2", made.Add(time.Minute))
+	read("bob caused another one", r.Address, []string{"bob"})
+	read("bob caused it after the new thing", newThing, []string{"bob"})
+}
+
+// plannedContributors returns the contributors of the change of an address.
+func plannedContributors(t *testing.T, w *activitiestest.World, addr lang.Address) []v1alpha1.Contributor {
+	t.Helper()
+	s, err := plannerOf(w).loadAll(t.Context(), w.Plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.indexAddresses()
+	return s.contributors(s.nodes[s.byAddr[addr]])
 }

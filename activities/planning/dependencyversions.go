@@ -38,7 +38,7 @@ func (s *survey) dependencyVersions(n *node) map[string]string {
 	}
 	for _, i := range s.nodesAt(s.transitiveDependencies(n.DependsOn, v1alpha1.ModeEphemeral, v1alpha1.ModeData)) {
 		if d := s.nodes[i]; d.Mode == v1alpha1.ModeData {
-			seen[objectVersion(d.Address)] = scope.VersionOf(d.Object, "")
+			seen[objectVersion(d.Address)] = d.externalVersions[objectVersion(d.Address)]
 			if d.config != nil {
 				seen[configVersion(d.config.Cfg.Name)] = d.config.Version
 			}
@@ -110,10 +110,15 @@ func providerVersion(name string) string { return "Provider/" + name }
 func configVersion(name string) string   { return "ProviderConfig/" + name }
 
 // findExternalVersions determines the versions of a node's dependencies that are not resources: its provider, its
-// ProviderConfig, which may be nil, and external references. The version of an ephemeral resource is that of its
-// arguments.
+// ProviderConfig, which may be nil, and external references. The version of an ephemeral resource, and that of the object of a
+// data source, is that of its arguments.
 func (n *node) findExternalVersions(s *scope.ProviderConfigs, config *scope.ProviderConfigRef) {
-	if !n.wanted || n.Mode != v1alpha1.ModeManaged && n.Mode != v1alpha1.ModeEphemeral {
+	if n.Mode == v1alpha1.ModeData {
+		outside, _ := s.ExternalVersion(n.References)
+		n.externalVersions = map[string]string{objectVersion(n.Address): scope.VersionOf(n.Object, outside)}
+		return
+	}
+	if !n.wanted || n.Mode == v1alpha1.ModeAction {
 		return
 	}
 	n.externalVersions = map[string]string{}

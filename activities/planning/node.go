@@ -82,7 +82,7 @@ func (a *Planner) newSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, *s
 	lookup := a.Lookup(ctx, po)
 	s := &survey{spec: &po.Spec, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}
 	if !po.Spec.Speculative {
-		s.writers, s.accounts = newWriters(ctx, a.Configs, a.Logger, po.Namespace), newAccounts(ctx, a.Sources, po)
+		s.writers, s.accounts = newWriters(ctx, a.NewScope(po, po.Namespace, nil), a.Logger, po.Namespace), newAccounts(ctx, a.Sources, po)
 	}
 	return s, lookup
 }

@@ -105,7 +105,7 @@ func (o *outline) versionsThrough(i int) index.Sum {
 	o.forEachThrough(i, func(d int) {
 		if object := o.view.Nodes[d].Object; object.Mode == v1alpha1.ModeData {
 			name := objectVersion(object.Address())
-			add(name, index.SumOf(name, scope.VersionOf(&metav1.ObjectMeta{UID: object.UID, Generation: object.Generation}, "")))
+			add(name, index.SumOf(name, o.versionOf(d)))
 			if u, err := o.config(d); err == nil && u.ProviderConfigRef != nil {
 				add(configVersion(u.Cfg.Name), u.version)
 			}
@@ -147,19 +147,22 @@ func (o *outline) externalVersions(i int) index.Sum {
 // name.
 func (o *outline) ownVersion(i int) (name string, version index.Sum) {
 	object := o.view.Nodes[i].Object
-	outside := o.versionOutside(object.Outside)
-	text := outside.version
-	if !outside.known {
-		text = ""
-	}
-	switch {
-	case object.Mode == v1alpha1.ModeEphemeral:
+	if object.Mode == v1alpha1.ModeEphemeral {
 		name = object.Address().String()
-		text = scope.VersionOf(&metav1.ObjectMeta{UID: object.UID, Generation: object.Generation}, text)
-	case text == "":
-		return changes.VersionOutside, version
-	default:
-		name = changes.VersionOutside
+		return name, index.SumOf(name, o.versionOf(i))
 	}
-	return name, index.SumOf(name, text)
+	if outside := o.versionOutside(object.Outside); outside.known && outside.version != "" {
+		version = index.SumOf(changes.VersionOutside, outside.version)
+	}
+	return changes.VersionOutside, version
+}
+
+// versionOf returns the version of the arguments of an ephemeral resource or data source.
+func (o *outline) versionOf(i int) string {
+	object := o.view.Nodes[i].Object
+	outside := o.versionOutside(object.Outside)
+	if !outside.known || !o.wanted(i) {
+		outside.version = ""
+	}
+	return scope.VersionOf(&metav1.ObjectMeta{UID: object.UID, Generation: object.Generation}, outside.version)
 }

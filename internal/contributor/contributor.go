@@ -36,13 +36,16 @@ func Replace(list []v1alpha1.Contributor, w Write) []v1alpha1.Contributor {
 	return Add(Remove(list, w.What...), w)
 }
 
-// Named returns contributors with the name of the object before what they wrote.
+// Named returns contributors with the name of the object before what they wrote, or alone if the list does not say what.
 func Named(list []v1alpha1.Contributor, object string) []v1alpha1.Contributor {
 	list = slices.Clone(list)
 	for i := range list {
 		wrote := make([]string, len(list[i].Wrote))
 		for k, part := range list[i].Wrote {
 			wrote[k] = object + ": " + part
+		}
+		if len(wrote) == 0 {
+			wrote = []string{object}
 		}
 		list[i].Wrote = wrote
 	}

@@ -68,6 +68,34 @@ func WriteAll(list []v1alpha1.Contributor, w Write, has func(key string) bool) [
 	return limitKeys(append(out, CreateKeys(w)...), has)
 }
 
+// WriteTogether records that several users together wrote some keys, or all keys for nil. Each of them wrote each key. has reports
+// whether the object has a key now.
+func WriteTogether(list, by []v1alpha1.Contributor, keys []string, has func(key string) bool) []v1alpha1.Contributor {
+	if keys == nil {
+		list = nil
+	}
+	var out []v1alpha1.Contributor
+	for _, c := range list {
+		kept := slices.DeleteFunc(slices.Clone(c.Wrote), func(key string) bool { return slices.Contains(keys, key) })
+		if len(kept) > 0 || len(c.Wrote) == 0 {
+			c.Wrote = kept
+			out = append(out, c)
+		}
+	}
+	for _, c := range by {
+		c.Wrote = keys
+		i := slices.IndexFunc(out, func(o v1alpha1.Contributor) bool {
+			return len(o.Wrote) > 0 && o.More == c.More && SameUser(o.Identity, c.Identity)
+		})
+		if i >= 0 {
+			c.Wrote = slices.Concat(out[i].Wrote, keys)
+			out = slices.Delete(out, i, i+1)
+		}
+		out = append(out, c)
+	}
+	return limitKeys(out, has)
+}
+
 // limitKeys shortens a list with too many keys or users.
 func limitKeys(list []v1alpha1.Contributor, has func(key string) bool) []v1alpha1.Contributor {
 	if tooManyKeys(list) {
@@ -116,9 +144,9 @@ func WritersOf(list []v1alpha1.Contributor, key string) []v1alpha1.Contributor {
 		}
 		switch {
 		case key == "" || slices.Contains(keys, key):
-			named = append(named, c)
+			named = merge(named, c)
 		case len(keys) == 0 || slices.Contains(keys, removedKeys):
-			rest = append(rest, c)
+			rest = merge(rest, c)
 		}
 	}
 	if len(named) > 0 {

@@ -66,7 +66,12 @@ type Instance struct {
 	// Account identifies the arguments of the provider with which the last plan that a person approved applied the instance; see
 	// AccountOf. It is empty if no person approved one.
 	Account string `json:"account,omitempty"`
+	// Writers are the users who caused the plans that changed the attributes last, in the form of contributor.WritersOf. Save
+	// maintains them. What refers to the attributes from another namespace, or is copied from them, follows from what these users did.
+	Writers []v1alpha1.Contributor `json:"writers,omitempty"`
 
+	// Causes must be set before Save if a plan changed the attributes: the users who caused the plan.
+	Causes []v1alpha1.Contributor `json:"-"`
 	// Unplanned must be set before Save if the provider's result differs from the one that dependants were planned
 	// with.
 	Unplanned bool `json:"-"`
@@ -352,6 +357,7 @@ func (l *Ledger) saveTogether(ctx context.Context, i *Instance, others []Write, 
 // encode returns the record as it is stored, with the versions of what changed.
 func (i *Instance) encode() ([]byte, error) {
 	i.setVersions()
+	i.setWriters()
 	value, err := json.Marshal(i)
 	if err != nil {
 		return nil, fmt.Errorf("encode state of %s %q: %w", i.Object.Kind, i.Object.Name, err)
@@ -361,7 +367,7 @@ func (i *Instance) encode() ([]byte, error) {
 
 // written notes that the record was written at a revision.
 func (i *Instance) written(revision int64) {
-	i.revision, i.read, i.readSensitive, i.Unplanned, i.Renewed = revision, i.Attributes, i.Sensitive, false, nil
+	i.revision, i.read, i.readSensitive, i.Unplanned, i.Renewed, i.Causes = revision, i.Attributes, i.Sensitive, false, nil, nil
 }
 
 func (i *Instance) notSaved(err error) error {

@@ -7,6 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+
+	"github.com/hykube/hykube/internal/contributor"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -65,6 +68,35 @@ func (i *Instance) setVersions() {
 		}
 		i.Versions = v
 	}
+}
+
+// setWriters notes who caused the attributes that differ from the stored ones. What no plan caused keeps its writers.
+func (i *Instance) setWriters() {
+	if len(i.Attributes) == 0 {
+		i.Writers = nil
+		return
+	}
+	if len(i.Causes) == 0 || bytes.Equal(i.read, i.Attributes) {
+		return
+	}
+	changed, known := i.changedAttributes()
+	switch {
+	case !known:
+		changed = nil
+	case len(changed) == 0:
+		return
+	}
+	attributes := sync.OnceValue(func() map[string]json.RawMessage {
+		var all map[string]json.RawMessage
+		if json.Unmarshal(i.Attributes, &all) != nil {
+			return nil
+		}
+		return all
+	})
+	i.Writers = contributor.WriteTogether(i.Writers, i.Causes, changed, func(name string) bool {
+		_, ok := attributes()[name]
+		return ok
+	})
 }
 
 // changedAttributes returns the names of the attributes that differ from the stored ones, or whose sensitive paths do.

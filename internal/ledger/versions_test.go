@@ -1,9 +1,13 @@
 package ledger
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -84,6 +88,50 @@ func TestVersionsOfAttributes(t *testing.T) {
 		got := []string{i.VersionOf("name"), i.VersionOf("tags"), i.VersionOf("size"), i.VersionOf("")}
 		if diff := cmp.Diff([]string{step.name, step.tags, step.size, step.all}, got); diff != "" {
 			t.Errorf("%s of name, tags, size, all (-want +got):\n%s", step.plan, diff)
+		}
+	}
+}
+
+// TestWritersOfAttributes expects each attribute to keep those who caused the last plan that changed it.
+func TestWritersOfAttributes(t *testing.T) {
+	ctx, l := t.Context(), newLedger()
+	i, err := l.Instance(ctx, ref("main"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := func(names ...string) (list []v1alpha1.Contributor) {
+		for _, name := range names {
+			list = append(list, v1alpha1.Contributor{Identity: v1alpha1.Identity{Username: name}})
+		}
+		return list
+	}
+	for _, step := range []struct {
+		reason, attributes string
+		causes             []string
+		name, tags         []string
+	}{
+		{"it was made", `{"name":"a","tags":["x"]}`, []string{"alice", "bob"}, []string{"alice", "bob"}, []string{"alice", "bob"}},
+		{"eve caused other tags", `{"name":"a","tags":["y"]}`, []string{"eve", "alice"}, []string{"alice", "bob"}, []string{"eve", "alice"}},
+		{"bob caused nothing", `{"name":"a","tags":["y"]}`, []string{"bob"}, []string{"alice", "bob"}, []string{"eve", "alice"}},
+		{"bob caused another name", `{"name":"b","tags":["y"]}`, []string{"bob"}, []string{"bob"}, []string{"eve", "alice"}},
+		{"no plan caused other tags", `{"name":"b","tags":["z"]}`, nil, []string{"bob"}, []string{"eve", "alice"}},
+		{"it is gone", "", []string{"bob"}, nil, nil},
+		{"carol made it again", `{"name":"b","tags":["z"]}`, []string{"carol"}, []string{"carol"}, []string{"carol"}},
+	} {
+		i.Attributes, i.Causes = []byte(step.attributes), by(step.causes...)
+		if step.attributes == "" {
+			i.Attributes = nil
+		}
+		if err := l.Save(ctx, i); err != nil {
+			t.Fatal(err)
+		}
+		if i, err = l.Instance(ctx, ref("main")); err != nil {
+			t.Fatal(err)
+		}
+		for attribute, want := range map[string][]string{"name": step.name, "tags": step.tags} {
+			if got := contributor.Names(contributor.WritersOf(i.Writers, attribute)); !slices.Equal(got, want) {
+				t.Errorf("%s: %v caused the %s, want %v", step.reason, got, attribute, want)
+			}
 		}
 	}
 }

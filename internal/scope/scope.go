@@ -123,10 +123,7 @@ func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) lan
 
 // Value returns the value of an address. ok is false if there is none.
 func (s *Scope) Value(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
-	if addr.Namespace == "" {
-		addr.Namespace = s.Home
-	}
-	addr = addr.In(s.namespace)
+	addr = s.relative(addr)
 	if err := s.mayRefer(ctx, addr); err != nil {
 		return cty.NilVal, false, err
 	}
@@ -137,6 +134,14 @@ func (s *Scope) Value(ctx context.Context, addr lang.Address) (v cty.Value, ok b
 		v, err = s.guarded(ctx, addr, v)
 	}
 	return v, err == nil, err
+}
+
+// relative returns an address of an evaluated object as the scope knows it: without its own namespace.
+func (s *Scope) relative(addr lang.Address) lang.Address {
+	if addr.Namespace == "" {
+		addr.Namespace = s.Home
+	}
+	return addr.In(s.namespace)
 }
 
 // withOrigin marks the secrets of an object's value with the object. All of a Secret is secret, also the names of its keys.

@@ -27,4 +27,8 @@ var contributorMutants = []mutant{
 		"endedWrites(set.Contributors, wasReady)", "endedWrites(s.Contributors, wasReady)", "TestContributorsOfASetEnd"},
 	{"The writer of a key counts as that of no key.", "internal/contributor/keys.go",
 		"case key == \"\" || slices.Contains(keys, key):", "case key == \"\":", "TestWritersOfKeys"},
+	{"Who changed a value of another namespace has no part in what follows from it.", "activities/planning/contributors.go",
+		"lists = append(lists, s.writers.ofValues(n.References, n.begins())...)", "_ = n.begins", "TestWritersOfValuesOfAnotherNamespace"},
+	{"A plan that leaves an attribute takes over what others caused of it.", "internal/ledger/versions.go",
+		"i.Causes, changed, func(name", "i.Causes, nil, func(name", "TestWritersOfAttributes"},
 }
