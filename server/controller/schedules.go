@@ -29,9 +29,19 @@ type Schedules struct {
 	Temporal client.ScheduleClient
 
 	mu sync.Mutex
-	// kept holds the notes of the Schedules that exist, by ID. A note has a digest of the Schedule.
-	kept map[string]string
+	// kept holds the Schedules that this process wrote, by ID.
+	kept map[string]keptSchedule
 }
+
+// keptSchedule is a Temporal Schedule that had a note at a time. The note has a digest of the Schedule.
+type keptSchedule struct {
+	note string
+	at   time.Time
+}
+
+// scheduleCheck is the time after which a Schedule is written again. One that exists stays. Temporal may have lost it, as after
+// a restore of its database.
+const scheduleCheck = 10 * time.Minute
 
 // schedule describes one Temporal Schedule of a Stack.
 type schedule struct {
@@ -63,7 +73,8 @@ func wanted(s *v1alpha1.Stack) (out []schedule) {
 	return out
 }
 
-// Ensure creates, updates and deletes the Temporal Schedules of a stack.
+// Ensure creates, updates and deletes the Temporal Schedules of a stack. Call it again after scheduleCheck if the stack has a
+// schedule.
 func (k *Schedules) Ensure(ctx context.Context, s *v1alpha1.Stack) error {
 	want := map[string]schedule{}
 	for _, w := range wanted(s) {
@@ -72,9 +83,9 @@ func (k *Schedules) Ensure(ctx context.Context, s *v1alpha1.Stack) error {
 	for _, name := range []string{workflows.ScheduledPlanName, workflows.DriftCheckName} {
 		id := workflows.Stack{Namespace: s.Namespace, Name: s.Name, UID: string(s.UID)}.ScheduleID(name)
 		w, ok := want[id]
-		kept := k.noteOf(id)
+		kept := k.keptOf(id)
 		switch {
-		case !ok && kept == "", ok && kept == w.note():
+		case !ok && kept.note == "", ok && kept.note == w.note() && time.Since(kept.at) < scheduleCheck:
 			continue
 		case !ok:
 			if err := k.delete(ctx, id); err != nil {
@@ -90,7 +101,7 @@ func (k *Schedules) Ensure(ctx context.Context, s *v1alpha1.Stack) error {
 	return nil
 }
 
-func (k *Schedules) noteOf(id string) string {
+func (k *Schedules) keptOf(id string) keptSchedule {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.kept[id]
@@ -101,13 +112,13 @@ func (k *Schedules) keep(id, note string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.kept == nil {
-		k.kept = map[string]string{}
+		k.kept = map[string]keptSchedule{}
 	}
 	if note == "" {
 		delete(k.kept, id)
 		return
 	}
-	k.kept[id] = note
+	k.kept[id] = keptSchedule{note, time.Now()}
 }
 
 // write creates or updates a Schedule.

@@ -181,6 +181,9 @@ func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
 	if err != nil && ctx.Err() == nil {
 		c.reportError(ctx, s, err)
 	}
+	if len(wanted(s)) > 0 {
+		c.queue.work.AddAfter(name, scheduleCheck)
+	}
 	return errors.Join(err, c.Schedules.Ensure(ctx, s), c.checkDrift(ctx, s, stacks))
 }
 
