@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,6 +45,9 @@ func NewCodecs() Codecs {
 		&v1alpha1.Validation{},
 		&v1alpha1.Evaluation{},
 	)
+	// The body of the subresource "scale" has this type, internally, too.
+	utilruntime.Must(autoscalingv1.AddToScheme(scheme))
+	scheme.AddKnownTypes(schema.GroupVersion{Group: autoscalingv1.GroupName, Version: runtime.APIVersionInternal}, &autoscalingv1.Scale{})
 	scheme.AddKnownTypeWithName(internal.WithKind("Resource"), &v1alpha1.ResourceSummary{})
 	scheme.AddKnownTypeWithName(internal.WithKind("ResourceList"), &v1alpha1.ResourceSummaryList{})
 	scheme.AddTypeDefaultingFunc(&v1alpha1.Plan{}, func(obj any) { setPlanDefaults(obj.(*v1alpha1.Plan)) })

@@ -154,6 +154,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"resourcesets":             sets,
 		"resourcesets/status":      setStatus,
 		"resourcesets/instances":   newInstances(c, sets.Store),
+		"resourcesets/scale":       newScale(sets),
 		"resourcesets/undelete":    newUndeleteSet(c, sets.Store),
 		"stacks":                   stacks,
 		"stacks/status":            stackStatus,

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -130,6 +131,9 @@ func patchError(scheme *runtime.Scheme, info *genericapirequest.RequestInfo, bod
 
 // typeOf returns the Go type of the objects of a resource; nil if the version does not have it.
 func typeOf(scheme *runtime.Scheme, info *genericapirequest.RequestInfo) (schema.GroupVersionKind, reflect.Type) {
+	if info.Subresource == scaleSubresource {
+		return scaleKind, reflect.TypeFor[autoscalingv1.Scale]()
+	}
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
 	for kind, t := range scheme.KnownTypes(gv) {
 		if plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind)); plural.Resource == info.Resource {

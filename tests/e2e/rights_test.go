@@ -65,6 +65,7 @@ var rightsTable = []rightsRow{
 	{"resources.hykube.io", map[string]string{"view": "read"}},
 	{"resourcesets.hykube.io", map[string]string{"view": "read", "edit": "write"}},
 	{"resourcesets.hykube.io/status resourcesets.hykube.io/instances", map[string]string{"view": "read"}},
+	{"resourcesets.hykube.io/scale", map[string]string{"view": "read", "edit": "update patch"}},
 	{"stacks.hykube.io", map[string]string{"view": "read", "edit": "write"}},
 	{"stacks.hykube.io/status", map[string]string{"view": "read"}},
 	{"stacks.hykube.io/drift", map[string]string{"edit": "create"}},
