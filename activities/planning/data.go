@@ -70,6 +70,7 @@ func (pr *proposal) readOrPlanData(ctx context.Context, c *ledger.Change, r *res
 	defer configured.Release()
 	c.ProviderConfig = configured.ConfigName()
 	bind(c, configured)
+	ctx = pr.withAnswers(ctx, c, r, configured)
 	source, err := pr.scope.DataSource(ctx, configured, r)
 	if err != nil {
 		return cty.NilVal, err

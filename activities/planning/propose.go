@@ -112,8 +112,8 @@ type proposal struct {
 	effects map[int32]bool
 	// warned holds the index of the change that has a warning of warnOnce, by its type and summary.
 	warned map[string]int32
-	// shown finds the reads of the plan that the user saw; nil without one.
-	shown *shownReads
+	// shown is the plan that the user saw, whose answers this plan takes over; "" without one.
+	shown types.UID
 	// sharedIDs holds the IDs that are known to name several resources.
 	sharedIDs map[sharedID]bool
 	errors    int
@@ -136,7 +136,7 @@ func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal
 		}
 	}
 	var err error
-	if pr.shown, err = a.shownReads(ctx, po); err != nil {
+	if pr.shown, err = a.shownTo(ctx, po); err != nil {
 		return nil, err
 	}
 	pr.ahead = changes.NewReadAhead(a.Ledger, po.UID)
@@ -235,6 +235,11 @@ func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, 
 		return true, pr.restoreExpected(ctx, c, r)
 	}
 	pr.worklist.prepare(ctx, c)
+	if pr.shown != "" {
+		if err := pr.Ledger.LoadAnswers(ctx, pr.shown, c); err != nil {
+			return false, err
+		}
+	}
 	var e *expected
 	err = retryTransient(ctx, func() (err error) {
 		e, err = pr.planWithProvider(ctx, c, r)
@@ -257,6 +262,11 @@ func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, 
 	c.UpdatesRecord = changes.RecordsRefresh(c)
 	if err := pr.noteReferences(ctx, c, r); err != nil {
 		return false, err
+	}
+	if pr.plan.Spec.Speculative {
+		if err := pr.Ledger.SaveAnswers(ctx, pr.plan.UID, c); err != nil {
+			return false, err
+		}
 	}
 	return pr.save(ctx, c, addr)
 }

@@ -27,7 +27,7 @@ import (
 // planWithProvider plans a change with its provider and fills in the change.
 func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *resource.Resource) (*expected, error) {
 	// An earlier attempt may have set these.
-	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.Asked, c.WaitsFor = "", nil, nil, nil, nil, false, false, "", nil
+	c.Message, c.Diagnostics, c.Drift, c.Refreshed, c.Importing, c.Checks, c.Read, c.WaitsFor = "", nil, nil, nil, nil, false, false, nil
 	c.Prevented, c.Blocked, c.Reconfigured, c.Configuration, c.Final = false, "", false, ledger.Configuration{}, nil
 	c.AccountChanged = false
 	c.Recorded, c.RecordedSensitive, c.Unsettled, c.Preconditions.Arguments = nil, nil, nil, nil
@@ -149,6 +149,7 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 	c.ProviderConfig = l.ConfigName()
 	bind(c, l.Session)
 	bindAccount(c, l.Session)
+	ctx = pr.withAnswers(ctx, c, r, l.Session)
 	pr.noteAccount(r, l.Session)
 	recorded, prior, missed, err := pr.currentState(ctx, c, r, l, state)
 	if err != nil {

@@ -40,6 +40,7 @@ func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resou
 		if reader.ConfigName() != l.ConfigName() {
 			bind(c, reader.Session)
 		}
+		ctx = pr.withAnswers(ctx, c, r, reader.Session)
 	}
 	var from *ledger.Instance
 	basis := state
@@ -55,7 +56,7 @@ func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resou
 	others := basis.Exists() && reader.HasOtherArguments(basis)
 	if recorded, err = pr.recordedState(ctx, c, r, reader, basis, from); err == nil {
 		pr.scope.NoteSecretState(r.Schema.Block, recorded)
-		now, err = pr.refresh(ctx, c, r, reader, state, recorded, others)
+		now, err = pr.refresh(ctx, c, reader, state, recorded, others)
 	}
 	if err == nil {
 		err = pr.checkRead(ctx, c, r)
@@ -137,11 +138,7 @@ func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resour
 	if err != nil || v.Err != nil {
 		return instance.State{}, cmp.Or(v.Err, err)
 	}
-	asked, err := importRequest(&r.Entry.Package, l, by)
-	if err != nil {
-		return instance.State{}, err
-	}
-	found, shownState, diags, err := pr.importOrShown(ctx, c, l, by, asked)
+	found, diags, err := l.Import(ctx, by)
 	if err != nil {
 		refused, ok := importRefused(r, rec.Intent != nil, err)
 		if ok && rec.Intent == nil && importApplied(r, shown) {
@@ -160,9 +157,7 @@ func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resour
 	if err := l.Record(c.Refreshed, found); err != nil {
 		return instance.State{}, err
 	}
-	if shownState != nil {
-		c.Refreshed.NamedBy = shownState.NamedBy
-	} else if c.Refreshed.NamedBy, err = pr.namedBy(ctx, r, l, by, c.Refreshed); err != nil {
+	if c.Refreshed.NamedBy, err = pr.namedBy(ctx, r, l, by, c.Refreshed); err != nil {
 		return instance.State{}, err
 	}
 	if err := pr.checkDeposed(ctx, c, r, rec); err != nil {
@@ -244,12 +239,15 @@ func importedGoneWarning(addr lang.Address, refused error) v1alpha1.Diagnostic {
 // refresh reads the resource if the plan's refresh mode requires it, and stores differences in the change. If the
 // provider has other arguments than before, it always reads: with these, the recorded ID may name no resource, and a
 // provider reports the destroy of a missing resource as a success.
-func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, state *ledger.State, recorded instance.State, otherArguments bool) (instance.State, error) {
+func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Lease, state *ledger.State, recorded instance.State, otherArguments bool) (instance.State, error) {
 	mode := pr.plan.Spec.Refresh
 	if !recorded.Exists() || mode == v1alpha1.RefreshNone && !pr.plan.Spec.RefreshOnly && !otherArguments {
 		return recorded, nil
 	}
-	found, diags, err := pr.readOrShown(ctx, c, r, l, recorded)
+	if err := pr.awaitRead(ctx); err != nil {
+		return instance.State{}, err
+	}
+	found, diags, err := l.Read(ctx, recorded)
 	if err != nil {
 		return instance.State{}, err
 	}

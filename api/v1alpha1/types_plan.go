@@ -96,10 +96,11 @@ type PlanSpec struct {
 	// and no user can approve the plan.
 	// +optional
 	Speculative bool `json:"speculative,omitempty"`
-	// A speculative plan of the same user, in the last hour, that read the same infrastructure. This plan takes over its reads and
-	// imports, so that it has the values that the user saw. It reads again what was recorded, or configured, differently since.
+	// The speculative plan that the user saw, of the same user and in the last hour. This plan takes over the answers of providers to
+	// the questions of that plan, so that it has the values that the user saw. It asks a provider again about what was recorded, or
+	// configured, differently since.
 	// +optional
-	ReadsOf *PlanReference `json:"readsOf,omitempty"`
+	Shown *PlanReference `json:"shown,omitempty"`
 	// Value of the function plantimestamp in this plan. Defaults to the creation time of the plan.
 	// +optional
 	Timestamp *metav1.Time `json:"timestamp,omitempty"`

@@ -1413,8 +1413,8 @@ func (in *PlanSpec) DeepCopyInto(out *PlanSpec) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
-	if in.ReadsOf != nil {
-		in, out := &in.ReadsOf, &out.ReadsOf
+	if in.Shown != nil {
+		in, out := &in.Shown, &out.Shown
 		*out = new(PlanReference)
 		**out = **in
 	}

@@ -249,7 +249,7 @@ func (a *fileApply) recordAndApply(ctx context.Context) error {
 	for i, w := range a.sp.wanted {
 		shown := a.sp.plans[i]
 		w.spec.Timestamp = new(shown.CreationTimestamp)
-		w.spec.ReadsOf = &v1alpha1.PlanReference{Name: shown.Name, UID: shown.UID}
+		w.spec.Shown = &v1alpha1.PlanReference{Name: shown.Name, UID: shown.UID}
 		want[i] = w
 	}
 	plans, err := a.planInTurn(ctx, want)
@@ -277,6 +277,9 @@ func (a *fileApply) recordAndApply(ctx context.Context) error {
 	}
 	if err == nil && len(lost) > 0 {
 		if want, err = a.awaitOtherPlans(ctx, plans, want, lost); err == nil {
+			for i := range want {
+				want[i].spec.Shown = nil // the other plans changed what providers answer
+			}
 			err = a.planAndApply.run(ctx, want)
 		}
 	}

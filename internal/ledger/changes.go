@@ -344,9 +344,9 @@ func (l *Ledger) Changes(ctx context.Context, plan types.UID, from int32) iter.S
 	}
 }
 
-// DropPlan deletes the changes of a plan, and their briefs.
+// DropPlan deletes the changes of a plan, with their briefs and answers.
 func (l *Ledger) DropPlan(ctx context.Context, plan types.UID) error {
-	for _, prefix := range []string{briefPrefix(plan), progressPrefix(plan), planPrefix(plan)} { // Plans looks for the last
+	for _, prefix := range []string{answersPrefix(plan), briefPrefix(plan), progressPrefix(plan), planPrefix(plan)} { // Plans looks for the last
 		if err := l.kv.DeletePrefix(ctx, prefix); err != nil {
 			return fmt.Errorf("remove changes of plan: %w", err)
 		}

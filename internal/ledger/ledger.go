@@ -460,9 +460,6 @@ type Change struct {
 	// Refreshed is the state that planning read, if it differs from the recorded one: because of drift, an import, or a
 	// move from another type.
 	Refreshed *State `json:"refreshed,omitempty"`
-	// Asked identifies the request of the read or the import that a speculative plan made. A later plan takes over the answer; see
-	// planning. It is empty if the answer cannot be taken over.
-	Asked string `json:"requested,omitempty"`
 	// Read is true if planning made the provider read the state.
 	Read bool `json:"read,omitempty"`
 	// Unsettled are the attributes that differed from the recorded ones when planning read the resource. They may change by
@@ -523,6 +520,9 @@ type Change struct {
 	OtherOwner bool `json:"otherOwner,omitempty"`
 	// Held is true if the apply leaves the change out: it is blocked or stale, or depends on such a change.
 	Held bool `json:"held,omitempty"`
+
+	// Answers are what the providers of the change answered, or what they answered for another plan; see SaveAnswers.
+	Answers map[string][]byte `json:"-"`
 
 	// revision is the revision of the change's row, and progressRevision that of its progress row; 0 without such a row.
 	revision, progressRevision int64

@@ -90,9 +90,9 @@ func (r *stackRun) discarded() *v1alpha1.Plan {
 }
 
 // sameResources reports whether two plans select the same resources in the same way. It ignores refresh, approval,
-// timestamp and readsOf.
+// timestamp and shown.
 func sameResources(a, b v1alpha1.PlanSpec) bool {
-	a.Refresh, a.Approval, a.Timestamp, a.ReadsOf = b.Refresh, b.Approval, b.Timestamp, b.ReadsOf
+	a.Refresh, a.Approval, a.Timestamp, a.Shown = b.Refresh, b.Approval, b.Timestamp, b.Shown
 	return (len(a.Targets) > 0) == (len(b.Targets) > 0) && sameStackPlan(a, b)
 }
 

@@ -43,11 +43,11 @@ func applied(p *v1alpha1.Plan) bool {
 }
 
 // scope returns a key that is equal for plans of the same resources with the same options. It ignores approval,
-// timestamp and readsOf.
+// timestamp and shown.
 func scope(p *v1alpha1.Plan) string {
 	spec := p.Spec
 	spec.Approval, spec.Timestamp = "", nil
-	spec.ReadsOf = nil
+	spec.Shown = nil
 	for _, set := range []*[]string{&spec.Targets, &spec.Exclude, &spec.Replace, &spec.Invoke} {
 		*set = slices.Sorted(slices.Values(*set))
 	}

@@ -216,8 +216,8 @@ func validatePlan(p *v1alpha1.Plan) field.ErrorList {
 		errs = append(errs, field.Invalid(spec.Child("approval"), p.Spec.Approval, "cannot be combined with spec.speculative: its objects are never recorded, so nothing can be applied"))
 	}
 	errs = append(errs, validateReads(p, spec)...)
-	if of := p.Spec.ReadsOf; of != nil && (of.Name == "" || of.UID == "") {
-		errs = append(errs, field.Required(spec.Child("readsOf"), "it needs the name and the uid of a speculative plan"))
+	if of := p.Spec.Shown; of != nil && (of.Name == "" || of.UID == "") {
+		errs = append(errs, field.Required(spec.Child("shown"), "it needs the name and the uid of a speculative plan"))
 	}
 	if p.Spec.RefreshOnly {
 		switch {

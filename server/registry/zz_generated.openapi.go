@@ -3334,9 +3334,9 @@ func schema_hykube_hykube_api_v1alpha1_PlanSpec(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
-					"readsOf": {
+					"shown": {
 						SchemaProps: spec.SchemaProps{
-							Description: "A speculative plan of the same user, in the last hour, that read the same infrastructure. This plan takes over its reads and imports, so that it has the values that the user saw. It reads again what was recorded, or configured, differently since.",
+							Description: "The speculative plan that the user saw, of the same user and in the last hour. This plan takes over the answers of providers to the questions of that plan, so that it has the values that the user saw. It asks a provider again about what was recorded, or configured, differently since.",
 							Ref:         ref(v1alpha1.PlanReference{}.OpenAPIModelName()),
 						},
 					},

@@ -93,8 +93,9 @@ func policyOf(effect string) string {
 // that it showed, or none.
 func TestApplyDoesWhatTheQuestionShowed(t *testing.T) {
 	for name, tt := range map[string]struct {
-		// exists is true if the network exists before, with other tags than in the file.
-		exists bool
+		// exists is true if the network exists before, with other tags than in the file. refers is true if its tags come from a
+		// ConfigMap.
+		exists, refers bool
 		// meanwhile acts while the command asks.
 		meanwhile func(t *testing.T, namespace, file string)
 		code      int
@@ -112,6 +113,9 @@ func TestApplyDoesWhatTheQuestionShowed(t *testing.T) {
 		}},
 		"another user edits the object": {exists: true, code: 1, says: "These differ:\n  sim_network.main: tags", meanwhile: func(t *testing.T, namespace, _ string) {
 			kubectl(t, "patch", "-n", namespace, "sim-network", "main", "--type=merge", "-p", `{"spec":{"tags":{"theirs":"1"}}}`)
+		}},
+		"another user edits a configmap": {exists: true, refers: true, code: 1, says: "These differ:\n  sim_network.main: tags", meanwhile: func(t *testing.T, namespace, _ string) {
+			kubectl(t, "patch", "-n", namespace, "configmap", "team", "--type=merge", "-p", `{"data":{"name":"theirs"}}`)
 		}},
 		"another user deletes the object": {exists: true, code: 1, says: "undelete", meanwhile: func(t *testing.T, namespace, _ string) {
 			kubectl(t, "delete", "-n", namespace, "sim-network", "main", "--wait=false")
@@ -132,6 +136,10 @@ func TestApplyDoesWhatTheQuestionShowed(t *testing.T) {
 			if tt.exists {
 				kubectl(t, "hykube", "apply", "-n", namespace, "-f", file, "--auto-approve")
 				writeFile(t, file, namespace, `"cidr":"10.0.0.0/16","tags":{"ours":"1"}`)
+			}
+			if tt.refers {
+				kubectl(t, "create", "-n", namespace, "configmap", "team", "--from-literal=name=ours")
+				writeFile(t, file, namespace, `"cidr":"10.0.0.0/16","tags":{"ours":"${configmap.team.name}"}`)
 			}
 			before := callsOf(t, namespace, "create")
 			a := startAsking(t, shared, namespace, file)

@@ -81,6 +81,16 @@ func call[R any, P interface {
 	*R
 	proto.Message
 }](ctx context.Context, c *Client, method string, req proto.Message, opts ...grpc.CallOption) (P, error) {
+	resp := P(new(R))
+	err := answer(ctx, method, req, resp, func() error { return c.invoke(ctx, method, req, resp, opts) })
+	if err != nil {
+		return nil, callError(ctx, method, err)
+	}
+	return resp, nil
+}
+
+// invoke calls one method of the plugin, and counts the call.
+func (c *Client) invoke(ctx context.Context, method string, req, resp proto.Message, opts []grpc.CallOption) error {
 	c.mu.Lock()
 	c.calls++
 	c.made++
@@ -92,11 +102,7 @@ func call[R any, P interface {
 		c.mu.Unlock()
 		c.called(method, began)
 	}()
-	resp := P(new(R))
-	if err := c.conn.Invoke(ctx, service+method, req, resp, opts...); err != nil {
-		return nil, callError(ctx, method, err)
-	}
-	return resp, nil
+	return c.conn.Invoke(ctx, service+method, req, resp, opts...)
 }
 
 func (c *Client) called(method string, began time.Time) {
