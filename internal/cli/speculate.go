@@ -118,14 +118,8 @@ func (sp *speculation) upload(ctx context.Context) error {
 		w.spec.Speculative = true
 		// If the response were lost, the plan could not be deleted.
 		p, err := sp.createPlan(context.WithoutCancel(ctx), w.namespace, w.base, w.spec)
-		if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-			return &exitError{ExitError, fmt.Errorf("%w\nThe server is emptying the namespace, which cannot be reverted. When it is removed, create it again: kubectl create namespace %s", err, w.namespace)}
-		}
-		if apierrors.IsNotFound(err) {
-			err = fmt.Errorf("%w\nDoes the namespace exist? kubectl create namespace %s", err, w.namespace)
-		}
 		if err != nil {
-			return err
+			return sp.refusedPlan(w.namespace, err)
 		}
 		sp.plans = append(sp.plans, p)
 	}
@@ -145,6 +139,21 @@ func (sp *speculation) upload(ctx context.Context) error {
 		}
 	}
 	return sp.awaitAll(ctx, sp.plans)
+}
+
+// refusedPlan returns the error for a plan that the server refused, with the first object of its namespace.
+func (sp *speculation) refusedPlan(namespace string, err error) error {
+	if i := slices.IndexFunc(sp.ms, func(m manifest) bool { return m.object.GetNamespace() == namespace }); i >= 0 && apiStatus(err) != nil {
+		err = fmt.Errorf("%s: %w", sp.ms[i].where(), err)
+	}
+	switch {
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		err = fmt.Errorf("%w\nThe server is emptying the namespace, which cannot be reverted. When it is removed, create it again: kubectl create namespace %s", err, namespace)
+		return &exitError{ExitError, err}
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w\nDoes the namespace exist? kubectl create namespace %s", err, namespace)
+	}
+	return err
 }
 
 // lastChunk is the number of the empty chunk that completes an upload.
