@@ -8,8 +8,10 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 
 	"github.com/zclconf/go-cty/cty"
@@ -28,6 +30,8 @@ type Output struct {
 	// JSON is the value as JSON, and Text the value of a string, or else JSON.
 	JSON, Text string
 	Sensitive  bool
+	// Writers are the users who wrote, or caused, what the output reads: keys of ConfigMaps and Secrets, and recorded values.
+	Writers []v1alpha1.Contributor
 }
 
 // OutputError is the error for an output that cannot be evaluated or written, for a reason that a user can correct. Its
@@ -71,6 +75,9 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 			return nil, noValue(name, fmt.Sprintf("all outputs together have more than %d bytes", maxOutputs))
 		}
 		one.Sensitive = one.Sensitive || refersToSecret(outputs[name], namespace)
+		if one.Writers, err = writersOf(ctx, s, outputs[name]); err != nil {
+			return nil, fmt.Errorf("find who wrote what the output %q reads: %w", name, err)
+		}
 		out = append(out, one)
 	}
 	return out, nil
@@ -95,6 +102,20 @@ func (a *Queries) unreadableOrigin(ctx context.Context, who v1alpha1.Identity, v
 		}
 	}
 	return "", nil
+}
+
+// writersOf returns the users who wrote, or caused, what an output reads in a scope.
+func writersOf(ctx context.Context, s *scope.Scope, text string) ([]v1alpha1.Contributor, error) {
+	refs, _ := lang.ExpressionOptions{Namespace: s.Home}.References(text, "")
+	var lists [][]v1alpha1.Contributor
+	for _, ref := range refs {
+		list, err := s.WritersOf(ctx, ref.Address, ref.Attribute)
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, list)
+	}
+	return contributor.Merge(lists...), nil
 }
 
 // refersToSecret reports whether an output refers to a Secret outside of a call of nonsensitive(). Some expressions lose

@@ -63,9 +63,10 @@ func (k *Stacks) Outputs(ctx context.Context, s *v1alpha1.Stack) ([]v1alpha1.Sta
 	if err != nil {
 		return nil, err
 	}
-	public, secret := map[string]string{}, map[string][]byte{}
+	public, secret, writers := map[string]string{}, map[string][]byte{}, map[string][]v1alpha1.Contributor{}
 	var out []v1alpha1.StackOutput
 	for _, o := range values {
+		writers[o.Name] = o.Writers
 		if o.Sensitive {
 			secret[o.Name] = []byte(o.Text)
 			out = append(out, v1alpha1.StackOutput{Name: o.Name, Sensitive: true})
@@ -82,10 +83,10 @@ func (k *Stacks) Outputs(ctx context.Context, s *v1alpha1.Stack) ([]v1alpha1.Sta
 		return nil, err
 	}
 	if to.ConfigMap != "" {
-		err = k.writeConfigMap(ctx, s, public)
+		err = k.writeConfigMap(ctx, s, public, writers)
 	}
 	if to.Secret != "" && err == nil {
-		err = k.writeSecret(ctx, s, secret)
+		err = k.writeSecret(ctx, s, secret, writers)
 	}
 	return out, err
 }
@@ -129,11 +130,11 @@ func (k *Stacks) mayWrite(ctx context.Context, s *v1alpha1.Stack, to *v1alpha1.S
 	return &query.OutputError{Problem: fmt.Sprintf("the user %q, who wrote the stack, has no right to %s.", asker.Who.Username, store.ListRights(missing))}
 }
 
-func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map[string]string) error {
+func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map[string]string, writers map[string][]v1alpha1.Contributor) error {
 	client, name := k.Core.CoreV1().ConfigMaps(s.Namespace), s.Spec.WriteOutputsTo.ConfigMap
 	old, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: madeBy(s, name), Data: data}, metav1.CreateOptions{})
+		_, err = client.Create(ctx, &corev1.ConfigMap{ObjectMeta: madeBy(s, name, writtenFor(s, "", nil, data, writers)), Data: data}, metav1.CreateOptions{})
 		return refusedWrite("ConfigMap", name, err)
 	}
 	if err != nil {
@@ -143,17 +144,18 @@ func (k *Stacks) writeConfigMap(ctx context.Context, s *v1alpha1.Stack, data map
 	if err != nil || owned && maps.Equal(old.Data, data) && len(old.BinaryData) == 0 {
 		return err
 	}
+	written := writtenFor(s, old.Annotations[v1alpha1.AnnotationWriters], old.Data, data, writers)
 	old.Data, old.BinaryData = data, nil
-	metav1.SetMetaDataAnnotation(&old.ObjectMeta, v1alpha1.AnnotationWriters, writtenFor(s))
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, v1alpha1.AnnotationWriters, written)
 	_, err = client.Update(ctx, old, metav1.UpdateOptions{})
 	return refusedWrite("ConfigMap", name, err)
 }
 
-func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[string][]byte) error {
+func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[string][]byte, writers map[string][]v1alpha1.Contributor) error {
 	client, name := k.Core.CoreV1().Secrets(s.Namespace), s.Spec.WriteOutputsTo.Secret
 	old, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = client.Create(ctx, &corev1.Secret{ObjectMeta: madeBy(s, name), Data: data}, metav1.CreateOptions{})
+		_, err = client.Create(ctx, &corev1.Secret{ObjectMeta: madeBy(s, name, writtenFor(s, "", nil, asText(data), writers)), Data: data}, metav1.CreateOptions{})
 		return refusedWrite("Secret", name, err)
 	}
 	if err != nil {
@@ -163,24 +165,52 @@ func (k *Stacks) writeSecret(ctx context.Context, s *v1alpha1.Stack, data map[st
 	if err != nil || owned && equality.Semantic.DeepEqual(old.Data, data) {
 		return err
 	}
+	written := writtenFor(s, old.Annotations[v1alpha1.AnnotationWriters], asText(old.Data), asText(data), writers)
 	old.Data = data
-	metav1.SetMetaDataAnnotation(&old.ObjectMeta, v1alpha1.AnnotationWriters, writtenFor(s))
+	metav1.SetMetaDataAnnotation(&old.ObjectMeta, v1alpha1.AnnotationWriters, written)
 	_, err = client.Update(ctx, old, metav1.UpdateOptions{})
 	return refusedWrite("Secret", name, err)
 }
 
-// madeBy returns the metadata of an object that a stack makes.
-func madeBy(s *v1alpha1.Stack, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Annotations: map[string]string{v1alpha1.AnnotationWriters: writtenFor(s)},
+// madeBy returns the metadata of an object that a stack makes. written is the annotation with the writers.
+func madeBy(s *v1alpha1.Stack, name, written string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, Annotations: map[string]string{v1alpha1.AnnotationWriters: written},
 		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}}
 }
 
-// writtenFor returns the annotation of an object that the server writes with the rights of a stack's author.
-func writtenFor(s *v1alpha1.Stack) string {
-	if s.Status.Author == nil {
-		return ""
+// asText returns the data of a Secret as that of a ConfigMap.
+func asText(data map[string][]byte) map[string]string {
+	out := make(map[string]string, len(data))
+	for key, value := range data {
+		out[key] = string(value)
 	}
-	return contributor.EncodeKeys(contributor.CreateKeys(contributor.Write{By: *s.Status.Author, At: time.Now()}))
+	return out
+}
+
+// writtenFor returns the annotation of an object that the server writes with the rights of a stack's author. was is the annotation
+// before the write, and before and after are the keys. Each key that changes has the author, and the writers of what its output
+// reads. Other keys keep their writers.
+func writtenFor(s *v1alpha1.Stack, was string, before, after map[string]string, writers map[string][]v1alpha1.Contributor) string {
+	author := contributor.CreateKeys(contributor.Write{By: *s.Status.Author, At: time.Now()})
+	list, err := contributor.DecodeKeys(was)
+	if err != nil {
+		list = []v1alpha1.Contributor{{More: true}}
+	}
+	keys := maps.Clone(before)
+	if keys == nil {
+		keys = map[string]string{}
+	}
+	maps.Copy(keys, after)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		value, has := after[key]
+		if old, had := before[key]; !had || !has || old != value {
+			list = contributor.WriteTogether(list, contributor.Merge(writers[key], author), []string{key}, func(key string) bool {
+				_, ok := after[key]
+				return ok
+			})
+		}
+	}
+	return contributor.EncodeKeys(list)
 }
 
 // takeOver makes a stack the controller of an object that an earlier stack of the same name made. It does not write the

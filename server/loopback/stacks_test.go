@@ -15,6 +15,7 @@ import (
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -33,7 +34,7 @@ func TestOutputsAreWritten(t *testing.T) {
 	former, other := own.DeepCopy(), own.DeepCopy()
 	former.UID = "former"
 	other.Name, other.UID = "shop", "other"
-	foreign := madeBy(former, "out")
+	foreign := madeBy(former, "out", "")
 	foreign.OwnerReferences[0].APIVersion = "apps/v1"
 	configMap := func(meta metav1.ObjectMeta) *corev1.ConfigMap {
 		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"old": "x"}}
@@ -46,14 +47,14 @@ func TestOutputsAreWritten(t *testing.T) {
 		problem  string
 	}{
 		"new objects":                     {may: all},
-		"an own object":                   {may: all, existing: configMap(madeBy(own, "out"))},
+		"an own object":                   {may: all, existing: configMap(madeBy(own, "out", ""))},
 		"an object of a user":             {may: all, existing: configMap(metav1.ObjectMeta{Name: "out", Namespace: "team"}), problem: "was not made by this stack"},
-		"one of an earlier stack":         {may: all, existing: configMap(madeBy(former, "out"))},
-		"one of a later stack":            {may: all, existing: configMap(madeBy(former, "out")), current: former, problem: "gone"},
-		"one of another stack":            {may: all, existing: configMap(madeBy(other, "out")), problem: "was not made by this stack"},
+		"one of an earlier stack":         {may: all, existing: configMap(madeBy(former, "out", ""))},
+		"one of a later stack":            {may: all, existing: configMap(madeBy(former, "out", "")), current: former, problem: "gone"},
+		"one of another stack":            {may: all, existing: configMap(madeBy(other, "out", "")), problem: "was not made by this stack"},
 		"one of another kind of stack":    {may: all, existing: configMap(foreign), problem: "was not made by this stack"},
 		"the author lost the right":       {may: all[:3], problem: "no right to update secrets"},
-		"the author may write no objects": {may: nil, existing: configMap(madeBy(own, "out")), problem: "no right to create configmaps"},
+		"the author may write no objects": {may: nil, existing: configMap(madeBy(own, "out", "")), problem: "no right to create configmaps"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			w := activitiestest.NewWorld(t)
@@ -97,11 +98,45 @@ func TestOutputsAreWritten(t *testing.T) {
 	}
 }
 
+// TestOutputsKeepTheWritersOfWhatTheyRead writes outputs again and again. A key that changes gets the author of the stack and the
+// writers of what its output reads, and the other keys keep theirs.
+func TestOutputsKeepTheWritersOfWhatTheyRead(t *testing.T) {
+	s := &v1alpha1.Stack{}
+	s.Status.Author = &v1alpha1.Identity{Username: "ann"}
+	by := func(name string) []v1alpha1.Contributor {
+		return []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: name}}}
+	}
+	writers := map[string][]v1alpha1.Contributor{"zone": by("eve"), "name": by("bob")}
+	text, before := "", map[string]string(nil)
+	for _, step := range []struct {
+		reason     string
+		after      map[string]string
+		zone, name []string
+	}{
+		{"they are new", map[string]string{"zone": "a", "name": "x"}, []string{"ann", "eve"}, []string{"ann", "bob"}},
+		{"the zone was written by carol", map[string]string{"zone": "b", "name": "x"}, []string{"ann", "carol"}, []string{"ann", "bob"}},
+		{"the name has no output any more", map[string]string{"zone": "b"}, []string{"ann", "carol"}, []string{"ann"}},
+	} {
+		text = writtenFor(s, text, before, step.after, writers)
+		list, err := contributor.DecodeKeys(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range map[string][]string{"zone": step.zone, "name": step.name} {
+			if got := slices.Sorted(slices.Values(contributor.Names(contributor.WritersOf(list, key)))); !slices.Equal(got, want) {
+				t.Errorf("%s: the writers of the key %q are %v, want %v", step.reason, key, got, want)
+			}
+		}
+		before = step.after
+		writers = map[string][]v1alpha1.Contributor{"zone": by("carol")}
+	}
+}
+
 // TestWrittenOutputsChange changes the objects with the outputs of a stack, as a user does.
 func TestWrittenOutputsChange(t *testing.T) {
 	s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "team", UID: "u"}}
 	s.Spec.WriteOutputsTo = &v1alpha1.StackOutputTargets{ConfigMap: "out", Secret: "out"}
-	cm, secret := &corev1.ConfigMap{ObjectMeta: madeBy(s, "out")}, &corev1.Secret{ObjectMeta: madeBy(s, "out")}
+	cm, secret := &corev1.ConfigMap{ObjectMeta: madeBy(s, "out", "")}, &corev1.Secret{ObjectMeta: madeBy(s, "out", "")}
 	cm.UID, secret.UID, secret.ResourceVersion = "c", "s", "2"
 	core := fake.NewClientset(cm, secret)
 	k, seen := &Stacks{Core: core}, map[string]string{}

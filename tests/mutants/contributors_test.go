@@ -29,6 +29,8 @@ var contributorMutants = []mutant{
 		"case key == \"\" || slices.Contains(keys, key):", "case key == \"\":", "TestWritersOfKeys"},
 	{"Who changed a value of another namespace has no part in what follows from it.", "activities/planning/contributors.go",
 		"lists = append(lists, s.writers.ofValues(n.References, n.begins())...)", "_ = n.begins", "TestWritersOfValuesOfAnotherNamespace"},
+	{"The outputs of a stack wash what others wrote.", "server/loopback/stacks.go",
+		"contributor.Merge(writers[key], author)", "author", "TestOutputsKeepTheWritersOfWhatTheyRead"},
 	{"A plan that leaves an attribute takes over what others caused of it.", "internal/ledger/versions.go",
 		"i.Causes, changed, func(name", "i.Causes, nil, func(name", "TestWritersOfAttributes"},
 }
