@@ -21,6 +21,25 @@ func ArgumentsChanged(name string) error {
 		"if only a credential was replaced, set rotates for its argument in spec.secretRefs, with kubectl edit providerconfig %[1]s", name)
 }
 
+// OtherSecrets reports whether a plan was made with other values of a ProviderConfig's Secrets, apart from those that rotate.
+func OtherSecrets(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, config string) (bool, error) {
+	for c, err := range src.Ledger.Changes(ctx, po.UID, 0) {
+		if err != nil {
+			return false, err
+		}
+		planned, bound := c.Preconditions.Arguments[config]
+		if !bound {
+			continue
+		}
+		now, err := src.NewScope(po, po.Namespace, nil).SecretsOf(ctx, config)
+		if _, missing := errors.AsType[*store.SecretError](err); missing {
+			return true, nil
+		}
+		return err == nil && now != planned.Secrets, err
+	}
+	return false, nil
+}
+
 // CheckSecrets returns a *StaleError if a Secret has another value than the one with which the change was approved. It
 // configures no provider and evaluates no expression.
 func CheckSecrets(ctx context.Context, s *scope.Scope, c *ledger.Change) error {

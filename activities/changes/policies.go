@@ -34,6 +34,18 @@ type Judged struct {
 // KnownValue is a value after a change, without masks and without its parts that are still unknown, which Unknown names.
 type KnownValue struct{ After, Unknown *runtime.RawExtension }
 
+// MaxPolicies is the maximum number of rules in the status of a Plan.
+const MaxPolicies = 50
+
+// JudgeWaiting evaluates the current policies for a plan that waits for a decision, with the approvals that it has.
+func JudgeWaiting(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (*policy.Verdict, error) {
+	out, err := NotApprovedIndexes(po.Status.Approvals)
+	if err != nil {
+		return nil, err
+	}
+	return Judge(ctx, src, po, Judged{Approvals: po.Status.Approvals, Out: out})
+}
+
 // Judge evaluates the current policies for a plan, with values that are not masked. It gives users the groups that they
 // have now.
 func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, in Judged) (*policy.Verdict, error) {

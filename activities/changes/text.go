@@ -215,6 +215,30 @@ func HoldText(h plan.Hold, address func(i int) string, state string) string {
 	}
 }
 
+// RefusedText returns the message of a plan that policies refuse. why names the rules.
+func RefusedText(why string) string { return "A policy refuses the plan. " + why }
+
+// WaitsText returns the message of a plan with spec.approval Automatic that waits for a person.
+func WaitsText(why string) string {
+	return "The plan waits for an approval although spec.approval is Automatic: " + why + "."
+}
+
+// AwaitingText returns the message of a plan that waits for an approval. missing are the approvals that policies require; ""
+// without any.
+func AwaitingText(po *v1alpha1.Plan, s *v1alpha1.PlanStatus, missing string) string {
+	texts := []string{fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", s.Summary.Text, po.Name, po.Namespace)}
+	if given := s.Approvals; len(given) > 0 && given[len(given)-1].By != nil {
+		texts = []string{fmt.Sprintf("Approved by %s.", given[len(given)-1].By.Username)}
+	}
+	if missing != "" {
+		texts = append(texts, missing)
+	}
+	if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
+		texts = append(texts, automatic.Message)
+	}
+	return strings.Join(texts, " ")
+}
+
 // List formats a list: "a", "a and b", or "a, b and 3 more".
 func List(names []string, more int) string {
 	if more > 0 {

@@ -24,9 +24,6 @@ import (
 	"github.com/hykube/hykube/workflows"
 )
 
-// maxPolicies is the maximum number of rules in the status of a Plan.
-const maxPolicies = 50
-
 // totals accumulates the changes of a plan for its Plan object.
 type totals struct {
 	summary  v1alpha1.PlanSummary
@@ -157,7 +154,7 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	if t.summary.Referrers > 0 {
 		diags = append(diag.Diagnostics{leftOut(po, slices.Sorted(maps.Keys(t.referrers)))}, diags...)
 	}
-	results, further := t.verdict.First(maxPolicies)
+	results, further := t.verdict.First(changes.MaxPolicies)
 	if further > 0 {
 		diags = append(diag.Diagnostics{{Severity: v1alpha1.SeverityWarning, Summary: "Further policy rules left out",
 			Detail: fmt.Sprintf("%s, and status.policies leaves them out. The server evaluates all rules.", changes.Counted(further, "more rule holds for the plan", "more rules hold for the plan"))}}, diags...)
@@ -166,7 +163,7 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	manual := t.manual(po)
 	if manual != "" && t.steps > 0 && s.AutomaticApproval != nil {
 		s.AutomaticApproval.Granted = false
-		s.AutomaticApproval.Message = "The plan waits for an approval although spec.approval is Automatic: " + diag.Clip(manual) + "."
+		s.AutomaticApproval.Message = changes.WaitsText(diag.Clip(manual))
 	}
 	condition.Set(&s.Conditions, g, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, t.summary.Text)
 	end := func(reason, message string) {
@@ -179,7 +176,7 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	case t.summary.Blocked > 0 && !po.Spec.Speculative:
 		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonBlocked, blockedText(po, t.digest.String(), t.obstacles, int(t.summary.Blocked), t.steps))
 	case t.steps > 0 && t.verdict.Denied() != "" && !po.Spec.Speculative:
-		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan. "+t.verdict.Denied())
+		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonPolicyDenied, changes.RefusedText(t.verdict.Denied()))
 	case t.steps == 0 && t.elsewhere != "":
 		s.FinishedAt = changes.Now()
 		condition.Stalled(&s.Conditions, g, v1alpha1.ReasonAccountChanged, accountChangedText(t.elsewhere)+", so nothing was recorded. See status.diagnostics.")
@@ -193,14 +190,11 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 		// Publish approves the plan next. A user must neither read it as a question, nor get an Event.
 		condition.Reconciling(&s.Conditions, g, v1alpha1.ReasonPlanning, t.summary.Text+". The plan approves itself.")
 	default:
-		message := fmt.Sprintf("%s. Read it with kubectl hykube show %s -n %s, then approve or discard it.", t.summary.Text, po.Name, po.Namespace)
-		if missing := t.verdict.Missing(po.Status.RequestedBy, nil); missing != "" && !strings.Contains(manual, missing) { // the message below has manual
-			message += " " + missing
+		missing := t.verdict.Missing(po.Status.RequestedBy, nil)
+		if strings.Contains(manual, missing) { // the message has manual
+			missing = ""
 		}
-		if automatic := s.AutomaticApproval; automatic != nil && !automatic.Granted {
-			message += " " + automatic.Message
-		}
-		condition.Waiting(&s.Conditions, g, v1alpha1.ReasonAwaitingApproval, message)
+		condition.Waiting(&s.Conditions, g, v1alpha1.ReasonAwaitingApproval, changes.AwaitingText(po, s, missing))
 	}
 }
 

@@ -95,7 +95,13 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		}
 		planned := &controller.Plans{Client: fixed, Status: plans, Temporal: temporal, Ledger: sources.Ledger, Logger: providers.Logger, Written: c.Kinds.Written(),
 			History: controller.History{Limit: c.PlanHistoryLimit, Age: c.PlanHistoryAge}, NamespacePlans: c.NamespacePlans, Hold: c.Hold,
-			Terminating: sources.Configs.Terminating}
+			Terminating: sources.Configs.Terminating,
+			Judge: func(ctx context.Context, po *v1alpha1.Plan) (*policy.Verdict, error) {
+				return changes.JudgeWaiting(ctx, sources, po)
+			},
+			OtherSecrets: func(ctx context.Context, po *v1alpha1.Plan, config string) (bool, error) {
+				return changes.OtherSecrets(ctx, sources, po, config)
+			}}
 		stop := func() {}
 		defer func() { stop() }()
 		work := func() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
@@ -74,17 +75,22 @@ func (c *Configs) providerChanged(name string) {
 
 // secretChanged validates the configurations that take values from a Secret again.
 func (c *Configs) secretChanged(secret cache.ObjectName) {
-	c.enqueue(func(cfg *v1alpha1.ProviderConfig) bool {
-		if cfg.Namespace != secret.Namespace {
-			return false
+	c.enqueue(func(cfg *v1alpha1.ProviderConfig) bool { return reads(cfg, secret) })
+}
+
+// reads reports whether a ProviderConfig takes a value from a Secret.
+func reads(cfg *v1alpha1.ProviderConfig, secret cache.ObjectName) bool {
+	return cfg.Namespace == secret.Namespace && slices.ContainsFunc(cfg.Spec.SecretRefs, func(ref v1alpha1.SecretArgument) bool { return ref.Name == secret.Name })
+}
+
+// readers returns the names of the ProviderConfigs that take a value from a Secret.
+func (c *Configs) readers(secret cache.ObjectName) (names []string) {
+	for _, cfg := range inNamespace[*v1alpha1.ProviderConfig](c.informer.GetIndexer(), secret.Namespace) {
+		if reads(cfg, secret) {
+			names = append(names, cfg.Name)
 		}
-		for _, ref := range cfg.Spec.SecretRefs {
-			if ref.Name == secret.Name {
-				return true
-			}
-		}
-		return false
-	})
+	}
+	return names
 }
 
 func (c *Configs) enqueue(concerned func(*v1alpha1.ProviderConfig) bool) {

@@ -89,8 +89,7 @@ func (q *queue[K]) next(ctx context.Context) bool {
 
 // informer watches a kind of hykube.io and adds changed objects to the queue.
 func informer(client rest.Interface, resource string, example runtime.Object, q *queue[cache.ObjectName]) cache.SharedIndexInformer {
-	lw := cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
-	inf := cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	inf := watch(client, resource, example)
 	enqueue := func(obj any) {
 		if name, err := cache.DeletionHandlingObjectToName(obj); err == nil {
 			q.work.Add(name)
@@ -101,6 +100,12 @@ func informer(client rest.Interface, resource string, example runtime.Object, q 
 		AddFunc: enqueue, UpdateFunc: func(_, obj any) { enqueue(obj) }, DeleteFunc: enqueue,
 	})
 	return inf
+}
+
+// watch watches a kind of hykube.io.
+func watch(client rest.Interface, resource string, example runtime.Object) cache.SharedIndexInformer {
+	lw := cache.NewListWatchFromClient(client, resource, metav1.NamespaceAll, fields.Everything())
+	return cache.NewSharedIndexInformer(lw, example, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 }
 
 // follow calls changed for each object of an informer that was created, changed or deleted.
@@ -165,16 +170,24 @@ func Run(ctx context.Context, providers *Providers, configs *Configs, plans *Pla
 	// Resources refer to ProviderConfigs and Secrets, too.
 	follow(configs.informer, stacks.changedIn)
 	follow(configs.secrets, stacks.changedIn)
+	follow(configs.secrets, func(secret metav1.Object) {
+		for _, name := range configs.readers(cache.MetaObjectToName(secret)) {
+			plans.noteReconfigured(secret.GetNamespace(), name)
+		}
+	})
 	notifications.start(plans, stacks, configs.secrets)
 	recordAll(recorder, providers, plans, stacks, notifications)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, inf := range []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer, stacks.informer, notifications.informer} {
+	informers := []cache.SharedIndexInformer{providers.informer, configs.informer, configs.secrets, plans.informer, stacks.informer, notifications.informer}
+	var synced []cache.InformerSynced
+	for _, inf := range append(informers, plans.judged.informers...) {
+		synced = append(synced, inf.HasSynced)
 		wg.Go(func() { inf.RunWithContext(ctx) })
 	}
-	if !cache.WaitForCacheSync(ctx.Done(), providers.informer.HasSynced, configs.informer.HasSynced, configs.secrets.HasSynced, plans.informer.HasSynced, stacks.informer.HasSynced, notifications.informer.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return errors.New("watch fixed kinds: stopped before the first list arrived")
 	}
 	wg.Go(func() { providers.queue.run(ctx, installs) })

@@ -19,7 +19,8 @@ import (
 	"github.com/hykube/hykube/server/kinds"
 )
 
-// This file marks waiting plans as stale when a user writes or deletes one of their objects. The approval checks each
+// This file marks waiting plans as stale when a user writes or deletes one of their objects, or a Secret of their
+// ProviderConfigs. The approval checks each
 // change again, and can leave out the stale ones.
 
 // maxWritten is the maximum number of written objects of a namespace that wait for the plans being made.
@@ -84,6 +85,51 @@ func (p *Plans) markStale(ctx context.Context, b *bindings, namespace string, pl
 				return err
 			}
 			delete(awaiting, plan) // it is marked once
+		}
+	}
+	return nil
+}
+
+// noteReconfigured queues a namespace in which a plan awaits approval or is being made, because a Secret of a ProviderConfig
+// was written.
+func (p *Plans) noteReconfigured(namespace, config string) {
+	if !slices.ContainsFunc(p.in(namespace), func(plan *v1alpha1.Plan) bool { return awaitsApproval(plan) || isBeingMade(plan) }) {
+		return
+	}
+	p.mu.Lock()
+	if p.reconfigured[namespace] == nil {
+		p.reconfigured[namespace] = map[string]bool{}
+	}
+	p.reconfigured[namespace][config] = true
+	p.mu.Unlock()
+	p.namespaces.work.Add(cache.ObjectName{Name: namespace})
+}
+
+// markReconfigured marks the plans of a namespace that await approval, and that were made with other Secrets of a
+// ProviderConfig. Values that rotate do not count.
+func (p *Plans) markReconfigured(ctx context.Context, namespace string, plans []*v1alpha1.Plan) error {
+	p.mu.Lock()
+	names := slices.Sorted(maps.Keys(p.reconfigured[namespace]))
+	if !slices.ContainsFunc(plans, isBeingMade) {
+		delete(p.reconfigured, namespace)
+	}
+	p.mu.Unlock()
+	for _, plan := range plans {
+		for _, name := range names {
+			if !awaitsApproval(plan) {
+				continue
+			}
+			other, err := p.OtherSecrets(ctx, plan, name)
+			if err != nil {
+				return err
+			}
+			if !other {
+				continue
+			}
+			if err := p.reportStale(ctx, plan, fmt.Sprintf("A Secret of the ProviderConfig %q", name)); err != nil {
+				return err
+			}
+			break
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/workflows"
@@ -49,6 +50,10 @@ type Plans struct {
 	// NamespacePlans is the maximum number of plans of one namespace that are made at once; 0 means no other limit than
 	// MaxRunning.
 	NamespacePlans int
+	// Judge evaluates the current policies for a plan that waits for a decision, with the approvals that it has.
+	Judge func(ctx context.Context, plan *v1alpha1.Plan) (*policy.Verdict, error)
+	// OtherSecrets reports whether a plan was made with other values of a ProviderConfig's Secrets, apart from those that rotate.
+	OtherSecrets func(ctx context.Context, plan *v1alpha1.Plan, config string) (bool, error)
 	// Hold holds approved plans that another server may apply; the zero value holds none.
 	Hold changes.Hold
 
@@ -63,13 +68,16 @@ type Plans struct {
 	// making and applying limit the plans that are made or applied at once.
 	making, applying *fair.Slots
 
-	mu sync.Mutex
+	mu     sync.Mutex
+	judged judgments
 	// slots holds the slots of running plans, and the requests of plans that wait for a slot.
 	slots map[types.UID]phaseSlot
 	// bindings holds the objects of waiting plans, by namespace.
 	bindings map[string]*bindings
 	// written holds the objects that were written while a plan awaits approval, by namespace and UID.
 	written map[string]map[types.UID]kinds.Written
+	// reconfigured holds the ProviderConfigs of a namespace whose Secrets were written meanwhile.
+	reconfigured map[string]map[string]bool
 	// stages holds the last known stage of each plan.
 	stages map[types.UID]stage
 	// requests holds the keys of the requests that this process has sent. started holds the times at which it last started
@@ -90,6 +98,8 @@ func (p *Plans) start() {
 	p.namespaces = newQueue("plans of namespace", p.Logger, p.reconcileNamespace)
 	p.dropped = newQueue("changes of deleted plan", p.Logger, p.drop)
 	p.informer = informer(p.Client, "plans", &v1alpha1.Plan{}, p.queue)
+	p.reconfigured = map[string]map[string]bool{}
+	p.followPolicies()
 }
 
 func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
@@ -327,6 +337,12 @@ func (p *Plans) reconcileNamespace(ctx context.Context, name cache.ObjectName) e
 	if err := p.markStale(ctx, b, name.Name, plans); err != nil {
 		return err
 	}
+	if err := p.markReconfigured(ctx, name.Name, plans); err != nil {
+		return err
+	}
+	if err := p.judgeAgain(ctx, name.Name, plans); err != nil {
+		return err
+	}
 	if p.stacks != nil {
 		for _, s := range p.stacks.in(name.Name) {
 			if err := p.prune(ctx, History{Limit: keptChecks}, b, name.Name, endedChecks(s, plans)); err != nil {
@@ -351,6 +367,8 @@ func (p *Plans) forget(name cache.ObjectName, ref workflows.Plan) {
 	defer p.mu.Unlock()
 	delete(p.plans, name)
 	delete(p.stages, uid(ref))
+	delete(p.judged.at, uid(ref))
+	delete(p.judged.allowed, uid(ref))
 	delete(p.started, ref.PlanID())
 	delete(p.started, ref.ApplyID())
 	delete(p.requests, ref.UID+" record")

@@ -24,11 +24,14 @@ type stackState struct {
 	// last is the last plan that the stack made; nil if it made none. plan is that plan, or nil if it was removed.
 	last *v1alpha1.StackPlan
 	plan *v1alpha1.Plan
+	// allowed is true if a policy refused the plan when it was made, and none refuses it now.
+	allowed bool
 	// selected has the selected resources, and changedAt is the time at which the server first saw their current
 	// contents. spec is the spec of the plan that the stack needs now.
-	selected  *planning.Selection
-	changedAt time.Time
-	spec      v1alpha1.PlanSpec
+	// changedFrom is the time at which the contents changed to them from others; zero if the server saw no others.
+	selected               *planning.Selection
+	changedAt, changedFrom time.Time
+	spec                   v1alpha1.PlanSpec
 	// notBefore is the time before which the stack makes no plan, because it recently made many.
 	notBefore time.Time
 	// others are the plans of the namespace that the stack did not make, or made earlier, and that have not ended.
@@ -86,6 +89,12 @@ func (s *stackState) busy() bool { return s.plan != nil && !s.plan.Ended() && !w
 // covers reports whether the last plan was made for the current contents of the stack.
 func (s *stackState) covers() bool { return s.last != nil && s.last.Contents == s.selected.Contents }
 
+// stale reports whether the plan that waits cannot be approved as a whole any more, because of a write after planning.
+func (s *stackState) stale() bool {
+	reason, _ := readyOf(s.plan)
+	return reason == v1alpha1.ReasonStale
+}
+
 // decide returns the next step.
 func (s *stackState) decide() stackStep {
 	switch {
@@ -108,6 +117,9 @@ func (s *stackState) decide() stackStep {
 	}
 	if s.stack.Spec.Workflow != nil {
 		return s.decideRun()
+	}
+	if open && s.covers() && (s.allowed || s.stale()) && !s.stack.Spec.Suspend {
+		return s.next(stackPlan{trigger: s.last.Trigger, request: s.last.Request})
 	}
 	if open && s.last.Trigger == v1alpha1.TriggerSchedule && s.covers() { // it may correct drift that no other plan has read
 		return s.awaiting()
@@ -284,7 +296,11 @@ func (s *stackState) decideAgain() stackStep {
 	case v1alpha1.ReasonDiscarded:
 		// A user decided on the plan, or the stack discarded it because the change was reverted. Now the change was
 		// made again.
-		if s.plan != nil && s.plan.Status.Approval == nil {
+		if s.plan != nil && (s.plan.Status.Approval == nil || s.madeAgain()) {
+			return s.next(stackPlan{settle: true})
+		}
+	case v1alpha1.ReasonCancelled:
+		if s.plan != nil && s.madeAgain() {
 			return s.next(stackPlan{settle: true})
 		}
 	case v1alpha1.ReasonDeferred:
@@ -303,6 +319,13 @@ func (s *stackState) decideAgain() stackStep {
 		return stall(s.last.Reason, "Plan %s, which no longer exists, did not apply %s. %s", s.last.Name, named(s.selected.Pending()), s.untilNext())
 	}
 	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(), s.untilNext())
+}
+
+// madeAgain reports whether the change of the last plan, which has ended, was taken back and made again since. Times have a
+// precision of a second.
+func (s *stackState) madeAgain() bool {
+	ended := s.plan.Status.FinishedAt
+	return ended != nil && s.changedFrom.After(ended.Add(time.Second))
 }
 
 // sameScope returns a plan of the same resources that the stack did not make and that has not ended; nil if there is none.

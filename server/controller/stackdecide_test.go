@@ -201,6 +201,16 @@ func TestDecisionsAboutAStack(t *testing.T) {
 				condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
 			})),
 			reason: v1alpha1.ReasonPolicyDenied, ready: "False Stalled", message: "Plan web-1: A policy refuses the plan."},
+		"no policy denies its plan any more": {
+			state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
+				condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
+			}), func(s *stackState) { s.allowed = true }),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"its plan is stale": {
+			state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
+				condition.Waiting(&s.Conditions, 1, v1alpha1.ReasonStale, "A Secret was changed.")
+			})),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"its plan is being applied": {
 			state: stackWith(planned("old", func(s *v1alpha1.PlanStatus) {
 				s.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}
@@ -233,6 +243,12 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"the second pause is longer":      {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.last.Attempt = 1 }), reason: v1alpha1.ReasonRetrying, ready: "False Reconciling", after: 50 * time.Second},
 		"a failed apply, and no attempts": {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), retrying, func(s *stackState) { s.last.Attempt = 2 }), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
 		"a discarded plan":                {state: stackWith(planned("new", discardedByUser), retrying), reason: v1alpha1.ReasonDiscarded, ready: "False Stalled"},
+		"a discarded change, taken back, made again": {
+			state:  stackWith(planned("new", discardedByUser), func(s *stackState) { s.changedFrom = stackNow.Add(-5 * time.Second) }),
+			reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
+		"a change that was made before its plan was discarded": {
+			state:  stackWith(planned("new", discardedByUser), func(s *stackState) { s.changedFrom = stackNow.Add(-11 * time.Second) }),
+			reason: v1alpha1.ReasonDiscarded, ready: "False Stalled"},
 		"an edit, taken back, made again": {state: stackWith(planned("new", ended(v1alpha1.ReasonDiscarded, false))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"superseded by an applied plan":   {state: stackWith(planned("new", ended(v1alpha1.ReasonSuperseded, false))), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true},
 		"superseded by a plan that waits": {

@@ -67,6 +67,8 @@ type seenContents struct {
 	contents string
 	at       time.Time
 	cost     time.Duration
+	// changed is the time at which this process saw other contents than before; zero if it saw none.
+	changed time.Time
 	// made holds the times at which this process made plans of the stack, for the last countedFor.
 	made []time.Time
 }
@@ -299,6 +301,7 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	if state.busy() {
 		return state, nil // the selection matters when the plan has ended
 	}
+	state.allowed = state.plan != nil && c.plans.allows(state.plan)
 	err := c.readRun(ctx, state)
 	if err != nil || state.run.running() {
 		return state, err
@@ -308,7 +311,7 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 		return nil, fmt.Errorf("find the resources of stack %q: %w", s.Name, err)
 	}
 	state.overlaps = *overlaps
-	state.changedAt = c.since(s, state.selected.Contents, state.now)
+	state.changedAt, state.changedFrom = c.since(s, state.selected.Contents, state.now)
 	state.notBefore = c.notBefore(s, state.now)
 	state.spec = planSpec(s, stacks, state.selected)
 	if state.run != nil {
@@ -343,18 +346,25 @@ func (c *Stacks) missing(ctx context.Context, s *v1alpha1.Stack) (string, error)
 	return right.String(), nil
 }
 
-// since returns the time at which the contents of a stack were first seen. began is the time at which their selection
-// began.
-func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) time.Time {
+// since returns the time at which the contents of a stack were first seen, and the time at which others were seen before; zero
+// if there were none. began is the time at which their selection began.
+func (c *Stacks) since(s *v1alpha1.Stack, contents string, began time.Time) (at, changed time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.seen[s.UID]
+	before := known.contents
+	if known.at.IsZero() {
+		before = s.Status.Contents
+	}
+	if before != contents && before != "" {
+		known.changed = began
+	}
 	if known.contents != contents || known.at.IsZero() {
 		known.contents, known.at = contents, began
 	}
 	known.cost = time.Since(began)
 	c.seen[s.UID] = known
-	return known.at
+	return known.at, known.changed
 }
 
 // all returns all stacks. Callers must not change them.
