@@ -67,7 +67,7 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 		case v1alpha1.ChangeDone:
 			s.succeed(st)
 			if appliesSpec(c) {
-				st.Contributors = contributor.Without(st.Contributors, c.Contributors)
+				st.Contributors = contributor.Without(contributor.TakeBack(st.Contributors, c.TakenBack), c.Contributors)
 			}
 		case v1alpha1.ChangeStale:
 			if !st.Good() {

@@ -127,7 +127,7 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	differs := !sameRecord(&before, rec)
 	if differs && matches {
 		// The record no longer shows that they wrote anything, and no apply had it.
-		rec.Contributors = contributor.Merge(rec.Contributors, c.Contributors)
+		rec.Contributors = contributor.Merge(contributor.TakeBack(rec.Contributors, c.TakenBack), c.Contributors)
 	}
 	if refreshed || differs {
 		rec.Plan, rec.Causes = po.UID, CausesOf(po, c)
@@ -182,6 +182,9 @@ func reportUnchanged(ctx context.Context, src *scope.Sources, c *ledger.Change, 
 		if refreshed {
 			s.Attributes = attributes
 			meta.RemoveStatusCondition(&s.Conditions, v1alpha1.ConditionDrifted)
+		}
+		if matches {
+			s.Contributors = contributor.TakeBack(s.Contributors, c.TakenBack)
 		}
 		switch {
 		case !matches:

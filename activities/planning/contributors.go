@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -97,10 +98,15 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 	if s.writers == nil {
 		return nil
 	}
-	lists := [][]v1alpha1.Contributor{contributor.Of(n.Object.Object["status"])}
+	own := contributor.Of(n.Object.Object["status"])
 	if n.record != nil {
-		lists = append(lists, n.record.Contributors)
+		own = contributor.Merge(own, n.record.Contributors)
 	}
+	if n.record.Exists() && n.Mode == v1alpha1.ModeManaged && n.Ref.Set == "" {
+		equal := n.record.Inputs.Equal(ledger.InputsOf(n.Object))
+		n.takenBack, own = contributor.Only(own, equal...), contributor.Remove(own, equal...)
+	}
+	lists := [][]v1alpha1.Contributor{own}
 	switch {
 	case n.Ref.Set == "":
 	case n.Deleting || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation:

@@ -36,6 +36,8 @@ type node struct {
 	config *scope.ProviderConfigRef
 	// account is that of config if a person approved it, and its writers would contribute otherwise; see accounts.
 	account string
+	// takenBack are users with what they wrote and what is now as it was last applied.
+	takenBack []v1alpha1.Contributor
 	// providerConfig is the ProviderConfig if it has references. inherited lists the DependsOn that only the
 	// ProviderConfig refers to.
 	providerConfig *scope.ProviderConfigRef

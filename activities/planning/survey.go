@@ -378,7 +378,10 @@ func (s *survey) change(n *node, l links) *ledger.Change {
 		c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()
 	}
 	s.addDependencies(c, n, l)
-	c.Account = n.account
+	c.Account, c.TakenBack = n.account, n.takenBack
+	if n.Mode == v1alpha1.ModeManaged && n.Ref.Set == "" {
+		c.Inputs = ledger.InputsOf(n.Object)
+	}
 	return c
 }
 

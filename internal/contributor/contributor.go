@@ -226,6 +226,32 @@ func Without(list, done []v1alpha1.Contributor) []v1alpha1.Contributor {
 	})
 }
 
+// Only returns contributors with some of the parts that they wrote, without those who wrote none of these.
+func Only(list []v1alpha1.Contributor, parts ...string) (out []v1alpha1.Contributor) {
+	for _, c := range list {
+		c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(part string) bool { return !slices.Contains(parts, part) })
+		if len(c.Wrote) > 0 && !c.More {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// TakeBack removes the parts that users wrote and that were taken back since. An entry whose user has written since stays.
+func TakeBack(list, back []v1alpha1.Contributor) (out []v1alpha1.Contributor) {
+	for _, c := range list {
+		for _, b := range back {
+			if !c.More && SameUser(c.Identity, b.Identity) && !b.At.Before(&c.At) {
+				c.Wrote = slices.DeleteFunc(slices.Clone(c.Wrote), func(part string) bool { return slices.Contains(b.Wrote, part) })
+			}
+		}
+		if len(c.Wrote) > 0 || c.More {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // Of returns the contributors in the status of an object; nil if there are none, or if they cannot be read.
 func Of(status any) []v1alpha1.Contributor {
 	m, _ := status.(map[string]any)

@@ -169,3 +169,13 @@ func TestRemovedKeysKeepTheirWriters(t *testing.T) {
 		t.Errorf("the writers of the key that is left are %v", got)
 	}
 }
+
+// TestTakeBack removes what was taken back, and keeps what the same user wrote otherwise, or wrote since.
+func TestTakeBack(t *testing.T) {
+	list := []v1alpha1.Contributor{entry("alice", 1, "spec", "labels"), entry("bob", 2, "spec"), entry("eve", 5, "spec"), {More: true}}
+	back := Only([]v1alpha1.Contributor{entry("alice", 1, "spec", "labels"), entry("bob", 2, "spec"), entry("eve", 4, "spec"), {More: true, Wrote: []string{"spec"}}}, "spec")
+	want := []v1alpha1.Contributor{entry("alice", 1, "labels"), entry("eve", 5, "spec"), {More: true}}
+	if diff := cmp.Diff(want, TakeBack(list, back)); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -63,6 +65,8 @@ type Instance struct {
 	// Contributors are the users who wrote what plans found to need no change since the last apply. No apply had it, so they
 	// contribute to the next change.
 	Contributors []v1alpha1.Contributor `json:"contributors,omitempty"`
+	// Inputs identify what a plan last applied the instance with; zero if the last apply failed, or recorded none.
+	Inputs Inputs `json:"inputs,omitzero"`
 	// Account identifies the arguments of the provider with which the last plan that a person approved applied the instance; see
 	// AccountOf. It is empty if no person approved one.
 	Account string `json:"account,omitempty"`
@@ -130,6 +134,41 @@ type Configuration struct {
 	Arguments string `json:"arguments,omitempty"`
 	Rotating  string `json:"rotating,omitempty"`
 	Ephemeral bool   `json:"ephemeral,omitempty"`
+}
+
+// Inputs identify the parts of an object that a plan depends on.
+type Inputs struct {
+	Spec      string `json:"spec,omitempty"`
+	Lifecycle string `json:"lifecycle,omitempty"`
+	Labels    string `json:"labels,omitempty"`
+}
+
+// InputsOf returns the inputs of an object.
+func InputsOf(u *unstructured.Unstructured) Inputs {
+	digest := func(v any) string {
+		raw, _ := json.Marshal(v) // it was decoded from JSON
+		sum := sha256.Sum256(raw)
+		return base64.RawStdEncoding.EncodeToString(sum[:12])
+	}
+	return Inputs{Spec: digest(u.Object["spec"]), Lifecycle: digest(u.Object["lifecycle"]), Labels: digest(u.GetLabels())}
+}
+
+// Equal returns the parts of an object that are equal to those of the last apply, as contributors name them. The labels are
+// equal only with all other parts: a user who labels an object again lets a stack apply what others wrote meanwhile.
+func (i Inputs) Equal(now Inputs) (parts []string) {
+	if i == (Inputs{}) {
+		return nil
+	}
+	if i.Spec == now.Spec {
+		parts = append(parts, v1alpha1.WroteSpec)
+	}
+	if i.Lifecycle == now.Lifecycle {
+		parts = append(parts, v1alpha1.WroteLifecycle)
+	}
+	if i == now {
+		parts = append(parts, v1alpha1.WroteLabels)
+	}
+	return parts
 }
 
 // AccountOf identifies a version of a ProviderConfig with the arguments that it gave to its provider, apart from those that
@@ -490,6 +529,10 @@ type Change struct {
 	// ConfigVersion is the version of the ProviderConfig during planning, without ephemeral values. It is empty if there is
 	// none, or if its version is unknown.
 	ConfigVersion string `json:"configVersion,omitempty"`
+	// Inputs are those of the object at the survey. TakenBack are users with what they wrote and what is now as it was last applied,
+	// so that they do not contribute.
+	Inputs    Inputs                 `json:"inputs,omitzero"`
+	TakenBack []v1alpha1.Contributor `json:"takenBack,omitempty"`
 	// Account is the account of the ProviderConfig if the survey found that a person approved it before, so that those who wrote
 	// it do not contribute; see AccountOf.
 	Account string `json:"account,omitempty"`
