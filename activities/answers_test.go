@@ -78,6 +78,7 @@ func newMoody(t *testing.T) (*crashScenario, *moody) {
 	sc, inner := newSharedIDs(t)
 	p := &moody{sharedIDs: inner, clock: &schema.Schema{Block: &schema.Block{Attributes: []*schema.Attribute{{Name: "now", Type: cty.String, Computed: true}}}}}
 	installMoody(sc, p, "1.0.0")
+	sc.zone("ours")
 	client := served(t, p)
 	sc.provides = func(provider.Configuration) tfprotov6.ProviderServer { return client }
 	return sc, p
@@ -87,6 +88,7 @@ func newMoody(t *testing.T) (*crashScenario, *moody) {
 func installMoody(sc *crashScenario, p *moody, version string) {
 	of := sharedIDsSchema()
 	of.DataSources = map[string]*schema.Schema{"test_clock": p.clock}
+	of.Config.Block.Attributes = []*schema.Attribute{{Name: "zone", Type: cty.String, Optional: true}}
 	sc.Catalog.Put(catalog.Entry{Name: "test", Schema: of, Package: provider.Package{Version: version}})
 }
 
@@ -148,6 +150,7 @@ func TestAPlanTakesOverTheAnswersThatTheUserSaw(t *testing.T) {
 		"an old plan":            {shown: func(po *v1alpha1.Plan) { po.CreationTimestamp.Time = time.Now().Add(-2 * time.Hour) }, asks: all},
 		"a recorded plan":        {shown: func(po *v1alpha1.Plan) { po.Spec.Speculative = false }, asks: all},
 		"another version":        {before: func(sc *crashScenario, p *moody) { installMoody(sc, p, "1.0.1") }, asks: all},
+		"other arguments":        {before: func(sc *crashScenario, _ *moody) { sc.zone("theirs") }, asks: all},
 		"a killed server":        {same: true, before: func(sc *crashScenario, _ *moody) { sc.restart() }},
 		"another import": {asks: []string{"import test_password", "plan test_password", "read test_password"},
 			before: func(sc *crashScenario, _ *moody) { sc.put("test-password/a", m{"length": "9"}, imports("secretpw2")) }},

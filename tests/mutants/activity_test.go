@@ -91,6 +91,10 @@ var activityMutants = []mutant{
 		"c.Message = s.scope.Mask(text)", "c.Message = text", "activities:TestAFailedStepShowsNoSecret"},
 	{"A step that never works is tried for ever.", "activities/applying/step.go",
 		"again = again && attempt < session.Attempts\n", "again = again && attempt > 0\n", "activities:TestAStepGivesUp"},
+	{"A plan takes over what providers answered to another user.", "activities/planning/answers.go",
+		"!contributor.SameUser(*theirs, *ours)", "!contributor.SameUser(*theirs, *theirs)", "activities:TestAPlanTakesOverTheAnswersThatTheUserSaw"},
+	{"A plan takes over the answers from another account.", "activities/planning/answers.go",
+		"p.Source, p.Version, p.Checksum, l.Digest)", "p.Source, p.Version, p.Checksum, \"\")", "activities:TestAPlanTakesOverTheAnswersThatTheUserSaw"},
 	{"A plan that never works is asked for ever.", "activities/planning/refresh.go",
 		"if err == nil || attempt == session.Attempts || !session.Transient(err) {", "if err == nil || !session.Transient(err) {", "TestAPlanGivesUpAsking"},
 
