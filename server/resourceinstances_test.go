@@ -10,10 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
@@ -39,7 +42,9 @@ func startEstate(t *testing.T) *estate {
 		w, err := testWiring(ctx, c)
 		records := ledger.New(c.KV)
 		e.objects = &loopback.Objects{Stored: c.Objects, Kinds: c.Kinds, Ledger: records, Index: index.New(c.Objects, records, catalog.New(nil))}
-		w.Backend.Index, w.Backend.Instance, w.Backend.Instances = e.objects.Index, e.objects.Located, e.objects.Instances
+		answers := &loopback.Answers{Ledger: records, Stored: c.Objects, Kinds: c.Kinds}
+		w.Infrastructure.Resolve, w.Infrastructure.Forget = answers.Resolve, answers.Forget
+		w.Backend.Index, w.Backend.Instance, w.Backend.Instances, w.Backend.Record = e.objects.Index, e.objects.Located, e.objects.Instances, records.Instance
 		return w, err
 	}
 	e.instance = startT(t, server.Config{DataDir: t.TempDir(), TokenAuthFile: sharedTokens, Wire: wire})
@@ -381,5 +386,90 @@ func TestResourcesWithoutARecord(t *testing.T) {
 	}
 	if _, err := objects(t, e.admin()).Resource(resources).Namespace(ns).Watch(t.Context(), lost); !apierrors.IsBadRequest(err) {
 		t.Errorf("a watch: %v", err)
+	}
+}
+
+// TestRecordsWithoutAnObject lists the records whose object does not exist, and forgets one as users with and without the right
+// to approve plans.
+func TestRecordsWithoutAnObject(t *testing.T) {
+	e := startEstate(t)
+	const ns = "default"
+	save := func(name, uid string, of func(*ledger.Instance)) {
+		t.Helper()
+		rec := &ledger.Instance{Object: v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: ns, Name: name, UID: types.UID(uid)}}
+		rec.Attributes = fmt.Appendf(nil, `{"id":"net-%s"}`, name)
+		of(rec)
+		if err := e.objects.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nothing := func(*ledger.Instance) {}
+	for _, name := range []string{"a", "b", "c"} {
+		save(name, "u-"+name, nothing)
+	}
+	save("gone", "u-gone", func(i *ledger.Instance) { i.Attributes = nil })
+	save("read", "u-read", func(i *ledger.Instance) { i.Mode = v1alpha1.ModeData })
+	save("secret", "u-secret", func(i *ledger.Instance) { i.Sensitive = []byte(`[[{"attr":"id"}]]`) })
+	kept := record(t, e.instance, simNetworks, ns, "kept")
+	save("kept", string(kept.GetUID()), nothing)
+	record(t, e.instance, simNetworks, ns, "b") // another object with the name of the former one
+	selected := metav1.ListOptions{FieldSelector: "record=WithoutObject"}
+	want := []string{"sim-network.a", "sim-network.b", "sim-network.c", "sim-network.secret"}
+	if diff := cmp.Diff(want, namesOf(t, e.admin(), ns, selected)); diff != "" {
+		t.Error(diff)
+	}
+	var paged []string
+	for opts := (metav1.ListOptions{FieldSelector: selected.FieldSelector, Limit: 3}); ; {
+		list, err := objects(t, e.admin()).Resource(resources).Namespace(ns).List(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range list.Items {
+			paged = append(paged, u.GetName())
+			id, _, _ := unstructured.NestedString(u.Object, "status", "id")
+			if secret := u.GetName() == "sim-network.secret"; secret != (id == lang.Mask) || !secret && !strings.HasPrefix(id, "net-") {
+				t.Errorf("%s shows the ID %q", u.GetName(), id)
+			}
+		}
+		if opts.Continue = list.GetContinue(); opts.Continue == "" {
+			break
+		}
+	}
+	if diff := cmp.Diff(want, paged); diff != "" {
+		t.Errorf("in pages: %s", diff)
+	}
+	if got := namesOf(t, e.admin(), "kube-public", selected); len(got) > 0 {
+		t.Errorf("in another namespace: %q", got)
+	}
+
+	forget := func(c *rest.Config, name, uid string) error {
+		body := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network", "metadata": map[string]any{"name": name, "uid": uid}}}
+		_, err := objects(t, c).Resource(simNetworks).Namespace(ns).Create(t.Context(), body, metav1.CreateOptions{}, "resolve")
+		return err
+	}
+	allowOn(t, e.instance, ns, "resolve", "readers", rbacv1.PolicyRule{APIGroups: []string{simNetworks.Group}, Resources: []string{"*/resolve"}, Verbs: []string{"create"}})
+	var err error
+	eventually(t, "the user may resolve", func() bool {
+		err = forget(e.as("viewer"), "a", "u-a")
+		return err == nil || strings.Contains(err.Error(), "approve")
+	})
+	if !apierrors.IsForbidden(err) {
+		t.Errorf("without the right to approve plans: %v", err)
+	}
+	for _, tc := range [][2]string{{"a", "u-b"}, {"none", "u-none"}, {"a", ""}} {
+		if err := forget(e.admin(), tc[0], tc[1]); !apierrors.IsNotFound(err) {
+			t.Errorf("forget %s %q: %v", tc[0], tc[1], err)
+		}
+	}
+	if err := forget(e.admin(), "kept", string(kept.GetUID())); !apierrors.IsConflict(err) {
+		t.Errorf("forget the record of an object: %v", err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if err := forget(e.admin(), name, "u-"+name); err != nil {
+			t.Errorf("forget %s: %v", name, err)
+		}
+	}
+	if diff := cmp.Diff(want[2:], namesOf(t, e.admin(), ns, selected)); diff != "" {
+		t.Errorf("afterwards: %s", diff)
 	}
 }

@@ -130,6 +130,9 @@ const (
 	// ReasonRecordLost: a plan applied the object, and the ledger has no record of it. No plan creates it again until a user
 	// says whether the infrastructure exists.
 	ReasonRecordLost = "RecordLost"
+	// ReasonWithoutObject: a record of infrastructure has no object, as after a restore of another moment. Only a Resource has
+	// this reason.
+	ReasonWithoutObject = "WithoutObject"
 	// ReasonTainted: the next plan will replace the object's infrastructure.
 	ReasonTainted = "Tainted"
 	// ReasonKeysUnknown: the keys of a ResourceSet come from a ConfigMap that does not exist or has no keys.

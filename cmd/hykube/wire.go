@@ -125,7 +125,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 	return server.Wiring{
 		Backend: newBackend(sources, objects, answers, providers, stacks, queries),
 		Infrastructure: kinds.Infrastructure{
-			State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Undelete: answers.Undelete, Deletion: answers.Deletion,
+			State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Forget: answers.Forget, Undelete: answers.Undelete, Deletion: answers.Deletion,
 			Instance: objects.Instance, InstanceStatus: objects.UpdateInstanceStatus, SetAt: objects.Index.KnownSetAt, SetOf: objects.Index.KnownSetOf,
 		},
 		Changes: answers.Changes,
@@ -141,7 +141,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loopback.Answers, providers *controller.Providers, stacks *controller.Stacks,
 	queries *query.Queries) registry.Backend {
 	return registry.Backend{
-		InUse: answers.InUse, ProviderNamespaces: answers.ProviderNamespaces, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, DestroysSet: answers.DestroysSet, FormerSet: objects.Index.LeftAt,
+		InUse: answers.InUse, ProviderNamespaces: answers.ProviderNamespaces, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, Record: sources.Ledger.Instance, DestroysSet: answers.DestroysSet, FormerSet: objects.Index.LeftAt,
 		Judge: func(ctx context.Context, p *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error) {
 			return changes.Judge(ctx, sources, p, in)
 		},

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"encoding/json"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -169,5 +172,50 @@ func TestResolveLostRecords(t *testing.T) {
 	}
 	if out, errOut, code := f.run("resolve", "--all", "--forget"); code != ExitDone || strings.Contains(out, "healthy") || !strings.Contains(out, "/a marked to be forgotten") {
 		t.Errorf("forget: code %d: %s %s", code, out, errOut)
+	}
+}
+
+// TestRecordsWithoutAnObject names records whose object does not exist, and forgets one after a question.
+func TestRecordsWithoutAnObject(t *testing.T) {
+	f := newFakeServer(t)
+	network(f, "healthy", nil)
+	f.put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "hykube.io/v1alpha1", "kind": "Resource", "metadata": map[string]any{"name": "sim-network.old", "namespace": "default", "uid": "u-old"},
+		"object": map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-network", "namespace": "default", "name": "old", "uid": "u-old"},
+		"status": map[string]any{"ready": "False", "reason": v1alpha1.ReasonWithoutObject, "id": "net-7"},
+		"record": v1alpha1.RecordWithoutObject,
+	}}, resourcesResource)
+	out, errOut, code := f.run("state", "list")
+	if code != ExitDone || out != "sim_network.healthy\nsim_network.old\n" || !strings.Contains(errOut, "1 record") || !strings.Contains(errOut, "kubectl hykube status -n default") {
+		t.Errorf("state list: code %d: %s %s", code, out, errOut)
+	}
+	if out, errOut, code = f.run("status"); code != ExitDone || !strings.Contains(out, "Records without an object") || !strings.Contains(out, "sim-network/old: the ID net-7") {
+		t.Errorf("status: code %d: %s %s", code, out, errOut)
+	}
+	asked := func(answer string, args ...string) (string, string, int) {
+		f.calls = nil
+		return f.runIn(nil, answer, append([]string{"resolve", "sim-network/old"}, args...)...)
+	}
+	if _, errOut, code := asked("no\n", "--forget"); code != ExitError || len(f.writes()) > 0 || !strings.Contains(errOut, "sim-network/old with the ID net-7") || !strings.Contains(errOut, "Nothing was changed.") {
+		t.Errorf("declined: code %d, writes %v: %s", code, f.writes(), errOut)
+	}
+	if _, errOut, code := asked("", "--retry", "--auto-approve"); code != ExitError || len(f.writes()) > 0 || !strings.Contains(errOut, "has a record and no object") {
+		t.Errorf("retry: code %d, writes %v: %s", code, f.writes(), errOut)
+	}
+	f.refuse = func(r *http.Request) *metav1.Status {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/sim-networks/old") {
+			return status(404, metav1.StatusReasonNotFound, "not found")
+		}
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/sim-networks/old/resolve") {
+			var sent metav1.PartialObjectMetadata
+			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil || sent.UID != "u-old" {
+				t.Errorf("the request names the UID %q: %v", sent.UID, err)
+			}
+			return status(403, metav1.StatusReasonForbidden, "needs the right to approve plans")
+		}
+		return nil
+	}
+	if _, errOut, code := asked("yes\n", "--forget"); code == ExitDone || !strings.Contains(errOut, "needs the right to approve plans") {
+		t.Errorf("refused: code %d: %s", code, errOut)
 	}
 }

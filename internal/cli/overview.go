@@ -32,7 +32,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	if err != nil || c == nil {
 		return err
 	}
-	if c.all == 0 && len(c.denied) == 0 {
+	if c.all == 0 && len(c.denied)+len(c.orphans) == 0 {
 		fmt.Fprintln(o.Out, o.noResources(ctx, o.namespace))
 	} else {
 		fmt.Fprintf(o.Out, "%s %s\n", o.style.Bold("Namespace "+o.namespace+":"), byMode(c.modes))
@@ -42,6 +42,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	}
 	o.printDenied(o.Out, c.denied, "counted")
 	o.list(o.Out, "\nNeed attention:", attentionLines(c.attention))
+	o.list(o.Out, "\nRecords without an object, which no plan changes or destroys; to forget one: kubectl hykube resolve KIND/NAME --forget, which also prints the command to import it again:", texts(c.orphans))
 	o.list(o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
 	o.list(o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
 	if o.namespaceTerminates(ctx, o.namespace) {
@@ -72,10 +73,26 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 		}
 	}
 	c := &census{namespace: o.namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}}
-	if c.denied, err = o.eachResource(ctx, kinds, o.namespace, "", c.add); err != nil {
+	var failed error
+	unsettled := newUnsettled(o.session)
+	c.denied, err = o.eachResource(ctx, kinds, o.namespace, "", func(k kind, u *unstructured.Unstructured) {
+		open := false
+		if failed == nil {
+			open, failed = unsettled.has(ctx, u)
+		}
+		c.add(k, u, open)
+	})
+	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
-	if c.all+len(plans) == 0 {
+	orphans, err := o.withoutObject(ctx, o.namespace)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range orphans {
+		c.orphans = append(c.orphans, noted{Kind: r.Object.Kind, Name: r.Object.Name, Message: flat("the ID " + cmp.Or(r.Status.ID, "is not known"))})
+	}
+	if c.all+len(plans)+len(orphans) == 0 {
 		if o.all {
 			return nil, nil
 		}
@@ -96,7 +113,9 @@ type census struct {
 	reasons   map[string]int
 	// attention and drifted list the objects that need the user's attention, with the messages of their conditions.
 	attention, drifted []noted
-	plans              []v1alpha1.Plan
+	// orphans lists the records whose object does not exist.
+	orphans []noted
+	plans   []v1alpha1.Plan
 	// denied are the kinds that the user may not list.
 	denied []kind
 }
@@ -196,16 +215,19 @@ func (c *census) document() map[string]any {
 	slices.Sort(denied)
 	return map[string]any{
 		"namespace": c.namespace, "modes": modes, "reasons": c.reasons, "notListed": denied, "plans": plans,
-		"attention": append([]noted{}, c.attention...), "drifted": append([]noted{}, c.drifted...),
+		"attention": append([]noted{}, c.attention...), "drifted": append([]noted{}, c.drifted...), "withoutObject": append([]noted{}, c.orphans...),
 	}
 }
 
-func (c *census) add(k kind, u *unstructured.Unstructured) {
+// add counts an object. open is true if its create has an unknown outcome, or its record is lost.
+func (c *census) add(k kind, u *unstructured.Unstructured, open bool) {
 	c.all++
 	m, _ := v1alpha1.ParseKind(k.kind)
 	c.modes[m]++
 	reason, message, good := readiness(u)
-	reason = awaitedEnd(u, reason)
+	if reason = awaitedEnd(u, reason); open && good { // no plan has found it yet
+		reason, message, good = v1alpha1.ReasonRecordLost, "a plan applied it, and the server has no record of it", false
+	}
 	c.reasons[reason]++
 	switch drift := condition.Find(u, v1alpha1.ConditionDrifted); {
 	case !good && !waits[reason]:
@@ -255,6 +277,13 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	orphans, err := o.withoutObject(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, r := range orphans {
+		holding[r.Namespace] = true
 	}
 	for _, k := range denied { // the user may have rights in single namespaces
 		used[k] = true

@@ -30,6 +30,8 @@ type resolveOptions struct {
 	adoptFrom string
 	listing   bool
 	unsettled unsettled
+	// orphans are the targets that have a record and no object.
+	orphans []lostCreate
 }
 
 func newResolve(s *session) *cobra.Command {
@@ -51,7 +53,8 @@ resource exists. Then use one of these flags:
                ResourceSet, remove its key from the set, or lower the count, instead: the plan then does the same.
 
 The same flags settle an object that a plan applied and whose record is lost (RecordLost), as after a restore of another
-moment.
+moment. --forget also removes the record of an object that does not exist (WithoutObject), at once and after a question. For
+that, it needs the right to approve plans, too.
 
 --adopt-from FILE adopts many resources with one plan. Each line of the file has an address and an ID, with a space or a comma
 between them. The command checks all lines before it writes anything, and skips resources that are adopted already, so
@@ -149,6 +152,8 @@ type lostCreate struct {
 	target
 	kind kind
 	uid  types.UID
+	// id is that of a record without an object.
+	id string
 }
 
 func (o *resolveOptions) Run(ctx context.Context) error {
@@ -160,6 +165,9 @@ func (o *resolveOptions) Run(ctx context.Context) error {
 		return o.adoptAll(ctx, o.adoptFrom, all, malformed)
 	}
 	lost, failed := o.lost(ctx)
+	if len(o.orphans) > 0 {
+		failed = joinExit(withoutNil(failed, o.forgetRecords(ctx)))
+	}
 	if len(lost) == 0 {
 		return failed
 	}
@@ -209,18 +217,31 @@ func (o *resolveOptions) lost(ctx context.Context) ([]lostCreate, error) {
 		if err != nil {
 			return err
 		}
+		t.namespace, t.group = ns, k.gvr.Group
 		u, err := o.get(ctx, k, ns, t.name)
+		if apierrors.IsNotFound(err) {
+			r, findErr := o.recordOf(ctx, t, k, ns)
+			switch {
+			case findErr != nil:
+				return findErr
+			case r == nil:
+				return err
+			case !o.forget:
+				return fmt.Errorf("%s has a record and no object. Forget the record first: kubectl hykube resolve %s/%s --forget -n %s", k.long(t.name), k.kind, t.name, ns)
+			}
+			o.orphans = append(o.orphans, lostCreate{t, k, r.UID, r.Status.ID})
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		t.namespace, t.group = ns, k.gvr.Group
 		if open, err := o.unsettled.has(ctx, u); err != nil {
 			return err
 		} else if !open {
 			reason, _, _ := readiness(u)
 			return fmt.Errorf("%s has no create with an unknown outcome (its reason is %s), so there is nothing to resolve", k.long(t.name), reason)
 		}
-		out = append(out, lostCreate{t, k, u.GetUID()})
+		out = append(out, lostCreate{t, k, u.GetUID(), ""})
 		return nil
 	})
 	return out, err
@@ -249,7 +270,7 @@ func (o *resolveOptions) selected(ctx context.Context) ([]lostCreate, error) {
 			imported++
 		default:
 			m, typ := v1alpha1.ParseKind(k.kind)
-			out = append(out, lostCreate{target{namespace: o.namespace, mode: m, typ: typ, name: u.GetName(), group: k.gvr.Group}, k, u.GetUID()})
+			out = append(out, lostCreate{target{namespace: o.namespace, mode: m, typ: typ, name: u.GetName(), group: k.gvr.Group}, k, u.GetUID(), ""})
 		}
 	})
 	if err = cmp.Or(err, failed); err != nil {

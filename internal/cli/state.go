@@ -49,7 +49,8 @@ func newStateList(s *session) *cobra.Command {
 		Short: "List the objects with infrastructure, and the data sources that were read",
 		Long: `List the objects with infrastructure, and the data sources that were read.
 
-An object without an ID has only deposed instances, or a create that runs or whose outcome is unknown.
+An object without an ID has only deposed instances, or a create that runs or whose outcome is unknown. The state
+WithoutObject is that of a record whose object does not exist, as after a restore of another moment.
 
 On a terminal the command prints a table. In a pipe it prints an address on each line, as "terraform state list" does.`,
 		Example: `  kubectl hykube state list
@@ -122,7 +123,16 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	orphans, err := o.orphanRows(ctx, kinds)
+	if err != nil {
+		return err
+	}
+	rows = append(rows, orphans...)
 	o.printDenied(o.ErrOut, denied, "listed")
+	if len(orphans) > 0 {
+		fmt.Fprintf(o.ErrOut, "%s of %s does not exist (%s). No plan changes or destroys these resources: kubectl hykube status -n %s\n",
+			o.style.Yellow("The object"), diff.Plural(len(orphans), "record"), v1alpha1.ReasonWithoutObject, o.namespace)
+	}
 	slices.SortFunc(rows, func(a, b row) int {
 		return cmp.Or(v1alpha1.CompareNames(a.address, b.address), strings.Compare(a.name, b.name))
 	})
@@ -154,6 +164,26 @@ func (o *stateListOptions) Run(ctx context.Context) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", r.address, r.id, r.reason)
 	}
 	return w.Flush()
+}
+
+// orphanRows returns the rows of records whose object does not exist, of some kinds. They have no labels to select.
+func (o *stateListOptions) orphanRows(ctx context.Context, kinds []kind) (rows []row, err error) {
+	if o.selector != "" {
+		return nil, nil
+	}
+	all, err := o.withoutObject(ctx, o.namespace)
+	for _, r := range all {
+		i := slices.IndexFunc(kinds, func(k kind) bool {
+			return k.kind == r.Object.Kind && k.gvr.GroupVersion().String() == r.Object.APIVersion
+		})
+		if i < 0 {
+			continue
+		}
+		m, typ := v1alpha1.ParseKind(r.Object.Kind)
+		t := target{mode: m, typ: typ, name: r.Object.Name}
+		rows = append(rows, row{t.address(), kinds[i].long(r.Object.Name), diff.Clean(cmp.Or(r.Status.ID, "-"), false), r.Status.Reason})
+	}
+	return rows, err
 }
 
 type stateShowOptions struct{ objects }

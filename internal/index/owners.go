@@ -1,6 +1,8 @@
 package index
 
 import (
+	"cmp"
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -148,4 +150,44 @@ func (x *Index) Owners(identity, id string) []v1alpha1.ObjectReference {
 		}
 	}
 	return out
+}
+
+// WithoutObject refreshes the index and returns the namespaces and UIDs of at most limit recorded resources whose object does not
+// exist, after a place and sorted by it. An empty namespace means all. A plan destroys an instance that left its ResourceSet, so
+// it is none of them.
+func (x *Index) WithoutObject(ctx context.Context, namespace string, after v1alpha1.ObjectReference, limit int) (refs []v1alpha1.ObjectReference, at int64, err error) {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	if err != nil {
+		return nil, 0, err
+	}
+	compare := func(a, b v1alpha1.ObjectReference) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.UID, b.UID))
+	}
+	out := smallest[v1alpha1.ObjectReference]{limit: limit, compare: compare}
+	for name, ns := range x.namespaces {
+		if namespace != "" && name != namespace {
+			continue
+		}
+		duplicates := ns.duplicateUIDs()
+		for uid, r := range ns.lost {
+			ref := v1alpha1.ObjectReference{Namespace: name, UID: uid}
+			managed := r.Mode == "" || r.Mode == v1alpha1.ModeManaged
+			if managed && !r.instance() && (r.Living || r.Intent) && !duplicates[uid] && compare(ref, after) > 0 {
+				out.add(ref)
+			}
+		}
+	}
+	return out.items, x.objectsAt, nil
+}
+
+// duplicateUIDs returns the UIDs of the objects whose address another object has.
+func (ns *namespace) duplicateUIDs() map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for _, names := range ns.duplicates {
+		for _, o := range names {
+			uids[o.UID] = true
+		}
+	}
+	return uids
 }

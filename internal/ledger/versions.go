@@ -152,3 +152,9 @@ func sensitivePaths(encoded []byte) (paths map[string][]string, known bool) {
 	}
 	return paths, true
 }
+
+// Hides reports whether an attribute, or a part of it, is secret because a reference made it so. The schema declares further ones.
+func (s *State) Hides(attribute string) bool {
+	paths, known := sensitivePaths(s.Sensitive)
+	return !known || len(paths[attribute]) > 0
+}

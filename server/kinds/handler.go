@@ -197,12 +197,12 @@ func (k *Kinds) verbHandler(s *served, serving *serving, info *request.RequestIn
 		if info.Verb != "create" {
 			return nil
 		}
-		return k.serveRecord(s, serving, info, k.resolve)
+		return k.serveRecord(s, serving, info, k.resolve, k.forgetRecord)
 	case taintSubresource:
 		if info.Verb != "create" && info.Verb != "delete" {
 			return nil
 		}
-		return k.serveRecord(s, serving, info, k.taint(info.Verb == "create"))
+		return k.serveRecord(s, serving, info, k.taint(info.Verb == "create"), nil)
 	case undeleteSubresource:
 		if info.Verb != "create" {
 			return nil

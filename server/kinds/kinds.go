@@ -84,6 +84,9 @@ type Infrastructure struct {
 	// Resolve drops the intent of an object's create whose outcome is unknown, for the subresource "resolve". An
 	// *apierrors.StatusError becomes the response.
 	Resolve func(ctx context.Context, obj metav1.Object, kind Kind) error
+	// Forget removes the record of an object that does not exist, for the subresource "resolve". A dry run removes nothing. An
+	// *apierrors.StatusError becomes the response.
+	Forget func(ctx context.Context, ref v1alpha1.ObjectReference, kind Kind, dry bool) error
 	// Undelete reverts the deletion of an object, for the subresource "undelete". clear removes the deletion mark, and
 	// mark sets it again. An *apierrors.StatusError becomes the response.
 	Undelete func(ctx context.Context, obj metav1.Object, kind Kind, clear func(Undeleted) error, mark func() error) error

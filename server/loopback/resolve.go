@@ -90,6 +90,33 @@ func (a *Answers) dropCreate(ctx context.Context, rec *ledger.Instance) error {
 	return a.Ledger.Forget(ctx, rec)
 }
 
+// Forget removes the record of an object that does not exist, as after a restore of an older store of the objects. The caller has
+// checked that no object has the UID.
+func (a *Answers) Forget(ctx context.Context, ref v1alpha1.ObjectReference, k kinds.Kind, dry bool) error {
+	rec, err := a.Ledger.Instance(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if of := rec.Object; rec.Revision() == 0 || of.APIVersion != ref.APIVersion || of.Kind != ref.Kind || of.Name != ref.Name || of.Set != "" {
+		return apierrors.NewNotFound(k.GVR.GroupResource(), ref.Name)
+	}
+	lost, err := a.lostCreate(ctx, rec)
+	if err != nil {
+		return err
+	}
+	running := apierrors.NewConflict(k.GVR.GroupResource(), ref.Name, errors.New("resolve: a plan is changing it; try again when the plan has ended"))
+	if rec.Intent != nil && !lost {
+		return running
+	}
+	if dry {
+		return nil
+	}
+	if err = a.Ledger.Forget(ctx, rec); errors.Is(err, ledger.ErrConflict) {
+		return running
+	}
+	return err
+}
+
 func showsInfrastructure(obj metav1.Object) bool {
 	u, ok := obj.(*unstructured.Unstructured)
 	return ok && resource.StatusOf(u).ShowsInfrastructure()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/ledger"
 )
 
 // Backend holds functions of the server that answer requests from the ledger, the providers and the controllers. These
@@ -30,6 +31,8 @@ type Backend struct {
 	// returns an instance of it with its status.
 	Index    *index.Index
 	Instance func(ctx context.Context, instance index.Located) (*unstructured.Unstructured, error)
+	// Record returns the record of the object with the namespace and the UID of a reference.
+	Record func(ctx context.Context, ref v1alpha1.ObjectReference) (*ledger.Instance, error)
 	// DestroysSet returns an approved plan that will still destroy or forget instances of a ResourceSet, or nil.
 	DestroysSet func(ctx context.Context, set *v1alpha1.ResourceSet) (*v1alpha1.Plan, error)
 	// FormerSet returns a ResourceSet that no longer has an instance with the address of ref, although the

@@ -59,6 +59,9 @@ func (r resourcesREST) List(ctx context.Context, opts *metainternalversion.ListO
 
 // read reads the page.
 func (l *resourceList) read(ctx context.Context, opts *metainternalversion.ListOptions) error {
+	if l.record == v1alpha1.RecordWithoutObject {
+		return l.withoutObject(ctx)
+	}
 	if l.names != (index.Names{}) && l.backend.Index != nil {
 		return l.search(ctx)
 	}

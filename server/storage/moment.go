@@ -144,7 +144,7 @@ type momentError struct{ text string }
 
 func (e *momentError) Error() string {
 	return e.text + "; restore the data directory and the database from one backup. If there is none, start once with --accept-restored: " +
-		"then look at kubectl hykube state list before you approve a plan"
+		"then kubectl hykube status -A names the objects without a record and the records without an object; settle these before you approve a plan"
 }
 
 // errOtherLedger and errNoObjects say that the objects and the ledger are not of one installation.

@@ -185,3 +185,65 @@ func TestARestoredLedgerMakesNoDuplicate(t *testing.T) {
 		t.Errorf("the adopted network is %s", out)
 	}
 }
+
+// TestRecordsWithoutAnObjectAreNamed puts objects from before 3 creates beside the ledger. After the administrator accepted them,
+// the commands name the records without an object, forget one, and import its resource again.
+func TestRecordsWithoutAnObjectAreNamed(t *testing.T) {
+	const networks = 3
+	cloud := harness.NewCloud(t, simcloud.Config{})
+	s := startSim(t, cloud, 0)
+	runOn(t, s, "", "create", "namespace", "orphans")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	older := copyServer(t, s)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runOn(t, s, networksFile("orphans", networks)+fmt.Sprintf(automaticPlan, "all"), "create", "-n", "orphans", "-f", "-")
+	finished := func(plan string) {
+		t.Helper()
+		harness.Eventually(t, "the plan "+plan+" has ended", func() error {
+			_, err := s.Kubectl(t.Context(), "", "wait", "plan/"+plan, "-n", "orphans", "--for=jsonpath={.status.finishedAt}", "--timeout=1s")
+			return err
+		})
+	}
+	finished("all")
+	id := runOn(t, s, "", "get", "sim-network", "n0", "-n", "orphans", "-o", "jsonpath={.status.attributes.id}")
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		name := filepath.Join("data", "db", "state.db"+suffix)
+		_ = os.Remove(filepath.Join(s.Dir, name))
+		_ = os.Rename(filepath.Join(older.Dir, name), filepath.Join(s.Dir, name))
+	}
+	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "the store of the objects is older than the ledger") {
+		t.Fatalf("the start says %v", err)
+	}
+	s.Args = []string{"--accept-restored"}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if out := runOn(t, s, "", "hykube", "state", "list", "-n", "orphans", "-o", "json"); strings.Count(out, `"reason": "WithoutObject"`) != networks || !strings.Contains(out, id) {
+		t.Errorf("the list of the states:\n%s", out)
+	}
+	if out := runOn(t, s, "", "hykube", "status", "-n", "orphans"); !strings.Contains(out, "Records without an object") || !strings.Contains(out, "sim-network/n0: the ID "+id) {
+		t.Errorf("the status:\n%s", out)
+	}
+	if _, err := s.Kubectl(t.Context(), "", "hykube", "resolve", "sim-network/n0", "-n", "orphans", "--retry", "--auto-approve"); err == nil || !strings.Contains(err.Error(), "has a record and no object") {
+		t.Errorf("a retry: %v", err)
+	}
+	runOn(t, s, "", "hykube", "resolve", "sim-network/n0", "-n", "orphans", "--forget", "--auto-approve")
+	if out := runOn(t, s, "", "hykube", "state", "list", "-n", "orphans", "-o", "json"); strings.Count(out, `"reason": "WithoutObject"`) != networks-1 || strings.Contains(out, id) {
+		t.Errorf("after the record was forgotten:\n%s", out)
+	}
+	runOn(t, s, "apiVersion: hykube.io/v1alpha1\nkind: ProviderConfig\nmetadata: {name: sim}\nspec: {provider: sim}\n", "create", "-n", "orphans", "-f", "-")
+	runOn(t, s, "", "hykube", "import", "sim-network/n0", id, "-n", "orphans", "--auto-approve")
+	if out := runOn(t, s, "", "get", "sim-network", "n0", "-n", "orphans", "-o", "jsonpath={.status.attributes.id}"); out != id {
+		t.Errorf("the imported network has the ID %q, want %q", out, id)
+	}
+	if made, err := cloud.CountCalls(t.Context(), simcloud.Filter{Kind: "network", Op: "create", Name: "orphans-*"}); err != nil || made != networks {
+		t.Errorf("%d creates of %d networks: %v", made, networks, err)
+	}
+}
