@@ -217,33 +217,43 @@ func (ev *evaluation) object(n *node) cty.Value {
 	var marks []cty.ValueMarks
 	unknown := false
 	for _, k := range sortedKeys(n.attrs) {
-		name := k
+		name, known := k, true
 		if key := n.keys[k]; key != nil {
-			v, m := ev.eval(key).Unmark()
+			var m cty.ValueMarks
+			name, m, known = ev.key(key)
 			marks = append(marks, m)
-			if missing, held := missingIn(m); held {
-				ev.diags = append(ev.diags, diag.Errorf(key.field, SummaryPassOnly, "%s", PassOnlyText("A key", missing)))
-			}
-			v, err := convert.Convert(v, cty.String)
-			switch {
-			case err != nil || v.IsKnown() && v.IsNull():
-				ev.diags = append(ev.diags, diag.Errorf(key.field, "Invalid map key", "The key must be a string. Correct the expression in it."))
-				unknown = true
-			case !v.IsKnown():
-				unknown = true
-			default:
-				name = v.AsString()
-			}
+		}
+		v := ev.eval(n.attrs[k])
+		if !known {
+			unknown = true // the text of its template may be another key
+			continue
 		}
 		if _, twice := vals[name]; twice {
 			ev.diags = append(ev.diags, diag.Errorf(n.field, "Duplicate map key", "Two expressions give the same key. Keys must differ."))
 		}
-		vals[name] = ev.eval(n.attrs[k])
+		vals[name] = v
 	}
 	if unknown {
 		return cty.DynamicVal.WithMarks(marks...)
 	}
 	return cty.ObjectVal(vals).WithMarks(marks...)
+}
+
+// key evaluates a template that is a key of an object. known is false if the key is unknown or invalid.
+func (ev *evaluation) key(n *node) (name string, marks cty.ValueMarks, known bool) {
+	v, marks := ev.eval(n).Unmark()
+	if missing, held := missingIn(marks); held {
+		ev.diags = append(ev.diags, diag.Errorf(n.field, SummaryPassOnly, "%s", PassOnlyText("A key", missing)))
+	}
+	v, err := convert.Convert(v, cty.String)
+	switch {
+	case err != nil || v.IsKnown() && v.IsNull():
+		ev.diags = append(ev.diags, diag.Errorf(n.field, "Invalid map key", "The key must be a string. Correct the expression in it."))
+		return "", marks, false
+	case !v.IsKnown():
+		return "", marks, false
+	}
+	return v.AsString(), marks, true
 }
 
 // usesSecret reports whether an expression refers to a sensitive value.

@@ -48,4 +48,10 @@ func TestMapKeysAreTemplates(t *testing.T) {
 	}); len(diags) == 0 || diags[0].Attribute != "spec.tags" {
 		t.Errorf("two keys that are the same: %v", diags)
 	}
+	c, _ = parseConfig(map[string]any{"tags": map[string]any{"$${sim_network.main.name}": "1", "${sim_network.main.name}": "2"}}, block)
+	if _, diags := c.Evaluate(func(Address) (cty.Value, bool) {
+		return cty.ObjectVal(map[string]cty.Value{"name": cty.UnknownVal(cty.String)}), true
+	}); len(diags) > 0 {
+		t.Errorf("a key that is the text of an unknown one: %v", diags)
+	}
 }
