@@ -120,8 +120,11 @@ func (c *coercion) attribute(a *schema.Attribute, v cty.Value, field string) cty
 		if a.Required {
 			c.mismatch(Mismatch{Kind: MissingArgument}, field, "Missing required argument", "The argument %q is required, but it is not set or null. Add it to the spec.%s", a.Name, describe(a))
 		}
-		if v == cty.NilVal {
+		switch {
+		case v == cty.NilVal:
 			return cty.NullVal(a.Type)
+		case a.Type == cty.DynamicPseudoType && a.Nested == nil:
+			return v // the provider may distinguish nulls by their types
 		}
 		_, marks := v.Unmark()
 		return cty.NullVal(a.Type).WithMarks(marks)

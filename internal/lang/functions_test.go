@@ -66,6 +66,7 @@ func TestFunctions(t *testing.T) {
 		`parseint("ff", 16)`:                      schematest.Num(255),
 		`jsonencode({b = [1, null], a = "<"})`:    schematest.Str(`{"a":"\u003c","b":[1,null]}`),
 		`length(sim_network.main.name) > 0`:       cty.UnknownVal(cty.Bool),
+		`tostring(null)`:                          schematest.NullStr,
 	} {
 		c, diags := parseConfig(map[string]any{"v": "${" + expr + "}"}, schematest.Block(schematest.Optional("v", cty.DynamicPseudoType)))
 		if len(diags) > 0 {

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"errors"
-	"maps"
-	"slices"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -74,34 +72,14 @@ func Triggers(before, after cty.Value) bool {
 
 func absent(v cty.Value) bool { return v == cty.NilVal || v.IsNull() }
 
-// equal returns false if any part is unknown, since an unknown value may turn out to be a change.
+// equal compares as Terraform does: values of different types differ, also if only the type of a null within them does. Two
+// nulls are equal. A value with an unknown part equals none, since it may turn out to be a change.
 func equal(a, b cty.Value) bool {
 	a, b = lang.WithoutMarks(a), lang.WithoutMarks(b)
-	if a.RawEquals(b) {
-		return a.IsWhollyKnown()
-	}
-	if !a.IsWhollyKnown() || !b.IsWhollyKnown() {
-		return false
-	}
-	return equalKnown(a, b)
-}
-
-// equalKnown compares known values. Nulls of different types, as in dynamic attributes, are equal. Null and an empty
-// collection are not, and neither are values of different kinds with equal elements, such as a list and a tuple.
-func equalKnown(a, b cty.Value) bool {
-	switch {
-	case a.RawEquals(b), a.IsNull() && b.IsNull():
+	if a.IsNull() && b.IsNull() {
 		return true
-	case a.IsNull() || b.IsNull():
-		return false
-	case !sameKind(a.Type(), b.Type()):
-		return false
-	case keyed(a):
-		return maps.EqualFunc(valueMap(a), valueMap(b), equalKnown)
-	case indexed(a):
-		return slices.EqualFunc(a.AsValueSlice(), b.AsValueSlice(), equalKnown)
 	}
-	return false
+	return a.RawEquals(b) && a.IsWhollyKnown()
 }
 
 // keyed reports whether a value has elements by name, and indexed whether it has them by index.

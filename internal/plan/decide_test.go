@@ -41,8 +41,9 @@ func TestDecide(t *testing.T) {
 		"a map instead of an object":        {dynamic(schematest.Obj("a", schematest.Str("1"))), dynamic(cty.MapVal(map[string]cty.Value{"a": schematest.Str("1")})), nil, false, false, v1alpha1.ActionUpdate, ""},
 		"an inner empty map, not an object": {dynamic(schematest.Obj("a", cty.EmptyObjectVal)), dynamic(schematest.Obj("a", cty.MapValEmpty(cty.String))), nil, false, false, v1alpha1.ActionUpdate, ""},
 		"a type alone, and a replace path":  {dynamic(cty.EmptyTupleVal), dynamic(cty.ListValEmpty(cty.String)), path, false, false, v1alpha1.ActionReplace, "replace_because_cannot_update"},
-		"inner nulls of different types":    {dynamic(schematest.Obj("a", cty.NullVal(cty.Bool))), dynamic(schematest.Obj("a", schematest.NullStr)), nil, false, false, v1alpha1.ActionNoOp, ""},
-		"nulls of different types are null": {dynamic(cty.NullVal(cty.DynamicPseudoType)), dynamic(schematest.NullStr), nil, false, false, v1alpha1.ActionNoOp, ""},
+		"inner nulls of different types":    {dynamic(schematest.Obj("a", cty.NullVal(cty.Bool))), dynamic(schematest.Obj("a", schematest.NullStr)), nil, false, false, v1alpha1.ActionUpdate, ""},
+		"nulls of different types":          {dynamic(cty.NullVal(cty.DynamicPseudoType)), dynamic(schematest.NullStr), nil, false, false, v1alpha1.ActionUpdate, ""},
+		"nulls of one type":                 {dynamic(schematest.NullStr), dynamic(schematest.NullStr), path, false, false, v1alpha1.ActionNoOp, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			action, reason := Decide(tc.prior, tc.planned, tc.replace, tc.forced, tc.tainted)

@@ -21,8 +21,4 @@ func TestNullIsNotEmpty(t *testing.T) {
 			}
 		}
 	}
-	a, b := of(cty.ObjectVal(map[string]cty.Value{"n": cty.NullVal(cty.String)})), of(cty.ObjectVal(map[string]cty.Value{"n": cty.NullVal(cty.DynamicPseudoType)}))
-	if action, _ := Decide(a, b, nil, false, false); action != v1alpha1.ActionNoOp {
-		t.Errorf("nulls of different types: %s, want nothing to do", action)
-	}
 }
