@@ -33,7 +33,8 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 		diags = append(diags, e.CheckTypes(catalog)...)
 	}
 	for _, r := range n.TriggerReferences() {
-		if d, missing := lang.MissingInstance(r, catalog); missing {
+		// As in Terraform, an instance that leaves its set in this plan is no error, and triggers nothing.
+		if d, missing := lang.MissingInstance(r, catalog); missing && !s.exists(r.Address) {
 			diags = append(diags, d)
 		}
 	}
