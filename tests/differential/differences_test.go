@@ -52,6 +52,8 @@ func settleStates(s *step, m *expectation, tf, hy *outcome) {
 		switch {
 		case a == nil && left[at]:
 			delete(hy.States, at) // it vanished, and no side created it again
+		case a == nil && hy.ApplyError != "" && strings.HasPrefix(at, "data."):
+			delete(hy.States, at) // D10
 		case a == nil:
 		case left[at]:
 			delete(tf.States, at)
@@ -329,6 +331,9 @@ func (m *expectation) dropStale(tf, hy map[string]*state) {
 			a.Dependencies = slices.DeleteFunc(slices.Clone(recorded), func(d string) bool {
 				return slices.Contains(m.dependencies[at], d) && !slices.Contains(b.Dependencies, d)
 			})
+			if len(a.Dependencies) == 0 {
+				a.Dependencies = nil
+			}
 		}
 		m.dependencies[at] = recorded
 	}
@@ -338,16 +343,19 @@ func (m *expectation) dropStale(tf, hy map[string]*state) {
 // the direct ones.
 func closed(states map[string]*state) map[string]*state {
 	out := map[string]*state{}
+	behind := map[string][]string{} // by resource: a reference has no key of an instance
+	for at, s := range states {
+		set, _, _ := strings.Cut(at, "[")
+		behind[set] = append(behind[set], s.Dependencies...)
+	}
 	for at, s := range states {
 		seen := map[string]bool{}
 		var visit func(string)
 		visit = func(at string) {
 			if !seen[at] {
 				seen[at] = true
-				if s := states[at]; s != nil {
-					for _, d := range s.Dependencies {
-						visit(d)
-					}
+				for _, d := range behind[at] {
+					visit(d)
 				}
 			}
 		}

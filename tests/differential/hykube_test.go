@@ -138,6 +138,11 @@ func (y *hykube) record(ctx context.Context, s *step, c config) (refused string,
 		if err != nil {
 			return "", err
 		}
+		if _, stays := y.before.Resources[at]; !stays {
+			if err := y.undelete(ctx, collection, object); err != nil {
+				return "", err
+			}
+		}
 		if err := y.write(ctx, collection, object); err != nil {
 			if err := refuse(at, err); err != nil {
 				return "", err
@@ -198,6 +203,26 @@ func (y *hykube) record(ctx context.Context, s *step, c config) (refused string,
 		}
 	}
 	return strings.Join(all, "\n"), nil
+}
+
+// undelete reverts the deletion of an object that comes back before a plan destroyed it.
+func (y *hykube) undelete(ctx context.Context, collection string, object map[string]any) error {
+	name := object["metadata"].(map[string]any)["name"].(string)
+	data, err := y.fixture.Client().Get().AbsPath(collection, name).Do(ctx).Raw()
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	var o metav1.PartialObjectMetadata
+	if err == nil {
+		err = json.Unmarshal(data, &o)
+	}
+	if err == nil && o.DeletionTimestamp != nil {
+		err = y.fixture.Client().Post().AbsPath(collection, name, "undelete").Body([]byte("{}")).Do(ctx).Error()
+	}
+	if err != nil {
+		return fmt.Errorf("undelete %s: %w", name, err)
+	}
+	return nil
 }
 
 func (y *hykube) taint(ctx context.Context, verb, at string) error {
