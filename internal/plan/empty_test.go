@@ -14,6 +14,9 @@ func TestNullIsNotEmpty(t *testing.T) {
 		"list": cty.ListValEmpty(cty.Number), "set": cty.SetValEmpty(cty.String), "map": cty.MapValEmpty(cty.String),
 		"tuple": cty.EmptyTupleVal, "object": cty.EmptyObjectVal,
 	} {
+		if !Differs(cty.NullVal(empty.Type()), empty) || !Differs(empty, cty.NullVal(empty.Type())) {
+			t.Errorf("%s: null is the same as empty", name)
+		}
 		null := of(cty.NullVal(empty.Type()))
 		for _, tc := range [][2]cty.Value{{of(empty), null}, {null, of(empty)}} {
 			if action, _ := Decide(tc[0], tc[1], nil, false, false); action != v1alpha1.ActionUpdate {
