@@ -321,11 +321,11 @@ func (s *stackState) decideAgain() stackStep {
 	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(), s.untilNext())
 }
 
-// madeAgain reports whether the change of the last plan, which has ended, was taken back and made again since. Times have a
-// precision of a second.
+// madeAgain reports whether the change of the last plan, which has ended, was taken back and made again since. Times of plans have
+// a precision of a second, so the change for which the plan was made may be later than both.
 func (s *stackState) madeAgain() bool {
 	ended := s.plan.Status.FinishedAt
-	return ended != nil && s.changedFrom.After(ended.Add(time.Second))
+	return ended != nil && s.changedFrom.After(ended.Time) && s.changedFrom.After(s.plan.CreationTimestamp.Add(time.Second))
 }
 
 // sameScope returns a plan of the same resources that the stack did not make and that has not ended; nil if there is none.

@@ -146,11 +146,35 @@ func TestAStackThatMakesManyPlansPauses(t *testing.T) {
 		for range n {
 			c.noteMade(s, now)
 		}
-		if got := max(0, c.notBefore(s, now).Sub(now)); got != want {
+		if got := max(0, c.notBefore(s, nil, now).Sub(now)); got != want {
 			t.Errorf("after %d plans: %s, want %s", n, got, want)
 		}
-		if later := now.Add(countedFor + time.Second); !c.notBefore(s, later).Before(later) {
+		if later := now.Add(countedFor + time.Second); !c.notBefore(s, nil, later).Before(later) {
 			t.Errorf("after %d plans: it still pauses when they are long ago", n)
+		}
+	}
+}
+
+// TestPlansOfUsersCauseNoPause counts the plans that follow from the writes of users. A loop of a stack through its own outputs
+// has the author as the writer of a ConfigMap, and edits of long ago that no plan could apply.
+func TestPlansOfUsersCauseNoPause(t *testing.T) {
+	now := time.Unix(100_000, 0)
+	plan := func(age time.Duration, part string, wrote time.Duration) *v1alpha1.Plan {
+		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+		p.Status.Contributors = []v1alpha1.Contributor{{Wrote: []string{part}, At: metav1.NewMicroTime(now.Add(-wrote))}}
+		return p
+	}
+	for why, tc := range map[string]struct {
+		plans []*v1alpha1.Plan
+		want  int
+	}{
+		"edits":             {[]*v1alpha1.Plan{plan(time.Minute, "spec", 2*time.Minute), plan(3*time.Minute, "labels", 4*time.Minute)}, 2},
+		"outputs":           {[]*v1alpha1.Plan{plan(time.Minute, "ConfigMap out: url", 2*time.Minute), plan(3*time.Minute, "ConfigMap out: url", 4*time.Minute)}, 0},
+		"an edit long ago":  {[]*v1alpha1.Plan{plan(time.Minute, "spec", time.Hour), plan(3*time.Minute, "spec", time.Hour), plan(time.Hour, "spec", time.Hour)}, 0},
+		"a plan of earlier": {[]*v1alpha1.Plan{plan(time.Hour, "spec", time.Hour)}, 0},
+	} {
+		if got := causedByUsers(tc.plans, now); got != tc.want {
+			t.Errorf("%s: %d plans, want %d", why, got, tc.want)
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/stack"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -91,16 +92,34 @@ func (c *Stacks) noteMade(s *v1alpha1.Stack, now time.Time) {
 	c.seen[s.UID] = known
 }
 
-// notBefore returns the time before which a stack makes no further plan.
-func (c *Stacks) notBefore(s *v1alpha1.Stack, now time.Time) time.Time {
+// notBefore returns the time before which a stack makes no further plan. Of its plans, those that follow from a write of a user
+// do not count.
+func (c *Stacks) notBefore(s *v1alpha1.Stack, plans []*v1alpha1.Plan, now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	made := slices.DeleteFunc(slices.Clone(c.seen[s.UID].made), func(at time.Time) bool { return now.Sub(at) > countedFor })
-	excess := len(made) - plansAtOnce
+	excess := len(made) - plansAtOnce - causedByUsers(plans, now)
 	if excess < 0 {
 		return time.Time{}
 	}
 	return made[len(made)-1].Add(min(countedFor, firstPause<<min(excess, 10)))
+}
+
+// causedByUsers returns the number of recent plans of a stack that follow from a user's write of an object since the plan before.
+// plans begin with the latest. The writes of ConfigMaps do not count, because outputs of stacks are among them.
+func causedByUsers(plans []*v1alpha1.Plan, now time.Time) (n int) {
+	for i, p := range plans {
+		if now.Sub(p.CreationTimestamp.Time) > countedFor {
+			break
+		}
+		wrote := contributor.Only(p.Status.Contributors, v1alpha1.WroteSpec, v1alpha1.WroteLifecycle, v1alpha1.WroteLabels, v1alpha1.WroteDeletion, v1alpha1.WroteUndelete, v1alpha1.WroteTaint)
+		if slices.ContainsFunc(wrote, func(w v1alpha1.Contributor) bool {
+			return i+1 == len(plans) || w.At.After(plans[i+1].CreationTimestamp.Time)
+		}) {
+			n++
+		}
+	}
+	return n
 }
 
 // NewStacks returns the controller of Stacks. Run starts it.
@@ -312,7 +331,7 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	}
 	state.overlaps = *overlaps
 	state.changedAt, state.changedFrom = c.since(s, state.selected.Contents, state.now)
-	state.notBefore = c.notBefore(s, state.now)
+	state.notBefore = c.notBefore(s, plans, state.now)
 	state.spec = planSpec(s, stacks, state.selected)
 	if state.run != nil {
 		if err := c.findPlans(ctx, state); err != nil {
