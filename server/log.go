@@ -23,21 +23,27 @@ func NewLogger(w io.Writer, level, format string) (*slog.Logger, error) {
 	opts := &slog.HandlerOptions{Level: l}
 	switch format {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, opts)), nil
+		return bounded(slog.NewTextHandler(w, opts)), nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, opts)), nil
+		return bounded(slog.NewJSONHandler(w, opts)), nil
 	}
 	return nil, fmt.Errorf("use --log-format %q: choose text or json", format)
+}
+
+// bounded returns a logger that logs an equal warning or error once, and then counts it each minute.
+func bounded(h slog.Handler) *slog.Logger {
+	return slog.New(repeating{h, newRepeats(1, lineKey)})
 }
 
 // BridgeLogs redirects the global loggers of libraries (Kubernetes' klog and kine's logrus) to logger. Only main may
 // call it, once.
 func BridgeLogs(logger *slog.Logger) {
-	bounded := repeating{logger.With("component", "kubernetes").Handler(), &repeats{seen: map[string]int{}}}
-	klog.SetSlogLogger(slog.New(engine.Quiet(bounded)))
+	kubernetes := repeating{logger.With("component", "kubernetes").Handler(), newRepeats(mostOfLibraries, messageKey)}
+	klog.SetSlogLogger(slog.New(engine.Quiet(kubernetes)))
 	logrus.SetOutput(io.Discard)
 	logrus.SetLevel(logrus.InfoLevel)
-	logrus.AddHook(logrusBridge{logger.With("component", "kine")})
+	kine := repeating{logger.With("component", "kine").Handler(), newRepeats(1, func(r slog.Record) string { return numbers.ReplaceAllString(r.Message, "") })}
+	logrus.AddHook(logrusBridge{slog.New(kine)})
 }
 
 type logrusBridge struct{ logger *slog.Logger }
