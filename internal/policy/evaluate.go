@@ -77,7 +77,7 @@ func (s *Set) Evaluate(ctx context.Context, subject *Subject) (*Verdict, error) 
 			v.users[a.By.String()] = a.By
 		}
 	}
-	v.contributors = names(subject.plan.Status.Contributors)
+	v.contributors, v.unnamed = names(subject.plan.Status.Contributors), haveUnnamed(subject.plan.Status.Contributors)
 	if s.Empty() {
 		return v, nil
 	}

@@ -306,3 +306,40 @@ func TestContributorsInPolicies(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyCountsAloneBesideUnnamedContributors has a plan that does not name all contributors. Any approver may be one of them, so
+// a rule that excludes the requester requires one more approval, and says why.
+func TestNobodyCountsAloneBesideUnnamedContributors(t *testing.T) {
+	for _, tc := range []struct {
+		unnamed, excludes bool
+		approvals         []v1alpha1.PlanApproval
+		missing           string
+	}{
+		{true, true, nil, "2 more approvals, not by the requester or those who wrote the changes (eve) (2 in all instead of 1: the plan does not name all"},
+		{true, true, approvals(user("carol")), "1 more approval, not by"},
+		{true, true, approvals(user("carol"), user("eve")), "1 more approval, not by"},
+		{true, true, approvals(user("carol"), user("dave")), ""},
+		{true, false, approvals(user("carol")), ""},
+		{false, true, approvals(user("carol")), ""},
+	} {
+		r := v1alpha1.PlanPolicyRule{Name: "r", When: "true", Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 1, ExcludeRequester: tc.excludes}}
+		set, p := NewSet(rules(r), nil, nil), &v1alpha1.Plan{}
+		p.Status.RequestedBy = user("bob")
+		p.Status.Contributors = []v1alpha1.Contributor{{Identity: *user("eve")}}
+		if tc.unnamed {
+			p.Status.Contributors = append(p.Status.Contributors, v1alpha1.Contributor{More: true})
+		}
+		s := set.NewSubject(p)
+		s.Approvals = tc.approvals
+		v, err := set.Evaluate(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Status.Policies = v.Results
+		for _, v := range []*Verdict{v, VerdictOf(p)} {
+			if got := v.Missing(p.Status.RequestedBy, tc.approvals); (got == "") != (tc.missing == "") || !strings.Contains(got, tc.missing) {
+				t.Errorf("unnamed %t, excludes %t, %d approvals: %q, want %q", tc.unnamed, tc.excludes, len(tc.approvals), got, tc.missing)
+			}
+		}
+	}
+}

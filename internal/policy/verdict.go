@@ -23,6 +23,8 @@ type Verdict struct {
 	// contributors are the names of the users who wrote what the changes follow from, and of those through whose workers they
 	// did. As the requester, they do not count where a rule excludes the requester.
 	contributors map[string]bool
+	// unnamed is true if other users wrote a part of the changes, too, whom the plan does not name. Any approver may be one.
+	unnamed bool
 	// undecided has the indexes of the changes whose unknown values an undecided rule depends on.
 	undecided map[int32]bool
 }
@@ -35,7 +37,12 @@ func (v *Verdict) Warnings() []v1alpha1.PlanPolicyResult { return v.withEffect(v
 
 // VerdictOf returns the verdict in the status of a plan, for a client.
 func VerdictOf(p *v1alpha1.Plan) *Verdict {
-	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors)}
+	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors)}
+}
+
+// haveUnnamed reports whether a list stands for users whom it does not name.
+func haveUnnamed(list []v1alpha1.Contributor) bool {
+	return slices.ContainsFunc(list, func(c v1alpha1.Contributor) bool { return c.More })
 }
 
 func names(list []v1alpha1.Contributor) map[string]bool {
@@ -103,8 +110,8 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 	var out []string
 	others := false
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
-		if n := count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
-			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.discounted(r.Approvals, requester, approvals), r.Message))
+		if n := v.count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
+			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.further(r.Approvals)+v.discounted(r.Approvals, requester, approvals), r.Message))
 			others = others || v.excluded(r.Approvals, requester) != ""
 		}
 	}
@@ -123,7 +130,7 @@ func (v *Verdict) Counts(requester *v1alpha1.Identity, approvals []v1alpha1.Plan
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		required = true
 		before := v.approvers(r.Approvals, requester, approvals)
-		if before < count(r.Approvals) && v.approvers(r.Approvals, requester, append(slices.Clone(approvals), next)) > before {
+		if before < v.count(r.Approvals) && v.approvers(r.Approvals, requester, append(slices.Clone(approvals), next)) > before {
 			counts = true
 		}
 	}
@@ -247,6 +254,23 @@ func (v *Verdict) excluded(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Id
 		return ""
 	}
 	return " or those who wrote the changes (" + strings.Join(others, ", ") + ")"
+}
+
+// count returns the number of approvals that a rule requires of a plan. Any approver may be one of the users whom the plan does not
+// name, so no approver counts alone.
+func (v *Verdict) count(a *v1alpha1.RequiredApprovals) int {
+	if a.ExcludeRequester && v.unnamed {
+		return count(a) + 1
+	}
+	return count(a)
+}
+
+// further says why a rule requires one more approval than it names; "" if it does not.
+func (v *Verdict) further(a *v1alpha1.RequiredApprovals) string {
+	if v.count(a) == count(a) {
+		return ""
+	}
+	return fmt.Sprintf(" (%d in all instead of %d: the plan does not name all users who wrote the changes, and an approver may be one of them)", v.count(a), count(a))
 }
 
 // missingText describes the missing approvals of a rule. more is their number.
