@@ -209,6 +209,29 @@ func TestAnImportBesideAnotherObjectTakesTheRightToIt(t *testing.T) {
 	}
 }
 
+// TestAnImportBesideAnotherObjectWaitsForAPerson plans an import for a stack with automatic approval. Another object has the ID, and
+// its ProviderConfig differs in an argument that proves nothing. All users have all rights, and nevertheless a person decides.
+func TestAnImportBesideAnotherObjectWaitsForAPerson(t *testing.T) {
+	for _, owned := range []bool{false, true} {
+		sc := newCrashScenario(t)
+		sc.ProviderConfigs["ops/c"], sc.ProviderConfigs["team/default"] = providerConfig("ops", "a"), providerConfig("team", "b")
+		sc.ProviderConfigs["team/default"].Name = "default"
+		if owned {
+			sc.owns("ops", "hidden", "c")
+		}
+		sc.cloud.put("x", map[string]string{"name": "x"})
+		sc.put("test-thing/a", m{"name": "x"}, imports("x"))
+		run := sc.newRun()
+		sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+			po.Status.Stack, po.Status.AutomaticApproval = &v1alpha1.PlanStack{Stack: "s"}, &v1alpha1.AutomaticApproval{Granted: true}
+		})
+		po := sc.until(run, approving)
+		if waits := strings.Contains(po.Status.AutomaticApproval.Message, "another object may manage the infrastructure of test_thing.a"); waits != owned || po.PlanFailed() {
+			t.Errorf("owned %t: %+v, %s", owned, po.Status.AutomaticApproval, sc.said(po))
+		}
+	}
+}
+
 func providerConfig(namespace, arguments string) *v1alpha1.ProviderConfig {
 	cfg := &v1alpha1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "c"}, Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
 	cfg.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"zone": "` + arguments + `"}`)}
