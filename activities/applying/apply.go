@@ -437,8 +437,8 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
 			rec.Renewed = s.renewed
 			rec.Contributors = contributor.Without(contributor.TakeBack(rec.Contributors, c.TakenBack), c.Contributors)
-			if rec.Inputs = c.Inputs; failure != nil {
-				rec.Inputs = ledger.Inputs{} // the infrastructure may be between two specs
+			if rec.Inputs = c.Inputs; failure != nil || impure(r) {
+				rec.Inputs = ledger.Inputs{} // the infrastructure may be between two specs, or the next evaluation gives another one
 			}
 			if !changes.ApprovedItself(s.Plan) {
 				rec.Account = ledger.AccountOf(c.ConfigVersion, ledger.Configuration(l.Digest))

@@ -66,7 +66,7 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 			st.Reconcile(g, what)
 		case v1alpha1.ChangeDone:
 			s.succeed(st)
-			if appliesSpec(c) {
+			if appliesSpec(c) && !impure(s.resource) {
 				st.Contributors = contributor.Without(contributor.TakeBack(st.Contributors, c.TakenBack), c.Contributors)
 			}
 		case v1alpha1.ChangeStale:
@@ -101,6 +101,10 @@ func (s *stepRun) statusOf(reason, text string) func(*resource.Status) {
 func appliesSpec(c *ledger.Change) bool {
 	return c.Mode == "" && c.Action != v1alpha1.ActionRead && !changes.Removes(c)
 }
+
+// impure reports whether the spec of a resource, which may be nil, may give another value in each evaluation, such as one that
+// depends on the time. Nobody approved the later values, so those who wrote the spec go on contributing.
+func impure(r *resource.Resource) bool { return r != nil && r.Parse().Impure }
 
 // noteOrigin records the import or the move of the step in the status, if the object has the infrastructure.
 func (s *stepRun) noteOrigin(st *resource.Status) {

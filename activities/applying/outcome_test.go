@@ -68,6 +68,22 @@ func TestContributorsEndWithTheApply(t *testing.T) {
 	}
 }
 
+// TestContributorsOfAnImpureSpecStay has a spec whose value depends on the time. Its writers contribute to the later values, too.
+func TestContributorsOfAnImpureSpecStay(t *testing.T) {
+	for text, stays := range map[string]bool{"x": false, "${test_thing.b.id}": false, `${timestamp() < "2027" ? "x" : "y"}`: true} {
+		w := activitiestest.NewWorld(t)
+		c := &ledger.Change{}
+		c.Contributors = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{"spec"}}}
+		c.Action, c.State = v1alpha1.ActionUpdate, v1alpha1.ChangeDone
+		s := stepOf(w, w.Put("test-thing/a", map[string]any{"uses": text}, nil), c)
+		st := &resource.Status{Contributors: c.Contributors}
+		s.statusOf("", "")(st)
+		if (len(st.Contributors) == 1) != stays {
+			t.Errorf("after the apply of %s the contributors are %+v", text, st.Contributors)
+		}
+	}
+}
+
 // TestAnActionThatTimedOutIsNotRunAgain has a provider say that an action took too long: it may have run.
 func TestAnActionThatTimedOutIsNotRunAgain(t *testing.T) {
 	w := activitiestest.NewWorld(t)

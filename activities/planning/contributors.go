@@ -109,7 +109,7 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 	lists := [][]v1alpha1.Contributor{own}
 	switch {
 	case n.Ref.Set == "":
-	case n.Deleting || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation:
+	case n.Deleting || n.Impure || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation:
 		// The generation of an instance is a hash of what the set and its ConfigMap say about it.
 		lists = append(lists, s.writers.ofInstance(n.Ref))
 	default:

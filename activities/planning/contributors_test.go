@@ -10,12 +10,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -61,6 +64,13 @@ func TestWritersOfInstances(t *testing.T) {
 	} {
 		if diff := cmp.Diff(c.want, w.ofInstance(instance(c.set, c.key))); diff != "" {
 			t.Errorf("writers of the instance %q of the set %q: %s", c.key, c.set, diff)
+		}
+	}
+	for impure, want := range map[bool]string{false: "", true: "alice (ResourceSet keyed: ConfigMap hosts), carol (ResourceSet keyed: spec)"} {
+		n := &node{Resource: &resource.Resource{Ref: instance("keyed", "a"), Object: &unstructured.Unstructured{}}, record: &ledger.Instance{}}
+		n.record.Attributes, n.Impure = []byte("{}"), impure
+		if got := contributor.Text((&survey{writers: w}).contributors(n)); got != want {
+			t.Errorf("an applied instance whose values depend on the time: %t: the contributors are %q, want %q", impure, got, want)
 		}
 	}
 	reads := configs.reads

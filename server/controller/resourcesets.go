@@ -229,7 +229,10 @@ func endedWrites(list []v1alpha1.Contributor, wasReady bool) []v1alpha1.Contribu
 
 // appliedWrites reports whether a plan has applied what the contributors of a set wrote, if all its instances are ready. Without an
 // instance, or if plans only found that the instances need no change, nobody has approved it yet. The same holds for an entry
-// of an instance that the set does not have.
+// of an instance that the set does not have. An impure template may give another value later, which nobody has approved.
 func appliedWrites(set *index.SetInstances) bool {
+	if slices.ContainsFunc(set.Instances, func(n index.Node) bool { return n.Object.Has(index.Impure) }) {
+		return false
+	}
 	return !set.Dormant() && slices.ContainsFunc(set.Instances, func(n index.Node) bool { return n.Record != nil && !n.Record.Unapplied })
 }

@@ -116,13 +116,14 @@ func TestContributorsOfASetEnd(t *testing.T) {
 		left      int
 	}{
 		"eve wrote labels, and nothing was applied": {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{labelled(by("eve", 1))}, 1},
-		"all are applied":              {&resourceset.Set{}, []index.Node{done, unchanged}, []v1alpha1.Contributor{by("eve", 1)}, 0},
-		"eve wrote again meanwhile":    {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{by("eve", 2)}, 1},
-		"another user wrote meanwhile": {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1), by("mallory", 2)}, 1},
-		"one waits for a plan":         {&resourceset.Set{}, []index.Node{done, instance(0, index.Record{})}, []v1alpha1.Contributor{by("eve", 1)}, 1},
-		"no instance needed a change":  {&resourceset.Set{}, []index.Node{unchanged}, []v1alpha1.Contributor{by("eve", 1)}, 1},
-		"it has no instance":           {&resourceset.Set{}, nil, []v1alpha1.Contributor{by("eve", 1)}, 1},
-		"it imports a later instance":  {dormant, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1)}, 1},
+		"all are applied":               {&resourceset.Set{}, []index.Node{done, unchanged}, []v1alpha1.Contributor{by("eve", 1)}, 0},
+		"its values depend on the time": {&resourceset.Set{}, []index.Node{instance(index.Good|index.Impure, index.Record{Exists: true})}, []v1alpha1.Contributor{by("eve", 1)}, 1},
+		"eve wrote again meanwhile":     {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{by("eve", 2)}, 1},
+		"another user wrote meanwhile":  {&resourceset.Set{}, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1), by("mallory", 2)}, 1},
+		"one waits for a plan":          {&resourceset.Set{}, []index.Node{done, instance(0, index.Record{})}, []v1alpha1.Contributor{by("eve", 1)}, 1},
+		"no instance needed a change":   {&resourceset.Set{}, []index.Node{unchanged}, []v1alpha1.Contributor{by("eve", 1)}, 1},
+		"it has no instance":            {&resourceset.Set{}, nil, []v1alpha1.Contributor{by("eve", 1)}, 1},
+		"it imports a later instance":   {dormant, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1)}, 1},
 	} {
 		s := v1alpha1.ResourceSetStatus{Contributors: tc.now}
 		set := index.SetInstances{Set: tc.set, Instances: tc.instances, Contributors: []v1alpha1.Contributor{by("eve", 1)}}
