@@ -440,9 +440,6 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 			if rec.Inputs = c.Inputs; failure != nil || impure(r) {
 				rec.Inputs = ledger.Inputs{} // the infrastructure may be between two specs, or the next evaluation gives another one
 			}
-			if !changes.ApprovedItself(s.Plan) {
-				rec.Account = ledger.AccountOf(c.ConfigVersion, ledger.Configuration(l.Digest))
-			}
 		}
 	}
 	rec.Object, rec.Provider, rec.Plan, rec.Intent = c.Object, r.Entry.Name, s.Plan.UID, nil

@@ -126,16 +126,13 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 
 // externalContributors returns the writers of what a node depends on and no plan changes: its ProviderConfig, ConfigMaps
 // and Secrets, and the objects of data sources and ephemeral resources. It omits what the record has with the same
-// version, because a plan has applied that, and a ProviderConfig whose arguments a person approved with any resource of the
-// namespace.
+// version, because a plan has applied that.
 func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) {
 	differs := func(name, version string) bool {
 		return !n.record.Exists() || version == "" || n.record.DependencyVersions[name] != version
 	}
-	if c := n.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown || s.accounts.changed(n)) {
-		if n.account = s.accounts.approved(n); n.account == "" {
-			lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
-		}
+	if c := n.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) {
+		lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
 	}
 	if !n.wanted {
 		return lists
@@ -161,7 +158,7 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 			lists = append(lists, s.writers.ofReferences(d.References)...)
 			lists = append(lists, s.writers.ofValues(d.References, time.Time{})...)
 		}
-		if c := d.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) && s.accounts.approved(d) == "" {
+		if c := d.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) {
 			lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
 		}
 	}

@@ -34,8 +34,6 @@ type node struct {
 	configVersion string
 	// config is the ProviderConfig; nil if there is none.
 	config *scope.ProviderConfigRef
-	// account is that of config if a person approved it, and its writers would contribute otherwise; see accounts.
-	account string
 	// takenBack are users with what they wrote and what is now as it was last applied.
 	takenBack []v1alpha1.Contributor
 	// providerConfig is the ProviderConfig if it has references. inherited lists the DependsOn that only the
@@ -84,7 +82,7 @@ func (a *Planner) newSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, *s
 	lookup := a.Lookup(ctx, po)
 	s := &survey{spec: &po.Spec, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}
 	if !po.Spec.Speculative {
-		s.writers, s.accounts = newWriters(ctx, a.NewScope(po, po.Namespace, nil), a.Logger, po.Namespace), newAccounts(ctx, a.Sources, po)
+		s.writers = newWriters(ctx, a.NewScope(po, po.Namespace, nil), a.Logger, po.Namespace)
 	}
 	return s, lookup
 }

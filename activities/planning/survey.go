@@ -92,8 +92,6 @@ type survey struct {
 	member []bool
 	// writers finds who wrote objects that are no resources; nil for a speculative plan, which has no contributors.
 	writers *writers
-	// accounts knows whether the arguments of providers were approved; nil with writers.
-	accounts *accounts
 	// missing checks a node's references to objects outside of the namespace's plans; nil checks nothing.
 	missing func(*node) diag.Diagnostics
 	// targets, excluded and forced hold the addresses in the spec: targets, exclude, and those to replace or invoke.
@@ -378,7 +376,7 @@ func (s *survey) change(n *node, l links) *ledger.Change {
 		c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()
 	}
 	s.addDependencies(c, n, l)
-	c.Account, c.TakenBack = n.account, n.takenBack
+	c.TakenBack = n.takenBack
 	if n.Mode == v1alpha1.ModeManaged && n.Ref.Set == "" {
 		c.Inputs = ledger.InputsOf(n.Object)
 	}

@@ -163,7 +163,7 @@ func (e *entryEncoder) record(r *Record, creating bool) {
 	e.int(r.Revision)
 	e.int(r.Generation)
 	e.bits(r.Exists, r.Living, r.Tainted, r.Intent, r.Deposed, r.Planned, creating, r.instance(), r.Unapplied)
-	for _, s := range []string{string(r.Mode), r.Config, r.Account, r.Version, r.Base} {
+	for _, s := range []string{string(r.Mode), r.Config, r.Version, r.Base} {
 		e.share(s)
 	}
 	e.text(string(r.MovedFrom))
@@ -191,7 +191,7 @@ func (d *entryDecoder) record(o *Object) (r *Record, creating bool) {
 	r = &Record{Revision: d.int(), Generation: d.int()}
 	var isInstance bool
 	d.bits(&r.Exists, &r.Living, &r.Tainted, &r.Intent, &r.Deposed, &r.Planned, &creating, &isInstance, &r.Unapplied)
-	r.Mode, r.Config, r.Account = v1alpha1.Mode(d.share()), d.share(), d.share()
+	r.Mode, r.Config = v1alpha1.Mode(d.share()), d.share()
 	r.Versions = ledger.Versions{Version: d.share(), Base: d.share()}
 	r.MovedFrom = types.UID(d.text())
 	if n := d.uint(); n > 0 {

@@ -239,9 +239,9 @@ type Record struct {
 	// Unapplied if it has contributors.
 	Exists, Living, Tainted, Intent, Deposed, Planned, Unapplied bool
 	Mode                                                         v1alpha1.Mode
-	// Config is the name of the ProviderConfig, and Account is that of the ledger's record.
-	Config, Account string
-	MovedFrom       types.UID
+	// Config is the name of the ProviderConfig.
+	Config    string
+	MovedFrom types.UID
 	ledger.Versions
 	// Requires lists the slots of the recorded dependencies.
 	Requires []int32
@@ -285,7 +285,7 @@ func recordOf(ns slotter, i *ledger.Instance, o *Object) *Record {
 	r := &Record{
 		Revision: i.Revision(), Generation: i.Object.Generation, Exists: i.Exists(), Living: i.Living(), Tainted: i.Tainted, Intent: i.Intent != nil,
 		Deposed: len(i.Deposed) > 0, Planned: i.Plan != "", Unapplied: len(i.Contributors) > 0, Mode: v1alpha1.Mode(unique.Make(string(i.Mode)).Value()),
-		Config: unique.Make(i.ProviderConfig).Value(), Account: unique.Make(i.Account).Value(), MovedFrom: i.MovedFrom,
+		Config: unique.Make(i.ProviderConfig).Value(), MovedFrom: i.MovedFrom,
 		Versions: ledger.Versions{Version: unique.Make(i.Version).Value(), Base: unique.Make(i.Base).Value()},
 	}
 	if ref := &i.Object; ref.SetUID != "" {

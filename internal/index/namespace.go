@@ -57,8 +57,6 @@ type namespace struct {
 	sets     map[string]*set
 	statuses map[types.UID]instanceStatus
 	records  map[types.UID]int
-	// accounts counts the records with an account.
-	accounts map[string]int
 	// leaving holds the instances that left their set and still have an entry. unsettled is true if lost may have records
 	// of further ones. collisions counts those whose address another object has.
 	leaving    map[types.UID]bool
@@ -68,19 +66,11 @@ type namespace struct {
 
 func newNamespace(name string, f *feed) *namespace {
 	return &namespace{name: name, feed: f, slotsMu: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, duplicates: map[*Kind]map[string]*Object{},
-		sets: map[string]*set{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, accounts: map[string]int{}, leaving: map[types.UID]bool{}}
+		sets: map[string]*set{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
 }
 
-// countRecords counts the records of the sets' instances, and those of each account. Both are nil if there is no record.
+// countRecords counts the records of the sets' instances. Both are nil if there is no record.
 func (ns *namespace) countRecords(old, next *Record) {
-	if old != nil && old.Account != "" {
-		if ns.accounts[old.Account]--; ns.accounts[old.Account] <= 0 {
-			delete(ns.accounts, old.Account)
-		}
-	}
-	if next != nil && next.Account != "" {
-		ns.accounts[next.Account]++
-	}
 	if old != nil && old.instance() {
 		set := old.of.Value().SetUID
 		if ns.records[set]--; ns.records[set] <= 0 {
@@ -272,7 +262,6 @@ func (ns *namespace) dropRecords() {
 	}
 	clear(ns.lost)
 	clear(ns.records)
-	clear(ns.accounts)
 	for uid := range ns.leaving {
 		ns.clear(ns.uids[uid])
 	}

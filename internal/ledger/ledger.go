@@ -67,9 +67,6 @@ type Instance struct {
 	Contributors []v1alpha1.Contributor `json:"contributors,omitempty"`
 	// Inputs identify what a plan last applied the instance with; zero if the last apply failed, or recorded none.
 	Inputs Inputs `json:"inputs,omitzero"`
-	// Account identifies the arguments of the provider with which the last plan that a person approved applied the instance; see
-	// AccountOf. It is empty if no person approved one.
-	Account string `json:"account,omitempty"`
 	// Writers are the users who caused the plans that changed the attributes last, in the form of contributor.WritersOf. Save
 	// maintains them. What refers to the attributes from another namespace, or is copied from them, follows from what these users did.
 	Writers []v1alpha1.Contributor `json:"writers,omitempty"`
@@ -169,15 +166,6 @@ func (i Inputs) Equal(now Inputs) (parts []string) {
 		parts = append(parts, v1alpha1.WroteLabels)
 	}
 	return parts
-}
-
-// AccountOf identifies a version of a ProviderConfig with the arguments that it gave to its provider, apart from those that
-// rotate. It returns "" if one of them is unknown.
-func AccountOf(configVersion string, c Configuration) string {
-	if configVersion == "" || c.Arguments == "" {
-		return ""
-	}
-	return c.Arguments + " " + configVersion
 }
 
 // Arguments identify the arguments of a provider with which a change was planned, and so approved.
@@ -533,9 +521,6 @@ type Change struct {
 	// so that they do not contribute.
 	Inputs    Inputs                 `json:"inputs,omitzero"`
 	TakenBack []v1alpha1.Contributor `json:"takenBack,omitempty"`
-	// Account is the account of the ProviderConfig if the survey found that a person approved it before, so that those who wrote
-	// it do not contribute; see AccountOf.
-	Account string `json:"account,omitempty"`
 	// ReadAfter lists, for a data source, the changes that must be applied before it can be read. It omits dependencies
 	// of its ProviderConfig alone.
 	ReadAfter []int32 `json:"awaits,omitempty"`
