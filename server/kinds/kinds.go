@@ -85,7 +85,7 @@ type Infrastructure struct {
 	// *apierrors.StatusError becomes the response.
 	Resolve func(ctx context.Context, obj metav1.Object, kind Kind) error
 	// Forget removes the record of an object that does not exist, for the subresource "resolve". A dry run removes nothing. An
-	// *apierrors.StatusError becomes the response.
+	// *apierrors.StatusError becomes the response. If Forget is nil, there is no such record.
 	Forget func(ctx context.Context, ref v1alpha1.ObjectReference, kind Kind, dry bool) error
 	// Undelete reverts the deletion of an object, for the subresource "undelete". clear removes the deletion mark, and
 	// mark sets it again. An *apierrors.StatusError becomes the response.

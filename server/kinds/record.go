@@ -80,7 +80,9 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, serving *serving, n
 	if named := uid != nil && *uid != ""; named && forget != nil && isOther(found, err, *uid) {
 		ref := s.reference(request.NamespaceValue(ctx), name)
 		ref.UID = *uid
-		return forget(ctx, s, ref, len(options.DryRun) > 0)
+		if out, err := forget(ctx, s, ref, len(options.DryRun) > 0); !apierrors.IsNotFound(err) {
+			return out, err
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -118,7 +120,8 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, serving *serving, n
 	return out, err
 }
 
-// forgetFunc removes a record of an object that does not exist. It returns what is known of the object.
+// forgetFunc removes a record of an object that does not exist. It returns what is known of the object, and a NotFound error if
+// there is no such record.
 type forgetFunc func(ctx context.Context, s *served, ref v1alpha1.ObjectReference, dry bool) (runtime.Object, error)
 
 // isOther reports whether an object was not found, or has another UID.
@@ -132,6 +135,12 @@ func isOther(found runtime.Object, err error, uid types.UID) bool {
 // forgetRecord implements forgetFunc. The infrastructure stays, and nothing manages it afterwards. A plan that forgets a resource
 // needs an approval, so the user must also have the right to approve plans.
 func (k *Kinds) forgetRecord(ctx context.Context, s *served, ref v1alpha1.ObjectReference, dry bool) (runtime.Object, error) {
+	if k.config.Infrastructure.Forget == nil {
+		return nil, apierrors.NewNotFound(s.GVR.GroupResource(), ref.Name)
+	}
+	if err := k.config.Infrastructure.Forget(ctx, ref, s.Kind, true); err != nil {
+		return nil, err
+	}
 	who, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, apierrors.NewInternalError(errors.New("forget record: the request has no user"))
@@ -142,8 +151,10 @@ func (k *Kinds) forgetRecord(ctx context.Context, s *served, ref v1alpha1.Object
 	} else if !may {
 		return nil, apierrors.NewForbidden(s.GVR.GroupResource(), ref.Name, fmt.Errorf("to forget its record needs the right to %s in the namespace %q, too, and user %q lacks it", right, ref.Namespace, who.GetName()))
 	}
-	if err := k.config.Infrastructure.Forget(ctx, ref, s.Kind, dry); err != nil {
-		return nil, err
+	if !dry {
+		if err := k.config.Infrastructure.Forget(ctx, ref, s.Kind, false); err != nil {
+			return nil, err
+		}
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(s.GVK)
