@@ -180,6 +180,26 @@ func TestWritersOfValuesOfAnotherNamespace(t *testing.T) {
 	read("bob caused it after the new thing", newThing, []string{"bob"})
 }
 
+// TestWritersBehindAnEphemeralResourceOfAnotherNamespace has a ProviderConfig that takes an argument from an ephemeral resource of
+// another namespace. Who wrote the ProviderConfig of that resource, or a ConfigMap that it reads, contributes.
+func TestWritersBehindAnEphemeralResourceOfAnotherNamespace(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	w.ProviderConfigs["team/default"].Spec.Config = &runtime.RawExtension{Raw: []byte(`{"region":"${namespace.prod.ephemeral.test_token.ep.value}"}`)}
+	theirs := &v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{Provider: "test"}}
+	theirs.Name, theirs.Namespace = "default", "prod"
+	theirs.Status.Contributors = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{"config"}}}
+	w.ProviderConfigs["prod/default"] = theirs
+	w.Data["configmaps/prod/names"] = map[string][]byte{"base": []byte("debian")}
+	w.Wrote = map[store.Written]store.Writers{{Kind: "ConfigMap", Namespace: "prod", Name: "names"}: {
+		List: []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "bob"}}}}}
+	w.Put("prod:ephemeral-test-token/ep", map[string]any{"audience": "${configmap.names.base}"}, nil)
+	r := applied(w, "a", map[string]any{})
+	if got, want := contributor.Names(plannedContributors(t, w, r.Address)), []string{"bob", "eve"}; !slices.Equal(got, want) {
+		t.Errorf("the contributors are %v, want %v", got, want)
+	}
+}
+
 // plannedContributors returns the contributors of the change of an address.
 func plannedContributors(t *testing.T, w *activitiestest.World, addr lang.Address) []v1alpha1.Contributor {
 	t.Helper()

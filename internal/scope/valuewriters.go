@@ -3,8 +3,10 @@ package scope
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
@@ -15,9 +17,16 @@ import (
 
 // WritersOf returns the users who caused the recorded value of an attribute: of a resource, a data source, or each instance of a
 // ResourceSet. It returns those of all attributes for an empty one. An attribute of a ConfigMap or Secret is a key, and the result
-// has those who wrote it. An ephemeral resource has no record, so the result has those who wrote its object. What the users wrote
-// is the attribute, or nothing.
+// has those who wrote it. An ephemeral resource has no record, so the result has those who wrote its object, its ProviderConfig, and
+// what these refer to. What the users wrote is the attribute, or nothing.
 func (s *Scope) WritersOf(ctx context.Context, addr lang.Address, attribute string) ([]v1alpha1.Contributor, error) {
+	return s.writersAt(ctx, addr, attribute, maxEphemeralDepth)
+}
+
+// maxEphemeralDepth is the maximum number of ephemeral resources behind a value. The writers behind further ones are unknown.
+const maxEphemeralDepth = 8
+
+func (s *Scope) writersAt(ctx context.Context, addr lang.Address, attribute string, depth int) ([]v1alpha1.Contributor, error) {
 	addr = s.relative(addr)
 	if addr.Stored() {
 		return s.writersOfKey(ctx, addr, attribute)
@@ -26,7 +35,7 @@ func (s *Scope) WritersOf(ctx context.Context, addr lang.Address, attribute stri
 		if err != nil {
 			return nil, err
 		}
-		if writers, ok, err := s.writersOf(ctx, r, attribute); ok || err != nil {
+		if writers, ok, err := s.writersOf(ctx, r, attribute, depth); ok || err != nil {
 			return writers, err
 		}
 	}
@@ -36,7 +45,7 @@ func (s *Scope) WritersOf(ctx context.Context, addr lang.Address, attribute stri
 	}
 	var lists [][]v1alpha1.Contributor
 	for i := range set.Len() {
-		list, err := s.WritersOf(ctx, addr.Instance(set.Key(i)), "")
+		list, err := s.writersAt(ctx, addr.Instance(set.Key(i)), "", depth)
 		if err != nil {
 			return nil, err
 		}
@@ -56,9 +65,10 @@ func (s *Scope) writersOfKey(ctx context.Context, addr lang.Address, key string)
 }
 
 // writersOf returns the users who caused the value of a resource. ok is false if it has none.
-func (s *Scope) writersOf(ctx context.Context, r *resource.Resource, attribute string) (list []v1alpha1.Contributor, ok bool, err error) {
+func (s *Scope) writersOf(ctx context.Context, r *resource.Resource, attribute string, depth int) (list []v1alpha1.Contributor, ok bool, err error) {
 	if r.Mode == v1alpha1.ModeEphemeral {
-		return contributor.Of(r.Object.Object["status"]), true, nil
+		list, err = s.ephemeralWriters(ctx, r, depth-1)
+		return list, true, err
 	}
 	rec, err := s.Ledger.Instance(ctx, r.Ref)
 	if err != nil || !rec.Exists() {
@@ -68,4 +78,41 @@ func (s *Scope) writersOf(ctx context.Context, r *resource.Resource, attribute s
 		list = []v1alpha1.Contributor{{More: true}} // the record does not say who caused it
 	}
 	return list, true, nil
+}
+
+// ephemeralWriters returns the users who wrote what an ephemeral resource follows from.
+func (s *Scope) ephemeralWriters(ctx context.Context, r *resource.Resource, depth int) ([]v1alpha1.Contributor, error) {
+	lists := [][]v1alpha1.Contributor{contributor.Of(r.Object.Object["status"])}
+	if depth == 0 {
+		return append(lists[0], v1alpha1.Contributor{More: true}), nil
+	}
+	refs := r.Parse().References
+	cfg, err := s.configFor(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if cfg != nil {
+		refs, lists = append(slices.Clone(refs), catalog.References(cfg)...), append(lists, cfg.Status.Contributors)
+		for _, key := range cfg.Spec.SecretRefs {
+			list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeSecret, Namespace: cfg.Namespace, Name: key.Name}, key.Key)
+			if err != nil {
+				return nil, err
+			}
+			lists = append(lists, list)
+		}
+	}
+	for _, ref := range refs {
+		addr := ref.Address
+		addr.Namespace = cmp.Or(addr.Namespace, r.Ref.Namespace)
+		list, err := s.writersAt(ctx, addr, ref.Attribute, depth)
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, list)
+	}
+	list := contributor.Merge(lists...)
+	for i := range list {
+		list[i].Wrote = nil // an attribute of the ephemeral resource follows from all of it
+	}
+	return list, nil
 }
