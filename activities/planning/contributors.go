@@ -137,6 +137,8 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 	if !n.wanted {
 		return lists
 	}
+	lists = append(lists, s.keyWriters(n)...)
+	lists = append(lists, s.valueWriters(n, differs)...)
 	if outside := n.externalVersions[changes.VersionOutside]; differs(changes.VersionOutside, outside) {
 		lists = append(lists, s.writers.ofReferences(n.References)...)
 		lists = append(lists, s.writers.ofValues(n.References, n.begins())...)
@@ -163,6 +165,61 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 		}
 	}
 	return lists
+}
+
+// keyWriters returns the users who wrote that the sets to which a node refers as a whole have other keys than when a plan applied the
+// node. A plan reads the keys as they are written, also if it does not change the instances.
+func (s *survey) keyWriters(n *node) (lists [][]v1alpha1.Contributor) {
+	var applied map[string]string
+	if n.record != nil {
+		applied = n.record.DependencyVersions
+	}
+	for _, addr := range n.wholeSets {
+		set := s.setAt(addr)
+		if set == nil {
+			continue
+		}
+		changed := map[string]bool{} // the names of the instances whose key came or went
+		for name := range applied {
+			if a, err := lang.ParseAddress(name); err == nil {
+				if of, key, ok := a.Set(); ok && of == addr && !set.Has(key) {
+					changed[a.Name] = true
+				}
+			}
+		}
+		for _, a := range instanceAddresses(addr, set) {
+			if _, ok := applied[valueVersion(a, "")]; !ok {
+				changed[a.Name] = true
+			}
+		}
+		for name := range changed {
+			ref := v1alpha1.ObjectReference{Namespace: set.Namespace, Name: name, Set: set.Name}
+			lists = append(lists, since(s.writers.ofInstance(ref), n.begins()))
+		}
+	}
+	return lists
+}
+
+// valueWriters returns the users who caused the recorded values of the namespace that a node refers to, unless the record of the node
+// has the same version: an earlier plan has changed them, and nobody has approved what follows.
+func (s *survey) valueWriters(n *node, differs func(name, version string) bool) (lists [][]v1alpha1.Contributor) {
+	for _, ref := range n.values() {
+		i, ok := s.byAddr[ref.Address]
+		if !ok || !hasRecordedValue(s.nodes[i].Mode) || s.nodes[i].record == nil {
+			continue
+		}
+		rec := s.nodes[i].record
+		if version := rec.VersionOf(ref.Attribute); version != "" && differs(valueVersion(ref.Address, ref.Attribute), version) {
+			list := since(contributor.WritersOf(rec.Writers, ref.Attribute), n.begins())
+			lists = append(lists, contributor.Named(list, ref.Address.String()))
+		}
+	}
+	return lists
+}
+
+// since returns the contributors who wrote after a time, and those whose time is unknown.
+func since(list []v1alpha1.Contributor, at time.Time) []v1alpha1.Contributor {
+	return slices.DeleteFunc(slices.Clone(list), func(c v1alpha1.Contributor) bool { return !c.At.IsZero() && c.At.Time.Before(at) })
 }
 
 // begins returns when the object of a node was made if it has no infrastructure yet; zero otherwise. Who makes an object takes
@@ -199,7 +256,7 @@ func (w *writers) ofReferences(refs []lang.Reference) (lists [][]v1alpha1.Contri
 }
 
 // ofValues returns the users who caused the values of other namespaces among references since a time.
-func (w *writers) ofValues(refs []lang.Reference, since time.Time) (lists [][]v1alpha1.Contributor) {
+func (w *writers) ofValues(refs []lang.Reference, begins time.Time) (lists [][]v1alpha1.Contributor) {
 	for _, ref := range refs {
 		if ref.Namespace == "" || ref.Stored() {
 			continue
@@ -209,8 +266,7 @@ func (w *writers) ofValues(refs []lang.Reference, since time.Time) (lists [][]v1
 			w.logger.Warn("read who caused a value", "address", ref.Address.String(), "error", err)
 			list = []v1alpha1.Contributor{{More: true}}
 		}
-		list = slices.DeleteFunc(slices.Clone(list), func(c v1alpha1.Contributor) bool { return !c.At.IsZero() && c.At.Time.Before(since) })
-		lists = append(lists, contributor.Named(list, ref.Address.String()))
+		lists = append(lists, contributor.Named(since(list, begins), ref.Address.String()))
 	}
 	return lists
 }

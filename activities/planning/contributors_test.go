@@ -19,6 +19,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -178,6 +179,96 @@ func TestWritersOfValuesOfAnotherNamespace(t *testing.T) {
 	cause("bob", "net-2", made.Add(time.Minute))
 	read("bob caused another one", r.Address, []string{"bob"})
 	read("bob caused it after the new thing", newThing, []string{"bob"})
+}
+
+// TestWritersOfValuesThatAnEarlierPlanChanged has a thing that refers to another one of its namespace. Who caused the present value in
+// an earlier plan contributes, until a plan has applied the value to the thing.
+func TestWritersOfValuesThatAnEarlierPlanChanged(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	net := applied(w, "net", map[string]any{})
+	r := applied(w, "a", map[string]any{"uses": "${test_thing.net.id}"})
+	read := func(when string, want []string) {
+		t.Helper()
+		s, err := plannerOf(w).loadAll(t.Context(), w.Plan())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.indexAddresses()
+		n := s.nodes[s.byAddr[r.Address]]
+		if got := contributor.Names(s.contributors(n)); !slices.Equal(got, want) {
+			t.Errorf("%s: the contributors are %v, want %v", when, got, want)
+		}
+		n.record.DependencyVersions = known(s.dependencyVersions(n))
+		if err := w.Ledger.Save(t.Context(), n.record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read("nobody knows who caused the value", nil)
+	rec := w.Instance(net)
+	rec.Plan, rec.Attributes = "plan-0", []byte(`{"id":"net-1"}`)
+	rec.Causes = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, At: metav1.NowMicro()}}
+	if err := w.Ledger.Save(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	read("eve caused another value", []string{"eve"})
+	read("a plan has applied it", nil)
+}
+
+// TestWritersOfTheKeysOfASet has a thing that refers to a whole set, which takes its keys from a ConfigMap. Who added or removed a key
+// contributes, until a plan has applied the thing with the keys as they are.
+func TestWritersOfTheKeysOfASet(t *testing.T) {
+	obj := &v1alpha1.ResourceSet{Spec: v1alpha1.ResourceSetSpec{
+		ForEachFrom: &v1alpha1.ForEachSource{ConfigMap: v1alpha1.ForEachConfigMap{Name: "hosts"}},
+		Template:    v1alpha1.ResourceTemplate{APIVersion: "test.hykube.io/v1", Kind: "test-thing"},
+	}}
+	obj.Namespace, obj.Name = "team", "web"
+	set, err := resourceset.New(obj, 1, map[string][]byte{"a": nil, "b": nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := time.Now()
+	wrote := func(name string, at time.Time, keys ...string) v1alpha1.Contributor {
+		return v1alpha1.Contributor{Identity: v1alpha1.Identity{Username: name}, At: metav1.NewMicroTime(at), Wrote: keys}
+	}
+	configs := &countedWriters{known: map[store.Written]store.Writers{
+		{Kind: "ResourceSet", Namespace: "team", Name: "web"}: {Keys: &v1alpha1.ForEachConfigMap{Name: "hosts"}},
+		{Kind: "ConfigMap", Namespace: "team", Name: "hosts"}: {List: []v1alpha1.Contributor{
+			wrote("ann", made.Add(-time.Hour)), wrote("bob", made.Add(time.Hour), "b"), wrote("eve", made.Add(time.Hour), "gone")}},
+	}}
+	s := &survey{
+		writers: newWriters(t.Context(), (&scope.Sources{Configs: configs}).ScopeOf(nil, "team", nil), slog.New(slog.DiscardHandler), "team"),
+		sets: func(addr lang.Address) *resourceset.Set {
+			if addr == set.Address() {
+				return set
+			}
+			return nil
+		},
+	}
+	for when, c := range map[string]struct {
+		applied []string // nil without infrastructure
+		want    []string
+	}{
+		"applied with these keys": {[]string{`test_thing.web["a"]`, `test_thing.web["b"]`}, nil},
+		"a key was added":         {[]string{`test_thing.web["a"]`}, []string{"bob"}},
+		"a key was removed":       {[]string{`test_thing.web["a"]`, `test_thing.web["b"]`, `test_thing.web["gone"]`}, []string{"eve"}},
+		"a new thing":             {nil, []string{"bob"}},
+	} {
+		n := &node{Resource: &resource.Resource{Object: &unstructured.Unstructured{Object: map[string]any{}}}, record: &ledger.Instance{}}
+		n.Object.SetCreationTimestamp(metav1.NewTime(made))
+		n.References = []lang.Reference{{Address: set.Address()}}
+		n.DependsOn = []lang.Address{set.Address()}
+		if c.applied != nil {
+			n.record.Attributes, n.record.DependencyVersions = []byte("{}"), map[string]string{}
+		}
+		for _, name := range c.applied {
+			n.record.DependencyVersions[name] = "v1"
+		}
+		s.expandSets(n)
+		if got := contributor.Names(contributor.Merge(s.keyWriters(n)...)); !slices.Equal(got, c.want) {
+			t.Errorf("%s: the contributors are %v, want %v", when, got, c.want)
+		}
+	}
 }
 
 // TestWritersBehindAnEphemeralResourceOfAnotherNamespace has a ProviderConfig that takes an argument from an ephemeral resource of

@@ -46,8 +46,9 @@ type node struct {
 	externalVersions map[string]string
 	// createsFirst is true if a replace must create before it destroys.
 	createsFirst bool
-	// expanded is true if the references to sets are replaced by those to their instances.
-	expanded bool
+	// expanded is true if the references to sets are replaced by those to their instances. wholeSets are the addresses of these sets.
+	expanded  bool
+	wholeSets []lang.Address
 	// edited is true if the object or its record changed after the outline of the survey was made.
 	edited bool
 	// slot is the node's slot in the outline of the survey.

@@ -80,6 +80,9 @@ func (s *survey) expandSets(n *node) {
 			refs = append(refs, r)
 			continue
 		}
+		if !slices.Contains(n.wholeSets, r.Address) {
+			n.wholeSets = append(n.wholeSets, r.Address)
+		}
 		for _, a := range s.instancesOf(r.Address) {
 			refs = append(refs, lang.Reference{Address: a, Field: r.Field})
 		}

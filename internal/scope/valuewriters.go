@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -43,7 +44,10 @@ func (s *Scope) writersAt(ctx context.Context, addr lang.Address, attribute stri
 	if err != nil || set == nil || set.Problem != "" {
 		return nil, err
 	}
-	var lists [][]v1alpha1.Contributor
+	lists, err := s.writersOfSet(ctx, set)
+	if err != nil {
+		return nil, err
+	}
 	for i := range set.Len() {
 		list, err := s.writersAt(ctx, addr.Instance(set.Key(i)), "", depth)
 		if err != nil {
@@ -52,6 +56,24 @@ func (s *Scope) writersAt(ctx context.Context, addr lang.Address, attribute stri
 		lists = append(lists, list)
 	}
 	return contributor.Merge(lists...), nil
+}
+
+// writersOfSet returns the users who wrote the keys of a ResourceSet: its spec, and the ConfigMap that it takes them from. No plan
+// need have applied that.
+func (s *Scope) writersOfSet(ctx context.Context, set *resourceset.Set) (lists [][]v1alpha1.Contributor, err error) {
+	w, found, err := s.Configs.Writers(ctx, store.Written{Kind: "ResourceSet", Namespace: set.Namespace, Name: set.Name})
+	if err != nil || !found {
+		return [][]v1alpha1.Contributor{{{More: true}}}, err
+	}
+	lists = append(lists, w.List)
+	if from := w.Keys; from != nil {
+		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: set.Namespace, Name: from.Name}, from.Key)
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, list)
+	}
+	return lists, nil
 }
 
 // writersOfKey returns the users who wrote a key of a ConfigMap or Secret. They are unknown if it is gone.

@@ -37,4 +37,8 @@ var contributorMutants = []mutant{
 		"contributor.Merge(writers[key], author)", "author", "TestOutputsKeepTheWritersOfWhatTheyRead"},
 	{"A plan that leaves an attribute takes over what others caused of it.", "internal/ledger/versions.go",
 		"i.Causes, changed, func(name", "i.Causes, nil, func(name", "TestWritersOfAttributes"},
+	{"Who removes a key of a set does not contribute to what counts the set.", "activities/planning/contributors.go",
+		"ok && of == addr && !set.Has(key)", "ok && of == addr && set.Has(key)", "TestWritersOfTheKeysOfASet"},
+	{"A value that an earlier plan changed has no writers in the next one.", "activities/planning/contributors.go",
+		"lists = append(lists, s.valueWriters(n, differs)...)", "_ = s.valueWriters", "TestWritersOfValuesThatAnEarlierPlanChanged"},
 }
