@@ -99,6 +99,25 @@ func TestAServerDoesNotStartWithoutItsKey(t *testing.T) {
 	}
 }
 
+// TestAServerDoesNotStartWithAnotherKeyring gives a database the keyring of another one, which the same root key encrypts.
+func TestAServerDoesNotStartWithAnotherKeyring(t *testing.T) {
+	c := Config{DataDir: t.TempDir(), KeyFile: filepath.Join(t.TempDir(), "key")}
+	writeKey(t, c.KeyFile, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte("k"), keyBytes)), 0o600)
+	other, _, err := openAt(t, Config{DataDir: t.TempDir(), KeyFile: c.KeyFile}).table.get(t.Context(), keyringKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, c)
+	fill(t, s, 1)
+	if _, err := s.table.db.ExecContext(t.Context(), "UPDATE kine SET value = ? WHERE name = ?", other, keyringKey); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	if s, err := Open(t.Context(), c); err == nil || !strings.Contains(err.Error(), "needs the data key") {
+		t.Errorf("got %v, %v, want an error about the data key", s, err)
+	}
+}
+
 // TestALostKeyringIsNotReplaced removes the keyring from a database with an object or a record, with and without the key
 // file. A new keyring could not decrypt what is there.
 func TestALostKeyringIsNotReplaced(t *testing.T) {

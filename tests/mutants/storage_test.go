@@ -93,7 +93,7 @@ var storageMutants = []mutant{
 	{"The server reads a plain row that an attacker put into the database.", "server/storage/keyring.go",
 		"\tif !isOwn(data) {\n\t\treturn nil,", "\tif !isOwn(data) {\n\t\treturn data, false, nil\n\t}\n\tif false {\n\t\treturn nil,", "TestAPlainRowIsNotRead"},
 	{"A server with a wrong key starts, and its lists fail.", "server/storage/encryption.go",
-		"return save, e.checkRows(ctx, t, own)", "return save, nil", "TestAServerDoesNotStartWithoutItsKey"},
+		"return save, e.checkRows(ctx, t, own)", "return save, nil", "TestAServerDoesNotStartWithAnotherKeyring"},
 	{"A server makes another keyring over the data.", "server/storage/encryption.go",
 		"if used || len(rows) > 0 {", "if false {", "TestALostKeyringIsNotReplaced"},
 	{"Every user of the machine may read the root key.", "server/storage/rootkey.go",
