@@ -170,3 +170,18 @@ func TestApproveNamesTheDigest(t *testing.T) {
 		}
 	}
 }
+
+// TestApproveWithoutTheRight says who may approve before it asks for a digest, which show does not print for this user.
+func TestApproveWithoutTheRight(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = func(*v1alpha1.Plan) []v1alpha1.PlanChange {
+		return []v1alpha1.PlanChange{{Address: "sim_network.main", Type: "sim_network", Action: v1alpha1.ActionCreate}}
+	}
+	if _, errOut, code := f.run("plan"); code != ExitDone {
+		t.Fatal(errOut)
+	}
+	f.denied = []string{"approve plans"}
+	if _, errOut, code := f.run("approve", "plan-x7k2d"); code != ExitRefused || strings.Contains(errOut, "--digest") || !strings.Contains(errOut, `needs the verb "approve" on plans`) {
+		t.Errorf("code %d: %s", code, errOut)
+	}
+}

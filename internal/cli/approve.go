@@ -123,15 +123,14 @@ func (o *approveOptions) approve(ctx context.Context) error {
 // askDigest shows what a plan changes, and its digest, and returns the digest if the user approves it. It returns an error outside
 // of a terminal, and for a user whose approval the server would refuse.
 func (o *approveOptions) askDigest(ctx context.Context, p *v1alpha1.Plan) (string, error) {
-	if !o.ask {
-		return "", fmt.Errorf("approve plan %q: name the digest of the changes that you read, because another plan may have got the name since: --digest DIGEST. It is the last line of: kubectl hykube show %s -n %s",
-			p.Name, p.Name, p.Namespace)
-	}
 	switch {
 	case !o.mayApprove(ctx, p.Namespace):
 		return "", &exitError{ExitRefused, errors.New(cannotApproveText(p))}
 	case !o.approvalCounts(ctx, p):
 		return "", &exitError{ExitRefused, errors.New(anotherApproves(p))}
+	case !o.ask:
+		return "", fmt.Errorf("approve plan %q: name the digest of the changes that you read, because another plan may have got the name since: --digest DIGEST. It is the last line of: kubectl hykube show %s -n %s",
+			p.Name, p.Name, p.Namespace)
 	}
 	text := ""
 	if s := p.Status.Summary; s != nil {
