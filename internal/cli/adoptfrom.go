@@ -226,6 +226,22 @@ type bulkAdoption struct {
 }
 
 func (b *bulkAdoption) run(ctx context.Context) error {
+	type written struct {
+		kind      kind
+		namespace string
+		instance  bool
+	}
+	checked := map[written]bool{}
+	for _, a := range b.lines {
+		w := written{a.kind, a.namespace, v1alpha1.IsInstanceName(a.name)}
+		if checked[w] {
+			continue
+		}
+		if err := b.mayRecord(ctx, w.kind, w.namespace, w.instance); err != nil {
+			return err
+		}
+		checked[w] = true
+	}
 	if err := b.write(ctx); err != nil {
 		return errors.Join(err, b.undo(ctx))
 	}

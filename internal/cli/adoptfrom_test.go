@@ -135,6 +135,39 @@ func TestResolveSearch(t *testing.T) {
 	}
 }
 
+// TestAdoptAsksBeforeItWrites writes nothing for a user who says no to a search, who may not approve, or who may not write.
+func TestAdoptAsksBeforeItWrites(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = imports
+	network(f, "a", func(o map[string]any) {
+		delete(o["lifecycle"].(map[string]any), "import")
+		o["status"].(map[string]any)["attributes"].(map[string]any)["id"] = "net-a"
+	})
+	withoutRecord(f, "a")
+	file := filepath.Join(t.TempDir(), "found.txt")
+	if err := os.WriteFile(file, []byte("sim_network.a net-a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	search := []string{"resolve", "--all", "--search"}
+	for why, tc := range map[string]struct {
+		args   []string
+		denied string
+		answer string
+		want   string
+	}{
+		"the answer is no":                   {search, "", "no\n", "Do you want to record 1 import, and plan them?"},
+		"the user may not approve":           {search, "approve plans", "yes\n", "Give the lines to someone who may: kubectl hykube resolve --adopt-from FILE"},
+		"the user may not write the objects": {[]string{"resolve", "--adopt-from", file}, "patch sim-networks", "yes\n", `you need the verb "patch" on sim-networks.sim.hykube.io in namespace default`},
+		"the user may not plan":              {[]string{"resolve", "sim-network/a", "--adopt", "net-a"}, "create plans", "yes\n", `you need the verb "create" on plans in namespace default`},
+		"nobody can answer":                  {[]string{"resolve", "--adopt-from", file}, "", "", "resolve --adopt-from asks before it imports the resource"},
+	} {
+		f.calls, f.denied = nil, []string{tc.denied}
+		if out, errOut, code := f.runIn(func(s *session) { s.empty = tc.answer == "" }, tc.answer, tc.args...); code == ExitDone || len(f.writes()) > 0 || !strings.Contains(errOut, tc.want) {
+			t.Errorf("%s: code %d, writes %v: %s %s", why, code, f.writes(), out, errOut)
+		}
+	}
+}
+
 // withoutRecord makes the server know no record of an object, which its status does not say yet.
 func withoutRecord(f *fakeServer, name string) {
 	f.put(&unstructured.Unstructured{Object: map[string]any{

@@ -131,6 +131,9 @@ func (o *importOptions) Run(ctx context.Context) error {
 		return err
 	}
 	o.target = t
+	if err := o.mayRecord(ctx, k, ns, v1alpha1.IsInstanceName(t.name)); err != nil && !o.generate {
+		return err
+	}
 	if v1alpha1.IsInstanceName(t.name) {
 		return o.importInstance(ctx, k, ns)
 	}
@@ -164,6 +167,22 @@ func (o *importOptions) Run(ctx context.Context) error {
 		o.takeBack = o.undo
 	}
 	return o.settle(ctx, o.run(ctx, []wanted{{ns, "import", v1alpha1.PlanSpec{Targets: []string{o.target.address()}}}}))
+}
+
+// mayRecord returns an error if the user may not record the import of a resource, or not plan it. Nothing is written before.
+func (o *importOptions) mayRecord(ctx context.Context, k kind, ns string, instance bool) error {
+	verb, gvr := "patch", k.gvr
+	if instance {
+		verb, gvr = "update", v1alpha1.SchemeGroupVersion.WithResource(setsResource)
+	}
+	need := fmt.Sprintf("%q on %s", verb, gvr.GroupResource())
+	if o.allowed(ctx, verb, gvr, "", ns) {
+		if o.may(ctx, "create", "plans", "", ns) {
+			return nil
+		}
+		need = `"create" on plans`
+	}
+	return &exitError{ExitRefused, fmt.Errorf("import: nothing was recorded: you need the verb %s in namespace %s", need, ns)}
 }
 
 // configure writes lifecycle.import of an existing object.

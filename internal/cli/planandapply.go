@@ -90,7 +90,7 @@ func (j *planAndApply) checkInteractive(verb string, stdin bool) error {
 		later = "`kubectl hykube plan --destroy`"
 	case "refresh":
 		later = "`kubectl hykube plan --refresh-only`"
-	case "resolve --adopt": // no plan can be made before
+	case "resolve --adopt", "resolve --adopt-from": // no plan can be made before
 		return fmt.Errorf("%s asks before it imports the resource, and standard input is empty: add --auto-approve", verb)
 	}
 	return fmt.Errorf("%s asks before it changes anything, and standard input is empty: add --auto-approve, or make a plan with %s and approve it later", verb, later)

@@ -134,7 +134,7 @@ func (o *resolveOptions) validateAdoptFrom() error {
 	case o.adoptFrom == "-" && !o.imports.autoApprove:
 		return errors.New("--adopt-from - reads standard input, so the command cannot ask there: add --auto-approve, or name a file")
 	}
-	return o.imports.checkInteractive("resolve --adopt", false)
+	return o.imports.checkInteractive("resolve --adopt-from", false)
 }
 
 // count returns how many of its arguments are true.

@@ -73,7 +73,8 @@ func fitsLine(id string) bool {
 	return id != "" && id != diff.Masked && id == diff.Clean(id, false) && id == strings.TrimSpace(id) && !strings.HasPrefix(id, `"`)
 }
 
-// searchAndAdopt prints what it finds, and adopts it after a question. Without a user who could answer, it only prints.
+// searchAndAdopt prints what it finds, and asks before it records an import. Without a user who could answer, or who may not
+// approve the plan, it only prints.
 func (o *resolveOptions) searchAndAdopt(ctx context.Context, lost []lostCreate) error {
 	found, err := o.search(ctx, lost)
 	if err != nil {
@@ -85,6 +86,20 @@ func (o *resolveOptions) searchAndAdopt(ctx context.Context, lost []lostCreate) 
 	if !o.imports.autoApprove && o.empty {
 		fmt.Fprintln(o.ErrOut, "Nothing was changed. Check the lines, and adopt the resources: kubectl hykube resolve --adopt-from FILE")
 		return nil
+	}
+	if !o.mayApprove(ctx, o.namespace) {
+		return &exitError{ExitRefused, fmt.Errorf("nothing was changed: you may not approve the plan of the imports in namespace %s, which needs the verb \"approve\" on plans, and \"update\" on plans/approval. "+
+			"Give the lines to someone who may: kubectl hykube resolve --adopt-from FILE", o.namespace)}
+	}
+	if !o.imports.autoApprove {
+		ask := o.imports.planAndApply
+		ask.question = fmt.Sprintf("Do you want to record %s, and plan them?", diff.Plural(len(found), "import"))
+		if yes, err := ask.confirm(ctx); err != nil {
+			return err
+		} else if !yes {
+			fmt.Fprintln(o.ErrOut, "Nothing was changed.")
+			return silent(ExitError)
+		}
 	}
 	return o.adoptAll(ctx, "the result", found, nil)
 }
