@@ -174,6 +174,9 @@ type ResourceSetInstanceList struct {
 // write cannot have it.
 const FieldInstance = "instance"
 
+// FieldKeysUnknown is the field within FieldInstance that is true if the keys of the set are not known.
+const FieldKeysUnknown = "keysUnknown"
+
 // JSON is any JSON value.
 type JSON struct {
 	Raw []byte `json:"-"`

@@ -229,7 +229,7 @@ func (o *driftOptions) print(found []drifted, s *v1alpha1.Stack) error {
 			return err
 		}
 	} else {
-		fmt.Fprintln(o.Out, "No recorded drift.")
+		fmt.Fprintln(o.Out, noDrift(s))
 	}
 	if s != nil {
 		for _, line := range driftLines(s, time.Now()) {
@@ -237,6 +237,22 @@ func (o *driftOptions) print(found []drifted, s *v1alpha1.Stack) error {
 		}
 	}
 	return nil
+}
+
+// noDrift says that no drift is recorded. After a check that failed, that may be because nothing was read.
+func noDrift(s *v1alpha1.Stack) string {
+	if s == nil || s.Status.Drift == nil || s.Status.Drift.Last == nil {
+		return "No recorded drift."
+	}
+	c := s.Status.Drift.Last
+	if c.Outcome != v1alpha1.DriftFailed {
+		return "No recorded drift."
+	}
+	text := "The last drift check failed"
+	if c.EndedAt != nil {
+		text += " at " + c.EndedAt.UTC().Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s, so it is not known whether there is drift: %s\nNo drift was recorded before. Check again: kubectl hykube drift %s -n %s --now", text, flat(c.Message), s.Name, s.Namespace)
 }
 
 // driftLines describes the last, the running and the next drift check of a stack.

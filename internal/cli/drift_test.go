@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -42,5 +43,22 @@ func TestInterruptedWaits(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, errOut)
 			}
 		})
+	}
+}
+
+// TestDriftAfterAFailedCheck does not say that there is no drift if the last check could not read it.
+func TestDriftAfterAFailedCheck(t *testing.T) {
+	at := metav1.NewTime(time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC))
+	for outcome, want := range map[v1alpha1.DriftOutcome]string{
+		v1alpha1.DriftFailed: "The last drift check failed at 2026-11-24T12:00:00Z, so it is not known whether there is drift: No network.\nNo drift was recorded before. Check again: kubectl hykube drift web -n default --now\n",
+		v1alpha1.DriftNone:   "No recorded drift.\n",
+	} {
+		f := newFakeServer(t)
+		s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default"}}
+		s.Status.Drift = &v1alpha1.StackDriftStatus{Last: &v1alpha1.DriftCheck{Outcome: outcome, EndedAt: &at, Message: "No network."}}
+		f.putStack(s)
+		if out, errOut, code := f.run("drift", "web"); code != ExitDone || out != want {
+			t.Errorf("%s: code %d: %s %s", outcome, code, out, errOut)
+		}
 	}
 }

@@ -42,6 +42,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	}
 	o.printDenied(o.Out, c.denied, "counted")
 	o.list(o.Out, "\nNeed attention:", attentionLines(c.attention))
+	o.list(o.Out, "\nStacks that need attention:", texts(c.stacks))
 	o.list(o.Out, "\nRecords without an object, which no plan changes or destroys; to forget one: kubectl hykube resolve KIND/NAME --forget, which also prints the command to import it again:", texts(c.orphans))
 	o.list(o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
 	o.list(o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
@@ -72,7 +73,10 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 			return nil, fmt.Errorf("%w", explain(err, o.server()))
 		}
 	}
-	c := &census{namespace: o.namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}}
+	c := &census{namespace: o.namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}, planned: map[string]map[string]int{}}
+	if err := c.addStacks(ctx, o.session); err != nil {
+		return nil, err
+	}
 	var failed error
 	unsettled := newUnsettled(o.session)
 	c.denied, err = o.eachResource(ctx, kinds, o.namespace, "", func(k kind, u *unstructured.Unstructured) {
@@ -92,7 +96,7 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 	for _, r := range orphans {
 		c.orphans = append(c.orphans, noted{Kind: r.Object.Kind, Name: r.Object.Name, Message: flat("the ID " + cmp.Or(r.Status.ID, "is not known"))})
 	}
-	if c.all+len(plans)+len(orphans) == 0 {
+	if c.all+len(plans)+len(orphans)+len(c.stacks) == 0 {
 		if o.all {
 			return nil, nil
 		}
@@ -101,6 +105,7 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 		}
 	}
 	slices.SortFunc(c.attention, noted.compare)
+	slices.SortFunc(c.stacks, noted.compare)
 	slices.SortFunc(c.drifted, noted.compare)
 	return c, nil
 }
@@ -115,6 +120,11 @@ type census struct {
 	attention, drifted []noted
 	// orphans lists the records whose object does not exist.
 	orphans []noted
+	// stacks lists the stacks that need attention. waiting are the plans of stacks that wait for an approval, and planned counts
+	// the objects that they plan, by reason and text.
+	stacks  []noted
+	waiting []waitingPlan
+	planned map[string]map[string]int
 	plans   []v1alpha1.Plan
 	// denied are the kinds that the user may not list.
 	denied []kind
@@ -215,7 +225,7 @@ func (c *census) document() map[string]any {
 	slices.Sort(denied)
 	return map[string]any{
 		"namespace": c.namespace, "modes": modes, "reasons": c.reasons, "notListed": denied, "plans": plans,
-		"attention": append([]noted{}, c.attention...), "drifted": append([]noted{}, c.drifted...), "withoutObject": append([]noted{}, c.orphans...),
+		"attention": append([]noted{}, c.attention...), "stacks": append([]noted{}, c.stacks...), "drifted": append([]noted{}, c.drifted...), "withoutObject": append([]noted{}, c.orphans...),
 	}
 }
 
@@ -229,6 +239,7 @@ func (c *census) add(k kind, u *unstructured.Unstructured, open bool) {
 		reason, message, good = v1alpha1.ReasonRecordLost, "a plan applied it, and the server has no record of it", false
 	}
 	c.reasons[reason]++
+	c.notePlan(reason, u.GetLabels())
 	switch drift := condition.Find(u, v1alpha1.ConditionDrifted); {
 	case !good && !waits[reason]:
 		c.attention = append(c.attention, noted{k.kind, u.GetName(), reason, flat(message)})
@@ -247,7 +258,7 @@ func (c *census) allApplied() bool {
 func (c *census) writeReasons(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, k := range slices.SortedFunc(maps.Keys(c.reasons), func(a, b string) int { return cmp.Or(c.reasons[b]-c.reasons[a], cmp.Compare(a, b)) }) {
-		fmt.Fprintf(w, "\t%s\t  %s\n", diff.Count(c.reasons[k]), reasonWords(k))
+		fmt.Fprintf(w, "\t%s\t  %s\n", diff.Count(c.reasons[k]), c.wordsOf(k))
 	}
 	return w.Flush()
 }
@@ -359,6 +370,7 @@ func reasonMeanings() map[string]string {
 		v1alpha1.ReasonTainted:           "marked to be replaced by the next plan",
 		v1alpha1.ReasonReplaceIncomplete: "replaced in part: the message says which instance exists",
 		v1alpha1.ReasonUndeleted:         "no longer deleted, and not planned since: kubectl hykube plan",
+		v1alpha1.ReasonKeysUnknown:       "kept: the keys of their ResourceSet are not known; kubectl get resourcesets has the reason",
 		v1alpha1.ReasonDeclared:          "opened by the plans that need them",
 		v1alpha1.ReasonRecordLost:        "applied, and without a record: check whether they exist, then kubectl hykube resolve",
 		v1alpha1.ReasonCreateUnknown:     "may have been created: check whether they exist, then kubectl hykube resolve",
@@ -377,7 +389,7 @@ func reasonWords(reason string) string {
 // returns reason for other objects.
 func awaitedEnd(u *unstructured.Unstructured, reason string) string {
 	switch {
-	case u.GetDeletionTimestamp() == nil, reason == v1alpha1.ReasonMoving, reason == v1alpha1.ReasonForgetting, reason == v1alpha1.ReasonCreateUnknown:
+	case u.GetDeletionTimestamp() == nil, reason == v1alpha1.ReasonMoving, reason == v1alpha1.ReasonKeysUnknown, reason == v1alpha1.ReasonForgetting, reason == v1alpha1.ReasonCreateUnknown:
 		return reason
 	}
 	if destroy, set, _ := unstructured.NestedBool(u.Object, "lifecycle", "destroy"); set && !destroy {
@@ -392,6 +404,9 @@ func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
 	reason, _ = c["reason"].(string)
 	message, _ = c["message"].(string)
 	ok = c["status"] == string(metav1.ConditionTrue)
+	if instance, _ := u.Object[v1alpha1.FieldInstance].(map[string]any); instance[v1alpha1.FieldKeysUnknown] == true {
+		return v1alpha1.ReasonKeysUnknown, fmt.Sprintf("its ResourceSet %v does not know its keys, so no plan changes or destroys it", instance["set"]), false
+	}
 	judged, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	if c == nil || judged != u.GetGeneration() && v1alpha1.OutdatedByEdit(reason, ok) { // it is about an earlier spec
 		return v1alpha1.ReasonAwaitingPlan, "", false

@@ -60,6 +60,9 @@ const (
 	Stalled
 	// Failed means that the object is stalled for another reason than drift.
 	Failed
+	// KeysUnknown means that the keys of the object's ResourceSet are not known. The object is marked for deletion, too, so that
+	// no change of it is applied meanwhile.
+	KeysUnknown
 )
 
 // Object is the entry of an object. It is immutable.

@@ -47,6 +47,8 @@ func (n Node) Readiness() Readiness {
 	switch {
 	case !stored && n.Record != nil && n.Record.Intent: // the status is written when the call ends
 		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonApplying}
+	case n.Object.Has(KeysUnknown):
+		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonKeysUnknown}
 	case n.Object.Has(Deleting) && (!stored || ready):
 		return Readiness{metav1.ConditionFalse, v1alpha1.ReasonDeleting}
 	case !n.Object.Has(Deleting) && now.Reason == v1alpha1.ReasonDeleting: // the deletion of the set was taken back

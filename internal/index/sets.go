@@ -257,6 +257,9 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 		if s != nil {
 			o.Revision = s.Revision
 		}
+		if s != nil && s.Problem != "" {
+			o.Flags |= KeysUnknown
+		}
 		u := resourceset.Leaving(s, ref)
 		if set := u.GetLabels(); len(set) > 0 {
 			o.Labels = set

@@ -307,7 +307,8 @@ func (s *Set) object(name string, uid types.UID, generation int64) *unstructured
 const timeFormat = "2006-01-02T15:04:05Z"
 
 // Leaving returns the object of an instance whose infrastructure exists, although its set no longer has it. It is
-// marked for deletion. s is nil if the set does not exist. The lifecycle of the template still protects the instance if
+// marked for deletion. If the keys of the set are not known, it says so: no plan is made until they are, and then the set may
+// have the instance again. s is nil if the set does not exist. The lifecycle of the template still protects the instance if
 // the template has its type and name.
 func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 	if s == nil {
@@ -333,6 +334,9 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 		instance[fieldContent] = hex.EncodeToString(s.digest[:])
 	}
 	instance["leaving"], instance["reason"] = true, s.leavingReason(ref)
+	if s.Problem != "" {
+		instance[v1alpha1.FieldKeysUnknown] = true
+	}
 	return u
 }
 

@@ -161,8 +161,14 @@ func (c *ResourceSets) update(ctx context.Context, t index.Touched) error {
 // if there is none.
 func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOut *v1alpha1.Plan) {
 	s.ObservedGeneration = set.Generation
-	s.Instances, s.Ready, s.Failed, s.Pending = int32(len(set.Instances)), 0, 0, 0
-	s.Leaving = int32(len(set.Leaving))
+	instances, leaving := set.Instances, set.Leaving
+	if set.Problem != "" { // the recorded instances may be those that the set has, or not
+		instances, leaving = set.Leaving, nil
+	} else {
+		s.Instances = int32(len(instances))
+	}
+	s.Ready, s.Failed, s.Pending = 0, 0, 0
+	s.Leaving = int32(len(leaving))
 	applying, failed := 0, ""
 	note := func(n index.Node, leaving bool) {
 		switch o := n.Object; {
@@ -181,10 +187,10 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOu
 			applying++
 		}
 	}
-	for _, n := range set.Instances {
+	for _, n := range instances {
 		note(n, false)
 	}
-	for _, n := range set.Leaving {
+	for _, n := range leaving {
 		note(n, true)
 	}
 	g, c := set.Generation, &s.Conditions
@@ -194,7 +200,8 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOu
 	}
 	switch {
 	case set.Problem != "":
-		condition.Stalled(c, g, v1alpha1.ReasonKeysUnknown, "The instances are not known: "+set.Problem+".")
+		condition.Stalled(c, g, v1alpha1.ReasonKeysUnknown, fmt.Sprintf(
+			"The instances are not known: %s. The set had %d when its keys were last known, and no plan changes or destroys one until they are known again.", set.Problem, s.Instances))
 	case applying > 0:
 		condition.Reconciling(c, g, v1alpha1.ReasonApplying, progress+"; an apply is in progress.")
 	case rollingOut != nil:

@@ -65,13 +65,13 @@ func TestStatusOfASet(t *testing.T) {
 			reason: v1alpha1.ReasonDeleting,
 		},
 		"its keys are not known": {
-			set: index.SetInstances{Set: &resourceset.Set{Problem: "there is no ConfigMap"}, Leaving: []index.Node{leaving}}, leaving: 1,
-			reason: v1alpha1.ReasonKeysUnknown, stalled: "True", message: "there is no ConfigMap",
+			set: index.SetInstances{Set: &resourceset.Set{Problem: "there is no ConfigMap"}, Leaving: []index.Node{ready, leaving}}, ready: 1, pending: 1,
+			reason: v1alpha1.ReasonKeysUnknown, stalled: "True", message: "there is no ConfigMap. The set had 2 when",
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			tc.set.Generation = 7
-			s := v1alpha1.ResourceSetStatus{}
+			s := v1alpha1.ResourceSetStatus{Instances: 2}
 			summarize(&s, &tc.set, nil)
 			if s.Ready != tc.ready || s.Failed != tc.failed || s.Pending != tc.pending || s.Leaving != tc.leaving || s.ObservedGeneration != 7 {
 				t.Errorf("status %+v", s)

@@ -372,7 +372,7 @@ var resourceSetTable = tableConvertor{
 	columns: []metav1.TableColumnDefinition{
 		nameColumn,
 		column("Kind", "string", "Kind of the template.", 0),
-		column("Desired", "integer", "Number of instances that the spec asks for.", 0),
+		column("Desired", "integer", "Number of instances that the spec asks for; with the reason KeysUnknown, the last known number.", 0),
 		column("Ready", "integer", "Number of instances that are applied and ready.", 0),
 		reasonColumn, ageColumn,
 		column("Failed", "integer", "Number of instances with a failure.", 1),
