@@ -57,13 +57,27 @@ type Providers struct {
 	ready    atomic.Bool
 
 	mu sync.Mutex
-	// tried holds the spec of each provider that this process has installed or rejected. A rejected one is tried again
-	// after a change or a restart.
-	tried map[string]v1alpha1.ProviderSpec
+	// tried holds the last attempt of each provider that this process has installed or rejected.
+	tried map[string]attempt
 }
 
+// attempt is an attempt to install a provider. The next one follows a change of the spec or a restart, and also comes at a
+// time if the package could not be found or fetched.
+type attempt struct {
+	spec v1alpha1.ProviderSpec
+	// again is the time of the next attempt, after a pause; zero if a change must come first.
+	again time.Time
+	pause time.Duration
+}
+
+// Pauses between attempts to find and fetch a package. Each is twice the one before.
+const (
+	firstRetry = 10 * time.Second
+	lastRetry  = 10 * time.Minute
+)
+
 func (p *Providers) start() {
-	p.tried = map[string]v1alpha1.ProviderSpec{}
+	p.tried = map[string]attempt{}
 	p.queue = newQueue("provider", p.Logger, p.reconcile)
 	p.informer = informer(p.Client, "providers", &v1alpha1.Provider{}, p.queue)
 }
@@ -78,9 +92,9 @@ func (p *Providers) reconcile(ctx context.Context, name cache.ObjectName) error 
 		return nil
 	}
 	p.mu.Lock()
-	spec, tried := p.tried[obj.Name]
+	last, tried := p.tried[obj.Name]
 	p.mu.Unlock()
-	if tried && equality.Semantic.DeepEqual(spec, obj.Spec) {
+	if tried && equality.Semantic.DeepEqual(last.spec, obj.Spec) && (last.again.IsZero() || time.Now().Before(last.again)) {
 		return p.observe(ctx, obj)
 	}
 	if !observed(obj) {
@@ -156,7 +170,11 @@ func (p *Providers) fail(ctx context.Context, obj *v1alpha1.Provider, pkg provid
 	if distrusted(why) {
 		p.Catalog.Remove(obj.Name) // no plan may use it
 	}
-	p.markTried(obj)
+	if pkg.Version == "" && !refusedSandbox(why) && !distrusted(why) {
+		p.retryLater(obj)
+	} else {
+		p.markTried(obj)
+	}
 	defer p.Changed(obj.Name)
 	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 		s.ObservedGeneration = obj.Generation
@@ -198,7 +216,11 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 			return err
 		}
 	}
-	p.markTried(obj)
+	if refused != nil && refused.reason == v1alpha1.ReasonInstallFailed {
+		p.retryLater(obj)
+	} else {
+		p.markTried(obj)
+	}
 	p.Changed(obj.Name)
 	return p.status(ctx, obj, func(s *v1alpha1.ProviderStatus) {
 		s.ObservedGeneration = obj.Generation
@@ -263,7 +285,20 @@ func (p *Providers) serveRecorded(obj *v1alpha1.Provider) string {
 func (p *Providers) markTried(obj *v1alpha1.Provider) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tried[obj.Name] = obj.Spec
+	p.tried[obj.Name] = attempt{spec: obj.Spec}
+}
+
+// retryLater records that the package of this spec could not be found or fetched, and tries again after a pause: a mirror may
+// have it later.
+func (p *Providers) retryLater(obj *v1alpha1.Provider) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pause := firstRetry
+	if last := p.tried[obj.Name]; last.pause > 0 && equality.Semantic.DeepEqual(last.spec, obj.Spec) {
+		pause = min(2*last.pause, lastRetry)
+	}
+	p.tried[obj.Name] = attempt{obj.Spec, time.Now().Add(pause), pause}
+	p.queue.work.AddAfter(cache.ObjectName{Name: obj.Name}, pause)
 }
 
 // install resolves, fetches and verifies a provider, and reads its schema. If the returned package has a version, it

@@ -81,21 +81,7 @@ func TestConditionsOfTrust(t *testing.T) {
 // TestDistrustedPackageIsNotUsed has an installed provider whose spec lists the checksum of another package.
 func TestDistrustedPackageIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
-	at := filepath.Join(dir, "registry.terraform.io/hykube/sim")
-	if err := os.MkdirAll(at, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Create(filepath.Join(at, "terraform-provider-sim_1.0.0_"+runtime.GOOS+"_"+runtime.GOARCH+".zip"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	z := zip.NewWriter(f)
-	if _, err := z.Create("terraform-provider-sim"); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	inMirror(t, dir)
 	installer := provider.NewInstaller(provider.InstallerConfig{Dir: t.TempDir(), MirrorDirs: []string{dir}})
 	pkg, err := installer.Install(t.Context(), provider.Source{Hostname: "registry.terraform.io", Namespace: "hykube", Type: "sim"}, "", provider.Trust{})
 	if err != nil {
@@ -131,5 +117,25 @@ func TestDistrustedPackageIsNotUsed(t *testing.T) {
 	}
 	if err := pkg.Verify(); err != nil {
 		t.Errorf("the installed files: %v", err)
+	}
+}
+
+// inMirror puts a package of the provider sim into a mirror.
+func inMirror(t *testing.T, dir string) {
+	t.Helper()
+	at := filepath.Join(dir, "registry.terraform.io/hykube/sim")
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(at, "terraform-provider-sim_1.0.0_"+runtime.GOOS+"_"+runtime.GOARCH+".zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	if _, err := z.Create("terraform-provider-sim"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
 	}
 }
