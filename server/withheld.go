@@ -88,7 +88,7 @@ func withhold(c *v1alpha1.PlanChange) {
 		c.Importing = &v1alpha1.PlanImport{}
 	}
 	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
-	c.Secrets, c.ProviderArguments = nil, nil
+	c.Secrets, c.ProviderArguments, c.Expressions = nil, nil, nil
 	c.ReplacePaths, c.SecretsChanged, c.Drift, c.Recorded, c.RecordedSensitive = nil, nil, nil, nil, nil
 	c.Message, c.Diagnostics = "", nil
 }

@@ -42,6 +42,8 @@ func TestWithheld(t *testing.T) {
 			f.Set(reflect.ValueOf([]v1alpha1.PlanSecret{{From: []string{"hunter2"}}}))
 		case []v1alpha1.PlanArgument:
 			f.Set(reflect.ValueOf([]v1alpha1.PlanArgument{{Name: "hunter2", Value: "hunter2"}}))
+		case []v1alpha1.PlanExpression:
+			f.Set(reflect.ValueOf([]v1alpha1.PlanExpression{{Expression: "hunter2"}}))
 		case []v1alpha1.Diagnostic:
 			f.Set(reflect.ValueOf([]v1alpha1.Diagnostic{{Detail: "hunter2"}}))
 		default:

@@ -437,6 +437,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
 			rec.Renewed = s.renewed
 			rec.Contributors = contributor.Without(contributor.TakeBack(rec.Contributors, c.TakenBack), c.Contributors)
+			rec.Expressions = appliedExpressions(r, failure)
 			if rec.Inputs = c.Inputs; failure != nil || impure(r) {
 				rec.Inputs = ledger.Inputs{} // the infrastructure may be between two specs, or the next evaluation gives another one
 			}

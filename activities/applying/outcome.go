@@ -106,6 +106,15 @@ func appliesSpec(c *ledger.Change) bool {
 // depends on the time. Nobody approved the later values, so those who wrote the spec go on contributing.
 func impure(r *resource.Resource) bool { return r != nil && r.Parse().Impure }
 
+// appliedExpressions returns the digests of the expressions with which a step ended; nil if it failed, because the
+// infrastructure may be between two specs.
+func appliedExpressions(r *resource.Resource, failure error) map[string]string {
+	if r == nil || failure != nil {
+		return nil
+	}
+	return r.TemplateDigests()
+}
+
 // noteOrigin records the import or the move of the step in the status, if the object has the infrastructure.
 func (s *stepRun) noteOrigin(st *resource.Status) {
 	c := s.Change

@@ -31,7 +31,7 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 	c.Prevented, c.Blocked, c.Reconfigured, c.Configuration, c.Final = false, "", false, ledger.Configuration{}, nil
 	c.AccountChanged = false
 	c.Recorded, c.RecordedSensitive, c.Unsettled, c.Preconditions.Arguments = nil, nil, nil, nil
-	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses = nil, nil, nil, nil
+	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses, c.Expressions = nil, nil, nil, nil, nil
 	switch r.Mode {
 	case v1alpha1.ModeData:
 		return pr.planDataSource(ctx, c, r)
@@ -201,6 +201,11 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 	if p.Final {
 		c.Final = &ledger.FinalPlan{Configuration: ledger.Configuration(l.Digest)}
 		if c.Final.Identity, err = l.MarshalPlannedIdentity(p.Identity); err != nil {
+			return nil, err
+		}
+	}
+	if wanted && rec.Exists() && !pr.plan.Spec.RefreshOnly {
+		if err := pr.noteExpressions(c, r, rec, prior.Value, p.Value); err != nil {
 			return nil, err
 		}
 	}

@@ -182,6 +182,12 @@ type PlanChange struct {
 	// +optional
 	// +listType=atomic
 	ProviderArguments []PlanArgument `json:"providerArguments,omitempty"`
+	// Expressions whose values the change changes, and those that the object has only since its last apply. A value
+	// follows such an expression from now on, even if it stays the same in this plan. Empty for a resource that is
+	// created. At most 64.
+	// +optional
+	// +listType=atomic
+	Expressions []PlanExpression `json:"expressions,omitempty"`
 	// Paths of attributes that changed outside of Hykube, such as "tags.team".
 	// +optional
 	// +listType=atomic
@@ -269,6 +275,24 @@ type PlanArgument struct {
 	Name string `json:"name"`
 	// Value as text, of at most 200 bytes.
 	Value string `json:"value"`
+}
+
+// PlanExpression is an expression of an object's spec.
+type PlanExpression struct {
+	// Path of the argument, in the format of an element of replacePaths.
+	Path *runtime.RawExtension `json:"path"`
+	// Expression as in the spec, such as "${configmap.net.cidr}", of at most 200 bytes. Of a secret argument, only its
+	// references.
+	Expression string `json:"expression"`
+	// True if the object has the expression only since its last apply. Then the argument had a constant value, or another
+	// expression.
+	// +optional
+	Rewritten bool `json:"rewritten,omitempty"`
+	// Names of the users who wrote the expression, or what it refers to, since the last apply. They are among the
+	// contributors of the change.
+	// +optional
+	// +listType=atomic
+	By []string `json:"by,omitempty"`
 }
 
 // PlanImport identifies an existing instance: by its ID, or by its identity.

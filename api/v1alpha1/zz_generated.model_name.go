@@ -161,6 +161,11 @@ func (in PlanChangeList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PlanExpression) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.PlanExpression"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PlanImport) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.PlanImport"
 }

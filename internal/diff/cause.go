@@ -38,6 +38,9 @@ func changeCause(c *v1alpha1.PlanChange) (shape, text string) {
 	case "":
 		return "(could not be planned)", "(could not be planned)"
 	case v1alpha1.ActionNoOp, v1alpha1.ActionInvoke:
+		if rewrites(c) {
+			return "(new expressions)", "(new expressions)"
+		}
 		return "", ""
 	case v1alpha1.ActionForget:
 		_, why := forgets(c)

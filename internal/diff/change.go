@@ -14,9 +14,17 @@ import (
 // gone is the entry in a change's drift if the infrastructure no longer exists.
 const gone = "(removed)"
 
-// Quiet reports whether a change has no effect and is not rendered.
+// Quiet reports whether a change has no effect.
 func Quiet(c *v1alpha1.PlanChange) bool {
 	return c.Action == v1alpha1.ActionNoOp && !moves(c) && c.Importing == nil
+}
+
+// hidden reports whether a change is not rendered.
+func hidden(c *v1alpha1.PlanChange) bool { return Quiet(c) && !rewrites(c) }
+
+// rewrites reports whether the object of a change has an expression only since its last apply.
+func rewrites(c *v1alpha1.PlanChange) bool {
+	return slices.ContainsFunc(c.Expressions, func(e v1alpha1.PlanExpression) bool { return e.Rewritten })
 }
 
 // moves reports whether the change moves the record of another object to the resource.
@@ -24,12 +32,13 @@ func moves(c *v1alpha1.PlanChange) bool {
 	return c.PreviousAddress != "" && c.PreviousAddress != c.Address
 }
 
-// Change renders one change in full, with a blank line after it. It returns "" for a quiet change.
+// Change renders one change in full, with a blank line after it. It returns "" for a change without an effect, unless
+// its object has new expressions.
 func Change(c *v1alpha1.PlanChange, style Style) string {
-	if Quiet(c) {
+	if hidden(c) {
 		return ""
 	}
-	p := &printer{style: style, replace: replacePaths(c), whole: c.Importing != nil, record: c.Action == v1alpha1.ActionRead}
+	p := &printer{style: style, replace: replacePaths(c), follows: expressions(c), whole: c.Importing != nil, record: c.Action == v1alpha1.ActionRead}
 	for _, line := range heading(c, style) {
 		p.raw("  " + line)
 	}
@@ -55,6 +64,9 @@ func Change(c *v1alpha1.PlanChange, style Style) string {
 		if paths := slices.Sorted(maps.Keys(p.replace)); len(paths) > 0 && p.shown == 0 {
 			// Such as a path into a block that goes away as a whole.
 			p.raw("      " + style.Red("# "+Clean(strings.Join(paths, ", "), false)+" forces replacement"))
+		}
+		for _, path := range slices.Sorted(maps.Keys(p.follows)) { // those of values without a line of their own
+			p.raw("      " + style.Dim("# "+Clean(path, false)+" = "+p.follows[path]))
 		}
 	}
 	p.raw("    }")
@@ -231,10 +243,13 @@ func headlineOf(c *v1alpha1.PlanChange) headline {
 			h.verb = "has changed; its record will be updated"
 		}
 	case v1alpha1.ActionNoOp:
-		if moves(c) {
+		switch {
+		case moves(c):
 			h.name, h.verb = Clean(c.PreviousAddress, false), "has moved to "+h.name
-		} else {
+		case c.Importing != nil:
 			h.verb = "will be imported"
+		default:
+			h.verb, h.why = "will not be changed", "its object has new expressions, whose values are the same today"
 		}
 	}
 	return h

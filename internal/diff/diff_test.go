@@ -378,3 +378,35 @@ func TestReplaceNamesItsCause(t *testing.T) {
 		}
 	}
 }
+
+// TestExpressionsAreBesideTheirValues has the expressions of a plan beside their values, also of values that stay the same.
+func TestExpressionsAreBesideTheirValues(t *testing.T) {
+	follows := func(rewritten bool, path ...any) v1alpha1.PlanExpression {
+		return v1alpha1.PlanExpression{Path: raw(path), Expression: "${configmap.net.x}", Rewritten: rewritten, By: []string{"eve", "ada"}}
+	}
+	for why, tc := range map[string]struct {
+		before, after map[string]any
+		follows       v1alpha1.PlanExpression
+		want          string
+	}{
+		"a value":             {map[string]any{"cidr": "a"}, map[string]any{"cidr": "b"}, follows(false, "cidr"), `~ cidr = "a" -> "b" # ${configmap.net.x}, by eve, ada`},
+		"an equal value":      {map[string]any{"cidr": "a", "n": 1}, map[string]any{"cidr": "a", "n": 2}, follows(true, "cidr"), `        cidr = "a" # ${configmap.net.x} (new), by eve, ada`},
+		"a value in a map":    {map[string]any{"tags": map[string]any{"a": "1"}}, map[string]any{"tags": map[string]any{"a": "2"}}, follows(false, "tags", "a"), `~ a = "1" -> "2" # ${configmap.net.x}, by`},
+		"a whole map":         {map[string]any{"tags": map[string]any{"a": "1"}}, map[string]any{"tags": map[string]any{"a": "2"}}, follows(false, "tags"), `~ tags = { # ${configmap.net.x}, by`},
+		"in an unchanged map": {map[string]any{"n": 1, "tags": map[string]any{"a": "1"}}, map[string]any{"n": 2, "tags": map[string]any{"a": "1"}}, follows(true, "tags", "a"), `      # tags.a = ${configmap.net.x} (new), by`},
+	} {
+		c := &v1alpha1.PlanChange{Address: "sim_x.y", Type: "sim_x", Action: v1alpha1.ActionUpdate, Before: raw(tc.before), After: raw(tc.after),
+			Expressions: []v1alpha1.PlanExpression{tc.follows}}
+		if text := Change(c, Style{}); strings.Count(text, "${configmap.net.x}") != 1 || !strings.Contains(text, tc.want) {
+			t.Errorf("%s: %q is missing in\n%s", why, tc.want, text)
+		}
+	}
+	c := &v1alpha1.PlanChange{Address: "sim_x.y", Type: "sim_x", Action: v1alpha1.ActionNoOp, Before: raw(map[string]any{"cidr": "a"}), After: raw(map[string]any{"cidr": "a"}),
+		Expressions: []v1alpha1.PlanExpression{follows(true, "cidr")}}
+	if text := Change(c, Style{}); !strings.Contains(text, "will not be changed") || !strings.Contains(text, `cidr = "a" # ${configmap.net.x} (new)`) || !Quiet(c) {
+		t.Error(text)
+	}
+	if c.Expressions[0].Rewritten = false; Change(c, Style{}) != "" {
+		t.Error("a change without an effect and without a new expression is rendered")
+	}
+}

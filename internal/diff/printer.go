@@ -15,6 +15,8 @@ type printer struct {
 	// replace holds the paths that force a replace. shown counts those of them that have a line.
 	replace map[string]bool
 	shown   int
+	// follows holds the expressions, by the paths of their values, that have no line yet.
+	follows map[string]string
 	// whole also renders unchanged attributes.
 	whole bool
 	// record also renders a change from null to an empty container, which may be a refresh's only change.
@@ -65,7 +67,7 @@ func (p *printer) attributes(indent int, sym string, b, a map[string]any, path s
 			if isEmpty(b[k]) {
 				continue
 			}
-			if !p.whole && (!root || k != "id" && k != "name" || isContainer(a[k])) {
+			if !p.whole && p.follows[join(path, k)] == "" && (!root || k != "id" && k != "name" || isContainer(a[k])) {
 				hidden++
 				continue
 			}
@@ -107,6 +109,10 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 		forces = p.style.Red(" # forces replacement")
 		p.shown++
 	}
+	if text, ok := p.follows[path]; ok {
+		forces += p.style.Dim(" # " + text)
+		delete(p.follows, path)
+	}
 	tail := end + forces
 	switch sym {
 	case "+", "":
@@ -144,7 +150,7 @@ func (p *printer) attribute(indent int, sym, prefix string, b, a any, path, end 
 			return
 		}
 		p.line(indent, sym, prefix+"jsonencode("+forces)
-		p.attribute(indent+4, "~", "", bd, ad, "", "")
+		p.attribute(indent+4, "~", "", bd, ad, "\x00", "")
 		p.line(indent, "", ")"+end)
 	case multiline(b) && isString(a) || multiline(a) && isString(b):
 		p.line(indent, sym, prefix+"<<-EOT"+forces)

@@ -66,7 +66,7 @@ func NewScreen(style Style, lines int) *Screen {
 func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	s.counts.add(c)
 	s.drift.add(c, s.lines)
-	if Quiet(c) {
+	if hidden(c) {
 		return
 	}
 	if s.whole {

@@ -194,13 +194,33 @@ func steps(raw *runtime.RawExtension) [][]any {
 func replacePaths(c *v1alpha1.PlanChange) map[string]bool {
 	out := map[string]bool{}
 	for _, path := range steps(c.ReplacePaths) {
-		key := ""
-		for _, s := range path {
-			key = join(key, fmt.Sprint(s))
-		}
-		out[key] = true
+		out[joinAll(path)] = true
 	}
 	return out
+}
+
+// expressions returns the expressions that values follow from, by their paths, as in: ${configmap.net.cidr} (new), by eve.
+func expressions(c *v1alpha1.PlanChange) map[string]string {
+	out := map[string]string{}
+	for _, e := range c.Expressions {
+		text := Clean(e.Expression, false)
+		if e.Rewritten {
+			text += " (new)"
+		}
+		if len(e.By) > 0 {
+			text += ", by " + Clean(strings.Join(e.By, ", "), false)
+		}
+		path, _ := decode(e.Path).([]any)
+		out[joinAll(path)] = text
+	}
+	return out
+}
+
+func joinAll(path []any) (key string) {
+	for _, s := range path {
+		key = join(key, fmt.Sprint(s))
+	}
+	return key
 }
 
 // join appends a step to a path: `rule` + `0` + `port` is `rule[0].port`.

@@ -67,6 +67,9 @@ type Instance struct {
 	Contributors []v1alpha1.Contributor `json:"contributors,omitempty"`
 	// Inputs identify what a plan last applied the instance with; zero if the last apply failed, or recorded none.
 	Inputs Inputs `json:"inputs,omitzero"`
+	// Expressions are digests of the expressions that a plan last applied, by their fields; nil if they are unknown, as
+	// after a failed apply.
+	Expressions map[string]string `json:"expressions,omitzero"`
 	// Writers are the users who caused the plans that changed the attributes last, in the form of contributor.WritersOf. Save
 	// maintains them. What refers to the attributes from another namespace, or is copied from them, follows from what these users did.
 	Writers []v1alpha1.Contributor `json:"writers,omitempty"`

@@ -47,6 +47,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.PlanCancel{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanCancel(ref),
 		v1alpha1.PlanChange{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanChange(ref),
 		v1alpha1.PlanChangeList{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref),
+		v1alpha1.PlanExpression{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_PlanExpression(ref),
 		v1alpha1.PlanImport{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_PlanImport(ref),
 		v1alpha1.PlanList{}.OpenAPIModelName():                 schema_hykube_hykube_api_v1alpha1_PlanList(ref),
 		v1alpha1.PlanObjectResult{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_PlanObjectResult(ref),
@@ -1796,6 +1797,25 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"expressions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Expressions whose values the change changes, and those that the object has only since its last apply. A value follows such an expression from now on, even if it stays the same in this plan. Empty for a resource that is created. At most 64.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.PlanExpression{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"drift": {
 						VendorExtensible: spec.VendorExtensible{
 							Extensions: spec.Extensions{
@@ -1974,7 +1994,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Contributor{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.PlanArgument{}.OpenAPIModelName(), v1alpha1.PlanImport{}.OpenAPIModelName(), v1alpha1.PlanSecret{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.Contributor{}.OpenAPIModelName(), v1alpha1.Diagnostic{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName(), v1alpha1.PlanArgument{}.OpenAPIModelName(), v1alpha1.PlanExpression{}.OpenAPIModelName(), v1alpha1.PlanImport{}.OpenAPIModelName(), v1alpha1.PlanSecret{}.OpenAPIModelName(), v1.Time{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -2024,6 +2044,63 @@ func schema_hykube_hykube_api_v1alpha1_PlanChangeList(ref common.ReferenceCallba
 		},
 		Dependencies: []string{
 			v1alpha1.PlanChange{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_PlanExpression(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PlanExpression is an expression of an object's spec.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path of the argument, in the format of an element of replacePaths.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"expression": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Expression as in the spec, such as \"${configmap.net.cidr}\", of at most 200 bytes. Of a secret argument, only its references.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"rewritten": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the object has the expression only since its last apply. Then the argument had a constant value, or another expression.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"by": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of the users who wrote the expression, or what it refers to, since the last apply. They are among the contributors of the change.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"path", "expression"},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
