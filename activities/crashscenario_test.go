@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -205,6 +206,8 @@ type planRun struct {
 	workflows.Plan
 	phase    int
 	surveyed workflows.Surveyed
+	// approver approves the plan; "ann" if it is empty.
+	approver string
 	begun    workflows.Begun
 	ended    map[int]bool
 	tries    map[int]int
@@ -291,7 +294,8 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 		}
 		sc.compareBriefs(po)
 		sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
-			po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: sc.partial}
+			po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, Digest: po.Status.Digest, Partial: sc.partial,
+				By: &v1alpha1.Identity{Username: cmp.Or(run.approver, "ann")}}
 			meta.SetStatusCondition(&po.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionApproved, Status: metav1.ConditionTrue, Reason: "Approved"})
 		})
 	case beginning:

@@ -433,9 +433,13 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		if creating && c.Forget {
 			dropDeposed(rec, c.DeposedKey)
 		}
+		if creating && failure == nil {
+			s.approveAccount(ctx, l, r)
+		}
 		if !s.Destroy {
 			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
 			rec.Renewed = s.renewed
+			rec.Applied = ledger.AppliedArguments{Version: c.ConfigVersion, Arguments: l.Digest.Arguments}
 			rec.Contributors = contributor.Without(contributor.TakeBack(rec.Contributors, c.TakenBack), c.Contributors)
 			rec.Expressions = appliedExpressions(r, failure)
 			if rec.Inputs = c.Inputs; failure != nil || impure(r) {
@@ -460,6 +464,18 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		return nil
 	}
 	return s.saveRecord(ctx, rec)
+}
+
+// approveAccount records that a person, who did not write the arguments of the step's provider, approved that they create resources of
+// the type. A later create of the type asks nobody about them. An error delays that: the next create asks again.
+func (s *stepRun) approveAccount(ctx context.Context, l *scope.Lease, r *resource.Resource) {
+	a := s.Change.Account
+	if a == nil || a.Approved || a.Digest == "" || l.Config == nil || a.Arguments.Arguments != l.Digest.Arguments || !changes.ApprovedByAnother(s.Plan, a.Writers) {
+		return
+	}
+	if err := s.Ledger.ApproveAccount(ctx, l.Config, r.Address.Type, a.Digest); err != nil {
+		s.Logger.WarnContext(ctx, "record an approved account", "plan", s.Plan.Name, "namespace", s.Plan.Namespace, "address", s.Change.Address, "error", err)
+	}
 }
 
 // writeState writes a state to a record after a call. A failed change of an existing instance does not prove that the

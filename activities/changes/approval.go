@@ -3,6 +3,7 @@ package changes
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,21 @@ func Approved(po *v1alpha1.Plan) bool {
 func ApprovedItself(po *v1alpha1.Plan) bool {
 	approved := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved)
 	return approved != nil && approved.Status == metav1.ConditionTrue && approved.Reason == v1alpha1.ReasonAutomatic
+}
+
+// ApprovedByAnother reports whether a person who is none of the writers approved a plan. The writers must all be named.
+func ApprovedByAnother(po *v1alpha1.Plan, writers []v1alpha1.Contributor) bool {
+	if !Approved(po) || ApprovedItself(po) {
+		return false
+	}
+	return slices.ContainsFunc(po.AllApprovals(), func(a v1alpha1.PlanApproval) bool {
+		return a.Decision == v1alpha1.DecisionApproved && a.Automatic == nil && isAnother(a.By, writers)
+	})
+}
+
+// isAnother reports whether no user behind an identity is one of the writers. A writer without a name may be anybody.
+func isAnother(who *v1alpha1.Identity, writers []v1alpha1.Contributor) bool {
+	return who != nil && who.Username != "" && !slices.ContainsFunc(writers, func(w v1alpha1.Contributor) bool { return w.More || w.Shares(who) })
 }
 
 // NotApproved returns why no change of a plan may be applied; "" if the approval has the digest in the plan's status.

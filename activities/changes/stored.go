@@ -202,6 +202,9 @@ func (w *Stored) Providers() []string {
 // object's expressions refer to.
 const VersionOutside = "outside"
 
+// VersionOfConfig returns the key in DependencyVersions for the version of a ProviderConfig.
+func VersionOfConfig(name string) string { return "ProviderConfig/" + name }
+
 // RecordsRefresh reports whether the apply only records the state that planning read.
 func RecordsRefresh(c *ledger.Change) bool {
 	return HasNoSteps(c) && c.Mode == "" && c.State == v1alpha1.ChangePending && c.Refreshed.Exists()

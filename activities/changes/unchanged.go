@@ -105,7 +105,7 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	matches := !po.Spec.RefreshOnly && !po.Spec.Destroy
 	adopts := c.Configuration.Arguments == rec.Configuration.Arguments
 	if !adopts && c.Read {
-		if adopts, err = mayAdopt(ctx, src, po); err != nil {
+		if adopts, err = mayAdopt(ctx, src, po, nil); err != nil {
 			return err
 		}
 	}
@@ -119,6 +119,9 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	// An unrecorded difference remains for the next plan, which must visit the resource.
 	recorded := refreshed || c.Refreshed == nil || c.Refreshed.Digest() == before.Digest()
 	if matches && recorded {
+		if rec.Applied, err = appliedWith(ctx, src, po, c, rec); err != nil {
+			return err
+		}
 		rec.Object, rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Object, c.Dependencies, c.CreatesFirst, c.DependencyVersions
 	}
 	if recorded && adopts && c.Read && c.Configuration.Arguments != "" && !po.Spec.Destroy { // it is the same resource with the new arguments
@@ -127,7 +130,7 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	differs := !sameRecord(&before, rec)
 	if differs && matches {
 		// The record no longer shows that they wrote anything, and no apply had it.
-		rec.Contributors = contributor.Merge(contributor.TakeBack(rec.Contributors, c.TakenBack), c.Contributors)
+		rec.Contributors = contributor.Merge(contributor.TakeBack(rec.Contributors, c.TakenBack), withoutAccount(c))
 	}
 	if refreshed || differs {
 		rec.Plan, rec.Causes = po.UID, CausesOf(po, c)
@@ -143,15 +146,43 @@ func recordUnchanged(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan,
 	return reportUnchanged(ctx, src, c, rec, refreshed, matches)
 }
 
-// mayAdopt reports whether a plan may record other arguments of a provider with a resource. A person decides that: the one who
-// approved the plan, or one who made it and could approve it. Otherwise whoever writes a ProviderConfig could let the plan of a
-// stack take an endpoint for the account of its resources, and change the answers of that endpoint later.
-func mayAdopt(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (bool, error) {
-	if Approved(po) && !po.ApprovesItself() {
+// withoutAccount returns the contributors of a change without what they wrote of the arguments of its provider. These do not become
+// values of a resource that needs no change. While they differ from the applied ones, their writers contribute to each change.
+func withoutAccount(c *ledger.Change) []v1alpha1.Contributor {
+	if c.Account == nil {
+		return c.Contributors
+	}
+	return contributor.TakeBack(c.Contributors, c.Account.Writers)
+}
+
+// appliedWith returns the arguments of the provider with which a resource that needs no change counts as applied. These are those of
+// the change if a person who did not write them made or approved the plan; else they stay the same.
+func appliedWith(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, c *ledger.Change, rec *ledger.Instance) (ledger.AppliedArguments, error) {
+	was := rec.Applied
+	if was.Version == "" {
+		was.Version = cmp.Or(rec.DependencyVersions[VersionOfConfig(c.ProviderConfig)], unknownVersion)
+	}
+	if c.Account == nil {
+		return rec.Applied, nil // a plan applied the resource with them
+	}
+	if may, err := mayAdopt(ctx, src, po, c.Account.Writers); err != nil || !may {
+		return was, err
+	}
+	return ledger.AppliedArguments{Version: c.ConfigVersion, Arguments: c.Account.Arguments.Arguments}, nil
+}
+
+// unknownVersion is the version of a ProviderConfig with which no plan is known to have applied a resource.
+const unknownVersion = "unknown"
+
+// mayAdopt reports whether a plan may record other arguments of a provider with a resource, and none of their writers decides that.
+// A person decides it: one who approved the plan, or one who made it and could approve it. Otherwise whoever writes a ProviderConfig
+// could let the plan of a stack take an endpoint for the account of its resources, and change the answers of that endpoint later.
+func mayAdopt(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, writers []v1alpha1.Contributor) (bool, error) {
+	if ApprovedByAnother(po, writers) {
 		return true, nil
 	}
 	requester := src.RequesterOf(po)
-	if po.Status.Stack != nil || requester == nil {
+	if po.Status.Stack != nil || requester == nil || !isAnother(&requester.Who, writers) {
 		return false, nil
 	}
 	return requester.May(ctx, store.Right{Verb: store.VerbApprove, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans", Name: po.Name})
@@ -159,7 +190,7 @@ func mayAdopt(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (bool,
 
 // sameRecord reports whether two records of one object have the same values in the fields that recordUnchanged writes.
 func sameRecord(a, b *ledger.Instance) bool {
-	return a.Object.Generation == b.Object.Generation && a.CreateBeforeDestroy == b.CreateBeforeDestroy && a.Configuration == b.Configuration &&
+	return a.Object.Generation == b.Object.Generation && a.Applied == b.Applied && a.CreateBeforeDestroy == b.CreateBeforeDestroy && a.Configuration == b.Configuration &&
 		slices.Equal(a.Dependencies, b.Dependencies) && maps.Equal(a.DependencyVersions, b.DependencyVersions)
 }
 

@@ -121,21 +121,46 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 			lists = append(lists, from.record.Contributors)
 		}
 	}
-	return contributor.Merge(append(lists, s.externalContributors(n)...)...)
+	lists = append(lists, s.externalContributors(n)...)
+	// What a change keeps of a user's writes is bounded, and the arguments of the provider may be taken back; so they come last.
+	return contributor.Merge(append(lists, s.configWriters(n))...)
 }
 
-// externalContributors returns the writers of what a node depends on and no plan changes: its ProviderConfig, ConfigMaps
-// and Secrets, and the objects of data sources and ephemeral resources. It omits what the record has with the same
-// version, because a plan has applied that.
+// configWriters returns the writers of the arguments of a node's provider, and sets the node's account. There are none if a plan
+// applied the resource with these arguments, or if a person who is none of the writers approved them for the type. Other arguments
+// than those of the record may reach another resource, so their writers always contribute.
+func (s *survey) configWriters(n *node) []v1alpha1.Contributor {
+	if n.config == nil {
+		return nil
+	}
+	account, changed := s.accounts.of(n)
+	if n.account = nil; len(account.Writers) == 0 {
+		return nil
+	}
+	if n.record.Exists() && n.config.VersionKnown && n.appliedVersion() == n.config.Version && !changed {
+		return nil
+	}
+	account.Approved = account.Approved && !changed
+	if n.account = &account; account.Approved {
+		return nil
+	}
+	return account.Writers
+}
+
+// appliedVersion returns the version of the ProviderConfig with which a plan last applied a node; "" if none did.
+func (n *node) appliedVersion() string {
+	return cmp.Or(n.record.Applied.Version, n.record.DependencyVersions[changes.VersionOfConfig(n.config.Cfg.Name)])
+}
+
+// externalContributors returns the writers of what a node depends on and no plan changes, apart from its ProviderConfig: ConfigMaps
+// and Secrets, and the objects and ProviderConfigs of data sources and ephemeral resources. It omits what the record has with the
+// same version, because a plan has applied that.
 func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) {
 	differs := func(name, version string) bool {
 		return !n.record.Exists() || version == "" || n.record.DependencyVersions[name] != version
 	}
-	if c := n.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) {
-		lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
-	}
 	if !n.wanted {
-		return lists
+		return nil
 	}
 	lists = append(lists, s.keyWriters(n)...)
 	lists = append(lists, s.valueWriters(n, differs)...)
@@ -160,7 +185,7 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 			lists = append(lists, s.writers.ofReferences(d.References)...)
 			lists = append(lists, s.writers.ofValues(d.References, time.Time{})...)
 		}
-		if c := d.config; c != nil && (differs(configVersion(c.Cfg.Name), c.Version) || !c.VersionKnown) {
+		if c := d.config; c != nil && c != n.config && (differs(changes.VersionOfConfig(c.Cfg.Name), c.Version) || !c.VersionKnown) {
 			lists = append(lists, s.writers.ofConfig(c.Cfg, c.References)...)
 		}
 	}
@@ -233,11 +258,23 @@ func (n *node) begins() time.Time {
 
 // ofConfig returns the writers of a ProviderConfig, and of what it reads.
 func (w *writers) ofConfig(cfg *v1alpha1.ProviderConfig, refs []lang.Reference) [][]v1alpha1.Contributor {
-	lists := append(append(w.ofReferences(refs), w.ofValues(refs, time.Time{})...), contributor.Named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
+	lasting, rotating := w.ofArguments(cfg, refs)
+	return append(lasting, rotating...)
+}
+
+// ofArguments returns the writers of a ProviderConfig, and of what it reads, apart from the values of arguments that rotate. Those
+// who wrote these values are in rotating.
+func (w *writers) ofArguments(cfg *v1alpha1.ProviderConfig, refs []lang.Reference) (lasting, rotating [][]v1alpha1.Contributor) {
+	lasting = append(append(w.ofReferences(refs), w.ofValues(refs, time.Time{})...), contributor.Named(cfg.Status.Contributors, fmt.Sprintf("ProviderConfig %s", cfg.Name)))
 	for _, ref := range cfg.Spec.SecretRefs {
-		lists = append(lists, w.ofKey(store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name}, ref.Key))
+		list := w.ofKey(store.Written{Kind: "Secret", Namespace: cfg.Namespace, Name: ref.Name}, ref.Key)
+		if ref.Rotates {
+			rotating = append(rotating, list)
+		} else {
+			lasting = append(lasting, list)
+		}
 	}
-	return lists
+	return lasting, rotating
 }
 
 // ofReferences returns the writers of the ConfigMaps and Secrets among references.

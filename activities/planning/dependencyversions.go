@@ -40,7 +40,7 @@ func (s *survey) dependencyVersions(n *node) map[string]string {
 		if d := s.nodes[i]; d.Mode == v1alpha1.ModeData {
 			seen[objectVersion(d.Address)] = d.externalVersions[objectVersion(d.Address)]
 			if d.config != nil {
-				seen[configVersion(d.config.Cfg.Name)] = d.config.Version
+				seen[changes.VersionOfConfig(d.config.Cfg.Name)] = d.config.Version
 			}
 		}
 	}
@@ -105,9 +105,8 @@ func valueVersion(addr lang.Address, attribute string) string {
 // objectVersion names the version of the object of a data source, on which its own dependencies depend.
 func objectVersion(addr lang.Address) string { return "Object/" + addr.String() }
 
-// providerVersion and configVersion name the versions of a provider and of a ProviderConfig.
+// providerVersion names the version of a provider.
 func providerVersion(name string) string { return "Provider/" + name }
-func configVersion(name string) string   { return "ProviderConfig/" + name }
 
 // findExternalVersions determines the versions of a node's dependencies that are not resources: its provider, its
 // ProviderConfig, which may be nil, and external references. The version of an ephemeral resource, and that of the object of a
@@ -126,7 +125,7 @@ func (n *node) findExternalVersions(s *scope.ProviderConfigs, config *scope.Prov
 		n.externalVersions[providerVersion(n.Entry.Name)] = version
 	}
 	if config != nil {
-		n.externalVersions[configVersion(config.Cfg.Name)] = config.Version
+		n.externalVersions[changes.VersionOfConfig(config.Cfg.Name)] = config.Version
 	}
 	outside := ""
 	if n.External {

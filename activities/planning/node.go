@@ -34,6 +34,8 @@ type node struct {
 	configVersion string
 	// config is the ProviderConfig; nil if there is none.
 	config *scope.ProviderConfigRef
+	// account has the arguments of config and their writers, if these may contribute; see survey.configWriters.
+	account *ledger.Account
 	// takenBack are users with what they wrote and what is now as it was last applied.
 	takenBack []v1alpha1.Contributor
 	// providerConfig is the ProviderConfig if it has references. inherited lists the DependsOn that only the
@@ -84,6 +86,7 @@ func (a *Planner) newSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, *s
 	s := &survey{spec: &po.Spec, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}
 	if !po.Spec.Speculative {
 		s.writers = newWriters(ctx, a.NewScope(po, po.Namespace, nil), a.Logger, po.Namespace)
+		s.accounts = newAccounts(s.writers, a.Ledger)
 	}
 	return s, lookup
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/graph"
@@ -190,7 +191,7 @@ func (o *outline) config(i int) (*usedConfig, error) {
 	}
 	u := &usedConfig{ProviderConfigRef: found}
 	if found != nil {
-		u.version = index.SumOf(configVersion(found.Cfg.Name), found.Version)
+		u.version = index.SumOf(changes.VersionOfConfig(found.Cfg.Name), found.Version)
 		for _, ref := range found.References {
 			if ref.Namespace != "" || ref.Stored() {
 				continue

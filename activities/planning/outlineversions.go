@@ -85,7 +85,7 @@ func (o *outline) versionsThrough(i int) index.Sum {
 		object := o.view.Nodes[i].Object
 		add(providerVersion(object.Provider), o.providers[object.Provider])
 		if u, err := o.config(i); err == nil && u.ProviderConfigRef != nil {
-			add(configVersion(u.Cfg.Name), u.version)
+			add(changes.VersionOfConfig(u.Cfg.Name), u.version)
 		}
 		name, own := o.ownVersion(i)
 		add(name, own)
@@ -107,7 +107,7 @@ func (o *outline) versionsThrough(i int) index.Sum {
 			name := objectVersion(object.Address())
 			add(name, index.SumOf(name, o.versionOf(d)))
 			if u, err := o.config(d); err == nil && u.ProviderConfigRef != nil {
-				add(configVersion(u.Cfg.Name), u.version)
+				add(changes.VersionOfConfig(u.Cfg.Name), u.version)
 			}
 		}
 	}, v1alpha1.ModeEphemeral, v1alpha1.ModeData)

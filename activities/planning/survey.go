@@ -92,6 +92,8 @@ type survey struct {
 	member []bool
 	// writers finds who wrote objects that are no resources; nil for a speculative plan, which has no contributors.
 	writers *writers
+	// accounts knows the arguments of providers, their writers, and which a person approved; nil with writers.
+	accounts *accounts
 	// missing checks a node's references to objects outside of the namespace's plans; nil checks nothing.
 	missing func(*node) diag.Diagnostics
 	// targets, excluded and forced hold the addresses in the spec: targets, exclude, and those to replace or invoke.
@@ -376,7 +378,7 @@ func (s *survey) change(n *node, l links) *ledger.Change {
 		c.Preconditions.From, c.Preconditions.FromState = &n.movedFrom.Ref, n.movedFrom.record.Digest()
 	}
 	s.addDependencies(c, n, l)
-	c.TakenBack = n.takenBack
+	c.TakenBack, c.Account = n.takenBack, n.account
 	if n.Mode == v1alpha1.ModeManaged && n.Ref.Set == "" {
 		c.Inputs = ledger.InputsOf(n.Object)
 	}

@@ -74,7 +74,8 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 	objects.Events = recorder
 	registered := activities.New(sources, plans, c.Processors, c.Hold, c.Logger.With("component", "activities"))
 	configs := &controller.Configs{
-		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog, Logger: providers.Logger,
+		Client: fixed, Core: core.CoreV1().RESTClient(), Secrets: secrets, Pool: providers.Pool, Catalog: providers.Catalog,
+		Ledger: sources.Ledger, Logger: providers.Logger,
 	}
 	queries := &query.Queries{Sources: sources}
 	stored := &loopback.Stacks{Client: fixed, Core: core, Queries: queries, Access: sources.Access}

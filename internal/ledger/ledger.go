@@ -70,6 +70,8 @@ type Instance struct {
 	// Expressions are digests of the expressions that a plan last applied, by their fields; nil if they are unknown, as
 	// after a failed apply.
 	Expressions map[string]string `json:"expressions,omitzero"`
+	// Applied are the arguments of the provider with which a plan last applied the instance.
+	Applied AppliedArguments `json:"applied,omitzero"`
 	// Writers are the users who caused the plans that changed the attributes last, in the form of contributor.WritersOf. Save
 	// maintains them. What refers to the attributes from another namespace, or is copied from them, follows from what these users did.
 	Writers []v1alpha1.Contributor `json:"writers,omitempty"`
@@ -524,6 +526,8 @@ type Change struct {
 	// so that they do not contribute.
 	Inputs    Inputs                 `json:"inputs,omitzero"`
 	TakenBack []v1alpha1.Contributor `json:"takenBack,omitempty"`
+	// Account has the arguments of the provider, unless a plan applied the resource with them. It is nil without a ProviderConfig, too.
+	Account *Account `json:"account,omitempty"`
 	// ReadAfter lists, for a data source, the changes that must be applied before it can be read. It omits dependencies
 	// of its ProviderConfig alone.
 	ReadAfter []int32 `json:"awaits,omitempty"`

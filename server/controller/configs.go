@@ -23,6 +23,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/store"
@@ -36,6 +37,7 @@ type Configs struct {
 	Secrets *loopback.Configs
 	Pool    validator
 	Catalog *catalog.Catalog
+	Ledger  *ledger.Ledger
 	Logger  *slog.Logger
 
 	informer, secrets cache.SharedIndexInformer
@@ -103,7 +105,10 @@ func (c *Configs) enqueue(concerned func(*v1alpha1.ProviderConfig) bool) {
 
 func (c *Configs) reconcile(ctx context.Context, name cache.ObjectName) error {
 	cfg, ok, err := lookup[*v1alpha1.ProviderConfig](c.informer, name)
-	if err != nil || !ok || cfg.DeletionTimestamp != nil {
+	switch {
+	case err == nil && !ok:
+		return c.Ledger.ForgetAccounts(ctx, name.Namespace, name.Name)
+	case err != nil || cfg.DeletionTimestamp != nil:
 		return err
 	}
 	reason, message, retry := c.check(ctx, cfg)

@@ -1,0 +1,209 @@
+package activities
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/store"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// writtenAccounts is a scenario whose ProviderConfig and Secret have writers.
+type writtenAccounts struct {
+	*accounts
+	at time.Time
+	// unapplied is an object whose plan was not applied; "" if there is none.
+	unapplied string
+}
+
+// newWrittenAccounts has a ProviderConfig that eve wrote, and a Secret whose zone she wrote, and whose token bot wrote. The token
+// rotates.
+func newWrittenAccounts(t *testing.T) *writtenAccounts {
+	sc := &writtenAccounts{accounts: newAccounts(t), at: time.Now()}
+	sc.arguments(nil, map[string]string{"zone": "mine", "token": "t1"}, []string{"token"})
+	sc.Wrote = map[store.Written]store.Writers{}
+	sc.made("config-1", "eve")
+	sc.wrote("zone", "eve")
+	sc.wrote("token", "bot")
+	return sc
+}
+
+// by is a write that is later than all before.
+func (sc *writtenAccounts) by(who, part string) v1alpha1.Contributor {
+	sc.at = sc.at.Add(time.Second)
+	return v1alpha1.Contributor{Identity: v1alpha1.Identity{Username: who}, Wrote: []string{part}, At: metav1.NewMicroTime(sc.at)}
+}
+
+// made records who made the ProviderConfig.
+func (sc *writtenAccounts) made(uid, who string) {
+	cfg := sc.ProviderConfigs["team/default"]
+	cfg.UID, cfg.Status.Contributors = types.UID(uid), []v1alpha1.Contributor{sc.by(who, "secretRefs")}
+}
+
+// wrote records who wrote a key of the Secret.
+func (sc *writtenAccounts) wrote(key, who string) {
+	of := store.Written{Kind: "Secret", Namespace: "team", Name: "s"}
+	list := slices.Clone(sc.Wrote[of].List)
+	list = slices.DeleteFunc(list, func(c v1alpha1.Contributor) bool { return c.Wrote[0] == key })
+	sc.Wrote[of] = store.Writers{List: append(list, sc.by(who, key))}
+}
+
+// writes changes the zone or the token.
+func (sc *writtenAccounts) writes(who, key, value string) {
+	sc.rotate(key, value)
+	sc.wrote(key, who)
+}
+
+// plan plans an object, which it makes if there is none, and returns the contributors in the order of their names. finish applies the
+// plan after the approval of a user, or of itself for "".
+func (sc *writtenAccounts) plan(name string, spec m) (who []string, finish func(approver string)) {
+	sc.put(name, spec, nil)
+	return sc.planned()
+}
+
+func (sc *writtenAccounts) planned() (who []string, finish func(approver string)) {
+	run := sc.newRun()
+	po := sc.until(run, approving)
+	return slices.Sorted(slices.Values(contributor.Names(po.Status.Contributors))), func(approver string) {
+		sc.T.Helper()
+		sc.unapplied = ""
+		run.approver = approver
+		if po = sc.until(run, beginning); approver == "" {
+			sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+				po.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
+				meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved).Reason = v1alpha1.ReasonAutomatic
+			})
+		}
+		if po = sc.resume(run); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionReady) {
+			sc.T.Fatalf("the plan was not applied: %s", sc.said(po))
+		}
+	}
+}
+
+// asks checks who contributes to a further create of a type.
+func (sc *writtenAccounts) asks(when, kind, want string) func(approver string) {
+	sc.T.Helper()
+	delete(sc.Stored, "team:"+sc.unapplied)
+	name := fmt.Sprintf("n%d", sc.plans.len())
+	who, finish := sc.plan(kind+"/"+name, m{"name": name})
+	sc.unapplied = kind + "/" + name
+	if got := strings.Join(who, " "); got != want {
+		sc.T.Errorf("%s, the contributors are %q, want %q", when, got, want)
+	}
+	return finish
+}
+
+// TestAnAccountIsApprovedOnce creates things with arguments that others wrote. They contribute until a person who is none of them
+// approved such a create. Every later write of them, and every other form of approval, makes them contribute again.
+func TestAnAccountIsApprovedOnce(t *testing.T) {
+	sc := newWrittenAccounts(t)
+	sc.asks("before an approval", "test-thing", "bot eve")("")
+	sc.asks("after a plan that approved itself", "test-thing", "bot eve")("eve")
+	sc.asks("after an approval by a writer", "test-thing", "bot eve")("bot")
+	sc.asks("after an approval by the writer of a credential", "test-thing", "bot eve")("ann")
+	sc.asks("after an approval by another person", "test-thing", "")("ann")
+	sc.asks("for another type", "test-box", "bot eve")
+
+	sc.writes("bot", "token", "t2")
+	sc.asks("after the same user replaced the credential", "test-thing", "")("ann")
+	sc.writes("mallory", "token", "t3")
+	sc.asks("after another user replaced the credential", "test-thing", "eve mallory")
+	sc.writes("bot", "token", "t4")
+	sc.asks("after the first user replaced it again", "test-thing", "")("ann")
+
+	sc.writes("eve", "zone", "theirs")
+	sc.asks("after another account", "test-thing", "bot eve")
+	sc.writes("eve", "zone", "mine")
+	sc.asks("after the arguments were rolled back", "test-thing", "bot eve")("")
+	sc.asks("after the rolled back arguments were applied by themselves", "test-thing", "bot eve")("ann")
+	sc.asks("after a person approved them again", "test-thing", "")
+
+	sc.made("config-2", "mallory")
+	sc.asks("after the ProviderConfig was made again", "test-thing", "bot eve mallory")
+}
+
+// TestUnknownWritersAreNotApproved has a ProviderConfig with a writer whose name or time the server does not know. No approval covers
+// that one.
+func TestUnknownWritersAreNotApproved(t *testing.T) {
+	for name, unknown := range map[string]v1alpha1.Contributor{"others": {More: true}, "old": {Identity: v1alpha1.Identity{Username: "old"}, Wrote: []string{"config"}}} {
+		sc := newWrittenAccounts(t)
+		cfg := sc.ProviderConfigs["team/default"]
+		cfg.Status.Contributors = append(cfg.Status.Contributors, unknown)
+		for range 2 {
+			who, finish := sc.plan(fmt.Sprintf("test-thing/n%d", sc.plans.len()), m{"name": "n"})
+			if !slices.Contains(who, name) || !slices.Contains(who, "eve") {
+				t.Errorf("the contributors are %v, want %s and eve", who, name)
+			}
+			finish("ann")
+		}
+	}
+}
+
+// TestOtherArgumentsThanTheRecordedOnes approves the arguments of a provider for creates. The writers contribute to the changes of a
+// resource that was recorded with other ones, until a plan has applied it with them.
+func TestOtherArgumentsThanTheRecordedOnes(t *testing.T) {
+	sc := newWrittenAccounts(t)
+	sc.asks("before an approval", "test-thing", "bot eve")("ann")
+	name := "n0"
+	sc.account("mirror").things["id-1"] = map[string]string{"name": name}
+	sc.writes("eve", "zone", "mirror")
+	sc.asks("for a create with other arguments", "test-thing", "bot eve")("ann")
+	who, finish := sc.plan("test-thing/"+name, m{"name": name, "size": "2"})
+	if !slices.Equal(who, []string{"bot", "eve"}) {
+		t.Errorf("the contributors of a resource that is recorded with other arguments are %v", who)
+	}
+	finish("ann")
+	if who, _ = sc.plan("test-thing/"+name, m{"name": name, "size": "3"}); len(who) > 0 {
+		t.Errorf("after an apply, the contributors are %v", who)
+	}
+}
+
+// TestAnUnchangedResourceKeepsWhoWroteItsValues makes a plan without changes after an edit of the ProviderConfig. The record does not
+// keep the writer. The writer contributes to the deletion of the resource until a plan without changes is of a person who did not
+// write the arguments.
+func TestAnUnchangedResourceKeepsWhoWroteItsValues(t *testing.T) {
+	for who, test := range map[string]struct {
+		requester string
+		stack     bool
+		want      []string
+	}{
+		"the writer":     {requester: "mallory", want: []string{"bot", "eve", "mallory"}},
+		"a stack":        {requester: "ann", stack: true, want: []string{"bot", "eve", "mallory"}},
+		"another person": {requester: "ann"},
+	} {
+		sc := newWrittenAccounts(t)
+		sc.asks("before an approval", "test-thing", "bot eve")("ann")
+		cfg := sc.ProviderConfigs["team/default"].DeepCopy()
+		cfg.Spec.Meta = nil
+		sc.arguments(m{"zone": "mine"}, map[string]string{"token": "t1"}, []string{"token"})
+		next := sc.ProviderConfigs["team/default"]
+		next.UID, next.Status.Contributors = cfg.UID, append(cfg.Status.Contributors, sc.by("mallory", "config.zone"))
+		sc.wrote("zone", "eve") // nothing reads this key any more
+
+		run := sc.newRun()
+		sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+			po.Status.RequestedBy = &v1alpha1.Identity{Username: test.requester}
+			if test.stack {
+				po.Status.Stack = &v1alpha1.PlanStack{Stack: "s"}
+			}
+		})
+		if po := sc.resume(run); po.Status.Summary == nil || po.Status.Summary.NoOp != 1 {
+			t.Fatalf("%s: the plan is not without changes: %s", who, sc.said(po))
+		}
+		if list := sc.recordOf("test-thing/n0").Contributors; len(list) > 0 {
+			t.Errorf("%s: the record has the contributors %v", who, list)
+		}
+		sc.delete("test-thing/n0")
+		if got, _ := sc.planned(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: the contributors of the deletion are %v, want %v", who, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package planning
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/scope"
+	"github.com/hykube/hykube/internal/session"
+)
+
+// This file finds out who wrote the arguments of a provider, and whether another person approved them before. The writers then
+// contribute to no further create of the type.
+
+// accounts knows the arguments of the ProviderConfigs of a plan. It evaluates each ProviderConfig once.
+type accounts struct {
+	writers *writers
+	ledger  *ledger.Ledger
+
+	mu    sync.Mutex
+	known map[*scope.ProviderConfigRef]configAccount
+}
+
+// configAccount is the account of a ProviderConfig, with the digests that were approved for each type.
+type configAccount struct {
+	ledger.Account
+	approved map[string]string
+}
+
+func newAccounts(w *writers, l *ledger.Ledger) *accounts {
+	return &accounts{writers: w, ledger: l, known: map[*scope.ProviderConfigRef]configAccount{}}
+}
+
+// of returns the account of a node with a ProviderConfig. changed is true if its resource is recorded with other arguments.
+func (a *accounts) of(n *node) (account ledger.Account, changed bool) {
+	fair.Lock(a.writers.ctx, &a.mu)
+	known, ok := a.known[n.config]
+	if !ok {
+		known = a.read(n)
+		a.known[n.config] = known
+	}
+	a.mu.Unlock()
+	account = known.Account
+	account.Approved = account.Digest != "" && known.approved[n.Address.Type] == account.Digest
+	now := account.Arguments.Arguments
+	other := func(was string) bool { return was != "" && now != "" && was != now }
+	changed = n.record.Exists() && (other(n.record.Configuration.Arguments) || other(n.record.Applied.Arguments))
+	return account, changed
+}
+
+// read evaluates the ProviderConfig of a node, and then reads the writers, so that a later write has a later writer. Arguments that
+// are not known now, or may not be read, are empty: the proposal then reports the reason.
+func (a *accounts) read(n *node) (out configAccount) {
+	cfg := n.config.Cfg
+	args, err := a.writers.values.ArgumentsOf(a.writers.ctx, n.Resource, cfg.Name)
+	lasting, rotating := a.writers.ofArguments(cfg, n.config.References)
+	out.Writers = contributor.Merge(append(slices.Clone(lasting), rotating...)...)
+	if err != nil || args.Ephemeral || len(out.Writers) == 0 {
+		return out
+	}
+	out.Arguments = args
+	if out.approved, err = a.ledger.Accounts(a.writers.ctx, cfg); err != nil {
+		a.writers.logger.Warn("read the approved accounts of a ProviderConfig", "namespace", cfg.Namespace, "name", cfg.Name, "error", err)
+		return out
+	}
+	out.Digest = accountDigest(n.config.Version, args.Arguments, lasting, rotating)
+	return out
+}
+
+// written is a write of an argument. At is empty for an argument that rotates: its writers may replace it.
+type written struct {
+	By    v1alpha1.Identity
+	Wrote []string
+	At    string
+}
+
+// withoutGroups returns an identity without groups, which change over time.
+func withoutGroups(who v1alpha1.Identity) v1alpha1.Identity {
+	who.Groups, who.Through = nil, slices.Clone(who.Through)
+	for i := range who.Through {
+		who.Through[i].Groups = nil
+	}
+	return who
+}
+
+// accountDigest identifies the arguments of a provider with the version of its ProviderConfig and all their writes. So neither other
+// arguments, nor a later write of the same ones, have the same digest. It returns "" if an argument, a writer or a time is unknown.
+func accountDigest(version, arguments string, lasting, rotating [][]v1alpha1.Contributor) string {
+	if version == "" || arguments == "" {
+		return ""
+	}
+	var all [2][][]written
+	for k, lists := range [][][]v1alpha1.Contributor{lasting, rotating} {
+		for _, list := range lists {
+			writes := []written{}
+			for _, c := range list {
+				if c.More || c.At.IsZero() {
+					return ""
+				}
+				w := written{By: withoutGroups(c.Identity), Wrote: c.Wrote}
+				if k == 0 {
+					w.At = c.At.UTC().String()
+				}
+				writes = append(writes, w)
+			}
+			all[k] = append(all[k], writes)
+		}
+	}
+	raw, err := json.Marshal([]any{version, arguments, all})
+	if err != nil { // cannot happen
+		return ""
+	}
+	sum := sha256.Sum256(raw)
+	return base64.RawStdEncoding.EncodeToString(sum[:])
+}
+
+// bindAccount compares the arguments of a provider with those that the survey found approved. If they differ, or are not known any
+// more, because the plan changes what they refer to, their writers contribute. A Secret that changed since the survey has a further
+// writer.
+func bindAccount(c *ledger.Change, p *session.Session) {
+	a := c.Account
+	if a == nil || a.Digest == "" || a.Arguments.Arguments == p.Digest.Arguments {
+		return
+	}
+	if a.Approved {
+		c.Contributors = contributor.Merge(c.Contributors, a.Writers)
+	}
+	if a.Arguments.Secrets != p.SecretDigest {
+		c.Contributors = contributor.Merge(c.Contributors, []v1alpha1.Contributor{{More: true}})
+	}
+	c.Account = &ledger.Account{Writers: a.Writers}
+}
