@@ -198,6 +198,14 @@ type StackStatus struct {
 	// user. Set by the server.
 	// +optional
 	Author *Identity `json:"author,omitempty"`
+	// Generation of the spec that the author wrote. Later ones only suspend the stack, or let it continue. Set by the server.
+	// +optional
+	AuthorGeneration int64 `json:"authorGeneration,omitempty"`
+	// Last generation of the spec of which a plan was applied as a whole, after the approval of a user other than the author. If
+	// that is authorGeneration or a later one, the author may approve plans of what others wrote, also where a policy excludes the
+	// requester.
+	// +optional
+	ApprovedGeneration int64 `json:"approvedGeneration,omitempty"`
 	// Number of resources that the stack selects.
 	// +optional
 	Resources int32 `json:"resources,omitempty"`
@@ -408,6 +416,10 @@ type PlanStack struct {
 	StackUID types.UID `json:"stackUID"`
 	// Generation of the stack's spec.
 	StackGeneration int64 `json:"stackGeneration"`
+	// True if another user than the author approved an earlier plan of the stack as the author wrote it, and that was applied as a
+	// whole. The author then counts as the requester only of what nobody else wrote.
+	// +optional
+	AuthorApproved bool `json:"authorApproved,omitempty"`
 	// Number of the plan among those of the stack.
 	Number int64 `json:"number"`
 	// Digest of the selected resources; see status.contents of the stack.

@@ -343,3 +343,43 @@ func TestNobodyCountsAloneBesideUnnamedContributors(t *testing.T) {
 		}
 	}
 }
+
+// TestTheAuthorOfAnApprovedStack has a plan of a stack that another user approved as the author wrote it. Where a rule excludes the
+// requester, the author may approve what others wrote, and nothing else.
+func TestTheAuthorOfAnApprovedStack(t *testing.T) {
+	eve, unnamed := v1alpha1.Contributor{Identity: *user("eve")}, v1alpha1.Contributor{More: true}
+	through := v1alpha1.Contributor{Identity: v1alpha1.Identity{Username: "eve", Through: []v1alpha1.WorkflowUser{{Username: "bob"}}}}
+	for why, tc := range map[string]struct {
+		approved     bool
+		askedBy      *v1alpha1.Identity
+		contributors []v1alpha1.Contributor
+		may          bool
+	}{
+		"another user wrote the changes":                         {approved: true, contributors: []v1alpha1.Contributor{eve}, may: true},
+		"nobody approved the stack":                              {contributors: []v1alpha1.Contributor{eve}},
+		"nobody wrote the changes":                               {approved: true},
+		"the author wrote a part":                                {approved: true, contributors: []v1alpha1.Contributor{eve, {Identity: *user("bob")}}},
+		"another user wrote them through a worker of the author": {approved: true, contributors: []v1alpha1.Contributor{through}},
+		"users without a name wrote a part":                      {approved: true, contributors: []v1alpha1.Contributor{eve, unnamed}},
+		"a user requested the drift check":                       {approved: true, askedBy: user("bob"), contributors: []v1alpha1.Contributor{eve}},
+	} {
+		p := &v1alpha1.Plan{}
+		p.Status.RequestedBy, p.Status.Contributors = user("bob"), tc.contributors
+		p.Status.Stack = &v1alpha1.PlanStack{Stack: "s", AuthorApproved: tc.approved, CheckRequestedBy: tc.askedBy}
+		r := v1alpha1.PlanPolicyRule{Name: "r", When: "true", Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 1, ExcludeRequester: true}}
+		set := NewSet(rules(r), nil, nil)
+		s := set.NewSubject(p)
+		s.Approvals = approvals(user("bob"))
+		v, err := set.Evaluate(t.Context(), s)
+		if err != nil || (v.Missing(p.Status.RequestedBy, s.Approvals) == "") != tc.may {
+			t.Errorf("%s: the author may approve: %t, but %q, %v", why, tc.may, v.Missing(p.Status.RequestedBy, s.Approvals), err)
+		}
+		if got := v.Missing(p.Status.RequestedBy, nil); tc.may && !strings.Contains(got, "1 more approval, not by those who wrote the changes (eve)") {
+			t.Errorf("%s: %q", why, got)
+		}
+		p.Status.Policies = v.Results
+		if counts, _ := VerdictOf(p).Counts(p.Status.RequestedBy, nil, s.Approvals[0]); counts != tc.may {
+			t.Errorf("%s: a client says that the approval counts: %t", why, counts)
+		}
+	}
+}

@@ -25,6 +25,9 @@ type Verdict struct {
 	contributors map[string]bool
 	// unnamed is true if other users wrote a part of the changes, too, whom the plan does not name. Any approver may be one.
 	unnamed bool
+	// othersWrote is true if the requester is the author of a stack that another user approved as the author wrote it, and other users
+	// wrote the changes. The requester then counts as the others do: by what the user wrote.
+	othersWrote bool
 	// undecided has the indexes of the changes whose unknown values an undecided rule depends on.
 	undecided map[int32]bool
 }
@@ -37,7 +40,17 @@ func (v *Verdict) Warnings() []v1alpha1.PlanPolicyResult { return v.withEffect(v
 
 // VerdictOf returns the verdict in the status of a plan, for a client.
 func VerdictOf(p *v1alpha1.Plan) *Verdict {
-	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors)}
+	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p)}
+}
+
+// othersWrote reports whether the requester of a plan did nothing but write its stack, which another user has approved, and others
+// wrote the changes. A user who requested a drift check may have caused what the plan shows.
+func othersWrote(p *v1alpha1.Plan) bool {
+	of, requester := p.Status.Stack, p.Status.RequestedBy
+	if of == nil || !of.AuthorApproved || of.CheckRequestedBy != nil || requester == nil || haveUnnamed(p.Status.Contributors) {
+		return false
+	}
+	return len(p.Status.Contributors) > 0 && !slices.ContainsFunc(p.Status.Contributors, func(c v1alpha1.Contributor) bool { return c.Shares(requester) })
 }
 
 // haveUnnamed reports whether a list stands for users whom it does not name.
@@ -111,7 +124,7 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 	others := false
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		if n := v.count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
-			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.further(r.Approvals)+v.discounted(r.Approvals, requester, approvals), r.Message))
+			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, v.missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.further(r.Approvals)+v.discounted(r.Approvals, requester, approvals), r.Message))
 			others = others || v.excluded(r.Approvals, requester) != ""
 		}
 	}
@@ -203,7 +216,7 @@ func (v *Verdict) approver(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Id
 	switch {
 	case by == nil || by.Username == "":
 		return nil, "the server does not know the user any more"
-	case a.ExcludeRequester && (requester == nil || by.Shares(requester)):
+	case a.ExcludeRequester && !v.othersWrote && (requester == nil || by.Shares(requester)):
 		return by, "the user requested the plan"
 	case a.ExcludeRequester && v.contributed(by):
 		return by, "the user wrote a part of the changes"
@@ -253,7 +266,11 @@ func (v *Verdict) excluded(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Id
 	if len(others) == 0 {
 		return ""
 	}
-	return " or those who wrote the changes (" + strings.Join(others, ", ") + ")"
+	or := " or"
+	if v.othersWrote {
+		or = ", not by"
+	}
+	return or + " those who wrote the changes (" + strings.Join(others, ", ") + ")"
 }
 
 // count returns the number of approvals that a rule requires of a plan. Any approver may be one of the users whom the plan does not
@@ -274,7 +291,7 @@ func (v *Verdict) further(a *v1alpha1.RequiredApprovals) string {
 }
 
 // missingText describes the missing approvals of a rule. more is their number.
-func missingText(a *v1alpha1.RequiredApprovals, more int) string {
+func (v *Verdict) missingText(a *v1alpha1.RequiredApprovals, more int) string {
 	text := "1 more approval"
 	if more > 1 {
 		text = fmt.Sprintf("%d more approvals", more)
@@ -282,7 +299,7 @@ func missingText(a *v1alpha1.RequiredApprovals, more int) string {
 	if len(a.Groups) > 0 {
 		text += " by members of " + strings.Join(a.Groups, " or ")
 	}
-	if a.ExcludeRequester {
+	if a.ExcludeRequester && !v.othersWrote {
 		text += ", not by the requester"
 	}
 	return text

@@ -457,6 +457,9 @@ func (s *stackState) next(p stackPlan) stackStep {
 func (s *stackState) write(status *v1alpha1.StackStatus, step stackStep) {
 	status.ObservedGeneration = s.stack.Generation
 	status.Plan = s.last
+	if s.plan != nil && approvedByAnother(s.plan) {
+		status.ApprovedGeneration = max(status.ApprovedGeneration, s.plan.Status.Stack.StackGeneration)
+	}
 	if s.run != nil && (status.Run == nil || s.run.Number >= status.Run.Number) { // the cache may be old
 		status.Run = &s.run.StackRun
 	}

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,6 +157,14 @@ func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackSte
 // maxNames is the number of names that makePlan tries.
 const maxNames = 100
 
+// approvedByAnother reports whether a plan of a stack was applied as a whole, after the approval of another user than the author of
+// the stack.
+func approvedByAnother(p *v1alpha1.Plan) bool {
+	whole := !slices.ContainsFunc(p.AllApprovals(), func(a v1alpha1.PlanApproval) bool { return a.Partial })
+	return whole && p.Status.RequestedBy != nil && meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApplied) &&
+		changes.ApprovedByAnother(p, []v1alpha1.Contributor{{Identity: *p.Status.RequestedBy}})
+}
+
 // createPlan makes the plan with a number. It returns nil if a plan that the stack did not make has the name.
 func (c *Stacks) createPlan(ctx context.Context, state *stackState, next *stackStep, number int64) (*v1alpha1.Plan, error) {
 	s := state.stack
@@ -172,6 +181,7 @@ func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan
 	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("Stack"))}
 	p.Status.RequestedBy = s.Status.Author
 	p.Status.Stack.Stack, p.Status.Stack.StackUID, p.Status.Stack.StackGeneration = s.Name, s.UID, s.Generation
+	p.Status.Stack.AuthorApproved = s.Status.AuthorGeneration > 0 && s.Status.ApprovedGeneration >= s.Status.AuthorGeneration
 	if d := s.Status.Drift; d != nil && d.Requested != nil && d.Requested.ID == p.Status.Stack.Request {
 		p.Status.Stack.CheckRequestedBy = d.Requested.By
 	}

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 // planServer stores the plans that it gets, by name. It refuses all with the status of refuse, unless that is 0.
@@ -202,6 +203,54 @@ func TestPlansNameWhoRequestedTheCheck(t *testing.T) {
 		}
 		if got != want || made.Status.RequestedBy.Username != "ann" {
 			t.Errorf("%q: requested by %q, want %q; with the rights of %s", request, got, want, made.Status.RequestedBy.Username)
+		}
+	}
+}
+
+// TestTheAuthorIsApprovedWithAPlan finds the generation of a stack of which another user than the author approved a plan that was
+// applied as a whole. Later plans say so until the author writes the stack again.
+func TestTheAuthorIsApprovedWithAPlan(t *testing.T) {
+	for why, tc := range map[string]struct {
+		by               string
+		itself, partial  bool
+		failed           bool
+		planned, written int64
+		want             bool
+	}{
+		"another user approved it":                {by: "bob", planned: 3, written: 3, want: true},
+		"it was suspended meanwhile":              {by: "bob", planned: 4, written: 3, want: true},
+		"the author wrote the stack again":        {by: "bob", planned: 3, written: 4},
+		"the author approved it":                  {by: "ann", planned: 3, written: 3},
+		"it approved itself":                      {by: "bob", itself: true, planned: 3, written: 3},
+		"a part was approved":                     {by: "bob", partial: true, planned: 3, written: 3},
+		"a change failed":                         {by: "bob", failed: true, planned: 3, written: 3},
+		"the server does not know what was wrote": {by: "bob", planned: 3},
+	} {
+		p := &v1alpha1.Plan{}
+		p.Status.Stack, p.Status.RequestedBy = &v1alpha1.PlanStack{StackGeneration: tc.planned}, &v1alpha1.Identity{Username: "ann"}
+		p.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, By: &v1alpha1.Identity{Username: tc.by}, Partial: tc.partial}
+		reason := v1alpha1.ReasonApproved
+		if tc.itself {
+			reason = v1alpha1.ReasonAutomatic
+		}
+		condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionApproved, true, reason, "")
+		condition.Set(&p.Status.Conditions, 1, v1alpha1.ConditionApplied, !tc.failed, "Applied", "")
+		state := stackWith()
+		state.plan, state.last = p, snapshot(p)
+		status := state.stack.Status.DeepCopy()
+		status.AuthorGeneration, status.Author = tc.written, p.Status.RequestedBy
+		state.write(status, state.decide())
+		state.stack.Status = *status
+		server := &planServer{plans: map[string]*v1alpha1.Plan{}}
+		c := NewStacks(StacksConfig{Client: server.client(t), Logger: slog.New(slog.DiscardHandler)})
+		next := &v1alpha1.Plan{}
+		next.Name, next.Status.Stack = "web-9", &v1alpha1.PlanStack{Number: 9}
+		made, err := c.create(t.Context(), state.stack, next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made.Status.Stack.AuthorApproved != tc.want {
+			t.Errorf("%s: the author is approved: %t, want %t", why, !tc.want, tc.want)
 		}
 	}
 }

@@ -31,14 +31,10 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(ctx context.Context, s *v1alpha1.Stack) {
-			s.Status = v1alpha1.StackStatus{ObservedGeneration: 1, Author: requester(ctx),
+			s.Status = v1alpha1.StackStatus{ObservedGeneration: 1, Author: requester(ctx), AuthorGeneration: 1,
 				Conditions: initialConditions(v1alpha1.ReasonSettling, "Finding the resources of the stack.")}
 		},
-		prepareUpdate: func(ctx context.Context, s, old *v1alpha1.Stack) {
-			if changesAuthor(s, old) {
-				s.Status.Author = requester(ctx)
-			}
-		},
+		prepareUpdate:  noteAuthor,
 		spec:           func(s *v1alpha1.Stack) any { return s.Spec },
 		status:         func(s *v1alpha1.Stack) *v1alpha1.StackStatus { return &s.Status },
 		conditions:     func(s *v1alpha1.StackStatus) *[]metav1.Condition { return &s.Conditions },
@@ -60,7 +56,7 @@ func newStacks(c Config, plans *genericregistry.Store) (*resourceREST, *statusRE
 			return errs
 		},
 		warn:    func(ctx context.Context, s *v1alpha1.Stack) []string { return c.warnStack(ctx, stored, s) },
-		keepOwn: func(s, old *v1alpha1.StackStatus) { s.Author = old.Author },
+		keepOwn: func(s, old *v1alpha1.StackStatus) { s.Author, s.AuthorGeneration = old.Author, old.AuthorGeneration },
 		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.Stack) field.ErrorList {
 			return statusByServer(ctx, "a Stack")
 		},
@@ -106,6 +102,13 @@ func (c Config) mayRelease(ctx context.Context, stored *genericregistry.Store, s
 	approve := []store.Right{{Verb: store.VerbApprove, Namespace: s.Namespace, Group: groupName, Resource: "plans"}}
 	return requireRights(ctx, c.Authorizer, "stacks", s.Name, approve, fmt.Sprintf(
 		"the stack %q, which approves its plans by itself, may select the resources that this stack gives up", list.(*v1alpha1.StackList).Items[automatic].Name))
+}
+
+// noteAuthor records the user of a request that makes this user the author of a stack.
+func noteAuthor(ctx context.Context, s, old *v1alpha1.Stack) {
+	if changesAuthor(s, old) {
+		s.Status.Author, s.Status.AuthorGeneration = requester(ctx), old.Generation+1
+	}
 }
 
 // changesAuthor reports whether a change of a stack makes the user its author. A change that only suspends the stack, or

@@ -203,6 +203,11 @@ func TestAuthorOfAStack(t *testing.T) {
 		if got := changesAuthor(tc.now, tc.old); got != tc.want {
 			t.Errorf("%s: the user becomes the author: %t, want %t", why, got, tc.want)
 		}
+		tc.old.Generation, tc.now.Status.AuthorGeneration = 7, 3
+		noteAuthor(as(t, "eve"), tc.now, tc.old)
+		if got := tc.now.Status.AuthorGeneration == 8; got != tc.want {
+			t.Errorf("%s: the author wrote the generation %d", why, tc.now.Status.AuthorGeneration)
+		}
 	}
 }
 

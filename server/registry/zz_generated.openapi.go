@@ -3462,6 +3462,13 @@ func schema_hykube_hykube_api_v1alpha1_PlanStack(ref common.ReferenceCallback) c
 							Format:      "int64",
 						},
 					},
+					"authorApproved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if another user than the author approved an earlier plan of the stack as the author wrote it, and that was applied as a whole. The author then counts as the requester only of what nobody else wrote.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"number": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Number of the plan among those of the stack.",
@@ -5923,6 +5930,13 @@ func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) c
 							Format:      "int64",
 						},
 					},
+					"authorApproved": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if another user than the author approved an earlier plan of the stack as the author wrote it, and that was applied as a whole. The author then counts as the requester only of what nobody else wrote.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"number": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Number of the plan among those of the stack.",
@@ -6396,6 +6410,20 @@ func schema_hykube_hykube_api_v1alpha1_StackStatus(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "User who last wrote the spec. Plans of the stack, their automatic approval and outputs have the rights of this user. Set by the server.",
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
+					"authorGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Generation of the spec that the author wrote. Later ones only suspend the stack, or let it continue. Set by the server.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"approvedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Last generation of the spec of which a plan was applied as a whole, after the approval of a user other than the author. If that is authorGeneration or a later one, the author may approve plans of what others wrote, also where a policy excludes the requester.",
+							Type:        []string{"integer"},
+							Format:      "int64",
 						},
 					},
 					"resources": {
