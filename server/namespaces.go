@@ -219,7 +219,7 @@ func (l lifecycleAdmission) Admit(ctx context.Context, a admission.Attributes, o
 	switch a.GetResource().GroupResource() {
 	case v1alpha1.Resource("planrecords"): // only the server creates these, for a plan that still exists
 		return nil
-	case v1alpha1.Resource("evaluations"), v1alpha1.Resource("queries"): // these are not stored
+	case v1alpha1.Resource("evaluations"), v1alpha1.Resource("queries"), v1alpha1.Resource("statepulls"): // these are not stored
 		return nil
 	case v1alpha1.Resource("plans"):
 		if a.GetSubresource() == "objects" { // each object is checked separately, and the plan can be discarded

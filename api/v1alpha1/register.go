@@ -41,6 +41,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Query{},
 		&Validation{},
 		&Evaluation{},
+		&StatePush{}, &StatePull{},
 	)
 	scheme.AddKnownTypeWithName(SchemeGroupVersion.WithKind("Resource"), &ResourceSummary{})
 	scheme.AddKnownTypeWithName(SchemeGroupVersion.WithKind("ResourceList"), &ResourceSummaryList{})

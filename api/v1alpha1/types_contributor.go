@@ -32,4 +32,5 @@ const (
 	WroteUndelete  = "undelete"
 	WroteTaint     = "taint"
 	WroteResolve   = "resolve"
+	WroteState     = "state"
 )

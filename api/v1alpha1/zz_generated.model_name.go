@@ -506,6 +506,51 @@ func (in StackWorkflow) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StateEntry) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StateEntry"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StateInstance) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StateInstance"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StateProblem) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StateProblem"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StatePull) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StatePull"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StatePullSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StatePullSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StatePullStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StatePullStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StatePush) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StatePush"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StatePushSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StatePushSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StatePushStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StatePushStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Validation) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Validation"
 }

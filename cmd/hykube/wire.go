@@ -42,6 +42,7 @@ import (
 	"github.com/hykube/hykube/server/loopback"
 	"github.com/hykube/hykube/server/registry"
 	"github.com/hykube/hykube/server/rights"
+	"github.com/hykube/hykube/server/states"
 	"github.com/hykube/hykube/workflows"
 )
 
@@ -141,6 +142,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 // newBackend returns the functions that answer requests for the fixed kinds.
 func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loopback.Answers, providers *controller.Providers, stacks *controller.Stacks,
 	queries *query.Queries) registry.Backend {
+	terraform := states.New(sources)
 	return registry.Backend{
 		InUse: answers.InUse, ProviderNamespaces: answers.ProviderNamespaces, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, Record: sources.Ledger.Instance, DestroysSet: answers.DestroysSet, FormerSet: objects.Index.LeftAt,
 		Judge: func(ctx context.Context, p *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error) {
@@ -168,6 +170,7 @@ func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loop
 			return stacks.CancelRun(ctx, s, reason)
 		},
 		Query: loopback.Query(queries.Query), Evaluate: queries.Evaluate,
+		PushState: terraform.Push, PullState: terraform.Pull,
 	}
 }
 

@@ -23,15 +23,16 @@ import (
 func newState(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "List, show, forget and move the recorded state",
+		Short: "List, show, forget, move, push and pull the recorded state",
 		Example: `  kubectl hykube state list -n prod
   kubectl hykube state show sim-instance/web-1
   kubectl hykube state rm sim-instance/web-1
-  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1`,
+  kubectl hykube state mv sim-instance/web-1 sim-instance/front-1
+  terraform state pull | kubectl hykube state push - -n prod`,
 		Args: cobra.ArbitraryArgs,
 		RunE: group(terraformState),
 	}
-	cmd.AddCommand(newStateList(s), newStateShow(s), newStateRm(s), newStateMv(s))
+	cmd.AddCommand(newStateList(s), newStateShow(s), newStateRm(s), newStateMv(s), newStatePush(s), newStatePull(s))
 	return cmd
 }
 

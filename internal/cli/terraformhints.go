@@ -27,8 +27,6 @@ var terraformVerb = map[string]string{
 
 // terraformState holds hints for verbs of `terraform state` that `state` lacks.
 var terraformState = map[string]string{
-	"pull":             "for the raw state of one resource, use kubectl hykube state show KIND/NAME -o json",
-	"push":             "only the server writes records; to import existing resources, use kubectl hykube import",
 	"replace-provider": "change spec.source of the Provider object",
 	"get":              "kubectl hykube state show KIND/NAME",
 	"describe":         "kubectl hykube state show KIND/NAME",

@@ -71,6 +71,9 @@ func (s *scripted) ValidateResourceConfig(_ context.Context, r *tfprotov6.Valida
 
 func (s *scripted) UpgradeResourceState(_ context.Context, r *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	s.upgraded = append(s.upgraded, r.RawState)
+	if flat := r.RawState.Flatmap; flat != nil {
+		return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: wire(s.t, thing(str(flat["id"]), str(flat["name"])))}, nil
+	}
 	return &tfprotov6.UpgradeResourceStateResponse{UpgradedState: &tfprotov6.DynamicValue{JSON: r.RawState.JSON}}, nil
 }
 

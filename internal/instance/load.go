@@ -25,18 +25,28 @@ func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
 		return State{}, fmt.Errorf("load state of %s: it was written by a newer provider (schema version %d, this provider's is %d); install the provider version %s or newer",
 			t.Name, rec.SchemaVersion, t.Schema.Version, rec.ProviderVersion)
 	}
-	identity, err := t.loadIdentity(ctx, rec)
-	if err != nil {
-		return State{}, err
-	}
 	raw := rec.Attributes
 	if rec.SchemaVersion == t.Schema.Version {
+		var err error
 		if raw, err = stripUnknownAttributes(raw, t.Schema.Block); err != nil {
 			return State{}, fmt.Errorf("load state of %s: %w", t.Name, err)
 		}
 	}
+	marks, err := decodePaths(rec.Sensitive)
+	if err != nil {
+		return State{}, fmt.Errorf("load state of %s: %w", t.Name, err)
+	}
+	return t.upgrade(ctx, rec, &tfprotov6.RawState{JSON: raw}, marks)
+}
+
+// upgrade makes the provider convert the attributes of a record, whose marks are given, to the current schema.
+func (t *Type) upgrade(ctx context.Context, rec *ledger.State, raw *tfprotov6.RawState, marks []cty.PathValueMarks) (State, error) {
+	identity, err := t.loadIdentity(ctx, rec)
+	if err != nil {
+		return State{}, err
+	}
 	resp, err := t.Provider.UpgradeResourceState(ctx, &tfprotov6.UpgradeResourceStateRequest{
-		TypeName: t.Name, Version: rec.SchemaVersion, RawState: &tfprotov6.RawState{JSON: raw},
+		TypeName: t.Name, Version: rec.SchemaVersion, RawState: raw,
 	})
 	if err != nil {
 		return State{}, fmt.Errorf("upgrade state of %s: %w", t.Name, err)
@@ -56,10 +66,6 @@ func (t *Type) Load(ctx context.Context, rec *ledger.State) (State, error) {
 	}
 	if err := t.checkWriteOnly("upgrade state", v); err != nil {
 		return State{}, err
-	}
-	marks, err := decodePaths(rec.Sensitive)
-	if err != nil {
-		return State{}, fmt.Errorf("load state of %s: %w", t.Name, err)
 	}
 	return State{Value: restoreMarks(v, marks), Private: rec.Private, Identity: identity, Tainted: rec.Tainted}, nil
 }

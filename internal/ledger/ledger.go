@@ -52,7 +52,9 @@ type Instance struct {
 	MovedFrom types.UID `json:"movedFrom,omitempty"`
 	// Intent is set during a change. An intent that remains after a crash belongs to a change whose outcome is lost.
 	Intent *Intent `json:"intent,omitempty"`
-	// Plan is the UID of the plan that last wrote the record.
+	// StateAddress is the address of the resource in the Terraform state that was pushed, if it is not that of the object.
+	StateAddress string `json:"stateAddress,omitempty"`
+	// Plan is the UID of the plan that last wrote the record, or the ID of the push of a Terraform state.
 	Plan types.UID `json:"plan,omitempty"`
 	// LastOutcome identifies the step whose outcome the record holds, so that a retry does not repeat the change. It is
 	// nil if the last step changed nothing.

@@ -34,7 +34,7 @@ func NamedBy(e catalog.Entry, terraformType, importID string, s *ledger.State) s
 	}
 	for _, a := range of.Block.Attributes {
 		// A user can set other attributes, which clouds let them change. Two owners of an equal secret must not learn of each other.
-		fixed := a.Type == cty.String && a.Computed && !a.Optional && !a.WriteOnly && (!a.Sensitive || reachesNothing(e))
+		fixed := a.Type == cty.String && a.Computed && !a.Optional && !a.WriteOnly && (!a.Sensitive || ReachesNothing(e))
 		if fixed && a.Name != "id" && s.Text(a.Name) == importID {
 			return a.Name
 		}
@@ -90,12 +90,12 @@ func (s *Sharing) Proves(own Owner) bool {
 		return false
 	}
 	// Some APIs take the create of what exists for an update of it. Then two objects manage one resource, with equal values.
-	return s.first.Object.UID != own.Object.UID && (reachesNothing(s.entry) || !s.first.State.SameValues(own.State))
+	return s.first.Object.UID != own.Object.UID && (ReachesNothing(s.entry) || !s.first.State.SameValues(own.State))
 }
 
-// reachesNothing reports whether a provider gets neither arguments nor anything of the server with which it could reach an
+// ReachesNothing reports whether a provider gets neither arguments nor anything of the server with which it could reach an
 // account or a file. So its resources are only values.
-func reachesNothing(e catalog.Entry) bool {
+func ReachesNothing(e catalog.Entry) bool {
 	g := e.Package.Grants
 	return !e.TakesConfiguration() && len(g.Environment)+len(g.ReadPaths)+len(g.WritePaths)+len(g.ExecutePaths) == 0
 }

@@ -87,6 +87,11 @@ func (s *Scope) config(ctx context.Context, namespace, name string) (*v1alpha1.P
 	return cfg, err
 }
 
+// ConfigOf returns the ProviderConfig of a resource; nil without one.
+func (a *Sources) ConfigOf(ctx context.Context, r *resource.Resource) (*v1alpha1.ProviderConfig, error) {
+	return configOf(r, func(name string) (*v1alpha1.ProviderConfig, error) { return a.Configs.Get(ctx, r.Ref.Namespace, name) })
+}
+
 // configOf is like configFor, but reads ProviderConfigs with get. get returns nil if no ProviderConfig has the name.
 func configOf(r *resource.Resource, get func(name string) (*v1alpha1.ProviderConfig, error)) (*v1alpha1.ProviderConfig, error) {
 	named := r.Lifecycle.ProviderConfig

@@ -77,6 +77,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 		role("hykube:aggregate-to-admin", aggregateToAdmin,
 			rule(group, []string{"plans"}, []string{VerbApprove}),
 			rule(group, []string{"plans/approval"}, decideVerbs),
+			// Both also need the rights to the objects and to the raw state of their kinds.
+			rule(group, []string{"statepushes", "statepulls"}, []string{"create"}),
 			rule([]string{"rbac.authorization.k8s.io"}, []string{"roles", "rolebindings"}, slices.Concat(readVerbs, writeVerbs)),
 			rule([]string{"authorization.k8s.io"}, []string{"localsubjectaccessreviews"}, []string{"create"}),
 		),

@@ -37,6 +37,8 @@ rules:
   - {group: flowcontrol.apiserver.k8s.io}
 # Evaluations, whose answers may have values of states: recorded before and after.
 - {level: Metadata, verbs: [create], resources: [{group: hykube.io, resources: [evaluations]}]}
+# Pushes and pulls of Terraform states, whose annotations have the lineage and the serial: recorded before and after.
+- {level: Metadata, verbs: [create], resources: [{group: hykube.io, resources: [statepushes, statepulls]}]}
 # Frequent requests that change nothing.
 - level: None
   resources: [{group: authentication.k8s.io}, {group: authorization.k8s.io}, {group: "", resources: [events]}, {group: events.k8s.io}, {group: hykube.io, resources: [validations]}]

@@ -54,6 +54,10 @@ type Backend struct {
 	CancelRun func(ctx context.Context, stack *v1alpha1.Stack, reason string) (found bool, err error)
 	// Query makes a provider list existing resources.
 	Query QueryFunc
+	// PushState takes a page of a Terraform state into the records of a namespace, or commits the pages; PullState returns a
+	// page of the records. Both set the status, with the rights of who.
+	PushState func(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePush) error
+	PullState func(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePull) error
 	// Evaluate evaluates an expression with the rights of who, and sets e.Status.
 	Evaluate func(ctx context.Context, who v1alpha1.Identity, e *v1alpha1.Evaluation) error
 }

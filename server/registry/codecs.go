@@ -44,6 +44,7 @@ func NewCodecs() Codecs {
 		&v1alpha1.Query{},
 		&v1alpha1.Validation{},
 		&v1alpha1.Evaluation{},
+		&v1alpha1.StatePush{}, &v1alpha1.StatePull{},
 	)
 	// The body of the subresource "scale" has this type, internally, too.
 	utilruntime.Must(autoscalingv1.AddToScheme(scheme))

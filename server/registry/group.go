@@ -165,6 +165,8 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"queries":                  newQueries(c, configs.Store),
 		"validations":              newValidations(c),
 		"evaluations":              newEvaluations(c.Backend),
+		"statepushes":              newStatePushes(c.Backend),
+		"statepulls":               newStatePulls(c.Backend),
 	}
 	return &info, map[string]*Held{"providers": providers.held, "providerconfigs": configs.held}, nil
 }

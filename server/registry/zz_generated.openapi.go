@@ -116,6 +116,15 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.StackSpec{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StackSpec(ref),
 		v1alpha1.StackStatus{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_StackStatus(ref),
 		v1alpha1.StackWorkflow{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_StackWorkflow(ref),
+		v1alpha1.StateEntry{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_StateEntry(ref),
+		v1alpha1.StateInstance{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_StateInstance(ref),
+		v1alpha1.StateProblem{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_StateProblem(ref),
+		v1alpha1.StatePull{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StatePull(ref),
+		v1alpha1.StatePullSpec{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_StatePullSpec(ref),
+		v1alpha1.StatePullStatus{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_StatePullStatus(ref),
+		v1alpha1.StatePush{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StatePush(ref),
+		v1alpha1.StatePushSpec{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_StatePushSpec(ref),
+		v1alpha1.StatePushStatus{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_StatePushStatus(ref),
 		v1alpha1.Validation{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_Validation(ref),
 		v1alpha1.ValidationProblem{}.OpenAPIModelName():        schema_hykube_hykube_api_v1alpha1_ValidationProblem(ref),
 		v1alpha1.ValidationSpec{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_ValidationSpec(ref),
@@ -6543,6 +6552,561 @@ func schema_hykube_hykube_api_v1alpha1_StackWorkflow(ref common.ReferenceCallbac
 		},
 		Dependencies: []string{
 			runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StateEntry(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StateEntry is a managed resource of a Terraform state, and the object for it.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"address": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address in the state, such as module.a.sim_network.main[0].",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Terraform type of the resource, such as sim_network.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the object, or of an instance of a ResourceSet, such as main or web[0].",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"provider": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Registry address of the provider, such as registry.terraform.io/hashicorp/random.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"providerConfig": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the ProviderConfig. Empty means that of an object without lifecycle.providerConfig.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"current": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Current instance, if there is one.",
+							Ref:         ref(v1alpha1.StateInstance{}.OpenAPIModelName()),
+						},
+					},
+					"deposed": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Deposed instances.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.StateInstance{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"address", "type", "name", "provider"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StateInstance{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StateInstance(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StateInstance is an instance in a Terraform state.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Key of a deposed instance: 8 hexadecimal digits.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"schemaVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Version of the schema of the attributes.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"attributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Attributes, with secrets.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"flatAttributes": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Attributes as Terraform 0.11 wrote them.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"sensitivePaths": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Paths of sensitive values, each as the JSON that Terraform writes, such as [{\"type\":\"get_attr\",\"value\":\"password\"}].",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+					"private": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Private data of the provider.",
+							Type:        []string{"string"},
+							Format:      "byte",
+						},
+					},
+					"identity": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Identity, and the version of its schema.",
+							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"identityVersion": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"integer"},
+							Format: "int64",
+						},
+					},
+					"tainted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the next plan replaces the instance.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"createBeforeDestroy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the instance is replaced by creating the new one first.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"dependencies": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Addresses of the objects that the instance depends on. In a pull, those in the state.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			runtime.RawExtension{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StateProblem(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StateProblem is a reason why a resource of a state cannot be recorded.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"address": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Address in the state.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"problem": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What is wrong.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"remedy": {
+						SchemaProps: spec.SchemaProps{
+							Description: "What to do.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"address", "problem"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StatePull(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StatePull returns the records of a namespace as a Terraform state. It has the secrets, so it needs the right to get the raw state of each kind. The response has a page of the entries in its status; the server never stores a StatePull.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The namespace is that of the records.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Which page to return.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.StatePullSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The page.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.StatePullStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StatePullSpec{}.OpenAPIModelName(), v1alpha1.StatePullStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StatePullSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StatePullSpec selects a page.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"continue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Token of the previous page. Empty for the first page.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StatePullStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StatePullStatus is a page of a state.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"lineage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage and serial of the state: those of the last push, with a higher serial. Only the first page has them.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"serial": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"integer"},
+							Format: "int64",
+						},
+					},
+					"terraformVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Version of Terraform that wrote the pushed state. Empty without a push.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"entries": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Entries of the page.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.StateEntry{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"continue": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Token of the next page. Empty for the last page.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StateEntry{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StatePush(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StatePush takes a part of a Terraform state into the records of a namespace. A client sends the entries in pages, and then commits. The server checks each page and changes nothing before the commit, which records all entries or none. The response has the problems in its status; the server never stores a StatePush.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The namespace is that of the objects.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "A page of the state.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.StatePushSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Result of the page or of the commit.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.StatePushStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StatePushSpec{}.OpenAPIModelName(), v1alpha1.StatePushStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StatePushSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StatePushSpec is one page of a push.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"id": {
+						SchemaProps: spec.SchemaProps{
+							Description: "UUID that the client generates for all pages of one push. A namespace has one push at a time: the first page of a new one discards the pages of the last.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"page": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of the page, from 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"lineage": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Lineage and serial of the state.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"serial": {
+						SchemaProps: spec.SchemaProps{
+							Type:   []string{"integer"},
+							Format: "int64",
+						},
+					},
+					"terraformVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Version of Terraform that wrote the state.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"force": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Replace the records of a state with the same lineage, and accept a serial that was pushed already.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"entries": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Entries of the page, at most 1536 KiB. A commit has none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.StateEntry{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"commit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Record all entries of the pages. The response may ask for another commit with remaining.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"id", "lineage"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StateEntry{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_StatePushStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StatePushStatus is the result of a page or a commit.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"problems": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Reasons why the page cannot be recorded.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.StateProblem{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"committed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True once all entries are recorded.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"remaining": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of objects whose status the commit has not written yet: the client commits again until it is 0.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.StateProblem{}.OpenAPIModelName()},
 	}
 }
 

@@ -67,6 +67,14 @@ func TestFromTerraform(t *testing.T) {
 		{"kubectl get KIND NAME -o jsonpath=...", words("get sim-network main -o jsonpath={.status.attributes.cidr}"), "10.90.0.0/16"},
 		{"kubectl hykube state list", words("hykube state list"), "sim_instance.web"},
 		{"kubectl hykube state show A", words("hykube state show sim_instance.web"), "web"},
+		{"kubectl hykube state pull", func() []string {
+			pulled := kubectl(t, "hykube", "state", "pull", "-n", namespace)
+			if err := os.WriteFile(filepath.Join(dir, "pulled"), []byte(pulled), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return words("hykube state pull")()
+		}, `"version": 4`},
+		{"kubectl hykube state push", words("hykube state push", filepath.Join(dir, "pulled"), "--force"), "pushed into the namespace"},
 		{"kubectl hykube taint A", words("hykube taint sim_instance.web"), "web"},
 		{"kubectl hykube untaint A", words("hykube untaint sim_instance.web"), "web"},
 		{"kubectl hykube graph", words("hykube graph"), "sim_network.main"},

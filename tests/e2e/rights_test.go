@@ -75,6 +75,7 @@ var rightsTable = []rightsRow{
 	{"workflows.hykube.io", map[string]string{"edit": "get list create update delete work"}},
 	{"clusterplanpolicies.hykube.io", map[string]string{"none": "read", "policy-editor": "write"}},
 	{"queries.hykube.io", map[string]string{"edit": "create"}},
+	{"statepulls.hykube.io statepushes.hykube.io", map[string]string{"admin": "create"}},
 	{"evaluations.hykube.io", map[string]string{"view": "create"}},
 	{"validations.hykube.io", map[string]string{"none": "create"}},
 	{"namespaces", map[string]string{"view": "read"}},

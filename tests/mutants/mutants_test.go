@@ -59,7 +59,7 @@ func (m mutant) pattern() string { return m.tests[strings.Index(m.tests, ":")+1:
 // mutants lists all planted bugs, those of one package next to each other.
 func mutants() []mutant {
 	return slices.Concat(auditMutants, planMutants, langMutants, instanceMutants, ledgerMutants, providerMutants, activityMutants,
-		accessMutants, policyMutants, registryMutants, kindsMutants, storageMutants, recordsMutants, controllerMutants, governMutants, setMutants, stackMutants, reportMutants, originMutants, workflowMutants, contributorMutants)
+		accessMutants, policyMutants, registryMutants, kindsMutants, storageMutants, recordsMutants, controllerMutants, governMutants, setMutants, stackMutants, reportMutants, originMutants, workflowMutants, contributorMutants, stateMutants)
 }
 
 // mutate returns the content of a mutant's file with the bug.
