@@ -220,6 +220,9 @@ require (
 	github.com/hashicorp/terraform-svchost v0.1.1 // indirect
 	github.com/hashicorp/yamux v0.1.2 // indirect
 	github.com/huandu/xstrings v1.5.0 // indirect
+	github.com/hykube/hykube/api v0.1.0
+	github.com/hykube/hykube/sdk/batch v0.1.0
+	github.com/hykube/hykube/sdk/steps v0.1.0
 	github.com/iancoleman/strcase v0.3.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jackc/pgerrcode v0.0.0-20240316143900-6e2875d9b438
@@ -392,3 +395,9 @@ replace (
 	k8s.io/sample-controller => k8s.io/sample-controller v0.36.3
 	k8s.io/streaming => k8s.io/streaming v0.36.3
 )
+
+replace github.com/hykube/hykube/api => ./api
+
+replace github.com/hykube/hykube/sdk/steps => ./sdk/steps
+
+replace github.com/hykube/hykube/sdk/batch => ./sdk/batch

@@ -3,4 +3,4 @@
 # are Go modules pinned in go.mod, so that nothing has to be installed.
 set -eu
 cd "$(dirname "$0")/.."
-go run ./hack/protogen internal/provider tfplugin6/tfplugin6.proto tfplugin5/tfplugin5.proto batch/batch.proto
+go run ./hack/protogen . sdk/batch/tfplugin6/tfplugin6.proto internal/provider/tfplugin5/tfplugin5.proto sdk/batch/batchv1/batch.proto

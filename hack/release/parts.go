@@ -88,6 +88,9 @@ func (r *release) parts(t target) error {
 	}
 	modules := append([]*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}}, info.Deps...)
 	for _, m := range modules {
+		if m.Replace != nil && m.Replace.Version == "" { // a module of this repository
+			m = &debug.Module{Path: m.Path, Version: r.version}
+		}
 		m = cmp.Or(m.Replace, m)
 		p := goPackage(m.Path, m.Version, m.Sum)
 		document.Packages = append(document.Packages, p)

@@ -16,7 +16,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/provider/batch"
 	"github.com/hykube/hykube/internal/provider/protocol"
-	"github.com/hykube/hykube/internal/provider/tfplugin6"
+	"github.com/hykube/hykube/sdk/batch/batchv1"
+	"github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // refusing is a provider that refuses all calls of a batch with one text, which quotes the requests of all. It answers the first batch
@@ -30,7 +31,7 @@ func (refusing) Explain(_ context.Context, err error) error { return err }
 func (refusing) MessageLimit() int                          { return 1 << 20 }
 
 func (p *refusing) call(_ any, stream grpc.ServerStream) error {
-	req := new(batch.Call_Request)
+	req := new(batchv1.Call_Request)
 	if err := stream.RecvMsg(req); err != nil {
 		return err
 	}
@@ -46,17 +47,17 @@ func (p *refusing) call(_ any, stream grpc.ServerStream) error {
 	}
 	diags := []*tfplugin6.Diagnostic{{Severity: tfplugin6.Diagnostic_ERROR, Summary: "Refused", Detail: quoted.String()}}
 	for i := range req.Requests {
-		response := map[batch.Method]proto.Message{
-			batch.Method_VALIDATE_RESOURCE_CONFIG: &tfplugin6.ValidateResourceConfig_Response{Diagnostics: diags},
-			batch.Method_READ_RESOURCE:            &tfplugin6.ReadResource_Response{Diagnostics: diags},
-			batch.Method_PLAN_RESOURCE_CHANGE:     &tfplugin6.PlanResourceChange_Response{Diagnostics: diags},
-			batch.Method_APPLY_RESOURCE_CHANGE:    &tfplugin6.ApplyResourceChange_Response{Diagnostics: diags},
+		response := map[batchv1.Method]proto.Message{
+			batchv1.Method_VALIDATE_RESOURCE_CONFIG: &tfplugin6.ValidateResourceConfig_Response{Diagnostics: diags},
+			batchv1.Method_READ_RESOURCE:            &tfplugin6.ReadResource_Response{Diagnostics: diags},
+			batchv1.Method_PLAN_RESOURCE_CHANGE:     &tfplugin6.PlanResourceChange_Response{Diagnostics: diags},
+			batchv1.Method_APPLY_RESOURCE_CHANGE:    &tfplugin6.ApplyResourceChange_Response{Diagnostics: diags},
 		}[req.Method]
 		b, err := proto.Marshal(response)
 		if err != nil {
 			return err
 		}
-		if err := stream.SendMsg(&batch.Call_Response{Index: int32(i), Answer: &batch.Call_Response_Response{Response: b}}); err != nil {
+		if err := stream.SendMsg(&batchv1.Call_Response{Index: int32(i), Answer: &batchv1.Call_Response_Response{Response: b}}); err != nil {
 			return err
 		}
 	}
@@ -64,11 +65,11 @@ func (p *refusing) call(_ any, stream grpc.ServerStream) error {
 }
 
 // provider returns a client that makes batches of up to two calls of the method.
-func (p *refusing) provider(t *testing.T, method batch.Method) *protocol.Client {
+func (p *refusing) provider(t *testing.T, method batchv1.Method) *protocol.Client {
 	p.first, p.second = make(chan struct{}), make(chan struct{})
 	server, listener := grpc.NewServer(), bufconn.Listen(1<<20)
-	server.RegisterService(&grpc.ServiceDesc{ServiceName: batch.Service, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{{
-		StreamName: batch.CallMethod, ServerStreams: true, Handler: p.call,
+	server.RegisterService(&grpc.ServiceDesc{ServiceName: batchv1.Service, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{{
+		StreamName: batchv1.CallMethod, ServerStreams: true, Handler: p.call,
 	}}}, p)
 	go server.Serve(listener) //nolint:errcheck // Stop ends it
 	t.Cleanup(server.Stop)
@@ -93,29 +94,29 @@ func TestSecretsOfABatchAreHidden(t *testing.T) {
 	bySchema := cty.ObjectVal(map[string]cty.Value{"id": str("1"), "name": str("first"), "secret": str("hunter22-hunter22")})
 	byMark := thing(str("2"), str("correct-horse").Mark(lang.Sensitive))
 	for what, tt := range map[string]struct {
-		method batch.Method
+		method batchv1.Method
 		call   func(ctx context.Context, ty *Type, v cty.Value) error
 	}{
-		"validate": {batch.Method_VALIDATE_RESOURCE_CONFIG, func(ctx context.Context, ty *Type, v cty.Value) error {
+		"validate": {batchv1.Method_VALIDATE_RESOURCE_CONFIG, func(ctx context.Context, ty *Type, v cty.Value) error {
 			_, _, err := ty.Plan(ctx, ty.Null(), config(v), false)
 			return err
 		}},
-		"read": {batch.Method_READ_RESOURCE, func(ctx context.Context, ty *Type, v cty.Value) error {
+		"read": {batchv1.Method_READ_RESOURCE, func(ctx context.Context, ty *Type, v cty.Value) error {
 			_, _, err := ty.Read(ctx, State{Value: v})
 			return err
 		}},
-		"plan": {batch.Method_PLAN_RESOURCE_CHANGE, func(ctx context.Context, ty *Type, v cty.Value) error {
+		"plan": {batchv1.Method_PLAN_RESOURCE_CHANGE, func(ctx context.Context, ty *Type, v cty.Value) error {
 			_, _, err := ty.planOnce(ctx, State{Value: v}, nil, config(v), true)
 			return err
 		}},
-		"plan the destroy": {batch.Method_PLAN_RESOURCE_CHANGE, func(ctx context.Context, ty *Type, v cty.Value) error {
+		"plan the destroy": {batchv1.Method_PLAN_RESOURCE_CHANGE, func(ctx context.Context, ty *Type, v cty.Value) error {
 			_, _, err := ty.PlanDelete(ctx, State{Value: v}, nil)
 			return err
 		}},
-		"create": {batch.Method_APPLY_RESOURCE_CHANGE, func(ctx context.Context, ty *Type, v cty.Value) error {
+		"create": {batchv1.Method_APPLY_RESOURCE_CHANGE, func(ctx context.Context, ty *Type, v cty.Value) error {
 			return ty.Apply(ctx, ty.Null(), &Planned{Value: v}, v).Err
 		}},
-		"delete": {batch.Method_APPLY_RESOURCE_CHANGE, func(ctx context.Context, ty *Type, v cty.Value) error {
+		"delete": {batchv1.Method_APPLY_RESOURCE_CHANGE, func(ctx context.Context, ty *Type, v cty.Value) error {
 			return ty.Apply(ctx, State{Value: v}, &Planned{Value: ty.Null().Value}, ty.Null().Value).Err
 		}},
 	} {

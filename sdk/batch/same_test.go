@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	pb "github.com/hykube/hykube/internal/provider/batch"
-	"github.com/hykube/hykube/internal/provider/tfplugin6"
+	"github.com/hykube/hykube/sdk/batch/batchv1"
+	"github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // recorder is a provider that returns one answer to each call, and keeps the requests. Its other calls are nil.
@@ -187,10 +187,10 @@ func TestABatchAnswersAsASingleCall(t *testing.T) {
 			if tt.change != nil {
 				tt.change(request)
 			}
-			c := serve(t, r, Limit{Method: pb.Methods[method], Type: request.(interface{ GetTypeName() string }).GetTypeName(), MaxCalls: 10}).(*pb.Conn)
+			c := serve(t, r)
 			single, batched := proto.Clone(messages[1]), proto.Clone(messages[1])
-			wantErr := c.ClientConn.Invoke(t.Context(), method, request, single)
-			err := c.Invoke(t.Context(), method, request, batched)
+			wantErr := c.Invoke(t.Context(), method, request, single)
+			err := invokeInBatch(t, c, batchv1.Methods[method], request, batched)
 			if status.Code(err) != status.Code(wantErr) || status.Convert(err).Message() != status.Convert(wantErr).Message() {
 				t.Errorf("%s, %s: error %v in a batch, want %v", method, tt.what, err, wantErr)
 			}
@@ -229,9 +229,9 @@ func (encoded) Unmarshal(data []byte, v any) error {
 }
 
 // makeBatch makes a batch of encoded requests. It returns the answers in the order of the requests.
-func makeBatch(t *testing.T, c grpc.ClientConnInterface, method Method, requests ...string) (answers []*pb.Call_Response, err error) {
+func makeBatch(t *testing.T, c grpc.ClientConnInterface, method Method, requests ...string) (answers []*batchv1.Call_Response, err error) {
 	t.Helper()
-	req := &pb.Call_Request{Method: method, TypeName: "thing"}
+	req := &batchv1.Call_Request{Method: method, TypeName: "thing"}
 	for _, r := range requests {
 		req.Requests = append(req.Requests, []byte(r))
 	}
@@ -239,24 +239,41 @@ func makeBatch(t *testing.T, c grpc.ClientConnInterface, method Method, requests
 }
 
 // send sends a batch and returns its answers.
-func send(t *testing.T, c grpc.ClientConnInterface, req *pb.Call_Request) (answers []*pb.Call_Response, err error) {
+func send(t *testing.T, c grpc.ClientConnInterface, req *batchv1.Call_Request) (answers []*batchv1.Call_Response, err error) {
 	t.Helper()
-	stream, err := c.NewStream(t.Context(), &grpc.StreamDesc{StreamName: pb.CallMethod, ServerStreams: true}, "/"+pb.Service+"/"+pb.CallMethod)
+	stream, err := c.NewStream(t.Context(), &grpc.StreamDesc{StreamName: batchv1.CallMethod, ServerStreams: true}, "/"+batchv1.Service+"/"+batchv1.CallMethod)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(stream.SendMsg(req), stream.CloseSend()); err != nil {
 		t.Fatal(err)
 	}
-	answers = make([]*pb.Call_Response, len(req.Requests))
+	answers = make([]*batchv1.Call_Response, len(req.Requests))
 	for range req.Requests {
-		a := new(pb.Call_Response)
+		a := new(batchv1.Call_Response)
 		if err := stream.RecvMsg(a); err != nil {
 			return answers, err
 		}
 		answers[a.Index] = a
 	}
 	return answers, nil
+}
+
+// invokeInBatch makes a call in a batch of its own.
+func invokeInBatch(t *testing.T, c grpc.ClientConnInterface, method Method, request, response proto.Message) error {
+	t.Helper()
+	b, err := proto.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := makeBatch(t, c, method, string(b))
+	if err != nil {
+		return err
+	}
+	if e := answers[0].GetError(); e != nil {
+		return status.Error(codes.Code(e.Code), e.Message)
+	}
+	return proto.Unmarshal(answers[0].GetResponse(), response)
 }
 
 // encode returns the request of the apply of a thing.
@@ -271,9 +288,9 @@ func encode(t *testing.T, name string) string {
 
 // TestARequestThatIsNoMessage sends one alone and in a batch.
 func TestARequestThatIsNoMessage(t *testing.T) {
-	c := serve(t, newThings(), Limit{Method: Apply, Type: "thing", MaxCalls: 10}).(*pb.Conn)
+	c := serve(t, echo{})
 	request, response := "\xff\xff", ""
-	want := status.Convert(c.ClientConn.Invoke(t.Context(), "/tfplugin6.Provider/ApplyResourceChange", &request, &response, grpc.ForceCodec(encoded{})))
+	want := status.Convert(c.Invoke(t.Context(), "/tfplugin6.Provider/ApplyResourceChange", &request, &response, grpc.ForceCodec(encoded{})))
 	answers, err := makeBatch(t, c, Apply, request)
 	if err != nil {
 		t.Fatal(err)
@@ -291,15 +308,17 @@ func (noStatus) GRPCStatus() *status.Status { return status.New(codes.OK, "") }
 // TestAnErrorIsNoSuccess lets a call fail with an error whose code is OK. An empty answer would mean that it succeeded.
 func TestAnErrorIsNoSuccess(t *testing.T) {
 	r := &recorder{answer: func(any) error { return noStatus{errors.New("the disk is gone")} }}
-	c := serve(t, r, Limit{Method: Apply, Type: "thing", MaxCalls: 10})
-	if _, err := apply(t.Context(), c, "a"); status.Code(err) != codes.Internal {
-		t.Errorf("error %v, want code Internal", err)
+	answers, err := makeBatch(t, serve(t, r), Apply, encode(t, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answers[0].GetError() == nil {
+		t.Errorf("answer %v, want an error", answers[0])
 	}
 }
 
 func TestAnUnknownMethod(t *testing.T) {
-	c := serve(t, newThings(), Limit{Method: Apply, Type: "thing", MaxCalls: 10})
-	if _, err := makeBatch(t, c, 7, ""); status.Code(err) != codes.Unimplemented {
+	if _, err := makeBatch(t, serve(t, echo{}), 7, ""); status.Code(err) != codes.Unimplemented {
 		t.Errorf("error %v, want code Unimplemented", err)
 	}
 }
@@ -308,9 +327,9 @@ func TestAnUnknownMethod(t *testing.T) {
 // The other one gets its answer.
 func TestAnAnswerThatIsTooLarge(t *testing.T) {
 	for _, limit := range []struct{ provider, client int }{{1000, 0}, {1000, 1 << 20}, {1 << 20, 1000}} {
-		plugin := newPlugin("registry.terraform.io/hykube/things", func() tfprotov6.ProviderServer { return newThings() }, Limit{Method: Apply, Type: "thing", MaxCalls: 10})
+		plugin := newPlugin("registry.terraform.io/hykube/things", func() tfprotov6.ProviderServer { return echo{} })
 		plugin.batches.maxMessage = limit.provider
-		req := &pb.Call_Request{Method: Apply, TypeName: "thing", MaxResponseBytes: int64(limit.client)}
+		req := &batchv1.Call_Request{Method: Apply, TypeName: "thing", MaxResponseBytes: int64(limit.client)}
 		for _, name := range []string{strings.Repeat("x", 1000), "small"} {
 			req.Requests = append(req.Requests, []byte(encode(t, name)))
 		}
@@ -330,7 +349,7 @@ func TestAnAnswerThatIsTooLarge(t *testing.T) {
 
 // lister is a provider with calls that tfprotov6.ProviderServer does not have. The others are nil.
 type lister struct {
-	*things
+	echo
 	tfprotov6.ListResourceServer
 	tfprotov6.ActionServer
 	tfprotov6.StateStoreServer
@@ -346,7 +365,7 @@ func (lister) PlanAction(context.Context, *tfprotov6.PlanActionRequest) (*tfprot
 
 // TestAProviderKeepsItsOtherCalls makes calls that tf6server offers only if the provider has their methods.
 func TestAProviderKeepsItsOtherCalls(t *testing.T) {
-	c := serve(t, lister{things: newThings()}, Limit{Method: Apply, Type: "thing", MaxCalls: 10})
+	c := serve(t, lister{})
 	list := new(tfplugin6.ValidateListResourceConfig_Response)
 	if err := c.Invoke(t.Context(), "/tfplugin6.Provider/ValidateListResourceConfig", &tfplugin6.ValidateListResourceConfig_Request{}, list); err != nil || len(list.Diagnostics) > 0 {
 		t.Errorf("list: %v, %v", list, err)

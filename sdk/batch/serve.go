@@ -14,19 +14,18 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	pb "github.com/hykube/hykube/internal/provider/batch"
-	"github.com/hykube/hykube/internal/provider/protocol"
+	"github.com/hykube/hykube/sdk/batch/batchv1"
 )
 
 // Method is a call of the provider protocol that may be batched.
-type Method = pb.Method
+type Method = batchv1.Method
 
 // The methods.
 const (
-	Validate Method = pb.Method_VALIDATE_RESOURCE_CONFIG
-	Read     Method = pb.Method_READ_RESOURCE
-	Plan     Method = pb.Method_PLAN_RESOURCE_CHANGE
-	Apply    Method = pb.Method_APPLY_RESOURCE_CHANGE
+	Validate Method = batchv1.Method_VALIDATE_RESOURCE_CONFIG
+	Read     Method = batchv1.Method_READ_RESOURCE
+	Plan     Method = batchv1.Method_PLAN_RESOURCE_CHANGE
+	Apply    Method = batchv1.Method_APPLY_RESOURCE_CHANGE
 )
 
 // Limit is the maximum number of calls of a method for a resource type in one batch.
@@ -57,6 +56,12 @@ func Serve(address string, provider func() tfprotov6.ProviderServer, limits ...L
 	})
 }
 
+// NewServer returns the gRPC server of the plugin that Serve runs, for tests of a provider in their own process.
+func NewServer(address string, provider func() tfprotov6.ProviderServer, limits ...Limit) (*grpc.Server, error) {
+	p := newPlugin(address, provider, limits...)
+	return p.register(p.server(nil))
+}
+
 // plugin is a provider with the service of batches.
 type plugin struct {
 	tf6server.GRPCProviderPlugin
@@ -81,15 +86,15 @@ func (p *plugin) server(opts []grpc.ServerOption) *grpc.Server {
 		}))...)
 }
 
+// register registers the plugin at a server, and returns the server.
+func (p *plugin) register(s *grpc.Server) (*grpc.Server, error) { return s, p.GRPCServer(nil, s) }
+
 // GRPCServer registers the provider and the service of batches.
 func (p *plugin) GRPCServer(broker *goplugin.GRPCBroker, s *grpc.Server) error {
 	if err := p.GRPCProviderPlugin.GRPCServer(broker, s); err != nil {
 		return err
 	}
-	p.batches.calls = map[Method]protocol.Method{}
-	for name, call := range protocol.Methods(p.GRPCProvider()) {
-		p.batches.calls[pb.Methods[name]] = call
-	}
+	p.batches.calls = callsOf(p.GRPCProvider())
 	p.batches.loggers = newLoggers(p.Name)
 	s.RegisterService(&description, p.batches)
 	return nil
@@ -102,7 +107,7 @@ var errStopped = errors.New("the provider was asked to stop")
 // service answers batches.
 type service struct {
 	limits []Limit
-	calls  map[Method]protocol.Method
+	calls  map[Method]encodedCall
 	// loggers add loggers to the context of a batch, which has its first request.
 	loggers map[Method]func(ctx context.Context, request []byte) context.Context
 	// maxMessage is the maximum size of an answer in bytes. A client may accept less.
@@ -131,7 +136,7 @@ func (s *service) stopRunning() (endCalls func()) {
 }
 
 // begin adds a batch that ends with a context. It returns the context of the calls. The caller must call done.
-func (s *service) begin(ctx context.Context, req *pb.Call_Request) (b *batch, calls context.Context, done func()) {
+func (s *service) begin(ctx context.Context, req *batchv1.Call_Request) (b *batch, calls context.Context, done func()) {
 	b = &batch{active: len(req.Requests), waiting: map[any]*waiting{}}
 	b.over, b.stop = context.WithCancelCause(ctx)
 	calls, cancel := context.WithCancel(context.WithValue(ctx, contextKey{}, b))
@@ -159,16 +164,16 @@ func batchOf(ctx context.Context) *batch {
 }
 
 var description = grpc.ServiceDesc{
-	ServiceName: pb.Service,
+	ServiceName: batchv1.Service,
 	HandlerType: (*any)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: pb.GetLimitsMethod, Handler: func(srv any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		if err := decode(new(pb.GetLimits_Request)); err != nil {
+	Methods: []grpc.MethodDesc{{MethodName: batchv1.GetLimitsMethod, Handler: func(srv any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		if err := decode(new(batchv1.GetLimits_Request)); err != nil {
 			return nil, err
 		}
 		return srv.(*service).announce(), nil
 	}}},
-	Streams: []grpc.StreamDesc{{StreamName: pb.CallMethod, ServerStreams: true, Handler: func(srv any, stream grpc.ServerStream) error {
-		req := new(pb.Call_Request)
+	Streams: []grpc.StreamDesc{{StreamName: batchv1.CallMethod, ServerStreams: true, Handler: func(srv any, stream grpc.ServerStream) error {
+		req := new(batchv1.Call_Request)
 		if err := stream.RecvMsg(req); err != nil {
 			return err
 		}
@@ -177,16 +182,16 @@ var description = grpc.ServiceDesc{
 	Metadata: "batch.proto",
 }
 
-func (s *service) announce() *pb.GetLimits_Response {
-	resp := new(pb.GetLimits_Response)
+func (s *service) announce() *batchv1.GetLimits_Response {
+	resp := new(batchv1.GetLimits_Response)
 	for _, l := range s.limits {
-		resp.Limits = append(resp.Limits, &pb.GetLimits_Limit{Method: l.Method, TypeName: l.Type, MaxCalls: int32(l.MaxCalls), Deterministic: l.Deterministic})
+		resp.Limits = append(resp.Limits, &batchv1.GetLimits_Limit{Method: l.Method, TypeName: l.Type, MaxCalls: int32(l.MaxCalls), Deterministic: l.Deterministic})
 	}
 	return resp
 }
 
 // call makes the calls of a batch at once, and sends each answer when it is known.
-func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
+func (s *service) call(stream grpc.ServerStream, req *batchv1.Call_Request) error {
 	call := s.calls[req.Method]
 	if call == nil {
 		return status.Errorf(codes.Unimplemented, "unknown method %v of a batch", req.Method)
@@ -203,7 +208,7 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 	if n := req.MaxResponseBytes; n > 0 {
 		most = int(min(n, int64(most)))
 	}
-	answers := make(chan *pb.Call_Response, len(req.Requests))
+	answers := make(chan *batchv1.Call_Response, len(req.Requests))
 	for i, request := range req.Requests {
 		go func() {
 			ctx, cancel := context.WithCancel(ctx)
@@ -225,14 +230,14 @@ func (s *service) call(stream grpc.ServerStream, req *pb.Call_Request) error {
 }
 
 // answer returns the answer of a call. One of more than most bytes is an error, and does not end the stream of the others.
-func answer(i int, response []byte, err error, most int) *pb.Call_Response {
-	a := &pb.Call_Response{Index: int32(i), Answer: &pb.Call_Response_Response{Response: response}}
+func answer(i int, response []byte, err error, most int) *batchv1.Call_Response {
+	a := &batchv1.Call_Response{Index: int32(i), Answer: &batchv1.Call_Response_Response{Response: response}}
 	if size := proto.Size(a); err == nil && size > most {
 		err = status.Errorf(codes.ResourceExhausted, "grpc: trying to send message larger than max (%d vs. %d)", size, most)
 	}
 	if err != nil {
 		s := status.Convert(err)
-		a.Answer = &pb.Call_Response_Error{Error: &pb.Call_Error{Code: int32(s.Code()), Message: s.Message()}}
+		a.Answer = &batchv1.Call_Response_Error{Error: &batchv1.Call_Error{Code: int32(s.Code()), Message: s.Message()}}
 	}
 	return a
 }

@@ -161,8 +161,8 @@ func (m mutant) run(t *testing.T, root string, src []byte) (out []byte, err erro
 		}
 		args = append(args, "-overlay", overlay)
 	}
-	build := exec.CommandContext(t.Context(), "go", append(args, "./"+m.pkg())...)
-	build.Dir = root
+	build := exec.CommandContext(t.Context(), "go", append(args, ".")...)
+	build.Dir = filepath.Join(root, m.pkg()) // api and sdk have modules of their own
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("it does not build, so no test has a say: %v\n%s", err, out)
 	}

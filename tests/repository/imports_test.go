@@ -12,7 +12,7 @@ import (
 
 // layers lists the layers of the module from the top down. A package may import packages of its own layer and those
 // below.
-var layers = []string{"cmd", "server", "activities", "workflows", "sdk", "internal", "api"}
+var layers = []string{"cmd", "server", "activities", "workflows", "internal", "sdk", "api"}
 
 func TestImportsRunDownhill(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hykube/hykube/internal/fair"
+	"github.com/hykube/hykube/sdk/batch/batchv1"
 )
 
 const (
@@ -41,8 +42,8 @@ type ClientConn interface {
 
 // ReadLimits asks a provider for its limits. They are empty if the provider does not serve batches.
 func ReadLimits(ctx context.Context, conn grpc.ClientConnInterface) (Limits, error) {
-	resp := new(GetLimits_Response)
-	err := conn.Invoke(ctx, "/"+Service+"/"+GetLimitsMethod, &GetLimits_Request{}, resp)
+	resp := new(batchv1.GetLimits_Response)
+	err := conn.Invoke(ctx, "/"+batchv1.Service+"/"+batchv1.GetLimitsMethod, &batchv1.GetLimits_Request{}, resp)
 	if status.Code(err) == codes.Unimplemented {
 		return nil, nil
 	}
@@ -119,7 +120,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 	if !ok {
 		return c.ClientConn.Invoke(ctx, method, args, reply, opts...)
 	}
-	kind := Kind{Methods[method], typed.GetTypeName()}
+	kind := Kind{batchv1.Methods[method], typed.GetTypeName()}
 	if c.limits[kind].MaxCalls == 0 {
 		return c.ClientConn.Invoke(ctx, method, args, reply, opts...)
 	}
@@ -251,11 +252,11 @@ func (c *Conn) run(ctx context.Context, kind Kind, batch []*call) {
 
 // stream sends a batch and receives answers until none is open. It removes the answered calls from open.
 func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[int32]*call) error {
-	stream, err := c.NewStream(ctx, &grpc.StreamDesc{StreamName: CallMethod, ServerStreams: true}, "/"+Service+"/"+CallMethod)
+	stream, err := c.NewStream(ctx, &grpc.StreamDesc{StreamName: batchv1.CallMethod, ServerStreams: true}, "/"+batchv1.Service+"/"+batchv1.CallMethod)
 	if err != nil {
 		return err
 	}
-	request := &Call_Request{Method: kind.Method, TypeName: kind.Type, MaxResponseBytes: int64(c.MessageLimit())}
+	request := &batchv1.Call_Request{Method: kind.Method, TypeName: kind.Type, MaxResponseBytes: int64(c.MessageLimit())}
 	for _, one := range batch {
 		request.Requests = append(request.Requests, one.request)
 	}
@@ -267,7 +268,7 @@ func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[in
 		return err
 	}
 	for len(open) > 0 {
-		answer := new(Call_Response)
+		answer := new(batchv1.Call_Response)
 		if err := stream.RecvMsg(answer); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
@@ -279,9 +280,9 @@ func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[in
 		}
 		delete(open, answer.Index)
 		switch a := answer.Answer.(type) {
-		case *Call_Response_Response:
+		case *batchv1.Call_Response_Response:
 			one.answer(a.Response, nil)
-		case *Call_Response_Error:
+		case *batchv1.Call_Response_Error:
 			one.answer(nil, callError(a.Error))
 		default:
 			one.answer(nil, status.Error(codes.Internal, "the provider answered a call of a batch with neither a response nor an error"))
@@ -291,7 +292,7 @@ func (c *Conn) stream(ctx context.Context, kind Kind, batch []*call, open map[in
 }
 
 // callError returns the error of a call. A call with an error never succeeds.
-func callError(e *Call_Error) error {
+func callError(e *batchv1.Call_Error) error {
 	if codes.Code(e.GetCode()) == codes.OK {
 		return status.Errorf(codes.Internal, "the provider answered a call of a batch with an error without a code: %q", e.GetMessage())
 	}

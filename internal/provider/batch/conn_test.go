@@ -16,14 +16,15 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hykube/hykube/internal/provider/tfplugin6"
+	"github.com/hykube/hykube/sdk/batch/batchv1"
+	"github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 const applyMethod = "/tfplugin6.Provider/ApplyResourceChange"
 
 // plugin is the other end of a connection. It answers single calls, and batches with answer.
 type plugin struct {
-	limits []*GetLimits_Limit
+	limits []*batchv1.GetLimits_Limit
 	answer func(stream grpc.ServerStream, requests []string) error
 
 	mu sync.Mutex
@@ -59,12 +60,12 @@ func (p *plugin) dial(t *testing.T) ClientConn {
 	}, p)
 	if p.answer != nil {
 		server.RegisterService(&grpc.ServiceDesc{
-			ServiceName: Service, HandlerType: (*any)(nil),
-			Methods: []grpc.MethodDesc{{MethodName: GetLimitsMethod, Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				return &GetLimits_Response{Limits: p.limits}, decode(new(GetLimits_Request))
+			ServiceName: batchv1.Service, HandlerType: (*any)(nil),
+			Methods: []grpc.MethodDesc{{MethodName: batchv1.GetLimitsMethod, Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+				return &batchv1.GetLimits_Response{Limits: p.limits}, decode(new(batchv1.GetLimits_Request))
 			}}},
-			Streams: []grpc.StreamDesc{{StreamName: CallMethod, ServerStreams: true, Handler: func(_ any, stream grpc.ServerStream) error {
-				req := new(Call_Request)
+			Streams: []grpc.StreamDesc{{StreamName: batchv1.CallMethod, ServerStreams: true, Handler: func(_ any, stream grpc.ServerStream) error {
+				req := new(batchv1.Call_Request)
 				if err := stream.RecvMsg(req); err != nil {
 					return err
 				}
@@ -100,8 +101,8 @@ func (p *plugin) dial(t *testing.T) ClientConn {
 }
 
 // thing is the limit of the type that call uses.
-func thing(n int32) []*GetLimits_Limit {
-	return []*GetLimits_Limit{{Method: Method_APPLY_RESOURCE_CHANGE, TypeName: "thing", MaxCalls: n}}
+func thing(n int32) []*batchv1.GetLimits_Limit {
+	return []*batchv1.GetLimits_Limit{{Method: batchv1.Method_APPLY_RESOURCE_CHANGE, TypeName: "thing", MaxCalls: n}}
 }
 
 // invoke makes a call. The text before the first space is its name.
@@ -112,12 +113,12 @@ func invoke(ctx context.Context, c ClientConn, text string) (string, error) {
 }
 
 // answered returns the answer of a call.
-func answered(i int, name string) *Call_Response {
+func answered(i int, name string) *batchv1.Call_Response {
 	b, err := proto.Marshal(&tfplugin6.ApplyResourceChange_Response{Private: []byte("made " + name)})
 	if err != nil {
 		panic(err)
 	}
-	return &Call_Response{Index: int32(i), Answer: &Call_Response_Response{Response: b}}
+	return &batchv1.Call_Response{Index: int32(i), Answer: &batchv1.Call_Response_Response{Response: b}}
 }
 
 // answerAll answers all calls, the last one first.
@@ -176,7 +177,7 @@ func TestABatchHasNoMoreCallsThanTheProviderTakes(t *testing.T) {
 	t.Parallel()
 	p := &plugin{limits: thing(3), answer: answerAll}
 	c := p.dial(t).(*Conn)
-	c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, delay: minDelay} // so that all calls wait for others
+	c.queues[Kind{batchv1.Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, delay: minDelay} // so that all calls wait for others
 	var all sync.WaitGroup
 	for i := range 31 {
 		all.Go(func() {
@@ -218,7 +219,7 @@ func TestLimits(t *testing.T) {
 		tt.plugin.limits = thing(tt.announce)
 		c, ok := tt.plugin.dial(t).(*Conn)
 		if got := 0; ok {
-			if got = c.limits[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}].MaxCalls; got != tt.want {
+			if got = c.limits[Kind{batchv1.Method_APPLY_RESOURCE_CHANGE, "thing"}].MaxCalls; got != tt.want {
 				t.Errorf("%s: batches of %d, want %d", tt.what, got, tt.want)
 			}
 		} else if tt.want != 0 {
@@ -259,15 +260,15 @@ func TestWrongAnswers(t *testing.T) {
 		}, []string{"made", "answered call 0 of a batch of 3", "answered call 0"}},
 		{"an answer that is no message", func(s grpc.ServerStream, names []string) error {
 			for i, text := range []string{"\xff\xff", ""} {
-				if err := s.SendMsg(&Call_Response{Index: int32(i), Answer: &Call_Response_Response{Response: []byte(text)}}); err != nil {
+				if err := s.SendMsg(&batchv1.Call_Response{Index: int32(i), Answer: &batchv1.Call_Response_Response{Response: []byte(text)}}); err != nil {
 					return err
 				}
 			}
-			return s.SendMsg(&Call_Response{Index: 2})
+			return s.SendMsg(&batchv1.Call_Response{Index: 2})
 		}, []string{"cannot be decoded", "", "neither a response nor an error"}},
 		{"errors", func(s grpc.ServerStream, names []string) error {
-			for i, e := range []*Call_Error{{Code: int32(codes.NotFound), Message: "no such thing"}, {Code: int32(codes.DataLoss)}, {}} {
-				if err := s.SendMsg(&Call_Response{Index: int32(i), Answer: &Call_Response_Error{Error: e}}); err != nil {
+			for i, e := range []*batchv1.Call_Error{{Code: int32(codes.NotFound), Message: "no such thing"}, {Code: int32(codes.DataLoss)}, {}} {
+				if err := s.SendMsg(&batchv1.Call_Response{Index: int32(i), Answer: &batchv1.Call_Response_Error{Error: e}}); err != nil {
 					return err
 				}
 			}
@@ -278,7 +279,7 @@ func TestWrongAnswers(t *testing.T) {
 		c := p.dial(t).(*Conn)
 		// A running batch lets the next one fill.
 		queue := &queue{running: 1, delay: minDelay}
-		c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}] = queue
+		c.queues[Kind{batchv1.Method_APPLY_RESOURCE_CHANGE, "thing"}] = queue
 		type result struct {
 			name, answer string
 			err          error
@@ -373,7 +374,7 @@ func TestABatchEndsWithItsLastCaller(t *testing.T) {
 		return stream.Context().Err()
 	}}
 	c := p.dial(t).(*Conn)
-	c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, delay: time.Hour} // both calls are in one batch
+	c.queues[Kind{batchv1.Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, delay: time.Hour} // both calls are in one batch
 	ctx, leave := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -399,7 +400,7 @@ func TestACallerThatLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	p := &plugin{limits: thing(10), answer: answerAll}
 	c := p.dial(t).(*Conn)
-	kind := Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}
+	kind := Kind{batchv1.Method_APPLY_RESOURCE_CHANGE, "thing"}
 	c.queues[kind] = &queue{running: 1, delay: minDelay}
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
@@ -428,7 +429,7 @@ func TestABatchWaitsLongerForASlowProvider(t *testing.T) {
 	var got time.Duration
 	for end := time.Now().Add(10 * time.Second); (got == 0 || got == minDelay) && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		c.mu.Lock()
-		got = c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}].delay
+		got = c.queues[Kind{batchv1.Method_APPLY_RESOURCE_CHANGE, "thing"}].delay
 		c.mu.Unlock()
 	}
 	if got < 100*time.Millisecond || got > maxDelay {

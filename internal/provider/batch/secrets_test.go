@@ -12,7 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hykube/hykube/internal/provider/tfplugin6"
+	"github.com/hykube/hykube/sdk/batch/batchv1"
+	"github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // secret is the only secret of a call.
@@ -31,7 +32,7 @@ func TestNoCallShowsTheSecretsOfOthers(t *testing.T) {
 				return err
 			}
 			for i := range names {
-				if err := s.SendMsg(&Call_Response{Index: int32(i), Answer: &Call_Response_Response{Response: b}}); err != nil {
+				if err := s.SendMsg(&batchv1.Call_Response{Index: int32(i), Answer: &batchv1.Call_Response_Response{Response: b}}); err != nil {
 					return err
 				}
 			}
@@ -39,7 +40,7 @@ func TestNoCallShowsTheSecretsOfOthers(t *testing.T) {
 		},
 		"errors": func(s grpc.ServerStream, names []string) error {
 			for i := range names {
-				if err := s.SendMsg(&Call_Response{Index: int32(i), Answer: &Call_Response_Error{Error: &Call_Error{Code: int32(codes.Internal), Message: text}}}); err != nil {
+				if err := s.SendMsg(&batchv1.Call_Response{Index: int32(i), Answer: &batchv1.Call_Response_Error{Error: &batchv1.Call_Error{Code: int32(codes.Internal), Message: text}}}); err != nil {
 					return err
 				}
 			}
@@ -49,7 +50,7 @@ func TestNoCallShowsTheSecretsOfOthers(t *testing.T) {
 	} {
 		p := &plugin{limits: thing(3), answer: answer}
 		c := p.dial(t).(*Conn)
-		c.queues[Kind{Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, delay: time.Hour} // all calls are in one batch
+		c.queues[Kind{batchv1.Method_APPLY_RESOURCE_CHANGE, "thing"}] = &queue{running: 1, delay: time.Hour} // all calls are in one batch
 		got := make(chan string)
 		for _, s := range []Secrets{secret("hunter22"), secret("correct-horse"), nil} {
 			go func() {

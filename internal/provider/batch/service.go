@@ -1,24 +1,11 @@
 // Package batch calls providers that take many calls at once. The service is optional, and a plugin serves it beside
-// the Terraform protocol on the same connection; see batch.proto. Package sdk/batch is its other end.
+// the Terraform protocol on the same connection; see sdk/batch/batchv1/batch.proto. Package sdk/batch is its other end.
 //
 // A Conn collects the waiting calls of one method and one type, and sends them as one call. Its callers do not know
 // batches: they make single calls. The size of a batch follows from the load.
 package batch
 
-// Names of the service's methods on the wire.
-const (
-	Service         = "hykube.batch.v1.Batch"
-	GetLimitsMethod = "GetLimits"
-	CallMethod      = "Call"
-)
-
-// Methods are the calls of the provider protocol that may be batched, by their names on the wire.
-var Methods = map[string]Method{
-	"/tfplugin6.Provider/ValidateResourceConfig": Method_VALIDATE_RESOURCE_CONFIG,
-	"/tfplugin6.Provider/ReadResource":           Method_READ_RESOURCE,
-	"/tfplugin6.Provider/PlanResourceChange":     Method_PLAN_RESOURCE_CHANGE,
-	"/tfplugin6.Provider/ApplyResourceChange":    Method_APPLY_RESOURCE_CHANGE,
-}
+import "github.com/hykube/hykube/sdk/batch/batchv1"
 
 // Limits holds the limits that a provider announces, by kind of call.
 type Limits map[Kind]Limit
@@ -33,7 +20,7 @@ type Limit struct {
 
 // Kind identifies calls that may be in one batch.
 type Kind struct {
-	Method Method
+	Method batchv1.Method
 	Type   string
 }
 
@@ -50,7 +37,7 @@ func (l Limits) Types() map[string]bool {
 func (l Limits) Deterministic() map[string]bool {
 	types := map[string]bool{}
 	for kind, limit := range l {
-		if kind.Method == Method_PLAN_RESOURCE_CHANGE && limit.Deterministic {
+		if kind.Method == batchv1.Method_PLAN_RESOURCE_CHANGE && limit.Deterministic {
 			types[kind.Type] = true
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 var _ tfprotov6.ActionServer = (*Client)(nil)
@@ -15,7 +15,7 @@ var _ tfprotov6.ActionServer = (*Client)(nil)
 // ValidateActionConfig validates the configuration of an action, which may hold unknown values.
 func (c *Client) ValidateActionConfig(ctx context.Context, req *tfprotov6.ValidateActionConfigRequest) (*tfprotov6.ValidateActionConfigResponse, error) {
 	r, err := call[pb.ValidateActionConfig_Response](ctx, c, "ValidateActionConfig", &pb.ValidateActionConfig_Request{
-		ActionType: req.ActionType, Config: toValue(req.Config),
+		ActionType: req.ActionType, Config: pb.ToValue(req.Config),
 	})
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (c *Client) ValidateActionConfig(ctx context.Context, req *tfprotov6.Valida
 // PlanAction plans an action.
 func (c *Client) PlanAction(ctx context.Context, req *tfprotov6.PlanActionRequest) (*tfprotov6.PlanActionResponse, error) {
 	r, err := call[pb.PlanAction_Response](ctx, c, "PlanAction", &pb.PlanAction_Request{
-		ActionType: req.ActionType, Config: toValue(req.Config),
+		ActionType: req.ActionType, Config: pb.ToValue(req.Config),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
 	})
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Client) InvokeAction(ctx context.Context, req *tfprotov6.InvokeActionRe
 		var done *pb.InvokeAction_Event_Completed
 		err := uninterrupted(ctx, c, func(ctx context.Context) error {
 			s, err := open[pb.InvokeAction_Event](ctx, c, "InvokeAction", &pb.InvokeAction_Request{
-				ActionType: req.ActionType, Config: toValue(req.Config), ClientCapabilities: capabilities(false),
+				ActionType: req.ActionType, Config: pb.ToValue(req.Config), ClientCapabilities: capabilities(false),
 			})
 			if err != nil {
 				return err

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb5 "github.com/hykube/hykube/internal/provider/tfplugin5"
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // fakeConn answers calls with a function.

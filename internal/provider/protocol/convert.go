@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 func mapSlice[A, B any](in []A, f func(A) B) []B {
@@ -32,34 +32,6 @@ func mapValues[A, B any](in map[string]A, f func(A) B) map[string]B {
 		out[k] = f(a)
 	}
 	return out
-}
-
-func toValue(v *tfprotov6.DynamicValue) *pb.DynamicValue {
-	if v == nil {
-		return nil
-	}
-	return &pb.DynamicValue{Msgpack: v.MsgPack, Json: v.JSON}
-}
-
-func fromValue(v *pb.DynamicValue) *tfprotov6.DynamicValue {
-	if v == nil {
-		return nil
-	}
-	return &tfprotov6.DynamicValue{MsgPack: v.Msgpack, JSON: v.Json}
-}
-
-func toIdentity(d *tfprotov6.ResourceIdentityData) *pb.ResourceIdentityData {
-	if d == nil {
-		return nil
-	}
-	return &pb.ResourceIdentityData{IdentityData: toValue(d.IdentityData)}
-}
-
-func fromIdentity(d *pb.ResourceIdentityData) *tfprotov6.ResourceIdentityData {
-	if d == nil {
-		return nil
-	}
-	return &tfprotov6.ResourceIdentityData{IdentityData: fromValue(d.IdentityData)}
 }
 
 func toRawState(s *tfprotov6.RawState) *pb.RawState {

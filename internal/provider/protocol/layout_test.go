@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	pb5 "github.com/hykube/hykube/internal/provider/tfplugin5"
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // layout describes the wire format of a message: the numbers, kinds and names of its fields, and the same of the

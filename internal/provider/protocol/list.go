@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 var _ tfprotov6.ListResourceServer = (*Client)(nil)
@@ -15,8 +15,8 @@ var _ tfprotov6.ListResourceServer = (*Client)(nil)
 // ValidateListResourceConfig validates a list configuration, which may hold unknown values.
 func (c *Client) ValidateListResourceConfig(ctx context.Context, req *tfprotov6.ValidateListResourceConfigRequest) (*tfprotov6.ValidateListResourceConfigResponse, error) {
 	r, err := call[pb.ValidateListResourceConfig_Response](ctx, c, "ValidateListResourceConfig", &pb.ValidateListResourceConfig_Request{
-		TypeName: req.TypeName, Config: toValue(req.Config),
-		IncludeResourceObject: toValue(req.IncludeResourceObject), Limit: toValue(req.Limit),
+		TypeName: req.TypeName, Config: pb.ToValue(req.Config),
+		IncludeResourceObject: pb.ToValue(req.IncludeResourceObject), Limit: pb.ToValue(req.Limit),
 	})
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (c *Client) ValidateListResourceConfig(ctx context.Context, req *tfprotov6.
 func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRequest) (*tfprotov6.ListResourceServerStream, error) {
 	results := func(yield func(tfprotov6.ListResourceResult) bool) {
 		s, err := open[pb.ListResource_Event](ctx, c, "ListResource", &pb.ListResource_Request{
-			TypeName: req.TypeName, Config: toValue(req.Config), IncludeResourceObject: req.IncludeResource, Limit: req.Limit,
+			TypeName: req.TypeName, Config: pb.ToValue(req.Config), IncludeResourceObject: req.IncludeResource, Limit: req.Limit,
 		})
 		if err != nil {
 			yield(brokenList(err))
@@ -50,7 +50,7 @@ func (c *Client) ListResource(ctx context.Context, req *tfprotov6.ListResourceRe
 				found++ // a warning about the whole list is not a result
 			}
 			if !yield(tfprotov6.ListResourceResult{
-				DisplayName: e.DisplayName, Resource: fromValue(e.ResourceObject), Identity: fromIdentity(e.Identity),
+				DisplayName: e.DisplayName, Resource: pb.FromValue(e.ResourceObject), Identity: pb.FromIdentity(e.Identity),
 				Diagnostics: c.diagnostics(e.Diagnostic),
 			}) {
 				return

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 	"google.golang.org/grpc"
 
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // GetMetadata returns errors.ErrUnsupported. Hykube calls GetProviderSchema instead, which returns more, and many
@@ -67,7 +67,7 @@ func (c *Client) GetResourceIdentitySchemas(ctx context.Context, _ *tfprotov6.Ge
 
 // ValidateProviderConfig validates a configuration of the provider.
 func (c *Client) ValidateProviderConfig(ctx context.Context, req *tfprotov6.ValidateProviderConfigRequest) (*tfprotov6.ValidateProviderConfigResponse, error) {
-	r, err := call[pb.ValidateProviderConfig_Response](ctx, c, "ValidateProviderConfig", &pb.ValidateProviderConfig_Request{Config: toValue(req.Config)})
+	r, err := call[pb.ValidateProviderConfig_Response](ctx, c, "ValidateProviderConfig", &pb.ValidateProviderConfig_Request{Config: pb.ToValue(req.Config)})
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (c *Client) ValidateProviderConfig(ctx context.Context, req *tfprotov6.Vali
 func (c *Client) ConfigureProvider(ctx context.Context, req *tfprotov6.ConfigureProviderRequest) (*tfprotov6.ConfigureProviderResponse, error) {
 	r, err := call[pb.ConfigureProvider_Response](ctx, c, "ConfigureProvider", &pb.ConfigureProvider_Request{
 		TerraformVersion:   req.TerraformVersion,
-		Config:             toValue(req.Config),
+		Config:             pb.ToValue(req.Config),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
 	})
 	if err != nil {
@@ -114,12 +114,12 @@ func (c *Client) GetFunctions(ctx context.Context, _ *tfprotov6.GetFunctionsRequ
 // CallFunction calls a function of the provider.
 func (c *Client) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRequest) (*tfprotov6.CallFunctionResponse, error) {
 	r, err := call[pb.CallFunction_Response](ctx, c, "CallFunction", &pb.CallFunction_Request{
-		Name: req.Name, Arguments: mapSlice(req.Arguments, toValue),
+		Name: req.Name, Arguments: mapSlice(req.Arguments, pb.ToValue),
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := &tfprotov6.CallFunctionResponse{Result: fromValue(r.Result)}
+	out := &tfprotov6.CallFunctionResponse{Result: pb.FromValue(r.Result)}
 	if r.Error != nil {
 		out.Error = &tfprotov6.FunctionError{Text: r.Error.Text, FunctionArgument: r.Error.FunctionArgument}
 	}
@@ -129,7 +129,7 @@ func (c *Client) CallFunction(ctx context.Context, req *tfprotov6.CallFunctionRe
 // ValidateDataResourceConfig validates the configuration of a data source.
 func (c *Client) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.ValidateDataResourceConfigRequest) (*tfprotov6.ValidateDataResourceConfigResponse, error) {
 	r, err := call[pb.ValidateDataResourceConfig_Response](ctx, c, "ValidateDataResourceConfig", &pb.ValidateDataResourceConfig_Request{
-		TypeName: req.TypeName, Config: toValue(req.Config),
+		TypeName: req.TypeName, Config: pb.ToValue(req.Config),
 	})
 	if err != nil {
 		return nil, err
@@ -140,21 +140,21 @@ func (c *Client) ValidateDataResourceConfig(ctx context.Context, req *tfprotov6.
 // ReadDataSource reads a data source.
 func (c *Client) ReadDataSource(ctx context.Context, req *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
 	r, err := call[pb.ReadDataSource_Response](ctx, c, "ReadDataSource", &pb.ReadDataSource_Request{
-		TypeName: req.TypeName, Config: toValue(req.Config), ProviderMeta: toValue(req.ProviderMeta),
+		TypeName: req.TypeName, Config: pb.ToValue(req.Config), ProviderMeta: pb.ToValue(req.ProviderMeta),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &tfprotov6.ReadDataSourceResponse{
-		State: fromValue(r.State), Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
+		State: pb.FromValue(r.State), Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
 	}, nil
 }
 
 // ValidateEphemeralResourceConfig validates the configuration of an ephemeral resource.
 func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context, req *tfprotov6.ValidateEphemeralResourceConfigRequest) (*tfprotov6.ValidateEphemeralResourceConfigResponse, error) {
 	r, err := call[pb.ValidateEphemeralResourceConfig_Response](ctx, c, "ValidateEphemeralResourceConfig", &pb.ValidateEphemeralResourceConfig_Request{
-		TypeName: req.TypeName, Config: toValue(req.Config),
+		TypeName: req.TypeName, Config: pb.ToValue(req.Config),
 	})
 	if err != nil {
 		return nil, err
@@ -165,14 +165,14 @@ func (c *Client) ValidateEphemeralResourceConfig(ctx context.Context, req *tfpro
 // OpenEphemeralResource opens an ephemeral resource. Its result must never be stored.
 func (c *Client) OpenEphemeralResource(ctx context.Context, req *tfprotov6.OpenEphemeralResourceRequest) (*tfprotov6.OpenEphemeralResourceResponse, error) {
 	r, err := call[pb.OpenEphemeralResource_Response](ctx, c, "OpenEphemeralResource", &pb.OpenEphemeralResource_Request{
-		TypeName: req.TypeName, Config: toValue(req.Config),
+		TypeName: req.TypeName, Config: pb.ToValue(req.Config),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &tfprotov6.OpenEphemeralResourceResponse{
-		Result: fromValue(r.Result), Diagnostics: c.diagnostics(r.Diagnostics), Private: r.Private,
+		Result: pb.FromValue(r.Result), Diagnostics: c.diagnostics(r.Diagnostics), Private: r.Private,
 		RenewAt: fromTime(r.RenewAt), Deferred: fromDeferred(r.Deferred),
 	}, nil
 }

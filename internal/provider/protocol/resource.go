@@ -7,13 +7,13 @@ import (
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // ValidateResourceConfig validates the configuration of a resource, which may hold unknown values.
 func (c *Client) ValidateResourceConfig(ctx context.Context, req *tfprotov6.ValidateResourceConfigRequest) (*tfprotov6.ValidateResourceConfigResponse, error) {
 	r, err := call[pb.ValidateResourceConfig_Response](ctx, c, "ValidateResourceConfig", &pb.ValidateResourceConfig_Request{
-		TypeName: req.TypeName, Config: toValue(req.Config), ClientCapabilities: capabilities(false),
+		TypeName: req.TypeName, Config: pb.ToValue(req.Config), ClientCapabilities: capabilities(false),
 	})
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (c *Client) UpgradeResourceState(ctx context.Context, req *tfprotov6.Upgrad
 		return nil, err
 	}
 	return &tfprotov6.UpgradeResourceStateResponse{
-		UpgradedState: fromValue(r.UpgradedState), Diagnostics: c.diagnostics(r.Diagnostics),
+		UpgradedState: pb.FromValue(r.UpgradedState), Diagnostics: c.diagnostics(r.Diagnostics),
 	}, nil
 }
 
@@ -43,23 +43,23 @@ func (c *Client) UpgradeResourceIdentity(ctx context.Context, req *tfprotov6.Upg
 		return nil, err
 	}
 	return &tfprotov6.UpgradeResourceIdentityResponse{
-		UpgradedIdentity: fromIdentity(r.UpgradedIdentity), Diagnostics: c.diagnostics(r.Diagnostics),
+		UpgradedIdentity: pb.FromIdentity(r.UpgradedIdentity), Diagnostics: c.diagnostics(r.Diagnostics),
 	}, nil
 }
 
 // ReadResource reads the current state of a resource; a null state means that it no longer exists.
 func (c *Client) ReadResource(ctx context.Context, req *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
 	r, err := call[pb.ReadResource_Response](ctx, c, "ReadResource", &pb.ReadResource_Request{
-		TypeName: req.TypeName, CurrentState: toValue(req.CurrentState), Private: req.Private,
-		ProviderMeta: toValue(req.ProviderMeta), CurrentIdentity: toIdentity(req.CurrentIdentity),
+		TypeName: req.TypeName, CurrentState: pb.ToValue(req.CurrentState), Private: req.Private,
+		ProviderMeta: pb.ToValue(req.ProviderMeta), CurrentIdentity: pb.ToIdentity(req.CurrentIdentity),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &tfprotov6.ReadResourceResponse{
-		NewState: fromValue(r.NewState), Diagnostics: c.diagnostics(r.Diagnostics), Private: r.Private,
-		Deferred: fromDeferred(r.Deferred), NewIdentity: fromIdentity(r.NewIdentity),
+		NewState: pb.FromValue(r.NewState), Diagnostics: c.diagnostics(r.Diagnostics), Private: r.Private,
+		Deferred: fromDeferred(r.Deferred), NewIdentity: pb.FromIdentity(r.NewIdentity),
 	}, nil
 }
 
@@ -72,9 +72,9 @@ func (c *Client) PlanResourceChange(ctx context.Context, req *tfprotov6.PlanReso
 // the provider finds the values that it generated for that plan. terraform-plugin-go's request lacks this field.
 func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChangeRequest, planned []byte) (*tfprotov6.PlanResourceChangeResponse, error) {
 	r, err := call[pb.PlanResourceChange_Response](ctx, c, "PlanResourceChange", &pb.PlanResourceChange_Request{
-		TypeName: req.TypeName, PriorState: toValue(req.PriorState), ProposedNewState: toValue(req.ProposedNewState),
-		Config: toValue(req.Config), PriorPrivate: req.PriorPrivate, ProviderMeta: toValue(req.ProviderMeta),
-		PriorIdentity:      toIdentity(req.PriorIdentity),
+		TypeName: req.TypeName, PriorState: pb.ToValue(req.PriorState), ProposedNewState: pb.ToValue(req.ProposedNewState),
+		Config: pb.ToValue(req.Config), PriorPrivate: req.PriorPrivate, ProviderMeta: pb.ToValue(req.ProviderMeta),
+		PriorIdentity:      pb.ToIdentity(req.PriorIdentity),
 		PlannedPrivate:     planned,
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
 	})
@@ -82,33 +82,33 @@ func (c *Client) PlanAgain(ctx context.Context, req *tfprotov6.PlanResourceChang
 		return nil, err
 	}
 	return &tfprotov6.PlanResourceChangeResponse{
-		PlannedState: fromValue(r.PlannedState), RequiresReplace: mapSlice(r.RequiresReplace, fromPath),
+		PlannedState: pb.FromValue(r.PlannedState), RequiresReplace: mapSlice(r.RequiresReplace, fromPath),
 		PlannedPrivate: r.PlannedPrivate, Diagnostics: c.diagnostics(r.Diagnostics),
 		UnsafeToUseLegacyTypeSystem: r.LegacyTypeSystem, Deferred: fromDeferred(r.Deferred),
-		PlannedIdentity: fromIdentity(r.PlannedIdentity),
+		PlannedIdentity: pb.FromIdentity(r.PlannedIdentity),
 	}, nil
 }
 
 // ApplyResourceChange applies a planned change. A cancelled ctx does not interrupt it; see apply.
 func (c *Client) ApplyResourceChange(ctx context.Context, req *tfprotov6.ApplyResourceChangeRequest) (*tfprotov6.ApplyResourceChangeResponse, error) {
 	r, err := apply[pb.ApplyResourceChange_Response](ctx, c, "ApplyResourceChange", &pb.ApplyResourceChange_Request{
-		TypeName: req.TypeName, PriorState: toValue(req.PriorState), PlannedState: toValue(req.PlannedState),
-		Config: toValue(req.Config), PlannedPrivate: req.PlannedPrivate, ProviderMeta: toValue(req.ProviderMeta),
-		PlannedIdentity: toIdentity(req.PlannedIdentity),
+		TypeName: req.TypeName, PriorState: pb.ToValue(req.PriorState), PlannedState: pb.ToValue(req.PlannedState),
+		Config: pb.ToValue(req.Config), PlannedPrivate: req.PlannedPrivate, ProviderMeta: pb.ToValue(req.ProviderMeta),
+		PlannedIdentity: pb.ToIdentity(req.PlannedIdentity),
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &tfprotov6.ApplyResourceChangeResponse{
-		NewState: fromValue(r.NewState), Private: r.Private, Diagnostics: c.diagnostics(r.Diagnostics),
-		UnsafeToUseLegacyTypeSystem: r.LegacyTypeSystem, NewIdentity: fromIdentity(r.NewIdentity),
+		NewState: pb.FromValue(r.NewState), Private: r.Private, Diagnostics: c.diagnostics(r.Diagnostics),
+		UnsafeToUseLegacyTypeSystem: r.LegacyTypeSystem, NewIdentity: pb.FromIdentity(r.NewIdentity),
 	}, nil
 }
 
 // ImportResourceState imports a resource by its ID or identity.
 func (c *Client) ImportResourceState(ctx context.Context, req *tfprotov6.ImportResourceStateRequest) (*tfprotov6.ImportResourceStateResponse, error) {
 	r, err := call[pb.ImportResourceState_Response](ctx, c, "ImportResourceState", &pb.ImportResourceState_Request{
-		TypeName: req.TypeName, Id: req.ID, Identity: toIdentity(req.Identity),
+		TypeName: req.TypeName, Id: req.ID, Identity: pb.ToIdentity(req.Identity),
 		ClientCapabilities: capabilities(req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed),
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *Client) ImportResourceState(ctx context.Context, req *tfprotov6.ImportR
 	return &tfprotov6.ImportResourceStateResponse{
 		ImportedResources: mapSlice(r.ImportedResources, func(i *pb.ImportResourceState_ImportedResource) *tfprotov6.ImportedResource {
 			return &tfprotov6.ImportedResource{
-				TypeName: i.TypeName, State: fromValue(i.State), Private: i.Private, Identity: fromIdentity(i.Identity),
+				TypeName: i.TypeName, State: pb.FromValue(i.State), Private: i.Private, Identity: pb.FromIdentity(i.Identity),
 			}
 		}),
 		Diagnostics: c.diagnostics(r.Diagnostics), Deferred: fromDeferred(r.Deferred),
@@ -136,18 +136,18 @@ func (c *Client) MoveResourceState(ctx context.Context, req *tfprotov6.MoveResou
 		return nil, err
 	}
 	return &tfprotov6.MoveResourceStateResponse{
-		TargetPrivate: r.TargetPrivate, TargetState: fromValue(r.TargetState), Diagnostics: c.diagnostics(r.Diagnostics),
-		TargetIdentity: fromIdentity(r.TargetIdentity),
+		TargetPrivate: r.TargetPrivate, TargetState: pb.FromValue(r.TargetState), Diagnostics: c.diagnostics(r.Diagnostics),
+		TargetIdentity: pb.FromIdentity(r.TargetIdentity),
 	}, nil
 }
 
 // GenerateResourceConfig generates a configuration that could have produced a state.
 func (c *Client) GenerateResourceConfig(ctx context.Context, req *tfprotov6.GenerateResourceConfigRequest) (*tfprotov6.GenerateResourceConfigResponse, error) {
 	r, err := call[pb.GenerateResourceConfig_Response](ctx, c, "GenerateResourceConfig", &pb.GenerateResourceConfig_Request{
-		TypeName: req.TypeName, State: toValue(req.State),
+		TypeName: req.TypeName, State: pb.ToValue(req.State),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &tfprotov6.GenerateResourceConfigResponse{Config: fromValue(r.Config), Diagnostics: c.diagnostics(r.Diagnostics)}, nil
+	return &tfprotov6.GenerateResourceConfigResponse{Config: pb.FromValue(r.Config), Diagnostics: c.diagnostics(r.Diagnostics)}, nil
 }

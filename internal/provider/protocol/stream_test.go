@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // streamConn answers a call with messages, and then with an error.

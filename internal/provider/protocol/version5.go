@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	pb5 "github.com/hykube/hykube/internal/provider/tfplugin5"
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
 // version5 is a connection to a protocol 5 plugin that accepts calls of protocol 6.

@@ -10,12 +10,12 @@
 // versions:
 // 	protoc-gen-go v1.36.11-devel
 // 	protoc        (unknown)
-// source: tfplugin5/tfplugin5.proto
+// source: internal/provider/tfplugin5/tfplugin5.proto
 
 package tfplugin5
 
 import (
-	tfplugin6 "github.com/hykube/hykube/internal/provider/tfplugin6"
+	tfplugin6 "github.com/hykube/hykube/sdk/batch/tfplugin6"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -72,11 +72,11 @@ func (x Schema_NestedBlock_NestingMode) String() string {
 }
 
 func (Schema_NestedBlock_NestingMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_tfplugin5_tfplugin5_proto_enumTypes[0].Descriptor()
+	return file_internal_provider_tfplugin5_tfplugin5_proto_enumTypes[0].Descriptor()
 }
 
 func (Schema_NestedBlock_NestingMode) Type() protoreflect.EnumType {
-	return &file_tfplugin5_tfplugin5_proto_enumTypes[0]
+	return &file_internal_provider_tfplugin5_tfplugin5_proto_enumTypes[0]
 }
 
 func (x Schema_NestedBlock_NestingMode) Number() protoreflect.EnumNumber {
@@ -85,7 +85,7 @@ func (x Schema_NestedBlock_NestingMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Schema_NestedBlock_NestingMode.Descriptor instead.
 func (Schema_NestedBlock_NestingMode) EnumDescriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0, 2, 0}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0, 2, 0}
 }
 
 // Schema is the configuration schema for a Resource, Provider, or Provisioner.
@@ -103,7 +103,7 @@ type Schema struct {
 
 func (x *Schema) Reset() {
 	*x = Schema{}
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[0]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -115,7 +115,7 @@ func (x *Schema) String() string {
 func (*Schema) ProtoMessage() {}
 
 func (x *Schema) ProtoReflect() protoreflect.Message {
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[0]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -128,7 +128,7 @@ func (x *Schema) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schema.ProtoReflect.Descriptor instead.
 func (*Schema) Descriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Schema) GetVersion() int64 {
@@ -154,7 +154,7 @@ type ActionSchema struct {
 
 func (x *ActionSchema) Reset() {
 	*x = ActionSchema{}
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[1]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -166,7 +166,7 @@ func (x *ActionSchema) String() string {
 func (*ActionSchema) ProtoMessage() {}
 
 func (x *ActionSchema) ProtoReflect() protoreflect.Message {
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[1]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -179,7 +179,7 @@ func (x *ActionSchema) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActionSchema.ProtoReflect.Descriptor instead.
 func (*ActionSchema) Descriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{1}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ActionSchema) GetSchema() *Schema {
@@ -197,7 +197,7 @@ type GetProviderSchema struct {
 
 func (x *GetProviderSchema) Reset() {
 	*x = GetProviderSchema{}
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[2]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -209,7 +209,7 @@ func (x *GetProviderSchema) String() string {
 func (*GetProviderSchema) ProtoMessage() {}
 
 func (x *GetProviderSchema) ProtoReflect() protoreflect.Message {
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[2]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -222,7 +222,7 @@ func (x *GetProviderSchema) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProviderSchema.ProtoReflect.Descriptor instead.
 func (*GetProviderSchema) Descriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{2}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{2}
 }
 
 type Schema_Block struct {
@@ -240,7 +240,7 @@ type Schema_Block struct {
 
 func (x *Schema_Block) Reset() {
 	*x = Schema_Block{}
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[3]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -252,7 +252,7 @@ func (x *Schema_Block) String() string {
 func (*Schema_Block) ProtoMessage() {}
 
 func (x *Schema_Block) ProtoReflect() protoreflect.Message {
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[3]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -265,7 +265,7 @@ func (x *Schema_Block) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schema_Block.ProtoReflect.Descriptor instead.
 func (*Schema_Block) Descriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0, 0}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0, 0}
 }
 
 func (x *Schema_Block) GetVersion() int64 {
@@ -340,7 +340,7 @@ type Schema_Attribute struct {
 
 func (x *Schema_Attribute) Reset() {
 	*x = Schema_Attribute{}
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[4]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +352,7 @@ func (x *Schema_Attribute) String() string {
 func (*Schema_Attribute) ProtoMessage() {}
 
 func (x *Schema_Attribute) ProtoReflect() protoreflect.Message {
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[4]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +365,7 @@ func (x *Schema_Attribute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schema_Attribute.ProtoReflect.Descriptor instead.
 func (*Schema_Attribute) Descriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0, 1}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0, 1}
 }
 
 func (x *Schema_Attribute) GetName() string {
@@ -458,7 +458,7 @@ type Schema_NestedBlock struct {
 
 func (x *Schema_NestedBlock) Reset() {
 	*x = Schema_NestedBlock{}
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[5]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -470,7 +470,7 @@ func (x *Schema_NestedBlock) String() string {
 func (*Schema_NestedBlock) ProtoMessage() {}
 
 func (x *Schema_NestedBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[5]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -483,7 +483,7 @@ func (x *Schema_NestedBlock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schema_NestedBlock.ProtoReflect.Descriptor instead.
 func (*Schema_NestedBlock) Descriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0, 2}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{0, 2}
 }
 
 func (x *Schema_NestedBlock) GetTypeName() string {
@@ -529,7 +529,7 @@ type GetProviderSchema_Request struct {
 
 func (x *GetProviderSchema_Request) Reset() {
 	*x = GetProviderSchema_Request{}
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[6]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -541,7 +541,7 @@ func (x *GetProviderSchema_Request) String() string {
 func (*GetProviderSchema_Request) ProtoMessage() {}
 
 func (x *GetProviderSchema_Request) ProtoReflect() protoreflect.Message {
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[6]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -554,7 +554,7 @@ func (x *GetProviderSchema_Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProviderSchema_Request.ProtoReflect.Descriptor instead.
 func (*GetProviderSchema_Request) Descriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{2, 0}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{2, 0}
 }
 
 type GetProviderSchema_Response struct {
@@ -575,7 +575,7 @@ type GetProviderSchema_Response struct {
 
 func (x *GetProviderSchema_Response) Reset() {
 	*x = GetProviderSchema_Response{}
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[7]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +587,7 @@ func (x *GetProviderSchema_Response) String() string {
 func (*GetProviderSchema_Response) ProtoMessage() {}
 
 func (x *GetProviderSchema_Response) ProtoReflect() protoreflect.Message {
-	mi := &file_tfplugin5_tfplugin5_proto_msgTypes[7]
+	mi := &file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +600,7 @@ func (x *GetProviderSchema_Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProviderSchema_Response.ProtoReflect.Descriptor instead.
 func (*GetProviderSchema_Response) Descriptor() ([]byte, []int) {
-	return file_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{2, 1}
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP(), []int{2, 1}
 }
 
 func (x *GetProviderSchema_Response) GetProvider() *Schema {
@@ -673,11 +673,11 @@ func (x *GetProviderSchema_Response) GetActionSchemas() map[string]*ActionSchema
 	return nil
 }
 
-var File_tfplugin5_tfplugin5_proto protoreflect.FileDescriptor
+var File_internal_provider_tfplugin5_tfplugin5_proto protoreflect.FileDescriptor
 
-const file_tfplugin5_tfplugin5_proto_rawDesc = "" +
+const file_internal_provider_tfplugin5_tfplugin5_proto_rawDesc = "" +
 	"\n" +
-	"\x19tfplugin5/tfplugin5.proto\x12\x10hykube.tfplugin5\x1a\x19tfplugin6/tfplugin6.proto\"\xfe\b\n" +
+	"+internal/provider/tfplugin5/tfplugin5.proto\x12\x10hykube.tfplugin5\x1a#sdk/batch/tfplugin6/tfplugin6.proto\"\xfe\b\n" +
 	"\x06Schema\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x03R\aversion\x124\n" +
 	"\x05block\x18\x02 \x01(\v2\x1e.hykube.tfplugin5.Schema.BlockR\x05block\x1a\xe8\x02\n" +
@@ -760,20 +760,20 @@ const file_tfplugin5_tfplugin5_proto_rawDesc = "" +
 	"\x10\vB6Z4github.com/hykube/hykube/internal/provider/tfplugin5b\x06proto3"
 
 var (
-	file_tfplugin5_tfplugin5_proto_rawDescOnce sync.Once
-	file_tfplugin5_tfplugin5_proto_rawDescData []byte
+	file_internal_provider_tfplugin5_tfplugin5_proto_rawDescOnce sync.Once
+	file_internal_provider_tfplugin5_tfplugin5_proto_rawDescData []byte
 )
 
-func file_tfplugin5_tfplugin5_proto_rawDescGZIP() []byte {
-	file_tfplugin5_tfplugin5_proto_rawDescOnce.Do(func() {
-		file_tfplugin5_tfplugin5_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_tfplugin5_tfplugin5_proto_rawDesc), len(file_tfplugin5_tfplugin5_proto_rawDesc)))
+func file_internal_provider_tfplugin5_tfplugin5_proto_rawDescGZIP() []byte {
+	file_internal_provider_tfplugin5_tfplugin5_proto_rawDescOnce.Do(func() {
+		file_internal_provider_tfplugin5_tfplugin5_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_internal_provider_tfplugin5_tfplugin5_proto_rawDesc), len(file_internal_provider_tfplugin5_tfplugin5_proto_rawDesc)))
 	})
-	return file_tfplugin5_tfplugin5_proto_rawDescData
+	return file_internal_provider_tfplugin5_tfplugin5_proto_rawDescData
 }
 
-var file_tfplugin5_tfplugin5_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_tfplugin5_tfplugin5_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
-var file_tfplugin5_tfplugin5_proto_goTypes = []any{
+var file_internal_provider_tfplugin5_tfplugin5_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_internal_provider_tfplugin5_tfplugin5_proto_goTypes = []any{
 	(Schema_NestedBlock_NestingMode)(0),  // 0: hykube.tfplugin5.Schema.NestedBlock.NestingMode
 	(*Schema)(nil),                       // 1: hykube.tfplugin5.Schema
 	(*ActionSchema)(nil),                 // 2: hykube.tfplugin5.ActionSchema
@@ -794,7 +794,7 @@ var file_tfplugin5_tfplugin5_proto_goTypes = []any{
 	(*tfplugin6.ServerCapabilities)(nil), // 17: hykube.tfplugin6.ServerCapabilities
 	(*tfplugin6.Function)(nil),           // 18: hykube.tfplugin6.Function
 }
-var file_tfplugin5_tfplugin5_proto_depIdxs = []int32{
+var file_internal_provider_tfplugin5_tfplugin5_proto_depIdxs = []int32{
 	4,  // 0: hykube.tfplugin5.Schema.block:type_name -> hykube.tfplugin5.Schema.Block
 	1,  // 1: hykube.tfplugin5.ActionSchema.schema:type_name -> hykube.tfplugin5.Schema
 	5,  // 2: hykube.tfplugin5.Schema.Block.attributes:type_name -> hykube.tfplugin5.Schema.Attribute
@@ -826,27 +826,27 @@ var file_tfplugin5_tfplugin5_proto_depIdxs = []int32{
 	0,  // [0:24] is the sub-list for field type_name
 }
 
-func init() { file_tfplugin5_tfplugin5_proto_init() }
-func file_tfplugin5_tfplugin5_proto_init() {
-	if File_tfplugin5_tfplugin5_proto != nil {
+func init() { file_internal_provider_tfplugin5_tfplugin5_proto_init() }
+func file_internal_provider_tfplugin5_tfplugin5_proto_init() {
+	if File_internal_provider_tfplugin5_tfplugin5_proto != nil {
 		return
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_tfplugin5_tfplugin5_proto_rawDesc), len(file_tfplugin5_tfplugin5_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_provider_tfplugin5_tfplugin5_proto_rawDesc), len(file_internal_provider_tfplugin5_tfplugin5_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_tfplugin5_tfplugin5_proto_goTypes,
-		DependencyIndexes: file_tfplugin5_tfplugin5_proto_depIdxs,
-		EnumInfos:         file_tfplugin5_tfplugin5_proto_enumTypes,
-		MessageInfos:      file_tfplugin5_tfplugin5_proto_msgTypes,
+		GoTypes:           file_internal_provider_tfplugin5_tfplugin5_proto_goTypes,
+		DependencyIndexes: file_internal_provider_tfplugin5_tfplugin5_proto_depIdxs,
+		EnumInfos:         file_internal_provider_tfplugin5_tfplugin5_proto_enumTypes,
+		MessageInfos:      file_internal_provider_tfplugin5_tfplugin5_proto_msgTypes,
 	}.Build()
-	File_tfplugin5_tfplugin5_proto = out.File
-	file_tfplugin5_tfplugin5_proto_goTypes = nil
-	file_tfplugin5_tfplugin5_proto_depIdxs = nil
+	File_internal_provider_tfplugin5_tfplugin5_proto = out.File
+	file_internal_provider_tfplugin5_tfplugin5_proto_goTypes = nil
+	file_internal_provider_tfplugin5_tfplugin5_proto_depIdxs = nil
 }

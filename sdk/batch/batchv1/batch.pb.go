@@ -5,9 +5,9 @@
 // versions:
 // 	protoc-gen-go v1.36.11-devel
 // 	protoc        (unknown)
-// source: batch/batch.proto
+// source: sdk/batch/batchv1/batch.proto
 
-package batch
+package batchv1
 
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
@@ -63,11 +63,11 @@ func (x Method) String() string {
 }
 
 func (Method) Descriptor() protoreflect.EnumDescriptor {
-	return file_batch_batch_proto_enumTypes[0].Descriptor()
+	return file_sdk_batch_batchv1_batch_proto_enumTypes[0].Descriptor()
 }
 
 func (Method) Type() protoreflect.EnumType {
-	return &file_batch_batch_proto_enumTypes[0]
+	return &file_sdk_batch_batchv1_batch_proto_enumTypes[0]
 }
 
 func (x Method) Number() protoreflect.EnumNumber {
@@ -76,7 +76,7 @@ func (x Method) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Method.Descriptor instead.
 func (Method) EnumDescriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{0}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{0}
 }
 
 type GetLimits struct {
@@ -87,7 +87,7 @@ type GetLimits struct {
 
 func (x *GetLimits) Reset() {
 	*x = GetLimits{}
-	mi := &file_batch_batch_proto_msgTypes[0]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -99,7 +99,7 @@ func (x *GetLimits) String() string {
 func (*GetLimits) ProtoMessage() {}
 
 func (x *GetLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_batch_batch_proto_msgTypes[0]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -112,7 +112,7 @@ func (x *GetLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimits.ProtoReflect.Descriptor instead.
 func (*GetLimits) Descriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{0}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{0}
 }
 
 type Call struct {
@@ -123,7 +123,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_batch_batch_proto_msgTypes[1]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -135,7 +135,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_batch_batch_proto_msgTypes[1]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -148,7 +148,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{1}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{1}
 }
 
 type GetLimits_Request struct {
@@ -159,7 +159,7 @@ type GetLimits_Request struct {
 
 func (x *GetLimits_Request) Reset() {
 	*x = GetLimits_Request{}
-	mi := &file_batch_batch_proto_msgTypes[2]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -171,7 +171,7 @@ func (x *GetLimits_Request) String() string {
 func (*GetLimits_Request) ProtoMessage() {}
 
 func (x *GetLimits_Request) ProtoReflect() protoreflect.Message {
-	mi := &file_batch_batch_proto_msgTypes[2]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -184,7 +184,7 @@ func (x *GetLimits_Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimits_Request.ProtoReflect.Descriptor instead.
 func (*GetLimits_Request) Descriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{0, 0}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{0, 0}
 }
 
 // Limit is the maximum number of calls in one batch.
@@ -203,7 +203,7 @@ type GetLimits_Limit struct {
 
 func (x *GetLimits_Limit) Reset() {
 	*x = GetLimits_Limit{}
-	mi := &file_batch_batch_proto_msgTypes[3]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -215,7 +215,7 @@ func (x *GetLimits_Limit) String() string {
 func (*GetLimits_Limit) ProtoMessage() {}
 
 func (x *GetLimits_Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_batch_batch_proto_msgTypes[3]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -228,7 +228,7 @@ func (x *GetLimits_Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimits_Limit.ProtoReflect.Descriptor instead.
 func (*GetLimits_Limit) Descriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{0, 1}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{0, 1}
 }
 
 func (x *GetLimits_Limit) GetMethod() Method {
@@ -268,7 +268,7 @@ type GetLimits_Response struct {
 
 func (x *GetLimits_Response) Reset() {
 	*x = GetLimits_Response{}
-	mi := &file_batch_batch_proto_msgTypes[4]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -280,7 +280,7 @@ func (x *GetLimits_Response) String() string {
 func (*GetLimits_Response) ProtoMessage() {}
 
 func (x *GetLimits_Response) ProtoReflect() protoreflect.Message {
-	mi := &file_batch_batch_proto_msgTypes[4]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -293,7 +293,7 @@ func (x *GetLimits_Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetLimits_Response.ProtoReflect.Descriptor instead.
 func (*GetLimits_Response) Descriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{0, 2}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{0, 2}
 }
 
 func (x *GetLimits_Response) GetLimits() []*GetLimits_Limit {
@@ -319,7 +319,7 @@ type Call_Request struct {
 
 func (x *Call_Request) Reset() {
 	*x = Call_Request{}
-	mi := &file_batch_batch_proto_msgTypes[5]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -331,7 +331,7 @@ func (x *Call_Request) String() string {
 func (*Call_Request) ProtoMessage() {}
 
 func (x *Call_Request) ProtoReflect() protoreflect.Message {
-	mi := &file_batch_batch_proto_msgTypes[5]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -344,7 +344,7 @@ func (x *Call_Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call_Request.ProtoReflect.Descriptor instead.
 func (*Call_Request) Descriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{1, 0}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{1, 0}
 }
 
 func (x *Call_Request) GetMethod() Method {
@@ -391,7 +391,7 @@ type Call_Response struct {
 
 func (x *Call_Response) Reset() {
 	*x = Call_Response{}
-	mi := &file_batch_batch_proto_msgTypes[6]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -403,7 +403,7 @@ func (x *Call_Response) String() string {
 func (*Call_Response) ProtoMessage() {}
 
 func (x *Call_Response) ProtoReflect() protoreflect.Message {
-	mi := &file_batch_batch_proto_msgTypes[6]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -416,7 +416,7 @@ func (x *Call_Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call_Response.ProtoReflect.Descriptor instead.
 func (*Call_Response) Descriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{1, 1}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{1, 1}
 }
 
 func (x *Call_Response) GetIndex() int32 {
@@ -480,7 +480,7 @@ type Call_Error struct {
 
 func (x *Call_Error) Reset() {
 	*x = Call_Error{}
-	mi := &file_batch_batch_proto_msgTypes[7]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -492,7 +492,7 @@ func (x *Call_Error) String() string {
 func (*Call_Error) ProtoMessage() {}
 
 func (x *Call_Error) ProtoReflect() protoreflect.Message {
-	mi := &file_batch_batch_proto_msgTypes[7]
+	mi := &file_sdk_batch_batchv1_batch_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -505,7 +505,7 @@ func (x *Call_Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call_Error.ProtoReflect.Descriptor instead.
 func (*Call_Error) Descriptor() ([]byte, []int) {
-	return file_batch_batch_proto_rawDescGZIP(), []int{1, 2}
+	return file_sdk_batch_batchv1_batch_proto_rawDescGZIP(), []int{1, 2}
 }
 
 func (x *Call_Error) GetCode() int32 {
@@ -522,11 +522,11 @@ func (x *Call_Error) GetMessage() string {
 	return ""
 }
 
-var File_batch_batch_proto protoreflect.FileDescriptor
+var File_sdk_batch_batchv1_batch_proto protoreflect.FileDescriptor
 
-const file_batch_batch_proto_rawDesc = "" +
+const file_sdk_batch_batchv1_batch_proto_rawDesc = "" +
 	"\n" +
-	"\x11batch/batch.proto\x12\x0fhykube.batch.v1\"\xf7\x01\n" +
+	"\x1dsdk/batch/batchv1/batch.proto\x12\x0fhykube.batch.v1\"\xf7\x01\n" +
 	"\tGetLimits\x1a\t\n" +
 	"\aRequest\x1a\x98\x01\n" +
 	"\x05Limit\x12/\n" +
@@ -555,23 +555,23 @@ const file_batch_batch_proto_rawDesc = "" +
 	"\rREAD_RESOURCE\x10\x01\x12\x18\n" +
 	"\x14PLAN_RESOURCE_CHANGE\x10\x02\x12\x19\n" +
 	"\x15APPLY_RESOURCE_CHANGE\x10\x03\x12\x1c\n" +
-	"\x18VALIDATE_RESOURCE_CONFIG\x10\x04B2Z0github.com/hykube/hykube/internal/provider/batchb\x06proto3"
+	"\x18VALIDATE_RESOURCE_CONFIG\x10\x04B,Z*github.com/hykube/hykube/sdk/batch/batchv1b\x06proto3"
 
 var (
-	file_batch_batch_proto_rawDescOnce sync.Once
-	file_batch_batch_proto_rawDescData []byte
+	file_sdk_batch_batchv1_batch_proto_rawDescOnce sync.Once
+	file_sdk_batch_batchv1_batch_proto_rawDescData []byte
 )
 
-func file_batch_batch_proto_rawDescGZIP() []byte {
-	file_batch_batch_proto_rawDescOnce.Do(func() {
-		file_batch_batch_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_batch_batch_proto_rawDesc), len(file_batch_batch_proto_rawDesc)))
+func file_sdk_batch_batchv1_batch_proto_rawDescGZIP() []byte {
+	file_sdk_batch_batchv1_batch_proto_rawDescOnce.Do(func() {
+		file_sdk_batch_batchv1_batch_proto_rawDescData = protoimpl.X.CompressGZIP(unsafe.Slice(unsafe.StringData(file_sdk_batch_batchv1_batch_proto_rawDesc), len(file_sdk_batch_batchv1_batch_proto_rawDesc)))
 	})
-	return file_batch_batch_proto_rawDescData
+	return file_sdk_batch_batchv1_batch_proto_rawDescData
 }
 
-var file_batch_batch_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_batch_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
-var file_batch_batch_proto_goTypes = []any{
+var file_sdk_batch_batchv1_batch_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_sdk_batch_batchv1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_sdk_batch_batchv1_batch_proto_goTypes = []any{
 	(Method)(0),                // 0: hykube.batch.v1.Method
 	(*GetLimits)(nil),          // 1: hykube.batch.v1.GetLimits
 	(*Call)(nil),               // 2: hykube.batch.v1.Call
@@ -582,7 +582,7 @@ var file_batch_batch_proto_goTypes = []any{
 	(*Call_Response)(nil),      // 7: hykube.batch.v1.Call.Response
 	(*Call_Error)(nil),         // 8: hykube.batch.v1.Call.Error
 }
-var file_batch_batch_proto_depIdxs = []int32{
+var file_sdk_batch_batchv1_batch_proto_depIdxs = []int32{
 	0, // 0: hykube.batch.v1.GetLimits.Limit.method:type_name -> hykube.batch.v1.Method
 	4, // 1: hykube.batch.v1.GetLimits.Response.limits:type_name -> hykube.batch.v1.GetLimits.Limit
 	0, // 2: hykube.batch.v1.Call.Request.method:type_name -> hykube.batch.v1.Method
@@ -594,12 +594,12 @@ var file_batch_batch_proto_depIdxs = []int32{
 	0, // [0:4] is the sub-list for field type_name
 }
 
-func init() { file_batch_batch_proto_init() }
-func file_batch_batch_proto_init() {
-	if File_batch_batch_proto != nil {
+func init() { file_sdk_batch_batchv1_batch_proto_init() }
+func file_sdk_batch_batchv1_batch_proto_init() {
+	if File_sdk_batch_batchv1_batch_proto != nil {
 		return
 	}
-	file_batch_batch_proto_msgTypes[6].OneofWrappers = []any{
+	file_sdk_batch_batchv1_batch_proto_msgTypes[6].OneofWrappers = []any{
 		(*Call_Response_Response)(nil),
 		(*Call_Response_Error)(nil),
 	}
@@ -607,18 +607,18 @@ func file_batch_batch_proto_init() {
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
-			RawDescriptor: unsafe.Slice(unsafe.StringData(file_batch_batch_proto_rawDesc), len(file_batch_batch_proto_rawDesc)),
+			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sdk_batch_batchv1_batch_proto_rawDesc), len(file_sdk_batch_batchv1_batch_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
-		GoTypes:           file_batch_batch_proto_goTypes,
-		DependencyIndexes: file_batch_batch_proto_depIdxs,
-		EnumInfos:         file_batch_batch_proto_enumTypes,
-		MessageInfos:      file_batch_batch_proto_msgTypes,
+		GoTypes:           file_sdk_batch_batchv1_batch_proto_goTypes,
+		DependencyIndexes: file_sdk_batch_batchv1_batch_proto_depIdxs,
+		EnumInfos:         file_sdk_batch_batchv1_batch_proto_enumTypes,
+		MessageInfos:      file_sdk_batch_batchv1_batch_proto_msgTypes,
 	}.Build()
-	File_batch_batch_proto = out.File
-	file_batch_batch_proto_goTypes = nil
-	file_batch_batch_proto_depIdxs = nil
+	File_sdk_batch_batchv1_batch_proto = out.File
+	file_sdk_batch_batchv1_batch_proto_goTypes = nil
+	file_sdk_batch_batchv1_batch_proto_depIdxs = nil
 }

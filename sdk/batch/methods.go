@@ -1,4 +1,4 @@
-package protocol
+package batch
 
 //lint:file-ignore SA1019 the field is deprecated for providers, but a plugin must pass it on
 
@@ -13,29 +13,29 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	pb "github.com/hykube/hykube/internal/provider/tfplugin6"
+	pb "github.com/hykube/hykube/sdk/batch/tfplugin6"
 )
 
-// Method makes a call of a provider. It takes and returns encoded messages. Its errors are those that a gRPC server returns.
-type Method func(ctx context.Context, request []byte) (response []byte, err error)
+// encodedCall makes a call of a provider. It takes and returns encoded messages. Its errors are those that a gRPC server
+// returns.
+type encodedCall func(ctx context.Context, request []byte) (response []byte, err error)
 
-// Methods returns the methods of a provider for the calls that validate, read, plan and apply a resource, by their names on the
-// wire, such as /tfplugin6.Provider/ReadResource. They answer as those of terraform-plugin-go's tf6server do, which also make
-// loggers for each call. That takes longer than many a call.
-func Methods(p tfprotov6.ProviderServer) map[string]Method {
-	return map[string]Method{
-		service + "ValidateResourceConfig": methodOf(p.ValidateResourceConfig, validateRequest, validateResponse),
-		service + "ReadResource":           methodOf(p.ReadResource, readRequest, readResponse),
-		service + "PlanResourceChange":     methodOf(p.PlanResourceChange, planRequest, planResponse),
-		service + "ApplyResourceChange":    methodOf(p.ApplyResourceChange, applyRequest, applyResponse),
+// callsOf returns the calls of a provider that validate, read, plan and apply a resource. They answer as those of
+// terraform-plugin-go's tf6server do, which also make loggers for each call. That takes longer than many a call.
+func callsOf(p tfprotov6.ProviderServer) map[Method]encodedCall {
+	return map[Method]encodedCall{
+		Validate: callOf(p.ValidateResourceConfig, validateRequest, validateResponse),
+		Read:     callOf(p.ReadResource, readRequest, readResponse),
+		Plan:     callOf(p.PlanResourceChange, planRequest, planResponse),
+		Apply:    callOf(p.ApplyResourceChange, applyRequest, applyResponse),
 	}
 }
 
-// methodOf returns the Method for a method of a provider, with the functions that convert its messages.
-func methodOf[Req, Resp, M any, PM interface {
+// callOf returns the encodedCall for a method of a provider, with the functions that convert its messages.
+func callOf[Req, Resp, M any, PM interface {
 	*M
 	proto.Message
-}](method func(context.Context, *Req) (*Resp, error), request func(PM) *Req, response func(*Req, *Resp) proto.Message) Method {
+}](method func(context.Context, *Req) (*Resp, error), request func(PM) *Req, response func(*Req, *Resp) proto.Message) encodedCall {
 	return func(ctx context.Context, encoded []byte) ([]byte, error) {
 		message := PM(new(M))
 		if err := proto.Unmarshal(encoded, message); err != nil {
@@ -58,7 +58,7 @@ func methodOf[Req, Resp, M any, PM interface {
 }
 
 func validateRequest(m *pb.ValidateResourceConfig_Request) *tfprotov6.ValidateResourceConfigRequest {
-	req := &tfprotov6.ValidateResourceConfigRequest{TypeName: m.TypeName, Config: fromValue(m.Config)}
+	req := &tfprotov6.ValidateResourceConfigRequest{TypeName: m.TypeName, Config: pb.FromValue(m.Config)}
 	if c := m.ClientCapabilities; c != nil {
 		req.ClientCapabilities = &tfprotov6.ValidateResourceConfigClientCapabilities{WriteOnlyAttributesAllowed: c.WriteOnlyAttributesAllowed}
 	}
@@ -71,8 +71,8 @@ func validateResponse(_ *tfprotov6.ValidateResourceConfigRequest, resp *tfprotov
 
 func readRequest(m *pb.ReadResource_Request) *tfprotov6.ReadResourceRequest {
 	req := &tfprotov6.ReadResourceRequest{
-		TypeName: m.TypeName, CurrentState: fromValue(m.CurrentState), Private: m.Private, ProviderMeta: fromValue(m.ProviderMeta),
-		CurrentIdentity: fromIdentity(m.CurrentIdentity),
+		TypeName: m.TypeName, CurrentState: pb.FromValue(m.CurrentState), Private: m.Private, ProviderMeta: pb.FromValue(m.ProviderMeta),
+		CurrentIdentity: pb.FromIdentity(m.CurrentIdentity),
 	}
 	if c := m.ClientCapabilities; c != nil {
 		req.ClientCapabilities = &tfprotov6.ReadResourceClientCapabilities{DeferralAllowed: c.DeferralAllowed}
@@ -83,15 +83,15 @@ func readRequest(m *pb.ReadResource_Request) *tfprotov6.ReadResourceRequest {
 func readResponse(req *tfprotov6.ReadResourceRequest, resp *tfprotov6.ReadResourceResponse) proto.Message {
 	allowed := req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed
 	return &pb.ReadResource_Response{
-		NewState: toValue(resp.NewState), Diagnostics: toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)), Private: resp.Private,
-		Deferred: toDeferred(resp.Deferred), NewIdentity: toIdentity(resp.NewIdentity),
+		NewState: pb.ToValue(resp.NewState), Diagnostics: toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)), Private: resp.Private,
+		Deferred: toDeferred(resp.Deferred), NewIdentity: pb.ToIdentity(resp.NewIdentity),
 	}
 }
 
 func planRequest(m *pb.PlanResourceChange_Request) *tfprotov6.PlanResourceChangeRequest {
 	req := &tfprotov6.PlanResourceChangeRequest{
-		TypeName: m.TypeName, PriorState: fromValue(m.PriorState), ProposedNewState: fromValue(m.ProposedNewState), Config: fromValue(m.Config),
-		PriorPrivate: m.PriorPrivate, ProviderMeta: fromValue(m.ProviderMeta), PriorIdentity: fromIdentity(m.PriorIdentity),
+		TypeName: m.TypeName, PriorState: pb.FromValue(m.PriorState), ProposedNewState: pb.FromValue(m.ProposedNewState), Config: pb.FromValue(m.Config),
+		PriorPrivate: m.PriorPrivate, ProviderMeta: pb.FromValue(m.ProviderMeta), PriorIdentity: pb.FromIdentity(m.PriorIdentity),
 	}
 	if c := m.ClientCapabilities; c != nil {
 		req.ClientCapabilities = &tfprotov6.PlanResourceChangeClientCapabilities{DeferralAllowed: c.DeferralAllowed}
@@ -101,24 +101,28 @@ func planRequest(m *pb.PlanResourceChange_Request) *tfprotov6.PlanResourceChange
 
 func planResponse(req *tfprotov6.PlanResourceChangeRequest, resp *tfprotov6.PlanResourceChangeResponse) proto.Message {
 	allowed := req.ClientCapabilities != nil && req.ClientCapabilities.DeferralAllowed
+	var replaces []*pb.AttributePath
+	for _, path := range resp.RequiresReplace {
+		replaces = append(replaces, toPath(path))
+	}
 	return &pb.PlanResourceChange_Response{
-		PlannedState: toValue(resp.PlannedState), RequiresReplace: mapSlice(resp.RequiresReplace, toPath), PlannedPrivate: resp.PlannedPrivate,
+		PlannedState: pb.ToValue(resp.PlannedState), RequiresReplace: replaces, PlannedPrivate: resp.PlannedPrivate,
 		Diagnostics: toDiagnostics(checkDeferral(resp.Diagnostics, resp.Deferred, allowed)), LegacyTypeSystem: resp.UnsafeToUseLegacyTypeSystem, Deferred: toDeferred(resp.Deferred),
-		PlannedIdentity: toIdentity(resp.PlannedIdentity),
+		PlannedIdentity: pb.ToIdentity(resp.PlannedIdentity),
 	}
 }
 
 func applyRequest(m *pb.ApplyResourceChange_Request) *tfprotov6.ApplyResourceChangeRequest {
 	return &tfprotov6.ApplyResourceChangeRequest{
-		TypeName: m.TypeName, PriorState: fromValue(m.PriorState), PlannedState: fromValue(m.PlannedState), Config: fromValue(m.Config),
-		PlannedPrivate: m.PlannedPrivate, ProviderMeta: fromValue(m.ProviderMeta), PlannedIdentity: fromIdentity(m.PlannedIdentity),
+		TypeName: m.TypeName, PriorState: pb.FromValue(m.PriorState), PlannedState: pb.FromValue(m.PlannedState), Config: pb.FromValue(m.Config),
+		PlannedPrivate: m.PlannedPrivate, ProviderMeta: pb.FromValue(m.ProviderMeta), PlannedIdentity: pb.FromIdentity(m.PlannedIdentity),
 	}
 }
 
 func applyResponse(_ *tfprotov6.ApplyResourceChangeRequest, resp *tfprotov6.ApplyResourceChangeResponse) proto.Message {
 	return &pb.ApplyResourceChange_Response{
-		NewState: toValue(resp.NewState), Private: resp.Private, Diagnostics: toDiagnostics(resp.Diagnostics),
-		LegacyTypeSystem: resp.UnsafeToUseLegacyTypeSystem, NewIdentity: toIdentity(resp.NewIdentity),
+		NewState: pb.ToValue(resp.NewState), Private: resp.Private, Diagnostics: toDiagnostics(resp.Diagnostics),
+		LegacyTypeSystem: resp.UnsafeToUseLegacyTypeSystem, NewIdentity: pb.ToIdentity(resp.NewIdentity),
 	}
 }
 
@@ -144,15 +148,19 @@ func checkDeferral(in []*tfprotov6.Diagnostic, d *tfprotov6.Deferred, allowed bo
 
 // toDiagnostics converts diagnostics. Text that is not UTF-8 cannot be encoded, so the invalid bytes are replaced.
 func toDiagnostics(in []*tfprotov6.Diagnostic) []*pb.Diagnostic {
-	return mapSlice(in, func(d *tfprotov6.Diagnostic) *pb.Diagnostic {
-		if d == nil {
-			return nil
+	if in == nil {
+		return nil
+	}
+	out := make([]*pb.Diagnostic, len(in))
+	for i, d := range in {
+		if d != nil {
+			out[i] = &pb.Diagnostic{
+				Severity: pb.Diagnostic_Severity(d.Severity), Summary: strings.ToValidUTF8(d.Summary, "\uFFFD"),
+				Detail: strings.ToValidUTF8(d.Detail, "\uFFFD"), Attribute: toPath(d.Attribute),
+			}
 		}
-		return &pb.Diagnostic{
-			Severity: pb.Diagnostic_Severity(d.Severity), Summary: strings.ToValidUTF8(d.Summary, "\uFFFD"),
-			Detail: strings.ToValidUTF8(d.Detail, "\uFFFD"), Attribute: toPath(d.Attribute),
-		}
-	})
+	}
+	return out
 }
 
 // toPath converts a path up to the first element of a set, for which the protocol has no step.
