@@ -301,3 +301,28 @@ func plannedContributors(t *testing.T, w *activitiestest.World, addr lang.Addres
 	s.indexAddresses()
 	return s.contributors(s.nodes[s.byAddr[addr]])
 }
+
+// gone answers Writers as for objects that do not exist.
+type gone struct{ store.Configs }
+
+func (gone) Writers(context.Context, store.Written) (store.Writers, bool, error) {
+	return store.Writers{}, false, nil
+}
+
+// TestWritersOfWhatIsGone has a ProviderConfig and an expression that go on without a ConfigMap that was deleted. Nobody knows who did
+// that, so the writers are unknown.
+func TestWritersOfWhatIsGone(t *testing.T) {
+	w := newWriters(t.Context(), (&scope.Sources{Configs: gone{}}).ScopeOf(nil, "team", nil), slog.New(slog.DiscardHandler), "team")
+	refs := []lang.Reference{{Address: lang.Address{Type: lang.TypeConfigMap, Name: "hosts"}, Attribute: "a"}, {Address: lang.Address{Type: lang.TypeSecret, Name: "s"}, Attribute: "a"}}
+	lists := append(w.ofReferences(refs), w.ofConfig(&v1alpha1.ProviderConfig{}, refs)...)
+	lists = append(lists, w.ofConfig(&v1alpha1.ProviderConfig{Spec: v1alpha1.ProviderConfigSpec{SecretRefs: []v1alpha1.SecretArgument{{Name: "s", Key: "a"}}}}, nil)...)
+	unknown := 0
+	for _, list := range lists {
+		if len(list) == 1 && list[0].More {
+			unknown++
+		}
+	}
+	if unknown != 5 {
+		t.Errorf("of 5 references to what is gone, %d have unknown writers: %v", unknown, lists)
+	}
+}

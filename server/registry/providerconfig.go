@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/schema"
+	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/internal/suggest"
 )
 
@@ -66,12 +69,39 @@ func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceRE
 			return warnProviderConfig(ctx, pc, block)
 		},
 	}
-	store, statusREST, err := newStore(c, "providerconfig", new(v1alpha1.ProviderConfig), new(v1alpha1.ProviderConfigList), strategy, providerConfigTable)
+	stored, statusREST, err := newStore(c, "providerconfig", new(v1alpha1.ProviderConfig), new(v1alpha1.ProviderConfigList), strategy, providerConfigTable)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &resourceREST{Store: store, short: "pc", held: NewHeld(store, newHeldConfig(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences)}, statusREST, nil
+	mayDelete := func(ctx context.Context, obj runtime.Object) error {
+		return c.mayUncover(ctx, stored.List, obj.(*v1alpha1.ProviderConfig))
+	}
+	return &resourceREST{Store: stored, short: "pc", held: NewHeld(stored, newHeldConfig(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences), mayDelete: mayDelete}, statusREST, nil
 }
+
+// mayUncover checks the right to delete a ProviderConfig that has the name of its provider, beside a "default" one of that provider.
+// Later creates then take the arguments of the other one, and nothing tells who caused that.
+func (c Config) mayUncover(ctx context.Context, list listFunc, cfg *v1alpha1.ProviderConfig) error {
+	if byServer(ctx) || cfg.Name != cfg.Spec.Provider || cfg.Name == v1alpha1.DefaultProviderConfig {
+		return nil
+	}
+	all, err := list(request.WithNamespace(ctx, cfg.Namespace), &metainternalversion.ListOptions{})
+	if err != nil {
+		return apierrors.NewInternalError(fmt.Errorf("list the ProviderConfigs beside %q: %w", cfg.Name, err))
+	}
+	covers := slices.ContainsFunc(all.(*v1alpha1.ProviderConfigList).Items, func(o v1alpha1.ProviderConfig) bool {
+		return o.Name == v1alpha1.DefaultProviderConfig && o.Spec.Provider == cfg.Spec.Provider
+	})
+	if !covers {
+		return nil
+	}
+	approve := []store.Right{{Verb: store.VerbApprove, Namespace: cfg.Namespace, Group: groupName, Resource: "plans"}}
+	return requireRights(ctx, c.Authorizer, "providerconfigs", cfg.Name, approve, fmt.Sprintf(
+		"resources of the provider %q that name no ProviderConfig would take the one with the name %q", cfg.Spec.Provider, v1alpha1.DefaultProviderConfig))
+}
+
+// listFunc lists the objects of a namespace.
+type listFunc func(context.Context, *metainternalversion.ListOptions) (runtime.Object, error)
 
 // schemaOf returns the schema of a provider's configuration, and whether the Provider exists. The schema is nil if the
 // provider is not ready, or another version of it is being installed.

@@ -31,6 +31,8 @@ var contributorMutants = []mutant{
 		"account.Approved = account.Approved && !changed", "_ = changed", "TestOtherArgumentsThanTheRecordedOnes"},
 	{"The writer of arguments takes them for the applied ones by a plan without changes.", "activities/changes/unchanged.go",
 		"mayAdopt(ctx, src, po, c.Account.Writers)", "mayAdopt(ctx, src, po, nil)", "TestAnUnchangedResourceKeepsWhoWroteItsValues"},
+	{"A user who may not approve plans leads creates to another account, by deleting a ProviderConfig.", "server/registry/providerconfig.go",
+		"if !covers {", "if covers {", "TestADeleteThatUncoversAnotherAccount"},
 	{"The author of a stack changes it after an approval, and approves its plans.", "server/controller/stackplans.go",
 		"s.Status.ApprovedGeneration >= s.Status.AuthorGeneration", "s.Status.ApprovedGeneration > 0", "TestTheAuthorIsApprovedWithAPlan"},
 	{"The author of a stack approves plans of what nobody else wrote.", "internal/policy/verdict.go",
