@@ -14,6 +14,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/shell"
 )
 
 // This file decides the next step of a stack. The decision does no I/O.
@@ -419,6 +420,24 @@ type stackPlan struct {
 	settle bool
 }
 
+// author returns the name of the author of the stack.
+func (s *stackState) author() string {
+	if by := s.stack.Status.Author; by != nil {
+		return by.String()
+	}
+	return "an unknown user"
+}
+
+// takeOver returns the command that makes its user the author of the stack. It changes spec.plan.settle by a second, and nothing else.
+func (s *stackState) takeOver() string {
+	settle := s.stack.Spec.Plan.Settle.Duration + time.Second
+	if settle > time.Minute {
+		settle -= 2 * time.Second
+	}
+	patch := fmt.Sprintf(`{"spec":{"plan":{"settle":%q}}}`, settle.String())
+	return fmt.Sprintf("kubectl patch stack %s -n %s --type=merge -p %s", s.stack.Name, s.stack.Namespace, shell.Word(patch))
+}
+
 // next returns the step that makes a plan, or the step of the condition that prevents it.
 func (s *stackState) next(p stackPlan) stackStep {
 	need, act := s.need(), s.act()
@@ -426,7 +445,8 @@ func (s *stackState) next(p stackPlan) stackStep {
 	case s.stack.Spec.Suspend:
 		return wait(v1alpha1.ReasonSuspended, "%s, and the stack %s, because spec.suspend is true.", need, act.not)
 	case s.missing != "":
-		return stall(v1alpha1.ReasonMissingRights, "The author of the stack has no right to %s in the namespace %q. Let a user with that right write the stack.", s.missing, s.stack.Namespace)
+		return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with it become the author, by a change of the spec: %s",
+			s.author(), s.missing, s.stack.Namespace, s.takeOver())
 	case s.waits != "":
 		return wait(v1alpha1.ReasonAwaitingStack, "%s", s.waits)
 	case s.selected.Beyond != nil && !s.selected.Destroys:

@@ -467,3 +467,18 @@ func TestAScheduleWithoutResources(t *testing.T) {
 		}
 	}
 }
+
+// TestAMissingRightNamesTheAuthor names the author who has lost a right, and the command by which another user takes the stack over.
+func TestAMissingRightNamesTheAuthor(t *testing.T) {
+	for settle, want := range map[time.Duration]string{5 * time.Second: "6s", time.Minute: "59s", time.Hour: "59m59s"} {
+		state := stackWith(func(s *stackState) { s.missing = "create plans.hykube.io" })
+		state.stack.Name, state.stack.Namespace = "web", "prod"
+		state.stack.Status.Author, state.stack.Spec.Plan.Settle.Duration = &v1alpha1.Identity{Username: "ann"}, settle
+		message := state.decide().message
+		for _, text := range []string{"The author of the stack, ann, has no right to create plans.hykube.io", `kubectl patch stack web -n prod --type=merge -p '{"spec":{"plan":{"settle":"` + want + `"}}}'`} {
+			if !strings.Contains(message, text) {
+				t.Errorf("%q lacks %q", message, text)
+			}
+		}
+	}
+}
