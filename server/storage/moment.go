@@ -83,17 +83,22 @@ func newMoments(cfg Config, t *table, r *records.Store) (*moments, error) {
 		m.interval = cmp.Or(cfg.CanaryInterval, momentInterval)
 		m.files = []string{filepath.Join("db", "state.db"), filepath.Join("db", "ledger.db")}
 	}
+	return m, m.read()
+}
+
+// read reads the note of the directory; none leaves known empty.
+func (m *moments) read() error {
 	data, err := os.ReadFile(m.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return m, nil
+		return nil
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &m.known)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %q, which notes the database of this directory: %w; restore it from a backup, or remove it", m.path(), err)
+		return fmt.Errorf("read %q, which notes the database of this directory: %w; restore it from a backup, or remove it", m.path(), err)
 	}
-	return m, nil
+	return nil
 }
 
 func (m *moments) path() string { return filepath.Join(m.dir, momentFile) }

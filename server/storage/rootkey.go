@@ -3,8 +3,11 @@ package storage
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,6 +43,15 @@ type root struct {
 
 // transformer returns the encryption of the keyring. The error wraps fs.ErrNotExist if there is no key.
 func (r root) transformer() (value.Transformer, error) {
+	keys, err := r.keys()
+	if err != nil {
+		return nil, err
+	}
+	return r.with(keys)
+}
+
+// keys reads the keys of the files; the first one encrypts. The error wraps fs.ErrNotExist if there is none.
+func (r root) keys() ([][]byte, error) {
 	var keys [][]byte
 	if r.file != "" {
 		given, err := readKeyFile(r.file)
@@ -55,7 +67,35 @@ func (r root) transformer() (value.Transformer, error) {
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || r.file == "" && r.user == nil) {
 		return nil, fmt.Errorf("read encryption key %q: %w", r.own, err)
 	}
-	return r.with(append(keys, own...))
+	return append(keys, own...), nil
+}
+
+// idOf returns the ID of the key that encrypted a keyring; "" if a user's EncryptionConfiguration did.
+func (r root) idOf(ctx context.Context, sealed []byte) (string, error) {
+	if !bytes.HasPrefix(sealed, rootPrefix) {
+		return "", nil
+	}
+	keys, err := r.keys()
+	if err != nil {
+		return "", err
+	}
+	for _, key := range keys {
+		one, err := root{}.with([][]byte{key})
+		if err != nil {
+			return "", err
+		}
+		if _, _, err := one.TransformFromStorage(ctx, sealed, value.DefaultContext(keyringKey)); err == nil {
+			return rootKeyID(key), nil
+		}
+	}
+	return "", fmt.Errorf("no root key of %s encrypted the keyring", r.source())
+}
+
+// rootKeyID names a root key. It does not reveal the key.
+func rootKeyID(key []byte) string {
+	code := hmac.New(sha256.New, key)
+	code.Write([]byte("hykube root key ID"))
+	return hex.EncodeToString(code.Sum(nil)[:8])
 }
 
 // with returns the encryption of the keyring with keys instead of those in the files. The first key encrypts.

@@ -80,10 +80,12 @@ type Progress struct {
 type rotator struct {
 	encryption *encryption
 	parts      []part
-	client     clientv3.KV
-	log        *slog.Logger
-	settle     time.Duration
-	retry      time.Duration
+	// snapshots is read-locked during a backup.
+	snapshots *sync.RWMutex
+	client    clientv3.KV
+	log       *slog.Logger
+	settle    time.Duration
+	retry     time.Duration
 
 	// at is called at the steps of a rotation, so that tests can end the process there; nil does nothing.
 	at func(step string)
@@ -328,12 +330,23 @@ func reencrypt(ctx context.Context, t value.Transformer, name string, data []byt
 	return out, !bytes.Equal(out, data), err
 }
 
-// drop removes the old keys from the keyring, unless the keyring has changed. No row needs them.
-func (r *rotator) drop(ctx context.Context, ring *loadedKeys) error {
+// truncateLogs removes old values from the logs of the database. It waits for a backup first: SQLite would make all writers wait
+// for the snapshot of the backup.
+func (r *rotator) truncateLogs(ctx context.Context) error {
+	r.snapshots.Lock()
+	defer r.snapshots.Unlock()
 	for _, p := range r.parts {
 		if err := p.truncateLog(ctx); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// drop removes the old keys from the keyring, unless the keyring has changed. No row needs them.
+func (r *rotator) drop(ctx context.Context, ring *loadedKeys) error {
+	if err := r.truncateLogs(ctx); err != nil {
+		return err
 	}
 	root, err := r.encryption.ring.root.transformer()
 	if err != nil {

@@ -37,7 +37,8 @@ func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir
 		return nil, nil, err
 	}
 	dc.Scheme = "sqlite"
-	dc.DataSourceName = filepath.Join(dir, "state.db") + "?" + sqlite.DefaultParams + "&_kine_disable_startup_vacuum"
+	file := filepath.Join(dir, "state.db")
+	dc.DataSourceName = file + "?" + sqlite.DefaultParams + "&_kine_disable_startup_vacuum"
 	_, dialect, err := sqlite.NewVariant(ctx, wg, "sqlite3", dc)
 	if err != nil {
 		return nil, nil, err
@@ -48,7 +49,7 @@ func openSQLite(ctx context.Context, wg *sync.WaitGroup, dc *drivers.Config, dir
 	rows := newInserts(ctx, wg, dialect)
 	log := sqllog.New(rows, dc.CompactInterval, dc.CompactIntervalJitter, dc.CompactTimeout, dc.CompactMinRetain, dc.CompactBatchSize, dc.PollBatchSize)
 	backend := &sqliteBackend{Backend: logstructured.New(log), inserts: rows, log: log, latest: newLatest()}
-	return backend, &table{db: dialect.DB, write: dialect}, nil
+	return backend, &table{db: dialect.DB, write: dialect, file: file}, nil
 }
 
 func (b *sqliteBackend) Get(ctx context.Context, key string, revision int64, keysOnly bool) (int64, *server.KeyValue, error) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/k3s-io/kine/pkg/drivers"
@@ -103,8 +104,14 @@ type Store struct {
 	observedUpdates []schema.GroupResource
 	disk            disk
 	spool           spool
-	stop            context.CancelFunc
-	drained         *sync.WaitGroup
+	// snapshots is read-locked while a backup reads a snapshot.
+	snapshots sync.RWMutex
+	// restored is the note of a restore; nil without one.
+	restored atomic.Pointer[Restored]
+	// restoring is true while a restore fills the database.
+	restoring bool
+	stop      context.CancelFunc
+	drained   *sync.WaitGroup
 }
 
 // Open opens the database and creates it if necessary. The caller must call Close.
@@ -135,6 +142,12 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err := s.openLedger(ctx, cfg); err != nil {
 		return nil, cfg.failed(err)
 	}
+	if err := s.loadRestored(ctx); err != nil {
+		return nil, cfg.failed(err)
+	}
+	if r := s.Restored(); r.Frozen() {
+		cfg.Logger.Warn("the server is frozen, because its database was restored from a backup: it applies no plan until kubectl hykube thaw --all", "backup", r.Backup)
+	}
 	saveKeys, err := s.encryption.open(dbctx, s.table, s.records)
 	if err != nil {
 		return nil, err
@@ -156,7 +169,7 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	s.drained.Go(func() { s.compact(dbctx, cmp.Or(cfg.Compaction.Interval, 5*time.Minute)) })
 	s.canary = newCanary(dbctx, s.client.Client, cfg.CanaryInterval)
 	s.rotator = &rotator{
-		encryption: s.encryption, parts: []part{s.table, ledgerRows{s.records}}, client: s.client.KV, log: cfg.Logger, ctx: dbctx, done: s.drained,
+		encryption: s.encryption, parts: []part{s.table, ledgerRows{s.records}}, snapshots: &s.snapshots, client: s.client.KV, log: cfg.Logger, ctx: dbctx, done: s.drained,
 		settle: cfg.RotationSettle, retry: min(rotationRetry, cfg.RotationSettle),
 	}
 	err = registerSizes(cfg.Metrics, map[string]func(context.Context) (int64, error){"objects": backend.DbSize, "ledger": s.records.Size})
@@ -273,6 +286,9 @@ func (s *Store) openBackend(ctx context.Context, cfg Config) (server.Backend, er
 	var err error
 	switch {
 	case cfg.Endpoint == "":
+		if err := checkRestored(filepath.Join(cfg.DataDir, "db")); err != nil && !s.restoring {
+			return nil, err
+		}
 		var embedded *sqliteBackend
 		if embedded, s.table, err = openSQLite(ctx, s.drained, dc, filepath.Join(cfg.DataDir, "db")); err == nil {
 			backend, s.latest = embedded, embedded.latest

@@ -24,6 +24,8 @@ type table struct {
 	db *sql.DB
 	// write is held while a page is written; nil if the database allows several writers.
 	write sync.Locker
+	// file is the path of SQLite's file; empty for a database server.
+	file string
 	// numbered is true if the placeholders of the database are $1, $2.
 	numbered bool
 	// close closes db if it is not kine's own.
@@ -137,10 +139,12 @@ func (t *table) query(text string) string {
 	if !t.numbered {
 		return text
 	}
-	for i := 1; strings.Contains(text, "?"); i++ {
-		text = strings.Replace(text, "?", fmt.Sprintf("$%d", i), 1)
+	var b strings.Builder
+	parts := strings.Split(text, "?")
+	for i, part := range parts[:len(parts)-1] {
+		fmt.Fprintf(&b, "%s$%d", part, i+1)
 	}
-	return text
+	return b.String() + parts[len(parts)-1]
 }
 
 // afterName is appended to a name to get the start of a range after it. It sorts after a space, with which MySQL pads

@@ -1,0 +1,78 @@
+package storage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// frozenKey is the key of kine that says that the database was restored.
+const frozenKey = "/hykube.io-restored"
+
+// Restored says that a database was restored from a backup. Until it is thawed, no server with it changes infrastructure: another
+// server may have the original, and the clouds may have changed since the backup.
+type Restored struct {
+	// Backup is the time of the backup, and At that of the restore.
+	Backup time.Time `json:"backup"`
+	At     time.Time `json:"at"`
+	// Thawed is the time of the thaw; zero while the database is frozen.
+	Thawed time.Time `json:"thawed,omitzero"`
+	// Waiting has the plans that were approved before the thaw, and not finished. They wait until an administrator lets them go on.
+	Waiting map[types.UID]bool `json:"waiting,omitempty"`
+}
+
+// Frozen reports whether the database is frozen.
+func (r *Restored) Frozen() bool { return r != nil && r.Thawed.IsZero() }
+
+// ErrNotFrozen is the error of a thaw of a database that is not frozen.
+var ErrNotFrozen = errors.New("the database is not frozen")
+
+// Restored returns what a restore has noted; nil for a database that was not restored.
+func (s *Store) Restored() *Restored { return s.restored.Load() }
+
+// loadRestored reads the note of a restore.
+func (s *Store) loadRestored(ctx context.Context) error {
+	data, revision, err := s.table.get(ctx, frozenKey)
+	if err != nil || revision == 0 {
+		return err
+	}
+	r := new(Restored)
+	if err := json.Unmarshal(data, r); err != nil {
+		return fmt.Errorf("read the note of the restore: %w", err)
+	}
+	s.restored.Store(r)
+	return nil
+}
+
+// Thaw notes that servers may change infrastructure again, except by the plans of waiting. A second call can only change these.
+func (s *Store) Thaw(ctx context.Context, waiting map[types.UID]bool) error {
+	r := s.Restored()
+	if r == nil {
+		return ErrNotFrozen
+	}
+	thawed := *r
+	if thawed.Waiting = waiting; r.Frozen() {
+		thawed.Thawed = time.Now().UTC().Truncate(time.Second)
+	}
+	data, err := json.Marshal(thawed)
+	if err != nil {
+		return err
+	}
+	_, revision, err := s.table.get(ctx, frozenKey)
+	if err != nil {
+		return err
+	}
+	_, ok, err := putAt(ctx, s.client.KV, frozenKey, data, revision)
+	if err == nil && !ok {
+		err = errors.New("another request was faster; look at the result, and try again")
+	}
+	if err != nil {
+		return fmt.Errorf("thaw the database: %w", err)
+	}
+	s.restored.Store(&thawed)
+	return nil
+}
