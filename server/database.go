@@ -51,12 +51,9 @@ func (cc *completedConfig) wait(waits *standby, holder records.Server) {
 	})
 }
 
-// shareAuthorities makes all servers of a database with several writers use the same certificate authorities, so that one
-// kubeconfig is valid for all of them. replace makes those of this server the common ones.
+// shareAuthorities makes all servers of a database use the same certificate authorities, so that one kubeconfig is valid for all
+// of them, and after a restore. replace makes those of this server the common ones.
 func (cc *completedConfig) shareAuthorities(ctx context.Context, replace bool) error {
-	if cc.DatastoreEndpoint == "" {
-		return nil
-	}
 	own, err := access.Authorities(cc.tlsDir())
 	if err != nil {
 		return err

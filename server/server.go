@@ -54,6 +54,7 @@ type Server struct {
 	wiring     Wiring
 	deletions  *deletions
 	rebuild    indexRebuild
+	backingUp  sync.Mutex // held during a backup
 	// namespaceUndelete serves the undelete of namespaces.
 	namespaceUndelete *undeleteNamespaceREST
 	// emptier deletes the content of a deleted namespace without resources. dynamic is a client for resources. Both are
@@ -87,6 +88,8 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 	}
 	s.addKeys()
 	s.addRebuildIndex()
+	s.addBackup()
+	s.addThaw()
 	if err := s.wire(ctx); err != nil {
 		return nil, err
 	}
@@ -109,7 +112,7 @@ func (s *Server) makeAPIServer() (err error) {
 		read.identify = identifier(g.Authentication.Authenticator)
 		g.Authentication.Authenticator = auditlog.ReceiveCause(g.Authentication.Authenticator)
 		build := func(inner http.Handler) http.Handler { return buildChain(inner, g) }
-		explained := withReasons(sharingProcessors(documents, s.processors), g.Authorization.Authorizer)
+		explained := withReasons(s.warnFrozen(sharingProcessors(documents, s.processors)), g.Authorization.Authorizer)
 		chain := explainUnrecorded(explained, build, c.unwritableLog)
 		return temporalapi.WithStatus(endStalled(s.gate.wrap(read.wrap(withExpressionBudget(chain))), defaultStallLimits))
 	}

@@ -95,6 +95,6 @@ func (s *Server) namespaceOwner(name string) (uid string, ok bool) {
 // longRunning reports whether a request may last longer than others: a watch, or one for Temporal.
 func longRunning(inner request.LongRunningRequestCheck) request.LongRunningRequestCheck {
 	return func(r *http.Request, info *request.RequestInfo) bool {
-		return inner(r, info) || temporalapi.Serves(r)
+		return inner(r, info) || temporalapi.Serves(r) || r.URL.Path == BackupPath
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -66,7 +65,7 @@ type Components struct {
 	Stamps starter.Signer
 	// Processors are the slots of work that needs a processor, by namespace.
 	Processors *fair.Slots
-	// Hold holds the plans that another server may apply, because the database is a copy.
+	// Hold holds the plans that another server may apply, because the database is a copy or was restored.
 	Hold changes.Hold
 	// Record records provider calls in the audit log; nil if it is off.
 	Record audit.RecordFunc
@@ -102,26 +101,17 @@ type Wiring struct {
 
 // hold returns which approved plans wait. Call it before the server serves.
 func (c *completedConfig) hold(ctx context.Context) (h changes.Hold, err error) {
+	h.Restored = c.restored
 	if !c.store.Copied() {
 		return h, nil
 	}
-	h = changes.Hold{Copied: true, Given: map[types.UID]int{}}
-	for u, err := range c.store.Objects().List(ctx, v1alpha1.GroupName, "") {
-		if err != nil {
-			return h, fmt.Errorf("list the plans of the copy: %w", err)
-		}
-		if u.GetKind() != "Plan" {
-			continue
-		}
-		p := new(v1alpha1.Plan)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
-			return h, fmt.Errorf("read plan %q of the copy: %w", p.Name, err)
-		}
+	h.Copied, h.Given = true, map[types.UID]int{}
+	err = c.eachPlan(ctx, func(p *v1alpha1.Plan) {
 		if n := changes.ByPersons(p); n > 0 {
 			h.Given[p.UID] = n
 		}
-	}
-	return h, nil
+	})
+	return h, err
 }
 
 // authorizeReferences checks the references of a ProviderConfig to other namespaces, ConfigMaps and Secrets. A
@@ -155,6 +145,9 @@ func (s *Server) asker(who user.Info) *store.Asker {
 func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verification, error) {
 	if s.deletions.isUndeleting(plan.Namespace) {
 		return changes.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
+	}
+	if who, ok := request.UserFrom(ctx); s.config.restored().Frozen && (!ok || who.GetName() != user.APIServerUser) { // a plan that approves itself is held
+		return changes.Verification{}, apierrors.NewBadRequest("The approval is refused. " + changes.MessageFrozen)
 	}
 	return s.wiring.Verify(ctx, plan)
 }

@@ -32,16 +32,19 @@ func (a *Applier) applyingPlan(ctx context.Context, p workflows.Plan) (*v1alpha1
 		why = "The apply of the plan has not started."
 	case po.Status.FinishedAt != nil:
 		why = "The apply of the plan has ended."
-	case a.Hold.Of(po):
-		return nil, errHeld
 	default:
-		return po, nil
+		return po, a.held(po)
 	}
 	return nil, refused(p, why)
 }
 
-// errHeld is the error of an activity whose plan is held. Temporal asks again.
-var errHeld = &RetryError{errors.New("the plan waits, because the server runs on a copy of its database; status.conditions of the plan says more")}
+// held returns the error of an activity whose plan is held; nil if it is not. Temporal asks again.
+func (a *Applier) held(po *v1alpha1.Plan) error {
+	if reason, _ := a.Hold.Of(po); reason != "" {
+		return &RetryError{fmt.Errorf("the plan waits (%s); status.conditions of the plan says why", reason)}
+	}
+	return nil
+}
 
 func refused(p workflows.Plan, why string) error {
 	return workflows.Final(fmt.Errorf("plan %s/%s: refused, and nothing was changed. %s", p.Namespace, p.Name, why))

@@ -35,8 +35,8 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 	if !changes.Approved(po) {
 		return workflows.Begun{Refused: changes.NotApproved(po)}, nil // it may still wait for its approval
 	}
-	if a.Hold.Of(po) {
-		return workflows.Begun{}, errHeld
+	if err := a.held(po); err != nil {
+		return workflows.Begun{}, err
 	}
 	var work *changes.Stored
 	err = guard(a.Logger, "order the steps of plan "+p.Name, func() (err error) {

@@ -94,6 +94,9 @@ const (
 	// ReasonServerCopied: the approved plan waits, because the server runs on a copy of its database. The server with the
 	// original may apply the plan.
 	ReasonServerCopied = "ServerCopied"
+	// ReasonServerFrozen: the approved plan waits, because the database was restored from a backup and is not thawed, or because
+	// the plan was approved before the thaw.
+	ReasonServerFrozen = "ServerFrozen"
 	// ReasonApplied: the change was applied.
 	ReasonApplied = "Applied"
 	// ReasonAppliedInPart: a partial approval left blocked changes out, and all other changes were applied.

@@ -80,7 +80,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 	}
 	queries := &query.Queries{Sources: sources}
 	stored := &loopback.Stacks{Client: fixed, Core: core, Queries: queries, Access: sources.Access}
-	stacks := newStacks(sources, stored, providers.Logger)
+	stacks := newStacks(sources, stored, c.Hold.Frozen, providers.Logger)
 	notifier := &notifying.Notifier{
 		Objects: &loopback.Notifications{Client: fixed, Plans: plans, Stacks: stored}, Secrets: secrets, Access: sources.Access,
 		Sender: &webhook.Client{Allow: c.NotificationNetworks}, Metrics: counted, Logger: c.Logger.With("component", "notification"),
@@ -120,7 +120,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		}
 		return controller.Run(ctx, providers, configs, planned,
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses, Logger: providers.Logger},
-			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Secrets: secrets, Logger: providers.Logger}, recorder, work,
+			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Secrets: secrets, Frozen: c.Hold.Frozen, Logger: providers.Logger}, recorder, work,
 		)
 	}
 	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: c.Objects, Client: fixed, Kinds: c.Kinds}
@@ -238,9 +238,9 @@ func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Inte
 }
 
 // newStacks returns the controller of Stacks. The index calls it after a change in a namespace.
-func newStacks(sources *scope.Sources, stacks *loopback.Stacks, logger *slog.Logger) *controller.Stacks {
+func newStacks(sources *scope.Sources, stacks *loopback.Stacks, frozen func() bool, logger *slog.Logger) *controller.Stacks {
 	c := controller.NewStacks(controller.StacksConfig{
-		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written, Access: sources.Access, Logger: logger,
+		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written, Access: sources.Access, Frozen: frozen, Logger: logger,
 		Select: func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error) {
 			return planning.Select(ctx, sources, who, namespace, selects)
 		},

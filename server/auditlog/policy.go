@@ -28,8 +28,8 @@ rules:
   - {group: rbac.authorization.k8s.io}
 # Other writes of the server, such as status.
 - {level: None, users: ["system:apiserver"]}
-# Rotation of keys, and writes that change which policies and limits apply: recorded before and after.
-- {level: Metadata, verbs: [post], nonResourceURLs: ["/rotate-keys"]}
+# Rotation of keys, backups, the thaw after a restore, and writes that change which policies and limits apply: recorded before and after.
+- {level: Metadata, verbs: [post], nonResourceURLs: ["/rotate-keys", "/backup", "/thaw"]}
 - level: Metadata
   verbs: [create, update, patch, delete, deletecollection]
   resources:

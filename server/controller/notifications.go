@@ -35,7 +35,9 @@ type Notifications struct {
 	Client   rest.Interface
 	Temporal client.Client
 	Secrets  notifying.Secrets
-	Logger   *slog.Logger
+	// Frozen reports whether no message is sent now; nil means never.
+	Frozen func() bool
+	Logger *slog.Logger
 
 	plans    *Plans
 	stacks   *Stacks
@@ -109,6 +111,10 @@ func (c *Notifications) noteSecrets(ctx context.Context, n *v1alpha1.Notificatio
 }
 
 func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) error {
+	if c.Frozen != nil && c.Frozen() {
+		c.queue.work.AddAfter(name, heldPoll)
+		return nil
+	}
 	n, ok, err := lookup[*v1alpha1.Notification](c.informer, name)
 	if err != nil {
 		return err

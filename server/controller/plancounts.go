@@ -16,7 +16,7 @@ var planStates = map[string]bool{
 	v1alpha1.ReasonAwaitingApproval: true, v1alpha1.ReasonBlocked: true, v1alpha1.ReasonPolicyDenied: true, v1alpha1.ReasonStale: true,
 	v1alpha1.ReasonDiscarded: true, v1alpha1.ReasonSuperseded: true, v1alpha1.ReasonApproved: true, v1alpha1.ReasonApplying: true, v1alpha1.ReasonRolloutPaused: true,
 	v1alpha1.ReasonApplied: true, v1alpha1.ReasonAppliedInPart: true, v1alpha1.ReasonApplyFailed: true, v1alpha1.ReasonCancelling: true,
-	v1alpha1.ReasonCancelled: true, v1alpha1.ReasonServerCopied: true,
+	v1alpha1.ReasonCancelled: true, v1alpha1.ReasonServerCopied: true, v1alpha1.ReasonServerFrozen: true,
 }
 
 const otherState = "Other"

@@ -146,9 +146,11 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		}
 		p.queue.work.AddAfter(name, runCheck)
 		return p.begin(ctx, obj, ref, ref.PlanID(), workflows.PlanName)
-	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved) && p.Hold.Of(obj):
-		return p.reportHeld(ctx, obj)
 	case meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved):
+		if reason, message := p.Hold.Of(obj); reason != "" {
+			p.queue.work.AddAfter(name, heldPoll) // nothing tells the controller of a thaw
+			return p.reportHeld(ctx, obj, reason, message)
+		}
 		if left := pauseLeft(obj); left > 0 {
 			p.queue.work.AddAfter(name, min(left, pausePoll))
 			return p.endPauseOfDeleted(ctx, obj)
@@ -170,14 +172,17 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 	return nil
 }
 
+// heldPoll is the time after which the controller looks again at what waits for a thaw.
+const heldPoll = 2 * time.Second
+
 // reportHeld writes to an approved plan why it waits. Begin replaces the message when the plan goes on.
-func (p *Plans) reportHeld(ctx context.Context, obj *v1alpha1.Plan) error {
+func (p *Plans) reportHeld(ctx context.Context, obj *v1alpha1.Plan, reason, message string) error {
 	ready := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady)
-	if ready != nil && ready.Reason == v1alpha1.ReasonServerCopied {
+	if ready != nil && ready.Reason == reason && ready.Message == message {
 		return nil
 	}
 	err := p.Status.UpdateStatus(ctx, obj.Namespace, obj.Name, obj.UID, func(s *v1alpha1.PlanStatus) {
-		condition.Waiting(&s.Conditions, obj.Generation, v1alpha1.ReasonServerCopied, changes.MessageHeld)
+		condition.Waiting(&s.Conditions, obj.Generation, reason, message)
 	})
 	return store.IgnoreGone(err)
 }

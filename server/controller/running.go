@@ -54,7 +54,7 @@ func (p *Plans) admit(ctx context.Context, name cache.ObjectName, obj *v1alpha1.
 func begun(obj *v1alpha1.Plan) bool {
 	ready := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionReady)
 	return obj.Status.PausedUntil == nil && ready != nil && (ready.Reason == v1alpha1.ReasonApplying || ready.Reason == v1alpha1.ReasonRolloutPaused ||
-		ready.Reason == v1alpha1.ReasonServerCopied && obj.Status.Progress != nil) &&
+		(ready.Reason == v1alpha1.ReasonServerCopied || ready.Reason == v1alpha1.ReasonServerFrozen) && obj.Status.Progress != nil) &&
 		meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved)
 }
 

@@ -56,6 +56,8 @@ type StacksConfig struct {
 	Written func(ctx context.Context, stack *v1alpha1.Stack) (string, error)
 	// Access checks the rights of the authors of stacks.
 	Access store.Access
+	// Frozen reports whether stacks make no plans and no drift checks now; nil means never.
+	Frozen func() bool
 	// Runs starts the workflows of stacks; nil with an external Temporal cluster.
 	Runs *UserRuns
 	// Schedules keeps the Temporal Schedules of the stacks.
@@ -184,6 +186,10 @@ func (c *Stacks) in(namespace string) []*v1alpha1.Stack {
 }
 
 func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
+	if c.Frozen != nil && c.Frozen() {
+		c.queue.work.AddAfter(name, heldPoll)
+		return nil
+	}
 	defer c.beginUpdate(name)()
 	stacks := c.in(name.Namespace)
 	if err := c.endOrphans(ctx, name.Namespace, stacks); err != nil {

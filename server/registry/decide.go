@@ -97,7 +97,7 @@ func (c Config) decide(ctx context.Context, p *v1alpha1.Plan, sent *v1alpha1.Pla
 	leftOut := ""
 	if sent.Decision == v1alpha1.DecisionApproved {
 		found, err := c.Verify(ctx, p)
-		if apierrors.IsServiceUnavailable(err) {
+		if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
 			return err
 		}
 		if err != nil {

@@ -38,7 +38,7 @@ var auditMutants = []mutant{
 	{"The server reads a Secret for a user without a record.", "server/auditlog/policy.go",
 		"# Every access to a Secret, also", "- {level: Metadata, users: [\"system:apiserver\"], resources: [{group: \"\", resources: [secrets]}], omitStages: [RequestReceived]}\n# Every access to a Secret, also", "server:TestFullAuditLog"},
 	{"Keys are rotated without a record.", "server/auditlog/policy.go",
-		"- {level: Metadata, verbs: [post], nonResourceURLs: [\"/rotate-keys\"]}\n", "", "server:TestFullAuditLog"},
+		"- {level: Metadata, verbs: [post], nonResourceURLs: [\"/rotate-keys\", \"/backup\", \"/thaw\"]}\n", "", "server:TestFullAuditLog"},
 	{"A namespace leaves a policy without a record.", "server/auditlog/policy.go",
 		"resources: [namespaces, \"namespaces/*\", ", "resources: [", "server:TestFullAuditLog"},
 	{"An evaluation answers without a record.", "server/auditlog/policy.go",
