@@ -31,7 +31,7 @@ const (
 	MessageHeld = "Waits: this server runs on a copy of its database, and the server with the original may apply the plan. " +
 		"If that one never runs again, start this one once with --accept-restored. Otherwise cancel the plan here."
 	MessageFrozen = "This server is frozen, because its database was restored from a backup: it applies no plan. " +
-		"Compare the infrastructure with kubectl hykube verify. Then an administrator lets the server act with kubectl hykube thaw --all."
+		"Compare the infrastructure with kubectl hykube plan --refresh-only in each namespace. Then an administrator lets the server act with kubectl hykube thaw --all."
 	MessageWaits = "Waits: the plan was approved before the restored database was thawed, and the infrastructure may have changed since. " +
 		"Cancel it and make a new plan. Or an administrator lets all such plans go on with kubectl hykube thaw --plans."
 )
