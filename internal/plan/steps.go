@@ -89,6 +89,7 @@ func Steps(changes []Planned) []Step {
 		}
 	}
 	s.orderIndirect()
+	s.breakCycles() // the rule of delayReplaceDestroys must not yield to edges that are dropped
 	s.delayReplaceDestroys()
 	s.breakCycles()
 	return s.steps

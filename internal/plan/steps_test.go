@@ -53,6 +53,10 @@ func TestSteps(t *testing.T) {
 			[]string{"+1 after +0", "+1 after -1", "-1 after +0"}},
 		"a replaced instance is destroyed before the update of what it refers to": {[]Planned{{Action: update}, {Action: replace, DependsOn: []int{0}, Requires: []int{0}}},
 			[]string{"+0 after -1", "+1 after +0", "+1 after -1"}},
+		"a replaced instance stays until what its new one refers to is updated, also beside a contradiction": { // the update of 0 and the destroy of 3
+			[]Planned{{Action: update}, {Action: update}, {Action: replace, Requires: []int{1}}, {Action: replace, DependsOn: []int{1}, Requires: []int{0}},
+				{Action: replace, CreateBeforeDestroy: true, DependsOn: []int{0}, Requires: []int{2, 3}}},
+			[]string{"+1 after -2", "+2 after -2", "+3 after +1", "+3 after -3", "+4 after +0", "-2 after -4", "-3 after +1", "-3 after -4", "-4 after +4"}},
 		"a replaced instance stays until what only its new one refers to is updated": {[]Planned{{Action: update}, {Action: replace, DependsOn: []int{0}}},
 			[]string{"+1 after +0", "+1 after -1", "-1 after +0"}},
 		"a new and a recorded reference": {[]Planned{{Action: create}, {Action: update}, {Action: replace, DependsOn: []int{0, 1}, Requires: []int{1}}},
@@ -164,11 +168,10 @@ func TestStepsHaveNoCycle(t *testing.T) {
 	})
 }
 
-// needs reports whether the new configuration of a change refers to another change, directly or through changes with an
-// effect.
+// needs reports whether the new configuration of a change refers to another change, directly or through others.
 func needs(changes []Planned, i, other int) bool {
 	return slices.ContainsFunc(changes[i].DependsOn, func(d int) bool {
-		return changes[d].applies() && (d == other || needs(changes, d, other))
+		return d == other || needs(changes, d, other)
 	})
 }
 
@@ -279,6 +282,29 @@ func TestStepsFollowTheRulesOfTerraform(t *testing.T) {
 				rt.Fatalf("%s: change %d, then %d in\n%+v\n%+v", why, a, b, changes, steps)
 			}
 		}
+		// The destroy of a replace waits for all that its create waits for and that does not wait for the destroy. A delete may
+		// have to come between them. Two replaces whose destroys wait for each other in this way wait for neither.
+		waits := make([][]int, len(steps))
+		if !slices.ContainsFunc(changes, func(c Planned) bool { return c.Action == remove && !c.Deposed }) {
+			for i, c := range changes {
+				if c.Action != replace || c.CreateBeforeDestroy || c.Forget {
+					continue
+				}
+				for j := range steps {
+					if j != destroy[i] && !steps[j].Destroy && before[j][apply[i]] && needs(changes, i, steps[j].Change) {
+						waits[destroy[i]] = append(waits[destroy[i]], j)
+					}
+				}
+			}
+		}
+		component := graph.Collect(len(steps), func(i int) []int { return slices.Concat(steps[i].DependsOn, waits[i]) }).Components()
+		for i := range steps {
+			for _, j := range waits[i] {
+				if component[i] != component[j] {
+					want("the old one stays until what the new one needs is there", apply, steps[j].Change, destroy, steps[i].Change)
+				}
+			}
+		}
 		for i, c := range changes {
 			if c.Action == replace && !c.Forget {
 				if c.CreateBeforeDestroy {
@@ -289,15 +315,6 @@ func TestStepsFollowTheRulesOfTerraform(t *testing.T) {
 			}
 			for _, d := range c.DependsOn {
 				want("what it refers to is there", apply, d, apply, i)
-			}
-			if c.Action == replace && !c.CreateBeforeDestroy && !c.Forget && !slices.ContainsFunc(changes, func(c Planned) bool { return c.Action == remove && !c.Deposed }) {
-				// All that its create waits for, and that does not wait for its destroy, comes before the destroy. A
-				// delete may have to come between them.
-				for j := range steps {
-					if j != destroy[i] && !steps[j].Destroy && before[j][apply[i]] && !before[destroy[i]][j] && needs(changes, i, steps[j].Change) {
-						want("the old one stays until what the new one needs is there", apply, steps[j].Change, destroy, i)
-					}
-				}
 			}
 			for _, d := range c.Requires {
 				want("destroys run in reverse", destroy, i, destroy, d)
