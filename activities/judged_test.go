@@ -103,6 +103,36 @@ func TestAReplacementIsJudgedBeforeItDestroys(t *testing.T) {
 	}
 }
 
+// TestAReplacementRefersToWhatFollowsItsDestroy replaces b, whose new instance refers to x. x is created after the replacement
+// of a, and that follows the destroy of the old b. Without a policy, and with one that depends on the values, both apply; a
+// policy that refuses the value does so before the create.
+func TestAReplacementRefersToWhatFollowsItsDestroy(t *testing.T) {
+	for why, tc := range map[string]struct {
+		policies []v1alpha1.PlanPolicy
+		made     int
+	}{
+		"no policy":             {nil, 2},
+		"a policy that permits": {policyWith(v1alpha1.PlanPolicyRule{Name: "r", Effect: v1alpha1.PolicyDeny, When: `plan.resource_changes.exists(c, c.change.after != null && c.change.after.uses == "66")`}), 2},
+		"a policy that refuses": {policyWith(v1alpha1.PlanPolicyRule{Name: "r", Effect: v1alpha1.PolicyDeny, When: `plan.resource_changes.exists(c, c.change.after != null && c.address == "test_thing.b" && c.change.after.uses != "")`}), 1},
+	} {
+		t.Run(why, func(t *testing.T) {
+			sc := newCrashScenario(t)
+			sc.put("test-thing/a", m{"name": "a"}, nil)
+			sc.put("test-thing/b", m{"name": "b", "uses": "${test_thing.a.id}"}, nil)
+			sc.apply()
+			sc.put("test-thing/a", m{"name": "a2"}, nil)
+			sc.put("test-thing/x", m{"name": "x", "uses": "${test_thing.a.id}"}, nil)
+			sc.put("test-thing/b", m{"name": "b", "size": "2", "uses": "${test_thing.x.id}"}, nil)
+			sc.taint("test-thing/b")
+			sc.Policies = tc.policies
+			ended := sc.apply()
+			if sc.cloud.made["b"] != tc.made || sc.cloud.made["x"] != 1 {
+				t.Errorf("the cloud made %v, want b %d times: %+v", sc.cloud.made, tc.made, ended.Status.Conditions)
+			}
+		})
+	}
+}
+
 // TestPoliciesJudgeWhatStays makes changes of an approved plan stale. What is left would not have been permitted.
 func TestPoliciesJudgeWhatStays(t *testing.T) {
 	for why, leftOut := range map[string]bool{"stale at begin": false, "left out of the approval": true} {

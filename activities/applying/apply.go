@@ -242,7 +242,7 @@ func (s *stepRun) planStep(v *scope.Evaluator, l *scope.Lease, prior instance.St
 }
 
 // judgeStep judges the change with the values that the step knows. A replacement that destroys first is judged before that, with the
-// values of its configuration.
+// values of its configuration. Those of changes that follow the destroy are unknown until the create, which is judged again.
 func (s *stepRun) judgeStep(ctx context.Context, v *scope.Evaluator, l *scope.Lease, p *instance.Planned) error {
 	switch {
 	case !policy.Flagged(s.Change.AfterUnknown):
@@ -252,7 +252,18 @@ func (s *stepRun) judgeStep(ctx context.Context, v *scope.Evaluator, l *scope.Le
 	case s.Change.Action != v1alpha1.ActionReplace || s.Change.HalfDone:
 		return nil
 	}
-	config, err := v.Config(s.resource, l.Null())
+	if undecided, err := s.undecided(ctx); err != nil || !undecided {
+		return err
+	}
+	pending, err := s.pendingDependencies(ctx)
+	if err != nil {
+		return err
+	}
+	early := &scope.Evaluator{Ctx: v.Ctx, Scope: s.scope.Before(func(addr lang.Address) bool { return pending[addr.String()] })}
+	config, err := early.Config(s.resource, l.Null())
+	if err != nil && len(pending) > 0 {
+		return nil // such as an ephemeral resource with an unknown argument
+	}
 	if err != nil {
 		return s.retryable(err, true)
 	}

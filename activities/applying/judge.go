@@ -65,15 +65,8 @@ func (s *stepRun) judge(ctx context.Context, after cty.Value) error {
 	j := s.judges.of(s.Plan.UID)
 	fair.Lock(ctx, &j.mu)
 	defer j.mu.Unlock()
-	if j.last == nil {
-		verdict, err := s.verdict(ctx, j)
-		if err != nil {
-			return err
-		}
-		j.last = verdict
-	}
-	if !j.last.Undecided(c.Index) {
-		return nil
+	if undecided, err := s.undecidedBy(ctx, j); err != nil || !undecided {
+		return err
 	}
 	var value changes.KnownValue
 	var err error
@@ -95,6 +88,41 @@ func (s *stepRun) judge(ctx context.Context, after cty.Value) error {
 	s.warnOfRules(j.last, verdict)
 	j.last = verdict
 	return nil
+}
+
+// undecided reports whether a rule of a policy depends on values of the change that were not known.
+func (s *stepRun) undecided(ctx context.Context) (bool, error) {
+	j := s.judges.of(s.Plan.UID)
+	fair.Lock(ctx, &j.mu)
+	defer j.mu.Unlock()
+	return s.undecidedBy(ctx, j)
+}
+
+// undecidedBy is undecided for the plan's judge. It requires j.mu.
+func (s *stepRun) undecidedBy(ctx context.Context, j *judge) (bool, error) {
+	if j.last == nil {
+		verdict, err := s.verdict(ctx, j)
+		if err != nil {
+			return false, err
+		}
+		j.last = verdict
+	}
+	return j.last.Undecided(s.Change.Index), nil
+}
+
+// pendingDependencies returns the addresses of the changes that the configuration refers to and that are not made.
+func (s *stepRun) pendingDependencies(ctx context.Context) (map[string]bool, error) {
+	pending := map[string]bool{}
+	for _, i := range s.Change.DependsOn {
+		c, err := s.Ledger.Change(ctx, s.Plan.UID, i)
+		if err != nil {
+			return nil, err
+		}
+		if c.State != v1alpha1.ChangeDone {
+			pending[c.Address] = true
+		}
+	}
+	return pending, nil
 }
 
 // verdict evaluates the policies with the values that are known by now.

@@ -48,6 +48,8 @@ type Scope struct {
 	who  *v1alpha1.Identity
 	// Home is the namespace of the evaluated object; empty for the scope's own.
 	Home string
+	// pending reports whether the value of a resource is unknown, because its change is not made; nil for none.
+	pending func(lang.Address) bool
 	// openChain lists the ephemeral resources that are being opened; each depends on the next.
 	openChain []lang.Address
 
@@ -99,6 +101,14 @@ func (a *Sources) ScopeOf(who *v1alpha1.Identity, namespace string, planned func
 		providerFunctions: sync.OnceValue(a.providerFunctions), Decoder: resource.NewDecoder(a.Catalog),
 		scopeCache: &scopeCache{data: map[lang.Address]cty.Value{}, sets: map[lang.Address]*resourceset.Set{}, configs: map[types.NamespacedName]*v1alpha1.ProviderConfig{}, secretDigests: map[string]string{}, open: map[lang.Address]cty.Value{}, Secrets: new(plan.Secrets), Hashes: map[string]string{}},
 	}
+}
+
+// Before returns the scope for an evaluation before changes on which the values depend. pending reports whether an address is
+// that of such a change; its value is unknown.
+func (s *Scope) Before(pending func(lang.Address) bool) *Scope {
+	inner := *s
+	inner.pending = pending
+	return &inner
 }
 
 // Functions returns the functions of the installed providers.
@@ -170,6 +180,9 @@ func (s *Scope) found(ctx context.Context, addr lang.Address) (v cty.Value, ok b
 		if v, ok := s.planned(addr); ok {
 			return v, true, nil
 		}
+	}
+	if addr.Namespace == "" && s.pending != nil && s.pending(addr) {
+		return cty.DynamicVal, true, nil
 	}
 	switch {
 	case addr.Stored():
