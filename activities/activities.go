@@ -63,7 +63,7 @@ func (a *Activities) Register(w worker.Registry) {
 		workflows.ActivityFail:    a.planner.Fail,
 		workflows.ActivityBegin:   withHeartbeats(withProcessor(a.processors, a.applier.Begin)),
 		workflows.ActivityStep:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.step))),
-		workflows.ActivityLane:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.applier.Lane))),
+		workflows.ActivityLane:    withHeartbeats(withSlot(a.slots, withProcessor(a.processors, a.lane))),
 		workflows.ActivityFinish:  withHeartbeats(withProcessor(a.processors, a.applier.Finish)),
 	} {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
@@ -83,6 +83,14 @@ func (a *Activities) step(ctx context.Context, in workflows.StepInput) (workflow
 			result.State, in.Plan.Name, in.Plan.Namespace), workflows.ErrorStep, nil)
 	}
 	return result, err
+}
+
+// lane runs all steps of a large plan, and signals its progress to the run.
+func (a *Activities) lane(ctx context.Context, p workflows.Plan) (workflows.LaneResult, error) {
+	run := activity.GetInfo(ctx).WorkflowExecution
+	return a.applier.Lane(ctx, p, func(ctx context.Context, progress workflows.Progress) error {
+		return activity.GetClient(ctx).SignalWorkflow(ctx, run.ID, run.RunID, workflows.SignalProgress, progress)
+	})
 }
 
 // heartbeatEvery must be well below the heartbeat timeout of the workflows.

@@ -150,7 +150,7 @@ func TestAChangeThatWasReadAheadIsReadAgain(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if _, err := sc.applier.Lane(t.Context(), run.Plan); err != nil {
+			if _, err := sc.applier.Lane(t.Context(), run.Plan, unreported); err != nil {
 				t.Fatal(err)
 			}
 			c := sc.changeOf(run, b)

@@ -306,7 +306,7 @@ func (sc *crashScenario) advance(run *planRun) (err error) {
 		}
 	case stepping:
 		if sc.lane {
-			_, err = sc.applier.Lane(ctx, run.Plan)
+			_, err = sc.applier.Lane(ctx, run.Plan, unreported)
 			break
 		}
 		err = sc.steps(ctx, run)

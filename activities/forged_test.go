@@ -33,7 +33,7 @@ func (sc *crashScenario) forged(p workflows.Plan) map[string]func(context.Contex
 		"Step":               step(0, false),
 		"Step that destroys": step(0, true),
 		"Step out of order":  step(1, false),
-		"Lane":               func(ctx context.Context) error { _, err := sc.applier.Lane(ctx, p); return err },
+		"Lane":               func(ctx context.Context) error { _, err := sc.applier.Lane(ctx, p, unreported); return err },
 		"Finish": func(ctx context.Context) error {
 			_, err := sc.applier.Finish(ctx, workflows.Finish{Plan: p})
 			return err

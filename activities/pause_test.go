@@ -37,7 +37,7 @@ func TestALaneEndsAtAPause(t *testing.T) {
 	before := len(sc.cloud.log)
 	lane := func(wantPaused bool) (calls int) {
 		t.Helper()
-		lane, err := sc.applier.Lane(t.Context(), run.Plan)
+		lane, err := sc.applier.Lane(t.Context(), run.Plan, unreported)
 		if err != nil || lane.Paused != wantPaused {
 			t.Fatalf("%+v, %v; want paused %t", lane, err, wantPaused)
 		}
@@ -62,7 +62,7 @@ func TestALaneEndsAtAPause(t *testing.T) {
 func TestACancelledPlanDoesNotPause(t *testing.T) {
 	sc, run := rolledOut(t, time.Hour)
 	sc.cancel(run)
-	_, err := sc.applier.Lane(t.Context(), run.Plan)
+	_, err := sc.applier.Lane(t.Context(), run.Plan, unreported)
 	if until := sc.plans.get(run.Name).Status.PausedUntil; err != nil || until != nil {
 		t.Errorf("%v; a cancelled plan pauses until %v", err, until)
 	}

@@ -24,7 +24,7 @@ func TestProgressGoesOnAfterARestart(t *testing.T) {
 			sc.applier.ProgressInterval = time.Millisecond
 			var err error
 			if lane {
-				_, err = sc.applier.Lane(t.Context(), run.Plan)
+				_, err = sc.applier.Lane(t.Context(), run.Plan, unreported)
 			} else {
 				_, err = sc.applier.Step(t.Context(), workflows.StepInput{Plan: run.Plan}, 1)
 			}

@@ -43,14 +43,14 @@ func ApplyPlan(ctx workflow.Context, p Plan) (Finished, error) {
 	if err := workflow.ExecuteActivity(titled(ctx, "record the outcome"), ActivityFinish, Finish{Plan: p, Cancelled: cancelled}).Get(ctx, &finished); err != nil {
 		return Finished{}, err
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** in namespace **%s**: %s; %d done, %d failed, %d not tried",
-		p.Name, p.Namespace, finished.Outcome, finished.Done, finished.Failed, finished.Skipped))
+	workflow.SetCurrentDetails(ctx, finished.details(p))
 	if err := upsert(ctx, nil, finished.Outcome); err != nil {
 		return Finished{}, err
 	}
 	switch finished.Outcome {
 	case OutcomeFailed, OutcomeStale, OutcomeRefused:
-		return finished, failRun(p, finished.Outcome, fmt.Sprintf("%d changes were made, %d failed, %d were not tried", finished.Done, finished.Failed, finished.Skipped))
+		return finished, failRun(p, finished.Outcome, fmt.Sprintf("%d changes were made, %d failed, %d were not tried%s",
+			finished.Done, finished.Failed, finished.Skipped, named(finished.NotMade, finished.Failed)))
 	}
 	return finished, nil
 }
@@ -103,6 +103,7 @@ const resumeCheck = time.Hour
 // ledger. It learns of a cancel through the Plan object.
 func applyInLane(ctx workflow.Context, p Plan, total int, cancel workflow.ReceiveChannel) (cancelled bool, err error) {
 	resume := workflow.GetSignalChannel(ctx, SignalResume)
+	defer showProgress(ctx, p)()
 	for {
 		var lane LaneResult
 		if err := workflow.ExecuteActivity(titled(ctx, fmt.Sprintf("apply %d steps", total)), ActivityLane, p).Get(ctx, &lane); err != nil {

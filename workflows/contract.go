@@ -29,10 +29,11 @@ const (
 )
 
 // Signals of an Apply workflow. SignalCancel makes it stop before the next change. SignalResume makes it continue after the
-// pause of a rollout; it has no effect at another time.
+// pause of a rollout; it has no effect at another time. SignalProgress has a Progress, which the Web UI then shows.
 const (
-	SignalCancel = "cancel"
-	SignalResume = "resume"
+	SignalCancel   = "cancel"
+	SignalResume   = "resume"
+	SignalProgress = "progress"
 )
 
 // ErrorObjectChanged is the error type of an activity that found an object changed since the survey. Histories store
@@ -49,6 +50,7 @@ const ErrorFinal = "Final"
 const (
 	SearchPlan      = "HykubePlan"
 	SearchNamespace = "HykubeNamespace"
+	SearchRequester = "HykubeRequester"
 	SearchProvider  = "HykubeProvider"
 	SearchOutcome   = "HykubeOutcome"
 )
@@ -125,6 +127,10 @@ type Published struct {
 	Empty bool `json:"empty"`
 	// Failed is true if planning failed; the plan's conditions and diagnostics have the reason.
 	Failed bool `json:"failed,omitempty"`
+	// NotPlanned lists the addresses of the first MaxNotMade resources that could not be planned, and NotPlannedMore is the
+	// number of the others.
+	NotPlanned     []string `json:"notPlanned,omitempty"`
+	NotPlannedMore int      `json:"notPlannedMore,omitempty"`
 }
 
 // Failure is the input of the Fail activity, for a plan that could not be made.
@@ -173,6 +179,27 @@ type LaneResult struct {
 	Paused bool `json:"paused,omitempty"`
 }
 
+// MaxNotMade is the maximum number of changes that were not made in a result or a signal.
+const MaxNotMade = 20
+
+// NotMade is a change that failed, was stale, or whose outcome is unknown. It has no text of a provider, because Temporal must
+// not store the values in it.
+type NotMade struct {
+	// Change is the title of the change, such as "create sim_network.main".
+	Change string `json:"change"`
+	// Why is the state of the change, with the reason if the Plan object shows it to all its readers.
+	Why string `json:"why"`
+}
+
+// Progress is the progress of a plan that a lane applies. It counts changes.
+type Progress struct {
+	Total  int `json:"total"`
+	Done   int `json:"done"`
+	Failed int `json:"failed"`
+	// NotMade lists the first MaxNotMade of the failed changes.
+	NotMade []NotMade `json:"notMade,omitempty"`
+}
+
 // Finish is the input of the activity that ends an apply.
 type Finish struct {
 	Plan Plan `json:"plan"`
@@ -201,6 +228,8 @@ type Finished struct {
 	Done    int    `json:"done"`
 	Failed  int    `json:"failed"`
 	Skipped int    `json:"skipped"`
+	// NotMade lists the first MaxNotMade of the failed changes.
+	NotMade []NotMade `json:"notMade,omitempty"`
 }
 
 // Final returns a non-retryable error, for an error that would recur on each attempt.

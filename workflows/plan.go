@@ -35,12 +35,12 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 	if published.Failed {
 		outcome = OutcomePlanFailed
 	}
-	workflow.SetCurrentDetails(ctx, fmt.Sprintf("**%s** in namespace **%s**: %s", p.Name, p.Namespace, published.Summary))
+	workflow.SetCurrentDetails(ctx, published.details(p))
 	if err := upsert(ctx, nil, outcome); err != nil {
 		return Published{}, err
 	}
 	if published.Failed {
-		return published, failRun(p, OutcomePlanFailed, "the plan could not be made")
+		return published, failRun(p, OutcomePlanFailed, "the plan could not be made"+published.named())
 	}
 	return published, nil
 }
@@ -48,7 +48,7 @@ func MakePlan(ctx workflow.Context, p Plan) (Published, error) {
 // failRun returns the error that fails a run, so that the Web UI shows it as failed. The error omits the cause, because
 // a provider's message may hold values that Temporal must not store. The Plan object has the cause.
 func failRun(p Plan, outcome, message string) error {
-	return temporal.NewNonRetryableApplicationError(fmt.Sprintf("%s; kubectl hykube status %s -n %s says why", message, p.Name, p.Namespace), outcome, nil)
+	return temporal.NewNonRetryableApplicationError(message+"; "+p.saysWhy(), outcome, nil)
 }
 
 func makePlan(ctx workflow.Context, p Plan) (Published, error) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	sdkpb "go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
@@ -26,6 +28,8 @@ type fakeActivities struct {
 	// lane is the Lane activity of a plan with a number of steps, instead of step.
 	lane  func() (LaneResult, error)
 	total int
+	// finished is the result of the Finish activity; the zero value is an applied plan.
+	finished Finished
 
 	mu       sync.Mutex
 	made     []int
@@ -61,7 +65,10 @@ func (h *fakeActivities) environment(t *testing.T) *testsuite.TestWorkflowEnviro
 	})
 	register(ActivityFinish, func(_ context.Context, f Finish) (Finished, error) {
 		h.finish = append(h.finish, f)
-		return Finished{Outcome: "Applied"}, nil
+		if h.finished.Outcome != "" {
+			return h.finished, nil
+		}
+		return Finished{Outcome: OutcomeApplied}, nil
 	})
 	return env
 }
@@ -143,6 +150,51 @@ func TestApplyPausesBetweenTheRunsOfItsLane(t *testing.T) {
 	}
 	if len(h.finish) != 1 || !h.finish[0].Cancelled {
 		t.Errorf("finish: %+v, want cancelled", h.finish)
+	}
+}
+
+// TestARunSaysWhatHappened reads the details of the run of a large plan, during its lane and after it.
+func TestARunSaysWhatHappened(t *testing.T) {
+	h := &fakeActivities{total: 5000}
+	env := h.environment(t)
+	details := func() string {
+		t.Helper()
+		value, err := env.QueryWorkflow("__temporal_workflow_metadata")
+		var metadata sdkpb.WorkflowMetadata
+		if err == nil {
+			err = value.Get(&metadata)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return metadata.CurrentDetails
+	}
+	failed := []NotMade{{Change: "create a.b", Why: "Failed"}, {Change: "update c.d[\"*x*\"]", Why: "Stale, the object was changed\nafter the plan was made"}}
+	h.lane = func() (LaneResult, error) {
+		env.SignalWorkflow(SignalProgress, Progress{Total: 5000, Done: 100})
+		env.SignalWorkflow(SignalProgress, Progress{Total: 5000, Done: 249, Failed: 1, NotMade: failed[:1]})
+		return LaneResult{Paused: true}, nil
+	}
+	env.RegisterDelayedCallback(func() {
+		want := "**p** in namespace **prod**: 249 of 5000 changes done, 1 failed\n\n    create a.b: Failed\n\nkubectl hykube status p -n prod says why"
+		if got := details(); got != want {
+			t.Errorf("during the lane: %q, want %q", got, want)
+		}
+		h.lane = func() (LaneResult, error) { return LaneResult{}, nil }
+		env.SignalWorkflow(SignalResume, nil)
+	}, time.Minute)
+	h.finished = Finished{Outcome: OutcomeFailed, Done: 4990, Failed: 10, NotMade: failed}
+	env.ExecuteWorkflow(ApplyPlan, Plan{Namespace: "prod", Name: "p", UID: "u"})
+	wantFailed(t, env.GetWorkflowError(), OutcomeFailed)
+	want := "**p** in namespace **prod**: Failed; 4990 done, 10 failed, 0 not tried\n\n    create a.b: Failed\n" +
+		"    update c.d[\"*x*\"]: Stale, the object was changed after the plan was made\n    and 8 more\n\nkubectl hykube status p -n prod says why"
+	if got := details(); got != want {
+		t.Errorf("after the apply: %q, want %q", got, want)
+	}
+	for _, text := range []string{"4990 changes were made, 10 failed", "create a.b: Failed; update c.d", "and 8 more; kubectl hykube status p -n prod says why"} {
+		if got := env.GetWorkflowError().Error(); !strings.Contains(got, text) {
+			t.Errorf("the run failed with %q, want %q", got, text)
+		}
 	}
 }
 

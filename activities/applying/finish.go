@@ -60,7 +60,11 @@ func (a *Applier) Finish(ctx context.Context, f workflows.Finish) (workflows.Fin
 			condition.Stalled(c, g, o.reason, o.message)
 		}
 	})
-	return workflows.Finished{Outcome: o.name, Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}, err
+	finished := workflows.Finished{Outcome: o.name, Done: int(counts.Done), Failed: int(counts.Failed), Skipped: int(counts.Skipped)}
+	for i := range work.Changes {
+		finished.NotMade = addNotMade(finished.NotMade, &work.Changes[i])
+	}
+	return finished, err
 }
 
 // outcome is the outcome of an apply, with the reason and the message of the plan's conditions.

@@ -52,6 +52,16 @@ func (p *progress) resume(plan workflows.Plan, work *changes.Stored) {
 	}
 }
 
+// of returns the counts of a plan; zero if it is not counted.
+func (p *progress) of(plan workflows.Plan) v1alpha1.PlanProgress {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.counts[plan]; t != nil {
+		return t.PlanProgress
+	}
+	return v1alpha1.PlanProgress{}
+}
+
 // end stops counting a plan.
 func (p *progress) end(plan workflows.Plan) {
 	p.mu.Lock()

@@ -55,9 +55,9 @@ func (a *Applier) Step(ctx context.Context, in workflows.StepInput, attempt int)
 	return a.step(ctx, po, in, of, attempt, nil)
 }
 
-// Lane runs all steps of a large plan in dependency order. It continues from the records of an earlier attempt. If only the
-// pauses of rollouts are left to wait for, it ends and the plan is paused.
-func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneResult, error) {
+// Lane runs all steps of a large plan in dependency order, and reports its progress. It continues from the records of an earlier
+// attempt. If only the pauses of rollouts are left to wait for, it ends and the plan is paused.
+func (a *Applier) Lane(ctx context.Context, p workflows.Plan, report Report) (workflows.LaneResult, error) {
 	po, err := a.applyingPlan(ctx, p)
 	if err != nil {
 		return workflows.LaneResult{}, err
@@ -78,6 +78,8 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 	ahead := changes.NewReadAhead(a.Ledger, po.UID)
 	source, rollouts, done := a.paced(ctx, p, po, work)
 	defer done()
+	reporter := a.newReporter(ctx, p, work, report)
+	defer reporter.end()
 	err = changes.Each(ctx, source, width, func(ctx context.Context, i int) (bool, error) {
 		cancelled, err := a.cancelled(ctx, p)
 		if err != nil || cancelled && !begun[steps[i].Change] {
@@ -95,6 +97,7 @@ func (a *Applier) Lane(ctx context.Context, p workflows.Plan) (workflows.LaneRes
 		for attempt := 1; ; attempt++ {
 			result, err := a.step(ctx, po, in, of, attempt, ahead)
 			if _, ok := errors.AsType[*RetryError](err); !ok {
+				reporter.stepped(ctx, int32(in.Change), result)
 				return result.OK, err
 			}
 			select {

@@ -57,8 +57,8 @@ type StoredChange struct {
 	inputs *Inputs
 }
 
-// storedChange returns the brief and the progress of a change.
-func storedChange(c *ledger.Change) StoredChange {
+// StoredChangeOf returns the brief and the progress of a change.
+func StoredChangeOf(c *ledger.Change) StoredChange {
 	s := StoredChange{
 		Brief: BriefOf(c), Index: c.Index, CreateBeforeDestroy: c.CreateBeforeDestroy, DeposedKey: c.DeposedKey,
 		Held: c.Held, HalfDone: c.HalfDone, Left: c.Left, Diagnosed: len(c.Diagnostics) > 0, StaleReason: c.StaleReason, Message: c.Message, Begun: c.StartedAt != nil,
@@ -79,7 +79,7 @@ func (w *Stored) Edit(ctx context.Context, l *ledger.Ledger, plan types.UID, i i
 	if err := l.SaveChange(ctx, plan, c); err != nil {
 		return nil, err
 	}
-	edited := storedChange(c)
+	edited := StoredChangeOf(c)
 	edited.inputs, edited.Hash = w.Changes[i].inputs, w.Changes[i].Hash
 	w.Changes[i] = edited
 	return &w.Changes[i], nil
@@ -113,7 +113,7 @@ func (w *Stored) loadChanges(ctx context.Context, l *ledger.Ledger, uid types.UI
 		if readUnchanged(c) {
 			w.refreshed = append(w.refreshed, c.Index)
 		}
-		w.Changes = append(w.Changes, storedChange(c))
+		w.Changes = append(w.Changes, StoredChangeOf(c))
 	}
 	w.Digest = d.String()
 	return nil

@@ -47,7 +47,7 @@ func TestRightsToAReplacedInstance(t *testing.T) {
 		if err := l.SaveChange(t.Context(), po.UID, c); err != nil {
 			t.Fatal(err)
 		}
-		stored := storedChange(c)
+		stored := StoredChangeOf(c)
 		rights, err := rightsTo(t.Context(), &scope.Sources{Ledger: l, Objects: plurals{}}, po, &stored)
 		if err != nil {
 			t.Fatal(err)

@@ -55,7 +55,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return workflows.Published{}, err
 	}
 	if diags := t.diagnostics(); diag.HasErrors(t.diags) {
-		return workflows.Published{Summary: "failed", Failed: true}, errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
+		return notPlanned(diags), errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
 	t.summarize(in)
 	po.Status.Contributors = t.contributors
@@ -178,9 +178,27 @@ func abandoned(s *v1alpha1.PlanStatus, generation int64) {
 
 func publishedOf(po *v1alpha1.Plan) workflows.Published {
 	if po.Status.Summary == nil {
-		return workflows.Published{Summary: "failed", Failed: true}
+		return notPlanned(po.Status.Diagnostics)
 	}
 	return workflows.Published{Summary: po.Status.Summary.Text}
+}
+
+// notPlanned returns the result of a plan that failed with the diagnostics. It names resources, and has no text of a provider.
+func notPlanned(diags diag.Diagnostics) workflows.Published {
+	failed := workflows.Published{Summary: "failed", Failed: true}
+	seen := map[string]bool{}
+	for _, d := range diags {
+		switch {
+		case d.Severity != v1alpha1.SeverityError || d.Address == "" || seen[d.Address]:
+			continue
+		case len(failed.NotPlanned) == workflows.MaxNotMade:
+			failed.NotPlannedMore++
+		default:
+			failed.NotPlanned = append(failed.NotPlanned, d.Address)
+		}
+		seen[d.Address] = true
+	}
+	return failed
 }
 
 // Fail records why planning failed.

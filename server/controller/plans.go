@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -236,10 +237,7 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 		ID: id, TaskQueue: workflows.TaskQueue,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			temporal.NewSearchAttributeKeyKeyword(workflows.SearchPlan).ValueSet(ref.Name),
-			temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(ref.Namespace),
-		),
+		TypedSearchAttributes:    searchAttributes(obj),
 		// Temporal dispatches the waiting tasks of the namespaces in turn. Activities inherit the key.
 		Priority:      temporal.Priority{FairnessKey: ref.Namespace},
 		StaticSummary: fmt.Sprintf("%s %s/%s", name, ref.Namespace, ref.Name),
@@ -266,6 +264,22 @@ func (p *Plans) begin(ctx context.Context, obj *v1alpha1.Plan, ref workflows.Pla
 	p.started[id] = time.Now()
 	delete(p.requests, id+" "+workflows.SignalCancel) // another run has no signals
 	return nil
+}
+
+// maxKeyword is the maximum number of bytes of a keyword in Temporal's databases.
+const maxKeyword = 255
+
+// searchAttributes returns the search attributes of the runs of a plan.
+func searchAttributes(obj *v1alpha1.Plan) temporal.SearchAttributes {
+	all := []temporal.SearchAttributeUpdate{
+		temporal.NewSearchAttributeKeyKeyword(workflows.SearchPlan).ValueSet(obj.Name),
+		temporal.NewSearchAttributeKeyKeyword(workflows.SearchNamespace).ValueSet(obj.Namespace),
+	}
+	if by := obj.Status.RequestedBy; by != nil {
+		name := strings.ToValidUTF8(by.Username[:min(len(by.Username), maxKeyword)], "")
+		all = append(all, temporal.NewSearchAttributeKeyKeyword(workflows.SearchRequester).ValueSet(name))
+	}
+	return temporal.NewSearchAttributes(all...)
 }
 
 // signal sends a signal to a workflow once.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,10 +20,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/store"
+	"github.com/hykube/hykube/workflows"
 )
 
 // planMap holds Plans by name.
@@ -44,10 +47,11 @@ func (m planMap) UpdateStatus(_ context.Context, _, name string, _ types.UID, up
 type runLog struct {
 	client.Client
 	runs, signals []string
+	attributes    temporal.SearchAttributes // of the last run
 }
 
 func (r *runLog) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
-	r.runs = append(r.runs, fmt.Sprintf("%s of %s", o.ID, o.Priority.FairnessKey))
+	r.runs, r.attributes = append(r.runs, fmt.Sprintf("%s of %s", o.ID, o.Priority.FairnessKey)), o.TypedSearchAttributes
 	return nil, nil
 }
 
@@ -105,6 +109,21 @@ func (r planRuns) reason(name string) string {
 		return ""
 	}
 	return c.Reason
+}
+
+// TestRunsCanBeFoundByTheirRequester expects a name that Temporal's databases store.
+func TestRunsCanBeFoundByTheirRequester(t *testing.T) {
+	r := newPlanRuns(t)
+	for name, by := range map[string]string{"short": "alice", "long": strings.Repeat("ä", 300)} {
+		r.see("prod", name, func(s *v1alpha1.PlanStatus) { s.RequestedBy = &v1alpha1.Identity{Username: by} })
+		got, ok := r.log.attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(workflows.SearchRequester))
+		if !ok || got == "" || !strings.HasPrefix(by, got) || len(got) > 255 {
+			t.Errorf("the requester %q is found by %q", by, got)
+		}
+		if plan, _ := r.log.attributes.GetKeyword(temporal.NewSearchAttributeKeyKeyword(workflows.SearchPlan)); plan != name {
+			t.Errorf("the plan %q is found by %q", name, plan)
+		}
+	}
 }
 
 // TestPlansOfOneNamespaceLeaveRoomForOthers starts plans that never end.

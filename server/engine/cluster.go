@@ -29,6 +29,7 @@ var searchAttributes = []searchAttribute{
 	{"HykubeNamespace", enumspb.INDEXED_VALUE_TYPE_KEYWORD},
 	{"HykubeProvider", enumspb.INDEXED_VALUE_TYPE_KEYWORD_LIST},
 	{"HykubeOutcome", enumspb.INDEXED_VALUE_TYPE_KEYWORD},
+	{"HykubeRequester", enumspb.INDEXED_VALUE_TYPE_KEYWORD},
 }
 
 // dial connects to the frontend. It retries until the frontend answers or startTimeout has passed.
@@ -123,7 +124,7 @@ func ensureSearchAttributes(ctx context.Context, c client.Client, namespace stri
 	// A frontend learns of new search attributes with a delay. Until then, it rejects workflows that have them.
 	for {
 		_, err := c.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{Namespace: namespace, PageSize: 1,
-			Query: "HykubePlan IS NULL AND HykubeNamespace IS NULL AND HykubeProvider IS NULL AND HykubeOutcome IS NULL"})
+			Query: "HykubePlan IS NULL AND HykubeNamespace IS NULL AND HykubeProvider IS NULL AND HykubeOutcome IS NULL AND HykubeRequester IS NULL"})
 		if _, ok := errors.AsType[*serviceerror.InvalidArgument](err); !ok {
 			return err
 		}
@@ -148,7 +149,7 @@ func addSearchAttributes(ctx context.Context, c client.Client, namespace string,
 
 func grantAdvice(err error) string {
 	if _, ok := errors.AsType[*serviceerror.PermissionDenied](err); ok {
-		return ": this needs the operator service; grant it, or add HykubePlan, HykubeNamespace and HykubeOutcome (Keyword) and HykubeProvider (KeywordList) yourself with `temporal operator search-attribute create`"
+		return ": this needs the operator service; grant it, or add HykubePlan, HykubeNamespace, HykubeOutcome and HykubeRequester (Keyword) and HykubeProvider (KeywordList) yourself with `temporal operator search-attribute create`"
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -44,7 +45,7 @@ func newWebUI(f frontend) (*webUI, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open web UI assets: %w", err)
 	}
-	page, err := pageHandler(files)
+	page, err := pageHandler(files, f.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +92,10 @@ func routeAPI(group *echo.Group, provider *config.ConfigProviderWithRefresh, con
 		api.TemporalAPIHandler(provider, nil, conn), readOnly)
 }
 
-// pageHandler serves the assets. For every other path of the application, it serves the index page.
-func pageHandler(files fs.FS) (echo.HandlerFunc, error) {
-	index, policy, err := indexPage(files)
+// pageHandler serves the assets. For every other path of the application, it serves the index page. namespace is the Temporal
+// namespace of the plans.
+func pageHandler(files fs.FS, namespace string) (echo.HandlerFunc, error) {
+	index, policy, err := indexPage(files, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -160,9 +162,30 @@ var (
 	inlineScript = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
 )
 
-// indexPage returns the page of the single-page application with its base path, and its content security policy. The
-// base path changes the inline script, so indexPage recomputes the script's hash in the policy.
-func indexPage(files fs.FS) (page []byte, policy string, err error) {
+// columns are the columns of the list of runs, by their labels in the Web UI.
+var columns = []string{"Status", "HykubePlan", "HykubeNamespace", "HykubeRequester", "Type", "HykubeOutcome", "Start", "Workflow ID"}
+
+// columnsScript returns a script that sets the columns of a namespace, unless the reader has chosen columns. The Web UI reads
+// them from the browser's storage, and has no setting for them.
+func columnsScript(namespace string) (string, error) {
+	type column struct {
+		Label string `json:"label"`
+	}
+	var list []column
+	for _, label := range columns {
+		list = append(list, column{label})
+	}
+	chosen, err := json.Marshal(map[string]any{namespace: list}) // which escapes <
+	return fmt.Sprintf(`try {
+	const key = "namespace-workflow-table-columns";
+	localStorage.setItem(key, JSON.stringify({...%s, ...JSON.parse(localStorage.getItem(key) ?? "{}")}));
+} catch {} // without a storage, the Web UI shows its own columns
+`, chosen), err
+}
+
+// indexPage returns the page of the single-page application with its base path and its columns, and its content security policy.
+// The base path changes the inline script, so indexPage recomputes the script's hash in the policy.
+func indexPage(files fs.FS, namespace string) (page []byte, policy string, err error) {
 	page, err = fs.ReadFile(files, "index.html")
 	if err != nil {
 		return nil, "", fmt.Errorf("open web UI page: %w", err)
@@ -176,8 +199,17 @@ func indexPage(files fs.FS) (page []byte, policy string, err error) {
 	if script == nil || !bytes.Contains(script[1], []byte(UIPath)) {
 		return nil, "", fmt.Errorf("open web UI page: ui-server changed its form")
 	}
-	sum := sha256.Sum256(script[1])
-	policy = "default-src 'self'; script-src 'strict-dynamic' 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; manifest-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'self'; form-action 'none'"
-	return page, policy, nil
+	first, err := columnsScript(namespace)
+	if err != nil {
+		return nil, "", fmt.Errorf("open web UI page: %w", err)
+	}
+	policy = "default-src 'self'; script-src 'strict-dynamic' " + scriptHash([]byte(first)) + " " + scriptHash(script[1]) +
+		"; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; manifest-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'; base-uri 'self'; form-action 'none'"
+	return bytes.Replace(page, []byte("</head>"), []byte("<script>"+first+"</script>\n</head>"), 1), policy, nil
+}
+
+// scriptHash returns the source of a content security policy that permits a script.
+func scriptHash(script []byte) string {
+	sum := sha256.Sum256(script)
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

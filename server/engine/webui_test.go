@@ -1,6 +1,8 @@
 package engine_test
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -33,6 +35,15 @@ func TestUIHandler(t *testing.T) {
 	}
 	if !strings.Contains(header.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
 		t.Errorf("the page has no content security policy: %v", header)
+	}
+	for _, script := range regexp.MustCompile(`(?s)<script>(.*?)</script>`).FindAllStringSubmatch(page, -1) {
+		sum := sha256.Sum256([]byte(script[1]))
+		if hash := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"; !strings.Contains(header.Get("Content-Security-Policy"), hash) {
+			t.Errorf("the content security policy does not permit the script %s", script[1])
+		}
+	}
+	if !strings.Contains(page, `"hykube":[{"label":"Status"},{"label":"HykubePlan"}`) {
+		t.Errorf("the page sets no columns\n%s", page)
 	}
 	assets := regexp.MustCompile(`"(/temporal/_app/[^"]+)"`).FindAllStringSubmatch(page, -1)
 	if len(assets) < 3 {

@@ -97,7 +97,14 @@ func recordRuns(t *testing.T) {
 			}
 			return workflows.StepResult{OK: true, State: "Done"}, nil
 		},
-		workflows.ActivityLane: func(context.Context, workflows.Plan) error { return nil },
+		workflows.ActivityLane: func(ctx context.Context, _ workflows.Plan) error {
+			for _, p := range []workflows.Progress{{Total: 1000, Done: 100}, {Total: 1000, Done: 101, Failed: 1, NotMade: []workflows.NotMade{{Change: "create a.b", Why: "Failed"}}}} {
+				if err := activity.GetClient(ctx).SignalWorkflow(ctx, activity.GetInfo(ctx).WorkflowExecution.ID, "", workflows.SignalProgress, p); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 		workflows.ActivityFinish: func(_ context.Context, f workflows.Finish) (workflows.Finished, error) {
 			switch f.Plan.Name {
 			case "failing":

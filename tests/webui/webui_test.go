@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
@@ -16,7 +17,28 @@ import (
 
 	"github.com/hykube/hykube/server/engine"
 	"github.com/hykube/hykube/tests/webui"
+	"github.com/hykube/hykube/workflows"
 )
+
+// registerLargeApply registers the Apply workflow, with the activities of a plan that a lane applies and of which a change fails.
+func registerLargeApply(w worker.Registry) {
+	w.RegisterWorkflowWithOptions(workflows.ApplyPlan, workflow.RegisterOptions{Name: workflows.ApplyName})
+	failed := []workflows.NotMade{{Change: "create sim_network.main", Why: "Failed"}}
+	for name, fn := range map[string]any{
+		workflows.ActivityBegin: func(context.Context, workflows.Plan) (workflows.Begun, error) {
+			return workflows.Begun{Total: 1000}, nil
+		},
+		workflows.ActivityLane: func(ctx context.Context, p workflows.Plan) (workflows.LaneResult, error) {
+			return workflows.LaneResult{}, activity.GetClient(ctx).SignalWorkflow(ctx, p.ApplyID(), "", workflows.SignalProgress,
+				workflows.Progress{Total: 1000, Done: 999, Failed: 1, NotMade: failed})
+		},
+		workflows.ActivityFinish: func(context.Context, workflows.Finish) (workflows.Finished, error) {
+			return workflows.Finished{Outcome: workflows.OutcomeFailed, Done: 999, Failed: 1, NotMade: failed}, nil
+		},
+	} {
+		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
+	}
+}
 
 func TestWebUIShowsARun(t *testing.T) {
 	browser := webui.Open(t)
@@ -36,13 +58,17 @@ func TestWebUIShowsARun(t *testing.T) {
 	})
 	w := worker.New(e.Client(), "test", worker.Options{})
 	w.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "ApplyPlan"})
+	registerLargeApply(w)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer w.Stop()
 	run, err := e.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{
 		ID: "apply-0001", TaskQueue: "test", StaticSummary: "the first plan",
-		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword("HykubePlan").ValueSet("first")),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			temporal.NewSearchAttributeKeyKeyword("HykubePlan").ValueSet("the-first"),
+			temporal.NewSearchAttributeKeyKeyword("HykubeRequester").ValueSet("alice"),
+		),
 	}, "ApplyPlan")
 	if err != nil {
 		t.Fatal(err)
@@ -66,9 +92,21 @@ func TestWebUIShowsARun(t *testing.T) {
 	}
 	base := webui.Proxy(t, target, webui.Bearer("token", guarded.Client().Transport))
 
-	browser.See(base+"/temporal/namespaces/hykube/workflows", 30*time.Second, "apply-0001", "ApplyPlan", "Completed")
+	browser.See(base+"/temporal/namespaces/hykube/workflows", 30*time.Second, "apply-0001", "ApplyPlan", "Completed", "HykubePlan", "the-first", "HykubeRequester", "alice")
 	browser.See(base+"/temporal/namespaces/hykube/workflows/apply-0001/"+run.GetRunID()+"/history", 30*time.Second, "ApplyPlan", "Workflow Execution Completed")
-	browser.See(base+"/temporal/namespaces/hykube/workflows?query="+url.QueryEscape(`HykubePlan="first"`), 30*time.Second, "apply-0001")
+	browser.See(base+"/temporal/namespaces/hykube/workflows?query="+url.QueryEscape(`HykubePlan="the-first" AND HykubeRequester="alice"`), 30*time.Second, "apply-0001")
+
+	// The run of a large plan says what happened, although one activity applied it.
+	apply := workflows.Plan{Namespace: "prod", Name: "large", UID: "1"}
+	large, err := e.Client().ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: apply.ApplyID(), TaskQueue: "test"}, workflows.ApplyName, apply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := base + "/temporal/namespaces/hykube/workflows/" + apply.ApplyID() + "/" + large.GetRunID() + "/history"
+	if err := large.Get(t.Context(), nil); err == nil {
+		t.Fatal("the run of a failed plan did not fail")
+	}
+	browser.See(page, 30*time.Second, "999 changes were made, 1 failed", "create sim_network.main: Failed", "999 done, 1 failed, 0 not tried")
 	for _, message := range browser.Errors() {
 		t.Errorf("a page logged: %s", message)
 	}
