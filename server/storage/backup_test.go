@@ -142,14 +142,11 @@ func checkRestoredStore(t *testing.T, cfg Config, identity string, last int64) {
 	// A client that has seen revisions after the backup must list again.
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for answer := range r.client.Watch(ctx, "/registry/", clientv3.WithPrefix(), clientv3.WithRev(last+500)) {
-		if answer.CompactRevision == 0 {
-			t.Errorf("a watch from a later revision gets %+v", answer)
-		}
-		break
-	}
-	if ctx.Err() != nil {
+	switch answer, ok := <-r.client.Watch(ctx, "/registry/", clientv3.WithPrefix(), clientv3.WithRev(last+500)); {
+	case ctx.Err() != nil:
 		t.Error("a watch from a later revision waits")
+	case ok && answer.CompactRevision == 0:
+		t.Errorf("a watch from a later revision gets %+v", answer)
 	}
 	if at := put(t, r, "/registry/core/configmaps/default/new", "x", 0); at <= last+revisionGap {
 		t.Errorf("a write got the revision %d after %d", at, last)
