@@ -309,7 +309,7 @@ var activityMutants = []mutant{
 	{"A drift check forgets what another account does not have.", "activities/planning/refresh.go",
 		"if pr.plan.Spec.RefreshOnly && pr.plan.Status.Stack != nil {", "if false {", "activities:TestACheckWithOtherArgumentsRecordsNothing"},
 	{"The plan of a stack takes a mirror for the account of its resources.", "activities/changes/unchanged.go",
-		"if po.Status.Stack != nil || requester == nil {", "if requester == nil {", "activities:TestAMirrorIsNotTakenForTheAccount"},
+		"if po.Status.Stack != nil || requester == nil || !isAnother(&requester.Who, writers) {", "if requester == nil {", "activities:TestAMirrorIsNotTakenForTheAccount"},
 	{"An automatic plan corrects the drift of another account.", "activities/planning/totals.go",
 		"	if t.elsewhere != \"\" {\n", "	if t.elsewhere != \"\" && false {\n", "activities:TestPlansThatApproveThemselvesWaitForAPerson"},
 	{"A change that failed with other arguments counts as a read with them.", "activities/applying/apply.go",
