@@ -38,7 +38,6 @@ func TestTerraformHints(t *testing.T) {
 		{"aply", `did you mean "apply"?`},
 		{"aply -f first.yaml", `unknown verb "aply": did you mean "apply"?`},
 		{"state lsit -o name", `did you mean "list"?`},
-		{"state pull", "kubectl hykube state show KIND/NAME -o json"},
 		{"state lst", `did you mean "list"?`},
 		{"provider lst", `did you mean "list"?`},
 	} {

@@ -57,7 +57,7 @@ func TestWebUIShowsARun(t *testing.T) {
 		}
 	})
 	w := worker.New(e.Client(), "test", worker.Options{})
-	w.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "ApplyPlan"})
+	w.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "Sample"})
 	registerLargeApply(w)
 	if err := w.Start(); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestWebUIShowsARun(t *testing.T) {
 			temporal.NewSearchAttributeKeyKeyword("HykubePlan").ValueSet("the-first"),
 			temporal.NewSearchAttributeKeyKeyword("HykubeRequester").ValueSet("alice"),
 		),
-	}, "ApplyPlan")
+	}, "Sample")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +92,8 @@ func TestWebUIShowsARun(t *testing.T) {
 	}
 	base := webui.Proxy(t, target, webui.Bearer("token", guarded.Client().Transport))
 
-	browser.See(base+"/temporal/namespaces/hykube/workflows", 30*time.Second, "apply-0001", "ApplyPlan", "Completed", "HykubePlan", "the-first", "HykubeRequester", "alice")
-	browser.See(base+"/temporal/namespaces/hykube/workflows/apply-0001/"+run.GetRunID()+"/history", 30*time.Second, "ApplyPlan", "Workflow Execution Completed")
+	browser.See(base+"/temporal/namespaces/hykube/workflows", 30*time.Second, "apply-0001", "Sample", "Completed", "HykubePlan", "the-first", "HykubeRequester", "alice")
+	browser.See(base+"/temporal/namespaces/hykube/workflows/apply-0001/"+run.GetRunID()+"/history", 30*time.Second, "Sample", "Workflow Execution Completed")
 	browser.See(base+"/temporal/namespaces/hykube/workflows?query="+url.QueryEscape(`HykubePlan="the-first" AND HykubeRequester="alice"`), 30*time.Second, "apply-0001")
 
 	// The run of a large plan says what happened, although one activity applied it.
@@ -102,11 +102,12 @@ func TestWebUIShowsARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := base + "/temporal/namespaces/hykube/workflows/" + apply.ApplyID() + "/" + large.GetRunID() + "/history"
+	page := base + "/temporal/namespaces/hykube/workflows/" + apply.ApplyID() + "/" + large.GetRunID()
 	if err := large.Get(t.Context(), nil); err == nil {
 		t.Fatal("the run of a failed plan did not fail")
 	}
-	browser.See(page, 30*time.Second, "999 changes were made, 1 failed", "create sim_network.main: Failed", "999 done, 1 failed, 0 not tried")
+	browser.See(page+"/history", 30*time.Second, "999 changes were made, 1 failed", "create sim_network.main: Failed")
+	browser.See(page+"/user-metadata", 30*time.Second, "Current Details", "999 done, 1 failed, 0 not tried", "create sim_network.main: Failed")
 	for _, message := range browser.Errors() {
 		t.Errorf("a page logged: %s", message)
 	}
