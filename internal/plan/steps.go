@@ -65,8 +65,8 @@ func (c *Planned) createsFirst() bool {
 //
 //   - Creates and updates run after the changes that their configuration refers to.
 //   - Destroys run in the reverse order of the recorded references.
-//   - A delete runs after the destroys of its dependents, and before the updates of its former dependents. With
-//     createBeforeDestroy it runs after those updates. The same holds for the reads of data sources that depend on it.
+//   - A delete runs after the destroys of its dependents, and before its former dependents are updated or created anew.
+//     With createBeforeDestroy it runs after that. The same holds for the reads of data sources that depend on it.
 //   - A destroy runs before the update or replace of what its recorded state refers to, also indirectly. With
 //     createBeforeDestroy it runs after that.
 //   - A replace destroys its old instance after its dependents are destroyed, if they are. It creates the new one
@@ -211,7 +211,7 @@ func (s *sequence) orderRecorded(i, d int) {
 	case on.createsFirst():
 		// A dependent must use the new instance before the old one is destroyed.
 		s.after(destroy[d], apply[i], dependentsMoveFirst)
-	case destroy[i] < 0:
+	default:
 		s.orderDeleted(i, d)
 	}
 }

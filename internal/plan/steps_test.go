@@ -91,7 +91,10 @@ func TestSteps(t *testing.T) {
 			[]string{"+1 after -1", "+2 after +0", "+2 after +1", "+3 after +2", "+3 after -3", "-1 after -3", "-3 after +0"}},
 		"a contradiction: what is deleted goes first, and what it waits for before that": {
 			[]Planned{{Action: remove}, {Action: update, Requires: []int{0}}, {Action: replace, DependsOn: []int{1}, Requires: []int{0}}},
-			[]string{"+1 after -0", "+2 after +1", "+2 after -2", "-0 after -2"}},
+			[]string{"+1 after -0", "+2 after +1", "+2 after -0", "+2 after -2", "-0 after -2"}},
+		"what was created first is destroyed after a former dependent is created anew": {
+			[]Planned{{Action: remove, CreateBeforeDestroy: true}, {Action: replace, Requires: []int{0}}},
+			[]string{"+1 after -1", "-0 after +1", "-0 after -1"}},
 		"an update below what is created first does not wait for its end": {
 			[]Planned{{Action: update}, {Action: replace, CreateBeforeDestroy: true, DependsOn: []int{0}, Requires: []int{0}}},
 			[]string{"+1 after +0", "-1 after +1"}},
