@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -287,6 +289,43 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("with %s, the restore made a database", reason)
 		}
 	}
+}
+
+// TestRestoreIntoADatabaseWithRows restores over the database of the backup itself, which is not empty.
+func TestRestoreIntoADatabaseWithRows(t *testing.T) {
+	for kind, target := range map[string]func(*testing.T) Config{"SQLite": inSQLite, "PostgreSQL": inPostgreSQL} {
+		t.Run(kind, func(t *testing.T) {
+			cfg := target(t)
+			s := openAt(t, cfg)
+			populate(t, s)
+			data := backupOf(t, s)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			before := filesOf(t, cfg.DataDir)
+			if _, err := Restore(t.Context(), cfg, archiveOf(data)); err == nil || !strings.Contains(err.Error(), "empty") {
+				t.Errorf("the restore says %v", err)
+			}
+			if after := filesOf(t, cfg.DataDir); !slices.Equal(before, after) {
+				t.Errorf("the directory has %v, and had %v", after, before)
+			}
+		})
+	}
+}
+
+// filesOf returns the paths of all files below a directory.
+func filesOf(t *testing.T, dir string) (paths []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			paths = append(paths, path)
+		}
+		return err
+	})
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	return paths
 }
 
 func altered(data []byte, from, to string) []byte {

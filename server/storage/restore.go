@@ -46,7 +46,7 @@ func Restore(ctx context.Context, cfg Config, archive Archive) (*backup.Manifest
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{checked: from, archive: archive, at: time.Now()}
+	r := &restore{checked: from, archive: archive, at: time.Now(), dataDir: cfg.DataDir}
 	return &from.Manifest, r.into(ctx, cfg)
 }
 
@@ -118,13 +118,14 @@ type restore struct {
 	checked *backup.Checked
 	archive Archive
 	at      time.Time
+	dataDir string
 	// sums are the digests of the rows that were written, if verify compares them.
 	objects, ledger hash.Hash
 }
 
 // into opens the database of cfg, fills it, and closes it.
 func (r *restore) into(ctx context.Context, cfg Config) (err error) {
-	if err := forgetDatabase(cfg.DataDir, r.checked.Installation); err != nil {
+	if err := checkInstallation(r.dataDir, r.checked.Installation); err != nil {
 		return err
 	}
 	if cfg.Endpoint == "" {
@@ -140,9 +141,8 @@ func (r *restore) into(ctx context.Context, cfg Config) (err error) {
 	return r.fillDatabase(ctx, cfg)
 }
 
-// forgetDatabase removes what a data directory knows about the database of an installation, which the restore replaces. It returns an
-// error if the directory belongs to another installation.
-func forgetDatabase(dir, installation string) error {
+// checkInstallation returns an error if a data directory belongs to another installation.
+func checkInstallation(dir, installation string) error {
 	m := &moments{dir: dir}
 	if err := m.read(); err != nil {
 		return err
@@ -150,7 +150,12 @@ func forgetDatabase(dir, installation string) error {
 	if m.known.Identity != "" && m.known.Identity != installation {
 		return fmt.Errorf("the data directory %q belongs to another installation; choose an empty one with --data-dir", dir)
 	}
-	err := os.Remove(m.path())
+	return nil
+}
+
+// forgetDatabase removes what a data directory knows about the database that the restore replaces.
+func forgetDatabase(dir string) error {
+	err := os.Remove((&moments{dir: dir}).path())
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -248,6 +253,9 @@ func (r *restore) fill(ctx context.Context, s *Store) (err error) {
 		defer func() { err = rolledBack(err, inLedger) }()
 	}
 	if err := checkEmpty(ctx, s, objects); err != nil {
+		return err
+	}
+	if err := forgetDatabase(r.dataDir); err != nil {
 		return err
 	}
 	if err := r.rows(ctx, s, objects, inLedger); err != nil {
@@ -371,7 +379,7 @@ func Verify(ctx context.Context, cfg Config, dir string, archive Archive) (_ *ba
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{checked: from, archive: archive, at: time.Now(), objects: sha256.New(), ledger: sha256.New()}
+	r := &restore{checked: from, archive: archive, at: time.Now(), dataDir: dir, objects: sha256.New(), ledger: sha256.New()}
 	if own := filepath.Join(cfg.DataDir, ownKeyFile); cfg.KeyFile == "" {
 		if _, err := os.Stat(own); err == nil {
 			cfg.KeyFile = own
