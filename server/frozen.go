@@ -35,7 +35,7 @@ func (s *Server) addThaw() {
 func (s *Server) thaw(r *http.Request) error {
 	plans := r.URL.Query().Has(ThawPlans)
 	if !s.config.store.Restored().Frozen() && !plans {
-		return apierrors.NewConflict(kschema.GroupResource{Resource: "thaw"}, "", storage.ErrNotFrozen)
+		return notFrozen()
 	}
 	waiting := map[types.UID]bool{}
 	err := s.config.eachPlan(r.Context(), func(p *v1alpha1.Plan) {
@@ -48,11 +48,18 @@ func (s *Server) thaw(r *http.Request) error {
 	}
 	err = s.config.store.Thaw(r.Context(), waiting)
 	if errors.Is(err, storage.ErrNotFrozen) {
-		return apierrors.NewConflict(kschema.GroupResource{Resource: "thaw"}, "", err)
+		return notFrozen()
 	}
 	if err == nil {
 		s.log.Info("the database is thawed; the server applies plans again", "waiting", len(waiting))
 	}
+	return err
+}
+
+// notFrozen returns the error of a thaw of a database that is not frozen.
+func notFrozen() error {
+	err := apierrors.NewConflict(kschema.GroupResource{Resource: "thaw"}, "", nil)
+	err.ErrStatus.Message = storage.ErrNotFrozen.Error()
 	return err
 }
 

@@ -74,6 +74,9 @@ func (o *backupOptions) run(ctx context.Context, out, errOut io.Writer) error {
 		return err
 	}
 	path := o.path(time.Now())
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%q exists already: name a new file, or a directory", path)
+	}
 	err = atomicfile.Fill(path, 0o600, func(w io.Writer) (err error) {
 		m, err = o.write(ctx, w, to)
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -49,6 +50,9 @@ func (o *statePullOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := oneEach(entries); err != nil {
+		return fmt.Errorf("state pull: %w", err)
+	}
 	odd, err := fill(file, entries)
 	if err != nil {
 		return fmt.Errorf("state pull: %w", err)
@@ -59,7 +63,7 @@ func (o *statePullOptions) Run(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.Out, "%s\n", out)
 	if len(odd) > 0 {
-		fmt.Fprintf(o.ErrOut, "No block of Terraform can have these names. Give the resources other ones with terraform state mv:\n  %s\n", strings.Join(odd, "\n  "))
+		fmt.Fprintf(o.ErrOut, "No block of Terraform can have these names, so Terraform would destroy the resources. Rename their objects first, with kubectl hykube state mv KIND/OLD KIND/NEW:\n  %s\n", strings.Join(odd, "\n  "))
 	}
 	return nil
 }
@@ -83,6 +87,25 @@ func (o *statePullOptions) pages(ctx context.Context) (*tfstate.File, []v1alpha1
 			return file, entries, nil
 		}
 	}
+}
+
+// oneEach returns an error if two records have one address in the state: that of a pushed resource, and that of another object.
+func oneEach(entries []v1alpha1.StateEntry) error {
+	objects := map[string][]string{}
+	for _, e := range entries {
+		objects[e.Address] = append(objects[e.Address], v1alpha1.KindOf(e.Type)+"/"+e.Name)
+	}
+	var lines []string
+	for _, address := range slices.Sorted(maps.Keys(objects)) {
+		if of := objects[address]; len(of) > 1 {
+			lines = append(lines, diff.Clean(fmt.Sprintf("%s: %s", address, strings.Join(of, ", ")), false))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return fmt.Errorf("several objects have one address in the state, because they were pushed from different addresses. Rename all but one of each, with "+
+		"kubectl hykube state mv KIND/OLD KIND/NEW and a plan, or forget them with state rm:\n  %s", strings.Join(lines, "\n  "))
 }
 
 // fill adds entries to a state. odd are addresses with a name that no block can have.

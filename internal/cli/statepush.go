@@ -110,6 +110,12 @@ func (o *statePushOptions) Run(ctx context.Context) error {
 	if m.left > 0 {
 		fmt.Fprintf(o.ErrOut, "%s outside of --target left out.\n", diff.Plural(m.left, "resource"))
 	}
+	if n := len(file.Outputs); n > 0 {
+		fmt.Fprintf(o.ErrOut, "%s left out: after a pull, Terraform shows them as new.\n", diff.Plural(n, "output"))
+	}
+	if o.force {
+		fmt.Fprintf(o.ErrOut, "Records of resources that the state lacks stay: kubectl hykube state list -n %s shows all.\n", o.namespace)
+	}
 	fmt.Fprintf(o.ErrOut, "To see whether they need changes: kubectl hykube plan -n %s\n", o.namespace)
 	return nil
 }

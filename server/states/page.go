@@ -173,8 +173,12 @@ func (t *taking) find(ctx context.Context, e *v1alpha1.StateEntry) (*found, erro
 	all, having := t.entriesOf(source, e.Type)
 	switch {
 	case len(all) == 0:
+		name := source.Type
+		if _, taken := t.Catalog.Get(name); taken {
+			name = source.Namespace + "-" + source.Type
+		}
 		return nil, badEntry(fmt.Sprintf("no Provider with the source %s is installed", source),
-			`install it: echo '{"apiVersion":"hykube.io/v1alpha1","kind":"Provider","metadata":{"name":"%s"},"spec":{"source":"%s"}}' | kubectl apply -f -`, source.Type, source)
+			`install it: echo '{"apiVersion":"hykube.io/v1alpha1","kind":"Provider","metadata":{"name":"%s"},"spec":{"source":"%s"}}' | kubectl apply -f -`, name, source)
 	case len(having) == 0:
 		return nil, badEntry(fmt.Sprintf("version %s of the Provider %q has no type %s", all[0].Package.Version, all[0].Name, e.Type), "install the version that the state needs: change spec.version of the Provider")
 	}
@@ -223,7 +227,7 @@ func (t *taking) configOf(ctx context.Context, f *found) (string, error) {
 	plain := named == "" || named == v1alpha1.DefaultProviderConfig || named == r.Entry.Name
 	if want := f.ProviderConfig; want != "" && want != cmp.Or(named, name) || want == "" && !plain {
 		return "", badEntry(fmt.Sprintf("the state has it with the ProviderConfig %q, and its object uses %q", cmp.Or(want, v1alpha1.DefaultProviderConfig), cmp.Or(named, name, v1alpha1.DefaultProviderConfig)),
-			"change lifecycle.providerConfig of the object, or name the ProviderConfig with --provider-config %s=NAME", f.Provider)
+			"change lifecycle.providerConfig of the object, or name the ProviderConfig with --provider-config %s[.ALIAS]=NAME", f.Provider)
 	}
 	if name == "" {
 		return "", nil
@@ -301,10 +305,15 @@ func (t *taking) checkRecord(f *found, old *ledger.Instance) error {
 		return badEntry("a plan is changing its object, or left the outcome of a create unknown", "push the state when the plan has ended: kubectl hykube status -n %s", t.push.Namespace)
 	case old.Revision() == 0:
 		return nil
+	case !pushed:
+		of := "no plan of Hykube has given it to Terraform"
+		if len(lineages) > 0 {
+			of = fmt.Sprintf("the states of the namespace have the lineages %.200q", lineages)
+		}
+		return badEntry(fmt.Sprintf("its object has a record, which is not of the lineage %.80q: %s", t.push.Spec.Lineage, of),
+			"name another object with --map, or leave the resource out with --target; kubectl hykube state rm forgets the record")
 	case !t.push.Spec.Force:
 		return badEntry("its object has a record already", "to replace it by the newer one of the same lineage, push with --force")
-	case !pushed:
-		return badEntry(fmt.Sprintf("its object has a record, and the namespace has no state with the lineage %.80q, but %.200q", t.push.Spec.Lineage, lineages), "--force replaces only the records of a state that was pushed or pulled; pull it first: kubectl hykube state pull")
 	}
 	return nil
 }

@@ -71,8 +71,8 @@ func (s *States) beginPull(ctx context.Context, who v1alpha1.Identity, p *v1alph
 			return err
 		}
 		if rec.Intent != nil {
-			return apierrors.NewConflict(v1alpha1.Resource("statepulls"), "", fmt.Errorf(
-				"pull state: a plan is changing %s/%s, or left the outcome of a create unknown. Pull the state when the plan has ended: kubectl hykube status -n %s", rec.Object.Kind, rec.Object.Name, p.Namespace))
+			return conflictOf("statepulls", "pull state: a plan is changing %s/%s, or left the outcome of a create unknown. "+
+				"Pull the state when the plan has ended: kubectl hykube status -n %s", rec.Object.Kind, rec.Object.Name, p.Namespace)
 		}
 		if kind := rec.Object.APIVersion + "/" + rec.Object.Kind + "/" + rec.Object.Name; managed(rec) && !seen[kind] {
 			seen[kind] = true

@@ -75,7 +75,14 @@ func (s *States) begun(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.S
 
 // conflict returns the error for a push that must begin again.
 func conflict(format string, args ...any) error {
-	return apierrors.NewConflict(v1alpha1.Resource("statepushes"), "", fmt.Errorf("push state: "+format, args...))
+	return conflictOf("statepushes", "push state: "+format, args...)
+}
+
+// conflictOf returns a conflict with a message of its own: the one of apierrors names an object, and there is none.
+func conflictOf(resource, format string, args ...any) error {
+	err := apierrors.NewConflict(v1alpha1.Resource(resource), "", nil)
+	err.ErrStatus.Message = fmt.Sprintf(format, args...)
+	return err
 }
 
 // checkLineage returns the lineages of the namespace, and an error if the state is not newer than what was pushed.

@@ -88,7 +88,7 @@ func (e *encryption) checkNeeds(needs backup.RootKey) error {
 	}
 	keys, err := e.ring.root.keys()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return fmt.Errorf("the backup needs the root key %s: %w", needs.ID, err)
 	}
 	var have []string
 	for _, key := range keys {
