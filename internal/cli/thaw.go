@@ -47,6 +47,10 @@ func (o *thawOptions) Validate() error {
 
 func (o *thawOptions) Run(ctx context.Context) error {
 	if !o.autoApprove {
+		if o.plans {
+			fmt.Fprintf(o.ErrOut, "%s The plans that were approved before go on, too. They create a second time what the old server created for them after the backup.\n",
+				o.style.Bold("Warning:"))
+		}
 		fmt.Fprintf(o.ErrOut, "The server at %s will apply plans again. No other server may use the original database.\n  Only 'yes' will be accepted to thaw.\n\n  %s ",
 			o.server(), o.style.Bold("Enter a value:"))
 		answer, _ := o.in.ReadString('\n') // the end of the input counts as no

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -290,8 +291,15 @@ func (t *taking) take(ctx context.Context, f *found) (*ledger.Staged, error) {
 	if !rec.Living() {
 		return nil, badEntry("it has neither attributes nor a deposed instance", "take the state again with terraform state pull")
 	}
+	if err := checkSame(old, rec, t.push.Namespace); err != nil {
+		return nil, err
+	}
 	return &ledger.Staged{Address: f.Address, Record: rec, Revision: old.Revision()}, t.checkOwners(ctx, r, rec)
 }
+
+// unread begins the arguments of a provider in a record that was pushed. They are those of no ProviderConfig, because no provider has
+// read the resource. So the next plan reads it, and checks that it belongs to no other object, as with other arguments.
+const unread = "unread:"
 
 func deposedKey(key string) bool {
 	return len(key) == 8 && !slices.ContainsFunc([]byte(key), func(c byte) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })
@@ -318,6 +326,34 @@ func (t *taking) checkRecord(f *found, old *ledger.Instance) error {
 	return nil
 }
 
+// checkSame returns a problem if a record would lose a resource to the one that replaces it: only a plan forgets infrastructure.
+func checkSame(old, rec *ledger.Instance, namespace string) error {
+	lost := old.Exists() && !sameResource(&old.State, &rec.State)
+	for i := range old.Deposed {
+		d := rec.FindDeposed(old.Deposed[i].Key)
+		lost = lost || d == nil || !sameResource(&old.Deposed[i].State, &d.State)
+	}
+	if !lost {
+		return nil
+	}
+	return badEntry(fmt.Sprintf("its object has the record of another resource (ID %.100q), or a deposed one that the state lacks", old.State.ID()),
+		"the push would forget that one. Let a plan forget or destroy it first: kubectl hykube plan --refresh=All -n %s finds what is gone, and kubectl hykube state rm forgets the rest", namespace)
+}
+
+// sameResource reports whether two states are of one resource: by their identities, or else their IDs, or else all attributes.
+func sameResource(a, b *ledger.State) bool {
+	switch x, y := a.IdentityText(), b.IdentityText(); {
+	case !b.Exists():
+		return false
+	case x != "" && y != "":
+		return x == y
+	case a.ID() != "" || b.ID() != "":
+		return a.ID() == b.ID()
+	}
+	var x, y any
+	return json.Unmarshal(a.Attributes, &x) == nil && json.Unmarshal(b.Attributes, &y) == nil && reflect.DeepEqual(x, y)
+}
+
 // state returns the recorded state of an instance.
 func (t *taking) state(ctx context.Context, f *found, in *v1alpha1.StateInstance) (ledger.State, error) {
 	r := f.resource
@@ -325,6 +361,7 @@ func (t *taking) state(ctx context.Context, f *found, in *v1alpha1.StateInstance
 		Type: r.Address.Type, ProviderConfig: f.config, ProviderVersion: r.Entry.Package.Version, SchemaVersion: in.SchemaVersion,
 		Attributes: rawOf(in.Attributes), Private: in.Private, Identity: rawOf(in.Identity), IdentityVersion: in.IdentityVersion,
 		Tainted: in.Tainted, CreateBeforeDestroy: in.CreateBeforeDestroy, Dependencies: in.Dependencies,
+		Configuration: ledger.Configuration{Arguments: unread + t.push.Spec.ID},
 	}
 	if len(s.Attributes) == 0 && in.FlatAttributes == nil {
 		return s, badEntry("it has no attributes", "take the state again with terraform state pull")

@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
+	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/schema"
@@ -77,6 +78,40 @@ func push(s *States, spec v1alpha1.StatePushSpec, entries ...v1alpha1.StateEntry
 
 func specOf(id string, serial int64) v1alpha1.StatePushSpec {
 	return v1alpha1.StatePushSpec{ID: id, Lineage: "lineage", Serial: serial, TerraformVersion: "1.11.0"}
+}
+
+// TestForceKeepsTheResource pushes newer states of the same lineage. None may lose a resource that has a record.
+func TestForceKeepsTheResource(t *testing.T) {
+	w, s := newStates(t)
+	a := w.Put("test-thing/a", nil, nil)
+	deposed := *entry("a", "old").Current
+	deposed.Key = "0a1b2c3d"
+	first := entry("a", "1")
+	first.Deposed = []v1alpha1.StateInstance{deposed}
+	if problems, err := push(s, specOf("one", 3), first); err != nil || len(problems) > 0 {
+		t.Fatal(problems, err)
+	}
+	force := specOf("two", 4)
+	force.Force = true
+	other := entry("a", "2")
+	other.Deposed = first.Deposed
+	gone := entry("a", "")
+	gone.Current, gone.Deposed = nil, first.Deposed
+	for why, e := range map[string]v1alpha1.StateEntry{"another ID": other, "no current instance": gone, "no deposed instance": entry("a", "1")} {
+		if problems, err := push(s, force, e); err != nil || len(problems) != 1 || !strings.Contains(problems[0].Remedy, "would forget") {
+			t.Errorf("%s: problems %+v, %v", why, problems, err)
+		}
+	}
+	if id := w.Instance(a).ID(); id != "1" {
+		t.Errorf("the record has the ID %q", id)
+	}
+	first.Current.Attributes.Raw = []byte(`{"id":"1","password":"q","uses":null}`)
+	if problems, err := push(s, force, first); err != nil || len(problems) > 0 {
+		t.Errorf("newer values: %+v, %v", problems, err)
+	}
+	if rec := w.Instance(a); rec.Configuration.Same(ledger.Configuration{}) || !strings.Contains(string(rec.Attributes), `"q"`) {
+		t.Errorf("record %+v", rec)
+	}
 }
 
 // TestPushAndPull expects that a pulled state has what was pushed, and that a push of it makes equal records.
@@ -156,7 +191,7 @@ func TestProblems(t *testing.T) {
 		"another config": {func(_ *activitiestest.World, e *v1alpha1.StateEntry) { e.ProviderConfig = "west" }, `with the ProviderConfig "west", and its object uses "default"`},
 		"a record": {func(w *activitiestest.World, _ *v1alpha1.StateEntry) {
 			w.Record(w.Put("test-thing/b", nil, nil), `{"id":"2"}`)
-		}, "has a record already"},
+		}, "has a record, which is not of the lineage"},
 		"a running plan": {func(w *activitiestest.World, _ *v1alpha1.StateEntry) {
 			w.RecordBegun(w.Put("test-thing/b", nil, nil), false)
 		}, "a plan is changing its object"},
@@ -277,7 +312,7 @@ func TestSerials(t *testing.T) {
 	}
 	other := specOf("p4", 9)
 	other.Lineage, other.Force = "other", true
-	if problems, err := push(s, other, entry("a", "2")); err != nil || len(problems) != 1 || !strings.Contains(problems[0].Problem, `no state with the lineage "other"`) {
+	if problems, err := push(s, other, entry("a", "2")); err != nil || len(problems) != 1 || !strings.Contains(problems[0].Problem, `not of the lineage "other"`) {
 		t.Errorf("problems %v, %v", problems, err)
 	}
 	if w.Instance(a).ID() != "1" {
@@ -285,11 +320,13 @@ func TestSerials(t *testing.T) {
 	}
 	forced := specOf("p5", 5)
 	forced.Force = true
-	if problems, err := push(s, forced, entry("a", "2")); err != nil || len(problems) > 0 {
+	changed := entry("a", "1")
+	changed.Current.Attributes.Raw = []byte(`{"id":"1","password":"q","uses":null}`)
+	if problems, err := push(s, forced, changed); err != nil || len(problems) > 0 {
 		t.Fatal(problems, err)
 	}
-	if w.Instance(a).ID() != "2" {
-		t.Errorf("ID %s", w.Instance(a).ID())
+	if !strings.Contains(string(w.Instance(a).Attributes), `"q"`) {
+		t.Errorf("attributes %s", w.Instance(a).Attributes)
 	}
 }
 
