@@ -41,11 +41,12 @@ func startEstate(t *testing.T) *estate {
 	wire := func(ctx context.Context, c *server.Components) (server.Wiring, error) {
 		w, err := testWiring(ctx, c)
 		records := ledger.New(c.KV)
-		e.objects = &loopback.Objects{Stored: c.Objects, Kinds: c.Kinds, Ledger: records, Index: index.New(c.Objects, records, catalog.New(nil))}
+		client, clientErr := loopback.NewClient(c.Loopback)
+		e.objects = &loopback.Objects{Stored: c.Objects, Kinds: c.Kinds, Ledger: records, Client: client, Index: index.New(c.Objects, records, catalog.New(nil))}
 		answers := &loopback.Answers{Ledger: records, Stored: c.Objects, Kinds: c.Kinds}
 		w.Infrastructure.Resolve, w.Infrastructure.Forget = answers.Resolve, answers.Forget
 		w.Backend.Index, w.Backend.Instance, w.Backend.Instances, w.Backend.Record = e.objects.Index, e.objects.Located, e.objects.Instances, records.Instance
-		return w, err
+		return w, errors.Join(err, clientErr)
 	}
 	e.instance = startT(t, server.Config{DataDir: t.TempDir(), TokenAuthFile: sharedTokens, Wire: wire})
 	return e

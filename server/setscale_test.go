@@ -121,3 +121,70 @@ func TestAScaleIsAWriteOfTheSet(t *testing.T) {
 		t.Errorf("the user who scaled is no contributor: %v", by)
 	}
 }
+
+// TestADestroyRemovesTheAppliedImport releases instances that left their set, as the apply of their destroy does. An import that a plan
+// applied is removed from the set, and each other one stays.
+func TestADestroyRemovesTheAppliedImport(t *testing.T) {
+	e := startEstate(t)
+	of := objects(t, e.admin()).Resource(sets).Namespace("default")
+	const imports = `{"spec":{"imports":[{"key":"0","id":"net-0"},{"key":"1","id":"net-1"},{"key":"2","id":"net-2"},{"key":"3","id":"net-3"}]}}`
+	for name, tc := range map[string]struct {
+		patch string
+		left  []string
+	}{
+		"web":  {imports, []string{"0", "1", "3"}},
+		"kept": {strings.Replace(imports, `{"spec":{`, `{"spec":{"template":{"lifecycle":{"destroy":false}},`, 1), []string{"0", "1", "2", "3"}},
+	} {
+		e.set("default", name, 4)
+		if _, err := of.Patch(t.Context(), name, types.MergePatchType, []byte(tc.patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var refs []v1alpha1.ObjectReference
+		for i, imported := range []string{`{"id":"net-0"}`, `{"id":"net-9"}`, `{"id":"net-2"}`, ""} {
+			ref := e.record("default", fmt.Sprintf("%s[%d]", name, i), "net")
+			err := e.objects.UpdateInstanceStatus(t.Context(), ref, func(*unstructured.Unstructured) map[string]any {
+				return map[string]any{"observedGeneration": ref.Generation, "imported": imported}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			refs = append(refs, ref)
+		}
+		if _, err := scale(t, e.admin(), name, "1"); err != nil {
+			t.Fatal(err)
+		}
+		before, err := of.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range refs { // the set still has the first one
+			rec, err := e.objects.Ledger.Instance(t.Context(), ref)
+			if err == nil {
+				err = e.objects.Ledger.Forget(t.Context(), rec)
+			}
+			if err == nil {
+				err = e.objects.RemoveFinalizer(t.Context(), ref)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		set, err := of.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		entries, _, _ := unstructured.NestedSlice(set.Object, "spec", "imports")
+		for _, entry := range entries {
+			left = append(left, entry.(map[string]any)["key"].(string))
+		}
+		if !slices.Equal(left, tc.left) {
+			t.Errorf("%s: the imports %q are left, want %q", name, left, tc.left)
+		}
+		was, _, _ := unstructured.NestedSlice(before.Object, "status", "contributors")
+		by, _, _ := unstructured.NestedSlice(set.Object, "status", "contributors")
+		if len(was) == 0 || !slices.EqualFunc(was, by, func(a, b any) bool { return a.(map[string]any)["username"] == b.(map[string]any)["username"] }) {
+			t.Errorf("%s: the contributors are %v, and were %v", name, by, was)
+		}
+	}
+}

@@ -191,6 +191,13 @@ func (s *Set) Dormant() bool {
 	return len(keys) > 0
 }
 
+// KeepsImport reports whether spec.imports has an entry of a key that the set does not have, although a destroy of that instance also
+// destroys its infrastructure.
+func (s *Set) KeepsImport(key v1alpha1.InstanceKey) bool {
+	_, imports := s.imports[key.Text()]
+	return imports && s.Deleting == nil && s.Problem == "" && !s.Has(key) && s.lifecycle["destroy"] != false
+}
+
 // Missing returns the error for a key that no instance of the set has.
 func (s *Set) Missing(key v1alpha1.InstanceKey) error {
 	has := "it has none"

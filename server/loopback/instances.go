@@ -21,6 +21,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -311,18 +312,52 @@ func (o *Objects) addInstanceFinalizer(ctx context.Context, read *unstructured.U
 }
 
 // removeInstanceFinalizer is RemoveFinalizer for an instance: with the last record of a set, it removes the finalizer of
-// the set. ref has the set.
+// the set. Of an instance that left its set, it also removes the applied import and the status. ref has the set.
 func (o *Objects) removeInstanceFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error {
 	found, ok, err := o.Index.Find(ctx, ref)
 	if err != nil {
 		return err
 	}
 	if !ok || found.UID != ref.UID || found.Has(index.Deleting) {
-		if err := o.Ledger.ForgetStatus(ctx, ledger.StatusKey{Namespace: ref.Namespace, Set: ref.SetUID, UID: ref.UID}); err != nil && !errors.Is(err, ledger.ErrConflict) {
+		status := ledger.StatusKey{Namespace: ref.Namespace, Set: ref.SetUID, UID: ref.UID}
+		if err := o.removeSpentImport(ctx, ref, status); err != nil {
+			return err
+		}
+		if err := o.Ledger.ForgetStatus(ctx, status); err != nil && !errors.Is(err, ledger.ErrConflict) {
 			return err
 		}
 	}
 	return o.RemoveSetFinalizer(ctx, ref.Namespace, ref.Set, ref.SetUID)
+}
+
+// removeSpentImport removes the entry in spec.imports of an instance that left its set and was destroyed, if a plan applied it as the
+// status says. A later instance with the key could not import the infrastructure again.
+func (o *Objects) removeSpentImport(ctx context.Context, ref v1alpha1.ObjectReference, of ledger.StatusKey) error {
+	template, key, _ := v1alpha1.ParseInstanceName(ref.Name)
+	at := ref
+	at.Name = template
+	set, err := o.Set(ctx, at)
+	if err != nil || set == nil || set.UID != ref.SetUID || !set.KeepsImport(key) {
+		return err
+	}
+	status, err := o.Ledger.Status(ctx, of)
+	if err != nil {
+		return err
+	}
+	var applied struct{ Imported string }
+	if len(status.Value) == 0 || json.Unmarshal(status.Value, &applied) != nil || applied.Imported == "" {
+		return nil
+	}
+	return store.IgnoreGone(o.writeSet(ctx, ref.Namespace, ref.Set, ref.SetUID, func(s *v1alpha1.ResourceSet) error {
+		s.Spec.Imports = slices.DeleteFunc(s.Spec.Imports, func(i v1alpha1.InstanceImport) bool {
+			by := &v1alpha1.PlanImport{ID: i.ID}
+			if i.Identity != nil {
+				by.Identity = &runtime.RawExtension{Raw: resource.WithoutNulls(i.Identity.Raw)}
+			}
+			return i.Key == key.Text() && resource.SameImport(by, applied.Imported)
+		})
+		return nil
+	}))
 }
 
 // RemoveSetFinalizer removes the finalizer of a set without records of instances. It does nothing if there are records, or if the
