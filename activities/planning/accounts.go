@@ -69,11 +69,11 @@ func (a *accounts) read(n *node) (out configAccount) {
 		a.writers.logger.Warn("read the approved accounts of a ProviderConfig", "namespace", cfg.Namespace, "name", cfg.Name, "error", err)
 		return out
 	}
-	out.Digest = accountDigest(n.config.Version, args.Arguments, lasting, rotating)
+	out.Digest = accountDigest(n.config.Version, args.Configuration, lasting, rotating)
 	return out
 }
 
-// written is a write of an argument. At is empty for an argument that rotates: its writers may replace it.
+// written is a write of an argument. At is empty for an argument that rotates: its writers may put the approved value back.
 type written struct {
 	By    v1alpha1.Identity
 	Wrote []string
@@ -90,9 +90,10 @@ func withoutGroups(who v1alpha1.Identity) v1alpha1.Identity {
 }
 
 // accountDigest identifies the arguments of a provider with the version of its ProviderConfig and all their writes. So neither other
-// arguments, nor a later write of the same ones, have the same digest. It returns "" if an argument, a writer or a time is unknown.
-func accountDigest(version, arguments string, lasting, rotating [][]v1alpha1.Contributor) string {
-	if version == "" || arguments == "" {
+// arguments, nor a later write of the same ones, have the same digest. An argument that rotates may choose an account, too, so its
+// value counts. accountDigest returns "" if an argument, a writer or a time is unknown.
+func accountDigest(version string, arguments ledger.Configuration, lasting, rotating [][]v1alpha1.Contributor) string {
+	if version == "" || arguments.Arguments == "" {
 		return ""
 	}
 	var all [2][][]written
@@ -112,7 +113,7 @@ func accountDigest(version, arguments string, lasting, rotating [][]v1alpha1.Con
 			all[k] = append(all[k], writes)
 		}
 	}
-	raw, err := json.Marshal([]any{version, arguments, all})
+	raw, err := json.Marshal([]any{version, arguments.Arguments, arguments.Rotating, all})
 	if err != nil { // cannot happen
 		return ""
 	}
@@ -125,13 +126,13 @@ func accountDigest(version, arguments string, lasting, rotating [][]v1alpha1.Con
 // writer.
 func bindAccount(c *ledger.Change, p *session.Session) {
 	a := c.Account
-	if a == nil || a.Digest == "" || a.Arguments.Arguments == p.Digest.Arguments {
+	if a == nil || a.Digest == "" || a.Arguments.Same(ledger.Configuration(p.Digest)) {
 		return
 	}
 	if a.Approved {
 		c.Contributors = contributor.Merge(c.Contributors, a.Writers)
 	}
-	if a.Arguments.Secrets != p.SecretDigest {
+	if a.Arguments.Secrets != p.SecretDigest || a.Arguments.Rotating != p.Digest.Rotating {
 		c.Contributors = contributor.Merge(c.Contributors, []v1alpha1.Contributor{{More: true}})
 	}
 	c.Account = &ledger.Account{Writers: a.Writers}

@@ -14,7 +14,8 @@ import (
 
 // Account has the arguments of the provider of a change as the survey found them, and who wrote them.
 type Account struct {
-	// Digest identifies the arguments with their writers and the times of their writes. It is empty if one of these is unknown.
+	// Digest identifies the arguments with their writers and, of those that do not rotate, the times of their writes. It is empty if
+	// one of these is unknown.
 	Digest string `json:"digest,omitempty"`
 	// Arguments identify the arguments.
 	Arguments Arguments `json:"arguments,omitzero"`
