@@ -133,6 +133,25 @@ func TestAnAccountIsApprovedOnce(t *testing.T) {
 	sc.asks("after the ProviderConfig was made again", "test-thing", "bot eve mallory")
 }
 
+// TestADisclosureToAnApprovedAccountAsks gives secrets of objects to a provider whose arguments were approved for the type, and whose
+// writer may read no Secret. The writers contribute to such changes. These are applied after an approval, also if they transform
+// what another resource got from the Secret. Other creates ask nobody.
+func TestADisclosureToAnApprovedAccountAsks(t *testing.T) {
+	sc := newWrittenAccounts(t)
+	sc.Data["secrets/team/db"] = map[string][]byte{"password": []byte("hunter22")}
+	sc.asks("before an approval", "test-thing", "bot eve")("ann")
+	sc.Forbidden["eve!team/secrets/db"] = true
+	for _, secret := range []string{"${secret.db.password}", "${upper(secret.db.password)}", "${upper(test_thing.n1.size)}"} {
+		name := fmt.Sprintf("n%d", sc.plans.len())
+		who, finish := sc.plan("test-thing/"+name, m{"name": name, "size": secret})
+		if !slices.Contains(who, "bot") || !slices.Contains(who, "eve") {
+			t.Errorf("%s: the contributors are %v, want bot and eve", secret, who)
+		}
+		finish("ann")
+	}
+	sc.asks("for a create without a secret", "test-thing", "")("")
+}
+
 // TestUnknownWritersAreNotApproved has a ProviderConfig with a writer whose name or time the server does not know. No approval covers
 // that one.
 func TestUnknownWritersAreNotApproved(t *testing.T) {

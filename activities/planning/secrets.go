@@ -6,6 +6,7 @@ import (
 
 	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
@@ -100,6 +101,9 @@ func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resour
 	}
 	for _, a := range l.Public {
 		c.ProviderArguments = append(c.ProviderArguments, v1alpha1.PlanArgument{Name: a.Path, Value: a.Value})
+	}
+	if len(c.Discloses) > 0 && c.Account != nil { // an approval of the arguments for creates is none of a disclosure
+		c.Contributors = contributor.Merge(c.Contributors, c.Account.Writers)
 	}
 	_, missing, err := changes.LackSecretRights(ctx, pr.Sources, pr.plan, c)
 	if err != nil || len(missing) == 0 {

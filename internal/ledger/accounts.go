@@ -20,7 +20,7 @@ type Account struct {
 	// Arguments identify the arguments.
 	Arguments Arguments `json:"arguments,omitzero"`
 	// Writers are the users who wrote the arguments. They are contributors of the change, unless Approved is true: a person who is
-	// none of them approved the account for the type.
+	// none of them approved the account for the type. A change that discloses a secret has them in any case.
 	Writers  []v1alpha1.Contributor `json:"writers,omitempty"`
 	Approved bool                   `json:"approved,omitempty"`
 }
