@@ -451,7 +451,7 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 			rec.Dependencies, rec.CreateBeforeDestroy, rec.DependencyVersions = c.Dependencies, c.CreatesFirst, c.DependencyVersions
 			rec.Renewed = s.renewed
 			rec.Applied = ledger.AppliedArguments{Version: c.ConfigVersion, Arguments: l.Digest.Arguments}
-			rec.Contributors = contributor.Without(contributor.TakeBack(rec.Contributors, c.TakenBack), c.Contributors)
+			s.dropContributors(rec)
 			rec.Expressions = appliedExpressions(r, failure)
 			if rec.Inputs = c.Inputs; failure != nil || impure(r) {
 				rec.Inputs = ledger.Inputs{} // the infrastructure may be between two specs, or the next evaluation gives another one
@@ -475,6 +475,14 @@ func (s *stepRun) save(ctx context.Context, l *scope.Lease, rec *ledger.Instance
 		return nil
 	}
 	return s.saveRecord(ctx, rec)
+}
+
+// dropContributors removes from a record who contributed to the step's change, which was applied. While a deposed instance is left, they
+// contribute to its destroy, too.
+func (s *stepRun) dropContributors(rec *ledger.Instance) {
+	if len(rec.Deposed) == 0 {
+		rec.Contributors = contributor.Without(contributor.TakeBack(rec.Contributors, s.Change.TakenBack), s.Change.Contributors)
+	}
 }
 
 // approveAccount records that a person, who did not write the arguments of the step's provider, approved that they create resources of

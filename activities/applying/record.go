@@ -260,6 +260,9 @@ func (s *stepRun) saveDeposed(ctx context.Context, rec *ledger.Instance, key str
 	if old := rec.FindDeposed(key); s.Change.Action == v1alpha1.ActionForget || !old.Exists() || !s.answered {
 		dropDeposed(rec, key)
 	}
+	if o := rec.LastOutcome; o != nil && o.Plan == s.Plan.UID && !o.Destroy && !o.Failed { // the plan has applied the current instance
+		s.dropContributors(rec)
+	}
 	rec.Intent = nil
 	if !rec.Living() {
 		return s.conflict(s.outcomes().Forget(ctx, rec))
