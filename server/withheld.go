@@ -18,7 +18,7 @@ import (
 )
 
 // withholdValues removes the values of each change whose object the user may not get. It keeps the addresses and
-// actions.
+// actions. Of an instance whose ResourceSet the user may not get, it removes the expressions, which are those of the template.
 func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema.GroupVersionKind) (kinds.Kind, bool), list *v1alpha1.PlanChangeList) error {
 	for i := range list.Items {
 		c := &list.Items[i]
@@ -33,6 +33,16 @@ func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema
 		}
 		if !ok {
 			withhold(c)
+		}
+		if c.Object.Set == "" || len(c.Expressions) == 0 {
+			continue
+		}
+		ok, err = asker.May(ctx, store.Right{Verb: store.VerbGet, Namespace: c.Object.Namespace, Group: v1alpha1.GroupName, Resource: "resourcesets", Name: c.Object.Set})
+		if err != nil {
+			return err
+		}
+		if !ok {
+			c.Expressions = nil
 		}
 	}
 	return nil

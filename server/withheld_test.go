@@ -98,3 +98,37 @@ func TestWithheld(t *testing.T) {
 		t.Errorf("the answer has the value: %v", text)
 	}
 }
+
+// TestExpressionsOfATemplateAreWithheld reads the change of an instance of a ResourceSet. Its expressions are those of the template, so
+// only a user who may get the set sees them. All other values stay.
+func TestExpressionsOfATemplateAreWithheld(t *testing.T) {
+	access := rights.Access{Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		if a.GetResource() != "resourcesets" || a.GetUser().GetName() == "alice" && a.GetVerb() == "get" && a.GetNamespace() == "team" && a.GetName() == "net" {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})}
+	full := v1alpha1.PlanChange{
+		Object:      v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "team", Name: "net-a"},
+		After:       &runtime.RawExtension{Raw: []byte(`"value"`)},
+		Expressions: []v1alpha1.PlanExpression{{Expression: "${each.key}"}},
+	}
+	for _, tc := range []struct {
+		who, set string
+		sees     bool
+	}{{"alice", "net", true}, {"alice", "other", false}, {"bob", "net", false}, {"bob", "", true}} {
+		c := *full.DeepCopy()
+		c.Object.Set = tc.set
+		want := *c.DeepCopy()
+		if !tc.sees {
+			want.Expressions = nil
+		}
+		list := &v1alpha1.PlanChangeList{Items: []v1alpha1.PlanChange{c}}
+		if err := withholdValues(t.Context(), access.Asker(&user.DefaultInfo{Name: tc.who}), func(kschema.GroupVersionKind) (kinds.Kind, bool) { return kinds.Kind{}, false }, list); err != nil {
+			t.Fatal(err)
+		}
+		if got := list.Items[0]; !reflect.DeepEqual(got, want) {
+			t.Errorf("%s reads an instance of the set %q: got %+v, want %+v", tc.who, tc.set, got, want)
+		}
+	}
+}
