@@ -77,15 +77,20 @@ func (sc *writtenAccounts) planned() (who []string, finish func(approver string)
 		sc.unapplied = ""
 		run.approver = approver
 		if po = sc.until(run, beginning); approver == "" {
-			sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
-				po.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
-				meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved).Reason = v1alpha1.ReasonAutomatic
-			})
+			sc.approvesItself(run)
 		}
 		if po = sc.resume(run); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionReady) {
 			sc.T.Fatalf("the plan was not applied: %s", sc.said(po))
 		}
 	}
+}
+
+// approvesItself turns the approval of a plan into one of itself.
+func (sc *writtenAccounts) approvesItself(run *planRun) {
+	sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+		po.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
+		meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionApproved).Reason = v1alpha1.ReasonAutomatic
+	})
 }
 
 // asks checks who contributes to a further create of a type.
@@ -150,6 +155,29 @@ func TestADisclosureToAnApprovedAccountAsks(t *testing.T) {
 		finish("ann")
 	}
 	sc.asks("for a create without a secret", "test-thing", "")("")
+}
+
+// TestARotationAfterAPlanApprovedItself replaces a token between the approval of a create and its step. The create goes on if a person
+// approved the plan. It is stale if the plan approved itself because of the approval of an earlier plan with the former token.
+func TestARotationAfterAPlanApprovedItself(t *testing.T) {
+	for _, itself := range []bool{true, false} {
+		sc := newWrittenAccounts(t)
+		sc.asks("before an approval", "test-thing", "bot eve")("ann")
+		sc.put("test-thing/b", m{"name": "b"}, nil)
+		run := sc.newRun()
+		if po := sc.until(run, beginning); len(po.Status.Contributors) > 0 {
+			t.Fatalf("the contributors are %v", po.Status.Contributors)
+		}
+		if itself {
+			sc.approvesItself(run)
+		}
+		sc.writes("bot", "token", "t2")
+		sc.resume(run)
+		reasons, said, done := sc.staleness(run)
+		if stale := slices.Contains(reasons, v1alpha1.StaleProviderConfigChanged); stale != itself || done == itself || (sc.cloud.made["b"] > 0) == itself {
+			t.Errorf("the plan approved itself: %t; stale %v, done %t: %s", itself, reasons, done, said)
+		}
+	}
 }
 
 // TestUnknownWritersAreNotApproved has a ProviderConfig with a writer whose name or time the server does not know. No approval covers

@@ -202,6 +202,10 @@ func (s *stepRun) checkSession(ctx context.Context, p *session.Session) error {
 	if known && scope.VersionOfConfig(p.Config, outside) != c.ConfigVersion {
 		return changes.ConfigChanged(p.Config.Name)
 	}
+	// A plan that approved itself because of an earlier approval of the arguments has nobody's for another value.
+	if a := c.Account; a != nil && a.Approved && p.Rotated && s.creating() && changes.ApprovedItself(s.Plan) {
+		return changes.ConfigChanged(p.Config.Name)
+	}
 	return nil
 }
 
