@@ -279,3 +279,44 @@ func TestConditionsOfPlansQuoteNoObject(t *testing.T) {
 		}
 	}
 }
+
+// knownUsers are the users whom the server still knows.
+type knownUsers map[string]bool
+
+func (u knownUsers) Current(who v1alpha1.Identity) (v1alpha1.Identity, bool) {
+	return who, u[who.Username]
+}
+
+// TestAWaitingPlanOfAUserWithoutRights asks why no approval can apply a plan that waits, after its requester lost rights. A user who
+// is not in the token file any more is named as such.
+func TestAWaitingPlanOfAUserWithoutRights(t *testing.T) {
+	for why, test := range map[string]struct {
+		lost  []string
+		users knownUsers
+		want  string
+	}{
+		"every right":                        {},
+		"the right to make plans alone":      {lost: []string{"ann!create:team/plans/*"}},
+		"the right of a change, and to plan": {lost: []string{"ann!create:team/plans/*", "ann!create:team/test-things/*"}, want: `the user "ann", who made the plan, has no right to create test-things.test.hykube.io`},
+		"she is in the token file": {lost: []string{"ann!create:team/plans/*", "ann!create:team/test-things/*"}, users: knownUsers{"ann": true},
+			want: `the user "ann", who made the plan, has no right to create test-things.test.hykube.io`},
+		"she left the token file": {lost: []string{"ann!create:team/plans/*", "ann!create:team/test-things/*"}, users: knownUsers{},
+			want: `the user "ann", who made the plan, has no rights: the token file of the server names the user no more`},
+	} {
+		sc := newCrashScenario(t)
+		sc.Config(nil)
+		things("a")(sc)
+		po := sc.until(sc.newRun(), approving)
+		for _, key := range test.lost {
+			sc.Forbidden[key] = true
+		}
+		sources := *sc.Sources
+		if test.users != nil {
+			sources.Users = test.users
+		}
+		got, err := changes.LostRights(t.Context(), &sources, po)
+		if err != nil || (got != "") != (test.want != "") || !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s: %q, %v", why, got, err)
+		}
+	}
+}

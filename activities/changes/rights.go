@@ -179,11 +179,41 @@ func (a *Actors) requireOfContributors(ctx context.Context, list []v1alpha1.Cont
 			return err
 		}
 		if len(missing) > 0 {
-			return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, and the user %q, who wrote %s, has no right to %s",
-				c.String(), strings.Join(c.Wrote, ", "), store.ListRights(missing))
+			return Stale(v1alpha1.StaleMissingRights, "the plan approved itself, and the user %q, who wrote %s, %s",
+				c.String(), strings.Join(c.Wrote, ", "), a.src.Lacks(c.Identity, missing))
 		}
 	}
 	return nil
+}
+
+// LostRights returns why no approval can apply a plan: its requester may not make plans any more, and lacks a right that a change
+// requires. It returns "" for other plans. It reads the changes only for a requester without the right to make plans.
+func LostRights(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (string, error) {
+	a := ActorsOf(src, po)
+	if a.requester == nil {
+		return "", nil
+	}
+	may, err := a.requester.May(ctx, store.Right{Verb: store.VerbCreate, Namespace: po.Namespace, Group: v1alpha1.GroupName, Resource: "plans"})
+	if may || err != nil {
+		return "", err
+	}
+	for c, err := range src.Ledger.Changes(ctx, po.UID, 0) {
+		if err != nil {
+			return "", err
+		}
+		rights, err := Rights(src, c, nil)
+		if err != nil {
+			return "", err
+		}
+		err = a.require(ctx, rights, a.approve)
+		if stale, ok := errors.AsType[*StaleError](err); ok {
+			return stale.Message, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "", nil
 }
 
 // have reports whether the requester and the approvers have all rights.
@@ -214,7 +244,7 @@ func (a *Actors) require(ctx context.Context, rights []store.Right, approving ..
 			return err
 		}
 		if len(missing) > 0 {
-			return Stale(v1alpha1.StaleMissingRights, "the user %q, who %s the plan, has no right to %s", actor.Who.String(), did, store.ListRights(missing))
+			return Stale(v1alpha1.StaleMissingRights, "the user %q, who %s the plan, %s", actor.Who.String(), did, a.src.Lacks(actor.Who, missing))
 		}
 	}
 	return nil

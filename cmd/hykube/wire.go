@@ -103,6 +103,9 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 			},
 			OtherSecrets: func(ctx context.Context, po *v1alpha1.Plan, config string) (bool, error) {
 				return changes.OtherSecrets(ctx, sources, po, config)
+			},
+			LostRights: func(ctx context.Context, po *v1alpha1.Plan) (string, error) {
+				return changes.LostRights(ctx, sources, po)
 			}}
 		stop := func() {}
 		defer func() { stop() }()
@@ -240,7 +243,7 @@ func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Inte
 // newStacks returns the controller of Stacks. The index calls it after a change in a namespace.
 func newStacks(sources *scope.Sources, stacks *loopback.Stacks, frozen func() bool, logger *slog.Logger) *controller.Stacks {
 	c := controller.NewStacks(controller.StacksConfig{
-		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written, Access: sources.Access, Frozen: frozen, Logger: logger,
+		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written, Access: sources.Access, Users: sources.Users, Frozen: frozen, Logger: logger,
 		Select: func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error) {
 			return planning.Select(ctx, sources, who, namespace, selects)
 		},

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 func approvalBy(user, message string) v1alpha1.PlanApproval {
@@ -183,5 +184,24 @@ func TestApproveWithoutTheRight(t *testing.T) {
 	f.denied = []string{"approve plans"}
 	if _, errOut, code := f.run("approve", "plan-x7k2d"); code != ExitRefused || strings.Contains(errOut, "--digest") || !strings.Contains(errOut, `needs the verb "approve" on plans`) {
 		t.Errorf("code %d: %s", code, errOut)
+	}
+}
+
+// TestAnOutdatedPlanOffersNoApproval expects that status and show of a plan whose requester lost the rights say so, and offer no
+// approval, whatever the rights of the user are.
+func TestAnOutdatedPlanOffersNoApproval(t *testing.T) {
+	const why = `The user "ada", who made the plan, has no rights.`
+	for _, verb := range []string{"status", "show"} {
+		f := newFakeServer(t)
+		f.planning = creates
+		if _, errOut, code := f.run("plan", "--record", "-f", write(t, twoFiles)); code != ExitDone {
+			t.Fatal(errOut)
+		}
+		p := f.plans["default/plan-x7k2d"]
+		condition.Waiting(&p.Status.Conditions, p.Generation, v1alpha1.ReasonStale, why)
+		out, errOut, code := f.run(verb, "plan-x7k2d")
+		if code != ExitDone || !strings.Contains(out, why) || strings.Contains(out, "approve") {
+			t.Errorf("%s: code %d:\n%s%s", verb, code, out, errOut)
+		}
 	}
 }

@@ -104,7 +104,7 @@ func (o *approveOptions) approve(ctx context.Context) error {
 	}
 	fmt.Fprintf(o.Out, "plan.%s/%s approved\n", v1alpha1.GroupName, p.Name)
 	if p.Status.Approval == nil {
-		fmt.Fprintf(o.Out, "It is not applied yet. %s\n", missingApprovals(p))
+		fmt.Fprintf(o.Out, "It is not applied yet. %s\n", readyMessage(p))
 		return nil
 	}
 	if o.noWait {
@@ -177,7 +177,7 @@ func approvedSoFar(p *v1alpha1.Plan) string {
 	if !waiting(p) || len(p.Status.Approvals) == 0 {
 		return ""
 	}
-	return missingApprovals(p) + "\n"
+	return readyMessage(p) + "\n"
 }
 
 func by(a *v1alpha1.PlanApproval) string {

@@ -425,8 +425,8 @@ func (j *planAndApply) followToEnd(ctx context.Context, p *v1alpha1.Plan) (lost 
 	return nil, j.printSummary(ctx, end, how, time.Since(j.began), "to continue, run the same command again"), nil
 }
 
-// missingApprovals returns the server's message about the approvals that a plan still needs.
-func missingApprovals(p *v1alpha1.Plan) string {
+// readyMessage returns the message of the condition Ready: of a plan that waits, the approvals that it still needs, or why it is stale.
+func readyMessage(p *v1alpha1.Plan) string {
 	if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		return diff.Clean(c.Message, true)
 	}
@@ -435,7 +435,7 @@ func missingApprovals(p *v1alpha1.Plan) string {
 
 // needsApprovals returns the error for a plan that was approved and needs further approvals.
 func needsApprovals(p *v1alpha1.Plan) error {
-	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved, but not applied: %s\nAnother user approves it with: %s", p.Name, missingApprovals(p), approveCommand(p))}
+	return &exitError{ExitRefused, fmt.Errorf("plan %q was approved, but not applied: %s\nAnother user approves it with: %s", p.Name, readyMessage(p), approveCommand(p))}
 }
 
 // isBlocked returns the error for a plan that is not applied because changes are blocked.

@@ -430,7 +430,7 @@ func stale(p *v1alpha1.Plan) bool {
 	return meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionStale)
 }
 
-// outdated reports whether an object of a waiting plan was written after planning.
+// outdated reports whether an object of a waiting plan was written after planning, or its requester lost the rights.
 func outdated(p *v1alpha1.Plan) bool {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
 	return c != nil && c.Reason == v1alpha1.ReasonStale

@@ -161,6 +161,8 @@ func (o *showOptions) approvalHint(ctx context.Context, p *v1alpha1.Plan, obstru
 	switch {
 	case superseded(p), stale(p), cancelling(p):
 		return fmt.Sprintf("It cannot be approved. Make a new plan: kubectl hykube plan -n %s", p.Namespace)
+	case outdated(p):
+		return readyMessage(p)
 	case !o.mayApprove(ctx, p.Namespace):
 		return cannotApproveText(p)
 	case !o.approvalCounts(ctx, p):

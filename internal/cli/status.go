@@ -428,12 +428,14 @@ func (s *session) nextStep(ctx context.Context, p *v1alpha1.Plan) string {
 		}
 	case blocked(p), denied(p):
 		return diff.Clean(why(p), true)
+	case waiting(p) && outdated(p):
+		return readyMessage(p)
 	case waiting(p) && !s.mayApprove(ctx, p.Namespace):
 		return approvedSoFar(p) + cannotApproveText(p)
 	case waiting(p) && !s.approvalCounts(ctx, p):
-		return missingApprovals(p) + "\n" + anotherApproves(p)
+		return readyMessage(p) + "\n" + anotherApproves(p)
 	case waiting(p) && len(p.Status.Approvals) == 0 && requiresApprovals(p):
-		return missingApprovals(p)
+		return readyMessage(p)
 	case waiting(p):
 		return approvedSoFar(p) + fmt.Sprintf("Next: kubectl hykube show %s -n %s, then approve or discard it.", p.Name, p.Namespace)
 	case stalled(p) && !discarded(p):

@@ -36,6 +36,17 @@ func (a *Sources) askerOf(who *v1alpha1.Identity) *store.Asker {
 	return &store.Asker{Access: a.Access, Who: *who}
 }
 
+// Lacks says that a user lacks rights, as in: has no right to create plans.hykube.io. A user whom the token file names no more
+// has no rights at all.
+func (a *Sources) Lacks(who v1alpha1.Identity, missing []store.Right) string {
+	if a.Users != nil {
+		if _, known := a.Users.Current(who); !known {
+			return store.NotInTokenFile(who)
+		}
+	}
+	return "has no right to " + store.ListRights(missing)
+}
+
 // RequesterOf returns an Asker for the plan's requester; nil if the plan has none.
 func (a *Sources) RequesterOf(po *v1alpha1.Plan) *store.Asker {
 	return a.askerOf(po.Status.RequestedBy)

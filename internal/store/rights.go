@@ -183,6 +183,14 @@ func (a *Asker) MissingOf(ctx context.Context, rights iter.Seq2[Right, error]) (
 	return missing, nil
 }
 
+// NotInTokenFile says why a user whom the token file named has no rights any more.
+func NotInTokenFile(who v1alpha1.Identity) string {
+	if len(who.Through) > 0 {
+		return "has no rights: the token file of the server names the user, or a user through whose worker it acted, no more"
+	}
+	return "has no rights: the token file of the server names the user no more"
+}
+
 // ListRights returns rights in one line, as in: create sim-networks.sim.hykube.io, update ... in the namespace "prod".
 // All rights must be of one namespace, except those to unnamed objects, which it lists last.
 func ListRights(rights []Right) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,13 +15,14 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/server/kinds"
 )
 
 // This file marks waiting plans as stale when a user writes or deletes one of their objects, or a Secret of their
-// ProviderConfigs. The approval checks each
+// ProviderConfigs, and when their requester has lost the rights. The approval checks each
 // change again, and can leave out the stale ones.
 
 // maxWritten is the maximum number of written objects of a namespace that wait for the plans being made.
@@ -81,7 +83,7 @@ func (p *Plans) markStale(ctx context.Context, b *bindings, namespace string, pl
 			if awaiting[plan] == nil {
 				continue
 			}
-			if err := p.reportStale(ctx, awaiting[plan], w.Object); err != nil {
+			if err := p.reportStale(ctx, awaiting[plan], changedText(awaiting[plan], w.Object)); err != nil {
 				return err
 			}
 			delete(awaiting, plan) // it is marked once
@@ -126,7 +128,7 @@ func (p *Plans) markReconfigured(ctx context.Context, namespace string, plans []
 			if !other {
 				continue
 			}
-			if err := p.reportStale(ctx, plan, fmt.Sprintf("A Secret of the ProviderConfig %q", name)); err != nil {
+			if err := p.reportStale(ctx, plan, changedText(plan, fmt.Sprintf("A Secret of the ProviderConfig %q", name))); err != nil {
 				return err
 			}
 			break
@@ -154,9 +156,9 @@ func (b *bindings) outdated(ctx context.Context, l *ledger.Ledger, w kinds.Writt
 }
 
 // reportStale sets the condition Ready of a plan that awaits approval to Stale.
-func (p *Plans) reportStale(ctx context.Context, plan *v1alpha1.Plan, object string) error {
+func (p *Plans) reportStale(ctx context.Context, plan *v1alpha1.Plan, message string) error {
 	err := p.Status.UpdateStatus(ctx, plan.Namespace, plan.Name, plan.UID, func(s *v1alpha1.PlanStatus) {
-		noteStale(&v1alpha1.Plan{ObjectMeta: plan.ObjectMeta, Spec: plan.Spec, Status: *s}, object, &s.Conditions)
+		noteStale(&v1alpha1.Plan{ObjectMeta: plan.ObjectMeta, Spec: plan.Spec, Status: *s}, message, &s.Conditions)
 		if reason, _ := readyOf(&v1alpha1.Plan{Status: *s}); reason == v1alpha1.ReasonStale && s.StaleAt == nil {
 			s.StaleAt = new(metav1.Now())
 		}
@@ -168,11 +170,33 @@ func (p *Plans) reportStale(ctx context.Context, plan *v1alpha1.Plan, object str
 }
 
 // noteStale sets the condition Ready of a plan that still awaits approval.
-func noteStale(plan *v1alpha1.Plan, object string, conditions *[]metav1.Condition) {
+func noteStale(plan *v1alpha1.Plan, message string, conditions *[]metav1.Condition) {
 	if awaitsApproval(plan) {
-		condition.Waiting(conditions, plan.Generation, v1alpha1.ReasonStale, fmt.Sprintf(
-			"%s was changed or deleted after planning. Make a new plan. To apply only the changes that are not stale: %s --partial.", object, v1alpha1.ApproveCommand(plan.Name, plan.Namespace, plan.Status.Digest)))
+		condition.Waiting(conditions, plan.Generation, v1alpha1.ReasonStale, message)
 	}
+}
+
+// changedText is the message of a plan one of whose objects was written.
+func changedText(plan *v1alpha1.Plan, object string) string {
+	return fmt.Sprintf("%s was changed or deleted after planning. Make a new plan. To apply only the changes that are not stale: %s --partial.",
+		object, v1alpha1.ApproveCommand(plan.Name, plan.Namespace, plan.Status.Digest))
+}
+
+// rightsCheck is the time after which the server looks again whether the requester of a waiting plan still has the rights. Nothing
+// tells the controller of a change of the token file or of a RoleBinding.
+const rightsCheck = 30 * time.Second
+
+// markUnauthorized marks a plan that awaits approval, and that no approval can apply, because its requester lost a right.
+func (p *Plans) markUnauthorized(ctx context.Context, name cache.ObjectName, plan *v1alpha1.Plan) error {
+	if p.LostRights == nil {
+		return nil
+	}
+	p.queue.work.AddAfter(name, rightsCheck)
+	why, err := p.LostRights(ctx, plan)
+	if err != nil || why == "" {
+		return err
+	}
+	return p.reportStale(ctx, plan, diag.Sentence(why)+" No approval can apply the plan. Give the right back, or make a new plan as another user.")
 }
 
 // awaitsApproval reports whether a plan waits for approval and its condition Ready has the reason AwaitingApproval.

@@ -1,10 +1,12 @@
 package controller
 
 import (
+	"context"
 	"slices"
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/server/kinds"
 
@@ -60,5 +62,27 @@ func TestAWrittenObjectOutdatesWaitingPlans(t *testing.T) {
 		if got := slices.Sorted(slices.Values(b.outdated(t.Context(), e.Ledger, tc.written))); !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %v, want %v", what, got, tc.want)
 		}
+	}
+}
+
+// TestAWaitingPlanFollowsTheRightsOfItsRequester looks at a waiting plan before and after its requester loses the rights. Nobody writes
+// anything.
+func TestAWaitingPlanFollowsTheRightsOfItsRequester(t *testing.T) {
+	r := newPlanRuns(t)
+	why := ""
+	r.LostRights = func(context.Context, *v1alpha1.Plan) (string, error) { return why, nil }
+	r.see("prod", "p", func(s *v1alpha1.PlanStatus) {
+		condition.Set(&s.Conditions, 1, v1alpha1.ConditionPlanned, true, v1alpha1.ReasonPlanned, "1 to create")
+		condition.Waiting(&s.Conditions, 1, v1alpha1.ReasonAwaitingApproval, "1 to create")
+	})
+	if !awaitsApproval(r.objs.plans["p"]) {
+		t.Error("with the rights, the plan does not wait for approval")
+	}
+	why = `the user "ada", who made the plan, has no rights`
+	r.see("prod", "p", nil)
+	reason, message := readyOf(r.objs.plans["p"])
+	if reason != v1alpha1.ReasonStale || r.objs.plans["p"].Status.StaleAt == nil ||
+		message != `The user "ada", who made the plan, has no rights. No approval can apply the plan. Give the right back, or make a new plan as another user.` {
+		t.Errorf("%s: %s", reason, message)
 	}
 }

@@ -55,6 +55,9 @@ type Plans struct {
 	Judge func(ctx context.Context, plan *v1alpha1.Plan) (*policy.Verdict, error)
 	// OtherSecrets reports whether a plan was made with other values of a ProviderConfig's Secrets, apart from those that rotate.
 	OtherSecrets func(ctx context.Context, plan *v1alpha1.Plan, config string) (bool, error)
+	// LostRights returns why no approval can apply a plan whose requester has lost the rights; "" if the requester has them. Nil
+	// checks nothing.
+	LostRights func(ctx context.Context, plan *v1alpha1.Plan) (string, error)
 	// Hold holds approved plans that another server may apply; the zero value holds none.
 	Hold changes.Hold
 
@@ -169,6 +172,8 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		case len(obj.Status.Rollouts) > 0:
 			return p.resume(ctx, obj, ref.ApplyID())
 		}
+	case awaitsApproval(obj):
+		return p.markUnauthorized(ctx, name, obj)
 	}
 	return nil
 }

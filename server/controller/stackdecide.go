@@ -15,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/shell"
+	"github.com/hykube/hykube/internal/store"
 )
 
 // This file decides the next step of a stack. The decision does no I/O.
@@ -43,6 +44,8 @@ type stackState struct {
 	waits string
 	// missing is the right that the author lacks to make plans, or to start the workflow; empty if there is none.
 	missing string
+	// unknown is true if the author lacks that right because the token file names the author no more.
+	unknown bool
 	// run is the last run of the stack's workflow; nil if there is none.
 	run *stackRun
 	now time.Time
@@ -428,6 +431,16 @@ func (s *stackState) author() string {
 	return "an unknown user"
 }
 
+// missingRights returns the step for a stack whose author lacks a right.
+func (s *stackState) missingRights() stackStep {
+	if s.unknown {
+		return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, %s. A user with the right to %s in the namespace %q becomes the author by a change of the spec: %s",
+			s.author(), store.NotInTokenFile(*s.stack.Status.Author), s.missing, s.stack.Namespace, s.takeOver())
+	}
+	return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with it become the author, by a change of the spec: %s",
+		s.author(), s.missing, s.stack.Namespace, s.takeOver())
+}
+
 // takeOver returns the command that makes its user the author of the stack. It changes spec.plan.settle by a second, and nothing else.
 func (s *stackState) takeOver() string {
 	settle := s.stack.Spec.Plan.Settle.Duration + time.Second
@@ -445,8 +458,7 @@ func (s *stackState) next(p stackPlan) stackStep {
 	case s.stack.Spec.Suspend:
 		return wait(v1alpha1.ReasonSuspended, "%s, and the stack %s, because spec.suspend is true.", need, act.not)
 	case s.missing != "":
-		return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with it become the author, by a change of the spec: %s",
-			s.author(), s.missing, s.stack.Namespace, s.takeOver())
+		return s.missingRights()
 	case s.waits != "":
 		return wait(v1alpha1.ReasonAwaitingStack, "%s", s.waits)
 	case s.selected.Beyond != nil && !s.selected.Destroys:

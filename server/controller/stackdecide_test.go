@@ -482,3 +482,26 @@ func TestAMissingRightNamesTheAuthor(t *testing.T) {
 		}
 	}
 }
+
+// TestAWaitingPlanOfALostAuthor expects that a stack whose plan waits offers no approval that cannot work: it names the author who
+// left, or makes the plan again as the next author.
+func TestAWaitingPlanOfALostAuthor(t *testing.T) {
+	waiting := func(s *stackState) {
+		p := planAt("web-1", 0, nil)
+		p.Spec, p.Status.Stack = s.spec, &v1alpha1.PlanStack{Stack: "web", Contents: "new", Number: 1}
+		noteStale(p.DeepCopy(), `The user "ann", who made the plan, has no rights.`, &p.Status.Conditions)
+		s.plan, s.last = p, snapshot(p)
+	}
+	gone := stackWith(waiting, func(s *stackState) { s.missing, s.unknown = "create plans.hykube.io", true }).decide()
+	for _, text := range []string{"The author of the stack, ann, has no rights: the token file of the server names the user no more.", "kubectl patch stack web -n prod"} {
+		if gone.reason != v1alpha1.ReasonMissingRights || !strings.Contains(gone.message, text) {
+			t.Errorf("%s: %q lacks %q", gone.reason, gone.message, text)
+		}
+	}
+	if strings.Contains(gone.message, "approve") || strings.Contains(gone.message, "Give the right back") {
+		t.Errorf("it says %q", gone.message)
+	}
+	if next := stackWith(waiting).decide(); !next.make {
+		t.Errorf("with another author: %s %s", next.reason, next.message)
+	}
+}

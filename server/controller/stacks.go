@@ -54,8 +54,9 @@ type StacksConfig struct {
 	Outputs func(ctx context.Context, stack *v1alpha1.Stack) ([]v1alpha1.StackOutput, error)
 	// Written returns a text that differs when an object to which Outputs writes was changed or deleted.
 	Written func(ctx context.Context, stack *v1alpha1.Stack) (string, error)
-	// Access checks the rights of the authors of stacks.
+	// Access checks the rights of the authors of stacks, and Users knows whether the server still knows them.
 	Access store.Access
+	Users  store.Users
 	// Frozen reports whether stacks make no plans and no drift checks now; nil means never.
 	Frozen func() bool
 	// Runs starts the workflows of stacks; nil with an external Temporal cluster.
@@ -353,6 +354,10 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 		return nil, err
 	}
 	state.missing, err = c.missing(ctx, s)
+	if author := s.Status.Author; state.missing != "" && author != nil && c.Users != nil {
+		_, known := c.Users.Current(*author)
+		state.unknown = !known
+	}
 	return state, err
 }
 
