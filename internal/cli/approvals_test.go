@@ -115,12 +115,16 @@ func TestApprovalThatDoesNotCount(t *testing.T) {
 		f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
 			p.Status.RequestedBy, p.Status.Approvals = &v1alpha1.Identity{Username: "alice"}, []v1alpha1.PlanApproval{approvalBy("bob", "")}
 			p.Status.Policies = []v1alpha1.PlanPolicyResult{{Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 2, ExcludeRequester: true}}}
+			p.Status.Contributors = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "dan"}}}
 			return creates(p)
 		}
 		for _, args := range [][]string{{"plan", "--record", "-f", write(t, twoFiles)}, {"show", "plan-x7k2d"}, {"status", "plan-x7k2d"}} {
 			out, errOut, code := f.run(args...)
 			if code != ExitDone || strings.Contains(out, another) == counts {
 				t.Errorf("%s, %s: code %d:\n%s%s", user, args[0], code, out, errOut)
+			}
+			if named := "A policy counts no approval of a user who requested the plan, or wrote a part of the changes: alice, dan."; strings.Contains(out, named) == counts {
+				t.Errorf("%s, %s does not name those who may not approve:\n%s", user, args[0], out)
 			}
 			if args[0] == "plan" && strings.Contains(out, next) != counts {
 				t.Errorf("%s, %s:\n%s", user, args[0], out)

@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diff"
 	"github.com/hykube/hykube/internal/policy"
 )
 
@@ -86,7 +88,16 @@ func (s *session) approvalCounts(ctx context.Context, p *v1alpha1.Plan) bool {
 
 // anotherApproves returns the text about a plan for which the user's approval does not count.
 func anotherApproves(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("Plan %s waits in namespace %s for the approval of another user, because yours does not count. That user approves it with: %s", p.Name, p.Namespace, approveCommand(p))
+	who := ""
+	if names := policy.VerdictOf(p).Excludes(p.Status.RequestedBy); len(names) > 0 {
+		requested := "requested the plan"
+		if name := p.StackName(); name != "" {
+			requested += fmt.Sprintf(" as the author of the stack %s", name)
+		}
+		who = fmt.Sprintf(" A policy counts no approval of a user who %s, or wrote a part of the changes: %s.", requested, diff.Clean(strings.Join(names, ", "), false))
+	}
+	return fmt.Sprintf("Plan %s waits in namespace %s for the approval of another user, because yours does not count.%s That user approves it with: %s",
+		p.Name, p.Namespace, who, approveCommand(p))
 }
 
 // approveCommand returns the command that approves a plan.

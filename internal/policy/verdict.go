@@ -135,7 +135,22 @@ func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.Pla
 }
 
 // wayOut says who may approve if those who wrote the changes may not, and what a team does in which everybody wrote some.
-const wayOut = `ask another user with the verb "approve" on plans, or make a plan with --target for the changes that one user wrote, which the others may approve`
+const wayOut = `ask another user with the verb "approve" on plans, or, for a plan with several changes, make a plan with --target for those that one user wrote, which the others may approve (it leaves out dependents, without which its apply may fail)`
+
+// Excludes returns the names of the users whose approvals a rule does not count because they requested the plan or wrote a part of its
+// changes, sorted; nil if no rule excludes the requester.
+func (v *Verdict) Excludes(requester *v1alpha1.Identity) []string {
+	if !slices.ContainsFunc(v.withEffect(v1alpha1.PolicyRequireApprovals), func(r v1alpha1.PlanPolicyResult) bool { return r.Approvals.ExcludeRequester }) {
+		return nil
+	}
+	out := maps.Clone(v.contributors)
+	if requester != nil && !v.othersWrote {
+		for _, name := range requester.Usernames() {
+			out[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(out))
+}
 
 // Counts evaluates an approval in addition to others. counts is true if a rule that the others do not satisfy counts
 // it. required is true if any rule requires approvals.
