@@ -36,7 +36,7 @@ func TestTheDestroyOfWhatIsGoneIsKilled(t *testing.T) {
 	}
 }
 
-// TestAStepAfterTheFirstHalfOfAReplace destroys a resource after the first half of a replace, whose second half fails meanwhile.
+// TestAStepAfterTheFirstHalfOfAReplace destroys a resource after the first half of a replace, whose second half then fails.
 func TestAStepAfterTheFirstHalfOfAReplace(t *testing.T) {
 	sc := newCrashScenario(t)
 	things("a")(sc)
@@ -47,11 +47,11 @@ func TestAStepAfterTheFirstHalfOfAReplace(t *testing.T) {
 	sc.cloud.faults["create b2"] = []string{"refused"}
 	run := sc.newRun()
 	sc.until(run, stepping)
-	// The steps run in this order if the create of b2 is faster than the destroy of a.
+	// As in Terraform, what b referred to is destroyed between its two halves.
 	for _, want := range []struct {
 		address     string
 		destroy, ok bool
-	}{{"test_thing.b", true, true}, {"test_thing.b", false, false}, {"test_thing.a", true, true}} {
+	}{{"test_thing.b", true, true}, {"test_thing.a", true, true}, {"test_thing.b", false, false}} {
 		for _, step := range run.begun.Steps {
 			c, err := sc.Ledger.Change(t.Context(), workflows.ObjectUID(run.Plan), int32(step.Change))
 			if err != nil {
