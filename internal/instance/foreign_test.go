@@ -61,8 +61,7 @@ func TestTake(t *testing.T) {
 
 // TestForeignPaths expects that a pulled state has the paths that its schema declares, and that a push drops these again.
 func TestForeignPaths(t *testing.T) {
-	block := *testBlock
-	block.Attributes = slices.Clone(testBlock.Attributes)
+	block := &schema.Block{Attributes: slices.Clone(testBlock.Attributes), Blocks: testBlock.Blocks}
 	for i, a := range block.Attributes {
 		if a.Name == "name" {
 			declared := *a
@@ -71,7 +70,7 @@ func TestForeignPaths(t *testing.T) {
 		}
 	}
 	ty := newType(t, &scripted{})
-	ty.Schema = &schema.Schema{Version: 2, Block: &block}
+	ty.Schema = &schema.Schema{Version: 2, Block: block}
 	id := `[{"type":"get_attr","value":"id"}]`
 	rec := &ledger.State{SchemaVersion: 2, Attributes: json.RawMessage(`{"id":"1","name":"a","secret":null}`)}
 	if err := ty.Take(t.Context(), Foreign{State: rec, Sensitive: []string{id, `[{"type":"get_attr","value":"name"}]`}}); err != nil {
