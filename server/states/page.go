@@ -388,7 +388,7 @@ func (t *taking) state(ctx context.Context, f *found, in *v1alpha1.StateInstance
 	return s, nil
 }
 
-// checkOwners returns a problem if another object manages the same resource; see docs/decisions/0016-what-identifies-a-resource.md. A
+// checkOwnersOf returns a problem if another object manages the same resource; see docs/decisions/0016-what-identifies-a-resource.md. A
 // provider whose resources are only values has none that two objects could change.
 func (s *States) checkOwnersOf(ctx context.Context, asker *store.Asker, r *resource.Resource, state *ledger.State) error {
 	if !state.Exists() || query.ReachesNothing(r.Entry) {
@@ -416,6 +416,7 @@ func (s *States) checkOwnersOf(ctx context.Context, asker *store.Asker, r *resou
 	return nil
 }
 
+// checkOwners calls checkOwnersOf for the current instance of a record, and for its deposed ones.
 func (t *taking) checkOwners(ctx context.Context, r *resource.Resource, rec *ledger.Instance) error {
 	if err := t.checkOwnersOf(ctx, t.asker, r, &rec.State); err != nil {
 		return err
