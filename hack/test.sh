@@ -14,7 +14,7 @@ trap 'rm -rf "$reports"' EXIT
 code=0
 for module in "${modules[@]}"; do
 	(cd "$module" && "$gotestsum" --format pkgname-and-test-fails --format-hide-empty-pkg --no-color --rerun-fails=2 \
-		--rerun-fails-max-failures=5 --rerun-fails-report="$reports/${module//\//-}" --packages="$packages" -- -timeout 30m) || code=$?
+		--rerun-fails-max-failures=5 --rerun-fails-report="$reports/flaky-${module//\//-}" --packages="$packages" -- -timeout 30m) || code=$?
 done
 if ((code == 0)) && flaky=$(cat "$reports"/* 2>/dev/null) && [[ -n $flaky ]]; then
 	echo "Flaky tests. Mend them, and list them in docs/development.md until then:"

@@ -126,42 +126,43 @@ func TestABadInsertFailsAlone(t *testing.T) {
 	}
 }
 
-// TestACancelledInsertIsWrittenOrNot cancels callers while the database is held. A caller that gives up leaves no row.
-func TestACancelledInsertIsWrittenOrNot(t *testing.T) {
+// TestACancelledInsertIsNotWritten cancels callers whose inserts wait behind another one. A caller that gives up leaves no row.
+func TestACancelledInsertIsNotWritten(t *testing.T) {
 	s := openQuiet(t)
 	backend := s.backend.(pausing).Backend.(lists).Backend.(*sqliteBackend)
 	ctx, cancel := context.WithCancel(t.Context())
-	results := make(chan error, 10)
+	create := func(ctx context.Context, key string, results chan<- error) {
+		_, err := backend.Create(ctx, key, []byte("x"), 0)
+		results <- err
+	}
+	busy, waiting := make(chan error, 1), make(chan error, 10)
 	func() {
 		s.table.write.Lock()
 		defer s.table.write.Unlock()
-		for i := range cap(results) {
-			go func() {
-				_, err := backend.Create(ctx, fmt.Sprintf("/cancelled/%d", i), []byte("x"), 0)
-				results <- err
-			}()
-		}
-		eventually(t, "the inserts wait, but for those that the writer has taken", func() bool {
+		go create(t.Context(), "/cancelled/busy", busy)
+		eventually(t, "the writer has the first row", func() bool {
 			s.latest.mu.Lock()
 			defer s.latest.mu.Unlock()
-			return len(s.latest.writing) == cap(results)
+			return len(s.latest.writing) == 1 && backend.inserts.queue.Len() == 0
 		})
-		cancel()
-		eventually(t, "a caller gave up", func() bool { return len(results) > 0 })
-	}()
-	written := 0
-	for range cap(results) {
-		if err := <-results; err == nil {
-			written++
-		} else if !errors.Is(err, context.Canceled) {
-			t.Error(err)
+		for i := range cap(waiting) {
+			go create(ctx, fmt.Sprintf("/cancelled/%d", i), waiting)
 		}
+		eventually(t, "the other inserts wait", func() bool { return backend.inserts.queue.Len() == cap(waiting) })
+		cancel()
+		for range cap(waiting) {
+			if err := <-waiting; !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+	}()
+	if err := <-busy; err != nil {
+		t.Error(err)
 	}
 	put(t, s, "/cancelled/last", "x", 0) // behind the cancelled ones in the queue
-	written++
 	_, kvs, err := s.backend.List(t.Context(), "/cancelled/", "/cancelled0", 0, 0, true)
-	if err != nil || len(kvs) != written {
-		t.Errorf("%d keys exist, but %d callers were told so: %v", len(kvs), written, err)
+	if err != nil || len(kvs) != 2 {
+		t.Errorf("%d keys exist, want the one that the writer had and the last one: %v", len(kvs), err)
 	}
 }
 
