@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
+	"github.com/hykube/hykube/internal/stack"
 )
 
 // fileApply applies files. It plans them speculatively, asks, records them, and applies the changes that were shown. If
@@ -58,15 +60,17 @@ func (a *fileApply) once(ctx context.Context, moved []*changedError) (err error)
 			return a.withPrerequisites(err)
 		}
 	}
-	approves := true
-	for _, p := range a.sp.plans {
-		approves = approves && a.mayApprove(ctx, p.Namespace) && a.approvalCounts(ctx, p)
+	waits := a.waits(ctx)
+	if waits != "" && a.autoApprove {
+		return a.withPrerequisites(&exitError{ExitRefused, &unchangedError{problem: waits,
+			advice: "To record the files and leave the plan, use kubectl hykube plan --record, or this command without --auto-approve."}})
 	}
 	if !a.autoApprove && (len(moved) == 0 || !a.allConfirmed(a.sp.plans)) {
 		switch {
 		case todo == 0:
 			a.question = a.recordQuestion()
-		case !approves:
+		case waits != "":
+			fmt.Fprintf(a.Out, "\n%s%s\n", waits, a.appliedByStacks(ctx))
 			a.question = "Do you want to record the files, and leave the plan for someone who may approve it?"
 		}
 		fmt.Fprintln(a.Out)
@@ -82,6 +86,35 @@ func (a *fileApply) once(ctx context.Context, moved []*changedError) (err error)
 		return a.withMarkedHint(err)
 	}
 	return a.set.finish(ctx, a.sp.ms[:len(a.ms)])
+}
+
+// waits returns why plans of the recorded files would wait after the user approved them; "" if the server would apply them.
+func (a *fileApply) waits(ctx context.Context) string {
+	var out []string
+	for _, p := range a.sp.plans {
+		if why := a.whyItWaits(ctx, p); why != "" && !nothingToDo(p) {
+			out = append(out, fmt.Sprintf("The plan of the recorded files would wait in namespace %s for someone who may approve it. %s", p.Namespace, strings.TrimSuffix(why, ".")+"."))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// appliedByStacks names the stacks that apply the files by themselves once they are recorded; "" if there are none. It omits stacks
+// that the user may not list.
+func (a *fileApply) appliedByStacks(ctx context.Context) string {
+	text := ""
+	for _, p := range a.sp.plans {
+		all, _ := a.stacks(ctx, p.Namespace) // the question is about the files
+		for _, of := range all {
+			selects := stack.Selects(of, all)
+			if of.Spec.Approval == v1alpha1.ApprovalAutomatic && slices.ContainsFunc(a.sp.ms, func(m manifest) bool {
+				return isResource(m.object) && m.object.GetNamespace() == p.Namespace && selects(m.object.GetLabels())
+			}) {
+				text += fmt.Sprintf("\nThe stack %s selects resources of the files, and spec.approval is Automatic: it applies them as soon as it may.", of.Name)
+			}
+		}
+	}
+	return text
 }
 
 // planFiles plans the files, and shows the plans. It returns the number of plans with changes.

@@ -209,3 +209,55 @@ func TestAnOutdatedPlanOffersNoApproval(t *testing.T) {
 		}
 	}
 }
+
+// TestApplySaysThatThePlanWouldWait records files whose plan the user's approval does not apply only after a yes to a question that
+// says so, and never with --auto-approve.
+func TestApplySaysThatThePlanWouldWait(t *testing.T) {
+	onCall := []v1alpha1.PlanPolicyResult{{
+		Rule: "PlanPolicy/freeze/weekend", Effect: v1alpha1.PolicyRequireApprovals, Message: "it is the weekend",
+		Approvals: &v1alpha1.RequiredApprovals{Count: 1, Groups: []string{"on-call"}},
+	}}
+	two := []v1alpha1.PlanPolicyResult{{Rule: "PlanPolicy/p/two", Message: "two look at it", Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 2}}}
+	for reason, tc := range map[string]struct {
+		policies []v1alpha1.PlanPolicyResult
+		denied   []string
+		want     string
+	}{
+		"a freeze":            {policies: onCall, want: "PlanPolicy/freeze/weekend requires 1 more approval by members of on-call (the approval by ada does not count"},
+		"two approvals":       {policies: two, want: "PlanPolicy/p/two requires 1 more approval"},
+		"no right":            {denied: []string{"approve plans"}, want: `You may not: that needs the verb "approve" on plans`},
+		"nothing prevents it": {},
+	} {
+		for _, yes := range []string{"yes\n", "no\n", ""} {
+			f := newFakeServer(t)
+			f.user, f.denied = "ada", tc.denied
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				p.Status.Policies, p.Status.RequestedBy = tc.policies, &v1alpha1.Identity{Username: "ada"}
+				return creates(p)
+			}
+			f.objects[v1alpha1.SchemeGroupVersion.String()+"/stacks/default/rest"] = map[string]any{
+				"metadata": map[string]any{"name": "rest", "namespace": "default"}, "spec": map[string]any{"approval": "Automatic"},
+			}
+			args := []string{"apply", "-f", write(t, twoFiles)}
+			if yes == "" {
+				args = append(args, "--auto-approve")
+			}
+			out, errOut, code := f.runIn(asking, yes, args...)
+			if recorded := len(f.writes()) > 0; recorded != (yes == "yes\n" || yes == "" && tc.want == "") {
+				t.Errorf("%s, %q: code %d, recorded %t: %s", reason, yes, code, recorded, errOut)
+			}
+			if tc.want == "" {
+				continue
+			}
+			if !strings.Contains(out+errOut, "would wait in namespace default for someone who may approve it. "+tc.want) {
+				t.Errorf("%s, %q: code %d\n%s%s", reason, yes, code, out, errOut)
+			}
+			if yes == "" && (code != ExitRefused || !strings.Contains(errOut, "Nothing was changed. To record the files")) {
+				t.Errorf("%s: code %d: %s", reason, code, errOut)
+			}
+			if yes != "" && !strings.Contains(out, "The stack rest selects resources of the files") {
+				t.Errorf("%s, %q does not name the stack:\n%s", reason, yes, out)
+			}
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (f *fakeServer) hasSet(labels map[string]string) {
 // writes are the requests that changed anything but plans.
 func (f *fakeServer) writes() []string {
 	return slices.DeleteFunc(slices.Clone(f.calls), func(call string) bool {
-		return strings.HasPrefix(call, http.MethodGet) || strings.Contains(call, "/plans") || strings.Contains(call, "accessreviews")
+		return strings.HasPrefix(call, http.MethodGet) || strings.Contains(call, "/plans") || strings.Contains(call, "/selfsubject")
 	})
 }
 

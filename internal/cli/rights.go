@@ -86,6 +86,21 @@ func (s *session) approvalCounts(ctx context.Context, p *v1alpha1.Plan) bool {
 	return counts || !required
 }
 
+// whyItWaits returns why a plan would wait after the user approved it; "" if the server would apply it.
+func (s *session) whyItWaits(ctx context.Context, p *v1alpha1.Plan) string {
+	if !s.mayApprove(ctx, p.Namespace) {
+		return mayNotApprove
+	}
+	if !requiresApprovals(p) {
+		return ""
+	}
+	who := s.self(ctx)
+	if who == nil {
+		return "" // the server refuses the approval itself
+	}
+	return diff.Clean(policy.VerdictOf(p).Missing(p.Status.RequestedBy, []v1alpha1.PlanApproval{{By: who}}), false)
+}
+
 // anotherApproves returns the text about a plan for which the user's approval does not count.
 func anotherApproves(p *v1alpha1.Plan) string {
 	who := ""
@@ -105,7 +120,10 @@ func approveCommand(p *v1alpha1.Plan) string {
 	return v1alpha1.ApproveCommand(p.Name, p.Namespace, p.Status.Digest)
 }
 
+// mayNotApprove names the rights of an approver.
+const mayNotApprove = `You may not: that needs the verb "approve" on plans, and "update" on plans/approval.`
+
 // cannotApproveText returns the text about a plan that the user may not approve.
 func cannotApproveText(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("Plan %s waits in namespace %s for someone who may approve it. You may not: that needs the verb \"approve\" on plans, and \"update\" on plans/approval.", p.Name, p.Namespace)
+	return fmt.Sprintf("Plan %s waits in namespace %s for someone who may approve it. %s", p.Name, p.Namespace, mayNotApprove)
 }

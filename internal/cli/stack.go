@@ -154,14 +154,26 @@ func (o *stackArgument) read(ctx context.Context) (*v1alpha1.Stack, error) {
 	return s, nil
 }
 
+// stacks returns the stacks of a namespace.
+func (s *session) stacks(ctx context.Context, namespace string) ([]*v1alpha1.Stack, error) {
+	list := &v1alpha1.StackList{}
+	if err := s.hykube.Get().Namespace(namespace).Resource(stacksResource).Do(ctx).Into(list); err != nil {
+		return nil, fmt.Errorf("list stacks: %w", explain(err, s.server()))
+	}
+	out := make([]*v1alpha1.Stack, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
+}
+
 // completeStacks completes the stacks of the namespace with their reasons.
 func completeStacks(s *session) completer {
 	return s.complete(1, func(ctx context.Context, _ []string, _ string) (out []string, err error) {
-		list := &v1alpha1.StackList{}
-		err = s.hykube.Get().Namespace(s.namespace).Resource(stacksResource).Do(ctx).Into(list)
-		for i := range list.Items {
-			_, reason, _ := stackReadiness(&list.Items[i])
-			out = append(out, list.Items[i].Name+"\t"+reason)
+		all, err := s.stacks(ctx, s.namespace)
+		for _, of := range all {
+			_, reason, _ := stackReadiness(of)
+			out = append(out, of.Name+"\t"+reason)
 		}
 		return out, err
 	})

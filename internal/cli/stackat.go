@@ -264,13 +264,9 @@ func (o *stackHistoryOptions) currentValues(ctx context.Context, s *v1alpha1.Sta
 
 // selects returns the predicate of a stack.
 func (o *stackArgument) selects(ctx context.Context, s *v1alpha1.Stack) (func(labels.Set) bool, error) {
-	list := &v1alpha1.StackList{}
-	if err := o.hykube.Get().Namespace(o.namespace).Resource(stacksResource).Do(ctx).Into(list); err != nil {
-		return nil, fmt.Errorf("list stacks: %w", explain(err, o.server()))
-	}
-	all := make([]*v1alpha1.Stack, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
+	all, err := o.stacks(ctx, o.namespace)
+	if err != nil {
+		return nil, err
 	}
 	return stack.Selects(s, all), nil
 }

@@ -32,17 +32,12 @@ type waitingPlan struct {
 
 // addStacks adds the stacks of the namespace. It omits them for a user who may not list stacks.
 func (c *census) addStacks(ctx context.Context, s *session) error {
-	list := &v1alpha1.StackList{}
-	err := s.hykube.Get().Namespace(c.namespace).Resource(stacksResource).Do(ctx).Into(list)
+	all, err := s.stacks(ctx, c.namespace)
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list stacks: %w", explain(err, s.server()))
-	}
-	all := make([]*v1alpha1.Stack, len(list.Items))
-	for i := range list.Items {
-		all[i] = &list.Items[i]
+		return err
 	}
 	for _, of := range all {
 		if n, ok := stackAttention(of); ok {
