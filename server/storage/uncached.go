@@ -66,7 +66,11 @@ func (u *uncached) watch(ctx context.Context, w *objectWatch, opts storage.ListO
 		ctx = withProgress(ctx)
 	}
 	w.ctx, w.stop = context.WithCancel(ctx)
-	go w.run(int64(from), initial)
+	var changes clientv3.WatchChan
+	if !initial { // changes while the goroutine starts must reach the watch without a read of the database
+		changes = w.changes(int64(from))
+	}
+	go w.run(int64(from), changes)
 	utilflowcontrol.WatchInitialized(ctx)
 	return w, nil
 }
@@ -119,10 +123,11 @@ func (w *objectWatch) ResultChan() <-chan watch.Event { return w.events }
 
 func (w *objectWatch) Stop() { w.stop() }
 
-func (w *objectWatch) run(from int64, initial bool) {
+// run sends events until the watch ends. Without changes, it begins with the existing objects.
+func (w *objectWatch) run(from int64, changes clientv3.WatchChan) {
 	defer close(w.events)
 	defer w.stop()
-	err := w.follow(from, initial)
+	err := w.follow(from, changes)
 	if err == nil || w.ctx.Err() != nil {
 		return
 	}
@@ -137,8 +142,8 @@ func (w *objectWatch) run(from int64, initial bool) {
 }
 
 // follow sends events until the client stops or the store ends its watch. Neither is an error.
-func (w *objectWatch) follow(from int64, initial bool) (err error) {
-	if initial {
+func (w *objectWatch) follow(from int64, changes clientv3.WatchChan) (err error) {
+	if changes == nil {
 		if from, err = w.list(); err != nil {
 			return err
 		}
@@ -148,11 +153,10 @@ func (w *objectWatch) follow(from int64, initial bool) (err error) {
 			return err
 		}
 	}
-	opts := []clientv3.OpOption{clientv3.WithRev(from + 1), clientv3.WithPrevKV()}
-	if w.recursive {
-		opts = append(opts, clientv3.WithPrefix())
+	if changes == nil {
+		changes = w.changes(from)
 	}
-	for r := range w.store.client.Watch(w.ctx, w.key, opts...) {
+	for r := range changes {
 		if err := r.Err(); err != nil {
 			return err
 		}
@@ -169,6 +173,15 @@ func (w *objectWatch) follow(from int64, initial bool) (err error) {
 		}
 	}
 	return nil
+}
+
+// changes returns the changes after a revision.
+func (w *objectWatch) changes(from int64) clientv3.WatchChan {
+	opts := []clientv3.OpOption{clientv3.WithRev(from + 1), clientv3.WithPrevKV()}
+	if w.recursive {
+		opts = append(opts, clientv3.WithPrefix())
+	}
+	return w.store.client.Watch(w.ctx, w.key, opts...)
 }
 
 // list sends the existing objects and returns their revision.

@@ -200,6 +200,34 @@ func nextEvent(t *testing.T, name string, w watch.Interface) string {
 	return ""
 }
 
+// TestAWatchOfChangesIsRegisteredAtOnce opens watches of future changes. Each has its queue when Watch returns: a later start would read
+// changes of the meantime from the database, with a copy of them for each watch.
+func TestAWatchOfChangesIsRegisteredAtOnce(t *testing.T) {
+	s := openStore(t)
+	u := openUncached(t, s)
+	registered := func() int {
+		s.watches.mu.Lock()
+		defer s.watches.mu.Unlock()
+		n := 0
+		for one := range s.watches.open {
+			if strings.HasSuffix(one.key, networks) {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range 100 {
+		w, err := u.Watch(t.Context(), networks, storage.ListOptions{Recursive: true, SendInitialEvents: new(false), Predicate: selecting(t, "", "")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(w.Stop)
+		if n := registered(); n != i+1 {
+			t.Fatalf("%d of %d watches are registered", n, i+1)
+		}
+	}
+}
+
 // TestUnreadWatchesHoldNoCopies opens watches without a reader. A copy of every event for each of them would take 200
 // MiB. The limit is half of that, because the heap also changes by what earlier tests have left.
 func TestUnreadWatchesHoldNoCopies(t *testing.T) {
