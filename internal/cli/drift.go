@@ -145,11 +145,6 @@ func (o *driftOptions) selection(ctx context.Context) (func(labels.Set) bool, *v
 
 // check runs a drift check of the stack and waits for its end.
 func (o *driftOptions) check(ctx context.Context) error {
-	if o.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.timeout)
-		defer cancel()
-	}
 	body, asked := &v1alpha1.Stack{}, &v1alpha1.Stack{}
 	body.APIVersion, body.Kind, body.Name = v1alpha1.SchemeGroupVersion.String(), "Stack", o.name
 	err := o.hykube.Post().Namespace(o.namespace).Resource(stacksResource).Name(o.name).SubResource("drift").Body(body).Do(ctx).Into(asked)
@@ -159,6 +154,11 @@ func (o *driftOptions) check(ctx context.Context) error {
 	if asked.Status.Drift == nil || asked.Status.Drift.Requested == nil {
 		fmt.Fprintln(o.ErrOut, "The check was requested. You may not read the stack, so the command does not wait for the end.")
 		return nil
+	}
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
 	}
 	id, reported := asked.Status.Drift.Requested.ID, ""
 	gaveUp := func() error {

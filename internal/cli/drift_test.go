@@ -28,6 +28,12 @@ func TestInterruptedWaits(t *testing.T) {
 			s := &v1alpha1.Stack{Status: v1alpha1.StackStatus{Drift: &v1alpha1.StackDriftStatus{Requested: &v1alpha1.StackRequest{ID: "now"}}}}
 			s.Name, s.Namespace = "web", "default"
 			f.putStack(s)
+			f.refuse = func(r *http.Request) *metav1.Status {
+				if r.Method == http.MethodPost {
+					time.Sleep(50 * time.Millisecond) // a slow answer is no part of the wait
+				}
+				return nil
+			}
 			if tc.interrupt {
 				var cancel context.CancelFunc
 				f.ctx, cancel = context.WithCancel(t.Context())
