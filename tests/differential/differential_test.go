@@ -109,12 +109,12 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stopQuietly(t, tf.cloud)
+	defer stopQuietly(t, tf.stop)
 	hy, err := newHykube(ctx, shared, fmt.Sprintf("story-%d", number))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stopQuietly(t, hy.cloud)
+	defer stopQuietly(t, hy.cloud.Stop)
 	remembered := newMemory()
 	var c config
 	for i, s := range st.Steps {
@@ -141,8 +141,8 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 	return reports
 }
 
-func stopQuietly(t *testing.T, c *cloud) {
-	if err := c.Stop(); err != nil {
+func stopQuietly(t *testing.T, stop func() error) {
+	if err := stop(); err != nil {
 		t.Errorf("stop cloud: %v", err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 type fixture struct {
 	*harness.Server
 	// terraform is the path of Terraform or OpenTofu.
-	terraform, terraformRC string
+	terraform string
 	// sources holds the addresses of the providers by name, and plugins their binaries.
 	sources map[string]string
 	plugins map[string]plugin
@@ -106,14 +106,12 @@ func (f *fixture) findPlugins(mirror string) error {
 	return nil
 }
 
-// layPlugins copies the binaries to the places where the two sides search for them.
+// layPlugins copies the binaries to the mirror, from where both sides start them.
 func (f *fixture) layPlugins() error {
 	platform, err := exec.Command("go", "env", "GOOS", "GOARCH").Output()
 	if err != nil {
 		return fmt.Errorf("go env: %w", err)
 	}
-	var rc strings.Builder
-	rc.WriteString("provider_installation {\n  dev_overrides {\n")
 	for _, name := range slices.Sorted(maps.Keys(f.plugins)) {
 		p := f.plugins[name]
 		dir := filepath.Join(f.Mirror, "registry.terraform.io", p.namespace, name, p.version, strings.Join(strings.Fields(string(platform)), "_"))
@@ -133,11 +131,10 @@ func (f *fixture) layPlugins() error {
 				return err
 			}
 		}
-		fmt.Fprintf(&rc, "    %q = %q\n", f.sources[name], dir)
+		p.path = file
+		f.plugins[name] = p
 	}
-	rc.WriteString("  }\n  direct {}\n}\n")
-	f.terraformRC = filepath.Join(f.Dir, "terraform.rc")
-	return os.WriteFile(f.terraformRC, []byte(rc.String()), 0o600)
+	return nil
 }
 
 // plural returns the API's plural for a kind of a provider.

@@ -1,11 +1,11 @@
 package differential
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 )
@@ -83,20 +83,17 @@ func (f *fixture) schemas() (map[string]*blockSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	rc := fmt.Sprintf("provider_installation {\n  filesystem_mirror { path = %q }\n}\n", filepath.Join(f.Dir, "mirror"))
-	for name, content := range map[string]string{"main.tf.json": string(text), "terraform.rc": rc} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			return nil, err
-		}
+	if err := os.WriteFile(filepath.Join(dir, "main.tf.json"), text, 0o600); err != nil {
+		return nil, err
 	}
-	var out []byte
-	for _, args := range [][]string{{"init", "-input=false"}, {"providers", "schema", "-json"}} {
-		cmd := exec.Command(f.terraform, args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+filepath.Join(dir, "terraform.rc"), "CHECKPOINT_DISABLE=1")
-		if out, err = cmd.Output(); err != nil {
-			return nil, fmt.Errorf("%s %v: %w\n%s", f.terraform, args, err, out)
-		}
+	plugins, err := f.start(sorted(f.sources))
+	if err != nil {
+		return nil, err
+	}
+	defer plugins.stop()
+	out, err := f.command(context.Background(), dir, plugins, "providers", "schema", "-json").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s providers schema: %w\n%s", f.terraform, err, out)
 	}
 	var doc struct {
 		Providers map[string]struct {

@@ -20,8 +20,9 @@ type terraform struct {
 	fixture *fixture
 	cloud   *cloud
 	dir     string
-	// sources holds the addresses of the providers in the story. Each command starts a process for each of them.
+	// sources holds the addresses of the providers in the story, and plugins their processes.
 	sources map[string]string
+	plugins *running
 }
 
 // errRefused is the error of a command that failed as a user would see it. Any other error is a failure of the test.
@@ -38,14 +39,28 @@ func newTerraform(f *fixture, st *story, dir string) (*terraform, error) {
 	for _, name := range st.providers() {
 		t.sources[name] = f.sources[name]
 	}
+	if t.plugins, err = f.start(sorted(t.sources)); err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
 	return t, nil
 }
 
-func (t *terraform) run(ctx context.Context, args ...string) (stdout []byte, err error) {
-	cmd := exec.CommandContext(ctx, t.fixture.terraform, args...)
-	cmd.Dir = t.dir
-	cmd.Env = append(os.Environ(), "TF_CLI_CONFIG_FILE="+t.fixture.terraformRC, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_LOG=off",
+func (t *terraform) stop() error {
+	t.plugins.stop()
+	return t.cloud.Stop()
+}
+
+// command returns a command of Terraform in a directory, with the processes of its providers.
+func (f *fixture) command(ctx context.Context, dir string, plugins *running, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, f.terraform, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TF_REATTACH_PROVIDERS="+plugins.reattach, "TF_CLI_CONFIG_FILE="+os.DevNull, "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_LOG=off",
 		"TF_LOG_SDK=off", "TF_LOG_PROVIDER=off", "TF_CLI_ARGS=")
+	return cmd
+}
+
+func (t *terraform) run(ctx context.Context, args ...string) (stdout []byte, err error) {
+	cmd := t.fixture.command(ctx, t.dir, t.plugins, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
