@@ -146,7 +146,7 @@ func (s *Server) verify(ctx context.Context, plan *v1alpha1.Plan) (changes.Verif
 	if s.deletions.isUndeleting(plan.Namespace) {
 		return changes.Verification{}, apierrors.NewServiceUnavailable(messageUndeleting(plan.Namespace))
 	}
-	if who, ok := request.UserFrom(ctx); s.config.restored().Frozen && (!ok || who.GetName() != user.APIServerUser) { // a plan that approves itself is held
+	if who, ok := request.UserFrom(ctx); s.config.store.Restored().Frozen(plan.Namespace) && (!ok || who.GetName() != user.APIServerUser) { // a plan that approves itself is held
 		return changes.Verification{}, apierrors.NewBadRequest("The approval is refused. " + changes.MessageFrozen)
 	}
 	return s.wiring.Verify(ctx, plan)

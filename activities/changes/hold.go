@@ -20,8 +20,9 @@ type Hold struct {
 
 // Restored is the state of a restored database.
 type Restored struct {
-	// Frozen is true until the database is thawed: no plan is applied.
-	Frozen bool
+	// Frozen reports whether a namespace is not thawed: none of its plans is applied. nil means never; "" is a namespace that was
+	// not thawed on its own.
+	Frozen func(namespace string) bool
 	// Waiting has the plans that were approved before the thaw, and wait for an administrator.
 	Waiting map[types.UID]bool
 }
@@ -31,13 +32,18 @@ const (
 	MessageHeld = "Waits: this server runs on a copy of its database, and the server with the original may apply the plan. " +
 		"If that one never runs again, start this one once with --accept-restored. Otherwise cancel the plan here."
 	MessageFrozen = "This server is frozen, because its database was restored from a backup: it applies no plan. " +
-		"Compare the infrastructure with kubectl hykube plan --refresh-only in each namespace. Then an administrator lets the server act with kubectl hykube thaw --all."
+		"Compare the infrastructure with kubectl hykube plan --refresh-only in each namespace. " +
+		"Then an administrator lets the server act with kubectl hykube thaw NAMESPACE, or --all."
 	MessageWaits = "Waits: the plan was approved before the restored database was thawed, and the infrastructure may have changed since. " +
-		"Cancel it and make a new plan. Or an administrator lets all such plans go on with kubectl hykube thaw --plans."
+		"Cancel it and make a new plan. Or an administrator lets such plans of the namespace go on with kubectl hykube thaw NAMESPACE --plans."
 )
 
-// Frozen reports whether no plan is applied.
-func (h Hold) Frozen() bool { return h.Restored != nil && h.Restored().Frozen }
+// Frozen reports whether no plan of a namespace is applied.
+func (h Hold) Frozen(namespace string) bool {
+	return h.Restored != nil && h.Restored().frozen(namespace)
+}
+
+func (r Restored) frozen(namespace string) bool { return r.Frozen != nil && r.Frozen(namespace) }
 
 // Of returns why a plan waits: a reason and a message of its condition Ready; "" if it does not wait. A plan that a person approves on
 // the copy does not, and neither does a cancelled one, which begins no change.
@@ -50,7 +56,7 @@ func (h Hold) Of(p *v1alpha1.Plan) (reason, message string) {
 		after = h.Restored()
 	}
 	switch {
-	case after.Frozen:
+	case after.frozen(p.Namespace):
 		return v1alpha1.ReasonServerFrozen, MessageFrozen
 	case after.Waiting[p.UID]:
 		return v1alpha1.ReasonServerFrozen, MessageWaits

@@ -241,7 +241,7 @@ func newSources(c *server.Components, fixed rest.Interface, core kubernetes.Inte
 }
 
 // newStacks returns the controller of Stacks. The index calls it after a change in a namespace.
-func newStacks(sources *scope.Sources, stacks *loopback.Stacks, frozen func() bool, logger *slog.Logger) *controller.Stacks {
+func newStacks(sources *scope.Sources, stacks *loopback.Stacks, frozen func(namespace string) bool, logger *slog.Logger) *controller.Stacks {
 	c := controller.NewStacks(controller.StacksConfig{
 		Client: stacks.Client, Update: stacks.UpdateStatus, Outputs: stacks.Outputs, Written: stacks.Written, Access: sources.Access, Users: sources.Users, Frozen: frozen, Logger: logger,
 		Select: func(ctx context.Context, who *v1alpha1.Identity, namespace string, selects func(labels.Set) bool) (*planning.Selection, error) {

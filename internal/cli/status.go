@@ -153,7 +153,7 @@ func (o *statusOptions) printFacts(ctx context.Context, p *v1alpha1.Plan) error 
 		state = o.cancellingText(ctx, p)
 	}
 	row("State", state)
-	row("Rollout", pausedText(p))
+	row("Paused", pausedText(p))
 	row("Looks at", scopeText(p))
 	row("Changes", summaryText(p.Status.Summary))
 	if g := p.Status.Progress; g != nil && g.Total > 0 {
@@ -295,6 +295,8 @@ func planState(p *v1alpha1.Plan) string {
 		return "waits for approval"
 	case p.Status.Cancel != nil:
 		return "cancelling"
+	case heldByServer(p):
+		return "approved, and held"
 	case p.Status.Approval != nil:
 		return "applying"
 	case !planned(p):
@@ -314,10 +316,16 @@ func whyCancelling(p *v1alpha1.Plan) string {
 	return ""
 }
 
-// pausedText returns the server's message about the pause of a rollout; "" if none pauses.
+// heldByServer reports whether the server applies no change of an approved plan, because its database is a copy or was restored.
+func heldByServer(p *v1alpha1.Plan) bool {
+	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	return c != nil && (c.Reason == v1alpha1.ReasonServerFrozen || c.Reason == v1alpha1.ReasonServerCopied)
+}
+
+// pausedText returns the server's message about the pause of a rollout or of the server; "" if none pauses.
 func pausedText(p *v1alpha1.Plan) string {
 	c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
-	if c == nil || c.Reason != v1alpha1.ReasonRolloutPaused {
+	if c == nil || c.Reason != v1alpha1.ReasonRolloutPaused && !heldByServer(p) {
 		return ""
 	}
 	return diff.Clean(c.Message, true)

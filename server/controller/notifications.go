@@ -35,8 +35,8 @@ type Notifications struct {
 	Client   rest.Interface
 	Temporal client.Client
 	Secrets  notifying.Secrets
-	// Frozen reports whether no message is sent now; nil means never.
-	Frozen func() bool
+	// Frozen reports whether no message of a namespace is sent now; nil means never.
+	Frozen func(namespace string) bool
 	Logger *slog.Logger
 
 	plans    *Plans
@@ -111,7 +111,7 @@ func (c *Notifications) noteSecrets(ctx context.Context, n *v1alpha1.Notificatio
 }
 
 func (c *Notifications) reconcile(ctx context.Context, name cache.ObjectName) error {
-	if c.Frozen != nil && c.Frozen() {
+	if c.Frozen != nil && c.Frozen(name.Namespace) {
 		c.queue.work.AddAfter(name, heldPoll)
 		return nil
 	}

@@ -57,8 +57,8 @@ type StacksConfig struct {
 	// Access checks the rights of the authors of stacks, and Users knows whether the server still knows them.
 	Access store.Access
 	Users  store.Users
-	// Frozen reports whether stacks make no plans and no drift checks now; nil means never.
-	Frozen func() bool
+	// Frozen reports whether the stacks of a namespace make no plans and no drift checks now; nil means never.
+	Frozen func(namespace string) bool
 	// Runs starts the workflows of stacks; nil with an external Temporal cluster.
 	Runs *UserRuns
 	// Schedules keeps the Temporal Schedules of the stacks.
@@ -187,7 +187,7 @@ func (c *Stacks) in(namespace string) []*v1alpha1.Stack {
 }
 
 func (c *Stacks) reconcile(ctx context.Context, name cache.ObjectName) error {
-	if c.Frozen != nil && c.Frozen() {
+	if c.Frozen != nil && c.Frozen(name.Namespace) {
 		c.queue.work.AddAfter(name, heldPoll)
 		return nil
 	}

@@ -124,7 +124,7 @@ func TestBackupMovesBetweenDatabases(t *testing.T) {
 func checkRestoredStore(t *testing.T, cfg Config, identity string, last int64) {
 	t.Helper()
 	r := openAt(t, cfg)
-	if !r.Restored().Frozen() {
+	if !r.Restored().Frozen("") {
 		t.Error("the restored database is not frozen")
 	}
 	checkRecords(t, r, 120)
@@ -153,13 +153,19 @@ func checkRestoredStore(t *testing.T, cfg Config, identity string, last int64) {
 	if at := put(t, r, "/registry/core/configmaps/default/new", "x", 0); at <= last+revisionGap {
 		t.Errorf("a write got the revision %d after %d", at, last)
 	}
-	if err := r.Thaw(t.Context(), nil); err != nil {
+	if err := r.Thaw(t.Context(), []string{"a"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	closeStore(t, r)
 	r = openAt(t, cfg)
-	if r.Restored().Frozen() {
-		t.Error("the database is frozen again after a restart")
+	if r.Restored().Frozen("a") || !r.Restored().Frozen("b") {
+		t.Errorf("after the thaw of a and a restart: %+v", r.Restored())
+	}
+	if err := r.Thaw(t.Context(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r.Restored().Frozen("b") {
+		t.Errorf("after the thaw of all: %+v", r.Restored())
 	}
 	checkRecords(t, r, 120)
 }
@@ -444,7 +450,7 @@ func (failing) Read([]byte) (int, error) { return 0, errFailing }
 func TestVerifyComparesRows(t *testing.T) {
 	cfg := Config{DataDir: t.TempDir()}
 	s := openAt(t, cfg)
-	if err := s.Thaw(t.Context(), nil); !errors.Is(err, ErrNotFrozen) {
+	if err := s.Thaw(t.Context(), nil, nil); !errors.Is(err, ErrNotFrozen) {
 		t.Errorf("a thaw of a database that was not restored says %v", err)
 	}
 	populate(t, s)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,14 +20,18 @@ type Restored struct {
 	// Backup is the time of the backup, and At that of the restore.
 	Backup time.Time `json:"backup"`
 	At     time.Time `json:"at"`
-	// Thawed is the time of the thaw; zero while the database is frozen.
+	// Thawed is the time of the thaw of all namespaces; zero while any may be frozen.
 	Thawed time.Time `json:"thawed,omitzero"`
+	// Namespaces has the times of the thaws of single namespaces.
+	Namespaces map[string]time.Time `json:"namespaces,omitempty"`
 	// Waiting has the plans that were approved before the thaw, and not finished. They wait until an administrator lets them go on.
 	Waiting map[types.UID]bool `json:"waiting,omitempty"`
 }
 
-// Frozen reports whether the database is frozen.
-func (r *Restored) Frozen() bool { return r != nil && r.Thawed.IsZero() }
+// Frozen reports whether a namespace is frozen; "" is one that was not thawed on its own.
+func (r *Restored) Frozen(namespace string) bool {
+	return r != nil && r.Thawed.IsZero() && r.Namespaces[namespace].IsZero()
+}
 
 // ErrNotFrozen is the error of a thaw of a database that is not frozen.
 var ErrNotFrozen = errors.New("the database is not frozen")
@@ -48,15 +53,25 @@ func (s *Store) loadRestored(ctx context.Context) error {
 	return nil
 }
 
-// Thaw notes that servers may change infrastructure again, except by the plans of waiting. A second call can only change these.
-func (s *Store) Thaw(ctx context.Context, waiting map[types.UID]bool) error {
+// Thaw notes that servers may change infrastructure of these namespaces again, or of all if there are none, except by the plans of
+// waiting. For namespaces that are thawed, it only changes these.
+func (s *Store) Thaw(ctx context.Context, namespaces []string, waiting map[types.UID]bool) error {
 	r := s.Restored()
 	if r == nil {
 		return ErrNotFrozen
 	}
-	thawed := *r
-	if thawed.Waiting = waiting; r.Frozen() {
-		thawed.Thawed = time.Now().UTC().Truncate(time.Second)
+	thawed, now := *r, time.Now().UTC().Truncate(time.Second)
+	thawed.Namespaces, thawed.Waiting = maps.Clone(r.Namespaces), waiting
+	for _, namespace := range namespaces {
+		if thawed.Namespaces == nil {
+			thawed.Namespaces = map[string]time.Time{}
+		}
+		if r.Frozen(namespace) {
+			thawed.Namespaces[namespace] = now
+		}
+	}
+	if len(namespaces) == 0 && r.Frozen("") {
+		thawed.Namespaces, thawed.Thawed = nil, now
 	}
 	data, err := json.Marshal(thawed)
 	if err != nil {

@@ -145,8 +145,8 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 	if err := s.loadRestored(ctx); err != nil {
 		return nil, cfg.failed(err)
 	}
-	if r := s.Restored(); r.Frozen() {
-		cfg.Logger.Warn("the server is frozen, because its database was restored from a backup: it applies no plan until kubectl hykube thaw --all", "backup", r.Backup)
+	if r := s.Restored(); r.Frozen("") {
+		cfg.Logger.Warn("the server is frozen, because its database was restored from a backup: it applies no plan of a namespace that is not thawed: kubectl hykube thaw", "backup", r.Backup)
 	}
 	saveKeys, err := s.encryption.open(dbctx, s.table, s.records)
 	if err != nil {

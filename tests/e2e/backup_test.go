@@ -55,6 +55,7 @@ func TestABackupIsRestoredElsewhere(t *testing.T) {
 	cloud := harness.NewCloud(t, simcloud.Config{})
 	s := startSim(t, cloud, 0)
 	runOn(t, s, "", "create", "namespace", "saved")
+	runOn(t, s, "", "create", "namespace", "other")
 	runOn(t, s, networksFile("saved", first)+fmt.Sprintf(automaticPlan, "first"), "create", "-n", "saved", "-f", "-")
 	runOn(t, s, "", "wait", "plan/first", "-n", "saved", "--for=jsonpath={.status.finishedAt}", "--timeout=60s")
 	id := runOn(t, s, "", "get", "sim-network", "n0", "-n", "saved", "-o", "jsonpath={.status.attributes.id}")
@@ -97,8 +98,9 @@ func TestABackupIsRestoredElsewhere(t *testing.T) {
 			if again := runOn(t, r, "", "get", "sim-network", "n0", "-n", "saved", "-o", "jsonpath={.status.attributes.id}"); again != id {
 				t.Errorf("the network has the ID %q, and had %q", again, id)
 			}
+			namespace := "saved"
 			reasonOf := func(plan string) string {
-				out, _ := r.Kubectl(t.Context(), "", "get", "plan", plan, "-n", "saved", "-o", "jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}")
+				out, _ := r.Kubectl(t.Context(), "", "get", "plan", plan, "-n", namespace, "-o", "jsonpath={.status.conditions[?(@.type==\"Ready\")].reason}")
 				return out
 			}
 			becomes := func(plan, reason string) {
@@ -125,6 +127,24 @@ func TestABackupIsRestoredElsewhere(t *testing.T) {
 			if now, err := cloud.CountCalls(t.Context(), created); err != nil || now != before {
 				t.Errorf("the frozen server made %d creates: %v", now-before, err)
 			}
+			if out := runOn(t, r, "", "hykube", "status", "second", "-n", "saved"); !strings.Contains(out, "approved, and held") || !strings.Contains(out, "kubectl hykube thaw NAMESPACE") {
+				t.Errorf("the status of the plan that had begun:\n%s", out)
+			}
+			// One namespace is thawed: its plans are applied, and those of others are not.
+			if _, err := r.Kubectl(t.Context(), "", "hykube", "thaw", "othr", "--auto-approve"); err == nil || !strings.Contains(err.Error(), `namespaces "othr" not found`) {
+				t.Errorf("a thaw of a namespace that does not exist says %v", err)
+			}
+			runOn(t, r, "", "hykube", "thaw", "other", "--auto-approve")
+			runOn(t, r, networksFile("other-"+strings.ToLower(name), 1)+fmt.Sprintf(automaticPlan, "one"), "create", "-n", "other", "-f", "-")
+			namespace = "other"
+			becomes("one", "Applied")
+			namespace = "saved"
+			if _, err := r.Kubectl(t.Context(), "", "hykube", "approve", "new", "-n", "saved", "--digest", digest); err == nil || !strings.Contains(err.Error(), "The approval is refused. This server is frozen") {
+				t.Errorf("after the thaw of another namespace, the approval says %v", err)
+			}
+			if is := reasonOf("second"); is != "ServerFrozen" {
+				t.Errorf("after the thaw of another namespace, the plan that had begun is %s", is)
+			}
 			if _, err := r.Kubectl(t.Context(), "no\n", "hykube", "thaw", "--all"); err == nil || !strings.Contains(err.Error(), "nothing was thawed") {
 				t.Errorf("a thaw without a yes says %v", err)
 			}
@@ -144,7 +164,7 @@ func TestABackupIsRestoredElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			becomes("second", "ServerFrozen")
-			runOn(t, r, "", "hykube", "thaw", "--plans", "--auto-approve")
+			runOn(t, r, "", "hykube", "thaw", "saved", "--plans", "--auto-approve")
 			runOn(t, r, "", "wait", "plan/second", "-n", "saved", "--for=jsonpath={.status.finishedAt}", "--timeout=60s")
 			calls, err := cloud.Calls(t.Context(), created)
 			if err != nil {
