@@ -63,7 +63,7 @@ func (pr *proposal) planAction(ctx context.Context, c *ledger.Change, r *resourc
 	bind(c, configured)
 	bindAccount(c, configured)
 	ctx = pr.withAnswers(ctx, c, r, configured)
-	withheld, err := pr.noteSecrets(ctx, c, r, configured, config, holding{value: cty.NilVal})
+	withheld, err := pr.noteSecrets(ctx, c, r, configured, config, nil)
 	if err == nil {
 		config, err = unknownAt(config, withheld)
 	}

@@ -248,6 +248,9 @@ func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, 
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
+	if err != nil || !pr.plan.Spec.Speculative {
+		c.Answers = nil // no plan recalls them
+	}
 	if _, _, ok := blockingReason(addr, err); ok {
 		return false, pr.leaveOut(ctx, c, addr, err)
 	}
@@ -262,11 +265,6 @@ func (pr *proposal) planChange(ctx context.Context, c *ledger.Change) (ok bool, 
 	c.UpdatesRecord = changes.RecordsRefresh(c)
 	if err := pr.noteReferences(ctx, c, r); err != nil {
 		return false, err
-	}
-	if pr.plan.Spec.Speculative {
-		if err := pr.Ledger.SaveAnswers(ctx, pr.plan.UID, c); err != nil {
-			return false, err
-		}
 	}
 	return pr.save(ctx, c, addr)
 }
@@ -300,7 +298,7 @@ func (pr *proposal) save(ctx context.Context, c *ledger.Change, addr lang.Addres
 	}
 	c.Before, c.After, c.AfterUnknown, c.BeforeSensitive, c.AfterSensitive = nil, nil, nil, nil, nil
 	c.Planned, c.PlannedSensitive, c.PlannedPrivate, c.Refreshed = nil, nil, nil, nil
-	c.Secrets, c.Origins, c.Discloses = nil, nil, nil
+	c.Secrets, c.Origins, c.Discloses, c.Answers = nil, nil, nil, nil
 	pr.fail(c, addr, changes.TooLarge(addr, err))
 	return false, pr.Ledger.SaveChange(ctx, pr.plan.UID, c)
 }

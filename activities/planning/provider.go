@@ -257,7 +257,7 @@ func (pr *proposal) planWanted(ctx context.Context, c *ledger.Change, r *resourc
 	if err != nil {
 		return nil, nil, err
 	}
-	withheld, err := pr.noteSecrets(ctx, c, r, l.Session, config.Written, recordedBy(r, state))
+	withheld, err := pr.noteSecrets(ctx, c, r, l.Session, config.Written, state)
 	if err == nil {
 		config.Written, err = unknownAt(config.Written, withheld)
 	}

@@ -72,15 +72,20 @@ type holding struct {
 	by    account
 }
 
-// noteSecrets notes in a change which secrets of other objects the provider gets with the configuration. has is what an
-// account has of the resource. It returns the paths of the arguments that planning must not give to the provider: those with
+// noteSecrets notes in a change which secrets of other objects the provider gets with the configuration. recorded is the state
+// of the resource; nil for none. It returns the paths of the arguments that planning must not give to the provider: those with
 // secrets that the provider does not have and that the users who caused the change may not read. Some providers send their
 // arguments to the cloud while they plan, before anybody approves.
-func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resource.Resource, l *session.Session, config cty.Value, has holding) (withheld []cty.Path, err error) {
+func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resource.Resource, l *session.Session, config cty.Value, recorded *ledger.State) (withheld []cty.Path, err error) {
 	c.Secrets, c.ProviderArguments, c.Origins, c.Discloses = nil, nil, nil, nil // an earlier attempt may have set them
 	to := account{r.Entry.Name, ledger.Configuration(l.Digest)}
-	var items []changes.Secret
-	for _, s := range plan.SecretArguments(r.Schema.Block, config) {
+	secrets := plan.SecretArguments(r.Schema.Block, config)
+	if len(secrets) == 0 {
+		return nil, nil
+	}
+	has := recordedBy(r, recorded)
+	items := make([]changes.Secret, 0, len(secrets))
+	for _, s := range secrets {
 		item := changes.Secret{SecretArgument: s}
 		for _, o := range s.Origins {
 			from, err := pr.accountOf(ctx, o.Address)
@@ -96,7 +101,7 @@ func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resour
 			withheld = append(withheld, s.Path)
 		}
 	}
-	if err := changes.NoteSecrets(c, pr.plan.Namespace, items); err != nil || len(items) == 0 {
+	if err := changes.NoteSecrets(c, pr.plan.Namespace, items); err != nil {
 		return nil, err
 	}
 	for _, a := range l.Public {

@@ -21,19 +21,14 @@ func answersKey(plan types.UID, c *Change) string {
 	return answersPrefix(plan) + hex.EncodeToString(sum[:16])
 }
 
-// SaveAnswers stores the Answers of a change of a plan. It does not store answers that exceed the limit: these are asked again.
-func (l *Ledger) SaveAnswers(ctx context.Context, plan types.UID, c *Change) error {
-	if len(c.Answers) == 0 {
+// answersWrites returns the write of the Answers of a change. It returns none for answers that exceed the limit: these are asked
+// again.
+func (l *Ledger) answersWrites(plan types.UID, c *Change) []Write {
+	value, _ := json.Marshal(c.Answers) // encoding strings and bytes cannot fail
+	if len(c.Answers) == 0 || l.check("", len(value)) != nil {
 		return nil
 	}
-	value, err := json.Marshal(c.Answers)
-	if err == nil && l.check("", len(value)) == nil {
-		err = l.replace(ctx, answersKey(plan, c), value)
-	}
-	if err != nil {
-		return fmt.Errorf("save the answers of providers about %s: %w", c.Address, err)
-	}
-	return nil
+	return []Write{{Key: answersKey(plan, c), Value: value, Revision: AnyRevision}}
 }
 
 // LoadAnswers sets the Answers of a change to those of the change with the same address of another plan. That plan may have

@@ -11,22 +11,22 @@ func TestAnswers(t *testing.T) {
 	kv := &memory{entries: map[string]Entry{}}
 	l := New(kv)
 	l.Limit = 1000
-	about := func(address, deposed string, answers map[string][]byte) *Change {
+	about := func(index int32, address, deposed string, answers map[string][]byte) *Change {
 		c := &Change{Answers: answers}
-		c.Address, c.Deposed = address, deposed
+		c.Index, c.Address, c.Deposed = index, address, deposed
 		return c
 	}
 	small := map[string][]byte{"q": []byte("a"), "empty": {}}
 	for _, c := range []*Change{
-		about("sim_disk.a", "", map[string][]byte{"q": []byte("an earlier attempt")}), about("sim_disk.a", "", small),
-		about("sim_disk.a", "d1", map[string][]byte{"q": []byte("old")}), about("sim_disk.large", "", map[string][]byte{"q": make([]byte, 2000)}), about("sim_disk.none", "", nil),
+		about(0, "sim_disk.a", "", map[string][]byte{"q": []byte("an earlier attempt")}), about(0, "sim_disk.a", "", small),
+		about(1, "sim_disk.a", "d1", map[string][]byte{"q": []byte("old")}), about(2, "sim_disk.large", "", map[string][]byte{"q": make([]byte, 2000)}), about(3, "sim_disk.none", "", nil),
 	} {
-		if err := l.Speculative("p").SaveAnswers(t.Context(), "p", c); err != nil {
+		if err := l.Speculative("p").SaveChange(t.Context(), "p", c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	load := func(address, deposed string) map[string][]byte {
-		c := about(address, deposed, nil)
+		c := about(0, address, deposed, nil)
 		if err := l.LoadAnswers(t.Context(), "p", c); err != nil {
 			t.Fatal(err)
 		}

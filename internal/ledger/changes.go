@@ -302,18 +302,19 @@ func (c *Change) written(revisions []int64, e encodedChange) {
 }
 
 func (l *Ledger) putChange(ctx context.Context, plan types.UID, c *Change, e encodedChange) error {
-	revisions, err := l.kv.Batch(ctx, c.writes(plan, e))
+	answers := l.answersWrites(plan, c)
+	revisions, err := l.kv.Batch(ctx, append(c.writes(plan, e), answers...))
 	if errors.Is(err, ErrConflict) && c.revision == 0 {
 		// An earlier attempt of the same activity stored it.
 		if stored, gerr := l.Change(ctx, plan, c.Index); gerr == nil {
 			c.revision, c.progressRevision, c.planned = stored.revision, stored.progressRevision, 0
-			revisions, err = l.kv.Batch(ctx, c.writes(plan, e))
+			revisions, err = l.kv.Batch(ctx, append(c.writes(plan, e), answers...))
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("save change %d of plan: %w", c.Index, err)
 	}
-	c.written(revisions, e)
+	c.written(revisions[:2], e)
 	return nil
 }
 

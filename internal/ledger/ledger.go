@@ -558,7 +558,8 @@ type Change struct {
 	// Held is true if the apply leaves the change out: it is blocked or stale, or depends on such a change.
 	Held bool `json:"held,omitempty"`
 
-	// Answers are what the providers of the change answered, or what they answered for another plan; see SaveAnswers.
+	// Answers are what the providers of the change answered, or what they answered for another plan; see LoadAnswers. SaveChange
+	// and SavePlanned store them with the change, in a row of their own.
 	Answers map[string][]byte `json:"-"`
 
 	// revision is the revision of the change's row, and progressRevision that of its progress row; 0 without such a row.
