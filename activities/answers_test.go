@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,16 +31,22 @@ import (
 type moody struct {
 	*sharedIDs
 	clock *schema.Schema
+
+	mu    sync.Mutex // guards the following fields during the calls
 	asked map[string]int
 	said  int
 }
 
-func (p *moody) note(question, typ string) {
+// note notes a question, and returns the number of questions so far.
+func (p *moody) note(question, typ string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.asked == nil {
 		p.asked = map[string]int{}
 	}
 	p.asked[question+" "+typ]++
 	p.said++
+	return p.said
 }
 
 func (p *moody) ReadResource(ctx context.Context, r *tfprotov6.ReadResourceRequest) (*tfprotov6.ReadResourceResponse, error) {
@@ -53,11 +60,11 @@ func (p *moody) ImportResourceState(ctx context.Context, r *tfprotov6.ImportReso
 }
 
 func (p *moody) PlanResourceChange(ctx context.Context, r *tfprotov6.PlanResourceChangeRequest) (*tfprotov6.PlanResourceChangeResponse, error) {
-	p.note("plan", r.TypeName)
+	said := p.note("plan", r.TypeName)
 	resp, err := p.sharedIDs.PlanResourceChange(ctx, r)
 	if err == nil && r.TypeName == "test_blob" {
 		vals := p.value(r.TypeName, resp.PlannedState).AsValueMap()
-		vals["etag"] = cty.StringVal(fmt.Sprint("tag-", p.said))
+		vals["etag"] = cty.StringVal(fmt.Sprint("tag-", said))
 		resp.PlannedState = p.wire(r.TypeName, cty.ObjectVal(vals))
 	}
 	return resp, err
@@ -68,8 +75,8 @@ func (p *moody) ValidateDataResourceConfig(context.Context, *tfprotov6.ValidateD
 }
 
 func (p *moody) ReadDataSource(_ context.Context, r *tfprotov6.ReadDataSourceRequest) (*tfprotov6.ReadDataSourceResponse, error) {
-	p.note("look at", r.TypeName)
-	state, err := schema.Encode(cty.ObjectVal(map[string]cty.Value{"now": cty.StringVal(fmt.Sprint("time-", p.said))}), p.clock.Block.ImpliedType())
+	said := p.note("look at", r.TypeName)
+	state, err := schema.Encode(cty.ObjectVal(map[string]cty.Value{"now": cty.StringVal(fmt.Sprint("time-", said))}), p.clock.Block.ImpliedType())
 	return &tfprotov6.ReadDataSourceResponse{State: state}, err
 }
 
@@ -123,6 +130,10 @@ func (sc *crashScenario) shows(p *moody) *v1alpha1.Plan {
 	sc.put("test-password/a", m{"length": "9"}, imports("secretpw1"))
 	sc.put("test-blob/c", m{"bucket": "x", "key": "y"}, nil)
 	sc.put("data-test-clock/d", m{}, nil)
+	late := providerConfig("team", "${test_blob.c.id}") // it is not known before the apply
+	late.Name = "late"
+	sc.ProviderConfigs["team/late"] = late
+	sc.put("test-blob/e", m{"bucket": "x", "key": "z"}, m{"providerConfig": "late"})
 	p.asked = map[string]int{}
 	sc.spec = v1alpha1.PlanSpec{Speculative: true, Refresh: v1alpha1.RefreshAll}
 	run := sc.newRun()
@@ -144,14 +155,16 @@ func TestAPlanTakesOverTheAnswersThatTheUserSaw(t *testing.T) {
 		// asks are the questions of the second plan.
 		asks []string
 	}{
-		"the same":               {same: true},
-		"without the answers":    {none: true, asks: all},
-		"a plan of another user": {shown: func(po *v1alpha1.Plan) { po.Status.RequestedBy = &v1alpha1.Identity{Username: "bob"} }, asks: all},
-		"an old plan":            {shown: func(po *v1alpha1.Plan) { po.CreationTimestamp.Time = time.Now().Add(-2 * time.Hour) }, asks: all},
-		"a recorded plan":        {shown: func(po *v1alpha1.Plan) { po.Spec.Speculative = false }, asks: all},
-		"another version":        {before: func(sc *crashScenario, p *moody) { installMoody(sc, p, "1.0.1") }, asks: all},
-		"other arguments":        {before: func(sc *crashScenario, _ *moody) { sc.zone("theirs") }, asks: all},
-		"a killed server":        {same: true, before: func(sc *crashScenario, _ *moody) { sc.restart() }},
+		"the same":                        {same: true},
+		"without the answers":             {none: true, asks: all},
+		"a plan of another user":          {shown: func(po *v1alpha1.Plan) { po.Status.RequestedBy = &v1alpha1.Identity{Username: "bob"} }, asks: all},
+		"an old plan":                     {shown: func(po *v1alpha1.Plan) { po.CreationTimestamp.Time = time.Now().Add(-2 * time.Hour) }, asks: all},
+		"a recorded plan":                 {shown: func(po *v1alpha1.Plan) { po.Spec.Speculative = false }, asks: all},
+		"another version":                 {before: func(sc *crashScenario, p *moody) { installMoody(sc, p, "1.0.1") }, asks: all},
+		"other arguments":                 {before: func(sc *crashScenario, _ *moody) { sc.zone("theirs") }, asks: all},
+		"a Secret with the same argument": {same: true, before: func(sc *crashScenario, _ *moody) { sc.zoneOfSecret("ours") }},
+		"a Secret with another argument":  {before: func(sc *crashScenario, _ *moody) { sc.zoneOfSecret("theirs") }, asks: all},
+		"a killed server":                 {same: true, before: func(sc *crashScenario, _ *moody) { sc.restart() }},
 		"another import": {asks: []string{"import test_password", "plan test_password", "read test_password"},
 			before: func(sc *crashScenario, _ *moody) { sc.put("test-password/a", m{"length": "9"}, imports("secretpw2")) }},
 		"another spec": {asks: []string{"plan test_blob"},

@@ -56,14 +56,14 @@ type answers struct {
 	kept bool
 }
 
-// withAnswers returns the context for the calls to a provider about a change. It returns ctx itself if another plan could not
-// recall the answers: the arguments of the provider are unknown or ephemeral.
+// withAnswers returns the context for the calls to a provider about a change. It returns ctx itself if the plan neither keeps nor
+// recalls answers.
 func (pr *proposal) withAnswers(ctx context.Context, c *ledger.Change, r *resource.Resource, l *session.Session) context.Context {
-	if !pr.plan.Spec.Speculative && pr.shown == "" || !l.Known || l.Digest.Arguments == "" || l.Digest.Ephemeral {
+	if !pr.plan.Spec.Speculative && pr.shown == "" {
 		return ctx
 	}
 	p := r.Entry.Package
-	of := fmt.Sprintf("%q %q %q %+v", p.Source, p.Version, p.Checksum, l.Digest)
+	of := fmt.Sprintf("%q %q %q %q %q", p.Source, p.Version, p.Checksum, p.Grants.Key(), l.Key)
 	return protocol.WithAnswers(ctx, &answers{c, of, pr.plan.Spec.Speculative})
 }
 

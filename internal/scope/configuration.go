@@ -46,7 +46,7 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 	}
 	conf, err := s.usable(ctx, r, cfg)
 	if err == nil {
-		l.Known, l.Digest, l.SecretDigest, l.Public = conf.Config.IsWhollyKnown(), conf.Digest, conf.SecretDigest, conf.Public
+		l.Known, l.Key, l.Digest, l.SecretDigest, l.Public = conf.Config.IsWhollyKnown(), conf.Key, conf.Digest, conf.SecretDigest, conf.Public
 		err = s.checkApproved(r, l)
 	}
 	if err != nil {

@@ -38,6 +38,8 @@ type Session struct {
 	Config *v1alpha1.ProviderConfig
 	// Known is false if the provider's configuration has values that the plan does not know yet.
 	Known bool
+	// Key identifies all arguments of the provider, also those that are unknown or ephemeral; see provider.Configuration.
+	Key string
 	// Digest and SecretDigest are the digests of the provider's configuration; see provider.Configuration.
 	Digest       provider.Digest
 	SecretDigest string

@@ -94,7 +94,7 @@ var activityMutants = []mutant{
 	{"A plan takes over what providers answered to another user.", "activities/planning/answers.go",
 		"!contributor.SameUser(*theirs, *ours)", "!contributor.SameUser(*theirs, *theirs)", "activities:TestAPlanTakesOverTheAnswersThatTheUserSaw"},
 	{"A plan takes over the answers from another account.", "activities/planning/answers.go",
-		"p.Source, p.Version, p.Checksum, l.Digest)", "p.Source, p.Version, p.Checksum, \"\")", "activities:TestAPlanTakesOverTheAnswersThatTheUserSaw"},
+		"p.Grants.Key(), l.Key)", "p.Grants.Key(), \"\")", "activities:TestAPlanTakesOverTheAnswersThatTheUserSaw"},
 	{"A plan that never works is asked for ever.", "activities/planning/refresh.go",
 		"if err == nil || attempt == session.Attempts || !session.Transient(err) {", "if err == nil || !session.Transient(err) {", "TestAPlanGivesUpAsking"},
 
