@@ -110,7 +110,7 @@ func compareAll(t *testing.T, st *story) (reports []string) {
 		t.Fatal(err)
 	}
 	defer stopQuietly(t, tf.stop)
-	hy, err := newHykube(ctx, shared, fmt.Sprintf("story-%d", number))
+	hy, err := newHykube(ctx, shared, st, fmt.Sprintf("story-%d", number))
 	if err != nil {
 		t.Fatal(err)
 	}

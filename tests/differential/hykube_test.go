@@ -31,14 +31,14 @@ type hykube struct {
 	known map[string]bool
 }
 
-func newHykube(ctx context.Context, f *fixture, namespace string) (*hykube, error) {
+func newHykube(ctx context.Context, f *fixture, st *story, namespace string) (*hykube, error) {
 	c, err := startCloud(filepath.Join(f.Dir, "clouds", namespace))
 	if err != nil {
 		return nil, err
 	}
 	y := &hykube{fixture: f, cloud: c, namespace: namespace, known: map[string]bool{}}
 	err = y.write(ctx, "/api/v1/namespaces", map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}})
-	for _, provider := range sorted(f.plugins) {
+	for _, provider := range st.providers() {
 		// Objects that name no ProviderConfig use the one with the provider's name.
 		with := providerConfig(provider, c.Address, filepath.Join(f.Dir, "clouds", namespace))
 		if err != nil || len(with) == 0 {

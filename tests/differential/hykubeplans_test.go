@@ -3,14 +3,16 @@ package differential
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diff"
@@ -39,7 +41,7 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 		return err
 	}
 	path := plans + "/" + p.Name
-	if err := y.await(ctx, path, p, planned); err != nil {
+	if err := y.await(ctx, p, planned); err != nil {
 		return err
 	}
 	if failed := planFailure(p); failed != "" {
@@ -72,7 +74,7 @@ func (y *hykube) planAndApply(ctx context.Context, s *step, out *outcome) error 
 	if err := y.send(ctx, "PUT", path+"/approval", body); err != nil {
 		return fmt.Errorf("approve plan: %w", err)
 	}
-	if err := y.await(ctx, path, p, finished); err != nil {
+	if err := y.await(ctx, p, finished); err != nil {
 		return err
 	}
 	if !meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionApplied) {
@@ -171,30 +173,46 @@ func (y *hykube) show(ctx context.Context, plan string) ([]byte, error) {
 	return text, nil
 }
 
-// await reads the plan until done returns true.
-func (y *hykube) await(ctx context.Context, path string, p *v1alpha1.Plan, done func(*v1alpha1.Plan) bool) error {
-	deadline := time.Now().Add(planLimit)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+// await watches the plan until done returns true.
+func (y *hykube) await(ctx context.Context, p *v1alpha1.Plan, done func(*v1alpha1.Plan) bool) error {
+	watching, cancel := context.WithTimeout(ctx, planLimit)
+	defer cancel()
 	for {
-		data, err := y.fixture.Client().Get().AbsPath(path).Do(ctx).Raw()
-		if err != nil {
-			return err
-		}
-		*p = v1alpha1.Plan{}
-		if err := json.Unmarshal(data, p); err != nil {
-			return err
-		}
-		if done(p) {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("plan %s/%s is not done after %s: %s", p.Namespace, p.Name, planLimit, conditions(p))
-		}
-		select {
-		case <-ctx.Done():
+		ended, err := y.watch(watching, p, done)
+		switch {
+		case ended || ctx.Err() != nil:
 			return ctx.Err()
-		case <-tick.C:
+		case watching.Err() != nil:
+			return fmt.Errorf("plan %s/%s is not done after %s: %s", p.Namespace, p.Name, planLimit, conditions(p))
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// watch reads the plan, and each change of it, until done returns true. ended is false if the server ends the watch before.
+func (y *hykube) watch(ctx context.Context, p *v1alpha1.Plan, done func(*v1alpha1.Plan) bool) (ended bool, err error) {
+	path := "/apis/hykube.io/v1alpha1/namespaces/" + y.namespace + "/plans"
+	stream, err := y.fixture.Client().Get().AbsPath(path).Param("watch", "true").Param("fieldSelector", "metadata.name="+p.Name).Stream(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer stream.Close()
+	for events := json.NewDecoder(stream); ; {
+		var event struct {
+			Type   watch.EventType
+			Object v1alpha1.Plan
+		}
+		switch err := events.Decode(&event); {
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case err != nil:
+			return false, err
+		case event.Type != watch.Added && event.Type != watch.Modified:
+			return false, fmt.Errorf("watch plan %s/%s: %s", p.Namespace, p.Name, event.Type)
+		}
+		if *p = event.Object; done(p) {
+			return true, nil
 		}
 	}
 }
