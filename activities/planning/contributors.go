@@ -111,7 +111,12 @@ func (s *survey) contributors(n *node) []v1alpha1.Contributor {
 	case n.Ref.Set == "":
 	case n.Deleting || n.Impure || !n.record.Exists() || n.record.Object.Generation != n.Ref.Generation:
 		// The generation of an instance is a hash of what the set and its ConfigMap say about it.
-		lists = append(lists, s.writers.ofInstance(n.Ref))
+		list := s.writers.ofInstance(n.Ref)
+		if n.record.Exists() && n.Lifecycle.Import == nil { // an import that the instance had was applied, or has no effect any more
+			set := store.Written{Kind: "ResourceSet", Namespace: n.Ref.Namespace, Name: n.Ref.Set}
+			list = contributor.Remove(list, set.String()+": "+contributor.WroteImports)
+		}
+		lists = append(lists, list)
 	default:
 		lists = append(lists, s.writers.ofLabels(n.Ref))
 	}

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -72,6 +73,29 @@ func TestWritersOfInstances(t *testing.T) {
 		n.record.Attributes, n.Impure = []byte("{}"), impure
 		if got := contributor.Text((&survey{writers: w}).contributors(n)); got != want {
 			t.Errorf("an applied instance whose values depend on the time: %t: the contributors are %q, want %q", impure, got, want)
+		}
+	}
+	configs.known[store.Written{Kind: "ResourceSet", Namespace: "prod", Name: "taken"}] = store.Writers{List: []v1alpha1.Contributor{by("carol", "imports"), by("dan", "imports", "spec")}}
+	for why, tc := range map[string]struct {
+		applied, imports bool
+		want             string
+	}{
+		"an instance without infrastructure":          {want: "carol (ResourceSet taken: imports), dan (ResourceSet taken: imports and spec)"},
+		"an instance that imports":                    {imports: true, want: "carol (ResourceSet taken: imports), dan (ResourceSet taken: imports and spec)"},
+		"an applied instance that would import again": {applied: true, imports: true, want: "carol (ResourceSet taken: imports), dan (ResourceSet taken: imports and spec)"},
+		"an applied instance without its import":      {applied: true, want: "dan (ResourceSet taken: spec)"},
+	} {
+		n := &node{Resource: &resource.Resource{Ref: instance("taken", "a"), Object: &unstructured.Unstructured{}}, record: &ledger.Instance{}}
+		if n.Ref.Generation = 2; tc.applied {
+			n.record.Attributes = []byte("{}")
+		}
+		if tc.imports {
+			if err := json.Unmarshal([]byte(`{"import": {"id": "net-1"}}`), &n.Lifecycle); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := contributor.Text((&survey{writers: w}).contributors(n)); got != tc.want {
+			t.Errorf("%s: the contributors are %q, want %q", why, got, tc.want)
 		}
 	}
 	reads := configs.reads

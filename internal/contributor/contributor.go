@@ -18,6 +18,9 @@ import (
 // maxWrote bounds the texts of what one user wrote. Further ones are left out.
 const maxWrote = 32
 
+// WroteImports is what a user wrote who changed spec.imports of a ResourceSet.
+const WroteImports = "imports"
+
 // Write is a write by a user.
 type Write struct {
 	By   v1alpha1.Identity

@@ -115,7 +115,7 @@ func causedByUsers(plans []*v1alpha1.Plan, now time.Time) (n int) {
 		if now.Sub(p.CreationTimestamp.Time) > countedFor {
 			break
 		}
-		wrote := contributor.Only(p.Status.Contributors, v1alpha1.WroteSpec, v1alpha1.WroteLifecycle, v1alpha1.WroteLabels, v1alpha1.WroteDeletion, v1alpha1.WroteUndelete, v1alpha1.WroteTaint)
+		wrote := contributor.Only(p.Status.Contributors, v1alpha1.WroteSpec, v1alpha1.WroteLifecycle, v1alpha1.WroteLabels, contributor.WroteImports, v1alpha1.WroteDeletion, v1alpha1.WroteUndelete, v1alpha1.WroteTaint)
 		if slices.ContainsFunc(wrote, func(w v1alpha1.Contributor) bool {
 			return i+1 == len(plans) || w.At.After(plans[i+1].CreationTimestamp.Time)
 		}) {

@@ -40,8 +40,13 @@ func replaceWriter(ctx context.Context, list []v1alpha1.Contributor, parts ...st
 
 // writtenOfSet returns the parts of a ResourceSet that a write changes, and that plans depend on.
 func writtenOfSet(s, old *v1alpha1.ResourceSet) (parts []string) {
-	if !sameSpec(s.Spec, old.Spec) {
+	rest := old.Spec
+	rest.Imports = s.Spec.Imports
+	if !sameSpec(s.Spec, rest) {
 		parts = append(parts, v1alpha1.WroteSpec)
+	}
+	if !sameSpec(s.Spec.Imports, old.Spec.Imports) {
+		parts = append(parts, contributor.WroteImports)
 	}
 	if !maps.Equal(s.Labels, old.Labels) {
 		parts = append(parts, v1alpha1.WroteLabels)

@@ -143,3 +143,25 @@ func TestResourceSetsAreValidated(t *testing.T) {
 		}
 	}
 }
+
+// TestWrittenOfSet tells the imports of a set from the rest of its spec, because an applied import has no effect any more.
+func TestWrittenOfSet(t *testing.T) {
+	imports := []v1alpha1.InstanceImport{{Key: "1", ID: "net-1"}}
+	set := func(count int32, imports []v1alpha1.InstanceImport) *v1alpha1.ResourceSet {
+		return &v1alpha1.ResourceSet{Spec: v1alpha1.ResourceSetSpec{Count: &count, Imports: imports}}
+	}
+	for why, tc := range map[string]struct {
+		now, old *v1alpha1.ResourceSet
+		want     string
+	}{
+		"nothing changes":                {set(2, imports), set(2, imports), ""},
+		"an import is removed":           {set(2, nil), set(2, imports), "imports"},
+		"an import is added":             {set(2, imports), set(2, nil), "imports"},
+		"the count changes":              {set(3, imports), set(2, imports), "spec"},
+		"the count and an import change": {set(3, nil), set(2, imports), "spec,imports"},
+	} {
+		if got := strings.Join(writtenOfSet(tc.now, tc.old), ","); got != tc.want {
+			t.Errorf("%s: the user wrote %q, want %q", why, got, tc.want)
+		}
+	}
+}
