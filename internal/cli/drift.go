@@ -145,10 +145,8 @@ func (o *driftOptions) selection(ctx context.Context) (func(labels.Set) bool, *v
 
 // check runs a drift check of the stack and waits for its end.
 func (o *driftOptions) check(ctx context.Context) error {
-	body, asked := &v1alpha1.Stack{}, &v1alpha1.Stack{}
-	body.APIVersion, body.Kind, body.Name = v1alpha1.SchemeGroupVersion.String(), "Stack", o.name
-	err := o.hykube.Post().Namespace(o.namespace).Resource(stacksResource).Name(o.name).SubResource("drift").Body(body).Do(ctx).Into(asked)
-	if err != nil {
+	asked := &v1alpha1.Stack{}
+	if err := o.post(ctx, "drift", asked); err != nil {
 		return fmt.Errorf("check stack %q for drift: %w", o.name, explain(err, o.server()))
 	}
 	if asked.Status.Drift == nil || asked.Status.Drift.Requested == nil {

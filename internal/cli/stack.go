@@ -34,7 +34,7 @@ func newStack(s *session) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: group(nil),
 	}
-	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s), newStackWait(s), newStackCancel(s))
+	cmd.AddCommand(newStackList(s), newStackStatus(s), newStackHistory(s), newStackOutputs(s), newStackWait(s), newStackCancel(s), newStackTakeOver(s))
 	return cmd
 }
 
@@ -152,6 +152,13 @@ func (o *stackArgument) read(ctx context.Context) (*v1alpha1.Stack, error) {
 		return nil, fmt.Errorf("read stack %q in namespace %q: %w", o.name, o.namespace, explain(err, o.server()))
 	}
 	return s, nil
+}
+
+// post creates a subresource of the stack, and reads the answer.
+func (o *stackArgument) post(ctx context.Context, subresource string, answer *v1alpha1.Stack) error {
+	body := &v1alpha1.Stack{}
+	body.APIVersion, body.Kind, body.Name = v1alpha1.SchemeGroupVersion.String(), "Stack", o.name
+	return o.hykube.Post().Namespace(o.namespace).Resource(stacksResource).Name(o.name).SubResource(subresource).Body(body).Do(ctx).Into(answer)
 }
 
 // stacks returns the stacks of a namespace.

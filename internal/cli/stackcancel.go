@@ -29,10 +29,7 @@ plan of a stack: kubectl hykube cancel PLAN.`,
 }
 
 func (o *stackCancelOptions) Run(ctx context.Context) error {
-	body := &v1alpha1.Stack{}
-	body.APIVersion, body.Kind, body.Name = v1alpha1.SchemeGroupVersion.String(), "Stack", o.name
-	err := o.hykube.Post().Namespace(o.namespace).Resource(stacksResource).Name(o.name).SubResource("cancel").Body(body).Do(ctx).Error()
-	if err != nil {
+	if err := o.post(ctx, "cancel", &v1alpha1.Stack{}); err != nil {
 		return fmt.Errorf("cancel the workflow of stack %q: %w", o.name, explain(err, o.server()))
 	}
 	fmt.Fprintf(o.Out, "The workflow of stack %q was asked to end. To see its state: kubectl hykube stack status %s -n %s\n", o.name, o.name, o.namespace)

@@ -67,7 +67,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule(group, []string{"plans", "resourcesets", "stacks", "notifications"}, writeVerbs),
 			rule(group, []string{"resourcesets/scale"}, []string{"update", "patch"}),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
-			rule(group, []string{"stacks/drift", "stacks/cancel"}, []string{"create"}),
+			rule(group, []string{"stacks/drift", "stacks/cancel", "stacks/takeover"}, []string{"create"}),
 			// A query uses a ProviderConfig, so it also needs the verb "use" on that.
 			rule(group, []string{"queries"}, []string{"create"}),
 		),

@@ -14,7 +14,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
-	"github.com/hykube/hykube/internal/shell"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -434,21 +433,16 @@ func (s *stackState) author() string {
 // missingRights returns the step for a stack whose author lacks a right.
 func (s *stackState) missingRights() stackStep {
 	if s.unknown {
-		return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, %s. A user with the right to %s in the namespace %q becomes the author by a change of the spec: %s",
+		return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, %s. A user with the right to %s in the namespace %q becomes the author with %s",
 			s.author(), store.NotInTokenFile(*s.stack.Status.Author), s.missing, s.stack.Namespace, s.takeOver())
 	}
-	return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with it become the author, by a change of the spec: %s",
+	return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with it become the author: %s",
 		s.author(), s.missing, s.stack.Namespace, s.takeOver())
 }
 
-// takeOver returns the command that makes its user the author of the stack. It changes spec.plan.settle by a second, and nothing else.
+// takeOver returns the command that makes its user the author of the stack.
 func (s *stackState) takeOver() string {
-	settle := s.stack.Spec.Plan.Settle.Duration + time.Second
-	if settle > time.Minute {
-		settle -= 2 * time.Second
-	}
-	patch := fmt.Sprintf(`{"spec":{"plan":{"settle":%q}}}`, settle.String())
-	return fmt.Sprintf("kubectl patch stack %s -n %s --type=merge -p %s", s.stack.Name, s.stack.Namespace, shell.Word(patch))
+	return fmt.Sprintf("kubectl hykube stack takeover %s -n %s.", s.stack.Name, s.stack.Namespace)
 }
 
 // next returns the step that makes a plan, or the step of the condition that prevents it.

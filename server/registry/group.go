@@ -160,6 +160,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"stacks/status":            stackStatus,
 		"stacks/drift":             &driftREST{subresource{stacks.New}, stacks.Store, c.MayRead},
 		"stacks/cancel":            &cancelRunREST{subresource{stacks.New}, stacks.Store, c.MayRead, c.Backend},
+		"stacks/takeover":          &takeOverREST{subresource{stacks.New}, stacks.Store, c},
 		"notifications":            notifications,
 		"notifications/status":     notificationStatus,
 		"queries":                  newQueries(c, configs.Store),
