@@ -78,7 +78,7 @@ func (s *Set) Evaluate(ctx context.Context, subject *Subject) (*Verdict, error) 
 		}
 	}
 	v.contributors, v.unnamed = names(subject.plan.Status.Contributors), haveUnnamed(subject.plan.Status.Contributors)
-	v.othersWrote = othersWrote(subject.plan)
+	v.othersWrote, v.changes = othersWrote(subject.plan), changesOfSummary(&subject.counts)
 	if s.Empty() {
 		return v, nil
 	}

@@ -298,11 +298,36 @@ func TestContributorsInPolicies(t *testing.T) {
 		s.Approvals = approvals(user("eve"))
 		v, err := set.Evaluate(t.Context(), s)
 		got := v.Missing(p.Status.RequestedBy, s.Approvals)
-		if err != nil || (got != "") != missing || missing && !strings.Contains(got, "not by the requester or those who wrote the changes (eve)") || missing != strings.Contains(got, "make a plan with --target") {
+		if err != nil || (got != "") != missing || missing && !strings.Contains(got, "not by the requester or those who wrote the changes (eve)") || missing != strings.Contains(got, "or let eve make the plan (kubectl hykube plan), which bob may then approve") {
 			t.Errorf("excludes %t: %q, %v", excludes, got, err)
 		}
 		if counts, _ := VerdictOf(&v1alpha1.Plan{Status: v1alpha1.PlanStatus{Policies: v.Results, Contributors: p.Status.Contributors}}).Counts(p.Status.RequestedBy, nil, s.Approvals[0]); counts == missing {
 			t.Errorf("excludes %t: the approval counts: %t", excludes, counts)
+		}
+	}
+}
+
+// TestWayOut names, to a small team, the plan that one of them may approve: with another requester, or of a part of several changes.
+func TestWayOut(t *testing.T) {
+	const split, other = "make a plan with --target", "let eve make the plan (kubectl hykube plan), which bob may then approve"
+	both := []v1alpha1.Contributor{{Identity: *user("bob")}, {Identity: *user("eve")}}
+	for why, tc := range map[string]struct {
+		contributors   []v1alpha1.Contributor
+		groups         []string
+		changes        int32
+		want, unwanted string
+	}{
+		"the requester wrote nothing":                {both[1:], nil, 1, other, split},
+		"the requester wrote nothing of two changes": {both[1:], nil, 2, other, split},
+		"the requester is not in the group":          {both[1:], []string{"on-call"}, 1, "ask another user", "let eve"},
+		"both wrote one change":                      {both, nil, 1, "ask another user", split},
+		"both wrote two changes":                     {both, nil, 2, split, "let "},
+	} {
+		p := &v1alpha1.Plan{}
+		p.Status.RequestedBy, p.Status.Contributors, p.Status.Summary = user("bob"), tc.contributors, &v1alpha1.PlanSummary{Update: tc.changes}
+		p.Status.Policies = []v1alpha1.PlanPolicyResult{{Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 1, ExcludeRequester: true, Groups: tc.groups}}}
+		if got := VerdictOf(p).Missing(p.Status.RequestedBy, nil); !strings.Contains(got, tc.want) || strings.Contains(got, tc.unwanted) {
+			t.Errorf("%s: %q, want %q and not %q", why, got, tc.want, tc.unwanted)
 		}
 	}
 }

@@ -28,6 +28,8 @@ type Verdict struct {
 	// othersWrote is true if the requester is the author of a stack that another user approved as the author wrote it, and other users
 	// wrote the changes. The requester then counts as the others do: by what the user wrote.
 	othersWrote bool
+	// changes is the number of changes of the plan.
+	changes int32
 	// undecided has the indexes of the changes whose unknown values an undecided rule depends on.
 	undecided map[int32]bool
 }
@@ -40,7 +42,15 @@ func (v *Verdict) Warnings() []v1alpha1.PlanPolicyResult { return v.withEffect(v
 
 // VerdictOf returns the verdict in the status of a plan, for a client.
 func VerdictOf(p *v1alpha1.Plan) *Verdict {
-	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p)}
+	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p), changes: changesOfSummary(p.Status.Summary)}
+}
+
+// changesOfSummary returns the number of changes of a plan. An import or a move is one together with what it changes.
+func changesOfSummary(s *v1alpha1.PlanSummary) int32 {
+	if s == nil {
+		return 0
+	}
+	return max(s.Create+s.Update+s.Replace+s.Delete+s.Forget+s.Read+s.Invoke, s.Import, s.Move)
 }
 
 // othersWrote reports whether the requester of a plan did nothing but write its stack, which another user has approved, and others
@@ -121,21 +131,33 @@ func sentences(results []v1alpha1.PlanPolicyResult) string {
 // Missing returns the approvals that the plan still needs; "" if it needs none.
 func (v *Verdict) Missing(requester *v1alpha1.Identity, approvals []v1alpha1.PlanApproval) string {
 	var out []string
-	others := false
+	advice := ""
 	for _, r := range v.withEffect(v1alpha1.PolicyRequireApprovals) {
 		if n := v.count(r.Approvals) - v.approvers(r.Approvals, requester, approvals); n > 0 {
 			out = append(out, fmt.Sprintf("%s requires %s: %s", r.Rule, v.missingText(r.Approvals, n)+v.excluded(r.Approvals, requester)+v.further(r.Approvals)+v.discounted(r.Approvals, requester, approvals), r.Message))
-			others = others || v.excluded(r.Approvals, requester) != ""
+			if v.excluded(r.Approvals, requester) != "" {
+				advice = v.wayOut(r.Approvals, requester)
+			}
 		}
 	}
-	if others {
-		out = append(out, wayOut)
+	if advice != "" {
+		out = append(out, advice)
 	}
 	return strings.Join(out, "; ")
 }
 
-// wayOut says who may approve if those who wrote the changes may not, and what a team does in which everybody wrote some.
-const wayOut = `ask another user with the verb "approve" on plans, or, for a plan with several changes, make a plan with --target for those that one user wrote, which the others may approve (it leaves out dependents, without which its apply may fail)`
+// wayOut says who may approve if those who wrote the changes may not. A requester who wrote none of them may approve a plan that one of
+// the writers makes. In a team in which everybody wrote some, a plan of a part has other approvers.
+func (v *Verdict) wayOut(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Identity) string {
+	text := `ask another user with the verb "approve" on plans`
+	switch {
+	case requester != nil && !v.othersWrote && !v.contributed(requester) && isMember(requester, a.Groups):
+		text += fmt.Sprintf(", or let %s make the plan (kubectl hykube plan), which %s may then approve", strings.Join(slices.Sorted(maps.Keys(v.contributors)), " or "), requester)
+	case v.changes > 1:
+		text += ", or make a plan with --target for the changes that one user wrote, which the others may approve (it leaves out dependents, without which its apply may fail)"
+	}
+	return text
+}
 
 // Excludes returns the names of the users whose approvals a rule does not count because they requested the plan or wrote a part of its
 // changes, sorted; nil if no rule excludes the requester.
