@@ -136,6 +136,14 @@ func TestAuditByDefault(t *testing.T) {
 		last.Annotations["audit.hykube.io/contributors"] != "eve,others" || last.User.Username != "hykube:admin" {
 		t.Errorf("the approval is recorded as %+v", last)
 	}
+	if _, err := objects(t, a.admin()).Resource(plans).Namespace("default").Update(t.Context(), newPlan(plan.Name, nil), metav1.UpdateOptions{}, "cancel"); err != nil {
+		t.Fatal(err)
+	}
+	cancelled := func(ev auditv1.Event) bool {
+		return ev.ObjectRef != nil && ev.ObjectRef.Subresource == "cancel" && ev.Annotations["audit.hykube.io/decision"] == "Cancelled" &&
+			ev.Annotations["audit.hykube.io/decider"] == "hykube:admin" && ev.Annotations["audit.hykube.io/digest"] == digest
+	}
+	eventually(t, "the cancel is recorded with the decision", func() bool { return len(a.events(t, cancelled)) > 0 })
 	data, err := os.ReadFile(server.AuditLogPath(a.dir))
 	if err != nil || bytes.Contains(data, []byte("hunter2")) || bytes.Contains(data, []byte("aHVudGVyMg")) {
 		t.Errorf("the audit log holds the secret: %v", err)

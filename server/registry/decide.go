@@ -361,7 +361,10 @@ func nameOf(who *v1alpha1.Identity) string {
 }
 
 // cancel serves the subresource "cancel": the plan starts no further change. It ignores the request body.
-func cancel(ctx context.Context, p, _ *v1alpha1.Plan, _ bool) error {
+func cancel(ctx context.Context, p, _ *v1alpha1.Plan, dry bool) error {
+	if !dry {
+		annotateDecision(ctx, p, &v1alpha1.PlanApproval{Decision: v1alpha1.ReasonCancelled})
+	}
 	switch {
 	case p.Status.Cancel != nil:
 		return nil // already cancelled
