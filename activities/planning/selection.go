@@ -16,6 +16,7 @@ import (
 	"github.com/hykube/hykube/internal/scope"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // This file determines the objects that a Stack selects, and whether their infrastructure matches them. It uses the
@@ -28,6 +29,9 @@ type Selection struct {
 	// Contents is a digest of the objects that are not marked for deletion: their UIDs and generations, and the versions
 	// of the values outside of the selection that they refer to. An apply of the selection does not change it.
 	Contents string
+	// Written is a digest of what users write of these objects, and of the versions of their providers: UIDs and generations, for
+	// the instances of a ResourceSet those of the set. No apply changes it.
+	Written string
 	// Values is a digest of the recorded values.
 	Values string
 	// Missing lists the objects without infrastructure. Edited lists those that no plan has applied as they are written now,
@@ -94,6 +98,7 @@ func (o *outline) selection(selects func(labels.Set) bool) *Selection {
 		o.member[i] = n.Object != nil && selects(n.Object.Labels)
 	}
 	var contents, values index.Sum
+	written := newWrittenSum(o.view)
 	for i, n := range o.view.Nodes {
 		if !o.member[i] {
 			continue
@@ -103,15 +108,44 @@ func (o *outline) selection(selects func(labels.Set) bool) *Selection {
 		values.Add(n.Version)
 		if o.wanted(i) {
 			contents.Add(index.SumOf(string(n.Object.UID), fmt.Sprint(n.Object.Generation, o.versionsBeyond(i))))
+			written.add(n.Object, o.providers[n.Object.Provider])
 		}
 	}
-	out.Contents, out.Values = textOf(contents), textOf(values)
+	out.Contents, out.Written, out.Values = textOf(contents), textOf(written.sum), textOf(values)
 	out.Beyond, out.For = o.findBeyond()
 	if out.Beyond != nil {
 		slot, _ := o.view.Slot(*out.Beyond)
 		out.Destroys = !o.wanted(slot)
 	}
 	return out
+}
+
+// writtenSum adds up Selection.Written.
+type writtenSum struct {
+	view *index.View
+	sum  index.Sum
+	// sets are those whose instances were added. The number of instances may depend on a ConfigMap, so a set counts once.
+	sets map[types.UID]bool
+}
+
+func newWrittenSum(view *index.View) *writtenSum {
+	return &writtenSum{view: view, sets: map[types.UID]bool{}}
+}
+
+// add adds an object, with the version of its provider.
+func (w *writtenSum) add(object *index.Object, provider index.Sum) {
+	uid, generation := object.UID, object.Generation
+	if object.Instance != nil {
+		uid, generation = object.Instance.SetUID, 0
+		if of, _, ok := object.Address().Set(); ok && w.view.SetOf(of) != nil {
+			generation = w.view.SetOf(of).Generation
+		}
+		if w.sets[uid] {
+			return
+		}
+		w.sets[uid] = true
+	}
+	w.sum.Add(index.SumOf(string(uid), fmt.Sprint(generation, provider)))
 }
 
 // current reports whether the record of an object has the current versions of the values that the object refers to.
@@ -223,6 +257,7 @@ func rank(o *index.Object) int {
 func selectRoughly(view *index.View, selects func(labels.Set) bool) *Selection {
 	out := &Selection{}
 	var contents, values index.Sum
+	written := newWrittenSum(view)
 	for _, n := range view.Nodes {
 		if n.Object == nil || !selects(n.Object.Labels) {
 			continue
@@ -233,9 +268,10 @@ func selectRoughly(view *index.View, selects func(labels.Set) bool) *Selection {
 		values.Add(n.Version)
 		if wanted {
 			contents.Add(index.SumOf(string(n.Object.UID), fmt.Sprint(n.Object.Generation)))
+			written.add(n.Object, index.Sum{})
 		}
 	}
-	out.Contents, out.Values = textOf(contents), textOf(values)
+	out.Contents, out.Written, out.Values = textOf(contents), textOf(written.sum), textOf(values)
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/index"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/plan"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // stackOf returns what a stack with the label in=stack selects.
@@ -82,8 +84,8 @@ func TestSelectionOfAStack(t *testing.T) {
 	}
 	for why, tc := range map[string]struct {
 		change func(*testing.T, *activitiestest.World)
-		// changes says whether the contents of the stack change.
-		changes        bool
+		// changes says whether the contents of the stack change, and read whether only because of what its objects refer to.
+		changes, read  bool
 		edited, faulty string
 		lost           string
 		beyond         string
@@ -101,10 +103,10 @@ func TestSelectionOfAStack(t *testing.T) {
 		"a deletion of what never existed": {change: func(_ *testing.T, w *activitiestest.World) { delete(w.Stored, "team:test-thing/new") }, changes: true, edited: "[]"},
 		"a new version of a ConfigMap": {change: func(_ *testing.T, w *activitiestest.World) {
 			w.Data["configmaps/team/app"] = map[string][]byte{"region": []byte("us")}
-		}, changes: true, edited: "[test_thing.new test_thing.user]"},
+		}, changes: true, read: true, edited: "[test_thing.new test_thing.user]"},
 		"another value outside": {change: func(t *testing.T, w *activitiestest.World) {
 			record(t, w, "hub", func(rec *ledger.Instance) { rec.Version = "2" })
-		}, changes: true, edited: "[test_thing.new test_thing.user]"},
+		}, changes: true, read: true, edited: "[test_thing.new test_thing.user]"},
 		"another value inside, as after an apply": {change: func(t *testing.T, w *activitiestest.World) {
 			record(t, w, "base", func(rec *ledger.Instance) { rec.Version = "2" })
 		}, edited: "[test_thing.new test_thing.user]"},
@@ -139,6 +141,9 @@ func TestSelectionOfAStack(t *testing.T) {
 			after := stackOf(t, w)
 			if changes := before.Contents != after.Contents; changes != tc.changes {
 				t.Errorf("the contents change: %t", changes)
+			}
+			if wrote := before.Written != after.Written; wrote != (tc.changes && !tc.read) {
+				t.Errorf("what users wrote changes: %t", wrote)
 			}
 			if got := listOf(slices.Concat(after.Missing, after.Edited)); got != tc.edited {
 				t.Errorf("edited %s, want %s", got, tc.edited)
@@ -381,5 +386,27 @@ func TestAStackApprovesOnlyWhatItSelects(t *testing.T) {
 		if waits := ready.Reason == v1alpha1.ReasonAwaitingApproval; waits != tc.waits || waits == meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionReconciling) {
 			t.Errorf("%s: Ready has the reason %s, and Reconciling is %t", why, ready.Reason, !waits)
 		}
+	}
+}
+
+// TestInstancesCountAsTheirSet adds the instances of a ResourceSet to the digest of what users wrote. Their number and their
+// contents may follow from an output, so only the set counts.
+func TestInstancesCountAsTheirSet(t *testing.T) {
+	of := func(objects ...*index.Object) string {
+		sum := newWrittenSum(&index.View{})
+		for _, o := range objects {
+			sum.add(o, index.Sum{})
+		}
+		return textOf(sum.sum)
+	}
+	instance := func(name string, set types.UID, generation int64) *index.Object {
+		return &index.Object{Kind: &index.Kind{Type: "test_thing"}, Name: name, UID: types.UID("uid of " + name), Generation: generation, Instance: &index.Instance{SetUID: set}}
+	}
+	one := of(instance("fleet[0]", "a", 1))
+	if more := of(instance("fleet[0]", "a", 5), instance("fleet[1]", "a", 1)); more != one {
+		t.Error("another instance counts as a write")
+	}
+	if other := of(instance("fleet[0]", "b", 1)); other == one {
+		t.Error("another set does not count as a write")
 	}
 }

@@ -33,7 +33,7 @@ type stackState struct {
 	selected               *planning.Selection
 	changedAt, changedFrom time.Time
 	spec                   v1alpha1.PlanSpec
-	// notBefore is the time before which the stack makes no plan, because it recently made many.
+	// notBefore is the time before which the stack makes no plan that may follow from applies of stacks; see Stacks.notBefore.
 	notBefore time.Time
 	// others are the plans of the namespace that the stack did not make, or made earlier, and that have not ended.
 	others []*v1alpha1.Plan
@@ -422,6 +422,21 @@ type stackPlan struct {
 	settle bool
 }
 
+// timed reports whether a plan has a time of its own: that of a schedule, a drift check or a retry.
+func timed(trigger v1alpha1.PlanTrigger, attempt int32) bool {
+	return attempt > 0 || trigger == v1alpha1.TriggerSchedule || trigger == v1alpha1.TriggerDrift
+}
+
+// written returns a text that differs after each write of the stack or of its objects by a user, and after another version of a
+// provider.
+func (s *stackState) written() string { return fmt.Sprint(s.stack.Generation, " ", s.selected.Written) }
+
+// mayLoop reports whether the next plan may follow from applies of stacks, by a new value of an output. before is what users had
+// written at the last plan. The workflow of a stack may itself write objects, so each of its runs counts.
+func (s *stackState) mayLoop(before string) bool {
+	return s.stack.Spec.Workflow != nil || before == s.written()
+}
+
 // author returns the name of the author of the stack.
 func (s *stackState) author() string {
 	if by := s.stack.Status.Author; by != nil {
@@ -465,7 +480,7 @@ func (s *stackState) next(p stackPlan) stackStep {
 		step.after = left
 		return step
 	}
-	if left := s.notBefore.Sub(s.now); left > 0 {
+	if left := s.notBefore.Sub(s.now); left > 0 && !timed(p.trigger, p.attempt) {
 		step := work(v1alpha1.ReasonSettling, "%s. The stack %s in %s, so it waits %s before the next. "+
 			"If its resources refer to outputs that their own apply changes, remove that reference; spec.suspend stops the stack.", need, fmt.Sprintf(act.did, plansAtOnce), countedFor, left.Round(time.Second))
 		step.after = left

@@ -146,7 +146,7 @@ func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackSte
 			}
 		}
 		state.plan, state.last = made, snapshot(made)
-		c.noteMade(s, state.now)
+		c.noteMade(state, next)
 		return nil
 	}
 	next.stall(v1alpha1.ReasonPlanFailed, fmt.Sprintf("Plans that the stack did not make have its next %d names, from %s-%d on: delete them.", maxNames, s.Name, number-maxNames+1))

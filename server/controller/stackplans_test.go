@@ -2,6 +2,7 @@ package controller
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -141,41 +142,62 @@ func TestPlansAreMadeOnce(t *testing.T) {
 // TestAStackThatMakesManyPlansPauses counts the plans of a stack whose own applies change what it selects. The pause grows
 // up to ten minutes, and ends when the plans are long ago.
 func TestAStackThatMakesManyPlansPauses(t *testing.T) {
-	c, s, now := &Stacks{seen: map[types.UID]seenContents{}}, &v1alpha1.Stack{}, time.Unix(1000, 0)
 	for n, want := range map[int]time.Duration{plansAtOnce - 1: 0, plansAtOnce: firstPause, plansAtOnce + 2: 4 * firstPause, plansAtOnce + 20: countedFor} {
-		clear(c.seen)
-		for range n {
-			c.noteMade(s, now)
+		c, state := &Stacks{seen: map[types.UID]seenContents{}}, stackWith()
+		for range n + 1 { // the first one follows from an edit
+			c.noteMade(state, &stackStep{})
 		}
-		if got := max(0, c.notBefore(s, nil, now).Sub(now)); got != want {
+		if got := max(0, c.notBefore(state).Sub(state.now)); got != want {
 			t.Errorf("after %d plans: %s, want %s", n, got, want)
 		}
-		if later := now.Add(countedFor + time.Second); !c.notBefore(s, nil, later).Before(later) {
+		state.now = state.now.Add(countedFor + time.Second)
+		if !c.notBefore(state).Before(state.now) {
 			t.Errorf("after %d plans: it still pauses when they are long ago", n)
 		}
 	}
 }
 
-// TestPlansOfUsersCauseNoPause counts the plans that follow from the writes of users. A loop of a stack through its own outputs
-// has the author as the writer of a ConfigMap, and edits of long ago that no plan could apply.
-func TestPlansOfUsersCauseNoPause(t *testing.T) {
-	now := time.Unix(100_000, 0)
-	plan := func(age time.Duration, part string, wrote time.Duration) *v1alpha1.Plan {
-		p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-age))}}
-		p.Status.Contributors = []v1alpha1.Contributor{{Wrote: []string{part}, At: metav1.NewMicroTime(now.Add(-wrote))}}
-		return p
-	}
+// TestOnlyPlansWithoutAnEditPause makes plans for different reasons until the stack pauses. A plan that does not count does not
+// wait either, even if the stack pauses.
+func TestOnlyPlansWithoutAnEditPause(t *testing.T) {
 	for why, tc := range map[string]struct {
-		plans []*v1alpha1.Plan
-		want  int
+		next   stackPlan
+		change func(s *stackState, n int)
+		counts bool
 	}{
-		"edits":             {[]*v1alpha1.Plan{plan(time.Minute, "spec", 2*time.Minute), plan(3*time.Minute, "labels", 4*time.Minute)}, 2},
-		"outputs":           {[]*v1alpha1.Plan{plan(time.Minute, "ConfigMap out: url", 2*time.Minute), plan(3*time.Minute, "ConfigMap out: url", 4*time.Minute)}, 0},
-		"an edit long ago":  {[]*v1alpha1.Plan{plan(time.Minute, "spec", time.Hour), plan(3*time.Minute, "spec", time.Hour), plan(time.Hour, "spec", time.Hour)}, 0},
-		"a plan of earlier": {[]*v1alpha1.Plan{plan(time.Hour, "spec", time.Hour)}, 0},
+		"new values of outputs":       {change: func(s *stackState, n int) { s.selected.Contents = fmt.Sprint("outputs ", n) }, counts: true},
+		"plans that are stale":        {change: func(*stackState, int) {}, counts: true},
+		"edits, or provider upgrades": {change: func(s *stackState, n int) { s.selected.Written = fmt.Sprint("edit ", n) }},
+		"writes of the stack":         {change: func(s *stackState, n int) { s.stack.Generation = int64(n + 10) }},
+		"retries":                     {next: stackPlan{attempt: 1}, change: func(*stackState, int) {}},
+		"drift":                       {next: stackPlan{trigger: v1alpha1.TriggerDrift}, change: func(*stackState, int) {}},
+		"a schedule":                  {next: stackPlan{trigger: v1alpha1.TriggerSchedule}, change: func(*stackState, int) {}},
+		"runs that edit the objects": {change: func(s *stackState, n int) {
+			withWorkflow(s)
+			s.selected.Written = fmt.Sprint("run ", n)
+		}, counts: true},
 	} {
-		if got := causedByUsers(tc.plans, now); got != tc.want {
-			t.Errorf("%s: %d plans, want %d", why, got, tc.want)
+		next := func(c *Stacks, s *stackState, n int) stackStep {
+			tc.change(s, n)
+			s.notBefore = c.notBefore(s)
+			return s.next(tc.next)
+		}
+		c, s := &Stacks{seen: map[types.UID]seenContents{}}, stackWith()
+		c.noteMade(s, &stackStep{})
+		for n := range 2 * plansAtOnce {
+			if step := next(c, s, n); step.make {
+				c.noteMade(s, &step)
+			}
+		}
+		if step := next(c, s, 2*plansAtOnce); step.make == tc.counts || tc.counts && step.after != firstPause {
+			t.Errorf("%s: the step after many plans is %+v", why, step)
+		}
+		c, s = &Stacks{seen: map[types.UID]seenContents{}}, stackWith()
+		for range 2 * plansAtOnce {
+			c.noteMade(s, &stackStep{})
+		}
+		if step := next(c, s, 1); step.make == tc.counts {
+			t.Errorf("%s: the step of a stack that pauses is %+v", why, step)
 		}
 	}
 }

@@ -225,7 +225,7 @@ func (s *stackState) act() act {
 	if s.stack.Spec.Workflow != nil {
 		return act{"starts its workflow", "starts no workflow", "starts its workflow", "started its workflow more than %d times", v1alpha1.ReasonWorkflowRunning}
 	}
-	return act{"makes a plan", "makes no plan", "makes its next plan", "made more than %d plans", v1alpha1.ReasonPlanning}
+	return act{"makes a plan", "makes no plan", "makes its next plan", "made more than %d plans without an edit of its resources", v1alpha1.ReasonPlanning}
 }
 
 // untilNext tells the user when a stack that does nothing now makes its next plan, or starts its workflow again. when has

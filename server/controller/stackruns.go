@@ -331,7 +331,7 @@ func (c *Stacks) startRun(ctx context.Context, state *stackState, next *stackSte
 	default:
 		return fmt.Errorf("start the workflow of stack %q: %w", s.Name, err)
 	}
-	c.noteMade(s, state.now)
+	c.noteMade(state, next)
 	state.run = &stackRun{StackRun: run.StackRun, again: workerGrace}
 	return c.followRun(ctx, state, next)
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/hykube/hykube/activities/planning"
 	"github.com/hykube/hykube/api/v1alpha1"
-	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/stack"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -73,7 +72,10 @@ type seenContents struct {
 	cost     time.Duration
 	// changed is the time at which this process saw other contents than before; zero if it saw none.
 	changed time.Time
-	// made holds the times at which this process made plans of the stack, for the last countedFor.
+	// written is what users had written when this process made the last plan of the stack or started its workflow; empty before.
+	written string
+	// made holds the times, for the last countedFor, at which this process made those plans that may follow from applies of
+	// stacks.
 	made []time.Time
 }
 
@@ -86,43 +88,36 @@ const (
 	firstPause = 10 * time.Second
 )
 
-// noteMade records the time at which a plan of a stack was made.
-func (c *Stacks) noteMade(s *v1alpha1.Stack, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.seen[s.UID]
-	known.made = append(slices.DeleteFunc(known.made, func(at time.Time) bool { return now.Sub(at) > countedFor }), now)
-	c.seen[s.UID] = known
+// recent returns the times that are not longer ago than countedFor.
+func recent(made []time.Time, now time.Time) []time.Time {
+	return slices.DeleteFunc(slices.Clone(made), func(at time.Time) bool { return now.Sub(at) > countedFor })
 }
 
-// notBefore returns the time before which a stack makes no further plan. Of its plans, those that follow from a write of a user
-// do not count.
-func (c *Stacks) notBefore(s *v1alpha1.Stack, plans []*v1alpha1.Plan, now time.Time) time.Time {
+// noteMade notes that a stack made a plan or started its workflow.
+func (c *Stacks) noteMade(state *stackState, next *stackStep) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	made := slices.DeleteFunc(slices.Clone(c.seen[s.UID].made), func(at time.Time) bool { return now.Sub(at) > countedFor })
-	excess := len(made) - plansAtOnce - causedByUsers(plans, now)
-	if excess < 0 {
+	known := c.seen[state.stack.UID]
+	known.made = recent(known.made, state.now)
+	if state.mayLoop(known.written) && !timed(next.trigger, next.attempt) {
+		known.made = append(known.made, state.now)
+	}
+	known.written = state.written()
+	c.seen[state.stack.UID] = known
+}
+
+// notBefore returns the time before which a stack makes no plan that may follow from applies of stacks; zero if it may make one
+// now.
+func (c *Stacks) notBefore(state *stackState) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.seen[state.stack.UID]
+	made := recent(known.made, state.now)
+	excess := len(made) - plansAtOnce
+	if excess < 0 || !state.mayLoop(known.written) {
 		return time.Time{}
 	}
 	return made[len(made)-1].Add(min(countedFor, firstPause<<min(excess, 10)))
-}
-
-// causedByUsers returns the number of recent plans of a stack that follow from a user's write of an object since the plan before.
-// plans begin with the latest. The writes of ConfigMaps do not count, because outputs of stacks are among them.
-func causedByUsers(plans []*v1alpha1.Plan, now time.Time) (n int) {
-	for i, p := range plans {
-		if now.Sub(p.CreationTimestamp.Time) > countedFor {
-			break
-		}
-		wrote := contributor.Only(p.Status.Contributors, v1alpha1.WroteSpec, v1alpha1.WroteLifecycle, v1alpha1.WroteLabels, contributor.WroteImports, v1alpha1.WroteDeletion, v1alpha1.WroteUndelete, v1alpha1.WroteTaint)
-		if slices.ContainsFunc(wrote, func(w v1alpha1.Contributor) bool {
-			return i+1 == len(plans) || w.At.After(plans[i+1].CreationTimestamp.Time)
-		}) {
-			n++
-		}
-	}
-	return n
 }
 
 // NewStacks returns the controller of Stacks. Run starts it.
@@ -338,7 +333,7 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 	}
 	state.overlaps = *overlaps
 	state.changedAt, state.changedFrom = c.since(s, state.selected.Contents, state.now)
-	state.notBefore = c.notBefore(s, plans, state.now)
+	state.notBefore = c.notBefore(state)
 	state.spec = planSpec(s, stacks, state.selected)
 	if state.run != nil {
 		if err := c.findPlans(ctx, state); err != nil {
