@@ -16,8 +16,11 @@ import (
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // This file finds the contributors of a change: the users who wrote what it follows from, since the resource was last
@@ -35,10 +38,13 @@ type writers struct {
 
 	mu    sync.Mutex
 	known map[store.Written]store.Writers
+	// siblings caches the results of appliedSibling, by the UIDs of the sets.
+	siblings map[types.UID]map[string]string
 }
 
 func newWriters(ctx context.Context, values *scope.Scope, logger *slog.Logger, namespace string) *writers {
-	return &writers{ctx: ctx, configs: values.Configs, values: values, logger: logger, namespace: namespace, known: map[store.Written]store.Writers{}}
+	return &writers{ctx: ctx, configs: values.Configs, values: values, logger: logger, namespace: namespace,
+		known: map[store.Written]store.Writers{}, siblings: map[types.UID]map[string]string{}}
 }
 
 // read returns the writers of an object. If the object is gone, or cannot be read, its writers are unknown.
@@ -157,17 +163,59 @@ func (n *node) appliedVersion() string {
 	return cmp.Or(n.record.Applied.Version, n.record.DependencyVersions[changes.VersionOfConfig(n.config.Cfg.Name)])
 }
 
-// externalContributors returns the writers of what a node depends on and no plan changes, apart from its ProviderConfig: ConfigMaps
-// and Secrets, and the objects and ProviderConfigs of data sources and ephemeral resources. It omits what the record has with the
-// same version, because a plan has applied that.
-func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) {
-	differs := func(name, version string) bool {
-		return !n.record.Exists() || version == "" || n.record.DependencyVersions[name] != version
+// appliedVersions returns the versions of the dependencies with which a plan applied a node or, for an instance of a set without
+// infrastructure, another instance of the set: both have the same template. It returns nil if no plan did.
+func (s *survey) appliedVersions(n *node) map[string]string {
+	if n.record.Living() {
+		return n.record.DependencyVersions
 	}
+	addr, _, ok := n.Address.Set()
+	if !ok || n.Ref.Set == "" {
+		return nil
+	}
+	if set := s.setAt(addr); set != nil && set.UID == n.Ref.SetUID {
+		return s.writers.appliedSibling(set, n.Ref)
+	}
+	return nil
+}
+
+// maxSiblings is the maximum number of instances of a set among which appliedSibling looks for an applied one.
+const maxSiblings = 16
+
+// appliedSibling returns the versions of the dependencies with which a plan applied one of the first instances of a set; nil if it
+// finds none. ref is any instance of the set. What a plan found to need no change was not applied.
+func (w *writers) appliedSibling(set *resourceset.Set, ref v1alpha1.ObjectReference) map[string]string {
+	fair.Lock(w.ctx, &w.mu)
+	defer w.mu.Unlock()
+	if known, ok := w.siblings[set.UID]; ok {
+		return known
+	}
+	w.siblings[set.UID] = nil
+	for i := range min(set.Len(), maxSiblings) {
+		ref.Name, ref.UID = v1alpha1.InstanceName(set.Template, set.Key(i)), set.UIDOf(set.Key(i))
+		rec, err := w.values.Ledger.Instance(w.ctx, ref)
+		if err != nil {
+			w.logger.Warn("read the record of an instance", "namespace", ref.Namespace, "name", ref.Name, "error", err)
+			return nil
+		}
+		if rec.Exists() && rec.Object.Generation != 0 && len(rec.Contributors) == 0 {
+			w.siblings[set.UID] = rec.DependencyVersions
+			break
+		}
+	}
+	return w.siblings[set.UID]
+}
+
+// externalContributors returns the writers of what a node depends on and no plan changes, apart from its ProviderConfig: ConfigMaps
+// and Secrets, and the objects and ProviderConfigs of data sources and ephemeral resources. It omits what has the version that a plan
+// has applied to the node, or to another instance of its set.
+func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) {
 	if !n.wanted {
 		return nil
 	}
-	lists = append(lists, s.keyWriters(n)...)
+	applied := s.appliedVersions(n)
+	differs := func(name, version string) bool { return version == "" || applied[name] != version }
+	lists = append(lists, s.keyWriters(n, applied)...)
 	lists = append(lists, s.valueWriters(n, differs)...)
 	if outside := n.externalVersions[changes.VersionOutside]; differs(changes.VersionOutside, outside) {
 		lists = append(lists, s.writers.ofReferences(n.References)...)
@@ -197,13 +245,9 @@ func (s *survey) externalContributors(n *node) (lists [][]v1alpha1.Contributor) 
 	return lists
 }
 
-// keyWriters returns the users who wrote that the sets to which a node refers as a whole have other keys than when a plan applied the
-// node. A plan reads the keys as they are written, also if it does not change the instances.
-func (s *survey) keyWriters(n *node) (lists [][]v1alpha1.Contributor) {
-	var applied map[string]string
-	if n.record != nil {
-		applied = n.record.DependencyVersions
-	}
+// keyWriters returns the users who wrote that the sets to which a node refers as a whole have other keys than in applied, the
+// result of appliedVersions. A plan reads the keys as they are written, also if it does not change the instances.
+func (s *survey) keyWriters(n *node, applied map[string]string) (lists [][]v1alpha1.Contributor) {
 	for _, addr := range n.wholeSets {
 		set := s.setAt(addr)
 		if set == nil {
@@ -230,8 +274,8 @@ func (s *survey) keyWriters(n *node) (lists [][]v1alpha1.Contributor) {
 	return lists
 }
 
-// valueWriters returns the users who caused the recorded values of the namespace that a node refers to, unless the record of the node
-// has the same version: an earlier plan has changed them, and nobody has approved what follows.
+// valueWriters returns the users who caused the recorded values of the namespace that a node refers to, if their versions differ from
+// the applied ones: an earlier plan has changed them, and nobody has approved what follows.
 func (s *survey) valueWriters(n *node, differs func(name, version string) bool) (lists [][]v1alpha1.Contributor) {
 	for _, ref := range n.values() {
 		i, ok := s.byAddr[ref.Address]

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -289,7 +290,7 @@ func TestWritersOfTheKeysOfASet(t *testing.T) {
 			n.record.DependencyVersions[name] = "v1"
 		}
 		s.expandSets(n)
-		if got := contributor.Names(contributor.Merge(s.keyWriters(n)...)); !slices.Equal(got, c.want) {
+		if got := contributor.Names(contributor.Merge(s.keyWriters(n, s.appliedVersions(n))...)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: the contributors are %v, want %v", when, got, c.want)
 		}
 	}
@@ -349,4 +350,87 @@ func TestWritersOfWhatIsGone(t *testing.T) {
 	if unknown != 5 {
 		t.Errorf("of 5 references to what is gone, %d have unknown writers: %v", unknown, lists)
 	}
+}
+
+// TestAnInstanceTakesWhatAnotherOneWasAppliedWith adds an instance to a set that refers to a value of eve's and to a key of bob's,
+// both later than the set. They count until a plan has applied both to another instance of the set.
+func TestAnInstanceTakesWhatAnotherOneWasAppliedWith(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	obj := &v1alpha1.ResourceSet{Spec: v1alpha1.ResourceSetSpec{Count: new(int32(3)), Template: v1alpha1.ResourceTemplate{APIVersion: "test.hykube.io/v1", Kind: "test-thing",
+		Spec: &runtime.RawExtension{Raw: []byte(`{"uses": "${test_thing.net.id}-${configmap.names.base}"}`)}}}}
+	obj.Namespace, obj.Name, obj.UID, obj.CreationTimestamp = "team", "web", "web-uid", metav1.NewTime(time.Now().Add(-time.Hour))
+	set, err := resourceset.New(obj, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Data["configmaps/team/names"] = map[string][]byte{"base": []byte("debian")}
+	w.Wrote = map[store.Written]store.Writers{{Kind: "ResourceSet", Namespace: "team", Name: "web"}: {},
+		{Kind: "ConfigMap", Namespace: "team", Name: "names"}: {List: []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "bob"}}}}}
+	net := applied(w, "net", map[string]any{})
+	cause := func(plan types.UID, id string) {
+		t.Helper()
+		rec := w.Instance(net)
+		rec.Plan, rec.Attributes = plan, []byte(`{"id":"`+id+`"}`)
+		rec.Causes = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, At: metav1.NowMicro()}}
+		if err := w.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(when string, want ...string) map[string]string {
+		t.Helper()
+		po := w.Plan()
+		s, err := plannerOf(w).loadAll(t.Context(), po)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.sets = func(addr lang.Address) *resourceset.Set {
+			if addr == set.Address() {
+				return set
+			}
+			return nil
+		}
+		r, err := resource.Of(set.Object(set.Key(2)), w.Catalog)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := newNode(po, r, nil, plannerOf(w).ProviderConfigs(t.Context(), po))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.nodes = append(s.nodes, n)
+		s.indexAddresses()
+		if got := contributor.Names(s.contributors(n)); !slices.Equal(got, want) {
+			t.Errorf("%s: the contributors are %v, want %v", when, got, want)
+		}
+		return known(s.dependencyVersions(n))
+	}
+	cause("plan-0", "net-1")
+	versions := read("no other instance exists", "bob", "eve")
+	r, err := resource.Of(set.Object(set.Key(1)), w.Catalog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Record(r, `{"id":"web-1"}`)
+	apply := func(change func(*ledger.Instance)) {
+		t.Helper()
+		rec := w.Instance(r)
+		rec.Object.Generation, rec.Contributors, rec.DependencyVersions = r.Ref.Generation, nil, versions
+		change(rec)
+		if err := w.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(func(rec *ledger.Instance) {
+		rec.Contributors = []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{"x"}}}
+	})
+	read("another instance needed no change", "bob", "eve")
+	apply(func(rec *ledger.Instance) { rec.Object.Generation = 0 })
+	read("a plan recorded drift of another instance, or failed", "bob", "eve")
+	apply(func(*ledger.Instance) {})
+	read("a plan applied another instance")
+	cause("plan-1", "net-2")
+	read("eve caused another value", "eve")
+	w.Data["configmaps/team/names"]["base"] = []byte("alpine")
+	read("bob wrote another one, too", "bob", "eve")
 }

@@ -73,4 +73,6 @@ var contributorMutants = []mutant{
 		"ok && of == addr && !set.Has(key)", "ok && of == addr && set.Has(key)", "TestWritersOfTheKeysOfASet"},
 	{"A value that an earlier plan changed has no writers in the next one.", "activities/planning/contributors.go",
 		"lists = append(lists, s.valueWriters(n, differs)...)", "_ = s.valueWriters", "TestWritersOfValuesThatAnEarlierPlanChanged"},
+	{"A new instance of a set takes a value that no plan has applied to another one.", "activities/planning/contributors.go",
+		"rec.Object.Generation != 0 && len(rec.Contributors) == 0", "rec.Object.Generation != 0", "TestAnInstanceTakesWhatAnotherOneWasAppliedWith"},
 }
