@@ -122,7 +122,8 @@ func (c *completedConfig) restored() changes.Restored {
 func (s *Server) warnFrozen(inner http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, _ := request.RequestInfoFrom(r.Context())
-		if info != nil && s.config.store.Restored().Frozen(info.Namespace) && !s.gate.fromServer(r) {
+		// Clients keep the answers of discovery, and would show their warnings after the thaw.
+		if info != nil && info.IsResourceRequest && s.config.store.Restored().Frozen(info.Namespace) && !s.gate.fromServer(r) {
 			warning.AddWarning(r.Context(), "", changes.MessageFrozen)
 		}
 		inner.ServeHTTP(w, r)

@@ -58,7 +58,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		return notPlanned(diags), errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
 	t.summarize(in)
-	po.Status.Contributors = t.contributors
+	t.noteContributors(&po.Status)
 	if t.person, err = person.Why(ctx); err != nil {
 		return workflows.Published{}, err
 	}

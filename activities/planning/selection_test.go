@@ -281,6 +281,37 @@ func TestAStackDestroysNothingThatOthersNeed(t *testing.T) {
 	}
 }
 
+// TestTheAuthorOfAStackCountsForWhatNobodyWrote plans a change of another user beside one that nobody wrote, as after a drift. The author of
+// the stack, which another user approved, then counts as the requester.
+func TestTheAuthorOfAStackCountsForWhatNobodyWrote(t *testing.T) {
+	for why, tc := range map[string]struct {
+		beside v1alpha1.Action
+		wrote  bool
+		counts bool
+	}{
+		"an update that nobody wrote":  {beside: v1alpha1.ActionUpdate, counts: true},
+		"a replace that nobody wrote":  {beside: v1alpha1.ActionReplace, counts: true},
+		"a read of a data source":      {beside: v1alpha1.ActionRead},
+		"an update that another wrote": {beside: v1alpha1.ActionUpdate, wrote: true},
+	} {
+		wrote := []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "eve"}}}
+		totals := newTotals(nil)
+		for i, action := range []v1alpha1.Action{v1alpha1.ActionUpdate, tc.beside} {
+			c := &ledger.Change{Requested: true}
+			c.Address, c.Action = fmt.Sprintf("test_thing.a%d", i), action
+			if i == 0 || tc.wrote {
+				c.Contributors = wrote
+			}
+			totals.add(totals.hash(c))
+		}
+		s := &v1alpha1.PlanStatus{Stack: &v1alpha1.PlanStack{Stack: "web", AuthorApproved: true}}
+		totals.noteContributors(s)
+		if s.Stack.AuthorApproved == tc.counts || len(s.Contributors) != 1 {
+			t.Errorf("beside %s: %+v, contributors %v", why, s.Stack, s.Contributors)
+		}
+	}
+}
+
 // TestNoPlanCreatesASecondResourceUnasked has a create fail without a state, with an error that does not exclude that the
 // resource exists.
 func TestNoPlanCreatesASecondResourceUnasked(t *testing.T) {

@@ -59,6 +59,9 @@ type totals struct {
 	verdict *policy.Verdict
 	// contributors are those of the changes that an apply would make.
 	contributors []v1alpha1.Contributor
+	// unwritten is true if nobody wrote what one of these changes follows from: the infrastructure was changed outside of Hykube, or
+	// the provider was upgraded.
+	unwritten bool
 	// person is why a person must approve the plan because of its contributors; empty if it may approve itself.
 	person string
 }
@@ -109,6 +112,7 @@ func (t *totals) add(h hashedChange) {
 	if !changes.HasNoSteps(c) {
 		t.steps++
 		t.addContributors(c.Contributors)
+		t.unwritten = t.unwritten || len(c.Contributors) == 0 && c.Action != v1alpha1.ActionRead
 		if !c.Requested && c.Mode != v1alpha1.ModeData && t.unselected == "" {
 			t.unselected = c.Address
 		}
@@ -144,11 +148,19 @@ func (t *totals) summarize(in workflows.Publish) {
 	t.summary.Text = summaryText(&t.summary, t.gone)
 }
 
+// noteContributors sets the contributors of a plan. If nobody wrote a change, the author of the plan's stack counts as its requester.
+func (t *totals) noteContributors(s *v1alpha1.PlanStatus) {
+	s.Contributors = t.contributors
+	if t.unwritten && s.Stack != nil {
+		s.Stack.AuthorApproved = false
+	}
+}
+
 // writeStatus sets the status of a planned plan.
 func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	g := po.Generation
 	s.ObservedGeneration, s.Summary, s.Digest, s.PlannedAt = g, &t.summary, t.digest.String(), changes.Now()
-	s.Contributors = t.contributors
+	t.noteContributors(s)
 	s.Contents, s.WaitsFor, s.Rollouts = t.contents.String(), t.waitsFor, t.rollouts
 	diags := t.diagnostics()
 	if t.summary.Referrers > 0 {

@@ -128,7 +128,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 	}
 	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: c.Objects, Client: fixed, Kinds: c.Kinds}
 	return server.Wiring{
-		Backend: newBackend(sources, objects, answers, providers, stacks, queries),
+		Backend: newBackend(sources, objects, answers, providers, stacks, queries, c.Hold.Frozen),
 		Infrastructure: kinds.Infrastructure{
 			State: answers.State, Taint: answers.Taint, Resolve: answers.Resolve, Forget: answers.Forget, Undelete: answers.Undelete, Deletion: answers.Deletion,
 			Instance: objects.Instance, InstanceStatus: objects.UpdateInstanceStatus, SetAt: objects.Index.KnownSetAt, SetOf: objects.Index.KnownSetOf,
@@ -144,8 +144,8 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 
 // newBackend returns the functions that answer requests for the fixed kinds.
 func newBackend(sources *scope.Sources, objects *loopback.Objects, answers *loopback.Answers, providers *controller.Providers, stacks *controller.Stacks,
-	queries *query.Queries) registry.Backend {
-	terraform := states.New(sources)
+	queries *query.Queries, frozen func(namespace string) bool) registry.Backend {
+	terraform := states.New(sources, frozen)
 	return registry.Backend{
 		InUse: answers.InUse, ProviderNamespaces: answers.ProviderNamespaces, Named: answers.Named, Instances: objects.Instances, Index: objects.Index, Instance: objects.Located, Record: sources.Ledger.Instance, DestroysSet: answers.DestroysSet, FormerSet: objects.Index.LeftAt,
 		Judge: func(ctx context.Context, p *v1alpha1.Plan, in changes.Judged) (*policy.Verdict, error) {

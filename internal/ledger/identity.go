@@ -59,7 +59,8 @@ func (s *State) IdentityText() string {
 	return CanonicalIdentity(s.Identity)
 }
 
-// CanonicalIdentity normalizes an identity, so that equal identities have equal texts. It omits nulls.
+// CanonicalIdentity normalizes an identity, so that equal identities have equal texts. It omits nulls, and returns "" for an identity
+// without values, which identifies nothing.
 func CanonicalIdentity(identity json.RawMessage) string {
 	d := json.NewDecoder(bytes.NewReader(identity))
 	d.UseNumber()
@@ -68,6 +69,9 @@ func CanonicalIdentity(identity json.RawMessage) string {
 		return string(identity)
 	}
 	maps.DeleteFunc(values, func(_ string, v any) bool { return v == nil })
+	if len(values) == 0 {
+		return ""
+	}
 	out, err := json.Marshal(values) // json.Marshal sorts keys
 	if err != nil {
 		return string(identity)

@@ -58,6 +58,7 @@ func (s *States) commit(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.
 			p.Status.Remaining = int32(len(staged))
 			return nil
 		}
+		dropIdentities(staged)
 		if err := s.write(ctx, p, push, staged); err != nil {
 			return err
 		}
@@ -138,11 +139,23 @@ func (s *States) checkAgain(ctx context.Context, asker *store.Asker, obj *unstru
 	if err != nil {
 		return err
 	}
-	err = s.checkOwnersOf(ctx, asker, of, &r.Record.State)
+	err = s.checkOwners(ctx, asker, of, r.Record)
 	if p, ok := asProblem(r.Address, err); ok {
 		return conflict("%s: %s. %s", p.Address, p.Problem, p.Remedy)
 	}
 	return err
+}
+
+// dropIdentities removes the identities of records before they are written. An identity proves that a resource is not another one with
+// the same ID, and this one is the client's word. The read in the next plan gives the resource its identity.
+func dropIdentities(staged []*ledger.Staged) {
+	drop := func(s *ledger.State) { s.Identity, s.IdentityVersion = nil, 0 }
+	for _, r := range staged {
+		drop(&r.Record.State)
+		for i := range r.Record.Deposed {
+			drop(&r.Record.Deposed[i].State)
+		}
+	}
 }
 
 // each calls do for the records, many at once, until the end. done is the number of records, from the first, for which it was called.

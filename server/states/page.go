@@ -294,7 +294,7 @@ func (t *taking) take(ctx context.Context, f *found) (*ledger.Staged, error) {
 	if err := checkSame(old, rec, t.push.Namespace); err != nil {
 		return nil, err
 	}
-	return &ledger.Staged{Address: f.Address, Record: rec, Revision: old.Revision()}, t.checkOwners(ctx, r, rec)
+	return &ledger.Staged{Address: f.Address, Record: rec, Revision: old.Revision()}, t.checkOwners(ctx, t.asker, r, rec)
 }
 
 // unread begins the arguments of a provider in a record that was pushed. They are those of no ProviderConfig, because no provider has
@@ -417,12 +417,12 @@ func (s *States) checkOwnersOf(ctx context.Context, asker *store.Asker, r *resou
 }
 
 // checkOwners calls checkOwnersOf for the current instance of a record, and for its deposed ones.
-func (t *taking) checkOwners(ctx context.Context, r *resource.Resource, rec *ledger.Instance) error {
-	if err := t.checkOwnersOf(ctx, t.asker, r, &rec.State); err != nil {
+func (s *States) checkOwners(ctx context.Context, asker *store.Asker, r *resource.Resource, rec *ledger.Instance) error {
+	if err := s.checkOwnersOf(ctx, asker, r, &rec.State); err != nil {
 		return err
 	}
 	for i := range rec.Deposed {
-		if err := t.checkOwnersOf(ctx, t.asker, r, &rec.Deposed[i].State); err != nil {
+		if err := s.checkOwnersOf(ctx, asker, r, &rec.Deposed[i].State); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 
+	"github.com/hykube/hykube/activities/changes"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
@@ -31,12 +32,16 @@ const (
 // States answers pushes and pulls of Terraform states.
 type States struct {
 	*scope.Sources
+	// frozen reports whether no plan of a namespace is applied after a restore; then no record is pushed either.
+	frozen func(namespace string) bool
 	// committing lets one commit at a time hold its records in memory.
 	committing sync.Mutex
 }
 
-// New returns a States that reads and writes through sources.
-func New(sources *scope.Sources) *States { return &States{Sources: sources} }
+// New returns a States that reads and writes through sources. It refuses pushes into a frozen namespace.
+func New(sources *scope.Sources, frozen func(namespace string) bool) *States {
+	return &States{Sources: sources, frozen: frozen}
+}
 
 // Push checks a page of a push and keeps its records, or commits the push; it sets p.Status. It returns an error of the API for a
 // request that is refused as a whole.
@@ -44,6 +49,8 @@ func (s *States) Push(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 	p.Status = v1alpha1.StatePushStatus{}
 	spec := &p.Spec
 	switch {
+	case s.frozen(p.Namespace):
+		return conflict("%s", changes.MessageFrozen)
 	case spec.ID == "" || len(spec.ID) > 64 || len(validation.NameIsDNSSubdomain(spec.ID, false)) > 0:
 		return apierrors.NewBadRequest("push state: spec.id must be a UUID")
 	case spec.Lineage == "" || len(spec.Lineage) > 256:

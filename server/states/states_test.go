@@ -43,7 +43,7 @@ func newStates(t *testing.T) (*activitiestest.World, *States) {
 	w.Sessions.Unconfigured = func(context.Context, catalog.Entry, provider.Configuration) (tfprotov6.ProviderServer, func(), error) {
 		return upgrader{}, func() {}, nil
 	}
-	return w, New(w.Sources)
+	return w, New(w.Sources, func(namespace string) bool { return namespace == "frozen" })
 }
 
 // entry returns an entry for the object of a name.
@@ -198,6 +198,14 @@ func TestProblems(t *testing.T) {
 		"another object's ID": {func(w *activitiestest.World, _ *v1alpha1.StateEntry) {
 			w.Record(w.Put("test-thing/c", nil, nil), `{"id":"2"}`)
 		}, "another object manages the same resource"},
+		"another object's ID, and an identity without values": {func(w *activitiestest.World, e *v1alpha1.StateEntry) {
+			rec := &ledger.Instance{Object: w.Put("test-thing/c", nil, nil).Ref, Provider: "test"}
+			rec.State = ledger.State{Type: "test_thing", ProviderConfig: "default", Attributes: []byte(`{"id":"2"}`), Identity: []byte(`{"id":"2"}`)}
+			if err := w.Ledger.Save(w.T.Context(), rec); err != nil {
+				w.T.Fatal(err)
+			}
+			e.Current.Identity = &runtime.RawExtension{Raw: []byte(`{"id":null}`)}
+		}, "another object manages the same resource"},
 		"a newer schema":   {func(_ *activitiestest.World, e *v1alpha1.StateEntry) { e.Current.SchemaVersion = 7 }, "a newer provider"},
 		"other attributes": {func(_ *activitiestest.World, e *v1alpha1.StateEntry) { e.Current.Attributes.Raw = []byte(`{"id":[1]}`) }, "does not fit its schema"},
 		"no attributes":    {func(_ *activitiestest.World, e *v1alpha1.StateEntry) { e.Current.Attributes = nil }, "it has no attributes"},
@@ -292,6 +300,62 @@ func TestARecordThatAPlanWroteMeanwhile(t *testing.T) {
 	}
 	if w.Instance(a).Revision() != 0 || w.Instance(b).ID() != "by a plan" {
 		t.Error("a record was written")
+	}
+}
+
+// TestAResourceThatAnotherObjectTookMeanwhile gives an object the resource of a page, as the current or the deposed instance, before the commit.
+func TestAResourceThatAnotherObjectTookMeanwhile(t *testing.T) {
+	for _, id := range []string{"1", "old"} {
+		w, s := newStates(t)
+		a, other := w.Put("test-thing/a", nil, nil), w.Put("test-thing/other", nil, nil)
+		e := entry("a", "1")
+		deposed := *entry("a", "old").Current
+		deposed.Key = "0a1b2c3d"
+		e.Deposed = []v1alpha1.StateInstance{deposed}
+		p := &v1alpha1.StatePush{Spec: specOf("one", 1)}
+		p.Namespace, p.Spec.Entries = "team", []v1alpha1.StateEntry{e}
+		if err := s.Push(t.Context(), alice, p); err != nil || len(p.Status.Problems) > 0 {
+			t.Fatal(p.Status.Problems, err)
+		}
+		w.Record(other, fmt.Sprintf(`{"id":%q}`, id))
+		p.Spec.Entries, p.Spec.Commit = nil, true
+		if err := s.Push(t.Context(), alice, p); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "another object manages the same resource") {
+			t.Errorf("commit beside the resource %s: %v", id, err)
+		}
+		if w.Instance(a).Revision() != 0 {
+			t.Error("the record was written")
+		}
+	}
+}
+
+// TestAPushedIdentityProvesNothing pushes a state with an identity that no provider has confirmed, also for a deposed instance. The record
+// has none, so that it cannot prove that the resource is not another object's with the same ID.
+func TestAPushedIdentityProvesNothing(t *testing.T) {
+	for _, identity := range []string{`{"id":"forged"}`, `{"id":null}`} {
+		w, s := newStates(t)
+		a := w.Put("test-thing/a", nil, nil)
+		e := entry("a", "1")
+		e.Current.Identity = &runtime.RawExtension{Raw: []byte(identity)}
+		deposed := *entry("a", "old").Current
+		deposed.Key, deposed.Identity = "0a1b2c3d", e.Current.Identity
+		e.Deposed = []v1alpha1.StateInstance{deposed}
+		if problems, err := push(s, specOf("one", 1), e); err != nil || len(problems) > 0 {
+			t.Fatal(problems, err)
+		}
+		rec := w.Instance(a)
+		if got, old := rec.State.IdentityText(), rec.FindDeposed("0a1b2c3d").IdentityText(); got != "" || old != "" {
+			t.Errorf("pushed %s: the record has the identities %q and %q", identity, got, old)
+		}
+	}
+}
+
+// TestAFrozenNamespaceTakesNoState pushes into a namespace that was restored and not thawed.
+func TestAFrozenNamespaceTakesNoState(t *testing.T) {
+	_, s := newStates(t)
+	p := &v1alpha1.StatePush{Spec: specOf("one", 1)}
+	p.Namespace = "frozen"
+	if err := s.Push(t.Context(), alice, p); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), "kubectl hykube thaw") {
+		t.Errorf("push: %v", err)
 	}
 }
 

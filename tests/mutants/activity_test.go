@@ -310,6 +310,8 @@ var activityMutants = []mutant{
 		"if pr.plan.Spec.RefreshOnly && pr.plan.Status.Stack != nil {", "if false {", "activities:TestACheckWithOtherArgumentsRecordsNothing"},
 	{"The plan of a stack takes a mirror for the account of its resources.", "activities/changes/unchanged.go",
 		"if po.Status.Stack != nil || requester == nil || !isAnother(&requester.Who, writers) {", "if requester == nil {", "activities:TestAMirrorIsNotTakenForTheAccount"},
+	{"The author of an approved stack approves alone what nobody wrote.", "activities/planning/totals.go",
+		"t.unwritten = t.unwritten || ", "_ = t.unwritten || ", "TestTheAuthorOfAStackCountsForWhatNobodyWrote"},
 	{"An automatic plan corrects the drift of another account.", "activities/planning/totals.go",
 		"	if t.elsewhere != \"\" {\n", "	if t.elsewhere != \"\" && false {\n", "activities:TestPlansThatApproveThemselvesWaitForAPerson"},
 	{"A change that failed with other arguments counts as a read with them.", "activities/applying/apply.go",
