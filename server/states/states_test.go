@@ -91,7 +91,10 @@ func TestForceKeepsTheResource(t *testing.T) {
 	if problems, err := push(s, specOf("one", 3), first); err != nil || len(problems) > 0 {
 		t.Fatal(problems, err)
 	}
-	force := specOf("two", 4)
+	if problems, err := push(s, specOf("two", 4), first); err != nil || len(problems) != 1 || !strings.Contains(problems[0].Remedy, "push with --force") {
+		t.Errorf("a newer state without force: problems %+v, %v", problems, err)
+	}
+	force := specOf("three", 4)
 	force.Force = true
 	other := entry("a", "2")
 	other.Deposed = first.Deposed

@@ -4,7 +4,7 @@ var stateMutants = []mutant{
 	{"A user without the right to secrets pushes a Terraform state.", "server/states/states.go",
 		"{Verb: store.VerbGet, Namespace: namespace, Group: group, Resource: plural + \"/state\", Name: name},", "", "TestRights"},
 	{"A push replaces a record without being asked to.", "server/states/page.go",
-		"case !t.push.Spec.Force:", "case false:", "TestProblems"},
+		"case !t.push.Spec.Force:", "case false:", "TestForceKeepsTheResource"},
 	{"A push takes over a resource that another object manages.", "server/states/page.go",
 		"if other.Right == nil {", "if false {", "TestProblems"},
 	{"A push replaces the record of a change that runs.", "server/states/page.go",
