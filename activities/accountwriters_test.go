@@ -257,3 +257,37 @@ func TestAnUnchangedResourceKeepsWhoWroteItsValues(t *testing.T) {
 		}
 	}
 }
+
+// TestANewValueOfASecretCountsUntilAPlanReadTheResource writes another value of an argument. Its writer contributes to the deletion of a
+// resource until a plan without changes read the resource, or until a plan with changes that read it was applied.
+func TestANewValueOfASecretCountsUntilAPlanReadTheResource(t *testing.T) {
+	for why, test := range map[string]struct {
+		refresh v1alpha1.RefreshMode
+		creates bool
+		want    []string
+	}{
+		"a plan that reads nothing":                      {want: []string{"bot", "eve"}},
+		"a plan without changes":                         {refresh: v1alpha1.RefreshAll},
+		"an approved plan with changes, reading nothing": {creates: true, want: []string{"bot", "eve"}},
+		"an approved plan with changes":                  {refresh: v1alpha1.RefreshAll, creates: true},
+	} {
+		sc := newWrittenAccounts(t)
+		sc.asks("before an approval", "test-thing", "bot eve")("ann")
+		sc.account("mirror").things["id-1"] = map[string]string{"name": "n0"}
+		sc.writes("eve", "zone", "mirror")
+		run := sc.newRun()
+		sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+			po.Spec.Refresh, po.Status.RequestedBy = test.refresh, &v1alpha1.Identity{Username: "ann"}
+		})
+		if run.approver = "ann"; test.creates {
+			sc.put("test-thing/more", m{"name": "more"}, nil)
+		}
+		if po := sc.resume(run); !meta.IsStatusConditionTrue(po.Status.Conditions, v1alpha1.ConditionReady) {
+			t.Fatalf("%s: the plan has not ended: %s", why, sc.said(po))
+		}
+		sc.delete("test-thing/n0")
+		if got, _ := sc.planned(); !slices.Equal(got, test.want) {
+			t.Errorf("%s: the contributors of the deletion are %v, want %v", why, got, test.want)
+		}
+	}
+}
