@@ -70,6 +70,7 @@ var rightsTable = []rightsRow{
 	{"stacks.hykube.io/status", map[string]string{"view": "read"}},
 	{"stacks.hykube.io/drift", map[string]string{"edit": "create"}},
 	{"stacks.hykube.io/cancel", map[string]string{"edit": "create"}},
+	{"stacks.hykube.io/takeover", map[string]string{"edit": "create"}},
 	{"notifications.hykube.io", map[string]string{"view": "read", "edit": "write"}},
 	{"notifications.hykube.io/status", map[string]string{"view": "read"}},
 	{"workflows.hykube.io", map[string]string{"edit": "get list create update delete work"}},

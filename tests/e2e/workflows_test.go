@@ -296,8 +296,8 @@ func TestWorkflowsWaitForAPerson(t *testing.T) {
 	w.begin("asks", `{"new": "person", "waves": [1], "image": "debian-13", "subnet": "front", "record": "person-www", "soak": 1000000, "heartbeat": 4000000000}`)
 	for n := 1; n <= 2; n++ {
 		awaitPlans(t, namespace, "asks", n, false)
-		p := plansOfWorkflow(t, namespace, "asks")[n-1]
-		kubectl(t, "wait", "plan/"+p.Name, "-n", namespace, "--for=condition=Planned", "--timeout=60s")
+		kubectl(t, "wait", "plan/"+plansOfWorkflow(t, namespace, "asks")[n-1].Name, "-n", namespace, "--for=condition=Planned", "--timeout=60s")
+		p := plansOfWorkflow(t, namespace, "asks")[n-1] // with its digest
 		if creates, _ := effects(t, "person"); len(creates) != n-1 {
 			t.Errorf("before approval %d: created %v", n, creates)
 		}
