@@ -60,6 +60,7 @@ func TestForbiddenImports(t *testing.T) {
 		{"workflows", slices.Concat(pure, clients, []string{module + "/activities", module + "/internal/provider"}), "a workflow orchestrates; what touches the world is an activity"},
 		{"internal/plan", slices.Concat(pure, clients, []string{module + "/internal/provider", module + "/internal/ledger"}), "the planner is pure"},
 		{"internal/lang", slices.Concat(pure, clients, []string{module + "/internal/plan", module + "/internal/graph"}), "expressions know of no plan"},
+		{"internal/module", slices.Concat(pure, clients, own("resourceset", "catalog", "resource", "index", "ledger", "store")), "a module knows no object"},
 		{"internal/graph", slices.Concat(outside, clients, []string{module}), "a graph knows numbers alone"},
 		{"internal/fair", slices.Concat(outside, clients, []string{module}), "slots know keys alone"},
 		{"internal/diag", slices.Concat(pure, clients, []string{module + "/internal/lang", module + "/internal/schema"}), "diagnostics are the bottom"},
