@@ -17,7 +17,11 @@ import (
 type Address struct {
 	// Namespace is empty for an object in the same namespace as the object that holds the reference.
 	Namespace string
-	// Mode is empty for a managed resource. It is never ModeManaged, so that == compares addresses.
+	// Module is the path of the module instance with the object, such as module.shop.module.net["eu"]; empty outside of a
+	// Module. See v1alpha1.ModulePath.
+	Module string
+	// Mode is empty for a managed resource. It is never ModeManaged, so that == compares addresses. Named values of
+	// modules have modes of their own; see Named.
 	Mode v1alpha1.Mode
 	// Type is the Terraform type, such as "sim_network", or TypeConfigMap or TypeSecret.
 	Type string
@@ -49,12 +53,18 @@ const (
 	TypeSecret    = "secret"
 )
 
-// String returns the Terraform address, such as "sim_network.main" or "data.sim_image.base". With a namespace, the
-// address begins with "namespace.NAME.".
+// String returns the Terraform address, such as "sim_network.main", "data.sim_image.base" or
+// "module.shop.sim_network.main". With a namespace, the address begins with "namespace.NAME.".
 func (a Address) String() string {
-	s := a.Type + "." + v1alpha1.ShownName(a.Name)
+	s := v1alpha1.ShownName(a.Name)
+	if a.Type != "" {
+		s = a.Type + "." + s
+	}
 	if a.Mode != "" {
 		s = string(a.Mode) + "." + s
+	}
+	if a.Module != "" {
+		s = v1alpha1.ShownModule(a.Module) + "." + s
 	}
 	if a.Namespace != "" {
 		s = "namespace." + a.Namespace + "." + s
@@ -65,6 +75,9 @@ func (a Address) String() string {
 // Expression returns the address in template syntax. It quotes a name that is not an HCL identifier, as in
 // sim_network["my.name"].
 func (a Address) Expression() string {
+	if a.Module != "" {
+		return a.String()
+	}
 	set, key, instance := a.Set()
 	s := a.Type + nameStep(set.Name)
 	if instance {
@@ -88,7 +101,7 @@ func nameStep(name string) string {
 
 // Kind returns the kind of the object, such as "sim-network", "data-sim-image" or "ConfigMap".
 func (a Address) Kind() string {
-	if a.Mode == "" {
+	if a.Stored() {
 		switch a.Type {
 		case TypeConfigMap:
 			return "ConfigMap"
@@ -101,7 +114,7 @@ func (a Address) Kind() string {
 
 // Stored reports whether the address names a ConfigMap or a Secret, for which no provider has a schema.
 func (a Address) Stored() bool {
-	return a.Mode == "" && (a.Type == TypeConfigMap || a.Type == TypeSecret)
+	return a.Mode == "" && a.Module == "" && (a.Type == TypeConfigMap || a.Type == TypeSecret)
 }
 
 // In returns the address relative to the namespace: it drops the address's namespace if the two are equal.
@@ -112,15 +125,18 @@ func (a Address) In(namespace string) Address {
 	return a
 }
 
-// Compare orders addresses by namespace, mode, type, then name.
+// Compare orders addresses by namespace, module, mode, type, then name.
 func (a Address) Compare(b Address) int {
-	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(string(a.Mode), string(b.Mode)),
+	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Module, b.Module), strings.Compare(string(a.Mode), string(b.Mode)),
 		strings.Compare(a.Type, b.Type), v1alpha1.CompareNames(a.Name, b.Name))
 }
 
 // ParseAddress reads TYPE.NAME, TYPE["NAME"] or KIND/NAME, and the key of an instance after it. The type may have the
-// prefix "data.", "ephemeral." or "action.". The whole may have the prefix "namespace.NS.".
+// prefix "data.", "ephemeral." or "action.", after the path of a module. The whole may have the prefix "namespace.NS.".
 func ParseAddress(s string) (Address, error) {
+	if a, ok := parseModuleAddress(s); ok {
+		return a, nil
+	}
 	a, ok := splitAddress(s)
 	set := a
 	if v1alpha1.IsInstanceName(a.Name) {
@@ -133,6 +149,52 @@ func ParseAddress(s string) (Address, error) {
 		return Address{}, fmt.Errorf("parse address %q: not the address of a resource; write it as TYPE.NAME, such as sim_network.main or data.sim_image.base, or as KIND/NAME, such as sim-network/main; optionally after namespace.NAMESPACE", s)
 	}
 	return a, nil
+}
+
+// parseModuleAddress reads the address of a block in a module: PATH.TYPE.NAME, or KIND/PATH:NAME.
+func parseModuleAddress(s string) (Address, bool) {
+	var a Address
+	if kind, name, ok := strings.Cut(s, "/"); ok && !strings.ContainsAny(kind, ".[") {
+		if a.Module, a.Name = v1alpha1.SplitModuleObjectName(name); a.Module == "" {
+			return a, false
+		}
+		a.Mode, a.Type = v1alpha1.ParseKind(kind)
+		if a.Mode == v1alpha1.ModeManaged {
+			a.Mode = ""
+		}
+		return a.normalized()
+	}
+	path, rest, ok := v1alpha1.CutModulePath(s)
+	if !ok || !strings.HasPrefix(rest, ".") {
+		return a, false
+	}
+	rest = rest[1:]
+	for _, m := range []v1alpha1.Mode{v1alpha1.ModeData, v1alpha1.ModeEphemeral, v1alpha1.ModeAction} {
+		if after, ok := strings.CutPrefix(rest, string(m)+"."); ok {
+			a.Mode, rest = m, after
+			break
+		}
+	}
+	a.Module = path
+	a.Type, a.Name, ok = strings.Cut(rest, ".")
+	if !ok {
+		return a, false
+	}
+	return a.normalized()
+}
+
+// normalized returns an address in a module with the key of its instance in the usual form. ok is false if its names are
+// not valid.
+func (a Address) normalized() (_ Address, ok bool) {
+	set := a
+	if v1alpha1.IsInstanceName(a.Name) {
+		var key v1alpha1.InstanceKey
+		if set, key, ok = a.Set(); !ok {
+			return a, false
+		}
+		a = set.Instance(key)
+	}
+	return a, validModuleName(set.Type) && validModuleName(set.Name)
 }
 
 // TriggerExpression converts an entry of lifecycle.replaceTriggeredBy to an expression: sim-network/main becomes

@@ -48,6 +48,9 @@ func (p program) in(at EvaluationContext) program {
 	if at.Functions != nil {
 		p.functions = at.Functions
 	}
+	if at.Module != "" {
+		p.refs, p.module = rebound(p.refs, p.module, at.Module), at.Module
+	}
 	if at.Instance != nil {
 		p.refs = p.instanceReferences(at.Instance)
 	}

@@ -52,8 +52,9 @@ type program struct {
 	context   EvaluationContext
 	request   *Budget
 	self      bool
-	// namespace is the object's own namespace; empty if it is not known.
+	// namespace is the object's own namespace; empty if it is not known. module is the path of its module.
 	namespace string
+	module    string
 	// repeats is true if an expression refers to count.index, each.key or each.value.
 	repeats bool
 }
@@ -94,6 +95,10 @@ type ConfigOptions struct {
 	Ephemeral bool
 	// Namespace is the object's own namespace. A reference that names it is equal to a reference without a namespace.
 	Namespace string
+
+	// Module is the path of the object's own module; empty outside of one. In a module, references are Terraform's: names
+	// are those of the module, and "var", "local", "module", "path" and "terraform" are known.
+	Module string
 
 	// Settled refuses impure functions (clock and random values), because the result must be the same in each evaluation.
 	Settled bool
@@ -188,7 +193,7 @@ type parser struct {
 }
 
 func newParser(o ConfigOptions) *parser {
-	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, request: o.Budget, namespace: o.Namespace}}
+	return &parser{opts: o, program: program{self: o.self, functions: o.Functions, request: o.Budget, namespace: o.Namespace, module: o.Module}}
 }
 
 func (p *parser) fail(field, summary, format string, args ...any) *node {

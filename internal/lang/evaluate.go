@@ -99,29 +99,27 @@ func (b *branch) val() cty.Value {
 func (ev *evaluation) variables() map[string]cty.Value {
 	root := &branch{}
 	for _, r := range ev.refs {
-		at, a := root, r.written
-		if a.Namespace != "" {
-			at = at.child(rootNamespace).child(a.Namespace)
+		at, place := root, r.place()
+		for _, name := range place[:len(place)-1] {
+			if at.value != cty.NilVal {
+				break
+			}
+			at = at.child(name)
 		}
-		if a.Mode != "" {
-			at = at.child(string(a.Mode))
-		}
-		set, key, instance := a.Set()
-		if at = at.child(a.Type).child(set.Name); at.value != cty.NilVal {
+		last := place[len(place)-1]
+		if at.value != cty.NilVal || at.below[last] != nil && at.below[last].value != cty.NilVal {
 			continue
 		}
-		if !instance {
-			at.value = ev.value(r)
+		if !r.optional() {
+			at.child(last).value = ev.value(r)
 			continue
 		}
-		// Of a set, only the referenced instances are in the value. HCL converts the index of an object to a string.
+		// Of a set or a module, only the referenced instances and outputs are in the value.
 		if at.below == nil {
 			at.below = make(map[string]*branch)
 		}
-		if at.below[key.Text()] == nil {
-			if v, ok := ev.instanceValue(r); ok {
-				at.below[key.Text()] = &branch{value: v}
-			}
+		if v, ok := ev.instanceValue(r); ok && (at.below[last] == nil || at.below[last].value == cty.NilVal) {
+			at.child(last).value = v
 		}
 	}
 	vars := make(map[string]cty.Value, len(root.below)+4)
@@ -147,14 +145,18 @@ func (ev *evaluation) value(r Reference) cty.Value {
 	} else {
 		var ok bool
 		if v, ok = ev.scope(r.Address); !ok || v == cty.NilVal {
-			ev.diags = append(ev.diags, missingObject(r, nil))
+			if r.Named() {
+				ev.diags = append(ev.diags, undeclared(r))
+			} else {
+				ev.diags = append(ev.diags, missingObject(r, nil))
+			}
 			v = cty.DynamicVal
 		}
 	}
 	switch {
 	case r.Mode == v1alpha1.ModeEphemeral:
 		return v.Mark(Ephemeral)
-	case r.Mode == "" && r.Type == TypeSecret:
+	case r.Stored() && r.Type == TypeSecret:
 		return v.Mark(Sensitive)
 	}
 	return v
@@ -165,7 +167,7 @@ func (ev *evaluation) unknownValue(a Address) cty.Value {
 	if a.Stored() {
 		return cty.UnknownVal(cty.Map(cty.String))
 	}
-	if ev.catalog == nil || ev.catalog.repeats(a) != "" {
+	if a.Named() || ev.catalog == nil || ev.catalog.repeats(a) != "" {
 		return cty.DynamicVal
 	}
 	block := ev.catalog.Block(a)

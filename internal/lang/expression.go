@@ -32,6 +32,8 @@ type ExpressionOptions struct {
 	Functions Functions
 	// Namespace is the object's own namespace. A reference that names it is equal to a reference without a namespace.
 	Namespace string
+	// Module is the path of the object's own module; empty outside of one. See ConfigOptions.
+	Module string
 	// Settled refuses impure functions (clock and random values), because the result must be the same in each evaluation.
 	Settled bool
 	// Repetition allows count.index, or each.key and each.value, in the template of a ResourceSet.
@@ -72,7 +74,7 @@ func (o ExpressionOptions) References(v any, field string) (refs, own []Referenc
 }
 
 func (o ExpressionOptions) parser() *parser {
-	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Settled: o.Settled, Repetition: o.Repetition, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
+	options := ConfigOptions{Functions: o.Functions, Namespace: o.Namespace, Module: o.Module, Settled: o.Settled, Repetition: o.Repetition, self: o.Self != nil, bare: o.Bare, Budget: o.Budget}
 	if o.Type == cty.Bool {
 		options.reveals = revealAll // the result of a condition is visible
 	}

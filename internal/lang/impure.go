@@ -32,6 +32,9 @@ type EvaluationContext struct {
 	Hashes map[string]string
 	// Budget bounds the evaluation, in addition to its own limit.
 	Budget *Budget
+	// Module is the path of the module instance whose values the references of the expressions are to; empty for the one in
+	// the parser's options.
+	Module string
 	// Instance holds the values of count.index, each.key and each.value. Nil leaves them unknown.
 	Instance *Instance
 }

@@ -25,6 +25,8 @@ type Reference struct {
 	Field string
 	// written is the address as written in the expression, which may name the object's own namespace.
 	written Address
+	// explicit is true for a reference in a module that begins with "resource.".
+	explicit bool
 	// steps are all steps after the address.
 	steps hcl.Traversal
 	// reveals describes how the expression reveals the value.
@@ -83,7 +85,8 @@ func (p *parser) reference(t hcl.Traversal, field string, reveals reveal, key in
 	}
 	attr, _ := step(t, n)
 	r := Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, reveals: reveals}
-	if key.expr != nil && n == len(t) && a.hasInstances() && !v1alpha1.IsInstanceName(a.Name) {
+	r.explicit = p.opts.Module != "" && t.RootName() == rootResource
+	if key.expr != nil && n == len(t) && (a.hasInstances() || a.Mode == ModeModule) && !v1alpha1.IsInstanceName(a.Name) {
 		r.key, r.after = key.expr, key.after
 	}
 	p.refs = append(p.refs, r)
@@ -91,6 +94,9 @@ func (p *parser) reference(t hcl.Traversal, field string, reveals reveal, key in
 
 // address reads [namespace.NS.][data.|ephemeral.]TYPE.NAME. n is the number of steps that the address takes.
 func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool) {
+	if p.opts.Module != "" {
+		return p.moduleAddress(t, at)
+	}
 	root := t.RootName()
 	if root == rootNamespace {
 		ns, ok := step(t, 1)
@@ -239,6 +245,9 @@ const maxHints = 100
 func CheckReferences(refs []Reference, in Catalog) diag.Diagnostics {
 	var diags diag.Diagnostics
 	for _, r := range refs {
+		if r.Named() {
+			continue // the module's loader has checked it
+		}
 		if len(diags) == maxHints {
 			in = in.quiet()
 		}

@@ -47,6 +47,8 @@ func (p *parser) repetition(t hcl.Traversal, at string) bool {
 	wanted := map[string]Repetition{rootCount: RepeatCount, rootEach: RepeatForEach}[root]
 	name, _ := step(t, 1)
 	switch {
+	case p.opts.Repetition == "" && p.opts.Module != "":
+		return false
 	case p.opts.Repetition == "":
 		p.fail(at, "Unsupported reference", "%q cannot be used here: %s.", root, reservedRoots[root])
 	case p.opts.Repetition != wanted:
@@ -85,7 +87,7 @@ func (i *Instance) add(vars map[string]cty.Value) {
 // in its own way, and try() can handle it.
 func (ev *evaluation) instanceValue(r Reference) (cty.Value, bool) {
 	if ev.static {
-		return ev.value(r), ev.catalog == nil || !ev.catalog.lacksInstance(r.Address)
+		return ev.value(r), r.Named() || ev.catalog == nil || !ev.catalog.lacksInstance(r.Address)
 	}
 	v, ok := ev.scope(r.Address)
 	return v, ok && v != cty.NilVal
@@ -193,7 +195,10 @@ func (p *program) instanceReferences(i *Instance) []Reference {
 func (r Reference) toInstance(key v1alpha1.InstanceKey) Reference {
 	r.Address, r.written = r.Address.Instance(key), r.written.Instance(key)
 	r.steps = r.after
-	r.Attribute, _ = step(r.after, 0)
+	if name, ok := attribute(r.after, 0); ok && r.Mode == ModeModule {
+		r.Address, r.written, r.steps = r.Address.output(name), r.written.output(name), r.after[1:]
+	}
+	r.Attribute, _ = step(r.steps, 0)
 	r.key, r.after = nil, nil
 	return r
 }
@@ -232,7 +237,7 @@ func MissingInstance(r Reference, in Catalog) (d v1alpha1.Diagnostic, ok bool) {
 // instanceProblem reports a reference to a set without the key that its attribute needs. It also reports a reference
 // with a key to an object that is not a set.
 func (in Catalog) instanceProblem(r Reference) (v1alpha1.Diagnostic, bool) {
-	if in.Repeats == nil || !r.hasInstances() {
+	if in.Repeats == nil || r.Named() || !r.hasInstances() {
 		return v1alpha1.Diagnostic{}, false
 	}
 	set, key, keyed := r.Address.Set()

@@ -453,6 +453,7 @@ func (l *Ledger) Instances(ctx context.Context, namespace string) iter.Seq2[*Ins
 // Origin names an object with secrets. Its fields are those of lang.Address; the namespace is always set.
 type Origin struct {
 	Namespace string        `json:"namespace"`
+	Module    string        `json:"module,omitempty"`
 	Mode      v1alpha1.Mode `json:"mode,omitempty"`
 	Type      string        `json:"type"`
 	Name      string        `json:"name"`

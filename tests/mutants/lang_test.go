@@ -2,7 +2,7 @@ package mutants
 
 var langMutants = []mutant{
 	{"A value from a Secret is shown wherever an expression puts it.", "internal/lang/evaluate.go",
-		"\tcase r.Mode == \"\" && r.Type == TypeSecret:\n\t\treturn v.Mark(Sensitive)\n", "", "TestSecretsAreMarkedWhateverTheScopeReturns"},
+		"\tcase r.Stored() && r.Type == TypeSecret:\n\t\treturn v.Mark(Sensitive)\n", "", "TestSecretsAreMarkedWhateverTheScopeReturns"},
 	{"A Secret in a call of a function that is not known yet needs no right.", "internal/lang/config.go",
 		"	if p.referencesOnly {\n		return expr, true", "	if false {\n		return expr, true", "internal/catalog:TestConfigurationBeforeAnythingIsKnown"},
 	{"An ephemeral value is stored in a state.", "internal/lang/evaluate.go",
