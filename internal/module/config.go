@@ -1,11 +1,15 @@
 package module
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // Config is the configuration of one module: the root, or one call of a module. It is immutable after Load.
@@ -39,6 +43,11 @@ type BlockID struct {
 	// Mode is empty for a managed resource.
 	Mode       v1alpha1.Mode
 	Type, Name string
+}
+
+// compare orders blocks by mode, type and name.
+func (id BlockID) compare(other BlockID) int {
+	return cmp.Or(strings.Compare(string(id.Mode), string(other.Mode)), strings.Compare(id.Type, other.Type), strings.Compare(id.Name, other.Name))
 }
 
 // String returns the address of the block in its module, such as data.sim_image.base.
@@ -115,6 +124,8 @@ type Block struct {
 	Range hcl.Range
 
 	positions Positions
+	// spec is the parsed spec, without its schema.
+	spec *lang.Expression
 }
 
 // Lifecycle has the arguments of a lifecycle block; nil for those that it does not have.
@@ -228,5 +239,6 @@ type Expr struct {
 	Field string
 	Range hcl.Range
 	// of maps the field to the file.
-	of Positions
+	of     Positions
+	parsed *lang.Expression
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // Limits on the tree of modules.
@@ -29,19 +30,22 @@ type Tree struct {
 
 	files Files
 	count int
+	// functions are those that expressions may call besides the built-in ones.
+	functions lang.Functions
 }
 
 // Load reads the files of a module whose root is in the directory ".". The report lists all problems at once, each with
-// its position as the attribute, such as "main.tf:3:5". The tree is nil if one of them is an error.
-func Load(files Files) (*Tree, diag.Diagnostics) {
+// its position as the attribute, such as "main.tf:3:5". The tree is nil if one of them is an error. functions are those of
+// the installed providers.
+func Load(files Files, functions lang.Functions) (*Tree, diag.Diagnostics) {
 	if diags := files.check(); diag.HasErrors(diags) {
 		return nil, diags
 	}
-	l := &loader{files: files, tree: &Tree{files: files}, parsed: map[string][]parsedFile{}}
+	l := &loader{files: files, tree: &Tree{files: files, functions: functions}, parsed: map[string][]parsedFile{}}
 	l.readManifest()
 	l.tree.Root = l.module(nil, ".", nil)
 	if !diag.HasErrors(l.diags) {
-		l.diags = append(l.diags, l.tree.check()...)
+		l.diags = append(l.diags, l.tree.compile(l.tree.Root)...)
 	}
 	report := sorted(l.diags)
 	if diag.HasErrors(report) {

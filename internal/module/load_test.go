@@ -34,7 +34,7 @@ func bundle(text string) Files {
 
 func mustLoad(t *testing.T, text string) *Tree {
 	t.Helper()
-	tree, diags := Load(bundle(text))
+	tree, diags := Load(bundle(text), nil)
 	if tree == nil {
 		t.Fatalf("the module is refused: %s", report(diags))
 	}
@@ -192,7 +192,7 @@ variable "e" { default = var.d }
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			tree, diags := Load(bundle(tc.files))
+			tree, diags := Load(bundle(tc.files), nil)
 			if tree != nil {
 				t.Error("the module is accepted")
 			}
@@ -241,7 +241,7 @@ func TestHostileFilesAreRefusedSoon(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			tree, diags := Load(tc.files)
+			tree, diags := Load(tc.files, nil)
 			if tree != nil || !strings.Contains(report(diags), tc.want) {
 				t.Errorf("got %.2000s, want %s", report(diags), tc.want)
 			}

@@ -1,0 +1,393 @@
+package module
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+)
+
+// Values evaluates the named values of an expansion: each at most once, and only those that are asked for. It is not safe
+// for concurrent use.
+type Values struct {
+	x     *Expansion
+	known Known
+	memo  map[lang.Address]*named
+	// path are the values that are being evaluated; each needs the next.
+	path  []lang.Address
+	diags diag.Diagnostics
+	// expanding expands modules while their instances are not known; nil afterwards. full is true if the expansion has
+	// exceeded a limit.
+	expanding *expander
+	full      bool
+}
+
+// named is an evaluated named value.
+type named struct {
+	value cty.Value
+	// needs are the objects outside that were asked for.
+	needs map[lang.Address]bool
+	// ok is false if the module does not declare the value.
+	ok bool
+}
+
+// Values returns an evaluator of the named values of the expansion. known returns the values of objects outside of the
+// expansion, and of the resources in it; a value that it does not have is unknown.
+func (x *Expansion) Values(known Known) *Values { return newValues(x, known) }
+
+func newValues(x *Expansion, known Known) *Values {
+	return &Values{x: x, known: known, memo: map[lang.Address]*named{}}
+}
+
+// Value returns the value of an address: a named value of the expansion, or an object. ok is false if a module does not
+// have such a value. A value that depends on an error is unknown; see Diagnostics.
+func (v *Values) Value(a lang.Address) (cty.Value, bool) {
+	n := v.named(a)
+	return n.value, n.ok
+}
+
+// Diagnostics returns the errors and warnings of all values that were evaluated, with positions in files.
+func (v *Values) Diagnostics() diag.Diagnostics { return sorted(v.diags) }
+
+func (v *Values) named(a lang.Address) *named {
+	if n := v.memo[a]; n != nil {
+		return n
+	}
+	if !a.Named() {
+		n := &named{value: cty.DynamicVal, needs: map[lang.Address]bool{a: true}, ok: true}
+		if found, ok := v.object(a); ok && found != cty.NilVal {
+			n.value = found
+		}
+		v.memo[a] = n
+		return n
+	}
+	if at := slices.Index(v.path, a); at >= 0 {
+		return v.cycle(v.path[at:])
+	}
+	v.path = append(v.path, a)
+	n := v.evaluateNamed(a)
+	v.path = v.path[:len(v.path)-1]
+	if v.memo[a] == nil { // a cycle has a value already
+		v.memo[a] = n
+	}
+	return v.memo[a]
+}
+
+// object returns the value of an object. That of a block with count or for_each has the instances that the expansion
+// determines, whose values need not be known.
+func (v *Values) object(a lang.Address) (cty.Value, bool) {
+	s := v.setAt(a)
+	if s == nil || s.Repeats == "" || s.Waiting != nil {
+		return v.known(a)
+	}
+	member := func(i int) cty.Value {
+		if found, ok := v.known(s.AddressOf(i)); ok && found != cty.NilVal {
+			return found
+		}
+		return cty.DynamicVal
+	}
+	if s.Repeats == lang.RepeatCount {
+		items := make([]cty.Value, s.Len())
+		for i := range items {
+			items[i] = member(i)
+		}
+		return cty.TupleVal(items), true
+	}
+	members := make(map[string]cty.Value, s.Len())
+	for i, key := range s.keys {
+		members[key] = member(i)
+	}
+	return cty.ObjectVal(members), true
+}
+
+// setAt returns the block of the expansion with an address without a key; nil if there is none.
+func (v *Values) setAt(a lang.Address) *Set {
+	if a.Namespace != "" || a.Module == "" {
+		return nil
+	}
+	i := v.instance(a.Module)
+	id := BlockID{a.Mode, a.Type, a.Name}
+	if i == nil || i.Config.Blocks[id] == nil {
+		return nil
+	}
+	if v.expanding == nil || slices.Contains(v.path, a) {
+		return i.sets[id]
+	}
+	v.path = append(v.path, a)
+	defer func() { v.path = v.path[:len(v.path)-1] }()
+	return v.expanding.set(i, id)
+}
+
+// cycle reports values that depend on each other.
+func (v *Values) cycle(of []lang.Address) *named {
+	names := make([]string, 0, len(of)+1)
+	for _, a := range of {
+		names = append(names, a.String())
+	}
+	names = append(names, of[0].String())
+	at := ""
+	if i := v.x.byPath[of[0].Module]; i != nil {
+		at = i.Config.placeOf(of[0])
+	}
+	v.diags = append(v.diags, diag.Errorf(at, "Cycle", "These values depend on each other: %s. Remove one of the references.", strings.Join(names, ", ")))
+	n := &named{value: cty.DynamicVal, ok: true}
+	for _, a := range of {
+		v.memo[a] = n
+	}
+	return n
+}
+
+// placeOf returns the position of the declaration of a named value.
+func (c *Config) placeOf(a lang.Address) string {
+	switch a.Mode {
+	case lang.ModeVariable:
+		if d := c.Variables[a.Name]; d != nil {
+			return placeOf(d.Range)
+		}
+	case lang.ModeLocal:
+		if d := c.Locals[a.Name]; d != nil {
+			return placeOf(d.Range)
+		}
+	case lang.ModeOutput:
+		if d := c.Outputs[a.Name]; d != nil {
+			return placeOf(d.Range)
+		}
+	}
+	return ""
+}
+
+func (v *Values) evaluateNamed(a lang.Address) *named {
+	missing := &named{value: cty.DynamicVal}
+	i := v.instance(a.Module)
+	if i == nil {
+		return missing
+	}
+	switch a.Mode {
+	case lang.ModePath:
+		dirs := map[string]string{"module": i.Config.Dir, "root": ".", "cwd": "."}
+		return constantValue(cty.StringVal(dirs[a.Name]))
+	case lang.ModeTerraform:
+		if a.Name == "workspace" {
+			return constantValue(cty.StringVal(cmp.Or(v.x.inputs.Workspace, "default")))
+		}
+		return constantValue(cty.UnknownVal(cty.Bool).Mark(lang.Ephemeral))
+	case lang.ModeVariable:
+		if d := i.Config.Variables[a.Name]; d != nil {
+			return v.variable(i, d)
+		}
+	case lang.ModeLocal:
+		if d := i.Config.Locals[a.Name]; d != nil {
+			return v.expression(d, i, nil)
+		}
+	case lang.ModeOutput:
+		if d := i.Config.Outputs[a.Name]; d != nil {
+			return v.output(i, d)
+		}
+	case lang.ModeModule:
+		return v.called(i, a)
+	}
+	return missing
+}
+
+func constantValue(v cty.Value) *named { return &named{value: v, ok: true} }
+
+// instance returns the instance of a module with a path. While the modules are being expanded, it expands those that lead
+// to the path.
+func (v *Values) instance(path string) *Instance {
+	if i := v.x.byPath[path]; i != nil || v.expanding == nil {
+		return i
+	}
+	caller, call, _ := v1alpha1.LastCall(path)
+	if parent := v.instance(caller); caller != "" && parent != nil && parent.Config.Calls[call] != nil {
+		v.expanding.called(parent, call)
+	}
+	return v.x.byPath[path]
+}
+
+// expression evaluates an expression as a named value.
+func (v *Values) expression(e *Expr, i *Instance, each *lang.Instance) *named {
+	value, needs, diags := v.evaluateTracked(e, i, each)
+	v.diags = append(v.diags, diags...)
+	return &named{value: value, needs: needs, ok: true}
+}
+
+// evaluate evaluates an expression in an instance of a module. needs are the objects outside on which the value depends,
+// sorted. The diagnostics have positions in files.
+func (v *Values) evaluate(e *Expr, i *Instance, each *lang.Instance) (value cty.Value, needs []lang.Address, diags diag.Diagnostics) {
+	value, set, diags := v.evaluateTracked(e, i, each)
+	return value, slices.SortedFunc(maps.Keys(set), lang.Address.Compare), diags
+}
+
+func (v *Values) evaluateTracked(e *Expr, i *Instance, each *lang.Instance) (cty.Value, map[lang.Address]bool, diag.Diagnostics) {
+	needs := map[lang.Address]bool{}
+	path := ""
+	if i != nil {
+		path = i.Path
+	}
+	at := lang.EvaluationContext{Module: path, Instance: each, Functions: v.x.inputs.Functions, Budget: v.x.inputs.Budget}
+	value, diags := e.parsed.With(at).Evaluate(func(a lang.Address) (cty.Value, bool) {
+		n := v.named(a)
+		maps.Copy(needs, n.needs)
+		return n.value, n.ok
+	}, cty.NilVal)
+	if diag.HasErrors(diags) {
+		value = cty.DynamicVal
+	}
+	return value, needs, e.of.Located(diags, e.Range)
+}
+
+// variable evaluates the argument for a variable, or takes its default.
+func (v *Values) variable(i *Instance, d *Variable) *named {
+	argument, caller, each := v.x.arguments[d.Name], (*Instance)(nil), (*lang.Instance)(nil)
+	if i.Parent != nil {
+		argument, caller, each = i.Call.Arguments[d.Name], i.Parent, i.each
+	}
+	n := &named{value: d.Default, ok: true}
+	if argument != nil {
+		n = v.expression(argument, caller, each)
+	}
+	if n.value == cty.NilVal {
+		n.value = cty.UnknownVal(d.Type) // the loader has reported it
+		return n
+	}
+	if bare, _ := n.value.Unmark(); bare.IsKnown() && bare.IsNull() && !d.Nullable {
+		if d.Default == cty.NilVal {
+			v.diags = append(v.diags, d.problem(argument, "Required variable not set", "The given value is not suitable for var.%s defined at %s: required variable may not be set to null.", d.Name, placeOf(d.Range)))
+			n.value = cty.UnknownVal(d.Type)
+			return n
+		}
+		n.value = d.Default
+	}
+	converted, err := d.convert(n.value)
+	if err != nil {
+		v.diags = append(v.diags, d.problem(argument, "Invalid value for input variable", "The given value is not suitable for var.%s defined at %s: %s.", d.Name, placeOf(d.Range), describe(err)))
+		converted = cty.UnknownVal(d.Type)
+	}
+	n.value = converted
+	if d.Sensitive {
+		n.value = n.value.Mark(lang.Sensitive)
+	}
+	if d.Ephemeral {
+		n.value = n.value.Mark(lang.Ephemeral)
+	}
+	if len(d.Validations) > 0 {
+		v.memo[lang.Address{Module: i.Path, Mode: lang.ModeVariable, Name: d.Name}] = n // a validation refers to the variable itself
+		v.holds(d.Validations, i, "Invalid value for variable")
+	}
+	return n
+}
+
+func (d *Variable) problem(argument *Expr, summary, format string, args ...any) v1alpha1.Diagnostic {
+	if argument == nil {
+		return diag.Errorf(placeOf(d.Range), summary, format, args...)
+	}
+	return argument.problem(summary, format, args...)
+}
+
+// holds evaluates conditions, and reports those that are false.
+func (v *Values) holds(conditions []Condition, i *Instance, summary string) map[lang.Address]bool {
+	needs := map[lang.Address]bool{}
+	for _, c := range conditions {
+		ok, used, diags := v.evaluateTracked(c.Condition, i, nil)
+		maps.Copy(needs, used)
+		v.diags = append(v.diags, diags...)
+		ok, _ = ok.Unmark()
+		if diag.HasErrors(diags) || !ok.IsKnown() || ok.Type() != cty.Bool || ok.True() {
+			continue
+		}
+		message, _, diags := v.evaluateTracked(c.Message, i, nil)
+		v.diags = append(v.diags, diags...)
+		text := "The error message refers to values that are not known or are sensitive, so it is not shown."
+		if !message.ContainsMarked() && message.IsKnown() && message.Type() == cty.String && !message.IsNull() {
+			text = message.AsString()
+		}
+		v.diags = append(v.diags, c.Condition.problem(summary, "%s", text))
+	}
+	return needs
+}
+
+func (v *Values) output(i *Instance, d *Output) *named {
+	n := v.expression(d.Value, i, nil)
+	n.needs = maps.Clone(n.needs)
+	maps.Copy(n.needs, v.holds(d.Preconditions, i, "Module output value precondition failed"))
+	if d.Sensitive {
+		n.value = n.value.Mark(lang.Sensitive)
+	}
+	if d.Ephemeral {
+		n.value = n.value.Mark(lang.Ephemeral)
+	}
+	return n
+}
+
+// called returns the value of a call, or of one instance of it.
+func (v *Values) called(i *Instance, a lang.Address) *named {
+	call, key, one := a.Set()
+	if i.Config.Calls[call.Name] == nil {
+		return &named{value: cty.DynamicVal}
+	}
+	var r *repeated
+	if v.expanding != nil {
+		r = v.expanding.called(i, call.Name)
+	} else if r = i.calls[call.Name]; r == nil {
+		return &named{value: cty.DynamicVal, ok: true}
+	}
+	if r.Waiting != nil || diag.HasErrors(r.problem) {
+		n := &named{value: cty.DynamicVal, needs: map[lang.Address]bool{}, ok: true}
+		if r.Waiting != nil {
+			for _, need := range r.Waiting.Needs {
+				n.needs[need] = true
+			}
+		}
+		return n
+	}
+	n := &named{needs: map[lang.Address]bool{}, ok: true}
+	if one {
+		child := v.x.byPath[v1alpha1.ModulePath(i.Path, call.Name, &key)]
+		if child == nil {
+			return &named{value: cty.DynamicVal}
+		}
+		n.value = v.outputs(child, n.needs)
+		return n
+	}
+	switch r.Repeats {
+	case lang.RepeatForEach:
+		members := make(map[string]cty.Value, len(r.instances))
+		for k, child := range r.instances {
+			members[r.keys[k]] = v.outputs(child, n.needs)
+		}
+		n.value = cty.ObjectVal(members)
+	case lang.RepeatCount:
+		items := make([]cty.Value, len(r.instances))
+		for k, child := range r.instances {
+			items[k] = v.outputs(child, n.needs)
+		}
+		n.value = cty.TupleVal(items)
+	default:
+		n.value = cty.NullVal(cty.DynamicPseudoType) // not enabled
+		if len(r.instances) > 0 {
+			n.value = v.outputs(r.instances[0], n.needs)
+		}
+	}
+	return n
+}
+
+// outputs returns the object of an instance's outputs.
+func (v *Values) outputs(i *Instance, needs map[lang.Address]bool) cty.Value {
+	members := make(map[string]cty.Value, len(i.Config.Outputs))
+	for name := range i.Config.Outputs {
+		n := v.named(lang.Address{Module: i.Path, Mode: lang.ModeOutput, Name: name})
+		maps.Copy(needs, n.needs)
+		members[name] = n.value
+	}
+	return cty.ObjectVal(members)
+}
+
+// String is for messages of tests.
+func (n *named) String() string { return fmt.Sprintf("%#v", n.value) }
