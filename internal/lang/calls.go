@@ -13,7 +13,8 @@ import (
 )
 
 // Functions maps names such as "provider::sim::upper" to provider-defined functions. In the name, "sim" is the name of
-// the Provider object.
+// the Provider object. In a module, they may include functions that read the module's files, such as "file". The
+// function TemplateFile returns the text of a template for its path, and the evaluation renders the template.
 type Functions map[string]function.Function
 
 // Prefixes of function names.
@@ -27,6 +28,9 @@ func (p *parser) call(c *hclsyntax.FunctionCallExpr, field string) {
 	f, ok := builtins[strings.TrimPrefix(c.Name, corePrefix)]
 	if strings.HasPrefix(c.Name, providerPrefix) {
 		f, ok = p.opts.Functions[c.Name]
+	}
+	if !ok && p.opts.Module != "" { // a function that reads the module's files
+		f, ok = p.opts.Functions[strings.TrimPrefix(c.Name, corePrefix)]
 	}
 	if !ok {
 		p.fail(columnField(field, c.NameRange), "Call to unknown function", "%s", p.noFunction(c.Name))
@@ -59,7 +63,7 @@ func (p program) in(at EvaluationContext) program {
 	}
 	p.calls = maps.Clone(p.calls)
 	for name := range p.calls {
-		if f, ok := at.Functions[name]; ok {
+		if f, ok := at.Functions[name]; ok && strings.HasPrefix(name, providerPrefix) {
 			p.calls[name] = f
 		}
 	}

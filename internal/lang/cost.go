@@ -48,8 +48,9 @@ type costBudget struct {
 	context EvaluationContext
 	field   string
 	drawn   map[string]int
-	// namespace is the object's own namespace, for messages; empty if it is not known.
+	// namespace is the object's own namespace, for messages; empty if it is not known. module is the path of its module.
 	namespace string
+	module    string
 	// refused is the refusal of an operation on a sensitive value by the expression under evaluation; nil without one.
 	refused *passOnlyError
 }
@@ -178,6 +179,9 @@ func hugeNumber(v cty.Value) bool {
 func (m *costBudget) function(name string, f function.Function) function.Function {
 	if name == templateString || name == corePrefix+templateString {
 		return templateStringFunc(m)
+	}
+	if strings.TrimPrefix(name, corePrefix) == TemplateFile {
+		return templateFileFunc(m, f)
 	}
 	f = m.bindImpure(name, f)
 	params, rest := acceptAll(f.Params()), f.VarParam()

@@ -57,7 +57,7 @@ type evaluation struct {
 }
 
 func (ev *evaluation) prepare() {
-	ev.budget = &costBudget{left: maxWork, functions: ev.functions, request: ev.request, namespace: ev.namespace}
+	ev.budget = &costBudget{left: maxWork, functions: ev.functions, request: ev.request, namespace: ev.namespace, module: ev.module}
 	if !ev.static { // a dry run has no context, so impure functions are unknown in it
 		ev.budget.context = ev.context
 	}

@@ -34,19 +34,53 @@ func templateStringFunc(m *costBudget) function.Function {
 	})
 }
 
+// TemplateFile is the name of the function that renders a file of a module.
+const TemplateFile = "templatefile"
+
+// templateFileFunc renders the template that a function reads from a file.
+func templateFileFunc(m *costBudget, read function.Function) function.Function {
+	render := func(args []cty.Value) (cty.Value, error) {
+		template, err := read.Call(args[:1])
+		if err != nil {
+			return cty.DynamicVal, err
+		}
+		if err := m.spendValue(template); err != nil {
+			return cty.DynamicVal, err
+		}
+		return m.render(template, args[1])
+	}
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "path", Type: cty.String, AllowMarked: true}, {Name: "vars", Type: cty.DynamicPseudoType, AllowMarked: true}},
+		Type: func(args []cty.Value) (cty.Type, error) {
+			if err := m.mayPass(templateString, args); err != nil {
+				return cty.NilType, err
+			}
+			if !args[0].IsKnown() || !args[1].IsKnown() {
+				return cty.DynamicPseudoType, nil
+			}
+			v, err := render(args)
+			return v.Type(), err
+		},
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return render(args) },
+	})
+}
+
 func (m *costBudget) render(template, vars cty.Value) (cty.Value, error) {
 	template, marks := template.Unmark()
 	bareVars, varMarks := vars.Unmark()
 	if ty := vars.Type(); !ty.IsObjectType() && !ty.IsMapType() {
 		return cty.DynamicVal, function.NewArgErrorf(1, "invalid vars value: must be a map")
 	}
-	p := newParser(ConfigOptions{Functions: m.functions})
+	p := newParser(ConfigOptions{Functions: m.functions, Module: m.module})
 	expr, ok := p.expression(template.AsString(), "")
 	if !ok {
 		return cty.DynamicVal, function.NewArgErrorf(0, "%s", describeTemplate(p.diags))
 	}
 	if calls(p, templateString) {
 		return cty.DynamicVal, function.NewArgErrorf(0, "a template cannot call templatestring itself")
+	}
+	if calls(p, TemplateFile) {
+		return cty.DynamicVal, function.NewArgErrorf(0, "a template cannot call templatefile")
 	}
 	if calls(p, nonsensitiveName) {
 		return cty.DynamicVal, function.NewArgErrorf(0, "a template cannot call nonsensitive; call it where templatestring is called")

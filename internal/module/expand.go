@@ -50,6 +50,8 @@ type Expansion struct {
 
 	tree   *Tree
 	inputs Inputs
+	// functions are those that expressions may call.
+	functions lang.Functions
 	// arguments are the parsed values of the inputs.
 	arguments map[string]*Expr
 	byPath    map[string]*Instance
@@ -144,7 +146,7 @@ func (s *Set) AddressOf(i int) lang.Address {
 // diagnostics have positions in files; those about inputs have the field spec.inputs. With an error, the expansion is
 // incomplete.
 func (t *Tree) Expand(in Inputs, known Known) (*Expansion, diag.Diagnostics) {
-	x := &Expansion{tree: t, inputs: in, byPath: map[string]*Instance{}}
+	x := &Expansion{tree: t, inputs: in, functions: functionsOf(t.files, in.Functions), byPath: map[string]*Instance{}}
 	diags := x.readInputs()
 	if diag.HasErrors(diags) {
 		return x, diags

@@ -121,6 +121,28 @@ resource "sim_x" "c" {
 {"variable": {"n": {"type": "number", "default": 2}}, "locals": {"//": "a comment", "names": ["x", "${upper(\"y\")}"]},
  "resource": {"sim_x": {"a": {"count": "${var.n}", "name": "n-${count.index}"}, "b": {"for_each": "${toset(local.names)}"}}}}
 `, nil, []string{"module.shop.sim_x.a[0]", "module.shop.sim_x.a[1]", `module.shop.sim_x.b["Y"]`, `module.shop.sim_x.b["x"]`}},
+		{"files", `
+module "a" { source = "./m/a" }
+-- m/a/main.tf --
+locals { names = yamldecode(templatefile("${path.module}/names.tftpl", {names = ["x", "y"]})) }
+resource "sim_x" "a" { for_each = toset(local.names) }
+resource "sim_x" "b" { for_each = fileset(path.module, "{t,u}/**/*.txt") }
+resource "sim_x" "c" { count = tonumber(trimspace(file("${path.module}/t/1.txt"))) }
+resource "sim_x" "d" { count = fileexists("${path.module}/t/2.txt") ? 1 : 0 }
+resource "sim_x" "e" { for_each = toset([filemd5("m/a/t/1.txt")]) }
+-- m/a/names.tftpl --
+%{ for n in names ~}
+- n-${n}
+%{ endfor ~}
+-- m/a/t/1.txt --
+2
+-- m/a/t/deep/er/3.txt --
+-- m/a/t/deep/er/3.md --
+`, nil, []string{
+			`module.shop.module.a.sim_x.a["n-x"]`, `module.shop.module.a.sim_x.a["n-y"]`, `module.shop.module.a.sim_x.b["t/1.txt"]`,
+			`module.shop.module.a.sim_x.b["t/deep/er/3.txt"]`, "module.shop.module.a.sim_x.c[0]", "module.shop.module.a.sim_x.c[1]",
+			`module.shop.module.a.sim_x.e["26ab0db90d72e28ad0ba1e22ee510510"]`,
+		}},
 		{"path and workspace", `
 module "a" { source = "./m/a" }
 -- m/a/main.tf --

@@ -41,7 +41,7 @@ func Load(files Files, functions lang.Functions) (*Tree, diag.Diagnostics) {
 	if diags := files.check(); diag.HasErrors(diags) {
 		return nil, diags
 	}
-	l := &loader{files: files, tree: &Tree{files: files, functions: functions}, parsed: map[string][]parsedFile{}}
+	l := &loader{files: files, tree: &Tree{files: files, functions: functionsOf(files, functions)}, parsed: map[string][]parsedFile{}}
 	l.readManifest()
 	l.tree.Root = l.module(nil, ".", nil)
 	if !diag.HasErrors(l.diags) {

@@ -231,7 +231,7 @@ func (v *Values) evaluateTracked(e *Expr, i *Instance, each *lang.Instance) (cty
 	if i != nil {
 		path = i.Path
 	}
-	at := lang.EvaluationContext{Module: path, Instance: each, Functions: v.x.inputs.Functions, Budget: v.x.inputs.Budget}
+	at := lang.EvaluationContext{Module: path, Instance: each, Functions: v.x.functions, Budget: v.x.inputs.Budget}
 	value, diags := e.parsed.With(at).Evaluate(func(a lang.Address) (cty.Value, bool) {
 		n := v.named(a)
 		maps.Copy(needs, n.needs)
