@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
@@ -35,6 +36,31 @@ func (a Address) Named() bool {
 		return true
 	}
 	return false
+}
+
+// isValue reports whether the address is that of one value, and not of a module or an object.
+func (a Address) isValue() bool {
+	return a.Mode == ModeVariable || a.Mode == ModeLocal || a.Mode == ModeOutput
+}
+
+// UsesKey reports whether the reference has the key of an instance that its text does not give, as in
+// sim_network.n[count.index].
+func (r Reference) UsesKey() bool { return r.key != nil }
+
+// At returns the part of the value of the reference's address that the reference is to. It stops before a step into a
+// value that is unknown or sensitive. ok is false if the value has no such part.
+func (r Reference) At(v cty.Value) (part cty.Value, ok bool) {
+	for _, s := range r.steps {
+		if v.IsMarked() || !v.IsKnown() {
+			return v, true
+		}
+		next, diags := s.TraversalStep(v)
+		if diags.HasErrors() {
+			return cty.NilVal, false
+		}
+		v = next
+	}
+	return v, true
 }
 
 // ObjectName returns the name of the object with the address, with the path of its module.

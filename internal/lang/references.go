@@ -86,7 +86,7 @@ func (p *parser) reference(t hcl.Traversal, field string, reveals reveal, key in
 	attr, _ := step(t, n)
 	r := Reference{Address: a.In(p.opts.Namespace), written: a, Attribute: attr, steps: t[n:], Field: at, reveals: reveals}
 	r.explicit = p.opts.Module != "" && t.RootName() == rootResource
-	if key.expr != nil && n == len(t) && (a.hasInstances() || a.Mode == ModeModule) && !v1alpha1.IsInstanceName(a.Name) {
+	if key.expr != nil && (a.isValue() || n == len(t) && (a.hasInstances() || a.Mode == ModeModule) && !v1alpha1.IsInstanceName(a.Name)) {
 		r.key, r.after = key.expr, key.after
 	}
 	p.refs = append(p.refs, r)

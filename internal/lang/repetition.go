@@ -184,11 +184,23 @@ func (p *program) instanceReferences(i *Instance) []Reference {
 		if diags.HasErrors() {
 			continue // the key depends on another value, so the reference is to all instances
 		}
-		if key, ok := keyOfValue(v); ok {
+		key, ok := keyOfValue(v)
+		switch {
+		case !ok:
+		case r.isValue():
+			out[k] = r.withSteps(v)
+		default:
 			out[k] = r.toInstance(key)
 		}
 	}
 	return out
+}
+
+// withSteps returns a reference to a part of a named value: the element with a key, and the steps after it.
+func (r Reference) withSteps(key cty.Value) Reference {
+	r.steps = slices.Concat(r.steps, hcl.Traversal{hcl.TraverseIndex{Key: key}}, r.after)
+	r.key, r.after = nil, nil
+	return r
 }
 
 // toInstance returns the reference to the instance with a key.

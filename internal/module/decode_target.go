@@ -77,6 +77,9 @@ func (d *decoder) target(e hcl.Expression, field string, loose bool) (Target, bo
 // nativeOf returns an expression in native syntax. A string of JSON syntax has the text of one.
 func (d *decoder) nativeOf(e hcl.Expression) (hclsyntax.Expression, bool) {
 	native, ok := e.(hclsyntax.Expression)
+	if key, isKey := native.(*hclsyntax.ObjectConsKeyExpr); isKey {
+		native = key.Wrapped
+	}
 	if _, quoted := native.(*hclsyntax.TemplateExpr); ok && !quoted {
 		return native, true
 	}

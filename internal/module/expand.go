@@ -1,6 +1,7 @@
 package module
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -68,6 +69,13 @@ type Instance struct {
 	// Sets are the blocks of the module, sorted by their addresses.
 	Sets []*Set
 
+	// Adopted is true if the instance is that of the previous expansion, with all that is in it.
+	Adopted bool
+
+	// seen is a digest of what the module gets from its caller.
+	seen [sha256.Size]byte
+	// volatile is true if the instances of a block or module in it, or in a module that it calls, depend on objects.
+	volatile bool
 	// each has the key and value of the instance; nil if the call does not repeat the module.
 	each *lang.Instance
 	// sets are the blocks whose instances are determined so far.
@@ -91,6 +99,8 @@ type Set struct {
 	Module *Instance
 	repetition
 	busy bool
+	// content is a digest of what all instances share; nil if it has not been needed yet.
+	content *[sha256.Size]byte
 }
 
 // repetition is an evaluated count or for_each.
@@ -146,13 +156,22 @@ func (s *Set) AddressOf(i int) lang.Address {
 // diagnostics have positions in files; those about inputs have the field spec.inputs. With an error, the expansion is
 // incomplete.
 func (t *Tree) Expand(in Inputs, known Known) (*Expansion, diag.Diagnostics) {
+	return t.ExpandAfter(nil, in, known)
+}
+
+// ExpandAfter is Expand with the previous expansion of the same tree; nil without one. It adopts each module instance whose
+// arguments are the same as before, without evaluating anything in it.
+func (t *Tree) ExpandAfter(previous *Expansion, in Inputs, known Known) (*Expansion, diag.Diagnostics) {
+	if previous != nil && (previous.tree != t || previous.inputs.Name != in.Name || previous.inputs.Workspace != in.Workspace) {
+		previous = nil
+	}
 	x := &Expansion{tree: t, inputs: in, functions: functionsOf(t.files, in.Functions), byPath: map[string]*Instance{}}
 	diags := x.readInputs()
 	if diag.HasErrors(diags) {
 		return x, diags
 	}
-	e := &expander{Values: newValues(x, known)}
-	e.expanding = e
+	e := &expander{Values: newValues(x, known), previous: previous}
+	e.expanding, e.digests = e, &digester{e.Values}
 	x.Root = x.add(&Instance{Path: v1alpha1.ModulePath("", in.Name, nil), Config: t.Root})
 	e.all(x.Root)
 	return x, sorted(append(diags, e.diags...))
@@ -198,10 +217,15 @@ func (x *Expansion) readInputs() diag.Diagnostics {
 type expander struct {
 	*Values
 	modules, blocks int
+	previous        *Expansion
+	digests         *digester
 }
 
 // all expands everything below an instance.
 func (e *expander) all(i *Instance) {
+	if i.Adopted {
+		return
+	}
 	for _, id := range sortedIDs(i.Config.Blocks) {
 		i.Sets = append(i.Sets, e.set(i, id))
 	}
@@ -278,9 +302,40 @@ func (e *expander) called(i *Instance, name string) *repeated {
 		if each != nil {
 			key = &each.Key
 		}
-		r.instances = append(r.instances, e.x.add(&Instance{Path: v1alpha1.ModulePath(i.Path, name, key), Config: child, Parent: i, Call: call, each: each}))
+		next := &Instance{Path: v1alpha1.ModulePath(i.Path, name, key), Config: child, Parent: i, Call: call, each: each}
+		if next.seen = e.digests.arguments(next); e.previous != nil {
+			if old := e.previous.byPath[next.Path]; old != nil && !old.volatile && old.seen == next.seen {
+				next = e.adopt(old, next)
+			}
+		}
+		if !next.Adopted {
+			e.x.add(next)
+		}
+		r.instances = append(r.instances, next)
 	}
 	return r
+}
+
+// adopt completes an instance with what an equal one has.
+func (e *expander) adopt(old, next *Instance) *Instance {
+	next.Adopted = true
+	e.x.add(next)
+	next.Sets = make([]*Set, len(old.Sets))
+	for k, s := range old.Sets {
+		own := *s
+		own.Module = next
+		next.Sets[k], next.sets[s.BlockID] = &own, &own
+		e.blocks += own.Len()
+	}
+	for name, calls := range old.calls {
+		own := &repeated{repetition: calls.repetition, instances: make([]*Instance, len(calls.instances))}
+		for k, child := range calls.instances {
+			own.instances[k] = e.adopt(child, &Instance{Path: child.Path, Config: child.Config, Parent: next, Call: child.Call, each: child.each, seen: child.seen})
+		}
+		e.modules += own.Len()
+		next.calls[name] = own
+	}
+	return next
 }
 
 // repetition evaluates count, for_each or enabled in a module instance.
@@ -299,6 +354,11 @@ func (e *expander) repetition(i *Instance, r *Repetition, a lang.Address, at hcl
 // repeats evaluates an expression that repeats something. waiting is set if its value is not known.
 func (e *expander) repeats(i *Instance, x *Expr, a lang.Address, summary, unknown string) (v cty.Value, waiting *Waiting, diags diag.Diagnostics) {
 	v, needs, diags := e.evaluate(x, i, nil)
+	if len(needs) > 0 {
+		for at := i; at != nil; at = at.Parent {
+			at.volatile = true
+		}
+	}
 	if diag.HasErrors(diags) {
 		return v, nil, diags
 	}

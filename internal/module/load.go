@@ -2,6 +2,7 @@ package module
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,8 +29,9 @@ const (
 type Tree struct {
 	Root *Config
 
-	files Files
-	count int
+	files  Files
+	digest [sha256.Size]byte
+	count  int
 	// functions are those that expressions may call besides the built-in ones.
 	functions lang.Functions
 }
@@ -41,7 +43,7 @@ func Load(files Files, functions lang.Functions) (*Tree, diag.Diagnostics) {
 	if diags := files.check(); diag.HasErrors(diags) {
 		return nil, diags
 	}
-	l := &loader{files: files, tree: &Tree{files: files, functions: functionsOf(files, functions)}, parsed: map[string][]parsedFile{}}
+	l := &loader{files: files, tree: &Tree{files: files, digest: digestOf(files), functions: functionsOf(files, functions)}, parsed: map[string][]parsedFile{}}
 	l.readManifest()
 	l.tree.Root = l.module(nil, ".", nil)
 	if !diag.HasErrors(l.diags) {

@@ -34,6 +34,8 @@ type named struct {
 	value cty.Value
 	// needs are the objects outside that were asked for.
 	needs map[lang.Address]bool
+	// inputs are the inputs of the root module on which the value depends.
+	inputs map[string]bool
 	// ok is false if the module does not declare the value.
 	ok bool
 }
@@ -213,20 +215,32 @@ func (v *Values) instance(path string) *Instance {
 
 // expression evaluates an expression as a named value.
 func (v *Values) expression(e *Expr, i *Instance, each *lang.Instance) *named {
-	value, needs, diags := v.evaluateTracked(e, i, each)
+	n, diags := v.evaluateTracked(e, i, each)
 	v.diags = append(v.diags, diags...)
-	return &named{value: value, needs: needs, ok: true}
+	return n
 }
 
 // evaluate evaluates an expression in an instance of a module. needs are the objects outside on which the value depends,
 // sorted. The diagnostics have positions in files.
 func (v *Values) evaluate(e *Expr, i *Instance, each *lang.Instance) (value cty.Value, needs []lang.Address, diags diag.Diagnostics) {
-	value, set, diags := v.evaluateTracked(e, i, each)
-	return value, slices.SortedFunc(maps.Keys(set), lang.Address.Compare), diags
+	n, diags := v.evaluateTracked(e, i, each)
+	return n.value, slices.SortedFunc(maps.Keys(n.needs), lang.Address.Compare), diags
 }
 
-func (v *Values) evaluateTracked(e *Expr, i *Instance, each *lang.Instance) (cty.Value, map[lang.Address]bool, diag.Diagnostics) {
-	needs := map[lang.Address]bool{}
+// use notes that a value depends on another one.
+func (n *named) use(other *named) {
+	if len(other.needs) > 0 && n.needs == nil {
+		n.needs = make(map[lang.Address]bool, len(other.needs))
+	}
+	if len(other.inputs) > 0 && n.inputs == nil {
+		n.inputs = make(map[string]bool, len(other.inputs))
+	}
+	maps.Copy(n.needs, other.needs)
+	maps.Copy(n.inputs, other.inputs)
+}
+
+func (v *Values) evaluateTracked(e *Expr, i *Instance, each *lang.Instance) (*named, diag.Diagnostics) {
+	out := &named{ok: true}
 	path := ""
 	if i != nil {
 		path = i.Path
@@ -234,13 +248,14 @@ func (v *Values) evaluateTracked(e *Expr, i *Instance, each *lang.Instance) (cty
 	at := lang.EvaluationContext{Module: path, Instance: each, Functions: v.x.functions, Budget: v.x.inputs.Budget}
 	value, diags := e.parsed.With(at).Evaluate(func(a lang.Address) (cty.Value, bool) {
 		n := v.named(a)
-		maps.Copy(needs, n.needs)
+		out.use(n)
 		return n.value, n.ok
 	}, cty.NilVal)
 	if diag.HasErrors(diags) {
 		value = cty.DynamicVal
 	}
-	return value, needs, e.of.Located(diags, e.Range)
+	out.value = value
+	return out, e.of.Located(diags, e.Range)
 }
 
 // variable evaluates the argument for a variable, or takes its default.
@@ -252,6 +267,9 @@ func (v *Values) variable(i *Instance, d *Variable) *named {
 	n := &named{value: d.Default, ok: true}
 	if argument != nil {
 		n = v.expression(argument, caller, each)
+	}
+	if i.Parent == nil {
+		n.use(&named{inputs: map[string]bool{d.Name: true}})
 	}
 	if n.value == cty.NilVal {
 		n.value = cty.UnknownVal(d.Type) // the loader has reported it
@@ -279,7 +297,7 @@ func (v *Values) variable(i *Instance, d *Variable) *named {
 	}
 	if len(d.Validations) > 0 {
 		v.memo[lang.Address{Module: i.Path, Mode: lang.ModeVariable, Name: d.Name}] = n // a validation refers to the variable itself
-		v.holds(d.Validations, i, "Invalid value for variable")
+		v.holds(n, d.Validations, i, "Invalid value for variable")
 	}
 	return n
 }
@@ -291,32 +309,30 @@ func (d *Variable) problem(argument *Expr, summary, format string, args ...any) 
 	return argument.problem(summary, format, args...)
 }
 
-// holds evaluates conditions, and reports those that are false.
-func (v *Values) holds(conditions []Condition, i *Instance, summary string) map[lang.Address]bool {
-	needs := map[lang.Address]bool{}
+// holds evaluates the conditions of a value, and reports those that are false.
+func (v *Values) holds(of *named, conditions []Condition, i *Instance, summary string) {
 	for _, c := range conditions {
-		ok, used, diags := v.evaluateTracked(c.Condition, i, nil)
-		maps.Copy(needs, used)
+		result, diags := v.evaluateTracked(c.Condition, i, nil)
+		of.use(result)
 		v.diags = append(v.diags, diags...)
-		ok, _ = ok.Unmark()
+		ok, _ := result.value.Unmark()
 		if diag.HasErrors(diags) || !ok.IsKnown() || ok.Type() != cty.Bool || ok.True() {
 			continue
 		}
-		message, _, diags := v.evaluateTracked(c.Message, i, nil)
+		evaluated, diags := v.evaluateTracked(c.Message, i, nil)
 		v.diags = append(v.diags, diags...)
+		message := evaluated.value
 		text := "The error message refers to values that are not known or are sensitive, so it is not shown."
 		if !message.ContainsMarked() && message.IsKnown() && message.Type() == cty.String && !message.IsNull() {
 			text = message.AsString()
 		}
 		v.diags = append(v.diags, c.Condition.problem(summary, "%s", text))
 	}
-	return needs
 }
 
 func (v *Values) output(i *Instance, d *Output) *named {
 	n := v.expression(d.Value, i, nil)
-	n.needs = maps.Clone(n.needs)
-	maps.Copy(n.needs, v.holds(d.Preconditions, i, "Module output value precondition failed"))
+	v.holds(n, d.Preconditions, i, "Module output value precondition failed")
 	if d.Sensitive {
 		n.value = n.value.Mark(lang.Sensitive)
 	}
@@ -347,43 +363,43 @@ func (v *Values) called(i *Instance, a lang.Address) *named {
 		}
 		return n
 	}
-	n := &named{needs: map[lang.Address]bool{}, ok: true}
+	n := &named{ok: true}
 	if one {
 		child := v.x.byPath[v1alpha1.ModulePath(i.Path, call.Name, &key)]
 		if child == nil {
 			return &named{value: cty.DynamicVal}
 		}
-		n.value = v.outputs(child, n.needs)
+		n.value = v.outputs(child, n)
 		return n
 	}
 	switch r.Repeats {
 	case lang.RepeatForEach:
 		members := make(map[string]cty.Value, len(r.instances))
 		for k, child := range r.instances {
-			members[r.keys[k]] = v.outputs(child, n.needs)
+			members[r.keys[k]] = v.outputs(child, n)
 		}
 		n.value = cty.ObjectVal(members)
 	case lang.RepeatCount:
 		items := make([]cty.Value, len(r.instances))
 		for k, child := range r.instances {
-			items[k] = v.outputs(child, n.needs)
+			items[k] = v.outputs(child, n)
 		}
 		n.value = cty.TupleVal(items)
 	default:
 		n.value = cty.NullVal(cty.DynamicPseudoType) // not enabled
 		if len(r.instances) > 0 {
-			n.value = v.outputs(r.instances[0], n.needs)
+			n.value = v.outputs(r.instances[0], n)
 		}
 	}
 	return n
 }
 
 // outputs returns the object of an instance's outputs.
-func (v *Values) outputs(i *Instance, needs map[lang.Address]bool) cty.Value {
+func (v *Values) outputs(i *Instance, of *named) cty.Value {
 	members := make(map[string]cty.Value, len(i.Config.Outputs))
 	for name := range i.Config.Outputs {
 		n := v.named(lang.Address{Module: i.Path, Mode: lang.ModeOutput, Name: name})
-		maps.Copy(needs, n.needs)
+		of.use(n)
 		members[name] = n.value
 	}
 	return cty.ObjectVal(members)

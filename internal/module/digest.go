@@ -1,0 +1,159 @@
+package module
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/internal/lang"
+)
+
+// This file has digests of what modules and blocks can see. Equal digests mean that nothing needs to be evaluated again.
+// The values of objects are no part of them: a plan compares these by the versions of its dependencies.
+
+// Digests returns a function that gives the digest of the i-th instance of a block: of its template, its key and value,
+// and the parts of the named values that it refers to. It is not safe for concurrent use.
+func (x *Expansion) Digests() func(s *Set, i int) [sha256.Size]byte {
+	d := &digester{x.Values(func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })}
+	return d.instance
+}
+
+type digester struct{ *Values }
+
+// arguments returns the digest of what an instance of a module gets from its caller.
+func (d *digester) arguments(i *Instance) [sha256.Size]byte {
+	h := sha256.New()
+	d.repetition(h, i.each)
+	for _, name := range sortedKeys(i.Call.Arguments) {
+		d.text(h, name)
+		d.references(h, i.Call.Arguments[name].parsed, i.Parent, i.each)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// instance returns the digest of the i-th instance of a block.
+func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
+	if s.content == nil {
+		s.content = new(d.content(s.Block))
+	}
+	h, each := sha256.New(), s.Instance(i)
+	h.Write(s.content[:])
+	d.repetition(h, each)
+	d.references(h, s.spec, s.Module, each)
+	l := &s.Lifecycle
+	for _, c := range slices.Concat(l.Preconditions, l.Postconditions) {
+		for _, e := range []*Expr{c.Condition, c.Message} {
+			if e.parsed != nil {
+				d.references(h, e.parsed, s.Module, each)
+			}
+		}
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// content returns the digest of a block as written.
+func (d *digester) content(b *Block) [sha256.Size]byte {
+	text, err := json.Marshal([]any{b.Mode, b.Type, b.Name, b.Spec, b.Lifecycle, b.Provider})
+	if err != nil {
+		text = []byte(err.Error()) // JSON values can always be encoded
+	}
+	return sha256.Sum256(text)
+}
+
+// repetition adds the key and the value of an instance.
+func (d *digester) repetition(h hash.Hash, each *lang.Instance) {
+	if each == nil {
+		return
+	}
+	d.text(h, each.Key.String())
+	if each.Value != cty.NilVal {
+		d.value(h, each.Value, &named{})
+	}
+}
+
+// references adds the values that an expression refers to.
+func (d *digester) references(h hash.Hash, e *lang.Expression, i *Instance, each *lang.Instance) {
+	bound := e.With(lang.EvaluationContext{Module: i.Path, Instance: each})
+	for _, r := range bound.References() {
+		if !r.Named() {
+			continue
+		}
+		n := d.named(r.Address)
+		part, ok := r.At(n.value)
+		if !ok {
+			d.text(h, "missing")
+			continue
+		}
+		d.value(h, part, n)
+	}
+}
+
+func (d *digester) text(h hash.Hash, s string) {
+	var length [8]byte
+	binary.BigEndian.PutUint64(length[:], uint64(len(s)))
+	h.Write(length[:])
+	h.Write([]byte(s))
+}
+
+// value adds a value. Of a sensitive or unknown value, it adds what the value comes from.
+func (d *digester) value(h hash.Hash, v cty.Value, of *named) {
+	bare, marks := v.Unmark()
+	if len(marks) > 0 || !bare.IsKnown() {
+		d.origin(h, of)
+		return
+	}
+	ty := bare.Type()
+	switch {
+	case bare.IsNull():
+		d.text(h, "null")
+	case ty == cty.String:
+		d.text(h, "s"+bare.AsString())
+	case ty == cty.Bool:
+		d.text(h, fmt.Sprint(bare.True()))
+	case ty == cty.Number:
+		d.text(h, "n"+bare.AsBigFloat().Text('g', -1))
+	case bare.CanIterateElements():
+		d.text(h, fmt.Sprintf("%t%t%t %d", ty.IsObjectType() || ty.IsMapType(), ty.IsSetType(), ty.IsCollectionType(), bare.LengthInt()))
+		for it := bare.ElementIterator(); it.Next(); {
+			key, member := it.Element()
+			if !ty.IsSetType() {
+				d.value(h, key, of)
+			}
+			d.value(h, member, of)
+		}
+	}
+}
+
+// origin adds what a value comes from: the files, the written inputs, and the addresses of objects.
+func (d *digester) origin(h hash.Hash, of *named) {
+	for _, name := range slices.Sorted(maps.Keys(of.inputs)) {
+		text, err := json.Marshal(d.x.inputs.Values[name])
+		if err != nil {
+			text = nil // inputs come from JSON
+		}
+		d.text(h, name)
+		d.text(h, string(text))
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(of.needs), lang.Address.Compare) {
+		d.text(h, a.String())
+	}
+	sum := d.x.tree.digest
+	h.Write(sum[:])
+}
+
+// digestOf returns the digest of files.
+func digestOf(files Files) [sha256.Size]byte {
+	h := sha256.New()
+	d := &digester{}
+	for _, name := range sortedKeys(files) {
+		d.text(h, name)
+		d.text(h, string(files[name]))
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
