@@ -41,11 +41,11 @@ func (t *Tree) compile(c *Config) diag.Diagnostics {
 	k := &compiler{tree: t, config: c}
 	k.variables()
 	for _, name := range sortedKeys(c.Locals) {
-		k.parse(c.Locals[name], "", cty.NilType)
+		k.value(c.Locals[name], "")
 	}
 	for _, name := range sortedKeys(c.Outputs) {
 		out := c.Outputs[name]
-		k.parse(out.Value, "", cty.NilType)
+		k.value(out.Value, "")
 		k.conditions(out.Preconditions, "")
 		k.targets(out.DependsOn)
 	}
@@ -100,6 +100,21 @@ func (k *compiler) parse(e *Expr, repeats lang.Repetition, ty cty.Type) {
 	k.references(e.parsed.References(), e.of, e.Range.Filename)
 }
 
+// value parses the expression of a named value, and its parts.
+func (k *compiler) value(e *Expr, repeats lang.Repetition) {
+	k.parse(e, repeats, cty.NilType)
+	if e == nil || e.members != nil {
+		return
+	}
+	e.members = membersOf(e)
+	for _, member := range e.members {
+		// The whole expression has their problems.
+		member.parsed, _ = lang.ParseExpression(member.Value, member.Field, lang.ExpressionOptions{
+			Module: k.config.StaticPath(), Repetition: repeats, Functions: k.tree.functions,
+		})
+	}
+}
+
 func (k *compiler) conditions(list []Condition, repeats lang.Repetition) {
 	for _, c := range list {
 		k.parse(c.Condition, repeats, cty.Bool)
@@ -125,7 +140,7 @@ func (k *compiler) call(call *Call) {
 	child := k.config.Children[call.Name]
 	for _, name := range sortedKeys(call.Arguments) {
 		e := call.Arguments[name]
-		k.parse(e, call.repeats(), cty.NilType)
+		k.value(e, call.repeats())
 		if child != nil && child.Variables[name] == nil {
 			k.fail(placeOf(e.Range), "Unsupported argument", "An argument named %q is not expected here: the module %q has no such variable.%s", name, call.Name, diag.DidYouMean(name, sortedKeys(child.Variables)))
 		}

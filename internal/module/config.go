@@ -241,4 +241,6 @@ type Expr struct {
 	// of maps the field to the file.
 	of     Positions
 	parsed *lang.Expression
+	// members are the expressions of the object's attributes, if it is one with literal keys.
+	members map[string]*Expr
 }

@@ -29,7 +29,7 @@ type digester struct{ *Values }
 // arguments returns the digest of what an instance of a module gets from its caller.
 func (d *digester) arguments(i *Instance) [sha256.Size]byte {
 	h := sha256.New()
-	d.repetition(h, i.each)
+	d.repetition(h, i.each, i.from)
 	for _, name := range sortedKeys(i.Call.Arguments) {
 		d.text(h, name)
 		d.references(h, i.Call.Arguments[name].parsed, i.Parent, i.each)
@@ -44,7 +44,7 @@ func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
 	}
 	h, each := sha256.New(), s.Instance(i)
 	h.Write(s.content[:])
-	d.repetition(h, each)
+	d.repetition(h, each, s.from)
 	d.references(h, s.spec, s.Module, each)
 	l := &s.Lifecycle
 	for _, c := range slices.Concat(l.Preconditions, l.Postconditions) {
@@ -59,21 +59,28 @@ func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
 
 // content returns the digest of a block as written.
 func (d *digester) content(b *Block) [sha256.Size]byte {
-	text, err := json.Marshal([]any{b.Mode, b.Type, b.Name, b.Spec, b.Lifecycle, b.Provider})
+	provider := ""
+	if b.Provider != nil {
+		provider = b.Provider.String()
+		if b.Provider.Key != nil {
+			provider += b.Provider.Key.bare()
+		}
+	}
+	text, err := json.Marshal([]any{b.Mode, b.Type, b.Name, b.Spec, b.Template(), provider})
 	if err != nil {
 		text = []byte(err.Error()) // JSON values can always be encoded
 	}
 	return sha256.Sum256(text)
 }
 
-// repetition adds the key and the value of an instance.
-func (d *digester) repetition(h hash.Hash, each *lang.Instance) {
+// repetition adds the key and the value of an instance. from is what the value comes from.
+func (d *digester) repetition(h hash.Hash, each *lang.Instance, from *named) {
 	if each == nil {
 		return
 	}
 	d.text(h, each.Key.String())
 	if each.Value != cty.NilVal {
-		d.value(h, each.Value, &named{})
+		d.value(h, each.Value, from)
 	}
 }
 

@@ -3,6 +3,7 @@ package module
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -78,6 +79,8 @@ type Instance struct {
 	volatile bool
 	// each has the key and value of the instance; nil if the call does not repeat the module.
 	each *lang.Instance
+	// from is what the value of each comes from.
+	from *named
 	// sets are the blocks whose instances are determined so far.
 	sets map[BlockID]*Set
 	// calls are the instances of the modules that this instance calls, by the names of the calls.
@@ -111,6 +114,8 @@ type repetition struct {
 	count  int
 	keys   []string
 	values map[string]cty.Value
+	// from is what the values come from; nil without for_each.
+	from *named
 	// Waiting is why the instances are not known; nil if they are.
 	Waiting *Waiting
 }
@@ -159,7 +164,7 @@ func (t *Tree) Expand(in Inputs, known Known) (*Expansion, diag.Diagnostics) {
 	return t.ExpandAfter(nil, in, known)
 }
 
-// ExpandAfter is Expand with the previous expansion of the same tree; nil without one. It adopts each module instance whose
+// ExpandAfter is Expand with the previous expansion of the same tree; nil without one. It had no errors. ExpandAfter adopts each module instance whose
 // arguments are the same as before, without evaluating anything in it.
 func (t *Tree) ExpandAfter(previous *Expansion, in Inputs, known Known) (*Expansion, diag.Diagnostics) {
 	if previous != nil && (previous.tree != t || previous.inputs.Name != in.Name || previous.inputs.Workspace != in.Workspace) {
@@ -302,7 +307,7 @@ func (e *expander) called(i *Instance, name string) *repeated {
 		if each != nil {
 			key = &each.Key
 		}
-		next := &Instance{Path: v1alpha1.ModulePath(i.Path, name, key), Config: child, Parent: i, Call: call, each: each}
+		next := &Instance{Path: v1alpha1.ModulePath(i.Path, name, key), Config: child, Parent: i, Call: call, each: each, from: r.from}
 		if next.seen = e.digests.arguments(next); e.previous != nil {
 			if old := e.previous.byPath[next.Path]; old != nil && !old.volatile && old.seen == next.seen {
 				next = e.adopt(old, next)
@@ -330,7 +335,7 @@ func (e *expander) adopt(old, next *Instance) *Instance {
 	for name, calls := range old.calls {
 		own := &repeated{repetition: calls.repetition, instances: make([]*Instance, len(calls.instances))}
 		for k, child := range calls.instances {
-			own.instances[k] = e.adopt(child, &Instance{Path: child.Path, Config: child.Config, Parent: next, Call: child.Call, each: child.each, seen: child.seen})
+			own.instances[k] = e.adopt(child, &Instance{Path: child.Path, Config: child.Config, Parent: next, Call: child.Call, each: child.each, from: child.from, seen: child.seen})
 		}
 		e.modules += own.Len()
 		next.calls[name] = own
@@ -352,23 +357,25 @@ func (e *expander) repetition(i *Instance, r *Repetition, a lang.Address, at hcl
 }
 
 // repeats evaluates an expression that repeats something. waiting is set if its value is not known.
-func (e *expander) repeats(i *Instance, x *Expr, a lang.Address, summary, unknown string) (v cty.Value, waiting *Waiting, diags diag.Diagnostics) {
-	v, needs, diags := e.evaluate(x, i, nil)
-	if len(needs) > 0 {
+func (e *expander) repeats(i *Instance, x *Expr, a lang.Address, summary, unknown string) (from *named, waiting *Waiting, diags diag.Diagnostics) {
+	from, diags = e.evaluateTracked(x, i, nil)
+	v := from.value
+	if len(from.needs) > 0 {
 		for at := i; at != nil; at = at.Parent {
 			at.volatile = true
 		}
 	}
 	if diag.HasErrors(diags) {
-		return v, nil, diags
+		return from, nil, diags
 	}
 	if v.HasMark(lang.Ephemeral) {
-		return v, nil, diag.Diagnostics{x.problem(summary, "The value is ephemeral, so it is not known in later plans. It cannot determine which instances exist.")}
+		return from, nil, diag.Diagnostics{x.problem(summary, "The value is ephemeral, so it is not known in later plans. It cannot determine which instances exist.")}
 	}
 	if bare, _ := v.Unmark(); !bare.IsKnown() || bare.CanIterateElements() && bare.Type().IsSetType() && !bare.IsWhollyKnown() {
-		return v, &Waiting{Address: a, Needs: needs, Problem: x.problem(summary, "%s", unknown)}, nil
+		needs := slices.SortedFunc(maps.Keys(from.needs), lang.Address.Compare)
+		return from, &Waiting{Address: a, Needs: needs, Problem: x.problem(summary, "%s", unknown)}, nil
 	}
-	return v, nil, nil
+	return from, nil, nil
 }
 
 // Terraform's texts for a count and a for_each that are not known.
@@ -381,11 +388,11 @@ const summaryCount, summaryForEach, summaryEnabled = "Invalid count argument", "
 
 func (e *expander) count(i *Instance, x *Expr, a lang.Address) (repetition, diag.Diagnostics) {
 	r := repetition{Repeats: lang.RepeatCount}
-	v, waiting, diags := e.repeats(i, x, a, summaryCount, unknownCount)
+	from, waiting, diags := e.repeats(i, x, a, summaryCount, unknownCount)
 	if r.Waiting = waiting; waiting != nil || diag.HasErrors(diags) {
 		return r, diags
 	}
-	v, _ = v.Unmark() // as in Terraform, a count may be sensitive
+	v, _ := from.value.Unmark() // as in Terraform, a count may be sensitive
 	if v.IsNull() {
 		return r, x.problems(summaryCount, `The given "count" argument value is null. An integer is required.`)
 	}
@@ -408,11 +415,11 @@ func (e *expander) count(i *Instance, x *Expr, a lang.Address) (repetition, diag
 
 func (e *expander) enabled(i *Instance, x *Expr, a lang.Address) (repetition, diag.Diagnostics) {
 	r := repetition{}
-	v, waiting, diags := e.repeats(i, x, a, summaryEnabled, `The "enabled" value depends on resource attributes that cannot be determined until apply. To work around this, use the -target argument to first apply only the resources that it depends on.`)
+	from, waiting, diags := e.repeats(i, x, a, summaryEnabled, `The "enabled" value depends on resource attributes that cannot be determined until apply. To work around this, use the -target argument to first apply only the resources that it depends on.`)
 	if r.Waiting = waiting; waiting != nil || diag.HasErrors(diags) {
 		return r, diags
 	}
-	v, marks := v.Unmark()
+	v, marks := from.value.Unmark()
 	on, err := convert.Convert(v, cty.Bool)
 	if err != nil || on.IsNull() || len(marks) > 0 {
 		return r, x.problems(summaryEnabled, "The value must be true or false, and neither null nor sensitive.")
@@ -425,14 +432,15 @@ func (e *expander) enabled(i *Instance, x *Expr, a lang.Address) (repetition, di
 
 func (e *expander) forEach(i *Instance, x *Expr, a lang.Address) (repetition, diag.Diagnostics) {
 	r := repetition{Repeats: lang.RepeatForEach}
-	v, waiting, diags := e.repeats(i, x, a, summaryForEach, unknownForEach)
+	from, waiting, diags := e.repeats(i, x, a, summaryForEach, unknownForEach)
 	if r.Waiting = waiting; waiting != nil || diag.HasErrors(diags) {
 		return r, diags
 	}
-	if v.HasMark(lang.Sensitive) {
+	r.from = from
+	if from.value.HasMark(lang.Sensitive) {
 		return r, x.problems(summaryForEach, "Sensitive values, or values derived from sensitive values, cannot be used as for_each arguments. If used, the sensitive value could be exposed as a resource instance key.")
 	}
-	v, _ = v.Unmark()
+	v, _ := from.value.Unmark()
 	ty := v.Type()
 	switch {
 	case v.IsNull():
