@@ -16,6 +16,10 @@ const maxTypes = 200
 // maxMixed is the maximum number of elements in a list whose elements have different types.
 const maxMixed = 5000
 
+// Convert converts a value to a type. The result equals that of convert.Convert, which takes much longer for large
+// collections.
+func Convert(v cty.Value, want cty.Type) (cty.Value, error) { return convertCollection(v, want) }
+
 // convertCollection converts a tuple or object to a collection. The result equals that of convert.Convert. But
 // convert.Convert compares the elements' types pairwise, which takes minutes for a list of ten thousand strings.
 func convertCollection(v cty.Value, want cty.Type) (cty.Value, error) {

@@ -6,9 +6,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/typeexpr"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/convert"
 
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 )
 
 // writtenVariable has the arguments of a variable that an override file may replace one by one.
@@ -99,7 +99,7 @@ func (v *Variable) convert(value cty.Value) (cty.Value, error) {
 	if v.Defaults != nil && !value.IsNull() {
 		value = v.Defaults.Apply(value)
 	}
-	return convert.Convert(value, v.Type)
+	return lang.Convert(value, v.Type)
 }
 
 // describe returns the text of a failed conversion, with the path of the part that it is about.

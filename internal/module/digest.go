@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash"
 	"maps"
+	"math/big"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -28,22 +28,22 @@ type digester struct{ *Values }
 
 // arguments returns the digest of what an instance of a module gets from its caller.
 func (d *digester) arguments(i *Instance) [sha256.Size]byte {
-	h := sha256.New()
+	h := new(content)
 	d.repetition(h, i.each, i.from)
 	for _, name := range sortedKeys(i.Call.Arguments) {
 		d.text(h, name)
 		d.references(h, i.Call.Arguments[name].parsed, i.Parent, i.each)
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return sha256.Sum256(h.bytes)
 }
 
 // instance returns the digest of the i-th instance of a block.
 func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
 	if s.content == nil {
-		s.content = new(d.content(s.Block))
+		s.content = new(d.contentOf(s.Block))
 	}
-	h, each := sha256.New(), s.Instance(i)
-	h.Write(s.content[:])
+	h, each := new(content), s.Instance(i)
+	h.bytes = append(h.bytes, s.content[:]...)
 	d.repetition(h, each, s.from)
 	d.references(h, s.spec, s.Module, each)
 	l := &s.Lifecycle
@@ -54,11 +54,11 @@ func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
 			}
 		}
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return sha256.Sum256(h.bytes)
 }
 
-// content returns the digest of a block as written.
-func (d *digester) content(b *Block) [sha256.Size]byte {
+// contentOf returns the digest of a block as written.
+func (d *digester) contentOf(b *Block) [sha256.Size]byte {
 	provider := ""
 	if b.Provider != nil {
 		provider = b.Provider.String()
@@ -74,7 +74,7 @@ func (d *digester) content(b *Block) [sha256.Size]byte {
 }
 
 // repetition adds the key and the value of an instance. from is what the value comes from.
-func (d *digester) repetition(h hash.Hash, each *lang.Instance, from *named) {
+func (d *digester) repetition(h *content, each *lang.Instance, from *named) {
 	if each == nil {
 		return
 	}
@@ -85,7 +85,7 @@ func (d *digester) repetition(h hash.Hash, each *lang.Instance, from *named) {
 }
 
 // references adds the values that an expression refers to.
-func (d *digester) references(h hash.Hash, e *lang.Expression, i *Instance, each *lang.Instance) {
+func (d *digester) references(h *content, e *lang.Expression, i *Instance, each *lang.Instance) {
 	bound := e.With(lang.EvaluationContext{Module: i.Path, Instance: each})
 	for _, r := range bound.References() {
 		if !r.Named() {
@@ -101,15 +101,16 @@ func (d *digester) references(h hash.Hash, e *lang.Expression, i *Instance, each
 	}
 }
 
-func (d *digester) text(h hash.Hash, s string) {
-	var length [8]byte
-	binary.BigEndian.PutUint64(length[:], uint64(len(s)))
-	h.Write(length[:])
-	h.Write([]byte(s))
+// content is what a digest covers.
+type content struct{ bytes []byte }
+
+func (d *digester) text(h *content, s string) {
+	h.bytes = binary.BigEndian.AppendUint64(h.bytes, uint64(len(s)))
+	h.bytes = append(h.bytes, s...)
 }
 
 // value adds a value. Of a sensitive or unknown value, it adds what the value comes from.
-func (d *digester) value(h hash.Hash, v cty.Value, of *named) {
+func (d *digester) value(h *content, v cty.Value, of *named) {
 	bare, marks := v.Unmark()
 	if len(marks) > 0 || !bare.IsKnown() {
 		d.origin(h, of)
@@ -124,6 +125,10 @@ func (d *digester) value(h hash.Hash, v cty.Value, of *named) {
 	case ty == cty.Bool:
 		d.text(h, fmt.Sprint(bare.True()))
 	case ty == cty.Number:
+		if n, accuracy := bare.AsBigFloat().Int64(); accuracy == big.Exact {
+			h.bytes = binary.BigEndian.AppendUint64(append(h.bytes, 'i'), uint64(n))
+			return
+		}
 		d.text(h, "n"+bare.AsBigFloat().Text('g', -1))
 	case bare.CanIterateElements():
 		d.text(h, fmt.Sprintf("%t%t%t %d", ty.IsObjectType() || ty.IsMapType(), ty.IsSetType(), ty.IsCollectionType(), bare.LengthInt()))
@@ -138,7 +143,7 @@ func (d *digester) value(h hash.Hash, v cty.Value, of *named) {
 }
 
 // origin adds what a value comes from: the files, the written inputs, and the addresses of objects.
-func (d *digester) origin(h hash.Hash, of *named) {
+func (d *digester) origin(h *content, of *named) {
 	for _, name := range slices.Sorted(maps.Keys(of.inputs)) {
 		text, err := json.Marshal(d.x.inputs.Values[name])
 		if err != nil {
@@ -150,17 +155,16 @@ func (d *digester) origin(h hash.Hash, of *named) {
 	for _, a := range slices.SortedFunc(maps.Keys(of.needs), lang.Address.Compare) {
 		d.text(h, a.String())
 	}
-	sum := d.x.tree.digest
-	h.Write(sum[:])
+	h.bytes = append(h.bytes, d.x.tree.digest[:]...)
 }
 
 // digestOf returns the digest of files.
 func digestOf(files Files) [sha256.Size]byte {
-	h := sha256.New()
-	d := &digester{}
+	h, d := new(content), &digester{}
 	for _, name := range sortedKeys(files) {
+		sum := sha256.Sum256(files[name])
 		d.text(h, name)
-		d.text(h, string(files[name]))
+		h.bytes = append(h.bytes, sum[:]...)
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return sha256.Sum256(h.bytes)
 }

@@ -170,7 +170,11 @@ func (t *Tree) ExpandAfter(previous *Expansion, in Inputs, known Known) (*Expans
 	if previous != nil && (previous.tree != t || previous.inputs.Name != in.Name || previous.inputs.Workspace != in.Workspace) {
 		previous = nil
 	}
-	x := &Expansion{tree: t, inputs: in, functions: functionsOf(t.files, in.Functions), byPath: map[string]*Instance{}}
+	instances := 1
+	if previous != nil {
+		instances = len(previous.Instances)
+	}
+	x := &Expansion{tree: t, inputs: in, Instances: make([]*Instance, 0, instances), functions: functionsOf(t.files, in.Functions), byPath: make(map[string]*Instance, instances)}
 	diags := x.readInputs()
 	if diag.HasErrors(diags) {
 		return x, diags
@@ -184,7 +188,10 @@ func (t *Tree) ExpandAfter(previous *Expansion, in Inputs, known Known) (*Expans
 
 // add notes an instance.
 func (x *Expansion) add(i *Instance) *Instance {
-	i.calls, i.sets = make(map[string]*repeated, len(i.Config.Calls)), make(map[BlockID]*Set, len(i.Config.Blocks))
+	if len(i.Config.Calls) > 0 {
+		i.calls = make(map[string]*repeated, len(i.Config.Calls))
+	}
+	i.sets = make(map[BlockID]*Set, len(i.Config.Blocks))
 	x.byPath[i.Path] = i
 	x.Instances = append(x.Instances, i)
 	return i
