@@ -66,6 +66,20 @@ func (r Reference) At(v cty.Value) (part cty.Value, ok bool) {
 // ObjectName returns the name of the object with the address, with the path of its module.
 func (a Address) ObjectName() string { return v1alpha1.ModuleObjectName(a.Module, a.Name) }
 
+// CalledPath returns the path of the called module that an address of ModeModule names.
+func (a Address) CalledPath() string { return a.output("").Module }
+
+// Covers reports whether another address is within this one: the same, an instance of it, or in the module that an
+// address of ModeModule names, or in an instance of that module.
+func (a Address) Covers(other Address) bool {
+	if a.Mode != ModeModule {
+		set, _, _ := other.Set()
+		return a == other || a == set
+	}
+	rest, ok := strings.CutPrefix(other.Module, a.CalledPath())
+	return ok && a.Namespace == other.Namespace && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
 // output returns the address of an output of the called module that an address of ModeModule names.
 func (a Address) output(name string) Address {
 	call, key, instance := a.Set()

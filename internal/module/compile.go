@@ -63,7 +63,12 @@ func (t *Tree) compile(c *Config) diag.Diagnostics {
 		k.parse(p.ForEach, "", cty.NilType)
 		k.spec(p.Spec, repeats(nil, p.ForEach), p.positions, p.Range)
 	}
+	k.moves()
 	for _, i := range c.Imports {
+		for _, step := range i.To.Steps {
+			k.parse(step.Key, repeats(nil, i.ForEach), cty.NilType)
+		}
+		k.parse(i.To.Key, repeats(nil, i.ForEach), cty.NilType)
 		k.parse(i.ForEach, "", cty.NilType)
 		k.parse(i.ID, repeats(nil, i.ForEach), cty.String)
 		k.parse(i.Identity, repeats(nil, i.ForEach), cty.NilType)
@@ -72,6 +77,53 @@ func (t *Tree) compile(c *Config) diag.Diagnostics {
 		k.diags = append(k.diags, t.compile(c.Children[name])...)
 	}
 	return k.diags
+}
+
+// moves checks moved and removed blocks.
+func (k *compiler) moves() {
+	for _, m := range k.config.Moved {
+		for _, t := range []Target{m.From, m.To} {
+			if !t.constant() {
+				k.fail(placeOf(t.Range), "Invalid address", "The keys in a moved block must be written out.")
+			}
+		}
+		if m.From.Key == nil && m.To.Key == nil && k.declares(m.From) {
+			k.fail(placeOf(m.Range), "Moved object still exists", "This statement declares a move from %s, but that is still declared. Remove the declaration, or the moved block.", m.From.Text)
+		}
+	}
+	for _, r := range k.config.Removed {
+		if k.declares(r.From) {
+			k.fail(placeOf(r.Range), "Removed resource still exists", "This statement declares that %s was removed, but it is still declared. Remove the declaration, or the removed block.", r.From.Text)
+		}
+	}
+}
+
+// declares reports whether the module has the block or the call of a target without keys.
+func (k *compiler) declares(t Target) bool {
+	c := k.config
+	for i, step := range t.Steps {
+		last := i == len(t.Steps)-1 && t.Block == BlockID{}
+		if step.Key != nil {
+			return false
+		}
+		if last {
+			return c.Calls[step.Name] != nil
+		}
+		if c = c.Children[step.Name]; c == nil {
+			return false
+		}
+	}
+	return c.Blocks[t.Block] != nil
+}
+
+// constant reports whether all keys of a target are written out.
+func (t *Target) constant() bool {
+	for _, s := range t.Steps {
+		if s.Key != nil && s.Key.instanceKey() == nil {
+			return false
+		}
+	}
+	return t.Key == nil || t.Key.instanceKey() != nil
 }
 
 // repeats returns which of each and count a block's expressions may refer to.

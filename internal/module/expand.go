@@ -57,6 +57,7 @@ type Expansion struct {
 	// arguments are the parsed values of the inputs.
 	arguments map[string]*Expr
 	byPath    map[string]*Instance
+	moves     []move
 }
 
 // Instance is an instance of a module.
@@ -183,6 +184,7 @@ func (t *Tree) ExpandAfter(previous *Expansion, in Inputs, known Known) (*Expans
 	e.expanding, e.digests = e, &digester{e.Values}
 	x.Root = x.add(&Instance{Path: v1alpha1.ModulePath("", in.Name, nil), Config: t.Root})
 	e.all(x.Root)
+	x.listMoves()
 	return x, sorted(append(diags, e.diags...))
 }
 

@@ -1,0 +1,231 @@
+package module
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+)
+
+// This file has what moved, removed and import blocks say about the instances of an expansion.
+
+// move is a moved block in a module instance.
+type move struct{ from, to lang.Address }
+
+// maxOrigins is the number of earlier addresses of an instance that chains of moved blocks may give.
+const maxOrigins = 100
+
+// Origins returns the earlier addresses of an instance of a block, the latest first: those that moved blocks name, also in
+// chains, and those without or with count. The infrastructure of the first one that is recorded, and that the
+// expansion no longer has, is that of the instance.
+func (x *Expansion) Origins(s *Set, i int) []lang.Address {
+	own := s.AddressOf(i)
+	seen := map[lang.Address]bool{own: true}
+	var out []lang.Address
+	add := func(a lang.Address) {
+		if !seen[a] && len(out) < maxOrigins {
+			seen[a] = true
+			out = append(out, a)
+		}
+	}
+	for next := 0; next <= len(out); next++ {
+		a := own
+		if next > 0 {
+			a = out[next-1]
+		}
+		for _, m := range x.moves {
+			if from, ok := m.origin(a); ok {
+				add(from)
+			}
+		}
+	}
+	// As in Terraform, count can be added and removed without a moved block.
+	switch each := s.Instance(i); {
+	case each == nil:
+		add(own.Instance(v1alpha1.InstanceKey{}))
+	case s.Repeats == lang.RepeatCount && each.Key.Index == 0:
+		add(s.Address())
+	}
+	return out
+}
+
+// listMoves lists the moved blocks of all module instances.
+func (x *Expansion) listMoves() {
+	for _, i := range x.Instances {
+		for _, m := range i.Config.Moved {
+			x.moves = append(x.moves, move{m.From.in(i.Path), m.To.in(i.Path)})
+		}
+	}
+}
+
+// origin returns the address from which a block moves an address; ok is false if it does not.
+func (m move) origin(a lang.Address) (from lang.Address, ok bool) {
+	if m.to.Mode == lang.ModeModule {
+		path, ok := m.path(a.Module)
+		a.Module = path
+		return a, ok
+	}
+	set, key, keyed := a.Set()
+	to, _, toKeyed := m.to.Set()
+	_, _, fromKeyed := m.from.Set()
+	switch {
+	case set != to:
+		return from, false
+	case toKeyed || fromKeyed || !keyed:
+		return m.from, a == m.to
+	default: // both are whole blocks, so each instance keeps its key
+		return m.from.Instance(key), true
+	}
+}
+
+// path returns the earlier path of a module instance, given its path.
+func (m move) path(path string) (string, bool) {
+	from, to := m.from.CalledPath(), m.to.CalledPath()
+	rest, ok := strings.CutPrefix(path, to)
+	if !ok || rest != "" && rest[0] != '.' && rest[0] != '[' {
+		return "", false
+	}
+	_, _, fromKeyed := m.from.Set()
+	_, _, toKeyed := m.to.Set()
+	keyed := strings.HasPrefix(rest, "[")
+	if keyed && (toKeyed || fromKeyed) {
+		return "", false
+	}
+	return from + rest, true
+}
+
+// Forgets reports whether a removed block says that the infrastructure of an address stays when its block is gone.
+func (x *Expansion) Forgets(a lang.Address) bool {
+	for _, i := range x.Instances {
+		for _, r := range i.Config.Removed {
+			if !r.Destroy && r.From.in(i.Path).Covers(a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Importing is an import block for one instance.
+type Importing struct {
+	To lang.Address
+	// ID is NilVal if the block has an identity, and Identity is NilVal if it has an ID.
+	ID, Identity cty.Value
+	Provider     *ProviderRef
+	Range        hcl.Range
+}
+
+// Imports evaluates the import blocks of the root module.
+func (v *Values) Imports() ([]Importing, diag.Diagnostics) {
+	var out []Importing
+	var diags diag.Diagnostics
+	root := v.x.Root
+	for _, block := range root.Config.Imports {
+		r := repetition{count: 1}
+		if block.ForEach != nil {
+			var more diag.Diagnostics
+			r, more = (&expander{Values: v}).forEach(root, block.ForEach, lang.Address{Module: root.Path})
+			diags = append(diags, more...)
+			if r.Waiting != nil {
+				diags = append(diags, r.Waiting.Problem)
+			}
+		}
+		for i := range r.Len() {
+			one, more := v.importing(block, r.Instance(i))
+			diags = append(diags, more...)
+			if !diag.HasErrors(more) {
+				out = append(out, one)
+			}
+		}
+	}
+	return out, diags
+}
+
+func (v *Values) importing(block *Import, each *lang.Instance) (Importing, diag.Diagnostics) {
+	root := v.x.Root
+	out := Importing{Provider: block.Provider, Range: block.Range}
+	to, diags := v.evaluated(block.To, each)
+	if diag.HasErrors(diags) {
+		return out, diags
+	}
+	out.To = to.in(root.Path)
+	for _, part := range []struct {
+		of *Expr
+		to *cty.Value
+	}{{block.ID, &out.ID}, {block.Identity, &out.Identity}} {
+		if part.of == nil {
+			continue
+		}
+		value, _, more := v.evaluate(part.of, root, each)
+		diags = append(diags, more...)
+		if !diag.HasErrors(more) && !value.IsWhollyKnown() {
+			diags = append(diags, part.of.problem("Invalid import id argument", "The import block refers to a value that is known only after apply. Write a value that is known before the plan."))
+		}
+		*part.to = value
+	}
+	return out, diags
+}
+
+// evaluated returns a target whose keys are constants.
+func (v *Values) evaluated(t Target, each *lang.Instance) (Target, diag.Diagnostics) {
+	var diags diag.Diagnostics
+	fixed := func(e *Expr) *Expr {
+		if e == nil || e.instanceKey() != nil {
+			return e
+		}
+		value, _, more := v.evaluate(e, v.x.Root, each)
+		diags = append(diags, more...)
+		value, marks := value.Unmark()
+		if len(marks) > 0 || !value.IsKnown() || value.IsNull() {
+			diags = append(diags, e.problem("Invalid index expression", "The key of an instance must be known before the plan, and neither null nor sensitive."))
+			return e
+		}
+		if value.Type() != cty.Number {
+			text, err := convert.Convert(value, cty.String)
+			if err != nil {
+				diags = append(diags, e.problem("Invalid index expression", "The key of an instance is a number or a string."))
+				return e
+			}
+			value = text
+		}
+		return &Expr{Value: jsonOf(value), Field: e.Field, Range: e.Range, of: e.of}
+	}
+	t.Steps = slices.Clone(t.Steps)
+	for i := range t.Steps {
+		t.Steps[i].Key = fixed(t.Steps[i].Key)
+	}
+	t.Key = fixed(t.Key)
+	return t, diags
+}
+
+// Checks evaluates the check blocks of all modules. An assertion that is false is a warning.
+func (v *Values) Checks() diag.Diagnostics {
+	outer := v.diags
+	v.diags = nil
+	for _, i := range v.x.Instances {
+		for _, name := range sortedKeys(i.Config.Checks) {
+			v.holds(&named{}, i.Config.Checks[name].Assertions, i, "Check block assertion failed")
+		}
+	}
+	found := v.diags
+	v.diags = outer
+	for k := range found {
+		found[k].Severity = v1alpha1.SeverityWarning
+	}
+	return found
+}
+
+// Outputs returns the outputs of the root module.
+func (v *Values) Outputs() map[string]cty.Value {
+	out := map[string]cty.Value{}
+	for name := range v.x.Root.Config.Outputs {
+		out[name], _ = v.Value(lang.Address{Module: v.x.Root.Path, Mode: lang.ModeOutput, Name: name})
+	}
+	return out
+}
