@@ -200,12 +200,31 @@ func (k *compiler) call(call *Call) {
 	if child == nil {
 		return
 	}
+	for _, name := range sortedKeys(call.Arguments) {
+		if d := child.Variables[name]; d != nil {
+			k.argument(call.Arguments[name], d)
+		}
+	}
 	for _, name := range sortedKeys(child.Variables) {
 		if child.Variables[name].Default == cty.NilVal && call.Arguments[name] == nil {
 			k.fail(placeOf(call.Range), "Missing required argument", "The argument %q is required, but no definition was found.", name)
 		}
 	}
 	k.providers(call, child)
+}
+
+// argument checks the type of an argument as far as its references do not matter.
+func (k *compiler) argument(e *Expr, d *Variable) {
+	v, diags := e.parsed.Evaluate(func(lang.Address) (cty.Value, bool) { return cty.DynamicVal, true }, cty.NilVal)
+	if diag.HasErrors(diags) {
+		return // parse has reported it
+	}
+	if _, err := d.convert(v); err != nil {
+		k.diags = append(k.diags, d.unsuitable(e, describe(err)))
+	}
+	if v.IsNull() && !d.Nullable && d.Default == cty.NilVal {
+		k.diags = append(k.diags, d.unsuitable(e, "required variable may not be set to null"))
+	}
 }
 
 // providers checks which provider configurations a call passes.

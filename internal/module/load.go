@@ -48,6 +48,7 @@ func Load(files Files, functions lang.Functions) (*Tree, diag.Diagnostics) {
 	l.tree.Root = l.module(nil, ".", nil)
 	if !diag.HasErrors(l.diags) {
 		l.diags = append(l.diags, l.tree.compile(l.tree.Root)...)
+		l.diags = append(l.diags, l.tree.cycles()...)
 	}
 	report := sorted(l.diags)
 	if diag.HasErrors(report) {

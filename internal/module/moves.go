@@ -210,7 +210,7 @@ func (v *Values) Checks() diag.Diagnostics {
 	v.diags = nil
 	for _, i := range v.x.Instances {
 		for _, name := range sortedKeys(i.Config.Checks) {
-			v.holds(&named{}, i.Config.Checks[name].Assertions, i, "Check block assertion failed")
+			v.assert(&named{}, i.Config.Checks[name].Assertions, i, "Check block assertion failed")
 		}
 	}
 	found := v.diags

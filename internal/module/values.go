@@ -55,6 +55,19 @@ func (v *Values) Value(a lang.Address) (cty.Value, bool) {
 	return n.value, n.ok
 }
 
+// Variables evaluates all variables of the instances that the expansion has not adopted, so that Diagnostics has their
+// errors and failed validations.
+func (v *Values) Variables() {
+	for _, i := range v.x.Instances {
+		if i.Adopted {
+			continue
+		}
+		for name := range i.Config.Variables {
+			v.named(lang.Address{Module: i.Path, Mode: lang.ModeVariable, Name: name})
+		}
+	}
+}
+
 // Diagnostics returns the errors and warnings of all values that were evaluated, with positions in files.
 func (v *Values) Diagnostics() diag.Diagnostics { return sorted(v.diags) }
 
@@ -277,7 +290,7 @@ func (v *Values) variable(i *Instance, d *Variable) *named {
 	}
 	if bare, _ := n.value.Unmark(); bare.IsKnown() && bare.IsNull() && !d.Nullable {
 		if d.Default == cty.NilVal {
-			v.diags = append(v.diags, d.problem(argument, "Required variable not set", "The given value is not suitable for var.%s defined at %s: required variable may not be set to null.", d.Name, placeOf(d.Range)))
+			v.diags = append(v.diags, d.unsuitable(argument, "required variable may not be set to null"))
 			n.value = cty.UnknownVal(d.Type)
 			return n
 		}
@@ -285,10 +298,14 @@ func (v *Values) variable(i *Instance, d *Variable) *named {
 	}
 	converted, err := d.convert(n.value)
 	if err != nil {
-		v.diags = append(v.diags, d.problem(argument, "Invalid value for input variable", "The given value is not suitable for var.%s defined at %s: %s.", d.Name, placeOf(d.Range), describe(err)))
+		v.diags = append(v.diags, d.unsuitable(argument, describe(err)))
 		converted = cty.UnknownVal(d.Type)
 	}
 	n.value = converted
+	if !d.Ephemeral && holds(n.value, lang.Ephemeral) {
+		v.diags = append(v.diags, d.problem(argument, "Ephemeral value not allowed", "The input variable %q does not accept ephemeral values: they are not in a plan. Declare it with ephemeral = true, or use ephemeralasnull.", d.Name))
+		n.value = cty.UnknownVal(d.Type)
+	}
 	if d.Sensitive {
 		n.value = n.value.Mark(lang.Sensitive)
 	}
@@ -297,9 +314,13 @@ func (v *Values) variable(i *Instance, d *Variable) *named {
 	}
 	if len(d.Validations) > 0 {
 		v.memo[lang.Address{Module: i.Path, Mode: lang.ModeVariable, Name: d.Name}] = n // a validation refers to the variable itself
-		v.holds(n, d.Validations, i, "Invalid value for variable")
+		v.assert(n, d.Validations, i, "Invalid value for variable")
 	}
 	return n
+}
+
+func (d *Variable) unsuitable(argument *Expr, why string) v1alpha1.Diagnostic {
+	return d.problem(argument, "Invalid value for input variable", "The given value is not suitable for var.%s defined at %s: %s.", d.Name, placeOf(d.Range), why)
 }
 
 func (d *Variable) problem(argument *Expr, summary, format string, args ...any) v1alpha1.Diagnostic {
@@ -309,8 +330,8 @@ func (d *Variable) problem(argument *Expr, summary, format string, args ...any) 
 	return argument.problem(summary, format, args...)
 }
 
-// holds evaluates the conditions of a value, and reports those that are false.
-func (v *Values) holds(of *named, conditions []Condition, i *Instance, summary string) {
+// assert evaluates the conditions of a value, and reports those that are false.
+func (v *Values) assert(of *named, conditions []Condition, i *Instance, summary string) {
 	for _, c := range conditions {
 		result, diags := v.evaluateTracked(c.Condition, i, nil)
 		of.use(result)
@@ -332,7 +353,17 @@ func (v *Values) holds(of *named, conditions []Condition, i *Instance, summary s
 
 func (v *Values) output(i *Instance, d *Output) *named {
 	n := v.expression(d.Value, i, nil)
-	v.holds(n, d.Preconditions, i, "Module output value precondition failed")
+	v.assert(n, d.Preconditions, i, "Module output value precondition failed")
+	switch ephemeral := holds(n.value, lang.Ephemeral); {
+	case ephemeral && !d.Ephemeral:
+		v.diags = append(v.diags, d.Value.problem("Ephemeral value not allowed", "The output %q is not declared as returning an ephemeral value, so it cannot be set to a result derived from one. Declare it with ephemeral = true, or use ephemeralasnull.", d.Name))
+		n.value = cty.DynamicVal
+	case i.Parent == nil && d.Ephemeral:
+		v.diags = append(v.diags, d.Value.problem("Ephemeral output not allowed", "The root module's output %q cannot be ephemeral, because Hykube stores it.", d.Name))
+		n.value = cty.DynamicVal
+	case i.Parent == nil && !d.Sensitive && holds(n.value, lang.Sensitive):
+		v.diags = append(v.diags, d.Value.problem("Output refers to sensitive values", "To reduce the risk of accidentally exporting sensitive data that was intended to be only internal, any root module output containing sensitive data must be explicitly marked as sensitive, to confirm your intent: set sensitive = true for the output %q.", d.Name))
+	}
 	if d.Sensitive {
 		n.value = n.value.Mark(lang.Sensitive)
 	}
@@ -340,6 +371,16 @@ func (v *Values) output(i *Instance, d *Output) *named {
 		n.value = n.value.Mark(lang.Ephemeral)
 	}
 	return n
+}
+
+// holds reports whether a value, or a value within it, has a mark.
+func holds(v cty.Value, mark any) bool {
+	if !v.ContainsMarked() {
+		return false
+	}
+	_, marks := v.UnmarkDeep()
+	_, held := marks[mark]
+	return held
 }
 
 // called returns the value of a call, or of one instance of it.
