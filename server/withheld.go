@@ -83,7 +83,7 @@ func mayGet(ctx context.Context, asker *store.Asker, byType func(v1alpha1.Mode, 
 			rights = nil
 			for _, kind := range found {
 				rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: cmp.Or(addr.Namespace, namespace),
-					Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: addr.Name})
+					Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: addr.ObjectName()})
 			}
 		}
 	}

@@ -158,7 +158,7 @@ func (a *Actors) CheckOther(ctx context.Context, c *ledger.Change, other OtherOw
 func importedMeanwhile(c *ledger.Change, own query.Owner) error {
 	who := "an object of another namespace"
 	if own.Object.Namespace == c.Object.Namespace {
-		who = lang.Address{Type: own.Type, Name: own.Object.Name}.String()
+		who = lang.AddressOf("", own.Type, own.Object.Name).String()
 	}
 	return Stale(v1alpha1.StaleImportedElsewhere, "%s imported the same resource after the plan was made", who)
 }

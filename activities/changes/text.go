@@ -78,8 +78,8 @@ func LostCreate(r *resource.Resource, rec *ledger.Instance) error {
 	addr := r.Address.String()
 	others := fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", shell.Word(addr), r.Ref.Namespace)
 	if r.Ref.Set != "" {
-		name, _, _ := v1alpha1.ParseInstanceName(r.Address.Name)
-		others += fmt.Sprintf(", or --exclude %s.%s for all instances of the ResourceSet %q", r.Address.Type, name, r.Ref.Set)
+		set, _, _ := r.Address.Set()
+		others += fmt.Sprintf(", or --exclude %s for all instances of the ResourceSet %q", set, r.Ref.Set)
 	}
 	return createUnknown("plan", r, lostCreate(r.Ref, addr, rec)+others)
 }

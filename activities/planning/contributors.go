@@ -333,7 +333,7 @@ func (w *writers) ofReferences(refs []lang.Reference) (lists [][]v1alpha1.Contri
 			continue
 		}
 		kind := "ConfigMap"
-		if ref.Type == lang.TypeSecret {
+		if ref.Stored() && ref.Type == lang.TypeSecret {
 			kind = "Secret"
 		}
 		lists = append(lists, w.ofKey(store.Written{Kind: kind, Namespace: ref.Namespace, Name: ref.Name}, ref.Attribute))

@@ -265,7 +265,7 @@ func (o configsOverlay) authorizeConfig(cfg *v1alpha1.ProviderConfig) error {
 		switch {
 		case ref.Stored():
 			kind := "ConfigMap"
-			if ref.Type == lang.TypeSecret {
+			if ref.Stored() && ref.Type == lang.TypeSecret {
 				kind = "Secret"
 			}
 			if doc := o.find("", kind, namespace, ref.Name); doc != nil && doc.foreign {

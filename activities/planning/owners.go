@@ -250,7 +250,9 @@ func (pr *proposal) describeOwner(ctx context.Context, own query.Owner) (string,
 	case err != nil:
 		return "", err
 	}
-	return lang.Address{Namespace: object.Namespace, Type: own.Type, Name: object.Name}.In(pr.plan.Namespace).String(), nil
+	addr := lang.AddressOf("", own.Type, object.Name)
+	addr.Namespace = object.Namespace
+	return addr.In(pr.plan.Namespace).String(), nil
 }
 
 // imports maps the identity or ID of a resource to the changes that import it.

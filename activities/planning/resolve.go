@@ -76,7 +76,7 @@ func (s *survey) resolve(n *node, a *scope.Sources) {
 // isExternal reports whether an address is in another namespace or names a ConfigMap or Secret. Only the evaluation
 // finds out whether such an object exists.
 func (s *survey) isExternal(addr lang.Address) bool {
-	return addr.Namespace != "" || addr.Type == lang.TypeConfigMap || addr.Type == lang.TypeSecret
+	return addr.Namespace != "" || addr.Stored()
 }
 
 func (s *survey) exists(addr lang.Address) bool {

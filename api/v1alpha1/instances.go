@@ -58,17 +58,21 @@ func InstanceName(name string, key InstanceKey) string {
 
 // IsInstanceName reports whether a name is that of an instance. No stored object has such a name, because Kubernetes
 // forbids brackets.
-func IsInstanceName(name string) bool { return strings.IndexByte(name, '[') > 0 }
+func IsInstanceName(name string) bool {
+	_, name = SplitModuleObjectName(name)
+	return strings.IndexByte(name, '[') > 0
+}
 
 // ParseInstanceName splits the name of an instance into the name in the template and the key. It accepts all spellings
 // of the key. ok is false if the name is not that of an instance.
 func ParseInstanceName(s string) (name string, key InstanceKey, ok bool) {
-	at := strings.IndexByte(s, '[')
+	path, inner := SplitModuleObjectName(s)
+	at := strings.IndexByte(inner, '[')
 	if at <= 0 {
 		return s, InstanceKey{}, false
 	}
-	key, ok = parseInstanceKey(s[at:])
-	return s[:at], key, ok
+	key, ok = parseInstanceKey(inner[at:])
+	return ModuleObjectName(path, inner[:at]), key, ok
 }
 
 // ShownName returns a name as in a Terraform address: without the escapes of InstanceName.
@@ -76,14 +80,19 @@ func ShownName(name string) string {
 	if !strings.Contains(name, `\u00`) {
 		return name
 	}
-	if base, key, ok := ParseInstanceName(name); ok {
-		return base + key.String()
+	path, inner := SplitModuleObjectName(name)
+	if base, key, ok := ParseInstanceName(inner); ok {
+		inner = base + key.String()
 	}
-	return name
+	return ModuleObjectName(ShownModule(path), inner)
 }
 
 // CompareNames orders names, and instances of one name by their keys.
 func CompareNames(a, b string) int {
+	pathA, innerA := SplitModuleObjectName(a)
+	if pathB, innerB := SplitModuleObjectName(b); pathA != "" || pathB != "" {
+		return cmp.Or(strings.Compare(pathA, pathB), CompareNames(innerA, innerB))
+	}
 	if !IsInstanceName(a) || !IsInstanceName(b) {
 		return strings.Compare(a, b)
 	}

@@ -33,6 +33,23 @@ func TestModulePaths(t *testing.T) {
 	}
 }
 
+func TestInstancesInModules(t *testing.T) {
+	const inNet = `module.shop.module.net["a/b"]:`
+	for name, want := range map[string]bool{`module.shop.module.net["eu"]:a`: false, `module.shop.module.net["eu"]:a[3]`: true, "module.shop:a": false} {
+		if IsInstanceName(name) != want {
+			t.Errorf("%s: not %t", name, want)
+		}
+	}
+	own := InstanceName(`module.shop.module.net["a\u002fb"]:a`, InstanceKey{Named: true, Name: "x/y"})
+	name, key, ok := ParseInstanceName(own)
+	if !ok || name != `module.shop.module.net["a\u002fb"]:a` || key.Name != "x/y" || ShownName(own) != inNet+`a["x/y"]` {
+		t.Errorf("%s: got %q %v %t, shown as %s", own, name, key, ok, ShownName(own))
+	}
+	if CompareNames("module.a:b[10]", "module.a:b[9]") <= 0 || CompareNames("module.a:b", "module.b:a") >= 0 {
+		t.Error("names in modules are ordered by module, name and key")
+	}
+}
+
 func TestNamesOfModuleObjects(t *testing.T) {
 	tests := []struct{ name, path, inner string }{
 		{`module.shop.module.net["eu:x"]:a["b:c"]`, `module.shop.module.net["eu:x"]`, `a["b:c"]`},

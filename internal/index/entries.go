@@ -134,7 +134,7 @@ func (e *entryEncoder) outside(o *Outside) {
 	e.scratch.block = e.scratch.block[:0]
 	if o != nil {
 		for _, r := range o.References {
-			for _, s := range []string{r.Namespace, string(r.Mode), r.Type, r.Name, r.Attribute} {
+			for _, s := range []string{r.Namespace, r.Module, string(r.Mode), r.Type, r.Name, r.Attribute} {
 				e.scratch.text(s)
 			}
 		}
@@ -149,7 +149,7 @@ func (d *entryDecoder) outsideList() *Outside {
 	}
 	var refs []lang.Reference
 	for in := (decoder{block: []byte(list)}); len(in.block) > 0; {
-		a := lang.Address{Namespace: in.text(), Mode: v1alpha1.Mode(in.text()), Type: in.text(), Name: in.text()}
+		a := lang.Address{Namespace: in.text(), Module: in.text(), Mode: v1alpha1.Mode(in.text()), Type: in.text(), Name: in.text()}
 		refs = append(refs, lang.Reference{Address: a, Attribute: in.text()})
 		if in.err != nil {
 			d.fail()

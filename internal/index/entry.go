@@ -112,10 +112,7 @@ func (o *Object) Ref(namespace string) v1alpha1.ObjectReference {
 func (o *Object) Address() lang.Address { return addressOf(o.Mode, o.Type, o.Name) }
 
 func addressOf(mode v1alpha1.Mode, terraformType, name string) lang.Address {
-	if mode == v1alpha1.ModeManaged {
-		mode = ""
-	}
-	return lang.Address{Mode: mode, Type: terraformType, Name: name}
+	return lang.AddressOf(mode, terraformType, name)
 }
 
 // objectOf returns the entry of an object. It parses the object's expressions, unless old has the same ones.
@@ -185,7 +182,7 @@ func (x *Index) parse(ns slotter, o *Object, u *unstructured.Unstructured) {
 		o.Flags |= Suspicious
 	}
 	for _, addr := range n.DependsOn {
-		o.DependsOn = append(o.DependsOn, ns.slot(addr.Mode, addr.Type, addr.Name))
+		o.DependsOn = append(o.DependsOn, ns.slot(addr.Mode, addr.Type, addr.ObjectName()))
 	}
 	var outside []lang.Reference
 	for _, ref := range n.References {
@@ -302,7 +299,7 @@ func recordOf(ns slotter, i *ledger.Instance, o *Object) *Record {
 	}
 	for _, text := range i.Dependencies {
 		if addr, err := lang.ParseAddress(text); err == nil && addr.Namespace == "" {
-			r.Requires = append(r.Requires, ns.slot(addr.Mode, addr.Type, addr.Name))
+			r.Requires = append(r.Requires, ns.slot(addr.Mode, addr.Type, addr.ObjectName()))
 		}
 	}
 	for key, version := range i.DependencyVersions {

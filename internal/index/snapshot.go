@@ -23,7 +23,7 @@ import (
 // and its first refresh reads only the changes after the position.
 
 // snapshotFormat is the version of what entries.go writes.
-const snapshotFormat = 2
+const snapshotFormat = 3
 
 // Position is the revisions of the objects, the records and the statuses that an index has read.
 type Position struct {

@@ -79,7 +79,7 @@ func (v *View) find(addr lang.Address) (int32, bool) {
 	}
 	v.slotsMu.RLock()
 	defer v.slotsMu.RUnlock()
-	i, ok := v.slots[keyOf(addr.Mode, addr.Type)][addr.Name]
+	i, ok := v.slots[keyOf(addr.Mode, addr.Type)][addr.ObjectName()]
 	return i, ok && int(i) < v.known
 }
 

@@ -30,6 +30,16 @@ type Address struct {
 	Name string
 }
 
+// AddressOf returns the address of an object in its namespace, given its name, which has the path of its module.
+func AddressOf(mode v1alpha1.Mode, terraformType, name string) Address {
+	a := Address{Mode: mode, Type: terraformType}
+	if mode == v1alpha1.ModeManaged {
+		a.Mode = ""
+	}
+	a.Module, a.Name = v1alpha1.SplitModuleObjectName(name)
+	return a
+}
+
 // Set returns the address of the ResourceSet of an instance, and the instance's key. ok is false for the address of
 // another object.
 func (a Address) Set() (set Address, key v1alpha1.InstanceKey, ok bool) {

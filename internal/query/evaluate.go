@@ -214,7 +214,7 @@ func (ev *consoleEvaluator) resource(ctx context.Context, addr lang.Address) (ct
 		if err != nil {
 			return cty.NilVal, err
 		}
-		err = ev.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(r.Entry.Name), Resource: plural + "/state", Name: addr.Name})
+		err = ev.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(r.Entry.Name), Resource: plural + "/state", Name: addr.ObjectName()})
 		if scope.IsForbidden(err) {
 			return lang.Withhold(v)
 		}

@@ -122,7 +122,7 @@ func writersOf(ctx context.Context, s *scope.Scope, text string) ([]v1alpha1.Con
 // the mark of a sensitive value, such as an index or a conversion in can().
 func refersToSecret(text, namespace string) bool {
 	refs, _ := lang.ExpressionOptions{Namespace: namespace}.References(text, "")
-	return slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Type == lang.TypeSecret && !r.Unmarked() })
+	return slices.ContainsFunc(refs, func(r lang.Reference) bool { return r.Stored() && r.Type == lang.TypeSecret && !r.Unmarked() })
 }
 
 // outputOf returns the output with a value, or the reason why the value cannot be one.

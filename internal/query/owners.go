@@ -138,13 +138,15 @@ func (s *search) setManager(ctx context.Context, result *v1alpha1.QueryResult, f
 
 // ownedBy sets the object that manages a resource, or a warning if the user may not read that object.
 func (s *search) ownedBy(ctx context.Context, result *v1alpha1.QueryResult, own Owner) error {
-	addr := lang.Address{Namespace: own.Object.Namespace, Type: own.Type, Name: own.Object.Name}.In(s.query.Namespace)
+	addr := lang.AddressOf("", own.Type, own.Object.Name)
+	addr.Namespace = own.Object.Namespace
+	addr = addr.In(s.query.Namespace)
 	if addr.Namespace != "" {
 		plural, err := s.scope.Objects.Plural(own.Object)
 		if err != nil {
 			return err
 		}
-		err = s.scope.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(s.Entry.Name), Resource: plural, Name: addr.Name})
+		err = s.scope.MayRead(ctx, store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(s.Entry.Name), Resource: plural, Name: addr.ObjectName()})
 		if _, forbidden := errors.AsType[*scope.ForbiddenError](err); forbidden {
 			result.Diagnostics = append(result.Diagnostics, v1alpha1.Diagnostic{
 				Severity: v1alpha1.SeverityWarning, Summary: "Resource is managed already",

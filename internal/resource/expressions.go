@@ -173,7 +173,7 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 	}
 	depend := func(addr lang.Address) {
 		switch {
-		case addr.Namespace != "" || addr.Type == lang.TypeConfigMap || addr.Type == lang.TypeSecret:
+		case addr.Namespace != "" || addr.Stored():
 			n.External = true
 		case addr == r.Address:
 			if !seen[addr] {

@@ -158,8 +158,5 @@ func WithoutNulls(raw json.RawMessage) json.RawMessage {
 // AddressOf returns the address of an object without looking up its provider.
 func AddressOf(kind, name string) lang.Address {
 	mode, terraformType := v1alpha1.ParseKind(kind)
-	if mode == v1alpha1.ModeManaged {
-		mode = ""
-	}
-	return lang.Address{Mode: mode, Type: terraformType, Name: name}
+	return lang.AddressOf(mode, terraformType, name)
 }

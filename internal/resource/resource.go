@@ -94,7 +94,7 @@ func Of(obj *unstructured.Unstructured, c *catalog.Catalog) (*Resource, error) {
 		return nil, fmt.Errorf("%s %q: the provider %q is not ready; see kubectl describe provider %s", gvk.Kind, r.Ref.Name, name, name)
 	}
 	r.Mode, r.Address, r.Schema = typeOf(r.Entry.Schema, gvk.Kind)
-	r.Address.Name = obj.GetName()
+	r.Address = lang.AddressOf(r.Address.Mode, r.Address.Type, obj.GetName())
 	if r.Schema == nil {
 		return nil, fmt.Errorf("%s %q: version %s of the provider %q has no type %q", gvk.Kind, r.Ref.Name, r.Entry.Package.Version, name, r.Address.Type)
 	}

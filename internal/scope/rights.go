@@ -113,12 +113,12 @@ func (a *Sources) RightsTo(namespace string, addr lang.Address) ([]store.Right, 
 	for _, provider := range a.Catalog.ProvidersOf(addr.Mode, addr.Type) {
 		group := v1alpha1.ProviderGroup(provider)
 		plural, err := a.Objects.Plural(v1alpha1.ObjectReference{
-			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.Name,
+			APIVersion: group + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.ObjectName(),
 		})
 		if err != nil {
 			return nil, err
 		}
-		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: group, Resource: plural, Name: addr.Name})
+		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: group, Resource: plural, Name: addr.ObjectName()})
 	}
 	return rights, nil
 }

@@ -237,7 +237,7 @@ func (s *Scope) Resources(ctx context.Context, addr lang.Address) func(yield fun
 		for _, provider := range s.Catalog.ProvidersOf(addr.Mode, addr.Type) {
 			ref := v1alpha1.ObjectReference{
 				APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(),
-				Namespace: s.namespace, Name: addr.Name,
+				Namespace: s.namespace, Name: addr.ObjectName(),
 			}
 			if addr.Namespace != "" {
 				ref.Namespace = addr.Namespace
@@ -246,7 +246,7 @@ func (s *Scope) Resources(ctx context.Context, addr lang.Address) func(yield fun
 					yield(nil, err)
 					return
 				}
-				what := store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(provider), Resource: plural, Name: addr.Name}
+				what := store.Right{Namespace: addr.Namespace, Group: v1alpha1.ProviderGroup(provider), Resource: plural, Name: addr.ObjectName()}
 				if err := s.MayRead(ctx, what); err != nil {
 					if !IsForbidden(err) {
 						yield(nil, err)

@@ -25,7 +25,7 @@ func SetAt(ctx context.Context, a *Sources, namespace string, addr lang.Address)
 	}
 	for _, provider := range a.Catalog.ProvidersOf(addr.Mode, addr.Type) {
 		set, err := a.Sets.Set(ctx, v1alpha1.ObjectReference{
-			APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.Name,
+			APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: addr.Kind(), Namespace: namespace, Name: addr.ObjectName(),
 		})
 		if set != nil || err != nil {
 			return set, err
