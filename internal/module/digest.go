@@ -42,9 +42,10 @@ func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
 	if s.content == nil {
 		s.content = new(d.contentOf(s.Block))
 	}
-	h, each := new(content), s.Instance(i)
+	h := new(content)
+	each, from := d.each(s.Instance(i), s.Module, s.ForEach, s.from)
 	h.bytes = append(h.bytes, s.content[:]...)
-	d.repetition(h, each, s.from)
+	d.repetition(h, each, from)
 	d.references(h, s.spec, s.Module, each)
 	l := &s.Lifecycle
 	for _, c := range slices.Concat(l.Preconditions, l.Postconditions) {

@@ -313,6 +313,53 @@ resource "sim_x" "a" {}
 	}
 }
 
+func TestValuesOfKeysAreThoseOfThePlan(t *testing.T) {
+	tree := mustLoad(t, `
+resource "sim_network" "main" {}
+locals { ids = { a = sim_network.main.id } }
+resource "sim_x" "a" {
+  for_each = local.ids
+  name     = each.value
+}
+module "m" {
+  source   = "./m"
+  for_each = local.ids
+  name     = each.value
+}
+-- m/main.tf --
+variable "name" {}
+resource "sim_x" "b" { name = var.name }
+`)
+	network := lang.Address{Module: "module.shop", Type: "sim_network", Name: "main"}
+	id := func(text string) Known {
+		return func(a lang.Address) (cty.Value, bool) {
+			return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal(text)}), a == network
+		}
+	}
+	recorded, diags := tree.Expand(Inputs{Name: "shop"}, id("recorded"))
+	first, more := tree.Expand(Inputs{Name: "shop"}, nothing)
+	if diag.HasErrors(append(diags, more...)) {
+		t.Fatal(report(append(diags, more...)))
+	}
+	for _, x := range []*Expansion{recorded, first} {
+		v := x.Values(id("planned"))
+		for _, i := range x.Instances {
+			for _, s := range i.Sets {
+				if s.Type != "sim_x" {
+					continue
+				}
+				spec, diags := s.spec.With(lang.EvaluationContext{Module: i.Path, Instance: v.Instance(s, 0)}).Evaluate(v.Value, cty.NilVal)
+				if diag.HasErrors(diags) || spec.GetAttr("name") != cty.StringVal("planned") {
+					t.Errorf("%s: %#v %s", s, spec, report(diags))
+				}
+			}
+		}
+	}
+	if d := cmp.Diff([]string{}, changed(recorded, first)); d != "" {
+		t.Errorf("the digests depend on recorded values:\n%s", d)
+	}
+}
+
 func TestReferencesAreChecked(t *testing.T) {
 	_, diags := Load(bundle(`
 resource "sim_x" "a" {

@@ -182,7 +182,7 @@ func (v *Values) ProviderOf(s *Set, i int) (ProviderAddress, diag.Diagnostics) {
 	if s.Block.Provider != nil {
 		ref = *s.Block.Provider
 	}
-	return v.provider(ref, s.Module, s.Instance(i))
+	return v.provider(ref, s.Module, v.Instance(s, i))
 }
 
 // localProvider returns the local name of the provider of a resource type: its first word.
@@ -215,7 +215,8 @@ func (v *Values) provider(ref ProviderRef, i *Instance, each *lang.Instance) (Pr
 		passed := i.Call.passed(ref.ProviderID)
 		switch {
 		case passed != nil:
-			return v.provider(*passed, i.Parent, i.each)
+			each, _ := v.each(i.each, i.Parent, i.Call.ForEach, i.from)
+			return v.provider(*passed, i.Parent, each)
 		case out.Block != nil:
 			return out, nil
 		case ref.Alias != "":

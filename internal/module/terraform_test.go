@@ -153,7 +153,7 @@ func TestExpansionIsThatOfTerraform(t *testing.T) {
 // inputOf returns the argument input of an instance; known is false if it is not wholly known.
 func inputOf(t *testing.T, v *Values, s *Set, k int) (input any, known bool) {
 	t.Helper()
-	spec, diags := s.spec.With(lang.EvaluationContext{Module: s.Module.Path, Instance: s.Instance(k), Functions: v.x.functions}).Evaluate(v.Value, cty.NilVal)
+	spec, diags := s.spec.With(lang.EvaluationContext{Module: s.Module.Path, Instance: v.Instance(s, k), Functions: v.x.functions}).Evaluate(v.Value, cty.NilVal)
 	if diag.HasErrors(diags) {
 		t.Fatalf("%s: %s", s.AddressOf(k), report(diags))
 	}

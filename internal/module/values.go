@@ -20,6 +20,8 @@ type Values struct {
 	x     *Expansion
 	known Known
 	memo  map[lang.Address]*named
+	// repeated are the evaluated for_each expressions in their modules; see each.
+	repeated map[repeatedIn]*named
 	// path are the values that are being evaluated; each needs the next.
 	path  []lang.Address
 	diags diag.Diagnostics
@@ -45,7 +47,53 @@ type named struct {
 func (x *Expansion) Values(known Known) *Values { return newValues(x, known) }
 
 func newValues(x *Expansion, known Known) *Values {
-	return &Values{x: x, known: known, memo: map[lang.Address]*named{}}
+	return &Values{x: x, known: known, memo: map[lang.Address]*named{}, repeated: map[repeatedIn]*named{}}
+}
+
+// repeatedIn is a for_each expression in an instance of a module.
+type repeatedIn struct {
+	module  *Instance
+	forEach *Expr
+}
+
+// Instance returns the key and the value of the i-th instance of a block; nil if the block has neither count nor for_each.
+// Unlike that of Set.Instance, the value is the one that these Values know.
+func (v *Values) Instance(s *Set, i int) *lang.Instance {
+	each, _ := v.each(s.Instance(i), s.Module, s.ForEach, s.from)
+	return each
+}
+
+// each returns the key of an instance with the value that for_each has now, and what the value comes from. The keys are
+// those of the expansion.
+func (v *Values) each(of *lang.Instance, i *Instance, forEach *Expr, from *named) (*lang.Instance, *named) {
+	if of == nil || forEach == nil || v.expanding != nil || len(from.needs) == 0 {
+		return of, from
+	}
+	in := repeatedIn{i, forEach}
+	n := v.repeated[in]
+	if n == nil {
+		n = v.expression(forEach, i, nil)
+		v.repeated[in] = n
+	}
+	out := *of
+	out.Value = elementOf(n.value, of.Key.Name)
+	return &out, n
+}
+
+// elementOf returns the element of a for_each with a key; an unknown value if it is not known.
+func elementOf(v cty.Value, key string) cty.Value {
+	v, marks := v.Unmark()
+	ty := v.Type()
+	switch {
+	case ty.IsSetType():
+		return cty.StringVal(key).WithMarks(marks)
+	case v.IsNull() || !v.IsKnown():
+	case ty.IsObjectType() && ty.HasAttribute(key):
+		return v.GetAttr(key).WithMarks(marks)
+	case ty.IsMapType() && v.HasIndex(cty.StringVal(key)).True():
+		return v.Index(cty.StringVal(key)).WithMarks(marks)
+	}
+	return cty.DynamicVal.WithMarks(marks)
 }
 
 // Value returns the value of an address: a named value of the expansion, or an object. ok is false if a module does not
@@ -275,7 +323,8 @@ func (v *Values) evaluateTracked(e *Expr, i *Instance, each *lang.Instance) (*na
 func (v *Values) variable(i *Instance, d *Variable) *named {
 	argument, caller, each := v.x.arguments[d.Name], (*Instance)(nil), (*lang.Instance)(nil)
 	if i.Parent != nil {
-		argument, caller, each = i.Call.Arguments[d.Name], i.Parent, i.each
+		argument, caller = i.Call.Arguments[d.Name], i.Parent
+		each, _ = v.each(i.each, i.Parent, i.Call.ForEach, i.from)
 	}
 	n := &named{value: d.Default, ok: true}
 	if argument != nil {
