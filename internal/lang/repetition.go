@@ -28,7 +28,7 @@ const (
 // Instance holds the values that one instance of a ResourceSet has for the expressions of the template.
 type Instance struct {
 	Key v1alpha1.InstanceKey
-	// Value is each.value; NilVal for an index.
+	// Value is each.value; NilVal for an index, or if it is not known.
 	Value cty.Value
 }
 
@@ -77,7 +77,11 @@ func (ev *evaluation) addRepetition(vars map[string]cty.Value) {
 
 func (i *Instance) add(vars map[string]cty.Value) {
 	if i.Key.Named {
-		vars[rootEach] = cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(i.Key.Name), "value": i.Value})
+		value := i.Value
+		if value == cty.NilVal {
+			value = cty.DynamicVal
+		}
+		vars[rootEach] = cty.ObjectVal(map[string]cty.Value{"key": cty.StringVal(i.Key.Name), "value": value})
 		return
 	}
 	vars[rootCount] = cty.ObjectVal(map[string]cty.Value{"index": cty.NumberIntVal(int64(i.Key.Index))})

@@ -61,7 +61,7 @@ type parseOnce struct {
 // Provider-defined functions have signatures only; Config.With supplies callable ones.
 func (r *Resource) Parse() *Expressions {
 	r.expressions.Do(func() {
-		if id := resourceset.TemplateOf(r.Object); r.Instance != nil && id != "" {
+		if id := resourceset.TemplateOf(r.Object); (r.Instance != nil || r.Address.Module != "") && id != "" {
 			shared := r.catalog.ParsedTemplate(catalog.TemplateKey{Template: id, Schema: r.Schema}, func() any { return new(parseOnce) }).(*parseOnce)
 			shared.Do(func() { shared.Expressions = r.parseTemplate() })
 			r.expressions.Expressions = shared.instance(r)
@@ -83,9 +83,10 @@ func (r *Resource) parse() Expressions {
 func (r *Resource) parseTemplate() Expressions {
 	var n Expressions
 	functions := r.catalog.Signatures()
-	options := lang.ExpressionOptions{Functions: functions, Namespace: r.Ref.Namespace, Repetition: r.repetition()}
+	module := resourceset.ModuleOf(r.Object)
+	options := lang.ExpressionOptions{Functions: functions, Namespace: r.Ref.Namespace, Module: module, Repetition: r.repetition()}
 	n.Config, n.ConfigDiagnostics = lang.ConfigOptions{
-		Functions: functions, Namespace: r.Ref.Namespace, Ephemeral: r.Mode == v1alpha1.ModeEphemeral, Repetition: r.repetition(),
+		Functions: functions, Namespace: r.Ref.Namespace, Module: module, Ephemeral: r.Mode == v1alpha1.ModeEphemeral, Repetition: r.repetition(),
 	}.Parse(r.Spec(), r.Schema.Block)
 	n.Impure = n.Config.Impure()
 	n.preconditions, n.postconditions = r.parseChecks(Preconditions, options), r.parseChecks(Postconditions, options)
@@ -140,7 +141,7 @@ func (n *Expressions) TriggerReferences() []lang.Reference {
 
 // instance returns the expressions of a template for one instance, with its references.
 func (n *Expressions) instance(r *Resource) Expressions {
-	at := lang.EvaluationContext{Instance: r.Instance}
+	at := lang.EvaluationContext{Instance: r.Instance, Module: r.Address.Module}
 	own := *n
 	own.Config = n.Config.With(at)
 	bound := func(list []*check) []*check {
@@ -173,6 +174,7 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 	}
 	depend := func(addr lang.Address) {
 		switch {
+		case addr.Named(): // the expansion of the Module knows the objects behind it
 		case addr.Namespace != "" || addr.Stored():
 			n.External = true
 		case addr == r.Address:

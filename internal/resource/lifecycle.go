@@ -9,6 +9,7 @@ import (
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resourceset"
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
@@ -31,7 +32,7 @@ func (r *Resource) parseTriggers() parsed[*lang.Expression] {
 			out.diags = append(out.diags, diag.Errorf(field, "Invalid reference", "%s", err))
 			continue
 		}
-		e, more := lang.ParseExpression("${"+expression+"}", field, lang.ExpressionOptions{Repetition: r.repetition()})
+		e, more := lang.ParseExpression("${"+expression+"}", field, lang.ExpressionOptions{Module: resourceset.ModuleOf(r.Object), Repetition: r.repetition()})
 		for k := range more {
 			more[k].Attribute = field // the column would count a "${" that the user did not write
 		}

@@ -2,6 +2,7 @@ package resource_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/hykube/hykube/activities/activitiestest"
@@ -36,6 +37,50 @@ func TestDecoderParsesOnce(t *testing.T) {
 		}
 		if same := r.Parse() == parsed; same != tc.same {
 			t.Errorf("%s changed: the expressions are the same: %t, want %t", what, same, tc.same)
+		}
+	}
+}
+
+// TestBlocksOfModules decodes objects of blocks in two instances of a module. They share what is parsed, and each refers to
+// the values of its own module.
+func TestBlocksOfModules(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	known := w.Put("test-thing/a", map[string]any{"uses": "x"}, nil)
+	for _, name := range []string{`module.shop.module.net["eu"]:a`, `module.shop.module.net["us"]:a[3]`} {
+		obj := known.Object.DeepCopy()
+		obj.SetName(name)
+		obj.Object["instance"] = map[string]any{"set": "shop", "setUID": "1", "template": name[len(name)-1:], "module": "module.root.module.net"}
+		obj.Object["spec"] = map[string]any{"uses": "${var.x}-${test_thing.B_1.id}-${local.y}"}
+		obj.Object["lifecycle"] = map[string]any{"replaceTriggeredBy": []any{"test_thing.B_1"}, "preconditions": []any{map[string]any{"condition": "${var.ok}", "errorMessage": "no"}}}
+		r, err := resource.Of(obj, w.Catalog)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Ref.Set != "shop" || r.Address.ObjectName() != name {
+			t.Errorf("%s: set %q, address %s", name, r.Ref.Set, r.Address)
+		}
+		parsed, module := r.Parse(), r.Address.Module
+		if len(parsed.Invalid) > 0 {
+			t.Fatal(diag.Describe(parsed.Invalid))
+		}
+		want := []lang.Address{{Module: module, Type: "test_thing", Name: "B_1"}}
+		if !slices.Equal(parsed.DependsOn, want) {
+			t.Errorf("%s depends on %v, want %v", name, parsed.DependsOn, want)
+		}
+		values := map[lang.Address]cty.Value{
+			{Module: module, Mode: lang.ModeVariable, Name: "x"}:  cty.StringVal(module),
+			{Module: module, Mode: lang.ModeVariable, Name: "ok"}: cty.False,
+			{Module: module, Mode: lang.ModeLocal, Name: "y"}:     cty.StringVal("y"),
+			want[0]: cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("b")}),
+		}
+		scope := func(a lang.Address) (cty.Value, bool) { v, ok := values[a]; return v, ok }
+		at := lang.EvaluationContext{Instance: r.Instance, Module: module}
+		v, diags := parsed.Config.With(at).Evaluate(scope)
+		if diag.HasErrors(diags) || v.GetAttr("uses") != cty.StringVal(module+"-b-y") {
+			t.Errorf("%s: %#v %s", name, v, diag.Describe(diags))
+		}
+		if _, err := resource.Holds(r, resource.Preconditions, at, scope, cty.NilVal); err == nil {
+			t.Errorf("%s: the precondition holds", name)
 		}
 	}
 }

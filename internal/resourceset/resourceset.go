@@ -393,8 +393,8 @@ func withField(m map[string]any, name string, v any) map[string]any {
 	return m
 }
 
-// InstanceOf returns the data of an instance for its expressions, and the name and UID of its set. ok is false if the
-// object is no instance.
+// InstanceOf returns the data of an instance for its expressions, and the name and UID of its set, or of its Module. ok is
+// false if the object is no instance. For a block of a module that is not repeated, the data is nil.
 func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, setUID types.UID, ok bool) {
 	m, ok := u.Object[v1alpha1.FieldInstance].(map[string]any)
 	if !ok {
@@ -403,8 +403,14 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 	set, _ = m["set"].(string)
 	uid, _ := m["setUID"].(string)
 	i = &lang.Instance{}
-	if _, i.Key, ok = v1alpha1.ParseInstanceName(u.GetName()); !ok {
+	_, i.Key, ok = v1alpha1.ParseInstanceName(u.GetName())
+	switch module := ModuleOf(u); {
+	case !ok && module != "":
+		return nil, set, types.UID(uid), true
+	case !ok:
 		return nil, "", "", false
+	case module != "":
+		return i, set, types.UID(uid), true // the plan evaluates the value
 	}
 	if i.Key.Named {
 		v, err := lang.Literal(m[fieldValue])
@@ -417,14 +423,22 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 }
 
 // Members of v1alpha1.FieldInstance: each.value, the name of the ConfigMap that it comes from, the digest that Content
-// returns, and the revision of the status, which only the server's workers see.
+// returns, the path that ModuleOf returns, and the revision of the status, which only the server's workers see.
 const (
 	fieldStatusRevision = "statusRevision"
 
 	fieldValue   = "value"
 	fieldSource  = "source"
 	fieldContent = "content"
+	fieldModule  = "module"
 )
+
+// ModuleOf returns the path, without keys, of the module with the block that an instance is of; "" for an instance of a
+// ResourceSet. See lang.ConfigOptions.
+func ModuleOf(u *unstructured.Unstructured) string {
+	path, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldModule)
+	return path
+}
 
 // SourceOf returns the name of the ConfigMap that each.key and each.value of an instance come from; "" if there is
 // none. A user needs the right to read the ConfigMap to see the values.

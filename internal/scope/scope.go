@@ -117,7 +117,7 @@ func (s *Scope) Functions() lang.Functions { return s.providerFunctions() }
 // EvaluationContext returns the context in which the expressions of an object are evaluated. During planning, the
 // results of impure functions that only the apply defines are unknown. The evaluation ends with ctx.
 func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) lang.EvaluationContext {
-	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx), Instance: r.Instance}
+	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx), Instance: r.Instance, Module: r.Address.Module}
 	if s.plan == nil {
 		return m
 	}
