@@ -37,13 +37,13 @@ func traversalError(d *hcl.Diagnostic) string {
 		if !ok {
 			return noVariable(d.EvalContext, e.Traversal.RootName())
 		}
-		return walk(v, e.Traversal, e.Traversal[1:], costBudgetOf(d.EvalContext).namespace)
+		return walk(v, e.Traversal, e.Traversal[1:], costBudgetOf(d.EvalContext))
 	case *hclsyntax.RelativeTraversalExpr:
 		v, diags := e.Source.Value(d.EvalContext)
 		if diags.HasErrors() {
 			return ""
 		}
-		return walk(v, nil, e.Traversal, "")
+		return walk(v, nil, e.Traversal, costBudgetOf(d.EvalContext))
 	case *hclsyntax.IndexExpr:
 		v, diags := e.Collection.Value(d.EvalContext)
 		key, more := e.Key.Value(d.EvalContext)
@@ -53,7 +53,7 @@ func traversalError(d *hcl.Diagnostic) string {
 		what := anything
 		if t, ok := e.Collection.(*hclsyntax.ScopeTraversalExpr); ok {
 			what = traversalText(t.Traversal)
-			if ofObject(t.Traversal) {
+			if ofObject(t.Traversal) && costBudgetOf(d.EvalContext).module == "" {
 				if text := noInstance(v, key, what); text != "" {
 					return text
 				}
@@ -109,8 +109,8 @@ func noVariable(ctx *hcl.EvalContext, name string) string {
 }
 
 // walk follows the steps to the one that fails, and returns the text for it. whole is the complete traversal that ends
-// with these steps; nil if the steps start at an expression. namespace is the object's own one; empty if it is not known.
-func walk(v cty.Value, whole, steps hcl.Traversal, namespace string) string {
+// with these steps; nil if the steps start at an expression. of is the budget of the evaluation.
+func walk(v cty.Value, whole, steps hcl.Traversal, of *costBudget) string {
 	for i, s := range steps {
 		next, diags := s.TraversalStep(v)
 		if !diags.HasErrors() {
@@ -125,7 +125,10 @@ func walk(v cty.Value, whole, steps hcl.Traversal, namespace string) string {
 		if whole != nil {
 			before := whole[:len(whole)-len(steps)+i]
 			what = traversalText(before)
-			stored = storedAt(before, namespace)
+			if of.module != "" {
+				return missing(v, key, what, "")
+			}
+			stored = storedAt(before, of.namespace)
 			if ofObject(before) && v.Type().IsObjectType() && key.Type() == cty.Number { // only a ResourceSet has numbers as keys
 				return fmt.Sprintf("The ResourceSet of %s has no instance [%s]: see its spec.count or spec.forEach.", what, keyText(key))
 			}

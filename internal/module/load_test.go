@@ -207,6 +207,12 @@ variable "e" { default = var.d }
 	}
 }
 
+func TestOrdinaryTextIsNotTooComplex(t *testing.T) {
+	text := strings.Repeat(`\u003cp\u003e \"quoted\" (x) `, 1000)
+	mustLoad(t, "-- main.tf.json --\n"+`{"locals": {"a": "`+text+`"}}`)
+	mustLoad(t, "locals { a = \""+strings.Repeat("(-", 1000)+"\" }\n")
+}
+
 func TestHostileFilesAreRefusedSoon(t *testing.T) {
 	many := Files{}
 	for i := range 10_000 {
@@ -235,6 +241,9 @@ func TestHostileFilesAreRefusedSoon(t *testing.T) {
 		{"nested operators", Files{"main.tf": []byte("locals {\n a = " + strings.Repeat("!", 500_000) + "true\n}\n")}, "File too complex"},
 		{"nested blocks", Files{"main.tf": []byte(strings.Repeat("a {\n", 100_000) + strings.Repeat("}\n", 100_000))}, "File too complex"},
 		{"nested JSON", Files{"main.tf.json": []byte(`{"locals":{"a":` + strings.Repeat("[", 400_000) + strings.Repeat("]", 400_000) + "}}")}, "File too complex"},
+		{"nested brackets in a JSON string", Files{"main.tf.json": []byte(`{"variable":{"a":{"type":"` + strings.Repeat("list(", 150_000) + "any" + strings.Repeat(")", 150_000) + `"}}}`)}, "File too complex"},
+		{"nested operators in a JSON string", Files{"main.tf.json": []byte(`{"module":{"a":{"source":"./a","depends_on":["` + strings.Repeat("!", 900_000) + `a.b"]}}}`)}, "File too complex"},
+		{"escaped brackets in a JSON string", Files{"main.tf.json": []byte(`{"module":{"a":{"source":"./a","depends_on":["` + strings.Repeat(`\u0028`, 100_000) + `a.b"]}}}`)}, "File too complex"},
 		{"a manifest that leads out of the directory", Files{
 			"main.tf": []byte("module \"a\" {\n source = \"x/y/z\"\n}\n"), manifestFile: []byte(`{"Modules":[{"Key":"a","Dir":"../../etc"}]}`),
 		}, "Module not installed"},

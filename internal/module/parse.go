@@ -2,6 +2,7 @@ package module
 
 import (
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -29,7 +30,7 @@ func warning(field, summary, format string, args ...any) v1alpha1.Diagnostic {
 // parseFile parses a configuration file. The body is nil after an error.
 func parseFile(name string, content []byte) (hcl.Body, diag.Diagnostics) {
 	if strings.HasSuffix(path.Base(name), ".json") {
-		if jsonDepth(content) > maxDepth {
+		if !shallowJSON(content) {
 			return nil, tooDeep(name)
 		}
 		file, diags := json.Parse(content, name)
@@ -85,22 +86,38 @@ func shallow(tokens hclsyntax.Tokens) bool {
 	return true
 }
 
-// jsonDepth returns the depth of nested brackets outside of strings.
-func jsonDepth(content []byte) int {
-	depth, deepest, quoted := 0, 0, false
+// shallowJSON reports whether the brackets of a file are within the limits, also those in a string, which may be an
+// expression.
+func shallowJSON(content []byte) bool {
+	depth, inString, operators, quoted := 0, 0, 0, false
 	for i := 0; i < len(content); i++ {
-		switch c := content[i]; {
-		case quoted && c == '\\':
+		c, escaped := content[i], false
+		if quoted && c == '\\' && i+1 < len(content) {
 			i++
-		case c == '"':
+			c, escaped = content[i], true
+			if r, err := strconv.ParseUint(string(content[i+1:min(i+5, len(content))]), 16, 16); c == 'u' && err == nil {
+				c, i = byte(min(r, 0xff)), i+4
+			}
+		}
+		switch {
+		case c == '"' && !escaped:
 			quoted = !quoted
+			inString, operators = 0, 0
+		case quoted && strings.IndexByte("([{", c) >= 0:
+			inString++
+		case quoted && strings.IndexByte(")]}", c) >= 0:
+			inString = max(0, inString-1)
+		case quoted && strings.IndexByte("!?-+*/%<>=&|", c) >= 0:
+			operators++
 		case quoted:
 		case c == '{' || c == '[':
 			depth++
-			deepest = max(deepest, depth)
 		case c == '}' || c == ']':
 			depth--
 		}
+		if depth > maxDepth || inString > maxDepth || operators > maxOperators {
+			return false
+		}
 	}
-	return deepest
+	return true
 }
