@@ -130,7 +130,9 @@ func (d *decoder) provider(b *hcl.Block) {
 func (d *decoder) terraform(body hcl.Body) {
 	content := d.content(body, terraformSchema)
 	if attr := content.Attributes["required_version"]; attr != nil {
-		d.config.Versions = append(d.config.Versions, d.text(attr))
+		version := d.text(attr)
+		d.checkVersion(version, attr.Expr.Range())
+		d.config.Versions = append(d.config.Versions, version)
 	}
 	if attr := content.Attributes["experiments"]; attr != nil {
 		d.fail(attr.NameRange, "Unsupported experiments", "Hykube has no experimental features of Terraform. Remove the argument, and what depends on it.")
