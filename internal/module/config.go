@@ -241,6 +241,8 @@ type Expr struct {
 	// of maps the field to the file.
 	of     Positions
 	parsed *lang.Expression
+	// constant is the value of an input without expressions, which is not parsed; NilVal for all others.
+	constant cty.Value
 	// members are the expressions of the object's attributes, if it is one with literal keys.
 	members map[string]*Expr
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -214,10 +215,16 @@ func (x *Expansion) readInputs() diag.Diagnostics {
 			continue
 		}
 		e := &Expr{Value: x.inputs.Values[name], Field: field, of: Positions{}}
+		x.arguments[name] = e
+		if !hasTemplate(e.Value) {
+			var err error
+			if e.constant, err = lang.Literal(e.Value); err == nil {
+				continue
+			}
+		}
 		var found diag.Diagnostics
 		e.parsed, found = lang.ParseExpression(e.Value, field, lang.ExpressionOptions{Functions: x.inputs.Functions})
 		diags = append(diags, found...)
-		x.arguments[name] = e
 	}
 	for _, name := range sortedKeys(variables) {
 		if _, given := x.inputs.Values[name]; !given && variables[name].Default == cty.NilVal {
@@ -225,6 +232,23 @@ func (x *Expansion) readInputs() diag.Diagnostics {
 		}
 	}
 	return diags
+}
+
+// hasTemplate reports whether a text or a key in a JSON value looks like a template.
+func hasTemplate(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "${") || strings.Contains(v, "%{")
+	case []any:
+		return slices.ContainsFunc(v, hasTemplate)
+	case map[string]any:
+		for name, member := range v {
+			if hasTemplate(name) || hasTemplate(member) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // expander expands the instances of modules when their values are needed, and finally all others.

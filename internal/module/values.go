@@ -302,6 +302,10 @@ func (n *named) use(other *named) {
 
 func (v *Values) evaluateTracked(e *Expr, i *Instance, each *lang.Instance) (*named, diag.Diagnostics) {
 	out := &named{ok: true}
+	if e.constant != cty.NilVal {
+		out.value = e.constant
+		return out, nil
+	}
 	path := ""
 	if i != nil {
 		path = i.Path
