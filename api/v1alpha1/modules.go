@@ -11,8 +11,8 @@ import (
 // modulePrefix begins each step of a path.
 const modulePrefix = "module."
 
-// ModulePath returns the path of the module that a call in the module with a path makes. key is that of the instance; nil
-// without one.
+// ModulePath returns the path of the module that a call in the module with a path makes. key is that of the
+// instance; nil without one.
 func ModulePath(path, call string, key *InstanceKey) string {
 	if path != "" {
 		path += "."
@@ -24,8 +24,8 @@ func ModulePath(path, call string, key *InstanceKey) string {
 	return path
 }
 
-// CutModulePath reads the path of a module instance from the beginning of s, and returns what follows it. The path is in
-// the form of ModulePath, whatever the spelling of its keys. ok is false if s does not begin with a path.
+// CutModulePath reads the path of a module instance from the beginning of s, and returns what follows it. The path
+// is in the form of ModulePath, whatever the spelling of its keys. ok is false if s does not begin with a path.
 func CutModulePath(s string) (path, rest string, ok bool) {
 	rest = s
 	for {
@@ -56,8 +56,8 @@ func CutModulePath(s string) (path, rest string, ok bool) {
 	}
 }
 
-// LastCall splits the path of a module instance into that of the caller, and the call with its key. The key is nil for a
-// call without instances.
+// LastCall splits the path of a module instance into that of the caller, and the call with its key. The key is nil
+// for a call without instances.
 func LastCall(path string) (caller, call string, key *InstanceKey) {
 	rest := path
 	for {

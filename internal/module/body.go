@@ -67,7 +67,8 @@ func constantOf(e hclsyntax.Expression) (any, bool) {
 	constant := true
 	_ = hclsyntax.VisitAll(e, func(n hclsyntax.Node) hcl.Diagnostics {
 		switch n := n.(type) {
-		case *hclsyntax.LiteralValueExpr, *hclsyntax.TemplateExpr, *hclsyntax.TupleConsExpr, *hclsyntax.ObjectConsExpr, *hclsyntax.ParenthesesExpr:
+		case *hclsyntax.LiteralValueExpr, *hclsyntax.TemplateExpr, *hclsyntax.TupleConsExpr, *hclsyntax.ObjectConsExpr,
+			*hclsyntax.ParenthesesExpr:
 		case *hclsyntax.ObjectConsKeyExpr:
 			constant = constant && !n.ForceNonLiteral
 		case *hclsyntax.UnaryOpExpr:
@@ -202,7 +203,8 @@ func (c *converter) native(body *hclsyntax.Body, without []string, field string)
 			text.raw("${")
 			text.blocks(group)
 			text.raw("}")
-			c.positions[at] = position{file: group.blocks[0].TypeRange.Filename, start: group.blocks[0].TypeRange.Start, lines: text.lines}
+			first := group.blocks[0].TypeRange
+			c.positions[at] = position{file: first.Filename, start: first.Start, lines: text.lines}
 			out[group.name] = text.String()
 		case len(group.blocks[0].Labels) > 0:
 			out[group.name] = c.labelled(group, at)

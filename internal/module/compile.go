@@ -15,8 +15,8 @@ import (
 
 // This file parses the expressions of a tree and checks what they refer to.
 
-// rootPath is the path of the root module in the references of parsed expressions. An evaluation replaces it by the path
-// of an instance.
+// rootPath is the path of the root module in the references of parsed expressions. An evaluation replaces it by the
+// path of an instance.
 const rootPath = "module.root"
 
 // StaticPath returns the path of the module in the references of its parsed templates: that of its instances without
@@ -58,7 +58,8 @@ func (t *Tree) compile(c *Config) diag.Diagnostics {
 	for _, name := range sortedKeys(c.Checks) {
 		k.conditions(c.Checks[name].Assertions, "")
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(c.Providers), func(a, b ProviderID) int { return strings.Compare(a.String(), b.String()) }) {
+	byName := func(a, b ProviderID) int { return strings.Compare(a.String(), b.String()) }
+	for _, id := range slices.SortedFunc(maps.Keys(c.Providers), byName) {
 		p := c.Providers[id]
 		k.parse(p.ForEach, "", cty.NilType)
 		k.spec(p.Spec, repeats(nil, p.ForEach), p.positions, p.Range)
@@ -285,7 +286,8 @@ func (k *compiler) block(b *Block) {
 	k.conditions(l.Preconditions, b.repeats())
 	for _, c := range l.Postconditions { // only the schema tells what "self" has
 		for _, e := range []*Expr{c.Condition, c.Message} {
-			refs, _ := lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: b.repeats()}.References(e.Value, e.Field)
+			options := lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: b.repeats()}
+			refs, _ := options.References(e.Value, e.Field)
 			k.references(refs, e.of, e.Range.Filename)
 		}
 	}
@@ -302,6 +304,7 @@ func (k *compiler) block(b *Block) {
 		}
 	}
 	b.spec = k.spec(b.Spec, b.repeats(), b.positions, b.Range)
+	b.digest = b.digestOfTemplate()
 }
 
 // spec parses a spec without its schema, and checks its references.

@@ -2,6 +2,7 @@ package module
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -124,8 +125,9 @@ type Block struct {
 	Range hcl.Range
 
 	positions Positions
-	// spec is the parsed spec, without its schema.
-	spec *lang.Expression
+	// spec is the parsed spec, without its schema. digest is that of the block as written.
+	spec   *lang.Expression
+	digest [sha256.Size]byte
 }
 
 // Lifecycle has the arguments of a lifecycle block; nil for those that it does not have.

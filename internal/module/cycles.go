@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// This file finds named values that depend on each other, in all modules together. Those that depend on each other through
-// resources are the planner's.
+// This file finds named values that depend on each other, in all modules together. Those that depend on each other
+// through resources are the planner's.
 
 // valueID identifies a named value of a tree: in which module it is declared, and its name.
 type valueID struct {

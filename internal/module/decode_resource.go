@@ -46,8 +46,8 @@ func (d *decoder) resource(b *hcl.Block, mode v1alpha1.Mode) *Block {
 	return block
 }
 
-// restOf returns the body without the parts of a schema. A body in native syntax stays whole, because its converter leaves
-// these out by their names.
+// restOf returns the body without the parts of a schema. A body in native syntax stays whole, because its converter
+// leaves these out by their names.
 func restOf(body hcl.Body, s *hcl.BodySchema) hcl.Body {
 	if _, native := body.(*hclsyntax.Body); native {
 		return body

@@ -26,8 +26,8 @@ func (d *decoder) targets(attr *hcl.Attribute) []Target {
 	return out
 }
 
-// target reads the address of a module, a block or an instance. With loose, it may also be a reference to another value,
-// whose steps after the address are left out.
+// target reads the address of a module, a block or an instance. With loose, it may also be a reference to another
+// value, whose steps after the address are left out.
 func (d *decoder) target(e hcl.Expression, field string, loose bool) (Target, bool) {
 	t := Target{Range: e.Range(), Text: string(e.Range().SliceBytes(d.files[e.Range().Filename]))}
 	native, ok := d.nativeOf(e)

@@ -30,8 +30,8 @@ func (x *Expansion) Dependencies() *Dependencies {
 	return &Dependencies{x: x, known: map[namedPart]map[lang.Address]bool{}}
 }
 
-// Of returns the addresses of the objects on which the i-th instance of a block depends, by references or by depends_on,
-// sorted. An address of lang.ModeModule stands for all that is in that module.
+// Of returns the addresses of the objects on which the i-th instance of a block depends, by references or by
+// depends_on, sorted. An address of lang.ModeModule stands for all that is in that module.
 func (d *Dependencies) Of(s *Set, i int) []lang.Address {
 	out := map[lang.Address]bool{}
 	each := s.Instance(i)

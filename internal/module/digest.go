@@ -14,8 +14,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// This file has digests of what modules and blocks can see. Equal digests mean that nothing needs to be evaluated again.
-// The values of objects are no part of them: a plan compares these by the versions of its dependencies.
+// This file has digests of what modules and blocks can see. Equal digests mean that nothing needs to be evaluated
+// again. The values of objects are no part of them: a plan compares these by the versions of its dependencies.
 
 // Digests returns a function that gives the digest of the i-th instance of a block: of its template, its key and value,
 // and the parts of the named values that it refers to. It is not safe for concurrent use.
@@ -39,12 +39,9 @@ func (d *digester) arguments(i *Instance) [sha256.Size]byte {
 
 // instance returns the digest of the i-th instance of a block.
 func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
-	if s.content == nil {
-		s.content = new(d.contentOf(s.Block))
-	}
 	h := new(content)
 	each, from := d.each(s.Instance(i), s.Module, s.ForEach, s.from)
-	h.bytes = append(h.bytes, s.content[:]...)
+	h.bytes = append(h.bytes, s.digest[:]...)
 	d.repetition(h, each, from)
 	d.references(h, s.spec, s.Module, each)
 	l := &s.Lifecycle
@@ -58,8 +55,8 @@ func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
 	return sha256.Sum256(h.bytes)
 }
 
-// contentOf returns the digest of a block as written.
-func (d *digester) contentOf(b *Block) [sha256.Size]byte {
+// digestOfTemplate returns the digest of a block as written.
+func (b *Block) digestOfTemplate() [sha256.Size]byte {
 	provider := ""
 	if b.Provider != nil {
 		provider = b.Provider.String()

@@ -104,8 +104,6 @@ type Set struct {
 	Module *Instance
 	repetition
 	busy bool
-	// content is a digest of what all instances share; nil if it has not been needed yet.
-	content *[sha256.Size]byte
 }
 
 // repetition is an evaluated count or for_each.
@@ -159,24 +157,27 @@ func (s *Set) AddressOf(i int) lang.Address {
 	return s.Address()
 }
 
-// Expand determines the instances of a tree. known gives the values of objects outside, and of the tree's own resources. The
-// diagnostics have positions in files; those about inputs have the field spec.inputs. With an error, the expansion is
-// incomplete.
+// Expand determines the instances of a tree. known gives the values of objects outside, and of the tree's own
+// resources. The diagnostics have positions in files; those about inputs have the field spec.inputs. With an error,
+// the expansion is incomplete.
 func (t *Tree) Expand(in Inputs, known Known) (*Expansion, diag.Diagnostics) {
 	return t.ExpandAfter(nil, in, known)
 }
 
-// ExpandAfter is Expand with the previous expansion of the same tree; nil without one. It had no errors. ExpandAfter adopts each module instance whose
-// arguments are the same as before, without evaluating anything in it.
+// ExpandAfter is Expand with the previous expansion of the same tree; nil without one. It had no errors. ExpandAfter
+// adopts each module instance whose arguments are the same as before, without evaluating anything in it.
 func (t *Tree) ExpandAfter(previous *Expansion, in Inputs, known Known) (*Expansion, diag.Diagnostics) {
-	if previous != nil && (previous.tree != t || previous.inputs.Name != in.Name || previous.inputs.Workspace != in.Workspace) {
+	if previous != nil && !previous.similar(t, in) {
 		previous = nil
 	}
 	instances := 1
 	if previous != nil {
 		instances = len(previous.Instances)
 	}
-	x := &Expansion{tree: t, inputs: in, Instances: make([]*Instance, 0, instances), functions: functionsOf(t.files, in.Functions), byPath: make(map[string]*Instance, instances)}
+	x := &Expansion{
+		tree: t, inputs: in, functions: functionsOf(t.files, in.Functions),
+		Instances: make([]*Instance, 0, instances), byPath: make(map[string]*Instance, instances),
+	}
 	diags := x.readInputs()
 	if diag.HasErrors(diags) {
 		return x, diags
@@ -187,6 +188,11 @@ func (t *Tree) ExpandAfter(previous *Expansion, in Inputs, known Known) (*Expans
 	e.all(x.Root)
 	x.listMoves()
 	return x, sorted(append(diags, e.diags...))
+}
+
+// similar reports whether another expansion could have the same instances.
+func (x *Expansion) similar(t *Tree, in Inputs) bool {
+	return x.tree == t && x.inputs.Name == in.Name && x.inputs.Workspace == in.Workspace
 }
 
 // add notes an instance.
@@ -319,7 +325,8 @@ func (e *expander) called(i *Instance, name string) *repeated {
 	r := &repeated{busy: true}
 	i.calls[name] = r
 	defer func() { r.busy = false }()
-	r.repetition, r.problem = e.repetition(i, &call.Repetition, lang.Address{Module: i.Path, Mode: lang.ModeModule, Name: name}, call.Range)
+	address := lang.Address{Module: i.Path, Mode: lang.ModeModule, Name: name}
+	r.repetition, r.problem = e.repetition(i, &call.Repetition, address, call.Range)
 	e.diags = append(e.diags, r.problem...)
 	if r.Waiting != nil {
 		e.x.Waiting = append(e.x.Waiting, r.Waiting)
@@ -340,7 +347,8 @@ func (e *expander) called(i *Instance, name string) *repeated {
 		if each != nil {
 			key = &each.Key
 		}
-		next := &Instance{Path: v1alpha1.ModulePath(i.Path, name, key), Config: child, Parent: i, Call: call, each: each, from: r.from}
+		path := v1alpha1.ModulePath(i.Path, name, key)
+		next := &Instance{Path: path, Config: child, Parent: i, Call: call, each: each, from: r.from}
 		if next.seen = e.digests.arguments(next); e.previous != nil {
 			if old := e.previous.byPath[next.Path]; old != nil && !old.volatile && old.seen == next.seen {
 				next = e.adopt(old, next)
@@ -368,7 +376,9 @@ func (e *expander) adopt(old, next *Instance) *Instance {
 	for name, calls := range old.calls {
 		own := &repeated{repetition: calls.repetition, instances: make([]*Instance, len(calls.instances))}
 		for k, child := range calls.instances {
-			own.instances[k] = e.adopt(child, &Instance{Path: child.Path, Config: child.Config, Parent: next, Call: child.Call, each: child.each, from: child.from, seen: child.seen})
+			own.instances[k] = e.adopt(child, &Instance{
+				Path: child.Path, Config: child.Config, Parent: next, Call: child.Call, each: child.each, from: child.from, seen: child.seen,
+			})
 		}
 		e.modules += own.Len()
 		next.calls[name] = own
@@ -404,7 +414,8 @@ func (e *expander) repeats(i *Instance, x *Expr, a lang.Address, summary, unknow
 	if v.HasMark(lang.Ephemeral) {
 		return from, nil, diag.Diagnostics{x.problem(summary, "The value is ephemeral, so it is not known in later plans. It cannot determine which instances exist.")}
 	}
-	if bare, _ := v.Unmark(); !bare.IsKnown() || bare.CanIterateElements() && bare.Type().IsSetType() && !bare.IsWhollyKnown() {
+	bare, _ := v.Unmark()
+	if set := bare.Type().IsSetType(); !bare.IsKnown() || set && !bare.IsWhollyKnown() {
 		needs := slices.SortedFunc(maps.Keys(from.needs), lang.Address.Compare)
 		return from, &Waiting{Address: a, Needs: needs, Problem: x.problem(summary, "%s", unknown)}, nil
 	}

@@ -75,7 +75,8 @@ const (
 	override
 )
 
-// extensions are those of configuration files. A file with one of OpenTofu replaces that of the same name with one of Terraform.
+// extensions are those of configuration files. A file with one of OpenTofu replaces that of the same name with one
+// of Terraform.
 var extensions = []string{".tofu.json", ".tofu", ".tf.json", ".tf"}
 
 // splitName splits the name of a configuration file from its extension; "" for another file.

@@ -20,8 +20,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// functionsOf returns the functions that expressions of a module may call besides the built-in ones: those of providers,
-// and those that read the module's own files.
+// functionsOf returns the functions that expressions of a module may call besides the built-in ones: those of
+// providers, and those that read the module's own files.
 func functionsOf(files Files, providers lang.Functions) lang.Functions {
 	out := maps.Clone(providers)
 	if out == nil {

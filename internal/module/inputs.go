@@ -9,8 +9,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// This file reads values of variables where Terraform reads them: files such as terraform.tfvars, and texts such as those of
-// -var and TF_VAR_name.
+// This file reads values of variables where Terraform reads them: files such as terraform.tfvars, and texts such as
+// those of -var and TF_VAR_name.
 
 // ReadVariableFile reads the values in a file with variables. The result has the form of Inputs.Values.
 func ReadVariableFile(name string, content []byte) (map[string]any, diag.Diagnostics) {

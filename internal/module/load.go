@@ -36,14 +36,15 @@ type Tree struct {
 	functions lang.Functions
 }
 
-// Load reads the files of a module whose root is in the directory ".". The report lists all problems at once, each with
-// its position as the attribute, such as "main.tf:3:5". The tree is nil if one of them is an error. functions are those of
-// the installed providers.
+// Load reads the files of a module whose root is in the directory ".". The report lists all problems at once, each
+// with its position as the attribute, such as "main.tf:3:5". The tree is nil if one of them is an error. functions
+// are those of the installed providers.
 func Load(files Files, functions lang.Functions) (*Tree, diag.Diagnostics) {
 	if diags := files.check(); diag.HasErrors(diags) {
 		return nil, diags
 	}
-	l := &loader{files: files, tree: &Tree{files: files, digest: digestOf(files), functions: functionsOf(files, functions)}, parsed: map[string][]parsedFile{}}
+	tree := &Tree{files: files, digest: digestOf(files), functions: functionsOf(files, functions)}
+	l := &loader{files: files, tree: tree, parsed: map[string][]parsedFile{}}
 	l.readManifest()
 	l.tree.Root = l.module(nil, ".", nil)
 	if !diag.HasErrors(l.diags) {
@@ -164,9 +165,10 @@ func (l *loader) module(at []string, dir string, above []string) *Config {
 
 func newConfig(at []string, dir string) *Config {
 	return &Config{
-		Path: at, Dir: dir, Variables: map[string]*Variable{}, Locals: map[string]*Expr{}, Outputs: map[string]*Output{}, Calls: map[string]*Call{},
-		Blocks: map[BlockID]*Block{}, Providers: map[ProviderID]*Provider{}, Required: map[string]*RequiredProvider{}, Checks: map[string]*Check{},
-		Children: map[string]*Config{}, positions: Positions{},
+		Path: at, Dir: dir, positions: Positions{},
+		Variables: map[string]*Variable{}, Locals: map[string]*Expr{}, Outputs: map[string]*Output{},
+		Calls: map[string]*Call{}, Children: map[string]*Config{}, Blocks: map[BlockID]*Block{}, Checks: map[string]*Check{},
+		Providers: map[ProviderID]*Provider{}, Required: map[string]*RequiredProvider{},
 	}
 }
 

@@ -21,9 +21,9 @@ type move struct{ from, to lang.Address }
 // maxOrigins is the number of earlier addresses of an instance that chains of moved blocks may give.
 const maxOrigins = 100
 
-// Origins returns the earlier addresses of an instance of a block, the latest first: those that moved blocks name, also in
-// chains, and those without or with count. The infrastructure of the first one that is recorded, and that the
-// expansion no longer has, is that of the instance.
+// Origins returns the earlier addresses of an instance of a block, the latest first: those that moved blocks name,
+// also in chains, and those without or with count. The infrastructure of the first one that is recorded, and that
+// the expansion no longer has, is that of the instance.
 func (x *Expansion) Origins(s *Set, i int) []lang.Address {
 	own := s.AddressOf(i)
 	seen := map[lang.Address]bool{own: true}

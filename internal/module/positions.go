@@ -22,7 +22,8 @@ type position struct {
 	lines []lineOrigin
 }
 
-// lineOrigin is the origin of one line: the line in the file, and the number to add to a column. A line of 0 has no origin.
+// lineOrigin is the origin of one line: the line in the file, and the number to add to a column. A line of 0 has no
+// origin.
 type lineOrigin struct{ line, shift int }
 
 // inString matches the position in a string that internal/lang appends to a field: ", line 4, column 7".

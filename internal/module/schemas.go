@@ -2,8 +2,8 @@ package module
 
 import "github.com/hashicorp/hcl/v2"
 
-// This file has the schemas of the language's blocks. Bodies of resources, data sources, providers and module calls have
-// further arguments.
+// This file has the schemas of the language's blocks. Bodies of resources, data sources, providers and module calls
+// have further arguments.
 
 func schemaOf(attributes []string, blocks ...hcl.BlockHeaderSchema) *hcl.BodySchema {
 	s := &hcl.BodySchema{Blocks: blocks}

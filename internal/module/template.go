@@ -13,8 +13,8 @@ import (
 
 // This file has what instances of blocks are made of, besides the spec.
 
-// Template returns the lifecycle of the block in the form that objects have, without providerConfig and dependsOn, which
-// differ between the instances of a module. All instances share it, so no caller may change it.
+// Template returns the lifecycle of the block in the form that objects have, without providerConfig and dependsOn,
+// which differ between the instances of a module. All instances share it, so no caller may change it.
 func (b *Block) Template() map[string]any {
 	out, l := map[string]any{}, &b.Lifecycle
 	if l.CreateBeforeDestroy != nil {
@@ -93,9 +93,9 @@ func (e *Expr) bare() string {
 // Positions maps the fields of the block's template to its file.
 func (b *Block) Positions() Positions { return b.positions }
 
-// DependsOn returns the addresses on which the instances of a block depend by depends_on: that of the block, and those of
-// the calls that lead to its module. An address of lang.ModeModule stands for all that is in that module. An address
-// without a key stands for all instances.
+// DependsOn returns the addresses on which the instances of a block depend by depends_on: that of the block, and
+// those of the calls that lead to its module. An address of lang.ModeModule stands for all that is in that module.
+// An address without a key stands for all instances.
 func (s *Set) DependsOn() []lang.Address {
 	out := absolute(s.DependsOnTargets(), s.Module)
 	for i := s.Module; i.Parent != nil; i = i.Parent {
@@ -175,8 +175,8 @@ func (a ProviderAddress) String() string {
 	return s
 }
 
-// ProviderOf returns the provider configuration of the i-th instance of a block, as the calls that lead to its module pass
-// it. v evaluates the keys of configurations.
+// ProviderOf returns the provider configuration of the i-th instance of a block, as the calls that lead to its
+// module pass it. v evaluates the keys of configurations.
 func (v *Values) ProviderOf(s *Set, i int) (ProviderAddress, diag.Diagnostics) {
 	ref := ProviderRef{ProviderID: ProviderID{Name: localProvider(s.Type)}}
 	if s.Block.Provider != nil {

@@ -87,7 +87,8 @@ func terraformPlan(t *testing.T, files Files) map[string]any {
 	return plan
 }
 
-// planned collects the resources of a module in a plan: their known inputs by their addresses; nil for an unknown input.
+// planned collects the resources of a module in a plan: their known inputs by their addresses; nil for an unknown
+// input.
 func planned(module map[string]any, into map[string]any) {
 	resources, _ := module["resources"].([]any)
 	for _, r := range resources {

@@ -14,8 +14,8 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 )
 
-// Values evaluates the named values of an expansion: each at most once, and only those that are asked for. It is not safe
-// for concurrent use.
+// Values evaluates the named values of an expansion: each at most once, and only those that are asked for. It is not
+// safe for concurrent use.
 type Values struct {
 	x     *Expansion
 	known Known
@@ -56,8 +56,8 @@ type repeatedIn struct {
 	forEach *Expr
 }
 
-// Instance returns the key and the value of the i-th instance of a block; nil if the block has neither count nor for_each.
-// Unlike that of Set.Instance, the value is the one that these Values know.
+// Instance returns the key and the value of the i-th instance of a block; nil if the block has neither count nor
+// for_each. Unlike that of Set.Instance, the value is the one that these Values know.
 func (v *Values) Instance(s *Set, i int) *lang.Instance {
 	each, _ := v.each(s.Instance(i), s.Module, s.ForEach, s.from)
 	return each
@@ -261,8 +261,8 @@ func (v *Values) evaluateNamed(a lang.Address) *named {
 
 func constantValue(v cty.Value) *named { return &named{value: v, ok: true} }
 
-// instance returns the instance of a module with a path. While the modules are being expanded, it expands those that lead
-// to the path.
+// instance returns the instance of a module with a path. While the modules are being expanded, it expands those that
+// lead to the path.
 func (v *Values) instance(path string) *Instance {
 	if i := v.x.byPath[path]; i != nil || v.expanding == nil {
 		return i
@@ -281,8 +281,8 @@ func (v *Values) expression(e *Expr, i *Instance, each *lang.Instance) *named {
 	return n
 }
 
-// evaluate evaluates an expression in an instance of a module. needs are the objects outside on which the value depends,
-// sorted. The diagnostics have positions in files.
+// evaluate evaluates an expression in an instance of a module. needs are the objects outside on which the value
+// depends, sorted. The diagnostics have positions in files.
 func (v *Values) evaluate(e *Expr, i *Instance, each *lang.Instance) (value cty.Value, needs []lang.Address, diags diag.Diagnostics) {
 	n, diags := v.evaluateTracked(e, i, each)
 	return n.value, slices.SortedFunc(maps.Keys(n.needs), lang.Address.Compare), diags
