@@ -237,7 +237,7 @@ func (k *compiler) providers(call *Call, child *Config) {
 		if p.Outer.Alias != "" && !k.config.hasProvider(p.Outer.ProviderID) {
 			k.fail(placeOf(call.Range), "Provider configuration not present", "The module passes the provider configuration %s, which this module does not have.", p.Outer)
 		}
-		if p.Inner.Alias != "" && !slices.Contains(child.aliases(), p.Inner) {
+		if p.Inner.Alias != "" && !child.hasProvider(p.Inner) {
 			k.fail(placeOf(call.Range), "Reference to undefined provider", "The module %q has no configuration_aliases entry for %s in its required_providers.", call.Name, p.Inner)
 		}
 	}

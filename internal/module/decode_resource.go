@@ -200,7 +200,11 @@ func (d *decoder) ignoreChanges(l *Lifecycle, attr *hcl.Attribute) {
 	items, diags := hcl.ExprList(attr.Expr)
 	d.note(diags)
 	for _, e := range items {
-		t, diags := hcl.RelTraversalForExpr(e)
+		native, ok := d.nativeOf(e) // a string is deprecated in Terraform, but allowed
+		if !ok {
+			continue
+		}
+		t, diags := hcl.RelTraversalForExpr(native)
 		d.note(diags)
 		if diags.HasErrors() {
 			continue

@@ -235,12 +235,21 @@ module "keyed" {
   for_each  = toset(["q"])
   providers = { sim = sim.by[each.key] }
 }
+module "legacy" {
+  source    = "./legacy"
+  providers = { sim.proxy = sim.west }
+}
 module "aliased" {
   source    = "./a"
   providers = { sim.one = sim.west, sim.two = sim }
 }
 -- m/main.tf --
 resource "sim_x" "m" {}
+-- legacy/main.tf --
+provider "sim" {
+  alias = "proxy"
+}
+resource "sim_x" "l" { provider = sim.proxy }
 -- a/main.tf --
 terraform {
   required_providers {
@@ -257,7 +266,7 @@ module "deep" {
 }
 `), nil, nil)
 	want := map[string]string{
-		"sim_x.default": "sim", "sim_x.west": "sim.west", `sim_x.by["p"]`: `sim.by["p"]`, "module.implicit.sim_x.m": "sim", "module.passed.sim_x.m": "sim.west",
+		"sim_x.default": "sim", "sim_x.west": "sim.west", `sim_x.by["p"]`: `sim.by["p"]`, "module.implicit.sim_x.m": "sim", "module.passed.sim_x.m": "sim.west", "module.legacy.sim_x.l": "sim.west",
 		`module.keyed["q"].sim_x.m`: `sim.by["q"]`, "module.aliased.sim_x.one": "sim.west", "module.aliased.module.deep.sim_x.m": "sim",
 	}
 	got, v := map[string]string{}, x.Values(nothing)
@@ -300,6 +309,10 @@ resource "sim_x" "a" {
 resource "sim_x" "b" {
   lifecycle { ignore_changes = all }
 }
+resource "sim_x" "quoted" {
+  lifecycle { ignore_changes = ["tags.a", name] }
+  depends_on = ["sim_x.a"]
+}
 `)
 	want := map[string]any{
 		"createBeforeDestroy": true, "preventDestroy": true, "destroy": false, "ignoreChanges": []any{`tags["Name"]`, "rule[0].port"},
@@ -308,6 +321,9 @@ resource "sim_x" "b" {
 		"postconditions":     []any{map[string]any{"condition": `${self.id != ""}`, "errorMessage": "none"}},
 	}
 	if d := cmp.Diff(want, tree.Root.Blocks[BlockID{Type: "sim_x", Name: "a"}].Template()); d != "" {
+		t.Errorf("the lifecycle differs (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(map[string]any{"ignoreChanges": []any{"tags.a", "name"}}, tree.Root.Blocks[BlockID{Type: "sim_x", Name: "quoted"}].Template()); d != "" {
 		t.Errorf("the lifecycle differs (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(map[string]any{"ignoreChanges": []any{"all"}}, tree.Root.Blocks[BlockID{Type: "sim_x", Name: "b"}].Template()); d != "" {
