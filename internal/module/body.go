@@ -447,16 +447,22 @@ func quoted(s string) string {
 
 // jsonDynamic replaces the dynamic blocks in an object of JSON syntax.
 func (c *converter) jsonDynamic(object map[string]any, field string, r hcl.Range) {
-	dynamic, ok := object["dynamic"].(map[string]any)
-	if !ok {
-		return
+	dynamic := map[string][]any{}
+	for _, one := range listOf(object["dynamic"]) {
+		blocks, ok := one.(map[string]any)
+		if !ok {
+			return
+		}
+		for name, block := range blocks {
+			dynamic[name] = append(dynamic[name], listOf(block)...)
+		}
 	}
 	for _, name := range sortedKeys(dynamic) {
 		var parts []string
 		if static, ok := object[name]; ok {
 			parts = append(parts, c.jsonBlocks(static, r))
 		}
-		for _, one := range listOf(dynamic[name]) {
+		for _, one := range dynamic[name] {
 			parts = append(parts, c.jsonDynamicText(name, one, r))
 		}
 		object[name] = "${concat(" + strings.Join(parts, ", ") + ")}"

@@ -130,16 +130,16 @@ func TestDynamicBlocksInJSON(t *testing.T) {
 {"locals": {"ports": [80, 443]},
  "resource": {"sim_x": {"main": {
    "rule": {"port": 1},
-   "dynamic": {"rule": [{"for_each": "${local.ports}", "iterator": "it", "content": {
+   "dynamic": [{"rule": [{"for_each": "${local.ports}", "iterator": "it", "content": {
      "port": "${it.value}", "text": "p-\"${it.value}\"-$${x}", "fixed": [true, null, {"a": 1.5}],
      "dynamic": {"deep": {"for_each": "${range(it.key)}", "content": {"n": "${deep.value}"}}}
-   }}]}
+   }}]}, {"other": {"for_each": ["x"], "content": {"name": "${other.value}"}}}]
  }}}}
 `)
 	if problems != "" {
 		t.Fatal(problems)
 	}
-	compareJSON(t, `{"rule":[{"port":1},{"port":80,"text":"p-\"80\"-${x}","fixed":[true,null,{"a":1.5}],"deep":[]},{"port":443,"text":"p-\"443\"-${x}","fixed":[true,null,{"a":1.5}],"deep":[{"n":0}]}]}`, spec)
+	compareJSON(t, `{"rule":[{"port":1},{"port":80,"text":"p-\"80\"-${x}","fixed":[true,null,{"a":1.5}],"deep":[]},{"port":443,"text":"p-\"443\"-${x}","fixed":[true,null,{"a":1.5}],"deep":[{"n":0}]}],"other":[{"name":"x"}]}`, spec)
 }
 
 func TestProblemsHavePositionsInFiles(t *testing.T) {

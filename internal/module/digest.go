@@ -55,6 +55,9 @@ func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
 	return sha256.Sum256(h.bytes)
 }
 
+// Digest returns the digest of the block as written, which all its instances share.
+func (b *Block) Digest() [sha256.Size]byte { return b.digest }
+
 // digestOfTemplate returns the digest of a block as written.
 func (b *Block) digestOfTemplate() [sha256.Size]byte {
 	provider := ""

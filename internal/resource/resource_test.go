@@ -2,15 +2,19 @@ package resource_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/module"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 
 	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestDecoderParsesOnce decodes an object again. Its expressions are parsed anew only when its spec or its lifecycle
@@ -41,46 +45,70 @@ func TestDecoderParsesOnce(t *testing.T) {
 	}
 }
 
-// TestBlocksOfModules decodes objects of blocks in two instances of a module. They share what is parsed, and each refers to
-// the values of its own module.
+// TestBlocksOfModules makes and decodes the objects of blocks in two instances of a module. They share what is parsed, and
+// each refers to the values of its own module.
 func TestBlocksOfModules(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	known := w.Put("test-thing/a", map[string]any{"uses": "x"}, nil)
-	for _, name := range []string{`module.shop.module.net["eu"]:a`, `module.shop.module.net["us"]:a[3]`} {
-		obj := known.Object.DeepCopy()
-		obj.SetName(name)
-		obj.Object["instance"] = map[string]any{"set": "shop", "setUID": "1", "template": name[len(name)-1:], "module": "module.root.module.net"}
-		obj.Object["spec"] = map[string]any{"uses": "${var.x}-${test_thing.B_1.id}-${local.y}"}
-		obj.Object["lifecycle"] = map[string]any{"replaceTriggeredBy": []any{"test_thing.B_1"}, "preconditions": []any{map[string]any{"condition": "${var.ok}", "errorMessage": "no"}}}
+	tree, diags := module.Load(module.Files{
+		"main.tf": []byte(`module "net" {
+  source   = "./net"
+  for_each = toset(["eu", "us"])
+  x        = upper(each.key)
+}`),
+		"net/main.tf": []byte(`variable "x" {}
+locals { y = "y-${var.x}" }
+resource "test_thing" "B_1" {}
+resource "test_thing" "a" {
+  count = 2
+  uses  = "${var.x}-${test_thing.B_1.id}-${local.y}-${count.index}"
+  lifecycle {
+    replace_triggered_by = [test_thing.B_1]
+    precondition {
+      condition     = var.x == "EU"
+      error_message = "not in ${var.x}"
+    }
+  }
+}`),
+	}, nil)
+	if tree == nil {
+		t.Fatal(diag.Describe(diags))
+	}
+	x, diags := tree.Expand(module.Inputs{Name: "shop"}, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	if diag.HasErrors(diags) {
+		t.Fatal(diag.Describe(diags))
+	}
+	values := x.Values(func(a lang.Address) (cty.Value, bool) {
+		return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("b")}), a.Name == "B_1"
+	})
+	digest, owner, seen := x.Digests(), resourceset.Owner{Namespace: "prod", Name: "shop", UID: "1"}, map[types.UID]bool{}
+	for key, want := range map[string]string{"eu": "EU-b-y-EU-1", "us": "US-b-y-US-1"} {
+		in := x.InstanceAt(fmt.Sprintf("module.shop.module.net[%q]", key))
+		set := in.Sets[slices.IndexFunc(in.Sets, func(s *module.Set) bool { return s.Name == "a" })]
+		obj := owner.BlockObject(&resourceset.Block{Set: set, Index: 1, APIVersion: known.Object.GetAPIVersion(), Content: digest(set, 1)})
 		r, err := resource.Of(obj, w.Catalog)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Ref.Set != "shop" || r.Address.ObjectName() != name {
-			t.Errorf("%s: set %q, address %s", name, r.Ref.Set, r.Address)
+		if r.Ref.Set != "shop" || r.Address != set.AddressOf(1) || seen[r.Ref.UID] {
+			t.Errorf("set %q, address %s, UID %s", r.Ref.Set, r.Address, r.Ref.UID)
 		}
-		parsed, module := r.Parse(), r.Address.Module
+		seen[r.Ref.UID] = true
+		parsed := r.Parse()
 		if len(parsed.Invalid) > 0 {
 			t.Fatal(diag.Describe(parsed.Invalid))
 		}
-		want := []lang.Address{{Module: module, Type: "test_thing", Name: "B_1"}}
-		if !slices.Equal(parsed.DependsOn, want) {
-			t.Errorf("%s depends on %v, want %v", name, parsed.DependsOn, want)
+		if b := []lang.Address{{Module: in.Path, Type: "test_thing", Name: "B_1"}}; !slices.Equal(parsed.DependsOn, b) {
+			t.Errorf("%s depends on %v, want %v", r.Address, parsed.DependsOn, b)
 		}
-		values := map[lang.Address]cty.Value{
-			{Module: module, Mode: lang.ModeVariable, Name: "x"}:  cty.StringVal(module),
-			{Module: module, Mode: lang.ModeVariable, Name: "ok"}: cty.False,
-			{Module: module, Mode: lang.ModeLocal, Name: "y"}:     cty.StringVal("y"),
-			want[0]: cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("b")}),
+		at := lang.EvaluationContext{Instance: r.Instance, Module: in.Path}
+		v, diags := parsed.Config.With(at).Evaluate(values.Value)
+		if diag.HasErrors(diags) || v.GetAttr("uses") != cty.StringVal(want) {
+			t.Errorf("%s: %#v %s", r.Address, v, diag.Describe(diags))
 		}
-		scope := func(a lang.Address) (cty.Value, bool) { v, ok := values[a]; return v, ok }
-		at := lang.EvaluationContext{Instance: r.Instance, Module: module}
-		v, diags := parsed.Config.With(at).Evaluate(scope)
-		if diag.HasErrors(diags) || v.GetAttr("uses") != cty.StringVal(module+"-b-y") {
-			t.Errorf("%s: %#v %s", name, v, diag.Describe(diags))
-		}
-		if _, err := resource.Holds(r, resource.Preconditions, at, scope, cty.NilVal); err == nil {
-			t.Errorf("%s: the precondition holds", name)
+		_, err = resource.Holds(r, resource.Preconditions, at, values.Value, cty.NilVal)
+		if holds := err == nil; holds != (key == "eu") {
+			t.Errorf("%s: the precondition holds: %t, %v", r.Address, holds, err)
 		}
 	}
 }

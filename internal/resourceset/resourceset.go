@@ -1,6 +1,6 @@
 // Package resourceset expands ResourceSets: it finds the keys of a set, and makes the object of each instance from the
-// set's template. It is pure: it accesses no store and no ledger. It may import api, internal/lang,
-// internal/fieldnames and internal/suggest.
+// set's template. It is pure: it accesses no store and no ledger. It also makes the objects of
+// blocks in Modules. It may import api, internal/lang, internal/module, internal/fieldnames and internal/suggest.
 package resourceset
 
 import (
@@ -216,12 +216,16 @@ func (s *Set) Missing(key v1alpha1.InstanceKey) error {
 
 // UIDOf returns the UID of the instance with a key. Instances of another type or name in the template have other UIDs.
 func (s *Set) UIDOf(key v1alpha1.InstanceKey) types.UID {
-	name := s.APIVersion + "/" + s.Kind + "/" + v1alpha1.InstanceName(s.Template, key)
-	space, err := uuid.Parse(string(s.UID))
+	return uidOf(s.UID, s.APIVersion, s.Kind, v1alpha1.InstanceName(s.Template, key))
+}
+
+// uidOf derives the UID of an instance from that of its set or Module, and from its kind and name.
+func uidOf(owner types.UID, apiVersion, kind, name string) types.UID {
+	space, err := uuid.Parse(string(owner))
 	if err != nil { // only tests use UIDs of another form
-		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(s.UID))
+		space = uuid.NewSHA1(uuid.NameSpaceOID, []byte(owner))
 	}
-	return types.UID(uuid.NewSHA1(space, []byte(name)).String())
+	return types.UID(uuid.NewSHA1(space, []byte(apiVersion+"/"+kind+"/"+name)).String())
 }
 
 // maxGeneration keeps generations within what a float64 represents, because clients may decode them so.
@@ -230,8 +234,11 @@ const maxGeneration = 1<<53 - 1
 // GenerationOf returns a hash of the content of the instance with a key. So it changes only for the instances whose
 // content changes. It is at least 1. An author can construct two contents with the same generation; see Content.
 func (s *Set) GenerationOf(key v1alpha1.InstanceKey) int64 {
-	sum := s.contentOf(key)
-	return int64(binary.BigEndian.Uint64(sum[:])&maxGeneration) | 1
+	return generationOf(s.contentOf(key))
+}
+
+func generationOf(content [sha256.Size]byte) int64 {
+	return int64(binary.BigEndian.Uint64(content[:])&maxGeneration) | 1
 }
 
 // contentOf returns the full hash of the content of the instance with a key.
@@ -288,22 +295,10 @@ func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
 }
 
 func (s *Set) object(name string, uid types.UID, generation int64) *unstructured.Unstructured {
-	metadata := map[string]any{
-		"name": name, "namespace": s.Namespace, "uid": string(uid), "generation": generation, "resourceVersion": fmt.Sprint(s.Revision),
+	owner := Owner{
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Revision: s.Revision, Created: s.Created, Deleting: s.Deleting, Labels: s.labels,
 	}
-	if !s.Created.IsZero() {
-		metadata["creationTimestamp"] = s.Created.UTC().Format(timeFormat)
-	}
-	if len(s.labels) > 0 {
-		labels := make(map[string]any, len(s.labels))
-		for k, v := range s.labels {
-			labels[k] = v
-		}
-		metadata["labels"] = labels
-	}
-	if s.Deleting != nil {
-		metadata["deletionTimestamp"] = s.Deleting.UTC().Format(timeFormat)
-	}
+	metadata := owner.metadata(name, uid, generation)
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": s.APIVersion, "kind": s.Kind, "metadata": metadata,
 		v1alpha1.FieldInstance: map[string]any{"set": s.Name, "setUID": string(s.UID), "template": fmt.Sprintf("%x", s.digest[:8])},

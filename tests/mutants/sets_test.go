@@ -76,7 +76,7 @@ var setMutants = []mutant{
 	{"A create with an unknown outcome is lost when its instance leaves the set.", "internal/index/sets.go",
 		"!r.Living && !r.Intent {", "!r.Living {", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
 	{"Instances of another kind of template take over the records of the old ones.", "internal/resourceset/resourceset.go",
-		"name := s.APIVersion + \"/\" + s.Kind + \"/\" + v1alpha1.InstanceName", "name := v1alpha1.InstanceName", "TestOnlyWhatChangesHasAnotherGeneration|TestObjectOfAnInstance"},
+		"[]byte(apiVersion+\"/\"+kind+\"/\"+name)", "[]byte(name)", "TestOnlyWhatChangesHasAnotherGeneration|TestObjectOfAnInstance"},
 	{"An instance keeps its old value, since no plan visits it.", "internal/resourceset/resourceset.go",
 		"\th.Write(own)\n", "\t_ = own\n", "TestOnlyWhatChangesHasAnotherGeneration"},
 	{"An instance keeps what the old template said, since no plan visits it.", "internal/resourceset/resourceset.go",
