@@ -121,6 +121,14 @@ func (s *Server) markResources(ctx context.Context, namespace string) (left map[
 			left[v1alpha1.Resource("resourcesets")]++
 		}
 	}
+	for m, err := range objects.Modules(ctx, namespace) {
+		if err != nil {
+			return nil, err
+		}
+		if len(m.Finalizers) > 0 {
+			left[v1alpha1.Resource("modules")]++
+		}
+	}
 	return left, nil
 }
 

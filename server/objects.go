@@ -116,6 +116,7 @@ var fixedResources = []struct {
 	{v1alpha1.SchemeGroupVersion.WithKind("ProviderConfig"), "providerconfigs", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("Plan"), "plans", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("ResourceSet"), "resourcesets", true},
+	{v1alpha1.SchemeGroupVersion.WithKind("Module"), "modules", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("Stack"), "stacks", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("Notification"), "notifications", true},
 	{v1alpha1.SchemeGroupVersion.WithKind("PlanPolicy"), "planpolicies", true},

@@ -17,6 +17,17 @@ import (
 	"github.com/hykube/hykube/server/rights"
 )
 
+// rightsToTemplate returns the rights to read the expressions of an instance: those of its ResourceSet, or of the files of its Module.
+func rightsToTemplate(ref v1alpha1.ObjectReference) []store.Right {
+	if v1alpha1.OwnerKind(ref.Name) == "Module" {
+		return []store.Right{
+			{Verb: store.VerbGet, Namespace: ref.Namespace, Group: v1alpha1.GroupName, Resource: "modules", Name: ref.Set},
+			{Verb: store.VerbGet, Namespace: ref.Namespace, Resource: "configmaps"}, // the change does not name the one with the files
+		}
+	}
+	return []store.Right{{Verb: store.VerbGet, Namespace: ref.Namespace, Group: v1alpha1.GroupName, Resource: "resourcesets", Name: ref.Set}}
+}
+
 // withholdValues removes the values of each change whose object the user may not get. It keeps the addresses and
 // actions. Of an instance whose ResourceSet the user may not get, it removes the expressions, which are those of the template.
 func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema.GroupVersionKind) (kinds.Kind, bool), list *v1alpha1.PlanChangeList) error {
@@ -37,11 +48,11 @@ func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema
 		if c.Object.Set == "" || len(c.Expressions) == 0 {
 			continue
 		}
-		ok, err = asker.May(ctx, store.Right{Verb: store.VerbGet, Namespace: c.Object.Namespace, Group: v1alpha1.GroupName, Resource: "resourcesets", Name: c.Object.Set})
+		missing, err := asker.Missing(ctx, rightsToTemplate(c.Object))
 		if err != nil {
 			return err
 		}
-		if !ok {
+		if len(missing) > 0 {
 			c.Expressions = nil
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // endsAtOnce reports whether one transaction writes the outcome of the step, if the step succeeds. Before the postconditions are
 // checked, and before ephemeral resources are closed, which may take a minute, the provider's answer must be recorded.
 func (s *stepRun) endsAtOnce() bool {
-	return s.answered && !s.Destroy && v1alpha1.IsInstanceName(s.Change.Object.Name) && !firstHalf(s.Change, s.Destroy) &&
+	return s.answered && !s.Destroy && v1alpha1.IsVirtualName(s.Change.Object.Name) && !firstHalf(s.Change, s.Destroy) &&
 		len(s.resource.Lifecycle.Postconditions) == 0 && !s.scope.Opened()
 }
 

@@ -206,6 +206,9 @@ func (s *stepRun) nextPlanText() string {
 
 // toPrevent tells users how to prevent that a plan creates the infrastructure of an object.
 func toPrevent(ref v1alpha1.ObjectReference) string {
+	if ref.Set != "" && v1alpha1.OwnerKind(ref.Name) == "Module" {
+		return fmt.Sprintf("remove it from the files or the inputs of the Module %q", ref.Set)
+	}
 	if ref.Set != "" {
 		return fmt.Sprintf("remove its key from the ResourceSet %q, or lower the count", ref.Set)
 	}

@@ -73,7 +73,7 @@ func (s Step) CheckObject(deleting bool, generation int64, content string) error
 	case generation != c.Object.Generation:
 		return Stale(v1alpha1.StaleObjectChanged, "the object was changed after the plan was made (generation %d, planned %d)", generation, c.Object.Generation)
 	case content != c.Preconditions.Content:
-		return Stale(v1alpha1.StaleObjectChanged, "the ResourceSet of the object was changed after the plan was made")
+		return Stale(v1alpha1.StaleObjectChanged, "the %s of the object was changed after the plan was made", v1alpha1.OwnerKind(c.Object.Name))
 	}
 	return nil
 }

@@ -77,9 +77,12 @@ const maxNamed = 5
 func LostCreate(r *resource.Resource, rec *ledger.Instance) error {
 	addr := r.Address.String()
 	others := fmt.Sprintf(" To plan the other resources before that: kubectl hykube plan --exclude %s -n %s", shell.Word(addr), r.Ref.Namespace)
-	if r.Ref.Set != "" {
-		set, _, _ := r.Address.Set()
-		others += fmt.Sprintf(", or --exclude %s for all instances of the ResourceSet %q", set, r.Ref.Set)
+	if set, _, keyed := r.Address.Set(); r.Ref.Set != "" && keyed {
+		kind := "ResourceSet"
+		if r.Address.Module != "" {
+			kind = "block of the Module"
+		}
+		others += fmt.Sprintf(", or --exclude %s for all instances of the %s %q", set, kind, r.Ref.Set)
 	}
 	return createUnknown("plan", r, lostCreate(r.Ref, addr, rec)+others)
 }
@@ -120,6 +123,9 @@ func beganCreate(addr string, intent *ledger.Intent) string {
 func AfterLostCreate(ref v1alpha1.ObjectReference) string {
 	resolve := ResolveCommand(ref)
 	text := fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. ", resolve, resolve)
+	if ref.Set != "" && v1alpha1.OwnerKind(ref.Name) == "Module" {
+		return text + fmt.Sprintf("To stop managing it, remove it from the files or the inputs of the Module %q: the next plan then forgets the create and destroys nothing.", ref.Set)
+	}
 	if ref.Set != "" {
 		return text + fmt.Sprintf("To stop managing it, remove its key from the ResourceSet %q, or lower the count: the next plan then forgets the create and destroys nothing.", ref.Set)
 	}
@@ -144,7 +150,7 @@ func RemoveImport(ref v1alpha1.ObjectReference) string {
 
 // ResolveFlags returns the flags with which a create of an object with an unknown outcome can be resolved.
 func ResolveFlags(ref v1alpha1.ObjectReference) string {
-	if v1alpha1.IsInstanceName(ref.Name) { // its set has it
+	if v1alpha1.IsVirtualName(ref.Name) { // its set has it
 		return "(--adopt ID | --retry)"
 	}
 	return "(--adopt ID | --retry | --forget)"

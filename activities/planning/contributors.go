@@ -61,7 +61,7 @@ func (w *writers) read(of store.Written) store.Writers {
 	}
 	if err != nil || !found {
 		read = store.Writers{List: []v1alpha1.Contributor{{More: true}}}
-		if of.Kind == "ResourceSet" {
+		if of.Kind == "ResourceSet" || of.Kind == kindModule {
 			read.List[0].Wrote = []string{v1alpha1.WroteDeletion}
 		}
 	}
@@ -74,12 +74,16 @@ func (w *writers) ofKey(of store.Written, key string) []v1alpha1.Contributor {
 	return contributor.Named(contributor.WritersOf(w.read(of).List, key), of.String())
 }
 
-// ofInstance returns the writers of an instance of a ResourceSet: of the set, and of the key in the ConfigMap that it comes
-// from. The text does not name that key, so that instances with the same writers share them.
+// ofInstance returns the writers of an instance: of the ResourceSet, and of the key in the ConfigMap that it comes from; or of the
+// Module, and of the ConfigMap with its files. The text does not name that key, so that instances with the same writers share them.
 func (w *writers) ofInstance(ref v1alpha1.ObjectReference) []v1alpha1.Contributor {
-	set := store.Written{Kind: "ResourceSet", Namespace: ref.Namespace, Name: ref.Set}
+	set := ownerOf(ref)
 	read := w.read(set)
 	list := read.List
+	if read.Files != "" {
+		source := store.Written{Kind: "ConfigMap", Namespace: ref.Namespace, Name: read.Files}
+		list = contributor.Merge(list, contributor.Named(w.read(source).List, source.String()))
+	}
 	if from := read.Keys; from != nil {
 		source := store.Written{Kind: "ConfigMap", Namespace: ref.Namespace, Name: from.Name}
 		_, key, _ := v1alpha1.ParseInstanceName(ref.Name)
@@ -92,10 +96,15 @@ func (w *writers) ofInstance(ref v1alpha1.ObjectReference) []v1alpha1.Contributo
 	return contributor.Named(list, set.String())
 }
 
+// ownerOf returns the ResourceSet or the Module of an instance.
+func ownerOf(ref v1alpha1.ObjectReference) store.Written {
+	return store.Written{Kind: v1alpha1.OwnerKind(ref.Name), Namespace: ref.Namespace, Name: ref.Set}
+}
+
 // ofLabels returns the users who wrote the labels of an instance's ResourceSet. A stack or a plan may select the instance because
 // of them.
 func (w *writers) ofLabels(ref v1alpha1.ObjectReference) []v1alpha1.Contributor {
-	set := store.Written{Kind: "ResourceSet", Namespace: ref.Namespace, Name: ref.Set}
+	set := ownerOf(ref)
 	return contributor.Named(contributor.WritersOf(w.read(set).List, v1alpha1.WroteLabels), set.String())
 }
 

@@ -85,7 +85,7 @@ func stepInto(v cty.Value, step cty.PathStep) (cty.Value, bool) {
 
 // writersOf returns the names of the contributors of a change who wrote an expression or what it refers to.
 func writersOf(c *ledger.Change, t *resource.Template, rewritten bool) []string {
-	set := store.Written{Kind: "ResourceSet", Name: c.Object.Set}.String() + ": "
+	set := store.Written{Kind: v1alpha1.OwnerKind(c.Object.Name), Name: c.Object.Set}.String() + ": "
 	wrote := map[string]bool{v1alpha1.WroteSpec: rewritten}
 	for _, ref := range t.References {
 		object := ref.Address.String()

@@ -70,6 +70,9 @@ func takeBack(r *resource.Resource) string {
 	case !r.Deleting: // its namespace is being deleted
 		return "run kubectl hykube undelete namespace/" + r.Ref.Namespace
 	}
+	if r.Address.Module != "" {
+		return fmt.Sprintf("make the Module %q have it again", r.Ref.Set)
+	}
 	return fmt.Sprintf("make the ResourceSet %q have its key again", r.Ref.Set)
 }
 

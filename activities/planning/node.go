@@ -63,6 +63,9 @@ type node struct {
 // visits, and those that their checks need. If these are many, it surveys them in pages and stores the changes. Otherwise
 // the diagnostics of the result are about objects whose provider is not ready.
 func (a *Planner) loadSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+	if refused := new(survey); refused.refusesModules(a.Objects) {
+		return refused, nil
+	}
 	for attempt := 0; a.Index != nil && attempt < loadAttempts; attempt++ {
 		s, err := a.loadSelected(ctx, po)
 		if _, full := errors.AsType[errFull](err); full {
@@ -163,7 +166,8 @@ func (a *Planner) loadSelected(ctx context.Context, po *v1alpha1.Plan) (*survey,
 	if err != nil {
 		return nil, err
 	}
-	s.noteProblems(s.outline.view.Problems)
+	s.noteProblems(kindSet, s.outline.view.Problems)
+	s.noteProblems(kindModule, s.outline.view.ModuleProblems)
 	if s.outline.view.TooManyWhole {
 		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Too many references to whole ResourceSets",
 			Detail: fmt.Sprintf("Each object that refers to a whole ResourceSet depends on all its instances, and a namespace has at most %d such dependencies. "+

@@ -78,6 +78,8 @@ type overlay struct {
 	ledger *ledger.Ledger
 	// recordedSets finds the recorded ResourceSets; nil finds none.
 	recordedSets scope.Sets
+	// modules are the names of the Modules that the documents would change.
+	modules []string
 }
 
 // objectKey identifies an object.
@@ -104,7 +106,7 @@ func (o *overlay) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		seen := map[objectKey]bool{}
 		for u, err := range o.objects.List(ctx, namespace) {
-			if err == nil && v1alpha1.IsInstanceName(u.GetName()) {
+			if err == nil && v1alpha1.IsVirtualName(u.GetName()) {
 				if _, set, _, _ := resourceset.InstanceOf(u); set == "" || o.replaces(u) {
 					continue
 				}
@@ -165,7 +167,7 @@ func (o *overlay) applyTo(view *index.View, namespace string) error {
 
 // Get implements store.Objects.
 func (o *overlay) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
-	if v1alpha1.IsInstanceName(ref.Name) {
+	if v1alpha1.IsVirtualName(ref.Name) {
 		return o.instance(ctx, ref)
 	}
 	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]

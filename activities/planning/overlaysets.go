@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -22,6 +23,7 @@ import (
 // Kinds of documents that determine the instances of ResourceSets.
 const (
 	kindSet       = "ResourceSet"
+	kindModule    = "Module"
 	kindConfigMap = "ConfigMap"
 )
 
@@ -29,6 +31,9 @@ const (
 // ConfigMap of the documents.
 func (o *overlay) expandSets(ctx context.Context, x *index.Index, namespace string) error {
 	configs := configsOverlay{o}
+	if err := o.findModules(ctx, x, namespace); err != nil {
+		return err
+	}
 	for _, doc := range o.order {
 		if at := objectKeyOf(doc.object); at.group != v1alpha1.GroupName || at.kind != kindSet {
 			continue
@@ -74,6 +79,43 @@ func (o *overlay) expandSets(ctx context.Context, x *index.Index, namespace stri
 	return nil
 }
 
+// findModules notes the Modules that the documents would change. A speculative plan cannot expand them yet.
+func (o *overlay) findModules(ctx context.Context, x *index.Index, namespace string) error {
+	for _, doc := range o.order {
+		if at := objectKeyOf(doc.object); at.group == v1alpha1.GroupName && at.kind == kindModule {
+			o.modules = append(o.modules, doc.object.GetName())
+		}
+	}
+	if x == nil {
+		return nil
+	}
+	recorded, err := x.Modules(ctx, namespace, "")
+	if err != nil {
+		return err
+	}
+	for _, m := range recorded {
+		if o.find("", kindConfigMap, namespace, m.Source) != nil {
+			o.modules = append(o.modules, m.Name)
+		}
+	}
+	return nil
+}
+
+// refusesModules adds an error for each Module that the documents of a speculative plan would change, and reports whether there is
+// one.
+func (s *survey) refusesModules(objects store.Objects) bool {
+	o, ok := objects.(*overlay)
+	if !ok {
+		return false
+	}
+	slices.Sort(o.modules)
+	for _, name := range slices.Compact(o.modules) {
+		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Speculative plan of a Module",
+			Detail: fmt.Sprintf("The files have the Module %q or its source, and a plan of files cannot have a Module yet. Record them with kubectl apply, and make a plan without files: kubectl hykube plan.", name)})
+	}
+	return len(s.diags) > 0
+}
+
 // Set implements scope.Sets.
 func (o *overlay) Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
 	for _, s := range o.sets {
@@ -94,6 +136,14 @@ func (o *overlay) Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	return recorded, nil
 }
 
+// Module implements scope.Sets. The overlay has no Modules.
+func (o *overlay) Module(ctx context.Context, namespace, name string) (*resourceset.Module, error) {
+	if o.recordedSets == nil {
+		return nil, nil
+	}
+	return o.recordedSets.Module(ctx, namespace, name)
+}
+
 // replaces reports whether the overlay has another version of the set of an instance.
 func (o *overlay) replaces(u *unstructured.Unstructured) bool {
 	_, _, uid, _ := resourceset.InstanceOf(u)
@@ -107,7 +157,13 @@ func (o *overlay) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*
 	if err != nil && store.IgnoreGone(err) != nil {
 		return nil, err
 	}
-	name, key, _ := v1alpha1.ParseInstanceName(ref.Name)
+	name, key, keyed := v1alpha1.ParseInstanceName(ref.Name)
+	if !keyed { // a block of a Module
+		if recorded == nil {
+			return nil, store.ErrGone
+		}
+		return recorded, nil
+	}
 	of := ref
 	of.Name = name
 	set, err := o.Set(ctx, of)
@@ -195,7 +251,7 @@ func (o *overlay) listInstances(ctx context.Context, namespace string) iter.Seq2
 				continue
 			}
 			if set.Problem != "" {
-				yield(nil, &store.SetError{Name: set.Name, Problem: set.Problem})
+				yield(nil, &store.SetError{Kind: "ResourceSet", Name: set.Name, Problem: set.Problem})
 				return
 			}
 			for i := range set.Len() {

@@ -134,7 +134,11 @@ func (pr *proposal) recordedState(ctx context.Context, c *ledger.Change, r *reso
 // infrastructure is gone, importState returns no state: the plan then creates the resource.
 func (pr *proposal) importState(ctx context.Context, c *ledger.Change, r *resource.Resource, l *scope.Lease, rec *ledger.Instance) (instance.State, error) {
 	v := &scope.Evaluator{Ctx: ctx, Scope: pr.scope.WrittenBy(c.Contributors)}
-	by, shown, err := resource.Importing(r, &l.Type, pr.scope.EvaluationContext(ctx, r), v.Resolve)
+	at, err := pr.scope.EvaluationContext(ctx, r)
+	if err != nil {
+		return instance.State{}, err
+	}
+	by, shown, err := resource.Importing(r, &l.Type, at, v.Resolve)
 	if err != nil || v.Err != nil {
 		return instance.State{}, cmp.Or(v.Err, err)
 	}

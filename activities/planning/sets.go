@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
@@ -24,7 +25,7 @@ func (s *survey) setAt(addr lang.Address) *resourceset.Set {
 		}
 		return nil
 	}
-	if s.sets == nil || addr.Namespace != "" || addr.Mode != "" || addr.Stored() || v1alpha1.IsInstanceName(addr.Name) {
+	if s.sets == nil || addr.Namespace != "" || addr.Mode != "" && addr.Module == "" || addr.Stored() || v1alpha1.IsInstanceName(addr.Name) {
 		return nil
 	}
 	set, known := s.known[addr]
@@ -148,12 +149,16 @@ func (s *survey) catalogOf(a *scope.Sources) lang.Catalog {
 	}
 }
 
-// noteProblems adds an error for each set whose instances are not known. Otherwise, a plan would destroy the existing
-// instances.
-func (s *survey) noteProblems(problems map[string]string) {
+// noteProblems adds an error for each ResourceSet, or each Module, whose instances are not known. Otherwise, a plan would destroy
+// the existing instances.
+func (s *survey) noteProblems(kind string, problems map[string]string) {
+	rest := "without its keys"
+	if kind == kindModule {
+		rest = "until they are known"
+	}
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
-		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Instances of a ResourceSet are not known",
-			Detail: fmt.Sprintf("ResourceSet %q: %s. No plan of the namespace is possible without its keys.", name, problems[name])})
+		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: fmt.Sprintf("Instances of a %s are not known", kind),
+			Detail: fmt.Sprintf("%s %q: %s. No plan of the namespace is possible %s.", kind, name, strings.TrimSuffix(problems[name], "."), rest)})
 	}
 }
 
@@ -161,7 +166,7 @@ func (s *survey) noteProblems(problems map[string]string) {
 func (s *survey) noteProblem(err error) bool {
 	problem, ok := errors.AsType[*store.SetError](err)
 	if ok {
-		s.noteProblems(map[string]string{problem.Name: problem.Problem})
+		s.noteProblems(problem.Kind, map[string]string{problem.Name: problem.Problem})
 	}
 	return ok
 }

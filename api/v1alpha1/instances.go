@@ -63,6 +63,20 @@ func IsInstanceName(name string) bool {
 	return strings.IndexByte(name, '[') > 0
 }
 
+// IsVirtualName reports whether a name is that of an object that is not stored: an instance, or a block of a Module.
+func IsVirtualName(name string) bool {
+	path, inner := SplitModuleObjectName(name)
+	return path != "" || strings.IndexByte(inner, '[') > 0
+}
+
+// OwnerKind returns the kind of the object that a virtual object is an instance of: Module, or ResourceSet.
+func OwnerKind(name string) string {
+	if path, _ := SplitModuleObjectName(name); path != "" {
+		return "Module"
+	}
+	return "ResourceSet"
+}
+
 // ParseInstanceName splits the name of an instance into the name in the template and the key. It accepts all spellings
 // of the key. ok is false if the name is not that of an instance.
 func ParseInstanceName(s string) (name string, key InstanceKey, ok bool) {

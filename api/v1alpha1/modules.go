@@ -81,6 +81,12 @@ func LastCall(path string) (caller, call string, key *InstanceKey) {
 	}
 }
 
+// RootModule returns the name of the Module with which a path begins.
+func RootModule(path string) string {
+	rest, _ := strings.CutPrefix(path, modulePrefix)
+	return rest[:identifierLength(rest)]
+}
+
 // ShownModule returns a path as in a Terraform address: without the escapes that a URL needs.
 func ShownModule(path string) string {
 	if !strings.Contains(path, `\u00`) {

@@ -33,6 +33,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&Plan{}, &PlanList{}, &PlanChangeList{},
 		&PlanObjects{},
 		&ResourceSet{}, &ResourceSetList{}, &ResourceSetInstanceList{},
+		&Module{}, &ModuleList{},
 		&Stack{}, &StackList{},
 		&Notification{}, &NotificationList{},
 		&PlanRecord{}, &PlanRecordList{},

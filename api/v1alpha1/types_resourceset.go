@@ -119,11 +119,16 @@ type InstanceMove struct {
 
 // ResourceSetStatus is the state of the instances of a ResourceSet.
 type ResourceSetStatus struct {
-	// Users who wrote the set since all its instances were applied. Set by the server.
+	InstancesStatus `json:",inline"`
+}
+
+// InstancesStatus is the state of the instances of a ResourceSet or a Module.
+type InstancesStatus struct {
+	// Users who wrote the object since all its instances were applied. Set by the server.
 	// +optional
 	// +listType=atomic
 	Contributors []Contributor `json:"contributors,omitempty"`
-	// Last generation of the set for which the numbers below are true.
+	// Last generation of the object for which the numbers below are true.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// Number of instances in the spec.

@@ -91,6 +91,11 @@ func (in InstanceMove) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in InstancesStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.InstancesStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in JSON) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.JSON"
 }
@@ -98,6 +103,36 @@ func (in JSON) OpenAPIModelName() string {
 // OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Limits) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.Limits"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Module) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.Module"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ModuleItem) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ModuleItem"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ModuleList) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ModuleList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ModuleSource) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ModuleSource"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ModuleSpec) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ModuleSpec"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ModuleStatus) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ModuleStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

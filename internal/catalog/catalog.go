@@ -147,6 +147,13 @@ func (c *Catalog) Get(name string) (Entry, bool) {
 	return e, ok
 }
 
+// Changes returns the number of changes of the catalog so far.
+func (c *Catalog) Changes() int {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.changes
+}
+
 // Names returns the names of the installed providers, sorted.
 func (c *Catalog) Names() []string {
 	c.mu.RLock()

@@ -23,6 +23,9 @@ type target struct {
 // kubectl's KIND/NAME (sim-network/main, data-sim-image/base), or kubectl's long form sim-network.sim.hykube.io/main. The
 // name of an instance of a ResourceSet has its key, as in sim_instance.web[0] or sim-instance/web["a"].
 func parseTarget(s string) (target, error) {
+	if t, ok := parseModuleTarget(s); ok {
+		return t, nil
+	}
 	bad := fmt.Errorf("%q is not the address of a resource: write TYPE.NAME such as sim_network.main, or KIND/NAME such as sim-network/main", s)
 	t, rest := target{mode: v1alpha1.ModeManaged}, s
 	if after, ok := strings.CutPrefix(rest, "namespace."); ok {
@@ -58,7 +61,7 @@ func parseTarget(s string) (target, error) {
 		}
 	}
 	base := t.name
-	if v1alpha1.IsInstanceName(t.name) {
+	if v1alpha1.IsVirtualName(t.name) {
 		name, key, ok := v1alpha1.ParseInstanceName(t.name)
 		if !ok {
 			return target{}, bad
@@ -71,11 +74,43 @@ func parseTarget(s string) (target, error) {
 	return t, nil
 }
 
+// parseModuleTarget parses the address of a resource of a Module, such as module.shop.module.net["eu"].sim_network.a[3], or KIND/NAME
+// with the name of its object. ok is false for another address.
+func parseModuleTarget(s string) (t target, ok bool) {
+	t.mode = v1alpha1.ModeManaged
+	path, inner := "", ""
+	if kind, name, found := strings.Cut(s, "/"); found && !strings.ContainsAny(kind, "[") {
+		kind, t.group, _ = strings.Cut(kind, ".")
+		t.mode, t.typ = v1alpha1.ParseKind(kind)
+		path, inner = v1alpha1.SplitModuleObjectName(name)
+	} else if at, rest, found := v1alpha1.CutModulePath(s); found && strings.HasPrefix(rest, ".") {
+		rest = rest[1:]
+		if after, data := strings.CutPrefix(rest, string(v1alpha1.ModeData)+"."); data {
+			t.mode, rest = v1alpha1.ModeData, after
+		}
+		path = at
+		t.typ, inner, _ = strings.Cut(rest, ".")
+	}
+	name, key, keyed := v1alpha1.ParseInstanceName(inner)
+	if path == "" || t.typ == "" || name == "" || strings.ContainsAny(name, `/. "[]`) {
+		return target{}, false
+	}
+	if keyed {
+		name = v1alpha1.InstanceName(name, key)
+	}
+	t.name = v1alpha1.ModuleObjectName(path, name)
+	return t, true
+}
+
 // address returns the Terraform address without the namespace.
 func (t target) address() string {
-	a := t.typ + "." + v1alpha1.ShownName(t.name)
+	path, name := v1alpha1.SplitModuleObjectName(t.name)
+	a := t.typ + "." + v1alpha1.ShownName(name)
 	if t.mode != v1alpha1.ModeManaged {
 		a = string(t.mode) + "." + a
+	}
+	if path != "" {
+		return v1alpha1.ShownModule(path) + "." + a
 	}
 	return a
 }

@@ -181,7 +181,7 @@ func (o *resolveOptions) Run(ctx context.Context) error {
 		o.targets = nil
 		var instances []string
 		for _, l := range lost {
-			if v1alpha1.IsInstanceName(l.name) {
+			if v1alpha1.IsVirtualName(l.name) {
 				instances = append(instances, l.address())
 				continue
 			}

@@ -324,7 +324,10 @@ func (o *objects) forget(ctx context.Context, t target) (found target, waits boo
 	if err != nil {
 		return t, false, err
 	}
-	if v1alpha1.IsInstanceName(t.name) {
+	if v1alpha1.OwnerKind(t.name) == "Module" {
+		return t, false, fmt.Errorf("state rm: %s is a resource of a Module. Write a removed block with destroy = false for it in the files of the Module, and remove its block: the next plan forgets it", t.address())
+	}
+	if v1alpha1.IsVirtualName(t.name) {
 		return t, false, fmt.Errorf("state rm: %s is an instance of a ResourceSet. Set lifecycle.destroy of the template to false, and then remove the key of the instance, or lower the count: the next plan forgets it", t.address())
 	}
 	u, err := o.mergeAs(ctx, stateManager, k, ns, t.name, map[string]any{"lifecycle": map[string]any{"destroy": false}})

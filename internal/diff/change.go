@@ -303,10 +303,18 @@ func reason(c *v1alpha1.PlanChange) string {
 	return "because it refers to " + Clean(c.DestroyedWith, false) + ", which is destroyed"
 }
 
-// reasonOfInstance returns the reason why an instance that left its ResourceSet is destroyed, in Terraform's words; ""
+// reasonOfInstance returns the reason why an instance that left its ResourceSet or its Module is destroyed, in Terraform's words; ""
 // for others.
 func reasonOfInstance(c *v1alpha1.PlanChange) string {
 	_, key, ok := v1alpha1.ParseInstanceName(c.Object.Name)
+	if v1alpha1.OwnerKind(c.Object.Name) == "Module" {
+		switch c.ActionReason {
+		case "delete_because_wrong_repetition":
+			return "because its block uses count or for_each in another way now"
+		case "delete_because_no_resource_config":
+			return "because its Module was deleted, or has no such resource any more"
+		}
+	}
 	if !ok {
 		return ""
 	}
@@ -329,7 +337,8 @@ func reasonOfInstance(c *v1alpha1.PlanChange) string {
 
 // templateName returns the name of an object, or the name that an instance has in the template of its ResourceSet.
 func templateName(name string) string {
-	base, _, _ := v1alpha1.ParseInstanceName(name)
+	_, inner := v1alpha1.SplitModuleObjectName(name)
+	base, _, _ := v1alpha1.ParseInstanceName(inner)
 	return base
 }
 

@@ -104,8 +104,16 @@ func (s *Screen) Add(c *v1alpha1.PlanChange) {
 	}
 	g.count++
 	if len(g.names) < 4 {
-		g.names = append(g.names, Clean(v1alpha1.ShownName(c.Object.Name), false))
+		g.names = append(g.names, shortName(c))
 	}
+}
+
+// shortName returns the name of a change beside its type: the whole address for a resource of a Module, whose names are not unique.
+func shortName(c *v1alpha1.PlanChange) string {
+	if path, _ := v1alpha1.SplitModuleObjectName(c.Object.Name); path != "" {
+		return Clean(c.Address, false)
+	}
+	return Clean(v1alpha1.ShownName(c.Object.Name), false)
 }
 
 // height returns the number of rows of a text after long lines wrap. Lines about changes are never cut.

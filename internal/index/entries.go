@@ -266,3 +266,23 @@ func (d *entryDecoder) set() (s savedSet, err error) {
 	}
 	return s, json.Unmarshal(object, s.object)
 }
+
+// module encodes a Module. The first refresh after a restore expands it.
+func (e *entryEncoder) module(obj *v1alpha1.Module, revision int64) error {
+	object, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	e.text(string(object))
+	e.int(revision)
+	return nil
+}
+
+func (d *entryDecoder) module() (obj *v1alpha1.Module, revision int64, err error) {
+	obj = &v1alpha1.Module{}
+	object := d.bytes(d.uint())
+	if revision = d.int(); d.err != nil {
+		return nil, 0, d.err
+	}
+	return obj, revision, json.Unmarshal(object, obj)
+}

@@ -29,6 +29,14 @@ type Kind struct {
 	Type string
 }
 
+// storedAs returns the name of a type in the store.
+func storedAs(mode v1alpha1.Mode, terraformType string) string {
+	if mode == "" || mode == v1alpha1.ModeManaged {
+		return terraformType
+	}
+	return string(mode) + "." + terraformType
+}
+
 // modeOf returns the mode and the Terraform type of a type's name in the store.
 func modeOf(stored string) (v1alpha1.Mode, string) {
 	if mode, name, ok := strings.Cut(stored, "."); ok {
@@ -190,7 +198,7 @@ func (x *Index) parse(ns slotter, o *Object, u *unstructured.Unstructured) {
 			outside = append(outside, lang.Reference{Address: ref.Address, Attribute: ref.Attribute})
 			continue
 		}
-		found := Reference{ns.slot(ref.Mode, ref.Type, ref.Name), unique.Make(ref.Attribute)}
+		found := Reference{ns.slot(ref.Mode, ref.Type, ref.ObjectName()), unique.Make(ref.Attribute)}
 		if !slices.Contains(o.References, found) {
 			o.References = append(o.References, found)
 		}

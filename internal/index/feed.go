@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/resourceset"
 )
 
@@ -115,8 +116,8 @@ func (f *feed) interrupt() {
 }
 
 // commit makes a batch of the changes of the refresh that ends. at is the revision of the objects that it read, and setOf
-// returns a set.
-func (f *feed) commit(at int64, setOf func(namespace string, uid types.UID) *resourceset.Set) {
+// returns the set of an instance.
+func (f *feed) commit(at int64, setOf func(v1alpha1.ObjectReference) *resourceset.Set) {
 	if !f.interrupted && len(f.order) == 0 {
 		return
 	}
@@ -127,7 +128,7 @@ func (f *feed) commit(at int64, setOf func(namespace string, uid types.UID) *res
 			continue // such as an instance that appeared and left
 		}
 		if o := c.After.Object; o != nil {
-			c.In = setOf(c.Namespace, o.Instance.SetUID)
+			c.In = setOf(o.Ref(c.Namespace))
 		}
 		b.Changes = append(b.Changes, *c)
 	}
@@ -206,10 +207,10 @@ func (f *feed) since(position uint64) (batches []Batch, next uint64, changed <-c
 	return f.batches[min(position-f.first, uint64(len(f.batches))):], f.next(), f.changed, true
 }
 
-// setOf returns the set of a namespace with a UID, or nil. It requires x.mu.
-func (x *Index) setOf(namespace string, uid types.UID) *resourceset.Set {
-	if ns := x.namespaces[namespace]; ns != nil {
-		return ns.setOf(uid)
+// setOf returns the set of an instance, or nil. It requires x.mu.
+func (x *Index) setOf(ref v1alpha1.ObjectReference) *resourceset.Set {
+	if ns := x.namespaces[ref.Namespace]; ns != nil {
+		return ns.setOf(ref)
 	}
 	return nil
 }
@@ -230,7 +231,7 @@ func (x *Index) PositionAt(ctx context.Context, namespace string, revision int64
 		return 0, false, err
 	}
 	for name, ns := range x.namespaces {
-		if (namespace == "" || namespace == name) && len(ns.sets)+len(ns.leaving) > 0 {
+		if (namespace == "" || namespace == name) && len(ns.sets)+len(ns.modules)+len(ns.leaving) > 0 {
 			return 0, false, nil
 		}
 	}

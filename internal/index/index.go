@@ -37,10 +37,10 @@ type Change struct {
 
 // Objects reads the stored objects of the providers.
 type Objects interface {
-	// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers, and
-	// the ResourceSets.
+	// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers, the
+	// ResourceSets and the Modules.
 	All(ctx context.Context, provider string) iter.Seq2[Change, error]
-	// Since returns the last changes of the objects, of ResourceSets and of ConfigMaps that changed after a revision.
+	// Since returns the last changes of the objects, of ResourceSets, Modules and ConfigMaps that changed after a revision.
 	// current is the revision for the next call, and more is true if further changes follow. It returns errors as
 	// ledger.KV's Since does.
 	Since(ctx context.Context, revision int64, limit int) (changes []Change, current int64, more bool, err error)
@@ -65,9 +65,14 @@ type Index struct {
 	// packages holds, by provider, the version with whose schema its objects were parsed.
 	packages map[string]packageID
 	owners   owners
-	// touched holds the ResourceSets whose instances may have changed since the last call of Touched, with the UID of a
-	// removed set.
-	touched map[types.NamespacedName]types.UID
+	// touched holds the ResourceSets and Modules whose instances may have changed since the last call of Touched, with the UID
+	// of a removed one.
+	touched map[touchedOwner]types.UID
+	// outdated holds the Modules that the refresh expands again; true for one that must be expanded even if nobody has written it. catalogAt is the number of changes of the catalog for which all
+	// were expanded. reparsing is true while the refresh parses their expressions again.
+	outdated  map[types.NamespacedName]bool
+	catalogAt int
+	reparsing bool
 	// changed holds the namespaces with changed objects, ResourceSets or records for which Changed was not called yet.
 	changed map[string]bool
 	// Changed is called at the end of a refresh for each namespace in which something changed; nil calls nothing. It must
@@ -100,7 +105,7 @@ type Index struct {
 // New returns an empty index. Its first refresh reads all objects and records.
 func New(objects Objects, l *ledger.Ledger, c *catalog.Catalog) *Index {
 	return &Index{objects: objects, ledger: l, catalog: c, namespaces: map[string]*namespace{}, kinds: map[kindKey]*Kind{},
-		packages: map[string]packageID{}, owners: newOwners(), touched: map[types.NamespacedName]types.UID{}, changed: map[string]bool{}, uncounted: map[string]bool{}, counts: map[string]metrics.Resources{}, outside: map[string]*Outside{}, feed: newFeed()}
+		packages: map[string]packageID{}, owners: newOwners(), touched: map[touchedOwner]types.UID{}, outdated: map[types.NamespacedName]bool{}, changed: map[string]bool{}, uncounted: map[string]bool{}, counts: map[string]metrics.Resources{}, outside: map[string]*Outside{}, feed: newFeed()}
 }
 
 // View refreshes the index and returns the current entries of a namespace.
@@ -162,6 +167,9 @@ func (x *Index) refresh(ctx context.Context) error {
 	if err := x.refreshRecords(ctx); err != nil {
 		return fmt.Errorf("refresh index of records: %w", err)
 	}
+	if err := x.expandModules(ctx); err != nil {
+		return fmt.Errorf("refresh index of objects: %w", err)
+	}
 	if err := x.refreshStatuses(ctx); err != nil {
 		return fmt.Errorf("refresh index of statuses: %w", err)
 	}
@@ -221,7 +229,11 @@ func (x *Index) refreshObjects(ctx context.Context) error {
 		x.all.done = 0 // a refresh of objects alone does not reparse and settle, so the next reader of all must refresh
 		return x.apply(ctx, c, false)
 	}
-	return readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { x.all.done = 0; return x.readObjects(ctx) }, apply)
+	err := readChanges(ctx, &x.objectsAt, x.objects.Since, func() error { x.all.done = 0; return x.readObjects(ctx) }, apply)
+	if err != nil {
+		return err
+	}
+	return x.expandModules(ctx)
 }
 
 // readObjects replaces all objects.
@@ -230,6 +242,7 @@ func (x *Index) readObjects(ctx context.Context) error {
 	for name, ns := range x.namespaces {
 		ns.dropObjects()
 		clear(ns.sets)
+		clear(ns.modules)
 		x.uncounted[name] = true
 	}
 	for c, err := range x.objects.All(ctx, "") {
@@ -277,6 +290,7 @@ func (x *Index) readRecords(ctx context.Context) error {
 		}
 		x.record(rec.Object.Namespace, rec.Object.UID, rec.Revision(), rec)
 	}
+	x.outdateAll() // moved blocks depend on what is recorded
 	return nil
 }
 
@@ -295,9 +309,10 @@ func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledge
 		return
 	}
 	ns.countRecords(old, r)
+	x.noteMoves(ns, uid, old, r)
 	for _, changed := range []*Record{old, r} {
 		if changed != nil && changed.instance() {
-			x.touch(namespace, changed.of.Value().Set)
+			x.touch(namespace, changed.of.Value().Set, inModule(changed.name))
 		}
 	}
 	key := recordKey{namespace, uid}
@@ -365,6 +380,23 @@ func (x *Index) reparse(ctx context.Context) error {
 		}
 		x.packages[provider] = now
 	}
+	return x.reparseModules(ctx)
+}
+
+// reparseModules expands all Modules again after a change of the installed providers: a type may have another provider or another
+// schema.
+func (x *Index) reparseModules(ctx context.Context) error {
+	now := x.catalog.Changes()
+	if now == x.catalogAt {
+		return nil
+	}
+	x.outdateAll()
+	x.reparsing = true
+	defer func() { x.reparsing = false }()
+	if err := x.expandModules(ctx); err != nil {
+		return err
+	}
+	x.catalogAt = now
 	return nil
 }
 
@@ -375,6 +407,8 @@ func (x *Index) apply(ctx context.Context, c Change, reparse bool) error {
 	switch {
 	case c.Provider == "" && c.Stored == StoredSets:
 		return x.applySet(ctx, c, reparse)
+	case c.Provider == "" && c.Stored == StoredModules:
+		return x.applyModule(c, reparse)
 	case c.Provider == "" && c.Stored == StoredConfigMaps:
 		return x.applyConfigMap(ctx, c)
 	}

@@ -82,22 +82,24 @@ func (ns *namespace) page(page *InstancePage, after Place, limit int, want WantF
 			page.More = true
 			return false
 		}
-		page.Items = append(page.Items, Located{ns.name, Found{n.Object, n.Record, ns.setOf(n.Object.Instance.SetUID)}})
+		page.Items = append(page.Items, Located{ns.name, Found{n.Object, n.Record, ns.setOf(n.Object.Ref(ns.name))}})
 		page.Last = at
 		return true
 	}
 	if !after.Leaving {
-		for _, name := range slices.Sorted(maps.Keys(ns.sets)) {
+		sets := slices.SortedFunc(ns.allSets(), func(a, b *set) int { return cmp.Compare(a.place(), b.place()) })
+		for _, s := range sets {
+			name := s.place()
 			if name < after.Of {
 				continue
 			}
 			begin := 0
 			if name == after.Of {
-				begin = ns.sets[name].indexAfter(after.Name)
+				begin = s.indexAfter(after.Name)
 			}
-			for _, i := range ns.sets[name].slots[begin:] {
+			for _, i := range s.slots[begin:] {
 				n := ns.nodes[i]
-				if !n.isOf(ns.sets[name].UID) {
+				if !n.isOf(s.UID) {
 					continue // another object has the address
 				}
 				if !add(Place{Namespace: ns.name, Of: name, Name: n.Object.Name}, n) {
@@ -122,7 +124,10 @@ func (n Node) isOf(set types.UID) bool {
 // indexAfter returns the index of the first instance after the one with a name, which the set need not have.
 func (s *set) indexAfter(name string) int {
 	_, key, ok := v1alpha1.ParseInstanceName(name)
-	if !ok {
+	switch {
+	case s.Repeats == "" && name != "":
+		return len(s.slots)
+	case !ok:
 		return 0
 	}
 	own := v1alpha1.InstanceName(s.Template, key) // the template may have another name now
@@ -222,7 +227,7 @@ func (x *Index) Search(ctx context.Context, s Names, after FoundPlace, limit int
 				return
 			}
 			if o.Instance != nil {
-				l.In = ns.setOf(o.Instance.SetUID)
+				l.In = ns.setOf(o.Ref(name))
 			}
 			out.add(l)
 		}

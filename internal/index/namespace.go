@@ -52,9 +52,10 @@ type namespace struct {
 	// objects is the number of objects without duplicates.
 	objects int
 
-	// sets holds the ResourceSets by name, and statuses the statuses of instances without an object. records counts the records of a
-	// set's instances.
+	// sets holds the ResourceSets and modules the Modules, both by name, and statuses the statuses of instances without an object.
+	// records counts the records of the instances of a set or Module.
 	sets     map[string]*set
+	modules  map[string]*moduleEntry
 	statuses map[types.UID]instanceStatus
 	records  map[types.UID]int
 	// leaving holds the instances that left their set and still have an entry. unsettled is true if lost may have records
@@ -66,7 +67,7 @@ type namespace struct {
 
 func newNamespace(name string, f *feed) *namespace {
 	return &namespace{name: name, feed: f, slotsMu: new(sync.RWMutex), slots: map[typeKey]map[string]int32{}, uids: map[types.UID]int32{}, lost: map[types.UID]*Record{}, duplicates: map[*Kind]map[string]*Object{},
-		sets: map[string]*set{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
+		sets: map[string]*set{}, modules: map[string]*moduleEntry{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
 }
 
 // countRecords counts the records of the sets' instances. Both are nil if there is no record.
@@ -313,8 +314,11 @@ func (ns *namespace) compact() {
 		ns.nodes[at] = n
 		ns.uids[n.Object.UID] = at
 	}
-	for _, s := range ns.sets {
+	for s := range ns.allSets() {
 		s.slots = moveAll(s.slots)
+	}
+	for _, m := range ns.modules {
+		m.slots = moveAll(m.slots)
 	}
 	for uid, r := range ns.lost {
 		record := *r

@@ -181,6 +181,10 @@ func (x *Index) describe(name string, add func(what, text string, r *Record)) {
 		object, err := json.Marshal(s.object)
 		add("the ResourceSet "+name, fmt.Sprint(s.revision, s.Revision, s.Len(), *s.kind, slotNames(s.slots, names), string(object), err), nil)
 	}
+	for name, m := range ns.modules {
+		object, err := json.Marshal(m.object)
+		add("the Module "+name, fmt.Sprint(m.revision, m.Revision, m.Problem, slotNames(m.slots, names), string(object), err), nil)
+	}
 	for uid, n := range ns.records {
 		add("the number of records of the ResourceSet "+string(uid), fmt.Sprint(n), nil)
 	}

@@ -18,15 +18,17 @@ import (
 
 // This file expands ResourceSets: each instance has an entry like that of an object.
 
-// Stored names of the objects that determine the instances of ResourceSets, and that no provider has.
+// Stored names of the objects that determine the instances of ResourceSets and Modules, and that no provider has.
 const (
 	StoredSets       = "resourcesets"
+	StoredModules    = "modules"
 	StoredConfigMaps = "configmaps"
 )
 
-// Instance identifies the instance of a ResourceSet that an object is.
+// Instance identifies the instance of a ResourceSet, or the instance of a block in a Module, that an object is.
 type Instance struct {
-	Key    v1alpha1.InstanceKey
+	Key v1alpha1.InstanceKey
+	// Set is the name of the ResourceSet or of the Module.
 	Set    string
 	SetUID types.UID
 	// Leaving is true if the set no longer has the instance. The entry remains as long as its record.
@@ -37,9 +39,10 @@ type Instance struct {
 	status            instanceStatus
 }
 
-// set is a ResourceSet of a namespace.
+// set is a ResourceSet of a namespace, or a block of a Module.
 type set struct {
 	*resourceset.Set
+	// object is nil for a block.
 	object   *v1alpha1.ResourceSet
 	revision int64 // of the object itself
 	kind     *Kind
@@ -51,13 +54,13 @@ type set struct {
 func (x *Index) applySet(ctx context.Context, c Change, reparse bool) error {
 	ns := x.namespace(c.Namespace)
 	old := ns.sets[c.Name]
-	x.touch(c.Namespace, c.Name)
+	x.touch(c.Namespace, c.Name, false)
 	if c.Object == nil {
 		if old != nil && old.revision <= c.Revision {
 			delete(ns.sets, c.Name)
-			ns.dropInstances(old, nil)
+			ns.dropInstances(old.UID, old.slots, nil)
 			ns.unsettle(old.UID)
-			x.touched[types.NamespacedName{Namespace: c.Namespace, Name: c.Name}] = old.UID
+			x.touched[touchedOwner{types.NamespacedName{Namespace: c.Namespace, Name: c.Name}, false}] = old.UID
 			return x.expandOthers(ctx, ns, old)
 		}
 		return nil
@@ -85,7 +88,7 @@ func (x *Index) expandOthers(ctx context.Context, ns *namespace, removed *set) e
 	return nil
 }
 
-// applyConfigMap expands the sets again whose keys come from a ConfigMap.
+// applyConfigMap expands the sets again whose keys come from a ConfigMap, and the Modules whose files it has.
 func (x *Index) applyConfigMap(ctx context.Context, c Change) error {
 	ns := x.namespaces[c.Namespace]
 	if ns == nil {
@@ -95,9 +98,14 @@ func (x *Index) applyConfigMap(ctx context.Context, c Change) error {
 		if s.Source != c.Name {
 			continue
 		}
-		x.touch(c.Namespace, s.Name)
+		x.touch(c.Namespace, s.Name, false)
 		if err := x.expand(ctx, ns, s.object, s.revision, false, false); err != nil {
 			return err
+		}
+	}
+	for name, m := range ns.modules {
+		if m.object.Spec.Source.ConfigMap == c.Name {
+			x.outdate(c.Namespace, name)
 		}
 	}
 	return nil
@@ -138,7 +146,11 @@ func (x *Index) expand(ctx context.Context, ns *namespace, obj *v1alpha1.Resourc
 	}, func(i int32, o *Object) { ns.putAt(i, o) })
 	ns.sets[obj.Name] = next
 	if old != nil {
-		ns.dropInstances(old, next)
+		var kept []int32
+		if next.UID == old.UID {
+			kept = next.slots
+		}
+		ns.dropInstances(old.UID, old.slots, kept)
 		ns.unsettle(old.UID)
 	}
 	ns.unsettle(next.UID)
@@ -162,11 +174,10 @@ func (x *Index) fill(ns slotter, s *set, statusOf func(types.UID) instanceStatus
 	x.noteProvider(provider)
 	address := s.Address()
 	sample := &unstructured.Unstructured{Object: map[string]any{"apiVersion": s.APIVersion, "kind": s.Kind}}
-	s.kind = x.kind(Change{Provider: provider, Stored: address.Type, Object: sample})
+	s.kind = x.kind(Change{Provider: provider, Stored: storedAs(address.Mode, address.Type), Object: sample})
 	s.slots = make([]int32, s.Len())
 	for k := range s.slots {
-		key := s.Key(k)
-		name := v1alpha1.InstanceName(s.Template, key)
+		key, name := s.Key(k), s.InstanceName(k)
 		i := ns.slot(s.kind.Mode, s.kind.Type, name)
 		s.slots[k] = i
 		put(i, x.instanceOf(ns, s, key, name, statusOf, old(i)))
@@ -211,17 +222,15 @@ func (ns *namespace) ownUID(uid types.UID) types.UID {
 	return types.UID(strings.Clone(string(uid)))
 }
 
-// dropInstances removes the instances of a set that another version of the set, which may be nil, does not have. Those
-// with infrastructure come back as leaving ones; see settleLeaving.
-func (ns *namespace) dropInstances(old, next *set) {
-	kept := map[int32]bool{}
-	if next != nil && next.UID == old.UID {
-		for _, i := range next.slots {
-			kept[i] = true
-		}
+// dropInstances removes the instances of a ResourceSet or a Module in some slots, except those that it keeps. Those with
+// infrastructure come back as leaving ones; see settleLeaving.
+func (ns *namespace) dropInstances(of types.UID, slots, keep []int32) {
+	kept := make(map[int32]bool, len(keep))
+	for _, i := range keep {
+		kept[i] = true
 	}
-	for _, i := range old.slots {
-		if o := ns.nodes[i].Object; !kept[i] && o != nil && o.Instance != nil && o.Instance.SetUID == old.UID {
+	for _, i := range slots {
+		if o := ns.nodes[i].Object; !kept[i] && o != nil && o.Instance != nil && o.Instance.SetUID == of {
 			ns.clear(i)
 		}
 	}
@@ -235,7 +244,7 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 	}
 	ns.unsettled, ns.collisions = false, 0
 	for uid, r := range ns.lost {
-		if !r.instance() || !r.Living && !r.Intent {
+		if !r.instance() || !r.Living && !r.Intent || r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
 			continue
 		}
 		ref := r.ref(uid)
@@ -253,7 +262,7 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 		_, key, _ := v1alpha1.ParseInstanceName(ref.Name)
 		o := &Object{Kind: kind, Name: ref.Name, UID: uid, Generation: ref.Generation, Flags: Deleting,
 			Instance: &Instance{Key: key, Set: ref.Set, SetUID: ref.SetUID, Leaving: true}}
-		s := ns.setOf(ref.SetUID)
+		s := ns.setOf(ref)
 		if s != nil {
 			o.Revision = s.Revision
 		}
@@ -268,32 +277,51 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 		o.setInstanceFacts(ns.statusOf(uid))
 		ns.put(o)
 		ns.leaving[uid] = true
-		x.touch(name, ref.Set)
+		x.touch(name, ref.Set, inModule(ref.Name))
 	}
 }
 
-// setOf returns the set with a UID, or nil.
-func (ns *namespace) setOf(uid types.UID) *resourceset.Set {
+// setOf returns the ResourceSet of an instance, or the block of its Module; nil if the set or the Module does not exist.
+func (ns *namespace) setOf(ref v1alpha1.ObjectReference) *resourceset.Set {
+	if inModule(ref.Name) {
+		if m := ns.modules[ref.Set]; m != nil && m.Module != nil && m.UID == ref.SetUID {
+			return m.BlockSet(ref)
+		}
+		return nil
+	}
 	for _, s := range ns.sets {
-		if s.UID == uid {
+		if s.UID == ref.SetUID {
 			return s.Set
 		}
 	}
 	return nil
 }
 
-// touch notes that the state of a set may have changed.
-func (x *Index) touch(namespace, set string) {
-	name := types.NamespacedName{Namespace: namespace, Name: set}
+// inModule reports whether a name is that of a block in a Module.
+func inModule(name string) bool {
+	path, _ := v1alpha1.SplitModuleObjectName(name)
+	return path != ""
+}
+
+// touchedOwner is a ResourceSet or a Module.
+type touchedOwner struct {
+	types.NamespacedName
+	module bool
+}
+
+// touch notes that the state of a ResourceSet or of a Module may have changed.
+func (x *Index) touch(namespace, owner string, module bool) {
+	name := touchedOwner{types.NamespacedName{Namespace: namespace, Name: owner}, module}
 	if _, ok := x.touched[name]; !ok {
 		x.touched[name] = ""
 	}
 }
 
-// Touched names a set whose instances may have changed. Removed is the UID of a set of the name that was removed; empty
-// without one.
+// Touched names a ResourceSet or a Module whose instances may have changed. Removed is the UID of one of the name that was
+// removed; empty without one.
 type Touched struct {
 	types.NamespacedName
+	Module  bool
 	Removed types.UID
 }
 
@@ -303,7 +331,7 @@ func (x *Index) Touched() []Touched {
 	defer x.mu.Unlock()
 	out := make([]Touched, 0, len(x.touched))
 	for name, removed := range x.touched {
-		out = append(out, Touched{name, removed})
+		out = append(out, Touched{name.NamespacedName, name.module, removed})
 	}
 	clear(x.touched)
 	return out
@@ -354,11 +382,15 @@ func (x *Index) findAfter(ctx context.Context, lock func(context.Context) (func(
 	}
 	provider, _ := v1alpha1.ProviderOfGroup(kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group)
 	i, ok := ns.slots[keyOf("", v1alpha1.TypeOf(ref.Kind))][ref.Name]
+	if !ok {
+		mode, terraformType := v1alpha1.ParseKind(ref.Kind)
+		i, ok = ns.slots[keyOf(mode, terraformType)][ref.Name]
+	}
 	if !ok || ns.nodes[i].Object == nil || ns.nodes[i].Object.Instance == nil || ns.nodes[i].Object.Provider != provider {
 		return f, false, nil
 	}
 	n := ns.nodes[i]
-	return Found{n.Object, n.Record, ns.setOf(n.Object.Instance.SetUID)}, true, nil
+	return Found{n.Object, n.Record, ns.setOf(n.Object.Ref(ns.name))}, true, nil
 }
 
 // SetAt refreshes the sets of the index and returns the one whose template has the kind and the name of the reference, or nil.
@@ -372,8 +404,8 @@ func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	if ns == nil {
 		return nil, nil
 	}
-	for _, s := range ns.sets {
-		if s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name {
+	for s := range ns.allSets() {
+		if s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name && s.Repeats != "" {
 			return s.Set, nil
 		}
 	}
@@ -411,7 +443,7 @@ func (x *Index) KnownSetOf(ref v1alpha1.ObjectReference) bool {
 		if ref.Namespace != "" && ref.Namespace != name {
 			continue
 		}
-		for _, s := range ns.sets {
+		for s := range ns.allSets() {
 			if s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && len(s.slots) > 0 {
 				return true
 			}
@@ -465,32 +497,45 @@ func (x *Index) Sets(ctx context.Context, namespace, name string) ([]SetInstance
 	if ns == nil {
 		return nil, nil
 	}
-	leaving := map[types.UID][]Node{}
-	for uid := range ns.leaving {
-		if i, ok := ns.uids[uid]; ok {
-			n := ns.nodes[i]
-			leaving[n.Object.Instance.SetUID] = append(leaving[n.Object.Instance.SetUID], n)
-		}
-	}
+	leaving := ns.leavingNodes()
 	var out []SetInstances
 	for _, setName := range slices.Sorted(maps.Keys(ns.sets)) {
 		if name != "" && setName != name {
 			continue
 		}
 		s := ns.sets[setName]
-		found := SetInstances{Set: s.Set, Leaving: leaving[s.UID], Instances: make([]Node, 0, len(s.slots)), Contributors: s.object.Status.Contributors}
-		slices.SortFunc(found.Leaving, func(a, b Node) int { return v1alpha1.CompareNames(a.Object.Name, b.Object.Name) })
-		for _, i := range s.slots {
-			if n := ns.nodes[i]; n.Object != nil && n.Object.Instance != nil && n.Object.Instance.SetUID == s.UID {
-				found.Instances = append(found.Instances, n)
-			}
-		}
-		out = append(out, found)
+		out = append(out, SetInstances{Set: s.Set, Leaving: leaving[s.UID], Instances: ns.nodesOf(s.UID, s.slots), Contributors: s.object.Status.Contributors})
 	}
 	return out, nil
 }
 
-// Records returns the number of the records of a set, after a refresh.
+// leavingNodes returns the instances that leave, sorted, by the UID of their ResourceSet or Module.
+func (ns *namespace) leavingNodes() map[types.UID][]Node {
+	out := map[types.UID][]Node{}
+	for uid := range ns.leaving {
+		if i, ok := ns.uids[uid]; ok {
+			n := ns.nodes[i]
+			out[n.Object.Instance.SetUID] = append(out[n.Object.Instance.SetUID], n)
+		}
+	}
+	for _, nodes := range out {
+		slices.SortFunc(nodes, func(a, b Node) int { return v1alpha1.CompareNames(a.Object.Name, b.Object.Name) })
+	}
+	return out
+}
+
+// nodesOf returns the nodes of slots that are instances of a ResourceSet or Module with a UID.
+func (ns *namespace) nodesOf(of types.UID, slots []int32) []Node {
+	out := make([]Node, 0, len(slots))
+	for _, i := range slots {
+		if n := ns.nodes[i]; n.Object != nil && n.Object.Instance != nil && n.Object.Instance.SetUID == of {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// Records returns the number of the records of a ResourceSet or a Module, after a refresh.
 func (x *Index) Records(ctx context.Context, namespace string, uid types.UID) (n int, err error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()

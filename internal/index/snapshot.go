@@ -73,6 +73,7 @@ type namespaceImage struct {
 	duplicates []*Object
 	statuses   []savedStatus
 	sets       []*set
+	modules    []*moduleEntry
 }
 
 type lostRecord struct {
@@ -105,6 +106,7 @@ func (x *Index) image() *image {
 		for _, s := range ns.sets {
 			n.sets = append(n.sets, new(*s)) // compact changes its slots
 		}
+		n.modules = slices.Collect(maps.Values(ns.modules))
 		m.namespaces = append(m.namespaces, n)
 	}
 	return m
@@ -152,7 +154,7 @@ func (m *image) blocks(yield func([]byte, error) bool) {
 func (n *namespaceImage) encode(e *entryEncoder, creating map[recordKey]struct{}, full func(last bool) bool) (ok bool, err error) {
 	isCreating := func(uid types.UID) bool { _, is := creating[recordKey{n.name, uid}]; return is }
 	e.text(n.name)
-	for _, count := range []int{len(n.nodes), len(n.lost), len(n.duplicates), len(n.statuses), len(n.sets)} {
+	for _, count := range []int{len(n.nodes), len(n.lost), len(n.duplicates), len(n.statuses), len(n.sets), len(n.modules)} {
 		e.uint(uint64(count))
 	}
 	unused := n.unused()
@@ -193,6 +195,14 @@ func (n *namespaceImage) encode(e *entryEncoder, creating map[recordKey]struct{}
 	for _, s := range n.sets {
 		if err := e.set(s); err != nil {
 			return false, fmt.Errorf("encode ResourceSet %q: %w", s.Name, err)
+		}
+		if !full(false) {
+			return false, nil
+		}
+	}
+	for _, m := range n.modules {
+		if err := e.module(m.object, m.revision); err != nil {
+			return false, fmt.Errorf("encode Module %q: %w", m.object.Name, err)
 		}
 		if !full(false) {
 			return false, nil
@@ -248,7 +258,7 @@ func (x *Index) restore(ctx context.Context) {
 	x.feed.begin(at.Objects)
 	for name, ns := range x.namespaces {
 		x.changed[name] = true
-		ns.touchAll(func(set string) { x.touch(name, set) })
+		ns.touchAll(func(owner string, module bool) { x.touch(name, owner, module) })
 	}
 	x.saved = saved{at: at, when: time.Now()}
 	x.log.Info("restored the index from its snapshot", "objects", x.objectCount(), "duration", time.Since(began))
@@ -263,17 +273,21 @@ func (x *Index) reset() {
 	x.objectsAt, x.recordsAt, x.statusesAt = 0, 0, 0
 }
 
-// touchAll calls touch with the names of all sets that have, or had, instances with an entry.
-func (ns *namespace) touchAll(touch func(set string)) {
+// touchAll calls touch with the names of all ResourceSets and Modules that have, or had, instances with an entry.
+func (ns *namespace) touchAll(touch func(owner string, module bool)) {
 	for name := range ns.sets {
-		touch(name)
+		touch(name, false)
+	}
+	for name := range ns.modules {
+		touch(name, true)
 	}
 	for uid := range ns.leaving {
-		touch(ns.objectOf(uid).Instance.Set)
+		o := ns.objectOf(uid)
+		touch(o.Instance.Set, inModule(o.Name))
 	}
 	for _, r := range ns.lost {
 		if r.instance() {
-			touch(r.of.Value().Set)
+			touch(r.of.Value().Set, inModule(r.name))
 		}
 	}
 }
@@ -340,7 +354,7 @@ func (x *Index) readNamespace(ctx context.Context, d *entryDecoder, more func() 
 		return r
 	}
 	var savedSets []savedSet
-	nodes, lost, duplicates, statuses, sets := d.uint(), d.uint(), d.uint(), d.uint(), d.uint()
+	nodes, lost, duplicates, statuses, sets, modules := d.uint(), d.uint(), d.uint(), d.uint(), d.uint(), d.uint()
 	parts := []struct {
 		count uint64
 		read  func() error
@@ -355,6 +369,7 @@ func (x *Index) readNamespace(ctx context.Context, d *entryDecoder, more func() 
 		}},
 		{statuses, func() error { uid := types.UID(d.uid()); ns.statuses[ns.ownUID(uid)] = d.status(); return nil }},
 		{sets, func() error { s, err := d.set(); savedSets = append(savedSets, s); return err }},
+		{modules, func() error { return x.restoreModule(ns, d) }},
 	}
 	for _, part := range parts {
 		for range part.count {
@@ -372,6 +387,23 @@ func (x *Index) readNamespace(ctx context.Context, d *entryDecoder, more func() 
 		}
 	}
 	return d.err
+}
+
+// restoreModule reads the next Module, whose instances are restored. The first refresh expands it.
+func (x *Index) restoreModule(ns *namespace, d *entryDecoder) error {
+	obj, revision, err := d.module()
+	if err != nil {
+		return err
+	}
+	m := &moduleEntry{object: obj, revision: revision}
+	for i, n := range ns.nodes {
+		if n.isOf(obj.UID) {
+			m.slots = append(m.slots, int32(i))
+		}
+	}
+	ns.modules[obj.Name] = m
+	x.outdate(ns.name, obj.Name)
+	return nil
 }
 
 // readNode reads the next node.

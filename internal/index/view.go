@@ -23,8 +23,9 @@ type View struct {
 	Added map[int]int
 	// Lost lists the UIDs of the records of data sources and actions without an object.
 	Lost []types.UID
-	// Problems holds the reason why the instances of a ResourceSet are not known, by the name of the set.
-	Problems map[string]string
+	// Problems holds the reason why the instances of a ResourceSet are not known, by the name of the set, and ModuleProblems those
+	// of Modules.
+	Problems, ModuleProblems map[string]string
 	// Records is the revision of the last write of a record that the view has.
 	Records int64
 	// TooManyWhole is true if references to whole ResourceSets would add more dependencies than MaxWhole.
@@ -57,9 +58,12 @@ func (x *Index) viewOf(name string) *View {
 		}
 	}
 	slices.Sort(v.Lost)
-	v.Problems, v.sets, v.contents = map[string]string{}, map[lang.Address]*ViewSet{}, map[types.UID]int64{}
+	v.Problems, v.ModuleProblems, v.sets, v.contents = map[string]string{}, map[string]string{}, map[lang.Address]*ViewSet{}, map[types.UID]int64{}
 	for _, s := range ns.sets {
 		v.add(s)
+	}
+	for name, m := range ns.modules {
+		v.addModule(name, m)
 	}
 	return v
 }
@@ -121,7 +125,7 @@ func (v *View) Overlay(u *unstructured.Unstructured) bool {
 	}
 	c := Change{Provider: r.Entry.Name, Stored: r.Address.Type, Namespace: u.GetNamespace(), Name: u.GetName(), Object: u}
 	if r.Address.Mode != "" {
-		c.Stored = string(r.Address.Mode) + "." + r.Address.Type
+		c.Stored = storedAs(r.Address.Mode, r.Address.Type)
 	}
 	v.index.mu.Lock()
 	kind := v.index.kind(c)

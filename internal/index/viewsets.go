@@ -40,6 +40,19 @@ func (v *View) add(s *set) {
 	v.contents[s.UID] = s.Revision
 }
 
+// addModule adds a Module with its blocks.
+func (v *View) addModule(name string, m *moduleEntry) {
+	v.contents[m.UID] = m.Revision
+	if m.Problem != "" {
+		v.ModuleProblems[name] = m.Problem
+	}
+	for _, s := range m.sets {
+		if s.Repeats != "" {
+			v.sets[s.Address()] = &ViewSet{Set: s.Set, Slots: s.slots}
+		}
+	}
+}
+
 // MaxWhole is the maximum number of dependencies that ExpandReferences adds.
 const MaxWhole = 200_000
 

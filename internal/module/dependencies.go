@@ -33,22 +33,47 @@ func (x *Expansion) Dependencies() *Dependencies {
 // Of returns the addresses of the objects on which the i-th instance of a block depends, by references or by
 // depends_on, sorted. An address of lang.ModeModule stands for all that is in that module.
 func (d *Dependencies) Of(s *Set, i int) []lang.Address {
-	out := map[lang.Address]bool{}
-	each := s.Instance(i)
-	l := &s.Lifecycle
-	expressions := []*Expr{s.Count, s.ForEach, s.Enabled, l.PreventDestroy, l.Destroy}
-	for _, c := range slices.Concat(l.Preconditions, l.Postconditions) {
-		expressions = append(expressions, c.Condition, c.Message)
-	}
-	expressions = append(expressions, l.ReplaceTriggeredBy...)
-	for _, e := range expressions {
-		d.expression(out, e, s.Module, each)
-	}
-	d.follow(out, s.spec.With(lang.EvaluationContext{Module: s.Module.Path, Instance: each}).References())
+	out := d.repeated(s)
+	d.follow(out, s.references(i))
 	for _, a := range s.DependsOn() {
 		out[a] = true
 	}
 	return slices.SortedFunc(maps.Keys(out), lang.Address.Compare)
+}
+
+// Through returns the addresses of the objects on which the i-th instance of a block depends through named values, and through
+// count or for_each, sorted.
+func (d *Dependencies) Through(s *Set, i int) []lang.Address {
+	out := d.repeated(s)
+	refs := slices.DeleteFunc(s.references(i), func(r lang.Reference) bool { return !r.Named() })
+	d.follow(out, refs)
+	return slices.SortedFunc(maps.Keys(out), lang.Address.Compare)
+}
+
+// repeated returns the addresses of the objects that determine the instances of a block.
+func (d *Dependencies) repeated(s *Set) map[lang.Address]bool {
+	out := map[lang.Address]bool{}
+	for _, e := range []*Expr{s.Count, s.ForEach, s.Enabled} {
+		d.expression(out, e, s.Module, nil)
+	}
+	return out
+}
+
+// references returns the references of the arguments and the lifecycle of the i-th instance of a block.
+func (s *Set) references(i int) []lang.Reference {
+	at := lang.EvaluationContext{Module: s.Module.Path, Instance: s.Instance(i)}
+	l := &s.Lifecycle
+	refs := slices.Clone(s.spec.With(at).References())
+	expressions := append([]*Expr{l.PreventDestroy, l.Destroy}, l.ReplaceTriggeredBy...)
+	for _, c := range slices.Concat(l.Preconditions, l.Postconditions) {
+		expressions = append(expressions, c.Condition, c.Message)
+	}
+	for _, e := range expressions {
+		if e != nil && e.parsed != nil {
+			refs = append(refs, e.parsed.With(at).References()...)
+		}
+	}
+	return refs
 }
 
 // expression adds what an expression in a module instance depends on.

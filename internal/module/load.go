@@ -233,3 +233,6 @@ func isLocal(source string) bool {
 
 // sortedKeys returns the keys of a map with names, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// SameFiles reports whether the tree was loaded from equal files.
+func (t *Tree) SameFiles(files Files) bool { return digestOf(files) == t.digest }

@@ -182,7 +182,11 @@ func (v *Values) ProviderOf(s *Set, i int) (ProviderAddress, diag.Diagnostics) {
 	if s.Block.Provider != nil {
 		ref = *s.Block.Provider
 	}
-	return v.provider(ref, s.Module, v.Instance(s, i))
+	var each *lang.Instance
+	if i < s.Len() { // a block without instances has a provider, too
+		each = v.Instance(s, i)
+	}
+	return v.provider(ref, s.Module, each)
 }
 
 // localProvider returns the local name of the provider of a resource type: its first word.

@@ -114,8 +114,20 @@ func (n *Expressions) list(r *Resource) {
 		n.References = append(n.References, e.References()...)
 		n.LifecycleExpressions = append(n.LifecycleExpressions, e)
 	}
+	n.followNamed(r)
 	n.Invalid = append(lang.WithAddress(diags, r.Address), n.resolveDependencies(r)...)
 	n.DependsOn = slices.Clip(n.DependsOn)
+}
+
+// followNamed replaces the references of a block in a module to named values by references to the objects behind them.
+func (n *Expressions) followNamed(r *Resource) {
+	if r.Address.Module == "" {
+		return
+	}
+	n.References = slices.DeleteFunc(n.References, func(ref lang.Reference) bool { return ref.Named() })
+	for _, a := range resourceset.Through(r.Object) {
+		n.References = append(n.References, lang.Reference{Address: a})
+	}
 }
 
 // repetition returns how the ResourceSet of an instance repeats its template; "" for another object.
@@ -174,7 +186,6 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 	}
 	depend := func(addr lang.Address) {
 		switch {
-		case addr.Named(): // the expansion of the Module knows the objects behind it
 		case addr.Namespace != "" || addr.Stored():
 			n.External = true
 		case addr == r.Address:

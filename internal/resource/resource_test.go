@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/module"
@@ -14,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/resourceset"
 
 	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -50,13 +52,13 @@ func TestDecoderParsesOnce(t *testing.T) {
 func TestBlocksOfModules(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	known := w.Put("test-thing/a", map[string]any{"uses": "x"}, nil)
-	tree, diags := module.Load(module.Files{
+	files := map[string][]byte{
 		"main.tf": []byte(`module "net" {
   source   = "./net"
   for_each = toset(["eu", "us"])
   x        = upper(each.key)
 }`),
-		"net/main.tf": []byte(`variable "x" {}
+		"net.tf": []byte(`variable "x" {}
 locals { y = "y-${var.x}" }
 resource "test_thing" "B_1" {}
 resource "test_thing" "a" {
@@ -70,22 +72,26 @@ resource "test_thing" "a" {
     }
   }
 }`),
-	}, nil)
-	if tree == nil {
-		t.Fatal(diag.Describe(diags))
 	}
-	x, diags := tree.Expand(module.Inputs{Name: "shop"}, func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
-	if diag.HasErrors(diags) {
-		t.Fatal(diag.Describe(diags))
+	provider, _ := v1alpha1.ProviderOfGroup(known.Object.GroupVersionKind().Group)
+	shop, err := resourceset.NewModule(&v1alpha1.Module{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "prod", Name: "shop", UID: "1"},
+		Spec: v1alpha1.ModuleSpec{Source: v1alpha1.ModuleSource{ConfigMap: "shop-tf", Items: []v1alpha1.ModuleItem{
+			{Key: "main.tf", Path: "main.tf"}, {Key: "net.tf", Path: "net/main.tf"},
+		}}},
+	}, 1, files, resourceset.Environment{Provider: func(v1alpha1.Mode, string, string) (string, error) { return provider, nil }}, nil)
+	if err != nil || shop.Problem != "" {
+		t.Fatal(err, shop.Problem)
 	}
+	x := shop.Expansion
 	values := x.Values(func(a lang.Address) (cty.Value, bool) {
 		return cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("b")}), a.Name == "B_1"
 	})
-	digest, owner, seen := x.Digests(), resourceset.Owner{Namespace: "prod", Name: "shop", UID: "1"}, map[types.UID]bool{}
+	seen := map[types.UID]bool{}
 	for key, want := range map[string]string{"eu": "EU-b-y-EU-1", "us": "US-b-y-US-1"} {
 		in := x.InstanceAt(fmt.Sprintf("module.shop.module.net[%q]", key))
 		set := in.Sets[slices.IndexFunc(in.Sets, func(s *module.Set) bool { return s.Name == "a" })]
-		obj := owner.BlockObject(&resourceset.Block{Set: set, Index: 1, APIVersion: known.Object.GetAPIVersion(), Content: digest(set, 1)})
+		obj := shop.BlockSet(v1alpha1.ObjectReference{Kind: "test-thing", Name: set.AddressOf(1).ObjectName()}).Object(v1alpha1.InstanceKey{Index: 1})
 		r, err := resource.Of(obj, w.Catalog)
 		if err != nil {
 			t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package resourceset expands ResourceSets: it finds the keys of a set, and makes the object of each instance from the
-// set's template. It is pure: it accesses no store and no ledger. It also makes the objects of
-// blocks in Modules. It may import api, internal/lang, internal/module, internal/fieldnames and internal/suggest.
+// Package resourceset expands ResourceSets and Modules: it finds the keys of a set, and makes the object of each instance from
+// the set's template. A block of a Module is such a set, too. The package is pure: it accesses no store and no ledger. It may
+// import api, internal/lang, internal/diag, internal/module, internal/fieldnames and internal/suggest.
 package resourceset
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/module"
 	"github.com/hykube/hykube/internal/suggest"
 )
 
@@ -32,32 +33,20 @@ const (
 	MaxKeys = 20_000
 )
 
-// Set is a ResourceSet with its keys. It is immutable, and its instances share its template.
+// Set is a ResourceSet with its keys, or a block in an instance of a module. It is immutable, and its instances share its
+// template.
 type Set struct {
-	Namespace, Name string
-	UID             types.UID
-	Generation      int64
-	// Revision identifies the content of the instances: the set without its status, and the ConfigMap with its keys. It
-	// has no order. Writes of the status do not change it, because plans compare it, and an apply writes the status
-	// often.
-	Revision int64
-	// Deleting is the time of the deletion mark; nil without one.
-	Deleting *metav1.Time
-	Created  metav1.Time
+	Owner
 	// APIVersion, Kind and Template name the resource type and the name of the instances.
 	APIVersion, Kind, Template string
-	Repeats                    lang.Repetition
+	// Repeats is empty for a block that is not repeated: it has one instance without a key, or none.
+	Repeats lang.Repetition
 	// Source is the name of the ConfigMap with the keys; empty without one.
 	Source string
-	// Held is true if the set has the finalizer for its infrastructure.
-	Held bool
-	// Problem is the reason why the keys are not known; empty if they are.
-	Problem string
 	// Rollout limits how plans change the instances; nil without limits.
 	Rollout *v1alpha1.ResourceSetRollout
 
-	from   *v1alpha1.ForEachSource
-	labels map[string]string
+	from *v1alpha1.ForEachSource
 	// spec and lifecycle are those of the template. All instances share them, so no caller may change them.
 	spec, lifecycle map[string]any
 	// digest is a hash of the content that all instances share.
@@ -68,6 +57,17 @@ type Set struct {
 	values  map[string]any
 	imports map[string]v1alpha1.InstanceImport
 	moved   map[string]string
+
+	// block is that of a Module; nil for a ResourceSet. contents are the digests of its instances, and through the objects on
+	// which they depend through named values.
+	block    *module.Set
+	contents [][sha256.Size]byte
+	through  [][]lang.Address
+	// dependsOn are the addresses in depends_on of the block and of the modules that it is in.
+	dependsOn []lang.Address
+	// source is the ConfigMap with the files of the Module, and expansion the Module's; empty and nil for a ResourceSet.
+	source    string
+	expansion *module.Expansion
 }
 
 // New returns the set of an object. data is the content of the ConfigMap that it names, and configMap the revision of its
@@ -75,9 +75,11 @@ type Set struct {
 func New(obj *v1alpha1.ResourceSet, configMap int64, data map[string][]byte) (*Set, error) {
 	template := &obj.Spec.Template
 	s := &Set{
-		Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp,
-		Created: obj.CreationTimestamp, APIVersion: template.APIVersion, Kind: template.Kind, Template: NameOf(obj),
-		Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: map[string]string{},
+		Owner: Owner{
+			Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp,
+			Created: obj.CreationTimestamp, Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: map[string]string{},
+		},
+		APIVersion: template.APIVersion, Kind: template.Kind, Template: NameOf(obj),
 		imports: map[string]v1alpha1.InstanceImport{}, moved: map[string]string{}, Rollout: obj.Spec.Rollout,
 	}
 	for _, labels := range []map[string]string{obj.Labels, template.Metadata.Labels} {
@@ -147,21 +149,35 @@ func (s *Set) WithKeys(data map[string][]byte) *Set {
 
 // Address returns the address of the set's template, such as sim_instance.web.
 func (s *Set) Address() lang.Address {
+	if s.block != nil {
+		return s.block.Address()
+	}
 	return lang.Address{Type: v1alpha1.TypeOf(s.Kind), Name: s.Template}
 }
 
-// Labels returns the labels of the instances, which the caller must not change.
-func (s *Set) Labels() map[string]string { return s.labels }
+// InModule reports whether the set is a block of a Module.
+func (s *Set) InModule() bool { return s.block != nil || s.expansion != nil }
+
+// nameOf returns the name of the instance with a key, which a set without a repetition ignores.
+func (s *Set) nameOf(key v1alpha1.InstanceKey) string {
+	if s.Repeats == "" {
+		return s.Template
+	}
+	return v1alpha1.InstanceName(s.Template, key)
+}
+
+// InstanceName returns the name of the i-th instance.
+func (s *Set) InstanceName(i int) string { return s.nameOf(s.Key(i)) }
 
 // Len returns the number of instances.
 func (s *Set) Len() int { return s.count + len(s.keys) }
 
 // Key returns the i-th key, in the order of the keys.
 func (s *Set) Key(i int) v1alpha1.InstanceKey {
-	if s.Repeats == lang.RepeatCount {
-		return v1alpha1.InstanceKey{Index: i}
+	if s.Repeats == lang.RepeatForEach {
+		return v1alpha1.InstanceKey{Named: true, Name: s.keys[i]}
 	}
-	return v1alpha1.InstanceKey{Named: true, Name: s.keys[i]}
+	return v1alpha1.InstanceKey{Index: i}
 }
 
 // Has reports whether the set has an instance with a key.
@@ -216,7 +232,7 @@ func (s *Set) Missing(key v1alpha1.InstanceKey) error {
 
 // UIDOf returns the UID of the instance with a key. Instances of another type or name in the template have other UIDs.
 func (s *Set) UIDOf(key v1alpha1.InstanceKey) types.UID {
-	return uidOf(s.UID, s.APIVersion, s.Kind, v1alpha1.InstanceName(s.Template, key))
+	return uidOf(s.UID, s.APIVersion, s.Kind, s.nameOf(key))
 }
 
 // uidOf derives the UID of an instance from that of its set or Module, and from its kind and name.
@@ -243,6 +259,9 @@ func generationOf(content [sha256.Size]byte) int64 {
 
 // contentOf returns the full hash of the content of the instance with a key.
 func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
+	if s.block != nil {
+		return s.contents[s.indexOf(key)]
+	}
 	own, err := json.Marshal([]any{s.values[key.Name], s.imports[key.Text()], s.moved[key.Text()]})
 	if err != nil {
 		own = nil // the values come from JSON
@@ -251,6 +270,15 @@ func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 	h.Write(s.digest[:])
 	h.Write(own)
 	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// indexOf returns the index of the instance with a key, which the set has.
+func (s *Set) indexOf(key v1alpha1.InstanceKey) int {
+	if !key.Named {
+		return key.Index
+	}
+	i, _ := slices.BinarySearch(s.keys, key.Name)
+	return i
 }
 
 // Content returns the full digest of an instance's content; "" for other objects, and for instances of a deleted set.
@@ -266,19 +294,23 @@ func Content(u *unstructured.Unstructured) string {
 // Object returns the object of the instance with a key. It shares the spec and the lifecycle with all other instances,
 // so the caller must not change these.
 func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
-	u := s.object(v1alpha1.InstanceName(s.Template, key), s.UIDOf(key), s.GenerationOf(key))
+	u := s.object(s.nameOf(key), s.UIDOf(key), s.GenerationOf(key))
 	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
 	content := s.contentOf(key)
 	instance[fieldContent] = hex.EncodeToString(content[:])
 	if s.Source != "" {
 		instance[fieldSource] = s.Source
 	}
-	if key.Named {
+	lifecycle := s.lifecycle
+	switch {
+	case s.block != nil:
+		s.inModule(instance, s.indexOf(key))
+		lifecycle = s.withDependsOn()
+	case key.Named:
 		instance["key"], instance[fieldValue] = key.Name, s.values[key.Name]
-	} else {
+	default:
 		instance["index"] = int64(key.Index)
 	}
-	lifecycle := s.lifecycle
 	if by, ok := s.imports[key.Text()]; ok {
 		lifecycle = withField(lifecycle, "import", importOf(by))
 	}
@@ -295,12 +327,8 @@ func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
 }
 
 func (s *Set) object(name string, uid types.UID, generation int64) *unstructured.Unstructured {
-	owner := Owner{
-		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Revision: s.Revision, Created: s.Created, Deleting: s.Deleting, Labels: s.labels,
-	}
-	metadata := owner.metadata(name, uid, generation)
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": s.APIVersion, "kind": s.Kind, "metadata": metadata,
+		"apiVersion": s.APIVersion, "kind": s.Kind, "metadata": s.metadata(name, uid, generation),
 		v1alpha1.FieldInstance: map[string]any{"set": s.Name, "setUID": string(s.UID), "template": fmt.Sprintf("%x", s.digest[:8])},
 	}}
 }
@@ -314,7 +342,7 @@ const timeFormat = "2006-01-02T15:04:05Z"
 // the template has its type and name.
 func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 	if s == nil {
-		s = &Set{Namespace: ref.Namespace, Name: ref.Set, UID: ref.SetUID}
+		s = &Set{Owner: Owner{Namespace: ref.Namespace, Name: ref.Set, UID: ref.SetUID}}
 	}
 	gone := *s
 	if gone.Deleting == nil {
@@ -331,8 +359,11 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 		}
 		u.Object["lifecycle"] = kept
 	}
+	if s.forgets(ref) {
+		u.Object["lifecycle"] = map[string]any{"destroy": false}
+	}
 	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
-	if s.Repeats != "" {
+	if s.Kind != "" {
 		instance[fieldContent] = hex.EncodeToString(s.digest[:])
 	}
 	instance["leaving"], instance["reason"] = true, s.leavingReason(ref)
@@ -351,12 +382,14 @@ const (
 
 // leavingReason returns the reason why an instance left the set; "" if the set no longer has its type and name.
 func (s *Set) leavingReason(ref v1alpha1.ObjectReference) string {
-	name, key, _ := v1alpha1.ParseInstanceName(ref.Name)
+	name, key, keyed := v1alpha1.ParseInstanceName(ref.Name)
 	switch {
-	case s.Repeats == "" || s.Deleting != nil || name != s.Template || s.APIVersion != ref.APIVersion || s.Kind != ref.Kind:
+	case s.Deleting != nil || name != s.Template || s.APIVersion != ref.APIVersion || s.Kind != ref.Kind:
 		return ""
-	case key.Named != (s.Repeats == lang.RepeatForEach):
+	case keyed != (s.Repeats != "") || key.Named != (s.Repeats == lang.RepeatForEach):
 		return reasonWrongRepetition
+	case !keyed:
+		return ""
 	case key.Named:
 		return reasonEachKey
 	default:
@@ -399,12 +432,13 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 	uid, _ := m["setUID"].(string)
 	i = &lang.Instance{}
 	_, i.Key, ok = v1alpha1.ParseInstanceName(u.GetName())
-	switch module := ModuleOf(u); {
-	case !ok && module != "":
+	path, _ := v1alpha1.SplitModuleObjectName(u.GetName())
+	switch {
+	case !ok && path != "":
 		return nil, set, types.UID(uid), true
 	case !ok:
 		return nil, "", "", false
-	case module != "":
+	case path != "":
 		return i, set, types.UID(uid), true // the plan evaluates the value
 	}
 	if i.Key.Named {
@@ -418,7 +452,8 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 }
 
 // Members of v1alpha1.FieldInstance: each.value, the name of the ConfigMap that it comes from, the digest that Content
-// returns, the path that ModuleOf returns, and the revision of the status, which only the server's workers see.
+// returns, the path that ModuleOf returns, the addresses that Through returns, and the revision of the status, which only the
+// server's workers see.
 const (
 	fieldStatusRevision = "statusRevision"
 
@@ -426,6 +461,7 @@ const (
 	fieldSource  = "source"
 	fieldContent = "content"
 	fieldModule  = "module"
+	fieldThrough = "through"
 )
 
 // ModuleOf returns the path, without keys, of the module with the block that an instance is of; "" for an instance of a
@@ -435,8 +471,8 @@ func ModuleOf(u *unstructured.Unstructured) string {
 	return path
 }
 
-// SourceOf returns the name of the ConfigMap that each.key and each.value of an instance come from; "" if there is
-// none. A user needs the right to read the ConfigMap to see the values.
+// SourceOf returns the name of the ConfigMap that each.key and each.value of an instance, or the files of its Module, come from; ""
+// if there is none. A user needs the right to read the ConfigMap to see the values.
 func SourceOf(u *unstructured.Unstructured) string {
 	source, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldSource)
 	return source
@@ -473,5 +509,6 @@ func TemplateOf(u *unstructured.Unstructured) string {
 	if digest == "" || IsLeaving(u) {
 		return ""
 	}
-	return uid + "/" + digest
+	path, _ := m[fieldModule].(string) // equal blocks of two modules refer to different values
+	return uid + "/" + digest + "/" + path
 }

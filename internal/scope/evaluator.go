@@ -49,6 +49,10 @@ func (l *Evaluator) Resolve(addr lang.Address) (cty.Value, bool) {
 func (l *Evaluator) Unresolved(refs []lang.Reference) error {
 	var diags diag.Diagnostics
 	for _, f := range l.failed {
+		if failure, ok := errors.AsType[*diag.Failure](f.err); ok && f.addr.Named() {
+			diags = append(diags, failure.Diagnostics...)
+			continue
+		}
 		summary := "Reference to a missing object"
 		if _, ok := errors.AsType[*ForbiddenError](f.err); ok {
 			summary = "Reference without the right to read"
@@ -100,7 +104,10 @@ func (l *Evaluator) Holds(r *resource.Resource, which string, self cty.Value) (o
 	if self, err = l.Scope.guarded(l.Ctx, own.In(l.Scope.namespace), self); err != nil {
 		return false, err
 	}
-	at := l.Scope.EvaluationContext(l.Ctx, r)
+	at, err := l.Scope.EvaluationContext(l.Ctx, r)
+	if err != nil {
+		return false, err
+	}
 	open, err = resource.Holds(r, which, at, l.Resolve, self)
 	if l.Err != nil {
 		return open, l.Unresolved(resource.CheckReferences(r, which))
@@ -120,7 +127,10 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 	if err := l.mayReadKeys(r); err != nil {
 		return cty.NilVal, err
 	}
-	at := l.Scope.EvaluationContext(l.Ctx, r)
+	at, err := l.Scope.EvaluationContext(l.Ctx, r)
+	if err != nil {
+		return cty.NilVal, err
+	}
 	v, diags := parsed.Config.With(at).Evaluate(l.Resolve)
 	l.Scope.NoteSecretAttributes(r.Schema.Block, v)
 	if l.Err != nil {
@@ -135,7 +145,8 @@ func (l *Evaluator) spec(r *resource.Resource) (cty.Value, error) {
 	return v, nil
 }
 
-// mayReadKeys returns an error if each.key and each.value come from a ConfigMap that the plan's requester may not get.
+// mayReadKeys returns an error if each.key and each.value, or the files of a Module, come from a ConfigMap that the plan's requester
+// may not get.
 func (l *Evaluator) mayReadKeys(r *resource.Resource) error {
 	keys := resourceset.SourceOf(r.Object)
 	if keys == "" {
@@ -145,9 +156,13 @@ func (l *Evaluator) mayReadKeys(r *resource.Resource) error {
 	if !IsForbidden(err) {
 		return err
 	}
+	what := "keys of the ResourceSet"
+	if r.Address.Module != "" {
+		what = "files of the Module"
+	}
 	return &diag.Failure{Operation: "evaluate expressions", Diagnostics: diag.Diagnostics{{
 		Severity: v1alpha1.SeverityError, Summary: "Reference without the right to read",
-		Detail: fmt.Sprintf("The keys of the ResourceSet come from the ConfigMap %q, and %s.", keys, err),
+		Detail: fmt.Sprintf("The %s come from the ConfigMap %q, and %s.", what, keys, err),
 	}}}
 }
 

@@ -75,7 +75,10 @@ func (l *Lookup) missing(ctx context.Context, r *resource.Resource, parsed *reso
 		}
 		return cty.DynamicVal, true // v.Err holds the error
 	}
-	at := l.scope.EvaluationContext(ctx, r)
+	at, err := l.scope.EvaluationContext(ctx, r)
+	if err != nil {
+		return diag.Of(err)
+	}
 	_, diags := parsed.Config.With(at).Evaluate(resolve)
 	for _, e := range parsed.LifecycleExpressions {
 		_, more := e.With(at).Evaluate(resolve, cty.DynamicVal)

@@ -28,9 +28,10 @@ func (s *Scope) WrittenBy(list []v1alpha1.Contributor) *Scope {
 
 // guarded restricts expressions to passing on the sensitive parts of a value, unless the requester may read the state of the
 // address. If a part came from another object, so that its schema need not say that it is secret, then the server could not
-// check the writers of the evaluated object when they wrote it. So they need the right, too.
+// check the writers of the evaluated object when they wrote it. So they need the right, too. The same holds for what the files of
+// a Module refer to, because the server has not checked those who wrote the files.
 func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (cty.Value, error) {
-	if v == cty.NilVal || addr.Stored() || !lang.HoldsSensitive(v) {
+	if v == cty.NilVal || addr.Stored() && !s.inModule || !lang.HoldsSensitive(v) {
 		return v, nil // the right to read a Secret includes its value
 	}
 	if s.requester == nil {
@@ -43,8 +44,10 @@ func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 	if err != nil {
 		return cty.NilVal, err
 	}
-	askers, passedOn := []*store.Asker{s.requester}, slices.ContainsFunc(lang.OriginsOf(v), func(o lang.Origin) bool { return o.Address != addr })
-	if passedOn {
+	passedOn := slices.ContainsFunc(lang.OriginsOf(v), func(o lang.Origin) bool { return o.Address != addr })
+	unchecked := passedOn || s.inModule || addr.Module != ""
+	askers := []*store.Asker{s.requester}
+	if unchecked {
 		askers = append(askers, s.writers...)
 	}
 	for _, right := range rights {
@@ -58,7 +61,7 @@ func (s *Scope) guarded(ctx context.Context, addr lang.Address, v cty.Value) (ct
 			}
 		}
 	}
-	if passedOn && s.unknown {
+	if unchecked && s.unknown {
 		return lang.PassOnly(v, "the server does not know all users who wrote the object; write it again")
 	}
 	return v, nil

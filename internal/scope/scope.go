@@ -50,6 +50,9 @@ type Scope struct {
 	Home string
 	// pending reports whether the value of a resource is unknown, because its change is not made; nil for none.
 	pending func(lang.Address) bool
+	// inModule is true while named values of a Module are evaluated. The server has not checked the rights of those who wrote the
+	// files of the Module.
+	inModule bool
 	// openChain lists the ephemeral resources that are being opened; each depends on the next.
 	openChain []lang.Address
 
@@ -116,10 +119,11 @@ func (s *Scope) Functions() lang.Functions { return s.providerFunctions() }
 
 // EvaluationContext returns the context in which the expressions of an object are evaluated. During planning, the
 // results of impure functions that only the apply defines are unknown. The evaluation ends with ctx.
-func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) lang.EvaluationContext {
-	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx), Instance: r.Instance, Module: r.Address.Module}
-	if s.plan == nil {
-		return m
+func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) (lang.EvaluationContext, error) {
+	each, err := s.instanceOf(ctx, r)
+	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx), Instance: each, Module: r.Address.Module}
+	if s.plan == nil || err != nil {
+		return m, err
 	}
 	m.Planned = s.plan.CreationTimestamp.Time
 	if at := s.plan.Spec.Timestamp; at != nil {
@@ -128,12 +132,15 @@ func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) lan
 	if approval := s.plan.Status.Approval; s.planned == nil && approval != nil && approval.At != nil {
 		m.Applied, m.Seed, m.Hashes = approval.At.Time, string(s.plan.UID)+"/"+string(r.Ref.UID), s.Hashes
 	}
-	return m
+	return m, nil
 }
 
 // Value returns the value of an address. ok is false if there is none.
 func (s *Scope) Value(ctx context.Context, addr lang.Address) (v cty.Value, ok bool, err error) {
 	addr = s.relative(addr)
+	if addr.Named() {
+		return s.named(ctx, addr)
+	}
 	if err := s.mayRefer(ctx, addr); err != nil {
 		return cty.NilVal, false, err
 	}

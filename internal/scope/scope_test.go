@@ -233,22 +233,29 @@ func TestImpureFunctions(t *testing.T) {
 	thing, other := w.Put("test-thing/a", nil, nil), w.Put("test-thing/b", nil, nil)
 	ignoreFunctions := cmpopts.IgnoreFields(lang.EvaluationContext{}, "Functions", "Budget")
 	nothing := func(lang.Address) (cty.Value, bool) { return cty.NilVal, false }
-	if got, want := w.NewScope(po, "team", nothing).EvaluationContext(t.Context(), thing), (lang.EvaluationContext{Planned: po.CreationTimestamp.Time}); !cmp.Equal(got, want, ignoreFunctions) {
+	contextOf := func(planned func(lang.Address) (cty.Value, bool), r *resource.Resource) lang.EvaluationContext {
+		at, err := w.NewScope(po, "team", planned).EvaluationContext(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	if got, want := contextOf(nothing, thing), (lang.EvaluationContext{Planned: po.CreationTimestamp.Time}); !cmp.Equal(got, want, ignoreFunctions) {
 		t.Errorf("while planning: %+v", got)
 	}
 	po.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved, At: new(metav1.Date(2026, 3, 2, 11, 0, 0, 0, time.UTC))}
-	first := w.NewScope(po, "team", nil).EvaluationContext(t.Context(), thing)
-	if again := w.NewScope(po, "team", nil).EvaluationContext(t.Context(), thing); !cmp.Equal(again, first, ignoreFunctions) || !first.Applied.Equal(po.Status.Approval.At.Time) || first.Seed == "" {
+	first := contextOf(nil, thing)
+	if again := contextOf(nil, thing); !cmp.Equal(again, first, ignoreFunctions) || !first.Applied.Equal(po.Status.Approval.At.Time) || first.Seed == "" {
 		t.Errorf("first %+v, then %+v", first, again)
 	}
-	if of := w.NewScope(po, "team", nil).EvaluationContext(t.Context(), other); of.Seed == first.Seed {
+	if of := contextOf(nil, other); of.Seed == first.Seed {
 		t.Error("two objects have the same seed")
 	}
 	po.UID = "plan-2"
-	if next := w.NewScope(po, "team", nil).EvaluationContext(t.Context(), thing); next.Seed == first.Seed {
+	if next := contextOf(nil, thing); next.Seed == first.Seed {
 		t.Error("two plans have the same seed")
 	}
-	if got := w.ScopeOf(po.Status.RequestedBy, "team", nil).EvaluationContext(t.Context(), thing); !cmp.Equal(got, lang.EvaluationContext{}, ignoreFunctions) {
+	if got, err := w.ScopeOf(po.Status.RequestedBy, "team", nil).EvaluationContext(t.Context(), thing); err != nil || !cmp.Equal(got, lang.EvaluationContext{}, ignoreFunctions) {
 		t.Errorf("without a plan: %+v", got)
 	}
 }

@@ -20,7 +20,7 @@ func SetAt(ctx context.Context, a *Sources, namespace string, addr lang.Address)
 	if addr.Namespace != "" {
 		namespace = addr.Namespace
 	}
-	if a.Sets == nil || addr.Mode != "" || addr.Stored() || v1alpha1.IsInstanceName(addr.Name) {
+	if a.Sets == nil || addr.Mode != "" && addr.Module == "" || addr.Stored() || v1alpha1.IsInstanceName(addr.Name) {
 		return nil, nil
 	}
 	for _, provider := range a.Catalog.ProvidersOf(addr.Mode, addr.Type) {
@@ -42,7 +42,7 @@ func (s *Scope) set(ctx context.Context, addr lang.Address) (v cty.Value, ok boo
 		return cty.NilVal, false, err
 	}
 	if set.Problem != "" {
-		return cty.NilVal, false, &AbsentError{(&store.SetError{Name: set.Name, Problem: set.Problem}).Error()}
+		return cty.NilVal, false, &AbsentError{(&store.SetError{Kind: "ResourceSet", Name: set.Name, Problem: set.Problem}).Error()}
 	}
 	items := make([]cty.Value, 0, set.Len())
 	attrs := make(map[string]cty.Value, set.Len())
@@ -72,6 +72,9 @@ func (s *Scope) set(ctx context.Context, addr lang.Address) (v cty.Value, ok boo
 // leftSet reports whether an address is that of an instance that its set no longer has. Its record may still exist.
 func (s *Scope) leftSet(ctx context.Context, addr lang.Address) (bool, error) {
 	of, key, ok := addr.Set()
+	if !ok && addr.Module != "" {
+		return s.leftModule(ctx, addr)
+	}
 	if !ok {
 		return false, nil
 	}

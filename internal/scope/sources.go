@@ -32,10 +32,13 @@ func (a *Sources) Block(addr lang.Address) *schema.Block {
 	return nil
 }
 
-// Sets finds ResourceSets.
+// Sets finds ResourceSets, blocks of Modules, and Modules.
 type Sets interface {
-	// Set returns the ResourceSet whose template has the kind and the name of the reference, or nil.
+	// Set returns the ResourceSet whose template has the kind and the name of the reference, or the repeated block of a Module, or
+	// nil.
 	Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error)
+	// Module returns the Module with a name, or nil.
+	Module(ctx context.Context, namespace, name string) (*resourceset.Module, error)
 }
 
 // CreateKey identifies the planned value of a create, decoded with the schema of a type.

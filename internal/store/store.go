@@ -116,7 +116,7 @@ type Configs interface {
 
 // Written names an object whose writers Configs knows.
 type Written struct {
-	// Kind is ResourceSet, ConfigMap or Secret.
+	// Kind is ResourceSet, Module, ConfigMap or Secret.
 	Kind, Namespace, Name string
 }
 
@@ -126,6 +126,8 @@ type Writers struct {
 	List []v1alpha1.Contributor
 	// Keys is the source of the keys of a ResourceSet; nil if its spec has them.
 	Keys *v1alpha1.ForEachConfigMap
+	// Files is the name of the ConfigMap with the files of a Module; empty for other objects.
+	Files string
 }
 
 // String returns the kind and the name, as in: ConfigMap hosts.
@@ -170,11 +172,11 @@ type Users interface {
 	Current(who v1alpha1.Identity) (v1alpha1.Identity, bool)
 }
 
-// SetError is the error for a ResourceSet whose instances are not known.
-type SetError struct{ Name, Problem string }
+// SetError is the error for a ResourceSet or a Module whose instances are not known.
+type SetError struct{ Kind, Name, Problem string }
 
 func (e *SetError) Error() string {
-	return fmt.Sprintf("the instances of the ResourceSet %q are not known: %s", e.Name, e.Problem)
+	return fmt.Sprintf("the instances of the %s %q are not known: %s", e.Kind, e.Name, e.Problem)
 }
 
 // IgnoreGone returns nil if err is ErrGone, else err.

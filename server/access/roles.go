@@ -53,7 +53,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"configmaps", "events", "namespaces", "resourcequotas", "resourcequotas/status"}, readVerbs),
 			rule([]string{"events.k8s.io"}, []string{"events"}, readVerbs),
 			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords", "planpolicies", "resources",
-				"resourcesets", "resourcesets/status", "resourcesets/instances", "resourcesets/scale", "stacks", "stacks/status",
+				"resourcesets", "resourcesets/status", "resourcesets/instances", "resourcesets/scale", "modules", "modules/status", "stacks", "stacks/status",
 				"notifications", "notifications/status"}, readVerbs),
 			// An evaluation reads with the rights of its author.
 			rule(group, []string{"evaluations"}, []string{"create"}),
@@ -64,7 +64,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule(group, []string{"providerconfigs"}, slices.Concat(writeVerbs, []string{VerbUse})),
 			rule(group, []string{"providerconfigs/undelete", "resourcesets/undelete"}, []string{"create"}),
 			rule([]string{""}, []string{"secrets/undelete", "configmaps/undelete"}, []string{"create"}),
-			rule(group, []string{"plans", "resourcesets", "stacks", "notifications"}, writeVerbs),
+			rule(group, []string{"plans", "resourcesets", "modules", "stacks", "notifications"}, writeVerbs),
 			rule(group, []string{"resourcesets/scale"}, []string{"update", "patch"}),
 			rule(group, []string{"plans/cancel"}, []string{"update"}),
 			rule(group, []string{"stacks/drift", "stacks/cancel", "stacks/takeover"}, []string{"create"}),

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +19,10 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/resourceset"
 )
 
-// ResourceSets writes the status of ResourceSets, which counts their instances by state.
+// ResourceSets writes the status of ResourceSets and Modules, which counts their instances by state.
 type ResourceSets struct {
 	Index *index.Index
 	// Update changes the status of a set. It does nothing if there is no set with the UID.
@@ -29,7 +31,10 @@ type ResourceSets struct {
 	// may have failed to do it. Forget removes the statuses of the instances of a removed set.
 	Release func(ctx context.Context, namespace, name string, uid types.UID) error
 	Forget  func(ctx context.Context, namespace string, uid types.UID) error
-	Logger  *slog.Logger
+	// UpdateModule and ReleaseModule are Update and Release for Modules.
+	UpdateModule  func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ModuleStatus)) error
+	ReleaseModule func(ctx context.Context, namespace, name string, uid types.UID) error
+	Logger        *slog.Logger
 
 	// plans has the Plans, by namespace; nil without any.
 	plans cache.Indexer
@@ -119,7 +124,7 @@ func (c *ResourceSets) run(ctx context.Context) {
 			began := time.Now()
 			err := c.update(ctx, t)
 			if err != nil && ctx.Err() == nil {
-				c.Logger.Warn("update the status of a ResourceSet; trying again", "namespace", t.Namespace, "name", t.Name, "error", err)
+				c.Logger.Warn("update the status of a ResourceSet or Module; trying again", "module", t.Module, "namespace", t.Namespace, "name", t.Name, "error", err)
 			}
 			schedule.updated(t, began, time.Now(), err != nil)
 		}
@@ -140,6 +145,9 @@ func (c *ResourceSets) update(ctx context.Context, t index.Touched) error {
 			return err
 		}
 	}
+	if t.Module {
+		return c.updateModule(ctx, t)
+	}
 	sets, err := c.Index.Sets(ctx, t.Namespace, t.Name)
 	if err != nil || len(sets) == 0 {
 		return err
@@ -150,20 +158,58 @@ func (c *ResourceSets) update(ctx context.Context, t index.Touched) error {
 			return err
 		}
 	}
-	err = c.Update(ctx, set.Namespace, set.Name, set.UID, func(s *v1alpha1.ResourceSetStatus) { summarize(s, &set, c.rollingOut(&set)) })
+	err = c.Update(ctx, set.Namespace, set.Name, set.UID, func(s *v1alpha1.ResourceSetStatus) {
+		summarize(&s.InstancesStatus, membersOf(&set), c.rollingOut(&set))
+	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // another write changed or removed the set, so the index will name it again
 	}
 	return err
 }
 
-// summarize sets the status of a set from its instances. rollingOut is the plan whose rollout of the set is in progress; nil
-// if there is none.
-func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOut *v1alpha1.Plan) {
+// updateModule is update for a Module.
+func (c *ResourceSets) updateModule(ctx context.Context, t index.Touched) error {
+	modules, err := c.Index.Modules(ctx, t.Namespace, t.Name)
+	if err != nil || len(modules) == 0 {
+		return err
+	}
+	m := modules[0]
+	if m.Deleting != nil && m.Held {
+		if err := c.ReleaseModule(ctx, m.Namespace, m.Name, m.UID); err != nil {
+			return err
+		}
+	}
+	err = c.UpdateModule(ctx, m.Namespace, m.Name, m.UID, func(s *v1alpha1.ModuleStatus) {
+		s.Digest = m.Digest
+		summarize(&s.InstancesStatus, &members{Owner: &m.Owner, kind: "Module", instances: m.Instances, leaving: m.Leaving, contributors: m.Contributors}, nil)
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // as for a set
+	}
+	return err
+}
+
+// members are the instances of a ResourceSet or a Module.
+type members struct {
+	*resourceset.Owner
+	kind               string
+	instances, leaving []index.Node
+	contributors       []v1alpha1.Contributor
+	// dormant is that of a ResourceSet.
+	dormant bool
+}
+
+func membersOf(set *index.SetInstances) *members {
+	return &members{Owner: &set.Owner, kind: "ResourceSet", instances: set.Instances, leaving: set.Leaving, contributors: set.Contributors, dormant: set.Dormant()}
+}
+
+// summarize sets the status of a ResourceSet or a Module from its instances. rollingOut is the plan whose rollout of the set is in
+// progress; nil if there is none.
+func summarize(s *v1alpha1.InstancesStatus, set *members, rollingOut *v1alpha1.Plan) {
 	s.ObservedGeneration = set.Generation
-	instances, leaving := set.Instances, set.Leaving
+	instances, leaving := set.instances, set.leaving
 	if set.Problem != "" { // the recorded instances may be those that the set has, or not
-		instances, leaving = set.Leaving, nil
+		instances, leaving = set.leaving, nil
 	} else {
 		s.Instances = int32(len(instances))
 	}
@@ -194,14 +240,18 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOu
 		note(n, true)
 	}
 	g, c := set.Generation, &s.Conditions
-	progress := fmt.Sprintf("%d of %d instances are ready", s.Ready, s.Instances)
+	what, left, when, show := "instances", "the set", "its keys were", "instances "+set.Name
+	if set.kind == "Module" {
+		what, left, when, show = "resources", "the Module", "they were", "status -n "+set.Namespace
+	}
+	progress := fmt.Sprintf("%d of %d %s are ready", s.Ready, s.Instances, what)
 	if s.Leaving > 0 {
-		progress += fmt.Sprintf(", and the next plan destroys %d that left the set", s.Leaving)
+		progress += fmt.Sprintf(", and the next plan destroys %d that left %s", s.Leaving, left)
 	}
 	switch {
 	case set.Problem != "":
 		condition.Stalled(c, g, v1alpha1.ReasonKeysUnknown, fmt.Sprintf(
-			"The instances are not known: %s. The set had %d when its keys were last known, and no plan changes or destroys one until they are known again.", set.Problem, s.Instances))
+			"The %s are not known: %s. %s had %d when %s last known, and no plan changes or destroys one until they are known again.", what, set.Problem, capital(left), s.Instances, when))
 	case applying > 0:
 		condition.Reconciling(c, g, v1alpha1.ReasonApplying, progress+"; an apply is in progress.")
 	case rollingOut != nil:
@@ -211,7 +261,7 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOu
 		}
 		condition.Reconciling(c, g, reason, fmt.Sprintf("%s; the rollout of plan %q is in progress.", progress, rollingOut.Name))
 	case s.Failed > 0:
-		condition.Stalled(c, g, v1alpha1.ReasonInstancesFailed, fmt.Sprintf("%s, and %d have a failure, such as %s. kubectl hykube instances %s shows them.", progress, s.Failed, failed, set.Name))
+		condition.Stalled(c, g, v1alpha1.ReasonInstancesFailed, fmt.Sprintf("%s, and %d have a failure, such as %s. kubectl hykube %s shows them.", progress, s.Failed, failed, show))
 	case set.Deleting != nil:
 		condition.Waiting(c, g, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
 	case s.Pending+s.Leaving > 0:
@@ -220,10 +270,13 @@ func summarize(s *v1alpha1.ResourceSetStatus, set *index.SetInstances, rollingOu
 		wasReady := meta.IsStatusConditionTrue(*c, v1alpha1.ConditionReady)
 		condition.Ready(c, g, v1alpha1.ReasonApplied, progress+".")
 		if appliedWrites(set) {
-			s.Contributors = contributor.Without(s.Contributors, endedWrites(set.Contributors, wasReady))
+			s.Contributors = contributor.Without(s.Contributors, endedWrites(set.contributors, wasReady))
 		}
 	}
 }
+
+// capital returns a text with a capital letter at its beginning.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // endedWrites returns the contributors whose writes an apply ended. While the set stays ready, no plan applied anything, so those who
 // wrote labels stay: because of the labels, a stack may select the set.
@@ -237,9 +290,9 @@ func endedWrites(list []v1alpha1.Contributor, wasReady bool) []v1alpha1.Contribu
 // appliedWrites reports whether a plan has applied what the contributors of a set wrote, if all its instances are ready. Without an
 // instance, or if plans only found that the instances need no change, nobody has approved it yet. The same holds for an entry
 // of an instance that the set does not have. An impure template may give another value later, which nobody has approved.
-func appliedWrites(set *index.SetInstances) bool {
-	if slices.ContainsFunc(set.Instances, func(n index.Node) bool { return n.Object.Has(index.Impure) }) {
+func appliedWrites(set *members) bool {
+	if slices.ContainsFunc(set.instances, func(n index.Node) bool { return n.Object.Has(index.Impure) }) {
 		return false
 	}
-	return !set.Dormant() && slices.ContainsFunc(set.Instances, func(n index.Node) bool { return n.Record != nil && !n.Record.Unapplied })
+	return !set.dormant && slices.ContainsFunc(set.instances, func(n index.Node) bool { return n.Record != nil && !n.Record.Unapplied })
 }

@@ -45,7 +45,7 @@ func TestStatusOfASet(t *testing.T) {
 			reason: v1alpha1.ReasonAwaitingPlan,
 		},
 		"one failed": {
-			set: index.SetInstances{Set: &resourceset.Set{Name: "fleet"}, Instances: []index.Node{ready, failed, pending}}, ready: 1, failed: 1, pending: 1,
+			set: index.SetInstances{Set: &resourceset.Set{Owner: resourceset.Owner{Name: "fleet"}}, Instances: []index.Node{ready, failed, pending}}, ready: 1, failed: 1, pending: 1,
 			reason: v1alpha1.ReasonInstancesFailed, stalled: "True", message: "sim_instance.web[0]",
 		},
 		"one failed and another is applied": {
@@ -61,18 +61,18 @@ func TestStatusOfASet(t *testing.T) {
 			reason: v1alpha1.ReasonInstancesFailed, stalled: "True",
 		},
 		"it is marked for deletion": {
-			set: index.SetInstances{Set: &resourceset.Set{Deleting: &now}, Instances: []index.Node{pending}}, pending: 1,
+			set: index.SetInstances{Set: &resourceset.Set{Owner: resourceset.Owner{Deleting: &now}}, Instances: []index.Node{pending}}, pending: 1,
 			reason: v1alpha1.ReasonDeleting,
 		},
 		"its keys are not known": {
-			set: index.SetInstances{Set: &resourceset.Set{Problem: "there is no ConfigMap"}, Leaving: []index.Node{ready, leaving}}, ready: 1, pending: 1,
+			set: index.SetInstances{Set: &resourceset.Set{Owner: resourceset.Owner{Problem: "there is no ConfigMap"}}, Leaving: []index.Node{ready, leaving}}, ready: 1, pending: 1,
 			reason: v1alpha1.ReasonKeysUnknown, stalled: "True", message: "there is no ConfigMap. The set had 2 when",
 		},
 	} {
 		t.Run(why, func(t *testing.T) {
 			tc.set.Generation = 7
-			s := v1alpha1.ResourceSetStatus{Instances: 2}
-			summarize(&s, &tc.set, nil)
+			s := v1alpha1.InstancesStatus{Instances: 2}
+			summarize(&s, membersOf(&tc.set), nil)
 			if s.Ready != tc.ready || s.Failed != tc.failed || s.Pending != tc.pending || s.Leaving != tc.leaving || s.ObservedGeneration != 7 {
 				t.Errorf("status %+v", s)
 			}
@@ -125,18 +125,18 @@ func TestContributorsOfASetEnd(t *testing.T) {
 		"it has no instance":            {&resourceset.Set{}, nil, []v1alpha1.Contributor{by("eve", 1)}, 1},
 		"it imports a later instance":   {dormant, []index.Node{done}, []v1alpha1.Contributor{by("eve", 1)}, 1},
 	} {
-		s := v1alpha1.ResourceSetStatus{Contributors: tc.now}
+		s := v1alpha1.InstancesStatus{Contributors: tc.now}
 		set := index.SetInstances{Set: tc.set, Instances: tc.instances, Contributors: []v1alpha1.Contributor{by("eve", 1)}}
 		if tc.now[0].Wrote[0] == v1alpha1.WroteLabels {
 			set.Contributors = tc.now
 			condition.Ready(&s.Conditions, 0, v1alpha1.ReasonApplied, "")
 		}
-		summarize(&s, &set, nil)
+		summarize(&s, membersOf(&set), nil)
 		if len(s.Contributors) != tc.left {
 			t.Errorf("%s: the contributors are %+v, want %d", why, s.Contributors, tc.left)
 		}
 		if s.Conditions = nil; tc.left == 1 && len(tc.instances) > 0 && len(tc.now) == 1 && tc.now[0].Wrote[0] == v1alpha1.WroteLabels {
-			if summarize(&s, &set, nil); len(s.Contributors) != 0 {
+			if summarize(&s, membersOf(&set), nil); len(s.Contributors) != 0 {
 				t.Errorf("%s: after an apply, the contributors are %+v", why, s.Contributors)
 			}
 		}
@@ -186,10 +186,10 @@ func TestStatusOfASetInARollout(t *testing.T) {
 			if _, ended := c.ended["default"]; ended != tc.plan.Ended() {
 				t.Errorf("the namespaces of ended plans are %v", c.ended)
 			}
-			set := index.SetInstances{Set: &resourceset.Set{Name: "fleet", UID: "fleet-uid"}, Instances: []index.Node{pending}}
+			set := index.SetInstances{Set: &resourceset.Set{Owner: resourceset.Owner{Name: "fleet", UID: "fleet-uid"}}, Instances: []index.Node{pending}}
 			set.Namespace = "default"
-			s := v1alpha1.ResourceSetStatus{}
-			summarize(&s, &set, c.rollingOut(&set))
+			s := v1alpha1.InstancesStatus{}
+			summarize(&s, membersOf(&set), c.rollingOut(&set))
 			ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
 			if ready == nil || ready.Reason != tc.reason || strings.Contains(ready.Message, `the rollout of plan "roll"`) != (tc.reason != v1alpha1.ReasonAwaitingPlan) {
 				t.Errorf("got %+v", ready)

@@ -27,7 +27,7 @@ type setSchedule struct {
 	// changed holds the sets that changed since their last update. The value is true if a plan has ended since.
 	changed map[index.Touched]bool
 	// last holds the last update of each set.
-	last map[types.NamespacedName]setUpdate
+	last map[setName]setUpdate
 	// ended holds the namespaces whose plans ended lately, with the time of the last end.
 	ended map[string]time.Time
 	// rest is the end of the pause for all sets.
@@ -40,8 +40,16 @@ type setUpdate struct {
 	took  time.Duration
 }
 
+// setName identifies a ResourceSet or a Module.
+type setName struct {
+	types.NamespacedName
+	module bool
+}
+
+func nameOf(t index.Touched) setName { return setName{t.NamespacedName, t.Module} }
+
 func newSetSchedule() *setSchedule {
-	return &setSchedule{changed: map[index.Touched]bool{}, last: map[types.NamespacedName]setUpdate{}, ended: map[string]time.Time{}}
+	return &setSchedule{changed: map[index.Touched]bool{}, last: map[setName]setUpdate{}, ended: map[string]time.Time{}}
 }
 
 // add notes that a set changed.
@@ -58,7 +66,7 @@ func (s *setSchedule) due(now time.Time) (due []index.Touched) {
 		if _, ended := s.ended[t.Namespace]; ended && !soon {
 			soon, s.changed[t] = true, true
 		}
-		last, ratio := s.last[t.NamespacedName], time.Duration(setRest)
+		last, ratio := s.last[nameOf(t)], time.Duration(setRest)
 		if soon {
 			ratio = restAfterPlan
 		}
@@ -71,11 +79,11 @@ func (s *setSchedule) due(now time.Time) (due []index.Touched) {
 
 // updated notes the update of a set. A failed one is tried again after its pause.
 func (s *setSchedule) updated(t index.Touched, begun, now time.Time, failed bool) {
-	if s.last[t.NamespacedName] = (setUpdate{now, now.Sub(begun)}); !failed {
+	if s.last[nameOf(t)] = (setUpdate{now, now.Sub(begun)}); !failed {
 		delete(s.changed, t)
 	}
 	if t.Removed != "" {
-		delete(s.last, t.NamespacedName)
+		delete(s.last, nameOf(t))
 	}
 }
 

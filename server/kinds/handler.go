@@ -120,9 +120,12 @@ func (k *Kinds) find(info *request.RequestInfo) (*served, error) {
 	if info.Subresource != "" && !slices.Contains(subresources(s.Mode), info.Subresource) {
 		return nil, notFound(info.APIGroup, info.Resource, fmt.Sprintf("%s have no subresource %q", info.Resource, info.Subresource))
 	}
-	if v1alpha1.IsInstanceName(info.Name) && (writes(info.Verb) || info.Verb == "delete") && info.Subresource != taintSubresource && info.Subresource != resolveSubresource {
+	if v1alpha1.IsVirtualName(info.Name) && (writes(info.Verb) || info.Verb == "delete") && info.Subresource != taintSubresource && info.Subresource != resolveSubresource {
 		err := apierrors.NewMethodNotSupported(s.GVR.GroupResource(), info.Verb)
 		err.ErrStatus.Message = fmt.Sprintf("%s %q is an instance of a ResourceSet: change the template, the count or the keys of the set instead", s.GVK.Kind, info.Name)
+		if v1alpha1.OwnerKind(info.Name) == "Module" {
+			err.ErrStatus.Message = fmt.Sprintf("%s %q is a resource of a Module: change the files or the inputs of the Module instead", s.GVK.Kind, info.Name)
+		}
 		return nil, err
 	}
 	// As for Kubernetes' own kinds, this combination of path and verb does not exist.

@@ -98,7 +98,7 @@ func (k *Kinds) changeRecord(ctx context.Context, s *served, serving *serving, n
 	if err != nil {
 		return nil, err
 	}
-	if v1alpha1.IsInstanceName(name) {
+	if v1alpha1.IsVirtualName(name) {
 		ref := s.reference(obj.GetNamespace(), name)
 		ref.UID = obj.GetUID()
 		err := k.config.Infrastructure.InstanceStatus(ctx, ref, func(u *unstructured.Unstructured) map[string]any {

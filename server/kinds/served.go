@@ -227,7 +227,7 @@ func (r *objectREST) Update(ctx context.Context, name string, info rest.UpdatedO
 
 // Get returns an object, or an instance of a ResourceSet.
 func (r *objectREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
-	if !v1alpha1.IsInstanceName(name) || r.kind.kinds.config.Infrastructure.Instance == nil {
+	if !v1alpha1.IsVirtualName(name) || r.kind.kinds.config.Infrastructure.Instance == nil {
 		return r.Store.Get(ctx, name, options)
 	}
 	u, err := r.kind.kinds.config.Infrastructure.Instance(ctx, r.kind.reference(request.NamespaceValue(ctx), name))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +92,18 @@ func (a *Answers) referrers(ctx context.Context, obj metav1.Object, k kinds.Kind
 			u.SetKind("ResourceSet")
 			u.SetName(set.Name)
 			u.SetDeletionTimestamp(set.DeletionTimestamp)
+			found(u)
+		}
+	}
+	for m, err := range a.Stored.Modules(ctx, obj.GetNamespace()) {
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(kinds.ModuleReferences(m), func(r lang.Reference) bool { return r.Address == to }) {
+			u := &unstructured.Unstructured{}
+			u.SetKind("Module")
+			u.SetName(m.Name)
+			u.SetDeletionTimestamp(m.DeletionTimestamp)
 			found(u)
 		}
 	}

@@ -40,6 +40,14 @@ func (o *Objects) Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	return o.Index.SetAt(ctx, ref)
 }
 
+// Module implements scope.Sets.
+func (o *Objects) Module(ctx context.Context, namespace, name string) (*resourceset.Module, error) {
+	if o.Index == nil {
+		return nil, nil
+	}
+	return o.Index.ModuleAt(ctx, namespace, name)
+}
+
 // Instance returns an instance of a ResourceSet with its status for a reader of its kind, or nil if there is none.
 func (o *Objects) Instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	u, _, err := o.instance(ctx, ref)
@@ -109,7 +117,7 @@ func setStatus(u *unstructured.Unstructured, stored json.RawMessage) error {
 	return nil
 }
 
-// listInstances returns the instances of all sets of a namespace.
+// listInstances returns the instances of all ResourceSets and Modules of a namespace.
 func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		if o.Index == nil {
@@ -122,13 +130,36 @@ func (o *Objects) listInstances(ctx context.Context, namespace string) iter.Seq2
 		}
 		for _, s := range sets {
 			if s.Problem != "" {
-				yield(nil, &store.SetError{Name: s.Name, Problem: s.Problem})
+				yield(nil, &store.SetError{Kind: "ResourceSet", Name: s.Name, Problem: s.Problem})
 				return
 			}
 			for u, err := range o.instancesOf(ctx, s, slices.Concat(s.Instances, s.Leaving)) {
 				if !yield(u, err) || err != nil {
 					return
 				}
+			}
+		}
+		o.listOfModules(ctx, namespace, yield)
+	}
+}
+
+// listOfModules yields the instances of all Modules of a namespace.
+func (o *Objects) listOfModules(ctx context.Context, namespace string, yield func(*unstructured.Unstructured, error) bool) {
+	modules, err := o.Index.Modules(ctx, namespace, "")
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	for _, m := range modules {
+		if m.Problem != "" {
+			yield(nil, &store.SetError{Kind: "Module", Name: m.Name, Problem: m.Problem})
+			return
+		}
+		for _, n := range slices.Concat(m.Instances, m.Leaving) {
+			found := index.Found{Object: n.Object, Record: n.Record, In: m.BlockSet(n.Object.Ref(namespace))}
+			u, err := o.withStatus(ctx, namespace, found)
+			if !yield(u, err) || err != nil {
+				return
 			}
 		}
 	}
@@ -299,6 +330,16 @@ func (o *Objects) addInstanceFinalizer(ctx context.Context, read *unstructured.U
 		return store.ErrGone
 	case found.In.Held:
 		return nil
+	case found.In.InModule():
+		return o.writeModule(ctx, ref.Namespace, found.In.Name, found.In.UID, func(m *v1alpha1.Module) error {
+			if m.DeletionTimestamp != nil {
+				return store.ErrGone
+			}
+			if !slices.Contains(m.Finalizers, v1alpha1.FinalizerState) {
+				m.Finalizers = append(m.Finalizers, v1alpha1.FinalizerState)
+			}
+			return nil
+		})
 	}
 	return o.writeSet(ctx, ref.Namespace, found.In.Name, found.In.UID, func(s *v1alpha1.ResourceSet) error {
 		if s.DeletionTimestamp != nil {
@@ -326,6 +367,9 @@ func (o *Objects) removeInstanceFinalizer(ctx context.Context, ref v1alpha1.Obje
 		if err := o.Ledger.ForgetStatus(ctx, status); err != nil && !errors.Is(err, ledger.ErrConflict) {
 			return err
 		}
+	}
+	if v1alpha1.OwnerKind(ref.Name) == "Module" {
+		return o.RemoveModuleFinalizer(ctx, ref.Namespace, ref.Set, ref.SetUID)
 	}
 	return o.RemoveSetFinalizer(ctx, ref.Namespace, ref.Set, ref.SetUID)
 }
@@ -372,6 +416,48 @@ func (o *Objects) RemoveSetFinalizer(ctx context.Context, namespace, name string
 		return nil
 	})
 	return store.IgnoreGone(err)
+}
+
+// RemoveModuleFinalizer is RemoveSetFinalizer for a Module.
+func (o *Objects) RemoveModuleFinalizer(ctx context.Context, namespace, name string, uid types.UID) error {
+	n, err := o.Index.Records(ctx, namespace, uid)
+	if err != nil || n > 0 {
+		return err
+	}
+	err = o.writeModule(ctx, namespace, name, uid, func(m *v1alpha1.Module) error {
+		m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
+		return nil
+	})
+	return store.IgnoreGone(err)
+}
+
+// UpdateModuleStatus is UpdateSetStatus for a Module.
+func (o *Objects) UpdateModuleStatus(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ModuleStatus)) error {
+	err := Update(ctx, o.Client, index.StoredModules, namespace, name, "status", func(m *v1alpha1.Module) error {
+		if m.UID != uid {
+			return store.ErrGone
+		}
+		change(&m.Status)
+		return nil
+	})
+	return store.IgnoreGone(asGone(err))
+}
+
+// writeModule is writeSet for a Module.
+func (o *Objects) writeModule(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.Module) error) error {
+	err := Update(ctx, o.Client, index.StoredModules, namespace, name, "", func(m *v1alpha1.Module) error {
+		if m.UID != uid {
+			return store.ErrGone
+		}
+		return change(m)
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		return store.ErrGone
+	case err != nil && !errors.Is(err, store.ErrGone):
+		return fmt.Errorf("write Module %q: %w", name, err)
+	}
+	return err
 }
 
 // UpdateSetStatus changes the status of a set. It does nothing if there is none with the UID.

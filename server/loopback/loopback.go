@@ -64,7 +64,7 @@ func (o *Objects) List(ctx context.Context, namespace string) iter.Seq2[*unstruc
 
 // Get implements store.Objects.
 func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
-	if v1alpha1.IsInstanceName(ref.Name) {
+	if v1alpha1.IsVirtualName(ref.Name) {
 		u, status, err := o.instance(ctx, ref)
 		if err == nil {
 			resourceset.SetStatusRevision(u, status.Revision)
@@ -76,7 +76,7 @@ func (o *Objects) Get(ctx context.Context, ref v1alpha1.ObjectReference) (*unstr
 
 // GetSpec implements store.Objects.
 func (o *Objects) GetSpec(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
-	if !v1alpha1.IsInstanceName(ref.Name) {
+	if !v1alpha1.IsVirtualName(ref.Name) {
 		return o.getStored(ctx, ref)
 	}
 	found, err := o.find(ctx, ref)
@@ -128,7 +128,7 @@ func (o *Objects) UpdateStatus(ctx context.Context, ref v1alpha1.ObjectReference
 		now = change(obj)
 		return now
 	}
-	if v1alpha1.IsInstanceName(ref.Name) {
+	if v1alpha1.IsVirtualName(ref.Name) {
 		err := o.updateInstanceStatus(ctx, ref, noting)
 		o.recordEvent(ref, before, now, err)
 		return err
@@ -190,7 +190,7 @@ func failedWrite(what string, ref v1alpha1.ObjectReference, err error) error {
 
 // AddFinalizer implements store.Objects. The object must still have the generation that was read.
 func (o *Objects) AddFinalizer(ctx context.Context, read *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if v1alpha1.IsInstanceName(read.GetName()) {
+	if v1alpha1.IsVirtualName(read.GetName()) {
 		return read, o.addInstanceFinalizer(ctx, read)
 	}
 	now := read
@@ -213,7 +213,7 @@ func (o *Objects) AddFinalizer(ctx context.Context, read *unstructured.Unstructu
 
 // RemoveFinalizer implements store.Objects.
 func (o *Objects) RemoveFinalizer(ctx context.Context, ref v1alpha1.ObjectReference) error {
-	if v1alpha1.IsInstanceName(ref.Name) {
+	if v1alpha1.IsVirtualName(ref.Name) {
 		return o.removeInstanceFinalizer(ctx, ref)
 	}
 	kind, err := o.kind(ref)

@@ -39,7 +39,7 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 	switch {
 	case err != nil:
 		return err
-	case obj.GetDeletionTimestamp() != nil && v1alpha1.IsInstanceName(obj.GetName()):
+	case obj.GetDeletionTimestamp() != nil && v1alpha1.IsVirtualName(obj.GetName()):
 		return refuse("its set no longer has it, so the next applied plan forgets the create; to keep it, make the set have its key again")
 	case terminating:
 		return refuse("its namespace is marked for deletion, so the next applied plan forgets the create; to keep it, run kubectl hykube undelete namespace/%s first", obj.GetNamespace())
@@ -71,7 +71,7 @@ func (a *Answers) Resolve(ctx context.Context, obj metav1.Object, k kinds.Kind) 
 // leavesWithNamespace reports whether an object is an instance in a namespace that is marked for deletion. Such a namespace
 // marks other objects themselves.
 func (a *Answers) leavesWithNamespace(ctx context.Context, obj metav1.Object) (bool, error) {
-	if !v1alpha1.IsInstanceName(obj.GetName()) {
+	if !v1alpha1.IsVirtualName(obj.GetName()) {
 		return false, nil
 	}
 	ns, err := a.Stored.Shared(ctx, resourceOfCore("namespaces"), "", obj.GetNamespace())

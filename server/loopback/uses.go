@@ -245,6 +245,15 @@ func (a *Answers) readers(ctx context.Context, what lang.Address) (map[types.UID
 			out[set.UID] = true
 		}
 	}
+	for m, err := range a.Stored.Modules(ctx, what.Namespace) {
+		if err != nil {
+			return nil, err
+		}
+		files := what.Type == lang.TypeConfigMap && m.Spec.Source.ConfigMap == what.Name
+		if files || slices.ContainsFunc(kinds.ModuleReferences(m), func(r lang.Reference) bool { return r.Address == what.In(what.Namespace) }) {
+			out[m.UID] = true
+		}
+	}
 	return out, nil
 }
 

@@ -36,6 +36,7 @@ func NewCodecs() Codecs {
 		&v1alpha1.Plan{}, &v1alpha1.PlanList{}, &v1alpha1.PlanChangeList{},
 		&v1alpha1.PlanObjects{},
 		&v1alpha1.ResourceSet{}, &v1alpha1.ResourceSetList{}, &v1alpha1.ResourceSetInstanceList{},
+		&v1alpha1.Module{}, &v1alpha1.ModuleList{},
 		&v1alpha1.Stack{}, &v1alpha1.StackList{},
 		&v1alpha1.Notification{}, &v1alpha1.NotificationList{},
 		&v1alpha1.PlanRecord{}, &v1alpha1.PlanRecordList{},

@@ -54,15 +54,18 @@ func writtenOfSet(s, old *v1alpha1.ResourceSet) (parts []string) {
 	return parts
 }
 
-// markSet is the strategy of the deletes of ResourceSets. It records who marks a set for deletion.
+// markSet is the strategy of the deletes of ResourceSets and Modules. It records who marks one for deletion.
 type markSet struct{ rest.RESTDeleteStrategy }
 
 var _ rest.RESTGracefulDeleteStrategy = markSet{}
 
 // CheckGracefulDelete records the user. It always returns false, because no object has a grace period.
 func (markSet) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
-	if s, ok := obj.(*v1alpha1.ResourceSet); ok {
-		s.Status.Contributors = addWriter(ctx, s.Status.Contributors, v1alpha1.WroteDeletion)
+	switch o := obj.(type) {
+	case *v1alpha1.ResourceSet:
+		o.Status.Contributors = addWriter(ctx, o.Status.Contributors, v1alpha1.WroteDeletion)
+	case *v1alpha1.Module:
+		o.Status.Contributors = addWriter(ctx, o.Status.Contributors, v1alpha1.WroteDeletion)
 	}
 	return false
 }

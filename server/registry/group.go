@@ -124,6 +124,10 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of resource sets: %w", err)
 	}
+	modules, moduleStatus, err := newModules(uncached)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make registry of modules: %w", err)
+	}
 	stacks, stackStatus, err := newStacks(uncached, plans.Store)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make registry of stacks: %w", err)
@@ -156,6 +160,8 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"resourcesets/instances":   newInstances(c, sets.Store),
 		"resourcesets/scale":       newScale(sets),
 		"resourcesets/undelete":    newUndeleteSet(c, sets.Store),
+		"modules":                  modules,
+		"modules/status":           moduleStatus,
 		"stacks":                   stacks,
 		"stacks/status":            stackStatus,
 		"stacks/drift":             &driftREST{subresource{stacks.New}, stacks.Store, c.MayRead},

@@ -98,7 +98,7 @@ func (r resourcesREST) Get(ctx context.Context, name string, _ *metav1.GetOption
 
 // read returns a stored object or an instance of a ResourceSet; nil if it does not exist.
 func (r resourcesREST) read(ctx context.Context, kind kinds.Kind, namespace, name string) (*unstructured.Unstructured, error) {
-	if !v1alpha1.IsInstanceName(name) || r.backend.Index == nil {
+	if !v1alpha1.IsVirtualName(name) || r.backend.Index == nil {
 		return r.objects.Get(ctx, kind.Stored(), namespace, name)
 	}
 	version, kindName := kind.GVK.ToAPIVersionAndKind()

@@ -34,7 +34,8 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(ctx context.Context, s *v1alpha1.ResourceSet) {
-			s.Status = v1alpha1.ResourceSetStatus{Contributors: addWriter(ctx, nil, v1alpha1.WroteSpec)}
+			s.Status = v1alpha1.ResourceSetStatus{}
+			s.Status.Contributors = addWriter(ctx, nil, v1alpha1.WroteSpec)
 			condition.Set(&s.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
 			// A new set has no infrastructure. A manifest from a backup may have the finalizer nevertheless.
 			s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })

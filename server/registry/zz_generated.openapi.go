@@ -33,8 +33,15 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.InstanceImport{}.OpenAPIModelName():           schema_hykube_hykube_api_v1alpha1_InstanceImport(ref),
 		v1alpha1.InstanceKey{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_InstanceKey(ref),
 		v1alpha1.InstanceMove{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_InstanceMove(ref),
+		v1alpha1.InstancesStatus{}.OpenAPIModelName():          schema_hykube_hykube_api_v1alpha1_InstancesStatus(ref),
 		v1alpha1.JSON{}.OpenAPIModelName():                     schema_hykube_hykube_api_v1alpha1_JSON(ref),
 		v1alpha1.Limits{}.OpenAPIModelName():                   schema_hykube_hykube_api_v1alpha1_Limits(ref),
+		v1alpha1.Module{}.OpenAPIModelName():                   schema_hykube_hykube_api_v1alpha1_Module(ref),
+		v1alpha1.ModuleItem{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_ModuleItem(ref),
+		v1alpha1.ModuleList{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_ModuleList(ref),
+		v1alpha1.ModuleSource{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_ModuleSource(ref),
+		v1alpha1.ModuleSpec{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_ModuleSpec(ref),
+		v1alpha1.ModuleStatus{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_ModuleStatus(ref),
 		v1alpha1.Notification{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_Notification(ref),
 		v1alpha1.NotificationList{}.OpenAPIModelName():         schema_hykube_hykube_api_v1alpha1_NotificationList(ref),
 		v1alpha1.NotificationMessage{}.OpenAPIModelName():      schema_hykube_hykube_api_v1alpha1_NotificationMessage(ref),
@@ -1000,6 +1007,104 @@ func schema_hykube_hykube_api_v1alpha1_InstanceMove(ref common.ReferenceCallback
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_InstancesStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "InstancesStatus is the state of the instances of a ResourceSet or a Module.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"contributors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users who wrote the object since all its instances were applied. Set by the server.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Contributor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Last generation of the object for which the numbers below are true.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"instances": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances in the spec.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these that are applied and ready.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these with a failure, such as a change that the provider refused, or drift.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"pending": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these that wait for a plan, or are being changed.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"leaving": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances that are no longer in the spec, and that the next plan destroys.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Ready, Reconciling and Stalled.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Contributor{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_JSON(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1036,6 +1141,339 @@ func schema_hykube_hykube_api_v1alpha1_Limits(ref common.ReferenceCallback) comm
 				},
 			},
 		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_Module(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "Module is a Terraform module that the server plans and applies as it is. Its resources have Terraform's addresses, after that of the Module: module.shop.sim_network.main. They are no stored objects.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Standard object's metadata. The name is an identifier of Terraform's language. The resources have the labels, too.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1.ObjectMeta{}.OpenAPIModelName()),
+						},
+					},
+					"spec": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The files of the module, and what they get.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ModuleSpec{}.OpenAPIModelName()),
+						},
+					},
+					"status": {
+						SchemaProps: spec.SchemaProps{
+							Description: "State of the resources.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ModuleStatus{}.OpenAPIModelName()),
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ModuleSpec{}.OpenAPIModelName(), v1alpha1.ModuleStatus{}.OpenAPIModelName(), v1.ObjectMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ModuleItem(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ModuleItem is a file of a module.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Key of the ConfigMap.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"path": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Path of the file relative to the root module's directory, with slashes, such as modules/net/main.tf.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"key", "path"},
+			},
+		},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ModuleList(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ModuleList is a list of Modules.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"kind": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Kind is a string value representing the REST resource this object represents. Servers may infer this from the endpoint the client submits requests to. Cannot be updated. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"metadata": {
+						SchemaProps: spec.SchemaProps{
+							Default: map[string]interface{}{},
+							Ref:     ref(v1.ListMeta{}.OpenAPIModelName()),
+						},
+					},
+					"items": {
+						SchemaProps: spec.SchemaProps{
+							Type: []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Module{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"items"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Module{}.OpenAPIModelName(), v1.ListMeta{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ModuleSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ModuleSource names the files of a module.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"configMap": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of a ConfigMap in the same namespace. Without items, each key is the name of a file in the directory of the root module, such as main.tf.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"items": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"key",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Files of the module by the keys of the ConfigMap, for files in other directories.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.ModuleItem{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"configMap"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ModuleItem{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ModuleSpec(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ModuleSpec names the files of a root module, and gives it its inputs and providers.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The files of the module.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ModuleSource{}.OpenAPIModelName()),
+						},
+					},
+					"inputs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Values of the module's input variables, by name. A text may have expressions of Hykube, as in \"${sim_network.main.cidr}\" or \"${secret.db.password}\".",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.JSON{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"providers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of the ProviderConfigs for the provider configurations of the root module, by their addresses in the module: aws, or aws.west for the alias west. A resource whose configuration has no entry has the default ProviderConfig.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"source"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.JSON{}.OpenAPIModelName(), v1alpha1.ModuleSource{}.OpenAPIModelName()},
+	}
+}
+
+func schema_hykube_hykube_api_v1alpha1_ModuleStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ModuleStatus is the state of the resources of a Module.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"contributors": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users who wrote the object since all its instances were applied. Set by the server.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Contributor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"observedGeneration": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Last generation of the object for which the numbers below are true.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"instances": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances in the spec.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"ready": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these that are applied and ready.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"failed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these with a failure, such as a change that the provider refused, or drift.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"pending": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of these that wait for a plan, or are being changed.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"leaving": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Number of instances that are no longer in the spec, and that the next plan destroys.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"conditions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"type",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Ready, Reconciling and Stalled.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1.Condition{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Digest of the files that the numbers are about: sha256- and 64 hexadecimal digits.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Contributor{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 
@@ -5173,7 +5611,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Users who wrote the set since all its instances were applied. Set by the server.",
+							Description: "Users who wrote the object since all its instances were applied. Set by the server.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5187,7 +5625,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetStatus(ref common.ReferenceCal
 					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Last generation of the set for which the numbers below are true.",
+							Description: "Last generation of the object for which the numbers below are true.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},

@@ -63,8 +63,12 @@ func (x *indexed) newIndex() *index.Index {
 // step makes a random write.
 func (x *indexed) step() {
 	t := x.t
-	if x.random.IntN(3) == 0 {
+	switch x.random.IntN(6) {
+	case 0, 1:
 		x.setStep()
+		return
+	case 2:
+		x.moduleStep()
 		return
 	}
 	namespace := []string{"team", "other"}[x.random.IntN(2)]
@@ -155,7 +159,7 @@ func (x *indexed) check(followed *index.Index, when string) {
 			x.t.Fatalf("%s, namespace %q: ambiguous: %t, want %t", when, namespace, got.Ambiguous, want.Ambiguous)
 		}
 		// Of an ambiguous namespace, the index has one of several objects with an address, and no plan uses it.
-		if diff := cmp.Diff([]any{want.Lost, want.Problems}, []any{got.Lost, got.Problems}); diff != "" && !want.Ambiguous {
+		if diff := cmp.Diff([]any{want.Lost, want.Problems, want.ModuleProblems}, []any{got.Lost, got.Problems, got.ModuleProblems}); diff != "" && !want.Ambiguous {
 			x.t.Fatalf("%s, namespace %q: the view differs from that of a new index (-new +got):\n%s", when, namespace, diff)
 		}
 	}

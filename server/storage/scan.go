@@ -140,21 +140,31 @@ func (o *Objects) OfProviders(ctx context.Context, namespace string) iter.Seq2[*
 
 // Sets returns the ResourceSets of a namespace, or of all namespaces if namespace is empty.
 func (o *Objects) Sets(ctx context.Context, namespace string) iter.Seq2[*v1alpha1.ResourceSet, error] {
-	return func(yield func(*v1alpha1.ResourceSet, error) bool) {
-		prefix := groupPrefix(resourceSets.Group) + resourceSets.Resource + "/"
+	return decoded[v1alpha1.ResourceSet](ctx, o, resourceSets, namespace)
+}
+
+// Modules returns the Modules of a namespace, or of all namespaces if namespace is empty.
+func (o *Objects) Modules(ctx context.Context, namespace string) iter.Seq2[*v1alpha1.Module, error] {
+	return decoded[v1alpha1.Module](ctx, o, modules, namespace)
+}
+
+// decoded returns the objects of a resource of a namespace, or of all namespaces if namespace is empty.
+func decoded[T any](ctx context.Context, o *Objects, of kschema.GroupResource, namespace string) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		prefix := groupPrefix(of.Group) + of.Resource + "/"
 		if namespace != "" {
 			prefix += namespace + "/"
 		}
-		o.scan(ctx, resourceSets.Group, prefix, prefix, func(key string, u *unstructured.Unstructured, err error) bool {
-			set := &v1alpha1.ResourceSet{}
+		o.scan(ctx, of.Group, prefix, prefix, func(key string, u *unstructured.Unstructured, err error) bool {
+			obj := new(T)
 			if err == nil {
-				err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, set)
+				err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, obj)
 			}
 			if err != nil {
 				yield(nil, fmt.Errorf("read object %q: %w", key, err))
 				return false
 			}
-			return yield(set, nil)
+			return yield(obj, nil)
 		})
 	}
 }

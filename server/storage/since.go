@@ -118,7 +118,7 @@ type upToDate struct {
 	revision int64
 }
 
-// Since returns the changes of the objects of all providers, of ResourceSets and of ConfigMaps after a revision. It
+// Since returns the changes of the objects of all providers, of ResourceSets, Modules and ConfigMaps after a revision. It
 // implements index.Objects. The changes of ConfigMaps have no object.
 func (o *Objects) Since(ctx context.Context, revision int64, limit int) (changes []index.Change, current int64, more bool, err error) {
 	var now upToDate
@@ -157,26 +157,33 @@ func (o *Objects) Since(ctx context.Context, revision int64, limit int) (changes
 	return changes, current, len(rows) >= limit, nil
 }
 
-// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers, and the
-// ResourceSets. It implements index.Objects.
+// All returns the objects of a provider in all namespaces. If provider is empty, it returns those of all providers, the
+// ResourceSets and the Modules. It implements index.Objects.
 func (o *Objects) All(ctx context.Context, provider string) iter.Seq2[index.Change, error] {
 	return func(yield func(index.Change, error) bool) {
-		prefixes := map[string]string{v1alpha1.ProviderGroup(provider): groupPrefix(v1alpha1.ProviderGroup(provider))}
+		prefixes := []string{groupPrefix(v1alpha1.ProviderGroup(provider))}
+		groupOf := map[string]string{prefixes[0]: v1alpha1.ProviderGroup(provider)}
 		if provider == "" {
 			groups, err := o.groups(ctx)
 			if err != nil {
 				yield(index.Change{}, err)
 				return
 			}
-			prefixes = map[string]string{v1alpha1.GroupName: groupPrefix(v1alpha1.GroupName) + index.StoredSets + "/"}
+			prefixes = nil
+			for _, stored := range []string{index.StoredSets, index.StoredModules} {
+				prefixes = append(prefixes, groupPrefix(v1alpha1.GroupName)+stored+"/")
+				groupOf[prefixes[len(prefixes)-1]] = v1alpha1.GroupName
+			}
 			for _, group := range groups {
 				if _, ok := v1alpha1.ProviderOfGroup(group); ok {
-					prefixes[group] = groupPrefix(group)
+					prefixes = append(prefixes, groupPrefix(group))
+					groupOf[groupPrefix(group)] = group
 				}
 			}
 		}
-		for _, group := range slices.Sorted(maps.Keys(prefixes)) {
-			prefix := prefixes[group]
+		slices.Sort(prefixes)
+		for _, prefix := range prefixes {
+			group := groupOf[prefix]
 			more := o.scan(ctx, group, prefix, prefix, func(key string, obj *unstructured.Unstructured, err error) bool {
 				if err != nil {
 					return yield(index.Change{}, err)
@@ -219,6 +226,7 @@ func (o *Objects) ConfigMap(ctx context.Context, namespace, name string) (data m
 var (
 	configMaps   = kschema.GroupResource{Resource: index.StoredConfigMaps}
 	resourceSets = v1alpha1.Resource(index.StoredSets)
+	modules      = v1alpha1.Resource(index.StoredModules)
 )
 
 // changeOf returns the address and the resource of an object by its key. ok is false for the keys of objects that
@@ -234,7 +242,7 @@ func changeOf(key string) (c index.Change, gr kschema.GroupResource, ok bool) {
 	}
 	if c.Provider, ok = v1alpha1.ProviderOfGroup(gr.Group); !ok {
 		c.Provider = "" // CutSuffix returns the group
-		ok = gr == configMaps || gr == resourceSets
+		ok = gr == configMaps || gr == resourceSets || gr == modules
 	}
 	c.Stored, c.Namespace, c.Name = part[1], part[2], part[3]
 	return c, gr, ok

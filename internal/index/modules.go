@@ -1,0 +1,248 @@
+package index
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/provider"
+	"github.com/hykube/hykube/internal/resourceset"
+)
+
+// This file expands Modules: each block of each module instance is a set, like a ResourceSet.
+
+// moduleEntry is a Module of a namespace.
+type moduleEntry struct {
+	// Module is nil until the first expansion.
+	*resourceset.Module
+	object   *v1alpha1.Module
+	revision int64
+	sets     []*set
+	// slots are those of the instances. After a restore, they are known before the sets.
+	slots []int32
+}
+
+// applyModule applies a change of a Module. The refresh expands it when it has read all changes.
+func (x *Index) applyModule(c Change, reparse bool) error {
+	ns := x.namespace(c.Namespace)
+	old := ns.modules[c.Name]
+	x.touch(c.Namespace, c.Name, true)
+	if c.Object == nil {
+		if old != nil && old.revision <= c.Revision {
+			delete(ns.modules, c.Name)
+			x.removeModule(ns, old)
+		}
+		return nil
+	}
+	if old != nil && (old.revision > c.Revision || old.revision == c.Revision && !reparse) {
+		return nil
+	}
+	obj := &v1alpha1.Module{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(c.Object.Object, obj); err != nil {
+		return fmt.Errorf("decode Module %q: %w", c.Name, err)
+	}
+	next := &moduleEntry{object: obj, revision: c.Revision}
+	if old != nil && old.object.UID != obj.UID {
+		x.removeModule(ns, old)
+		old = nil
+	}
+	if old != nil {
+		next.Module, next.sets, next.slots = old.Module, old.sets, old.slots
+	}
+	ns.modules[c.Name] = next
+	x.outdate(c.Namespace, c.Name)
+	return nil
+}
+
+func (x *Index) removeModule(ns *namespace, m *moduleEntry) {
+	ns.dropInstances(m.object.UID, m.slots, nil)
+	ns.unsettle(m.object.UID)
+	x.touched[touchedOwner{types.NamespacedName{Namespace: ns.name, Name: m.object.Name}, true}] = m.object.UID
+}
+
+// outdate makes the refresh expand a Module again.
+func (x *Index) outdate(namespace, name string) {
+	x.touch(namespace, name, true)
+	if at := (types.NamespacedName{Namespace: namespace, Name: name}); !x.outdated[at] {
+		x.outdated[at] = false
+	}
+}
+
+// outdateAll makes the refresh expand all Modules again, also those that nobody has written since.
+func (x *Index) outdateAll() {
+	for namespace, ns := range x.namespaces {
+		for name := range ns.modules {
+			x.touch(namespace, name, true)
+			x.outdated[types.NamespacedName{Namespace: namespace, Name: name}] = true
+		}
+	}
+}
+
+// noteMoves makes the refresh expand a Module again if a record appears or goes that may move to another of its instances, or if an
+// instance gets infrastructure to which one would have moved.
+func (x *Index) noteMoves(ns *namespace, uid types.UID, old, now *Record) {
+	living := func(r *Record) bool { return r != nil && r.Living }
+	if living(old) == living(now) {
+		return
+	}
+	of := now
+	if of == nil {
+		of = old
+	}
+	if o := ns.objectOf(uid); !of.instance() || !inModule(of.name) || o != nil && !o.Instance.Leaving && o.Moved == "" {
+		return
+	}
+	if name := of.of.Value().Set; ns.modules[name] != nil {
+		x.outdated[types.NamespacedName{Namespace: ns.name, Name: name}] = true
+	}
+}
+
+// expandModules expands the outdated Modules.
+func (x *Index) expandModules(ctx context.Context) error {
+	for name, anew := range x.outdated {
+		if ns := x.namespaces[name.Namespace]; ns != nil && ns.modules[name.Name] != nil {
+			if err := x.expandModule(ctx, ns, ns.modules[name.Name], anew); err != nil {
+				return err
+			}
+		}
+		delete(x.outdated, name)
+	}
+	return nil
+}
+
+// expandModule puts the instances of a Module into their slots, and removes the others that it had. If anew is false and only the
+// status of the Module has changed, the instances stay.
+func (x *Index) expandModule(ctx context.Context, ns *namespace, m *moduleEntry, anew bool) error {
+	data, at, err := x.objects.ConfigMap(ctx, m.object.Namespace, m.object.Spec.Source.ConfigMap)
+	if err != nil {
+		return err
+	}
+	old := m.Module
+	if same := old.Written(m.object, at); same != nil && !anew { // only the status or the finalizers changed
+		m.Module = same
+		for k := range m.sets {
+			m.sets[k] = &set{same.Sets[k], nil, m.revision, m.sets[k].kind, m.sets[k].slots}
+		}
+		return nil
+	}
+	env := resourceset.Environment{Functions: x.catalog.Signatures(), Provider: x.providerOf}
+	if ns.records[m.object.UID] > 0 {
+		env.Recorded = func(uid types.UID) bool { r := ns.recordAt(uid); return r != nil && r.Living }
+	}
+	if m.Module, err = resourceset.NewModule(m.object, at, data, env, old); err != nil {
+		return fmt.Errorf("expand Module %q: %w", m.object.Name, err)
+	}
+	before := m.slots
+	m.sets, m.slots = nil, nil
+	for _, block := range m.Sets {
+		s := &set{Set: block, revision: m.revision}
+		x.fill(ns, s, ns.statusOf, func(i int32) *Object {
+			if x.reparsing {
+				return nil
+			}
+			return ns.nodes[i].Object
+		}, func(i int32, o *Object) { ns.putAt(i, o) })
+		m.sets, m.slots = append(m.sets, s), append(m.slots, s.slots...)
+	}
+	x.unsaved += len(m.slots)
+	ns.dropInstances(m.UID, before, m.slots)
+	ns.unsettle(m.UID)
+	ns.unsettled = true
+	return nil
+}
+
+// providerOf returns the provider that has a type. Of several, it is the one with the source address.
+func (x *Index) providerOf(mode v1alpha1.Mode, terraformType, source string) (string, error) {
+	names := x.catalog.ProvidersOf(mode, terraformType)
+	if len(names) > 1 {
+		names = slices.DeleteFunc(names, func(name string) bool {
+			e, ok := x.catalog.Get(name)
+			required, err := provider.ParseSource(source)
+			return !ok || err != nil || e.Package.Source != required
+		})
+	}
+	switch len(names) {
+	case 0:
+		return "", fmt.Errorf("no installed Provider has the type %s; see kubectl get providers", terraformType)
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("the Providers %s have the type %s. Name the source of one in required_providers of the module", strings.Join(names, " and "), terraformType)
+}
+
+// allSets returns the ResourceSets, and the blocks of the Modules.
+func (ns *namespace) allSets() iter.Seq[*set] {
+	return func(yield func(*set) bool) {
+		for _, s := range ns.sets {
+			if !yield(s) {
+				return
+			}
+		}
+		for _, m := range ns.modules {
+			for _, s := range m.sets {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// place returns the name by which a list sorts a set: that of a ResourceSet, or the address of a block.
+func (s *set) place() string {
+	if s.InModule() {
+		return s.Template + "/" + s.Kind
+	}
+	return s.Name
+}
+
+// ModuleInstances is a Module with its instances.
+type ModuleInstances struct {
+	*resourceset.Module
+	// Instances are those that the Module has now, in the order of their modules and blocks. Leaving are the others with
+	// infrastructure.
+	Instances, Leaving []Node
+	// Contributors are those in the status of the Module.
+	Contributors []v1alpha1.Contributor
+}
+
+// Modules refreshes the index and returns the Modules of a namespace, or the one with a name, sorted.
+func (x *Index) Modules(ctx context.Context, namespace, name string) (out []ModuleInstances, err error) {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	ns := x.namespaces[namespace]
+	if ns == nil {
+		return nil, nil
+	}
+	leaving := ns.leavingNodes()
+	for _, found := range slices.Sorted(maps.Keys(ns.modules)) {
+		m := ns.modules[found]
+		if name == "" || name == found {
+			out = append(out, ModuleInstances{m.Module, ns.nodesOf(m.UID, m.slots), leaving[m.UID], m.object.Status.Contributors})
+		}
+	}
+	return out, nil
+}
+
+// ModuleAt refreshes the Modules and returns the one with a name; nil if there is none.
+func (x *Index) ModuleAt(ctx context.Context, namespace, name string) (*resourceset.Module, error) {
+	unlock, err := x.lockFreshObjects(ctx)
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	if ns := x.namespaces[namespace]; ns != nil && ns.modules[name] != nil {
+		return ns.modules[name].Module, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,387 @@
+package resourceset
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/module"
+)
+
+// Owner is the stored object whose instances are virtual objects: a ResourceSet or a Module.
+type Owner struct {
+	Namespace, Name string
+	UID             types.UID
+	// Generation is that of the object.
+	Generation int64
+	// Revision identifies the content of the instances: the object without its status, and the ConfigMap that it reads. It
+	// has no order. Writes of the status do not change it, because plans compare it, and an apply writes the status
+	// often.
+	Revision int64
+	Created  metav1.Time
+	// Deleting is the time of the deletion mark; nil without one.
+	Deleting *metav1.Time
+	// Held is true if the object has the finalizer for its infrastructure.
+	Held bool
+	// Problem is the reason why the instances are not known; empty if they are.
+	Problem string
+
+	labels map[string]string
+}
+
+// Labels returns the labels of the instances, which the caller must not change.
+func (o *Owner) Labels() map[string]string { return o.labels }
+
+// metadata returns the metadata of an instance.
+func (o *Owner) metadata(name string, uid types.UID, generation int64) map[string]any {
+	metadata := map[string]any{
+		"name": name, "namespace": o.Namespace, "uid": string(uid), "generation": generation, "resourceVersion": fmt.Sprint(o.Revision),
+	}
+	if !o.Created.IsZero() {
+		metadata["creationTimestamp"] = o.Created.UTC().Format(timeFormat)
+	}
+	if len(o.labels) > 0 {
+		labels := make(map[string]any, len(o.labels))
+		for k, v := range o.labels {
+			labels[k] = v
+		}
+		metadata["labels"] = labels
+	}
+	if o.Deleting != nil {
+		metadata["deletionTimestamp"] = o.Deleting.UTC().Format(timeFormat)
+	}
+	return metadata
+}
+
+// Module is a Module with the sets of its blocks: one for each block of each module instance. It is immutable.
+type Module struct {
+	Owner
+	// Source is the name of the ConfigMap with the files.
+	Source string
+	// Digest is that of the files, as in the status; empty if they cannot be loaded.
+	Digest string
+	// Sets are the blocks; empty with a Problem.
+	Sets []*Set
+	// Expansion is nil with a Problem.
+	Expansion *module.Expansion
+	// Warnings are those of the loader.
+	Warnings diag.Diagnostics
+
+	tree *module.Tree
+}
+
+// Environment is what a Module finds on the server.
+type Environment struct {
+	// Functions are those of the installed providers.
+	Functions lang.Functions
+	// Provider returns the name of the Provider that has a type, given the source address by which the module requires it,
+	// which may be empty.
+	Provider func(mode v1alpha1.Mode, terraformType, source string) (string, error)
+	// Known returns the recorded values of objects; nil knows none.
+	Known module.Known
+	// Recorded reports whether an object with a UID has infrastructure; nil means that none has.
+	Recorded func(types.UID) bool
+}
+
+// FilesOf returns the files of a Module from the content of its ConfigMap.
+func FilesOf(source *v1alpha1.ModuleSource, data map[string][]byte) (module.Files, error) {
+	if data == nil {
+		return nil, fmt.Errorf("there is no ConfigMap %q in the namespace", source.ConfigMap)
+	}
+	files := module.Files{}
+	if len(source.Items) == 0 {
+		maps.Copy(files, data)
+		return files, nil
+	}
+	for _, item := range source.Items {
+		content, ok := data[item.Key]
+		if !ok {
+			return nil, fmt.Errorf("the ConfigMap %q has no key %q", source.ConfigMap, item.Key)
+		}
+		files[item.Path] = content
+	}
+	return files, nil
+}
+
+// LoadModule loads the files of a Module. An error, also about a part that plans do not carry out yet, is in the diagnostics.
+func LoadModule(files module.Files, functions lang.Functions) (*module.Tree, diag.Diagnostics) {
+	tree, diags := module.Load(files, functions)
+	if tree != nil {
+		diags = append(diags, tree.Unsupported()...)
+	}
+	return tree, diags
+}
+
+// NewModule expands a Module. data is the content of its ConfigMap, nil if there is none, and configMap the revision of the last
+// write. previous is an earlier version of the Module; nil without one.
+func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, env Environment, previous *Module) (*Module, error) {
+	m := &Module{
+		Owner: Owner{
+			Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp, Created: obj.CreationTimestamp,
+			Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: obj.Labels,
+		},
+		Source: obj.Spec.Source.ConfigMap,
+	}
+	var err error
+	if m.Revision, err = moduleRevision(obj, configMap); err != nil {
+		return nil, err
+	}
+	if err := m.expand(&obj.Spec, data, env, previous); err != nil {
+		m.Problem, m.Sets, m.Expansion = err.Error(), nil, nil
+	}
+	return m, nil
+}
+
+// moduleRevision returns the Revision of a Module, given that of its ConfigMap.
+func moduleRevision(obj *v1alpha1.Module, configMap int64) (int64, error) {
+	content, err := json.Marshal([]any{obj.UID, obj.Generation, obj.Spec, obj.Labels, obj.DeletionTimestamp, configMap})
+	if err != nil {
+		return 0, fmt.Errorf("encode Module: %w", err)
+	}
+	sum := sha256.Sum256(content)
+	return int64(binary.BigEndian.Uint64(sum[:]) & maxGeneration), nil
+}
+
+// Written returns the Module after a write of its status or its finalizers alone; nil if the write changed the instances, or if m
+// is nil.
+func (m *Module) Written(obj *v1alpha1.Module, configMap int64) *Module {
+	if m == nil {
+		return nil
+	}
+	if revision, err := moduleRevision(obj, configMap); err != nil || revision != m.Revision {
+		return nil
+	}
+	next := *m
+	next.Held = slices.Contains(obj.Finalizers, v1alpha1.FinalizerState)
+	next.Sets = make([]*Set, len(m.Sets))
+	for i, s := range m.Sets {
+		written := *s
+		written.Owner = next.Owner
+		next.Sets[i] = &written
+	}
+	return &next
+}
+
+func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env Environment, previous *Module) error {
+	files, err := FilesOf(&spec.Source, data)
+	if err != nil {
+		return err
+	}
+	if previous != nil && previous.tree != nil && previous.tree.SameFiles(files) {
+		m.tree = previous.tree
+	} else {
+		var diags diag.Diagnostics
+		if m.tree, diags = LoadModule(files, env.Functions); diag.HasErrors(diags) {
+			m.tree = nil
+			return failed(diags)
+		}
+	}
+	digest := m.tree.Digest()
+	m.Digest = "sha256-" + hex.EncodeToString(digest[:])
+	inputs := module.Inputs{Name: m.Name, Functions: env.Functions, Values: make(map[string]any, len(spec.Inputs))}
+	for name, raw := range spec.Inputs {
+		var value any
+		if err := utiljson.Unmarshal(raw.Raw, &value); err != nil {
+			return fmt.Errorf("spec.inputs.%s: %w", name, err)
+		}
+		inputs.Values[name] = value
+	}
+	known := env.Known
+	if known == nil {
+		known = func(lang.Address) (cty.Value, bool) { return cty.NilVal, false }
+	}
+	x, diags := m.tree.Expand(inputs, known)
+	if diag.HasErrors(diags) {
+		return failed(diags)
+	}
+	if len(x.Waiting) > 0 {
+		w := x.Waiting[0]
+		needs := make([]string, len(w.Needs))
+		for i, a := range w.Needs {
+			needs[i] = a.String()
+		}
+		return fmt.Errorf("the instances of %s depend on %s, and the count or for_each of a Module cannot depend on other objects yet: "+
+			"let it depend on variables whose values are written in spec.inputs", w.Address, strings.Join(needs, ", "))
+	}
+	m.Expansion = x
+	return m.makeSets(spec, env)
+}
+
+// failed returns the errors of diagnostics as one.
+func failed(diags diag.Diagnostics) error {
+	problems := slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity != v1alpha1.SeverityError })
+	return fmt.Errorf("%s", diag.Describe(problems))
+}
+
+// makeSets makes the sets of the blocks.
+func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
+	digests, dependencies := m.Expansion.Digests(), m.Expansion.Dependencies()
+	values := m.Expansion.Values(func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	for _, i := range m.Expansion.Instances {
+		for _, block := range i.Sets {
+			s, err := m.set(block, spec, env, values)
+			if err != nil {
+				return fmt.Errorf("%s: %w", block.Address(), err)
+			}
+			s.dependsOn = m.absolute(block.DependsOn())
+			s.contents = make([][sha256.Size]byte, block.Len())
+			s.through = make([][]lang.Address, block.Len())
+			for k := range block.Len() {
+				s.contents[k] = digests(block, k)
+				s.through[k] = m.absolute(dependencies.Through(block, k))
+			}
+			m.Sets = append(m.Sets, s)
+			for k := range block.Len() {
+				m.findOrigin(s, k, env)
+			}
+		}
+	}
+	return nil
+}
+
+// findOrigin finds the infrastructure that moves to the k-th instance of a block: that of the latest earlier address that is recorded,
+// and that the Module no longer has.
+func (m *Module) findOrigin(s *Set, k int, env Environment) {
+	key := s.Key(k)
+	if env.Recorded == nil || env.Recorded(s.UIDOf(key)) {
+		return
+	}
+	for _, a := range m.Expansion.Origins(s.block, k) {
+		if !m.has(a) && env.Recorded(uidOf(m.UID, s.APIVersion, a.Kind(), a.ObjectName())) {
+			if s.moved == nil {
+				s.moved = map[string]string{}
+			}
+			s.moved[key.Text()] = a.String()
+			return
+		}
+	}
+}
+
+// has reports whether the Module has an instance with an address.
+func (m *Module) has(a lang.Address) bool {
+	of, _, _ := a.Set()
+	block := m.BlockAt(of)
+	if block == nil {
+		return false
+	}
+	for i := range block.Len() {
+		if block.AddressOf(i) == a {
+			return true
+		}
+	}
+	return false
+}
+
+// set returns the set of a block, without the contents of its instances.
+func (m *Module) set(block *module.Set, spec *v1alpha1.ModuleSpec, env Environment, values *module.Values) (*Set, error) {
+	at, diags := values.ProviderOf(block, 0)
+	if diag.HasErrors(diags) {
+		return nil, failed(diags)
+	}
+	config, err := m.configOf(at, spec.Providers)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := env.Provider(block.Mode, block.Type, at.Source)
+	if err != nil {
+		return nil, err
+	}
+	s := &Set{
+		Owner: m.Owner, APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: block.Mode.KindOf(block.Type),
+		Template: block.Address().ObjectName(), Repeats: block.Repeats, spec: block.Spec, lifecycle: maps.Clone(block.Template()), digest: block.Digest(), block: block,
+		source: m.Source, expansion: m.Expansion,
+	}
+	if config != "" {
+		s.lifecycle["providerConfig"] = config
+	}
+	switch block.Repeats {
+	case lang.RepeatForEach:
+		for i := range block.Len() {
+			s.keys = append(s.keys, block.Instance(i).Key.Name)
+		}
+	default:
+		s.count = block.Len()
+	}
+	return s, nil
+}
+
+// configOf returns the name of the ProviderConfig for a provider configuration of the module; empty for the default one.
+func (m *Module) configOf(at module.ProviderAddress, providers map[string]string) (string, error) {
+	root := at.Module == m.Expansion.Root.Path
+	if name := providers[at.ProviderID.String()]; root && name != "" {
+		return name, nil
+	}
+	switch {
+	case at.Block != nil && len(at.Block.Spec) > 0 && root:
+		return "", fmt.Errorf("the provider block %s at %s has arguments. Write a ProviderConfig with them, and name it in spec.providers[%q]", at, at.Block.Range, at)
+	case at.Block != nil && len(at.Block.Spec) > 0:
+		return "", fmt.Errorf("the provider block %s at %s is not in the root module. Pass the configuration to the module by the argument providers", at, at.Block.Range)
+	case at.Alias != "" && root:
+		return "", fmt.Errorf("no ProviderConfig has the configuration %s of the module. Name one in spec.providers[%q]", at, at)
+	case at.Alias != "":
+		return "", fmt.Errorf("the configuration %s in %s has no ProviderConfig. Pass one to the module by the argument providers", at, at.Module)
+	}
+	return "", nil
+}
+
+// absolute replaces each address of a whole module by those of its blocks.
+func (m *Module) absolute(list []lang.Address) []lang.Address {
+	if !slices.ContainsFunc(list, func(a lang.Address) bool { return a.Mode == lang.ModeModule }) {
+		return list
+	}
+	var out []lang.Address
+	for _, a := range list {
+		if a.Mode != lang.ModeModule {
+			out = append(out, a)
+			continue
+		}
+		for _, i := range m.Expansion.Instances {
+			for _, s := range i.Sets {
+				if a.Covers(s.Address()) {
+					out = append(out, s.Address())
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, lang.Address.Compare)
+	return slices.Compact(out)
+}
+
+// BlockAt returns the block with an address without a key; nil if there is none.
+func (m *Module) BlockAt(addr lang.Address) *module.Set {
+	i := m.Expansion.InstanceAt(addr.Module)
+	if i == nil {
+		return nil
+	}
+	for _, s := range i.Sets {
+		if s.Address() == addr {
+			return s
+		}
+	}
+	return nil
+}
+
+// BlockSet returns the set for a kind and a name in a Module; without one, a set that has only the owner. So an instance that left
+// the Module has its labels and its mark.
+func (m *Module) BlockSet(ref v1alpha1.ObjectReference) *Set {
+	base, _, _ := v1alpha1.ParseInstanceName(ref.Name)
+	for _, s := range m.Sets {
+		if s.Kind == ref.Kind && s.Template == base {
+			return s
+		}
+	}
+	return &Set{Owner: m.Owner, expansion: m.Expansion}
+}

@@ -1,0 +1,135 @@
+package scope
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/module"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
+	"github.com/hykube/hykube/internal/store"
+)
+
+// This file finds the named values of Modules for expressions: variables, local values, outputs and modules.
+
+// moduleValues evaluates named values of a Module once. Later changes of a plan do not affect it, so it must not outlive one
+// evaluation.
+type moduleValues struct {
+	*module.Values
+	// of is the name of the Module.
+	of string
+	// err is the first error of a value outside of the module.
+	err error
+}
+
+// named returns the value of a variable, local value, output or module.
+func (s *Scope) named(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
+	m, err := s.moduleOf(ctx, addr)
+	if err != nil {
+		return cty.NilVal, false, err
+	}
+	addr.Namespace = ""
+	values := s.valuesOf(ctx, m)
+	v, ok := values.Value(addr)
+	return v, ok, values.failure()
+}
+
+// moduleOf returns the Module that an address is in. It must have an expansion.
+func (s *Scope) moduleOf(ctx context.Context, addr lang.Address) (*resourceset.Module, error) {
+	namespace := addr.Namespace
+	if namespace == "" {
+		namespace = s.namespace
+	}
+	name := v1alpha1.RootModule(addr.Module)
+	if s.Sets == nil {
+		return nil, &AbsentError{fmt.Sprintf("there is no Module %q in the namespace %q", name, namespace)}
+	}
+	m, err := s.Sets.Module(ctx, namespace, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case m == nil:
+		return nil, &AbsentError{fmt.Sprintf("there is no Module %q in the namespace %q", name, namespace)}
+	case m.Problem != "":
+		return nil, &AbsentError{(&store.SetError{Kind: "Module", Name: name, Problem: m.Problem}).Error()}
+	}
+	return m, nil
+}
+
+// valuesOf returns an evaluator for one evaluation.
+func (s *Scope) valuesOf(ctx context.Context, m *resourceset.Module) *moduleValues {
+	inside := *s
+	inside.inModule = true
+	out := &moduleValues{of: m.Name}
+	out.Values = m.Expansion.Values(func(a lang.Address) (cty.Value, bool) {
+		v, ok, err := inside.Value(ctx, a)
+		if err != nil && out.err == nil {
+			out.err = err
+		}
+		return v, ok && err == nil
+	})
+	return out
+}
+
+// failure returns the errors of the evaluation.
+func (v *moduleValues) failure() error {
+	if v.err != nil {
+		return v.err
+	}
+	diags := v.Diagnostics()
+	if !diag.HasErrors(diags) {
+		return nil
+	}
+	return &diag.Failure{Operation: fmt.Sprintf("evaluate Module %q", v.of), Diagnostics: diags}
+}
+
+// instanceOf returns the key and the value of an instance for its expressions; nil for an object that is no instance.
+func (s *Scope) instanceOf(ctx context.Context, r *resource.Resource) (*lang.Instance, error) {
+	if r.Instance == nil || r.Address.Module == "" || r.Deleting {
+		return r.Instance, nil
+	}
+	addr := r.Address
+	addr.Namespace = r.Ref.Namespace
+	m, err := s.moduleOf(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	of, _, _ := r.Address.Set()
+	block := m.BlockAt(of)
+	values := s.valuesOf(ctx, m)
+	for i := range blockLen(block) {
+		if block.Instance(i) != nil && block.Instance(i).Key == r.Instance.Key {
+			each := values.Instance(block, i)
+			return each, values.failure()
+		}
+	}
+	return nil, &AbsentError{fmt.Sprintf("the Module %q has no instance %s", m.Name, r.Address)}
+}
+
+func blockLen(b *module.Set) int {
+	if b == nil {
+		return 0
+	}
+	return b.Len()
+}
+
+// leftModule reports whether an address without a key is that of a block that its Module no longer has, or that it now repeats.
+// Its record may still exist.
+func (s *Scope) leftModule(ctx context.Context, addr lang.Address) (bool, error) {
+	m, err := s.moduleOf(ctx, addr)
+	if _, absent := errors.AsType[*AbsentError](err); absent {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	addr.Namespace = ""
+	block := m.BlockAt(addr)
+	return block == nil || block.Repeats == "" && block.Len() == 0, nil
+}

@@ -1,0 +1,220 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/warning"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/resourceset"
+	"github.com/hykube/hykube/server/deletion"
+)
+
+func newModules(c Config) (*resourceREST, *statusREST, error) {
+	strategy := kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStatus]{
+		ObjectTyper:   c.Codecs.Scheme,
+		NameGenerator: names.SimpleNameGenerator,
+		namespaced:    true,
+		begin: func(ctx context.Context, m *v1alpha1.Module) {
+			m.Status = v1alpha1.ModuleStatus{}
+			m.Status.Contributors = addWriter(ctx, nil, v1alpha1.WroteSpec)
+			condition.Set(&m.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
+			// A new Module has no infrastructure. A manifest from a backup may have the finalizer nevertheless.
+			m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
+		},
+		prepareUpdate: func(ctx context.Context, m, old *v1alpha1.Module) {
+			info, ok := request.RequestInfoFrom(ctx)
+			if ok && info.Verb == "update" && !byServer(ctx) && m.Finalizers == nil && slices.Contains(old.Finalizers, v1alpha1.FinalizerState) {
+				m.Finalizers = []string{v1alpha1.FinalizerState} // a manifest for `kubectl replace` has none
+			}
+			m.Status.Contributors = addWriter(ctx, m.Status.Contributors, writtenOfModule(m, old)...)
+		},
+		spec:       func(m *v1alpha1.Module) any { return m.Spec },
+		status:     func(m *v1alpha1.Module) *v1alpha1.ModuleStatus { return &m.Status },
+		conditions: func(s *v1alpha1.ModuleStatus) *[]metav1.Condition { return &s.Conditions },
+		validate:   validateModule,
+		validateAgainst: func(ctx context.Context, m, old *v1alpha1.Module) (errs field.ErrorList) {
+			if old != nil {
+				errs = keepModuleFinalizer(ctx, m, old)
+				if sameSpec(m.Spec, old.Spec) {
+					return errs
+				}
+			}
+			return append(errs, c.validateFiles(ctx, m)...)
+		},
+		warn: func(ctx context.Context, m *v1alpha1.Module) []string { return c.warnFiles(ctx, m) },
+		mayWriteStatus: func(ctx context.Context, _, _ *v1alpha1.Module) field.ErrorList {
+			return statusByServer(ctx, "a Module")
+		},
+	}
+	store, statusREST, err := newStore(c, "module", new(v1alpha1.Module), new(v1alpha1.ModuleList), strategy, moduleTable)
+	if err != nil {
+		return nil, nil, err
+	}
+	store.DeleteStrategy = markSet{store.DeleteStrategy}
+	return &resourceREST{
+		Store: store, short: "mod",
+		mayWrite: func(ctx context.Context, obj, old runtime.Object) error {
+			m := obj.(*v1alpha1.Module)
+			if before, ok := old.(*v1alpha1.Module); ok && sameSpec(m.Spec, before.Spec) {
+				return nil
+			}
+			return c.Kinds.AuthorizeModule(ctx, m)
+		},
+		warnDeleted: func(ctx context.Context, obj runtime.Object) { warnModuleDeleted(ctx, obj.(*v1alpha1.Module)) },
+	}, statusREST, nil
+}
+
+// warnModuleDeleted adds warnings about the deletion of a Module whose resources have infrastructure.
+func warnModuleDeleted(ctx context.Context, m *v1alpha1.Module) {
+	if !slices.Contains(m.Finalizers, v1alpha1.FinalizerState) {
+		return
+	}
+	warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: the next plan destroys its resources. Their infrastructure stays until you approve that plan.", m.Name))
+	warning.AddWarning(ctx, "", deletion.WarningWaits)
+}
+
+// writtenOfModule returns the parts of a Module that a write changes, and that plans depend on.
+func writtenOfModule(m, old *v1alpha1.Module) (parts []string) {
+	if !sameSpec(m.Spec, old.Spec) {
+		parts = append(parts, v1alpha1.WroteSpec)
+	}
+	if !maps.Equal(m.Labels, old.Labels) {
+		parts = append(parts, v1alpha1.WroteLabels)
+	}
+	return parts
+}
+
+// Limits on a Module.
+const (
+	maxModuleItems  = 1000
+	maxModuleInputs = 1000
+)
+
+func validateModule(m *v1alpha1.Module) field.ErrorList {
+	errs := validateObjectName(m.Name)
+	if strings.Contains(m.Name, ".") {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), shorten(m.Name), "must not have a dot: it is the name of the module in Terraform's addresses, as in module.shop.sim_network.main"))
+	}
+	spec := field.NewPath("spec")
+	source := spec.Child("source")
+	for _, msg := range validation.IsDNS1123Subdomain(m.Spec.Source.ConfigMap) {
+		errs = append(errs, field.Invalid(source.Child("configMap"), shorten(m.Spec.Source.ConfigMap), msg))
+	}
+	if len(m.Spec.Source.Items) > maxModuleItems {
+		errs = append(errs, field.TooMany(source.Child("items"), len(m.Spec.Source.Items), maxModuleItems))
+	}
+	paths := map[string]bool{}
+	for i, item := range m.Spec.Source.Items {
+		at := source.Child("items").Index(i)
+		for _, msg := range validation.IsConfigMapKey(item.Key) {
+			errs = append(errs, field.Invalid(at.Child("key"), shorten(item.Key), msg))
+		}
+		if item.Path == "" {
+			errs = append(errs, field.Required(at.Child("path"), "path of the file in the module, such as modules/net/main.tf"))
+		}
+		if paths[item.Path] {
+			errs = append(errs, field.Duplicate(at.Child("path"), shorten(item.Path)))
+		}
+		paths[item.Path] = true
+	}
+	if len(m.Spec.Inputs) > maxModuleInputs {
+		errs = append(errs, field.TooMany(spec.Child("inputs"), len(m.Spec.Inputs), maxModuleInputs))
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Spec.Providers)) {
+		for _, msg := range validation.IsDNS1123Subdomain(m.Spec.Providers[name]) {
+			errs = append(errs, field.Invalid(spec.Child("providers").Key(name), shorten(m.Spec.Providers[name]), "name of a ProviderConfig: "+msg))
+		}
+	}
+	return errs
+}
+
+// keepModuleFinalizer lets only the server remove the finalizer of a Module with infrastructure.
+func keepModuleFinalizer(ctx context.Context, m, old *v1alpha1.Module) field.ErrorList {
+	if byServer(ctx) || !slices.Contains(old.Finalizers, v1alpha1.FinalizerState) || slices.Contains(m.Finalizers, v1alpha1.FinalizerState) {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
+		v1alpha1.FinalizerState+" stays until the infrastructure of all resources is destroyed: delete the Module and apply a Plan, and the server removes the finalizer")}
+}
+
+// validateFiles expands a Module as the index will. A missing ConfigMap is no error, because a client may create it later.
+func (c Config) validateFiles(ctx context.Context, m *v1alpha1.Module) field.ErrorList {
+	source := field.NewPath("spec", "source")
+	data, _, err := c.StoredObjects.ConfigMap(ctx, m.Namespace, m.Spec.Source.ConfigMap)
+	if err != nil {
+		return field.ErrorList{field.InternalError(source, err)}
+	}
+	if data == nil {
+		return nil
+	}
+	expanded, err := resourceset.NewModule(m, 0, data, resourceset.Environment{Provider: anyProvider}, nil)
+	if err != nil {
+		return field.ErrorList{field.InternalError(source, err)}
+	}
+	if expanded.Problem == "" {
+		return nil
+	}
+	at := source
+	if strings.Contains(expanded.Problem, "spec.inputs") {
+		at = field.NewPath("spec")
+	}
+	return field.ErrorList{field.Invalid(at, field.OmitValueType{}, expanded.Problem)}
+}
+
+// anyProvider is for the check of a Module, whose Providers may be installed later.
+func anyProvider(v1alpha1.Mode, string, string) (string, error) { return "any", nil }
+
+// warnFiles returns the warnings of the loader.
+func (c Config) warnFiles(ctx context.Context, m *v1alpha1.Module) (out []string) {
+	data, _, err := c.StoredObjects.ConfigMap(ctx, m.Namespace, m.Spec.Source.ConfigMap)
+	if err != nil {
+		return nil
+	}
+	if data == nil {
+		return []string{fmt.Sprintf("spec.source.configMap: there is no ConfigMap %q in the namespace yet. No plan of the namespace is possible until it exists.", m.Spec.Source.ConfigMap)}
+	}
+	files, err := resourceset.FilesOf(&m.Spec.Source, data)
+	if err != nil {
+		return nil
+	}
+	_, diags := resourceset.LoadModule(files, nil)
+	for _, d := range diags {
+		if d.Severity == v1alpha1.SeverityWarning {
+			out = append(out, fmt.Sprintf("%s: %s: %s", d.Attribute, d.Summary, d.Detail))
+		}
+	}
+	return out
+}
+
+var moduleTable = tableConvertor{
+	columns: []metav1.TableColumnDefinition{
+		nameColumn,
+		column("Source", "string", "Name of the ConfigMap with the files.", 0),
+		column("Resources", "integer", "Number of resources of the module.", 0),
+		column("Ready", "integer", "Number of resources that are applied and ready.", 0),
+		reasonColumn, ageColumn,
+		column("Failed", "integer", "Number of resources with a failure.", 1),
+		column("Pending", "integer", "Number of resources that wait for a plan.", 1),
+		column("Leaving", "integer", "Number of resources that the next plan destroys.", 1),
+		whyColumn,
+	},
+	cells: func(obj runtime.Object) []any {
+		m := obj.(*v1alpha1.Module)
+		s := &m.Status
+		_, reason, message := readinessCells(m, s.Conditions)
+		return []any{m.Name, m.Spec.Source.ConfigMap, int64(s.Instances), int64(s.Ready), reason, age(m.CreationTimestamp),
+			int64(s.Failed), int64(s.Pending), int64(s.Leaving), message}
+	},
+}

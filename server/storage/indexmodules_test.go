@@ -1,0 +1,148 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
+)
+
+// moduleFiles are versions of a module, of which the last one has an error.
+var moduleFiles = []string{
+	`variable "n" { default = 1 }
+resource "sim_a" "one" {}
+resource "sim_a" "many" {
+  count = var.n
+  name  = "${sim_a.one.name}-${count.index}"
+}`,
+	`variable "n" { default = 1 }
+data "sim_b" "read" {}
+resource "sim_a" "one" {
+  count = 1
+  name  = data.sim_b.read.name
+}
+resource "sim_a" "each" { for_each = toset([for i in range(var.n) : "k${i}"]) }
+moved {
+  from = sim_a.many
+  to   = sim_a.moved
+}
+resource "sim_a" "moved" { count = 2 }`,
+	`resource "sim_a" {`,
+}
+
+func moduleOf(namespace, name string, uid types.UID) *v1alpha1.Module {
+	m := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, Generation: 1}}
+	m.TypeMeta = metav1.TypeMeta{APIVersion: "hykube.io/v1alpha1", Kind: "Module"}
+	m.Spec.Source.ConfigMap = "files"
+	return m
+}
+
+// files writes the ConfigMap with the files of the Modules of a namespace.
+func (x *indexed) files(namespace, main string) {
+	x.write(configMaps, namespace, "files", &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "files"},
+		Data: map[string]string{"main.tf": main},
+	})
+}
+
+// moduleStep makes a random write that concerns a Module: of the Module, of its files, or of the status or the record of a resource.
+func (x *indexed) moduleStep() {
+	namespace := []string{"team", "other"}[x.random.IntN(2)]
+	uid := types.UID(fmt.Sprintf("module-%s-%d", namespace, x.random.IntN(2)))
+	switch dice := x.random.IntN(10); {
+	case dice == 0:
+		x.write(modules, namespace, "shop", nil)
+	case dice == 1:
+		x.write(configMaps, namespace, "files", nil)
+	case dice < 4:
+		x.files(namespace, moduleFiles[x.random.IntN(len(moduleFiles))])
+	case dice < 7:
+		m := moduleOf(namespace, "shop", uid)
+		m.Generation = int64(1 + x.random.IntN(3))
+		m.Spec.Inputs = map[string]v1alpha1.JSON{"n": {Raw: fmt.Append(nil, x.random.IntN(3))}}
+		m.Labels = map[string]string{"l": fmt.Sprint(x.random.IntN(2))}
+		if x.random.IntN(4) == 0 {
+			m.DeletionTimestamp = new(metav1.Unix(100, 0))
+		}
+		x.write(modules, namespace, "shop", m)
+	default:
+		sample := x.expanded(moduleOf(namespace, "shop", uid), moduleFiles[x.random.IntN(2)])
+		s := sample.Sets[x.random.IntN(len(sample.Sets))]
+		if s.Kind != "sim-a" || s.Len() == 0 {
+			return
+		}
+		key := s.Key(x.random.IntN(s.Len()))
+		x.instanceStep(v1alpha1.ObjectReference{
+			APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: namespace, Name: s.Object(key).GetName(),
+			UID: s.UIDOf(key), Generation: s.GenerationOf(key), Set: "shop", SetUID: uid,
+		})
+	}
+}
+
+// expanded expands a Module as the index does.
+func (x *indexed) expanded(m *v1alpha1.Module, main string) *resourceset.Module {
+	x.t.Helper()
+	out, err := resourceset.NewModule(m, 1, map[string][]byte{"main.tf": []byte(main)}, resourceset.Environment{
+		Provider: func(v1alpha1.Mode, string, string) (string, error) { return "sim", nil },
+	}, nil)
+	if err != nil || out.Problem != "" {
+		x.t.Fatal(err, out.Problem)
+	}
+	return out
+}
+
+// TestModulesKeepWhatTheyCannotExpand breaks the files of a Module with infrastructure, and removes the Provider. Its resources stay,
+// and no plan may destroy them.
+func TestModulesKeepWhatTheyCannotExpand(t *testing.T) {
+	x := newIndexed(t)
+	followed, l := x.newIndex(), ledger.New(x.s.KV())
+	uid := types.UID("6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10")
+	m := moduleOf("team", "shop", uid)
+	x.files("team", moduleFiles[0])
+	x.write(modules, "team", "shop", m)
+	sample := x.expanded(m, moduleFiles[0])
+	one := sample.Sets[slices.IndexFunc(sample.Sets, func(s *resourceset.Set) bool { return s.Repeats == "" })]
+	key := one.Key(0)
+	ref := v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "team", Name: one.Object(key).GetName(),
+		UID: one.UIDOf(key), Set: "shop", SetUID: uid}
+	rec, err := l.Instance(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec.Object, rec.Attributes = ref, []byte(`{"id":"1"}`)
+	if err := l.Save(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	expect := func(when, problem string, flags index.Flags) {
+		t.Helper()
+		v, err := followed.View(t.Context(), "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, ok := v.Slot(one.Address())
+		if !ok || v.Nodes[i].Object.Flags&(index.Deleting|index.KeysUnknown) != flags || v.Nodes[i].Record == nil {
+			t.Errorf("%s: the resource has an entry: %t, %+v", when, ok, v.Nodes)
+		}
+		if _, known := v.ModuleProblems["shop"]; known != (problem != "") {
+			t.Errorf("%s: the problem is %q", when, v.ModuleProblems["shop"])
+		}
+	}
+	expect("at first", "", 0)
+	x.files("team", moduleFiles[2])
+	expect("with an error in the files", "error", index.Deleting|index.KeysUnknown)
+	x.files("team", moduleFiles[0])
+	expect("without the error", "", 0)
+	x.write(configMaps, "team", "files", nil)
+	expect("without the files", "missing", index.Deleting|index.KeysUnknown)
+	x.files("team", moduleFiles[0])
+	x.write(modules, "team", "shop", nil)
+	expect("without the Module", "", index.Deleting)
+}
