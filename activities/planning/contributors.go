@@ -266,13 +266,13 @@ func (s *survey) keyWriters(n *node, applied map[string]string) (lists [][]v1alp
 		for name := range applied {
 			if a, err := lang.ParseAddress(name); err == nil {
 				if of, key, ok := a.Set(); ok && of == addr && !set.Has(key) {
-					changed[a.Name] = true
+					changed[a.ObjectName()] = true
 				}
 			}
 		}
 		for _, a := range instanceAddresses(addr, set) {
 			if _, ok := applied[valueVersion(a, "")]; !ok {
-				changed[a.Name] = true
+				changed[a.ObjectName()] = true
 			}
 		}
 		for name := range changed {

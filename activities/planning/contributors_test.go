@@ -99,6 +99,11 @@ func TestWritersOfInstances(t *testing.T) {
 			t.Errorf("%s: the contributors are %q, want %q", why, got, tc.want)
 		}
 	}
+	configs.known[store.Written{Kind: "Module", Namespace: "prod", Name: "shop"}] = store.Writers{List: []v1alpha1.Contributor{by("dan", "spec")}, Files: "hosts"}
+	inModule := v1alpha1.ObjectReference{Namespace: "prod", Set: "shop", Name: `module.shop.module.net["eu"]:a[0]`}
+	if got, want := contributor.Text(w.ofInstance(inModule)), "alice (Module shop: ConfigMap hosts), bob (Module shop: ConfigMap hosts: list), dan (Module shop: spec), eve (Module shop: ConfigMap hosts: b and ConfigMap hosts: removed)"; got != want {
+		t.Errorf("the writers of a resource of a Module are %q, want %q", got, want)
+	}
 	reads := configs.reads
 	for i := range 1000 {
 		if list := w.ofInstance(instance("keyed", fmt.Sprint("key-", i))); !slices.ContainsFunc(list, func(o v1alpha1.Contributor) bool {

@@ -195,6 +195,18 @@ func (ns *namespace) allSets() iter.Seq[*set] {
 	}
 }
 
+// repeatedBlock returns the block of a Module with the kind and the name of a reference; nil if there is none, or if it is not repeated.
+func (ns *namespace) repeatedBlock(module string, ref v1alpha1.ObjectReference) *resourceset.Set {
+	m := ns.modules[module]
+	if m == nil || m.Module == nil {
+		return nil
+	}
+	if s := m.BlockSet(ref); s.APIVersion == ref.APIVersion && s.Repeats != "" && s.Template == ref.Name {
+		return s
+	}
+	return nil
+}
+
 // place returns the name by which a list sorts a set: that of a ResourceSet, or the address of a block.
 func (s *set) place() string {
 	if s.InModule() {

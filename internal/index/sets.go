@@ -404,8 +404,11 @@ func (x *Index) SetAt(ctx context.Context, ref v1alpha1.ObjectReference) (*resou
 	if ns == nil {
 		return nil, nil
 	}
-	for s := range ns.allSets() {
-		if s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name && s.Repeats != "" {
+	if path, _ := v1alpha1.SplitModuleObjectName(ref.Name); path != "" {
+		return ns.repeatedBlock(v1alpha1.RootModule(path), ref), nil
+	}
+	for _, s := range ns.sets {
+		if s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name {
 			return s.Set, nil
 		}
 	}

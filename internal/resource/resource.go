@@ -158,7 +158,7 @@ func (d *Decoder) Decode(obj *unstructured.Unstructured) (*Resource, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if known := d.known[r.Ref.UID]; r.Instance == nil && known.writtenAs(r) {
+	if known := d.known[r.Ref.UID]; r.Instance == nil && r.Address.Module == "" && known.writtenAs(r) {
 		r.expressions = known.expressions
 	} else if r.Mode == v1alpha1.ModeEphemeral { // otherwise each expression that refers to it would decode it again
 		d.known[r.Ref.UID] = r

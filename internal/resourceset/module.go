@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,10 +78,12 @@ type Module struct {
 	Sets []*Set
 	// Expansion is nil with a Problem.
 	Expansion *module.Expansion
-	// Warnings are those of the loader.
-	Warnings diag.Diagnostics
+	// Diagnostics are the errors that make the Problem, each with its position in the files, or with a field of the Module; nil if it
+	// has another reason.
+	Diagnostics diag.Diagnostics
 
-	tree *module.Tree
+	tree   *module.Tree
+	byName map[blockName]*Set
 }
 
 // Environment is what a Module finds on the server.
@@ -129,6 +132,7 @@ func LoadModule(files module.Files, functions lang.Functions) (*module.Tree, dia
 // write. previous is an earlier version of the Module; nil without one.
 func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, env Environment, previous *Module) (*Module, error) {
 	m := &Module{
+		byName: map[blockName]*Set{},
 		Owner: Owner{
 			Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp, Created: obj.CreationTimestamp,
 			Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: obj.Labels,
@@ -140,7 +144,10 @@ func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, en
 		return nil, err
 	}
 	if err := m.expand(&obj.Spec, data, env, previous); err != nil {
-		m.Problem, m.Sets, m.Expansion = err.Error(), nil, nil
+		m.Problem, m.Sets, m.Expansion, m.byName = err.Error(), nil, nil, nil
+		if f, ok := errors.AsType[*diag.Failure](err); ok {
+			m.Problem, m.Diagnostics = diag.Describe(f.Diagnostics), f.Diagnostics
+		}
 	}
 	return m, nil
 }
@@ -166,13 +173,21 @@ func (m *Module) Written(obj *v1alpha1.Module, configMap int64) *Module {
 	}
 	next := *m
 	next.Held = slices.Contains(obj.Finalizers, v1alpha1.FinalizerState)
-	next.Sets = make([]*Set, len(m.Sets))
-	for i, s := range m.Sets {
+	next.Sets, next.byName = make([]*Set, 0, len(m.Sets)), make(map[blockName]*Set, len(m.Sets))
+	for _, s := range m.Sets {
 		written := *s
 		written.Owner = next.Owner
-		next.Sets[i] = &written
+		next.add(&written)
 	}
 	return &next
+}
+
+// blockName identifies a block by the kind and the name of its objects, without a key.
+type blockName struct{ kind, name string }
+
+func (m *Module) add(s *Set) {
+	m.Sets = append(m.Sets, s)
+	m.byName[blockName{s.Kind, s.Template}] = s
 }
 
 func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env Environment, previous *Module) error {
@@ -223,7 +238,7 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 // failed returns the errors of diagnostics as one.
 func failed(diags diag.Diagnostics) error {
 	problems := slices.DeleteFunc(slices.Clone(diags), func(d v1alpha1.Diagnostic) bool { return d.Severity != v1alpha1.SeverityError })
-	return fmt.Errorf("%s", diag.Describe(problems))
+	return &diag.Failure{Operation: "expand module", Diagnostics: problems}
 }
 
 // makeSets makes the sets of the blocks.
@@ -237,18 +252,33 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 				return fmt.Errorf("%s: %w", block.Address(), err)
 			}
 			s.dependsOn = m.absolute(block.DependsOn())
+			if err := s.digestBlock(); err != nil {
+				return err
+			}
 			s.contents = make([][sha256.Size]byte, block.Len())
 			s.through = make([][]lang.Address, block.Len())
 			for k := range block.Len() {
-				s.contents[k] = digests(block, k)
+				own := digests(block, k)
+				s.contents[k] = sha256.Sum256(append(s.digest[:], own[:]...))
 				s.through[k] = m.absolute(dependencies.Through(block, k))
 			}
-			m.Sets = append(m.Sets, s)
+			m.add(s)
 			for k := range block.Len() {
 				m.findOrigin(s, k, env)
 			}
 		}
 	}
+	return nil
+}
+
+// digestBlock sets the digest of what all instances share: the block as written, and where the Module puts it.
+func (s *Set) digestBlock() error {
+	written := s.block.Digest()
+	shared, err := json.Marshal([]any{written[:], s.APIVersion, s.Kind, s.withDependsOn()})
+	if err != nil {
+		return fmt.Errorf("encode block: %w", err)
+	}
+	s.digest = sha256.Sum256(shared)
 	return nil
 }
 
@@ -272,17 +302,9 @@ func (m *Module) findOrigin(s *Set, k int, env Environment) {
 
 // has reports whether the Module has an instance with an address.
 func (m *Module) has(a lang.Address) bool {
-	of, _, _ := a.Set()
-	block := m.BlockAt(of)
-	if block == nil {
-		return false
-	}
-	for i := range block.Len() {
-		if block.AddressOf(i) == a {
-			return true
-		}
-	}
-	return false
+	of, key, keyed := a.Set()
+	s := m.byName[blockName{of.Kind(), of.ObjectName()}]
+	return s != nil && keyed == (s.Repeats != "") && s.Has(key)
 }
 
 // set returns the set of a block, without the contents of its instances.
@@ -301,7 +323,7 @@ func (m *Module) set(block *module.Set, spec *v1alpha1.ModuleSpec, env Environme
 	}
 	s := &Set{
 		Owner: m.Owner, APIVersion: v1alpha1.ProviderGroup(provider) + "/" + v1alpha1.ResourceVersion, Kind: block.Mode.KindOf(block.Type),
-		Template: block.Address().ObjectName(), Repeats: block.Repeats, spec: block.Spec, lifecycle: maps.Clone(block.Template()), digest: block.Digest(), block: block,
+		Template: block.Address().ObjectName(), Repeats: block.Repeats, spec: block.Spec, lifecycle: maps.Clone(block.Template()), block: block,
 		source: m.Source, expansion: m.Expansion,
 	}
 	if config != "" {
@@ -378,10 +400,8 @@ func (m *Module) BlockAt(addr lang.Address) *module.Set {
 // the Module has its labels and its mark.
 func (m *Module) BlockSet(ref v1alpha1.ObjectReference) *Set {
 	base, _, _ := v1alpha1.ParseInstanceName(ref.Name)
-	for _, s := range m.Sets {
-		if s.Kind == ref.Kind && s.Template == base {
-			return s
-		}
+	if s := m.byName[blockName{ref.Kind, base}]; s != nil {
+		return s
 	}
 	return &Set{Owner: m.Owner, expansion: m.Expansion}
 }

@@ -260,7 +260,8 @@ func generationOf(content [sha256.Size]byte) int64 {
 // contentOf returns the full hash of the content of the instance with a key.
 func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 	if s.block != nil {
-		return s.contents[s.indexOf(key)]
+		content := s.contents[s.indexOf(key)]
+		return sha256.Sum256(append(content[:], s.moved[key.Text()]...))
 	}
 	own, err := json.Marshal([]any{s.values[key.Name], s.imports[key.Text()], s.moved[key.Text()]})
 	if err != nil {
@@ -270,6 +271,15 @@ func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 	h.Write(s.digest[:])
 	h.Write(own)
 	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// Instance returns the key and the value of an instance of a block as values know them; nil if the block is not repeated, or has no
+// instance with the key.
+func (s *Set) Instance(key v1alpha1.InstanceKey, values *module.Values) *lang.Instance {
+	if s.block == nil || s.Repeats == "" || !s.Has(key) {
+		return nil
+	}
+	return values.Instance(s.block, s.indexOf(key))
 }
 
 // indexOf returns the index of the instance with a key, which the set has.

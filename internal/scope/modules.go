@@ -100,23 +100,12 @@ func (s *Scope) instanceOf(ctx context.Context, r *resource.Resource) (*lang.Ins
 	if err != nil {
 		return nil, err
 	}
-	of, _, _ := r.Address.Set()
-	block := m.BlockAt(of)
 	values := s.valuesOf(ctx, m)
-	for i := range blockLen(block) {
-		if block.Instance(i) != nil && block.Instance(i).Key == r.Instance.Key {
-			each := values.Instance(block, i)
-			return each, values.failure()
-		}
+	each := m.BlockSet(r.Ref).Instance(r.Instance.Key, values.Values)
+	if each == nil {
+		return nil, &AbsentError{fmt.Sprintf("the Module %q has no instance %s", m.Name, r.Address)}
 	}
-	return nil, &AbsentError{fmt.Sprintf("the Module %q has no instance %s", m.Name, r.Address)}
-}
-
-func blockLen(b *module.Set) int {
-	if b == nil {
-		return 0
-	}
-	return b.Len()
+	return each, values.failure()
 }
 
 // leftModule reports whether an address without a key is that of a block that its Module no longer has, or that it now repeats.

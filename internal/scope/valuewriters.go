@@ -58,14 +58,25 @@ func (s *Scope) writersAt(ctx context.Context, addr lang.Address, attribute stri
 	return contributor.Merge(lists...), nil
 }
 
-// writersOfSet returns the users who wrote the keys of a ResourceSet: its spec, and the ConfigMap that it takes them from. No plan
-// need have applied that.
+// writersOfSet returns the users who wrote the keys of a ResourceSet: its spec, and the ConfigMap that it takes them from. For a block
+// of a Module, these are the Module and the ConfigMap with its files. No plan need have applied that.
 func (s *Scope) writersOfSet(ctx context.Context, set *resourceset.Set) (lists [][]v1alpha1.Contributor, err error) {
-	w, found, err := s.Configs.Writers(ctx, store.Written{Kind: "ResourceSet", Namespace: set.Namespace, Name: set.Name})
+	kind := "ResourceSet"
+	if set.InModule() {
+		kind = "Module"
+	}
+	w, found, err := s.Configs.Writers(ctx, store.Written{Kind: kind, Namespace: set.Namespace, Name: set.Name})
 	if err != nil || !found {
 		return [][]v1alpha1.Contributor{{{More: true}}}, err
 	}
 	lists = append(lists, w.List)
+	if w.Files != "" {
+		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: set.Namespace, Name: w.Files}, "")
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, list)
+	}
 	if from := w.Keys; from != nil {
 		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: set.Namespace, Name: from.Name}, from.Key)
 		if err != nil {

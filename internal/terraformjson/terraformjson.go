@@ -221,10 +221,29 @@ func sortChanges(changes []*tfjson.ResourceChange) []*tfjson.ResourceChange {
 	return changes
 }
 
+// sortResources sorts the resources of the root module, and puts those of Modules into child modules.
 func sortResources(m *tfjson.StateModule) {
 	slices.SortStableFunc(m.Resources, func(a, b *tfjson.StateResource) int {
 		return cmp.Or(v1alpha1.CompareNames(a.Address, b.Address), strings.Compare(a.DeposedKey, b.DeposedKey))
 	})
+	all, modules := m.Resources, map[string]*tfjson.StateModule{"": m}
+	m.Resources = nil
+	for _, r := range all {
+		path, _, _ := v1alpha1.CutModulePath(r.Address)
+		in := moduleAt(modules, path)
+		in.Resources = append(in.Resources, r)
+	}
+}
+
+// moduleAt returns the child module with a path. It adds it, and those that lead to it.
+func moduleAt(modules map[string]*tfjson.StateModule, path string) *tfjson.StateModule {
+	if m := modules[path]; m != nil {
+		return m
+	}
+	caller, _, _ := v1alpha1.LastCall(path)
+	parent, m := moduleAt(modules, caller), &tfjson.StateModule{Address: v1alpha1.ShownModule(path)}
+	parent.ChildModules, modules[path] = append(parent.ChildModules, m), m
+	return m
 }
 
 // addPrior adds a resource to the prior state.
@@ -241,7 +260,7 @@ func (t *Plan) addPrior(c *v1alpha1.PlanChange, values, marks *runtime.RawExtens
 // driftChange returns the change from the recorded to the actual values.
 func driftChange(c *v1alpha1.PlanChange, recorded, recordedMarks, found, foundMarks *runtime.RawExtension) *tfjson.ResourceChange {
 	d := &tfjson.ResourceChange{
-		Address: c.Address, PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c), ProviderName: c.Provider, DeposedKey: c.Deposed,
+		Address: c.Address, ModuleAddress: moduleOf(c), PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c), ProviderName: c.Provider, DeposedKey: c.Deposed,
 		Change: &tfjson.Change{
 			Actions: tfjson.Actions{tfjson.ActionUpdate}, Before: rawOr(recorded, "null"), BeforeSensitive: rawOr(recordedMarks, "false"),
 			After: rawOr(found, "null"), AfterSensitive: rawOr(foundMarks, "false"), AfterUnknown: json.RawMessage("{}"),
@@ -278,7 +297,7 @@ func (t *Plan) change(c *v1alpha1.PlanChange) *tfjson.ResourceChange {
 		}
 	}
 	return &tfjson.ResourceChange{
-		Address: c.Address, PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c),
+		Address: c.Address, ModuleAddress: moduleOf(c), PreviousAddress: previous(c), Mode: tfMode(c), Type: c.Type, Name: nameOf(c), Index: indexOf(c),
 		ProviderName: c.Provider, DeposedKey: c.Deposed, Change: change, ActionReason: t.actionReason(c),
 	}
 }
@@ -330,8 +349,15 @@ func previous(c *v1alpha1.PlanChange) string {
 
 // nameOf returns the name of a change's object, and indexOf the key of an instance of a ResourceSet; nil for others.
 func nameOf(c *v1alpha1.PlanChange) string {
-	name, _, _ := v1alpha1.ParseInstanceName(c.Object.Name)
+	_, inner := v1alpha1.SplitModuleObjectName(c.Object.Name)
+	name, _, _ := v1alpha1.ParseInstanceName(inner)
 	return name
+}
+
+// moduleOf returns the address of the module instance with a resource; empty outside of a Module.
+func moduleOf(c *v1alpha1.PlanChange) string {
+	path, _ := v1alpha1.SplitModuleObjectName(c.Object.Name)
+	return v1alpha1.ShownModule(path)
 }
 
 func indexOf(c *v1alpha1.PlanChange) any {

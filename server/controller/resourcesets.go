@@ -240,9 +240,9 @@ func summarize(s *v1alpha1.InstancesStatus, set *members, rollingOut *v1alpha1.P
 		note(n, true)
 	}
 	g, c := set.Generation, &s.Conditions
-	what, left, when, show := "instances", "the set", "its keys were", "instances "+set.Name
+	what, left, when, show := "instances", "the set", "its keys were", "kubectl hykube instances "+set.Name
 	if set.kind == "Module" {
-		what, left, when, show = "resources", "the Module", "they were", "status -n "+set.Namespace
+		what, left, when, show = "resources", "the Module", "they were", "kubectl get resources -n "+set.Namespace
 	}
 	progress := fmt.Sprintf("%d of %d %s are ready", s.Ready, s.Instances, what)
 	if s.Leaving > 0 {
@@ -261,7 +261,7 @@ func summarize(s *v1alpha1.InstancesStatus, set *members, rollingOut *v1alpha1.P
 		}
 		condition.Reconciling(c, g, reason, fmt.Sprintf("%s; the rollout of plan %q is in progress.", progress, rollingOut.Name))
 	case s.Failed > 0:
-		condition.Stalled(c, g, v1alpha1.ReasonInstancesFailed, fmt.Sprintf("%s, and %d have a failure, such as %s. kubectl hykube %s shows them.", progress, s.Failed, failed, show))
+		condition.Stalled(c, g, v1alpha1.ReasonInstancesFailed, fmt.Sprintf("%s, and %d have a failure, such as %s. %s shows them.", progress, s.Failed, failed, show))
 	case set.Deleting != nil:
 		condition.Waiting(c, g, v1alpha1.ReasonDeleting, v1alpha1.MessageDeleting)
 	case s.Pending+s.Leaving > 0:

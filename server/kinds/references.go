@@ -288,14 +288,14 @@ func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace strin
 		if len(resources) == 0 {
 			// The server cannot know the resource of the type before the provider is installed, so it requires the
 			// right to all resources.
-			if ok, err := asker.May(ctx, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*", Name: a.Name}); ok || err != nil {
+			if ok, err := asker.May(ctx, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*", Name: a.ObjectName()}); ok || err != nil {
 				return "", err
 			}
 			return fmt.Sprintf("no installed provider has the type %q, so the server cannot check the right to read it; install the provider first", a.Type), nil
 		}
 	}
 	for _, r := range resources {
-		right := store.Right{Verb: store.VerbGet, Namespace: namespace, Group: r.Group, Resource: r.Resource, Name: a.Name}
+		right := store.Right{Verb: store.VerbGet, Namespace: namespace, Group: r.Group, Resource: r.Resource, Name: a.ObjectName()}
 		if subresource != "" {
 			right.Resource += "/" + subresource
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/server/deletion"
 )
@@ -166,11 +167,19 @@ func (c Config) validateFiles(ctx context.Context, m *v1alpha1.Module) field.Err
 	if expanded.Problem == "" {
 		return nil
 	}
-	at := source
-	if strings.Contains(expanded.Problem, "spec.inputs") {
-		at = field.NewPath("spec")
+	if len(expanded.Diagnostics) == 0 {
+		return field.ErrorList{field.Invalid(source, field.OmitValueType{}, expanded.Problem)}
 	}
-	return field.ErrorList{field.Invalid(at, field.OmitValueType{}, expanded.Problem)}
+	var errs field.ErrorList
+	for _, d := range expanded.Diagnostics {
+		at, text := source.String(), diag.Text(d)
+		if strings.HasPrefix(d.Attribute, "spec.") { // a field of the Module, and no position in a file
+			at, d.Attribute = d.Attribute, ""
+			text = diag.Text(d)
+		}
+		errs = append(errs, field.Invalid(field.NewPath(at), field.OmitValueType{}, text))
+	}
+	return errs
 }
 
 // anyProvider is for the check of a Module, whose Providers may be installed later.
@@ -189,7 +198,16 @@ func (c Config) warnFiles(ctx context.Context, m *v1alpha1.Module) (out []string
 	if err != nil {
 		return nil
 	}
-	_, diags := resourceset.LoadModule(files, nil)
+	tree, diags := resourceset.LoadModule(files, nil)
+	if tree == nil {
+		return nil
+	}
+	for id, p := range tree.Root.Providers {
+		if name := m.Spec.Providers[id.String()]; name != "" && len(p.Spec) > 0 {
+			out = append(out, fmt.Sprintf("spec.providers[%q]: the arguments of the provider block at %s are not used, because the ProviderConfig %q has them", id, p.Range, name))
+		}
+	}
+	slices.Sort(out)
 	for _, d := range diags {
 		if d.Severity == v1alpha1.SeverityWarning {
 			out = append(out, fmt.Sprintf("%s: %s: %s", d.Attribute, d.Summary, d.Detail))

@@ -1,0 +1,215 @@
+package resourceset
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
+)
+
+const netFiles = `
+terraform {
+  required_providers {
+    test = { source = "hykube/test", configuration_aliases = [test.west] }
+  }
+}
+variable "n" { default = 2 }
+resource "test_thing" "one" {}
+resource "test_thing" "many" {
+  count      = var.n
+  provider   = test.west
+  uses       = local.id
+  depends_on = [test_thing.other]
+  lifecycle { prevent_destroy = true }
+}
+resource "test_thing" "other" {}
+locals { id = test_thing.one.id }
+`
+
+// expandNet expands a Module.
+func expandNet(t *testing.T, files string, change func(*v1alpha1.ModuleSpec), recorded func(types.UID) bool) *Module {
+	t.Helper()
+	obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "net", UID: "net-uid", Labels: map[string]string{"app": "net"}}}
+	obj.Spec = v1alpha1.ModuleSpec{Source: v1alpha1.ModuleSource{ConfigMap: "net-tf"}, Providers: map[string]string{"test.west": "west"}}
+	if change != nil {
+		change(&obj.Spec)
+	}
+	m, err := NewModule(obj, 1, map[string][]byte{"main.tf": []byte(files)}, Environment{Recorded: recorded, Provider: func(_ v1alpha1.Mode, terraformType, _ string) (string, error) {
+		if terraformType != "test_thing" {
+			return "", errors.New("no installed Provider has the type " + terraformType)
+		}
+		return "test", nil
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func blockOf(m *Module, name string) *Set {
+	return m.BlockSet(v1alpha1.ObjectReference{Kind: "test-thing", Name: "module.net:" + name})
+}
+
+// TestBlocksAreSets expects each block to be a set: its objects have Terraform's addresses, the ProviderConfig, the lifecycle and the
+// objects behind named values.
+func TestBlocksAreSets(t *testing.T) {
+	m := expandNet(t, netFiles, nil, nil)
+	if m.Problem != "" {
+		t.Fatal(m.Problem)
+	}
+	many := blockOf(m, "many")
+	u := many.Object(v1alpha1.InstanceKey{Index: 1})
+	lifecycle := fmt.Sprint(u.Object["lifecycle"])
+	if u.GetName() != "module.net:many[1]" || u.GetLabels()["app"] != "net" || !strings.Contains(lifecycle, "providerConfig:west") ||
+		!strings.Contains(lifecycle, "preventDestroy:true") || !strings.Contains(lifecycle, "dependsOn:[module.net.test_thing.other]") {
+		t.Errorf("%s, labels %v, lifecycle %s", u.GetName(), u.GetLabels(), lifecycle)
+	}
+	if got, want := Through(u), []lang.Address{{Module: "module.net", Type: "test_thing", Name: "one"}}; !slices.Equal(got, want) {
+		t.Errorf("it depends on %v through named values, want %v", got, want)
+	}
+	one := blockOf(m, "one")
+	if u := one.Object(one.Key(0)); u.GetName() != "module.net:one" || one.Len() != 1 || one.Repeats != "" {
+		t.Errorf("a block without count: %s of %d", u.GetName(), one.Len())
+	}
+}
+
+// TestContentOfABlockCoversTheModule changes what the object of the Module says about a block. An approval of the old content must not
+// hold for the new one.
+func TestContentOfABlockCoversTheModule(t *testing.T) {
+	content := func(m *Module, name string) string {
+		t.Helper()
+		if m.Problem != "" {
+			t.Fatal(m.Problem)
+		}
+		s := blockOf(m, name)
+		return Content(s.Object(s.Key(0)))
+	}
+	m := expandNet(t, netFiles, nil, nil)
+	other := expandNet(t, netFiles, func(s *v1alpha1.ModuleSpec) { s.Providers["test.west"] = "east" }, nil)
+	if content(m, "many") == content(other, "many") {
+		t.Error("another ProviderConfig gives the same content")
+	}
+	if content(m, "one") != content(other, "one") {
+		t.Error("a block whose ProviderConfig stays has another content")
+	}
+	larger := expandNet(t, netFiles, func(s *v1alpha1.ModuleSpec) { s.Inputs = map[string]v1alpha1.JSON{"n": {Raw: []byte("3")}} }, nil)
+	if content(m, "many") != content(larger, "many") || blockOf(larger, "many").Len() != 3 {
+		t.Error("a larger count changes the instances that stay")
+	}
+}
+
+// TestMovedBlocksNameWhatIsRecorded expects an instance to take over the infrastructure of its earlier address, if that has any and the
+// instance has none.
+func TestMovedBlocksNameWhatIsRecorded(t *testing.T) {
+	before := expandNet(t, `resource "test_thing" "a" {}`, nil, nil)
+	old := blockOf(before, "a")
+	uid := old.UIDOf(old.Key(0))
+	after := `
+resource "test_thing" "b" {}
+moved {
+  from = test_thing.a
+  to   = test_thing.b
+}`
+	from := func(recorded ...types.UID) string {
+		m := expandNet(t, after, nil, func(u types.UID) bool { return slices.Contains(recorded, u) })
+		s := blockOf(m, "b")
+		lifecycle, _ := s.Object(s.Key(0)).Object["lifecycle"].(map[string]any)
+		moved, _ := lifecycle["moved"].(map[string]any)
+		text, _ := moved["from"].(string)
+		return text
+	}
+	own := blockOf(expandNet(t, after, nil, nil), "b")
+	if got := from(uid); got != "module.net.test_thing.a" {
+		t.Errorf("it moves from %q", got)
+	}
+	if got := from(); got != "" {
+		t.Errorf("without infrastructure it moves from %q", got)
+	}
+	if got := from(uid, own.UIDOf(own.Key(0))); got != "" {
+		t.Errorf("with infrastructure of its own it moves from %q", got)
+	}
+}
+
+// TestRemovedBlocksKeepTheInfrastructure expects the object of an instance that left a Module to say so.
+func TestRemovedBlocksKeepTheInfrastructure(t *testing.T) {
+	ref := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "team", Name: "module.net:a", Set: "net", SetUID: "net-uid"}
+	removed := expandNet(t, `
+removed {
+  from = test_thing.a
+  lifecycle { destroy = false }
+}`, nil, nil)
+	for reason, tc := range map[string]struct {
+		m    *Module
+		want string
+	}{
+		"a removed block": {removed, "map[destroy:false]"},
+		"none":            {expandNet(t, `resource "test_thing" "b" {}`, nil, nil), "<nil>"},
+	} {
+		u := Leaving(tc.m.BlockSet(ref), ref)
+		if got := fmt.Sprint(u.Object["lifecycle"]); got != tc.want || !IsLeaving(u) || u.GetDeletionTimestamp() == nil || u.GetLabels()["app"] != "net" {
+			t.Errorf("%s: lifecycle %s, want %s: %v", reason, got, tc.want, u.Object)
+		}
+	}
+}
+
+// TestModulesThatCannotBeExpanded expects a reason for each: with the position in the files, or with what to write.
+func TestModulesThatCannotBeExpanded(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		files   string
+		change  func(*v1alpha1.ModuleSpec)
+		problem string
+	}{
+		"no ProviderConfig for an alias": {netFiles, func(s *v1alpha1.ModuleSpec) { s.Providers = nil }, `Name one in spec.providers["test.west"]`},
+		"arguments of a provider": {`
+provider "test" { region = "eu" }
+resource "test_thing" "a" {}`, nil, `the provider block test at main.tf:2`},
+		"an unknown type":  {`resource "other_thing" "a" {}`, nil, "no installed Provider has the type other_thing"},
+		"an unknown input": {netFiles, func(s *v1alpha1.ModuleSpec) { s.Inputs = map[string]v1alpha1.JSON{"m": {Raw: []byte("1")}} }, "spec.inputs.m: Value for undeclared variable"},
+		"a count of another object": {`
+resource "test_thing" "a" {}
+resource "test_thing" "b" { count = length(test_thing.a.id) }`, nil, "the instances of module.net.test_thing.b depend on module.net.test_thing.a"},
+		"a file that does not exist": {netFiles, func(s *v1alpha1.ModuleSpec) { s.Source.Items = []v1alpha1.ModuleItem{{Key: "x.tf", Path: "x.tf"}} }, `has no key "x.tf"`},
+		"an ephemeral resource":      {`ephemeral "test_token" "a" {}`, nil, "main.tf:1:1: Not supported yet: A Module cannot have ephemeral resources yet"},
+		"a check": {`
+check "up" {
+  assert {
+    condition     = true
+    error_message = "x"
+  }
+}`, nil, "main.tf:2:1: Not supported yet: A Module cannot have check blocks yet"},
+		"an impure local value": {`locals { now = timestamp() }`, nil, "Not supported yet: A value of a Module cannot call a function such as timestamp()"},
+	} {
+		m := expandNet(t, tc.files, tc.change, nil)
+		if !strings.Contains(m.Problem, tc.problem) || len(m.Sets) > 0 {
+			t.Errorf("%s: the problem is %q, want %q", reason, m.Problem, tc.problem)
+		}
+	}
+}
+
+// TestWrittenModulesStay expects a write of the status to keep the expansion, and a write of the finalizers to be seen.
+func TestWrittenModulesStay(t *testing.T) {
+	obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "net", UID: "net-uid", Generation: 1}}
+	m, err := NewModule(obj, 1, map[string][]byte{"main.tf": []byte(`resource "test_thing" "a" {}`)}, Environment{
+		Provider: func(v1alpha1.Mode, string, string) (string, error) { return "test", nil }}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj.Status.Ready, obj.Finalizers = 1, []string{v1alpha1.FinalizerState}
+	same := m.Written(obj, 1)
+	if same == nil || same.Expansion != m.Expansion || !same.Held || !blockOf(same, "a").Held || blockOf(m, "a").Held {
+		t.Errorf("after a write of the status: %+v", same)
+	}
+	if m.Written(obj, 2) != nil {
+		t.Error("another version of the files keeps the expansion")
+	}
+	if obj.Generation = 2; m.Written(obj, 1) != nil {
+		t.Error("another spec keeps the expansion")
+	}
+}

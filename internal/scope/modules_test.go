@@ -1,0 +1,192 @@
+package scope_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/zclconf/go-cty/cty"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hykube/hykube/activities/activitiestest"
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
+)
+
+// shopFiles is a module with a secret input, a local value that refers to a resource, and repeated blocks.
+const shopFiles = `
+variable "name" { type = string }
+variable "password" {
+  type      = string
+  sensitive = true
+}
+variable "short" {
+  type    = string
+  default = "ok"
+  validation {
+    condition     = length(var.short) < 5
+    error_message = "too long: ${var.short}"
+  }
+}
+locals {
+  both   = { id = test_thing.one.id, name = upper(var.name) }
+  things = { a = test_thing.one.id, b = "fixed" }
+}
+resource "test_thing" "one" { uses = var.name }
+resource "test_thing" "each" {
+  for_each = local.things
+  uses     = each.value
+}
+output "id" { value = test_thing.one.id }
+`
+
+// modules finds the Module "shop" of the namespace "team".
+type modules struct{ shop *resourceset.Module }
+
+func (m modules) Set(_ context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
+	if s := m.shop.BlockSet(ref); s.Template == ref.Name && s.Repeats != "" {
+		return s, nil
+	}
+	return nil, nil
+}
+
+func (m modules) Module(_ context.Context, namespace, name string) (*resourceset.Module, error) {
+	if namespace != "team" || name != "shop" {
+		return nil, nil
+	}
+	return m.shop, nil
+}
+
+// withShop adds the Module "shop" with inputs.
+func withShop(t *testing.T, w *activitiestest.World, inputs map[string]string) *resourceset.Module {
+	t.Helper()
+	obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "shop-uid"}}
+	obj.Spec.Source.ConfigMap, obj.Spec.Inputs = "shop-tf", map[string]v1alpha1.JSON{}
+	for name, text := range inputs {
+		obj.Spec.Inputs[name] = v1alpha1.JSON{Raw: []byte(`"` + text + `"`)}
+	}
+	shop, err := resourceset.NewModule(obj, 1, map[string][]byte{"main.tf": []byte(shopFiles)}, resourceset.Environment{
+		Provider: func(v1alpha1.Mode, string, string) (string, error) { return "test", nil },
+	}, nil)
+	if err != nil || shop.Problem != "" {
+		t.Fatal(err, shop.Problem)
+	}
+	w.Sources.Sets = modules{shop}
+	return shop
+}
+
+func inShop(mode v1alpha1.Mode, name string) lang.Address {
+	return lang.Address{Module: "module.shop", Mode: mode, Name: name}
+}
+
+// TestNamedValuesOfModules reads variables, local values and outputs. They follow what a plan has planned so far.
+func TestNamedValuesOfModules(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Record(w.Put("test-thing/outside", nil, nil), `{"id":"i-1","password":null,"uses":"eu"}`)
+	w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("s3cret")}
+	shop := withShop(t, w, map[string]string{"name": "${test_thing.outside.uses}", "password": "${secret.db.password}"})
+	planned := map[lang.Address]cty.Value{}
+	s := w.NewScope(w.Plan(), "team", func(a lang.Address) (cty.Value, bool) { v, ok := planned[a]; return v, ok })
+	value := func(a lang.Address) cty.Value {
+		t.Helper()
+		v, ok, err := s.Value(t.Context(), a)
+		if err != nil || !ok {
+			t.Fatalf("%s: %t, %v", a, ok, err)
+		}
+		return v
+	}
+	if v := value(inShop(lang.ModeVariable, "name")); !v.RawEquals(cty.StringVal("eu")) {
+		t.Errorf("var.name is %#v", v)
+	}
+	if v, _ := value(inShop(lang.ModeVariable, "password")).Unmark(); !v.RawEquals(cty.StringVal("s3cret")) {
+		t.Errorf("var.password is %#v", v)
+	}
+	if v := value(inShop(lang.ModeLocal, "both")); v.GetAttr("id").IsKnown() || !v.GetAttr("name").RawEquals(cty.StringVal("EU")) {
+		t.Errorf("local.both before the resource is planned: %#v", v)
+	}
+	one := lang.Address{Module: "module.shop", Type: "test_thing", Name: "one"}
+	planned[one] = cty.ObjectVal(map[string]cty.Value{"id": cty.StringVal("new"), "password": cty.NullVal(cty.String), "uses": cty.StringVal("eu")})
+	for _, a := range []lang.Address{inShop(lang.ModeOutput, "id")} {
+		if v := value(a); !v.RawEquals(cty.StringVal("new")) {
+			t.Errorf("%s after the resource is planned: %#v", a, v)
+		}
+	}
+	if v := value(inShop(lang.ModeLocal, "both")); !v.GetAttr("id").RawEquals(cty.StringVal("new")) {
+		t.Errorf("local.both after the resource is planned: %#v", v)
+	}
+
+	// The value of an instance follows, too.
+	key := v1alpha1.InstanceKey{Named: true, Name: "a"}
+	r, err := resource.Of(shop.BlockSet(v1alpha1.ObjectReference{Kind: "test-thing", Name: "module.shop:each"}).Object(key), w.Catalog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := s.EvaluationContext(t.Context(), r)
+	if err != nil || at.Instance == nil || !at.Instance.Value.RawEquals(cty.StringVal("new")) {
+		t.Errorf("each.value is %+v, %v", at.Instance, err)
+	}
+	var through []lang.Address
+	for _, ref := range r.Parse().References {
+		through = append(through, ref.Address)
+	}
+	if len(through) != 1 || through[0] != one {
+		t.Errorf("%s refers to %v, want the resource behind each.value", r.Address, through)
+	}
+}
+
+// TestNamedValuesAreReadWithRights reads a Secret and a resource through a variable. The requester needs the rights, and those who wrote
+// the Module or its files need them, too: nobody checked what they wrote.
+func TestNamedValuesAreReadWithRights(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		forbidden string
+		writers   []v1alpha1.Contributor
+		refused   string
+		held      bool
+	}{
+		"all have the rights":             {writers: []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "bob"}}}},
+		"a writer may not get the Secret": {forbidden: "bob!team/secrets/db", writers: []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: "bob"}}}, held: true},
+		"a writer is not known":           {writers: []v1alpha1.Contributor{{More: true}}, held: true},
+		"the requester may not get it":    {forbidden: "team/secrets/db", refused: `may not read "db" of secrets`},
+	} {
+		w := activitiestest.NewWorld(t)
+		w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("s3cret")}
+		withShop(t, w, map[string]string{"name": "x", "password": "${secret.db.password}"})
+		if tc.forbidden != "" {
+			w.Forbidden[tc.forbidden] = true
+		}
+		s := w.NewScope(w.Plan(), "team", nil).WrittenBy(tc.writers)
+		v, _, err := s.Value(t.Context(), inShop(lang.ModeVariable, "password"))
+		if tc.refused != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.refused) {
+				t.Errorf("%s: got %#v, %v; want the refusal %s", reason, v, err, tc.refused)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", reason, err)
+		}
+		if _, held := lang.HoldsPassOnly(v); held != tc.held || !v.HasMark(lang.Sensitive) {
+			t.Errorf("%s: pass only %t, want %t: %#v", reason, held, tc.held, v)
+		}
+	}
+}
+
+// TestErrorsOfNamedValues expects the errors of a module, with their positions in its files, from whoever refers to its values.
+func TestErrorsOfNamedValues(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	withShop(t, w, map[string]string{"name": "x", "password": "y", "short": "too-long-a-text"})
+	s := w.NewScope(w.Plan(), "team", nil)
+	_, _, err := s.Value(t.Context(), inShop(lang.ModeVariable, "short"))
+	f, ok := errors.AsType[*diag.Failure](err)
+	if !ok || !strings.Contains(diag.Describe(f.Diagnostics), "main.tf:11:21: Invalid value for variable: too long: too-long-a-text") {
+		t.Errorf("the error is %v: %s", err, diag.Describe(diag.Of(err)))
+	}
+	gone := lang.Address{Module: "module.gone", Mode: lang.ModeVariable, Name: "x"}
+	if _, _, err := s.Value(t.Context(), gone); err == nil || !strings.Contains(err.Error(), `there is no Module "gone"`) {
+		t.Errorf("a Module that does not exist: %v", err)
+	}
+}
