@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resourceset"
 )
@@ -132,12 +133,16 @@ func (x *Index) expandModule(ctx context.Context, ns *namespace, m *moduleEntry,
 		}
 		return nil
 	}
-	env := resourceset.Environment{Functions: x.catalog.Signatures(), Provider: x.providerOf}
+	bounded := lang.WithBudget(ctx, nil) // as in the request that wrote the Module
+	env := resourceset.Environment{Functions: x.catalog.Signatures(), Provider: x.providerOf, Budget: lang.BudgetOf(bounded)}
 	if ns.records[m.object.UID] > 0 {
 		env.Recorded = func(uid types.UID) bool { r := ns.recordAt(uid); return r != nil && r.Living }
 	}
 	if m.Module, err = resourceset.NewModule(m.object, at, data, env, old); err != nil {
 		return fmt.Errorf("expand Module %q: %w", m.object.Name, err)
+	}
+	if others := ns.instances(m); others+m.Len() > resourceset.MaxTotal {
+		m.Module = m.Refuse(fmt.Sprintf("the other sets and Modules of the namespace have %d instances, and all together may have %d: use another namespace", others, resourceset.MaxTotal))
 	}
 	before := m.slots
 	m.sets, m.slots = nil, nil
@@ -156,6 +161,19 @@ func (x *Index) expandModule(ctx context.Context, ns *namespace, m *moduleEntry,
 	ns.unsettle(m.UID)
 	ns.unsettled = true
 	return nil
+}
+
+// instances returns the number of instances of the namespace without those of a Module.
+func (ns *namespace) instances(except *moduleEntry) (n int) {
+	for _, s := range ns.sets {
+		n += s.Len()
+	}
+	for _, m := range ns.modules {
+		if m != except && m.Module != nil {
+			n += m.Len()
+		}
+	}
+	return n
 }
 
 // providerOf returns the provider that has a type. Of several, it is the one with the source address.

@@ -147,7 +147,7 @@ func (k *compiler) parse(e *Expr, repeats lang.Repetition, ty cty.Type) {
 	}
 	var diags diag.Diagnostics
 	e.parsed, diags = lang.ParseExpression(e.Value, e.Field, lang.ExpressionOptions{
-		Module: k.config.StaticPath(), Repetition: repeats, Type: ty, Functions: k.tree.functions,
+		Module: k.config.StaticPath(), Repetition: repeats, Type: ty, Functions: k.tree.functions, Budget: k.tree.budget,
 	})
 	k.diags = append(k.diags, e.of.Located(diags, e.Range)...)
 	k.references(e.parsed.References(), e.of, e.Range.Filename)
@@ -163,7 +163,7 @@ func (k *compiler) value(e *Expr, repeats lang.Repetition) {
 	for _, member := range e.members {
 		// The whole expression has their problems.
 		member.parsed, _ = lang.ParseExpression(member.Value, member.Field, lang.ExpressionOptions{
-			Module: k.config.StaticPath(), Repetition: repeats, Functions: k.tree.functions,
+			Module: k.config.StaticPath(), Repetition: repeats, Functions: k.tree.functions, Budget: k.tree.budget,
 		})
 	}
 }
@@ -286,7 +286,7 @@ func (k *compiler) block(b *Block) {
 	k.conditions(l.Preconditions, b.repeats())
 	for _, c := range l.Postconditions { // only the schema tells what "self" has
 		for _, e := range []*Expr{c.Condition, c.Message} {
-			options := lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: b.repeats()}
+			options := lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: b.repeats(), Budget: k.tree.budget}
 			refs, _ := options.References(e.Value, e.Field)
 			k.references(refs, e.of, e.Range.Filename)
 		}
@@ -309,7 +309,7 @@ func (k *compiler) block(b *Block) {
 
 // spec parses a spec without its schema, and checks its references.
 func (k *compiler) spec(spec map[string]any, repeats lang.Repetition, positions Positions, r hcl.Range) *lang.Expression {
-	parsed, diags := lang.ParseExpression(spec, "spec", lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: repeats, Functions: k.tree.functions})
+	parsed, diags := lang.ParseExpression(spec, "spec", lang.ExpressionOptions{Module: k.config.StaticPath(), Repetition: repeats, Functions: k.tree.functions, Budget: k.tree.budget})
 	k.diags = append(k.diags, positions.Located(diags, r)...)
 	k.references(parsed.References(), positions, r.Filename)
 	return parsed

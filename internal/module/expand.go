@@ -229,7 +229,7 @@ func (x *Expansion) readInputs() diag.Diagnostics {
 			}
 		}
 		var found diag.Diagnostics
-		e.parsed, found = lang.ParseExpression(e.Value, field, lang.ExpressionOptions{Functions: x.inputs.Functions})
+		e.parsed, found = lang.ParseExpression(e.Value, field, lang.ExpressionOptions{Functions: x.inputs.Functions, Budget: x.inputs.Budget})
 		diags = append(diags, found...)
 	}
 	for _, name := range sortedKeys(variables) {

@@ -34,16 +34,24 @@ type Tree struct {
 	count  int
 	// functions are those that expressions may call besides the built-in ones.
 	functions lang.Functions
+	// budget bounds the static checks of the expressions while the tree is loaded; nil afterwards.
+	budget *lang.Budget
 }
 
 // Load reads the files of a module whose root is in the directory ".". The report lists all problems at once, each
 // with its position as the attribute, such as "main.tf:3:5". The tree is nil if one of them is an error. functions
 // are those of the installed providers.
 func Load(files Files, functions lang.Functions) (*Tree, diag.Diagnostics) {
+	return LoadWithin(nil, files, functions)
+}
+
+// LoadWithin is Load with a budget that bounds the static checks of all expressions together.
+func LoadWithin(budget *lang.Budget, files Files, functions lang.Functions) (*Tree, diag.Diagnostics) {
 	if diags := files.check(); diag.HasErrors(diags) {
 		return nil, diags
 	}
-	tree := &Tree{files: files, digest: digestOf(files), functions: functionsOf(files, functions)}
+	tree := &Tree{files: files, digest: digestOf(files), functions: functionsOf(files, functions), budget: budget}
+	defer func() { tree.budget = nil }()
 	l := &loader{files: files, tree: tree, parsed: map[string][]parsedFile{}}
 	l.readManifest()
 	l.tree.Root = l.module(nil, ".", nil)

@@ -17,9 +17,10 @@ import (
 // Values evaluates the named values of an expansion: each at most once, and only those that are asked for. It is not
 // safe for concurrent use.
 type Values struct {
-	x     *Expansion
-	known Known
-	memo  map[lang.Address]*named
+	x      *Expansion
+	known  Known
+	budget *lang.Budget
+	memo   map[lang.Address]*named
 	// repeated are the evaluated for_each expressions in their modules; see each.
 	repeated map[repeatedIn]*named
 	// path are the values that are being evaluated; each needs the next.
@@ -47,7 +48,13 @@ type named struct {
 func (x *Expansion) Values(known Known) *Values { return newValues(x, known) }
 
 func newValues(x *Expansion, known Known) *Values {
-	return &Values{x: x, known: known, memo: map[lang.Address]*named{}, repeated: map[repeatedIn]*named{}}
+	return &Values{x: x, known: known, budget: x.inputs.Budget, memo: map[lang.Address]*named{}, repeated: map[repeatedIn]*named{}}
+}
+
+// Within makes a budget bound the evaluations, in place of that of the expansion.
+func (v *Values) Within(b *lang.Budget) *Values {
+	v.budget = b
+	return v
 }
 
 // repeatedIn is a for_each expression in an instance of a module.
@@ -310,7 +317,7 @@ func (v *Values) evaluateTracked(e *Expr, i *Instance, each *lang.Instance) (*na
 	if i != nil {
 		path = i.Path
 	}
-	at := lang.EvaluationContext{Module: path, Instance: each, Functions: v.x.functions, Budget: v.x.inputs.Budget}
+	at := lang.EvaluationContext{Module: path, Instance: each, Functions: v.x.functions, Budget: v.budget}
 	value, diags := e.parsed.With(at).Evaluate(func(a lang.Address) (cty.Value, bool) {
 		n := v.named(a)
 		out.use(n)

@@ -95,6 +95,8 @@ type Environment struct {
 	Provider func(mode v1alpha1.Mode, terraformType, source string) (string, error)
 	// Known returns the recorded values of objects; nil knows none.
 	Known module.Known
+	// Budget bounds the evaluations of the expansion together; nil means that each has its own limit only.
+	Budget *lang.Budget
 	// Recorded reports whether an object with a UID has infrastructure; nil means that none has.
 	Recorded func(types.UID) bool
 }
@@ -119,9 +121,10 @@ func FilesOf(source *v1alpha1.ModuleSource, data map[string][]byte) (module.File
 	return files, nil
 }
 
-// LoadModule loads the files of a Module. An error, also about a part that plans do not carry out yet, is in the diagnostics.
-func LoadModule(files module.Files, functions lang.Functions) (*module.Tree, diag.Diagnostics) {
-	tree, diags := module.Load(files, functions)
+// LoadModule loads the files of a Module within a budget. An error, also about a part that plans do not carry out yet, is in the
+// diagnostics.
+func LoadModule(budget *lang.Budget, files module.Files, functions lang.Functions) (*module.Tree, diag.Diagnostics) {
+	tree, diags := module.LoadWithin(budget, files, functions)
 	if tree != nil {
 		diags = append(diags, tree.Unsupported()...)
 	}
@@ -199,14 +202,14 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 		m.tree = previous.tree
 	} else {
 		var diags diag.Diagnostics
-		if m.tree, diags = LoadModule(files, env.Functions); diag.HasErrors(diags) {
+		if m.tree, diags = LoadModule(env.Budget, files, env.Functions); diag.HasErrors(diags) {
 			m.tree = nil
 			return failed(diags)
 		}
 	}
 	digest := m.tree.Digest()
 	m.Digest = "sha256-" + hex.EncodeToString(digest[:])
-	inputs := module.Inputs{Name: m.Name, Functions: env.Functions, Values: make(map[string]any, len(spec.Inputs))}
+	inputs := module.Inputs{Name: m.Name, Functions: env.Functions, Budget: env.Budget, Values: make(map[string]any, len(spec.Inputs))}
 	for name, raw := range spec.Inputs {
 		var value any
 		if err := utiljson.Unmarshal(raw.Raw, &value); err != nil {
@@ -232,7 +235,34 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 			"let it depend on variables whose values are written in spec.inputs", w.Address, strings.Join(needs, ", "))
 	}
 	m.Expansion = x
+	instances := 0
+	for _, i := range x.Instances {
+		for _, s := range i.Sets {
+			instances += s.Len()
+		}
+	}
+	if instances > MaxModule {
+		return fmt.Errorf("the module has %d resources, and a Module has at most %d: use several Modules", instances, MaxModule)
+	}
 	return m.makeSets(spec, env)
+}
+
+// MaxModule is the maximum number of resources of a Module.
+const MaxModule = 200_000
+
+// Len returns the number of resources.
+func (m *Module) Len() (n int) {
+	for _, s := range m.Sets {
+		n += s.Len()
+	}
+	return n
+}
+
+// Refuse returns the Module without its resources, for a reason that it cannot know.
+func (m *Module) Refuse(why string) *Module {
+	next := *m
+	next.Problem, next.Sets, next.Expansion, next.byName = why, nil, nil, nil
+	return &next
 }
 
 // failed returns the errors of diagnostics as one.

@@ -213,3 +213,43 @@ func TestWrittenModulesStay(t *testing.T) {
 		t.Error("another spec keeps the expansion")
 	}
 }
+
+// TestModulesAreExpandedWithinABudget expands a large module, and one whose evaluation never ends.
+func TestModulesAreExpandedWithinABudget(t *testing.T) {
+	expand := func(files string) *Module {
+		t.Helper()
+		obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "net", UID: "net-uid", Generation: 1}}
+		m, err := NewModule(obj, 1, map[string][]byte{"main.tf": []byte(files)}, Environment{
+			Budget:   lang.BudgetOf(lang.WithBudget(t.Context(), nil)),
+			Provider: func(v1alpha1.Mode, string, string) (string, error) { return "test", nil },
+		}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	large := expand(`
+locals { zones = { for i in range(1000) : "zone-${i}" => { name = "net-${i}", cidr = "10.0.0.0/16" } } }
+resource "test_thing" "a" {
+  for_each = local.zones
+  uses     = each.value.name
+}
+resource "test_thing" "b" {
+  count = 1000
+  uses  = "${local.zones["zone-${count.index}"].name}-b"
+}`)
+	if large.Problem != "" || large.Len() != 2000 {
+		t.Errorf("%d resources: %s", large.Len(), large.Problem)
+	}
+	var locals strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&locals, "locals { l%d = length([for i in range(1000) : [for j in range(1000) : i * j * %d]]) }\n", i, i)
+		fmt.Fprintf(&locals, "resource \"test_thing\" \"r%d\" { count = local.l%d }\n", i, i)
+	}
+	if m := expand(locals.String()); !strings.Contains(m.Problem, "of this request together exceed the evaluation limit") {
+		t.Errorf("20 costly expressions have no common limit: %d resources, %.3000s", m.Len(), m.Problem)
+	}
+	if m := expand(`resource "test_thing" "a" { count = 1000000 }`); !strings.Contains(m.Problem, "at most 200000") {
+		t.Errorf("a million resources: %d, %q", m.Len(), m.Problem)
+	}
+}

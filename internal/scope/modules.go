@@ -73,7 +73,7 @@ func (s *Scope) valuesOf(ctx context.Context, m *resourceset.Module) *moduleValu
 			out.err = err
 		}
 		return v, ok && err == nil
-	})
+	}).Within(lang.BudgetOf(ctx))
 	return out
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/diag"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/server/deletion"
 )
@@ -160,7 +161,7 @@ func (c Config) validateFiles(ctx context.Context, m *v1alpha1.Module) field.Err
 	if data == nil {
 		return nil
 	}
-	expanded, err := resourceset.NewModule(m, 0, data, resourceset.Environment{Provider: anyProvider}, nil)
+	expanded, err := resourceset.NewModule(m, 0, data, resourceset.Environment{Provider: anyProvider, Budget: lang.BudgetOf(ctx)}, nil)
 	if err != nil {
 		return field.ErrorList{field.InternalError(source, err)}
 	}
@@ -198,7 +199,7 @@ func (c Config) warnFiles(ctx context.Context, m *v1alpha1.Module) (out []string
 	if err != nil {
 		return nil
 	}
-	tree, diags := resourceset.LoadModule(files, nil)
+	tree, diags := resourceset.LoadModule(lang.BudgetOf(ctx), files, nil)
 	if tree == nil {
 		return nil
 	}
