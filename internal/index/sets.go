@@ -244,7 +244,10 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 	}
 	ns.unsettled, ns.collisions = false, 0
 	for uid, r := range ns.lost {
-		if !r.instance() || !r.Living && !r.Intent || r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
+		if r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
+			continue // it has no infrastructure
+		}
+		if !r.instance() || !r.Living && !r.Intent {
 			continue
 		}
 		ref := r.ref(uid)

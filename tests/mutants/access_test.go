@@ -6,7 +6,7 @@ var accessMutants = []mutant{
 	{"Every viewer reads Secrets.", "server/access/roles.go",
 		"[]string{\"configmaps\", \"events\", \"namespaces\",", "[]string{\"configmaps\", \"secrets\", \"events\", \"namespaces\",", "TestRoles"},
 	{"Whoever writes plans approves them.", "server/access/roles.go",
-		"rule(group, []string{\"plans\", \"resourcesets\", \"stacks\", \"notifications\"}, writeVerbs),", "rule(group, []string{\"plans\", \"resourcesets\", \"stacks\", \"notifications\"}, append(writeVerbs, VerbApprove)),", "TestRoles"},
+		"rule(group, []string{\"plans\", \"resourcesets\", \"modules\", \"stacks\", \"notifications\"}, writeVerbs),", "rule(group, []string{\"plans\", \"resourcesets\", \"modules\", \"stacks\", \"notifications\"}, append(writeVerbs, VerbApprove)),", "TestRoles"},
 	{"Every viewer queries providers in the name of a ProviderConfig.", "server/access/roles.go",
 		"rule(group, []string{\"evaluations\"}, []string{\"create\"})", "rule(group, []string{\"evaluations\", \"queries\"}, []string{\"create\"})", "TestRoles"},
 	{"A broken token file locks everybody out.", "server/access/tokens.go",

@@ -56,7 +56,7 @@ var contributorMutants = []mutant{
 	{"A plan without changes washes what a user wrote of a set.", "server/controller/resourcesets.go",
 		"return n.Record != nil && !n.Record.Unapplied", "return true", "TestContributorsOfASetEnd"},
 	{"The status of a set loses the user who wrote it a moment ago.", "server/controller/resourcesets.go",
-		"endedWrites(set.Contributors, wasReady)", "endedWrites(s.Contributors, wasReady)", "TestContributorsOfASetEnd"},
+		"endedWrites(set.contributors, wasReady)", "endedWrites(s.Contributors, wasReady)", "TestContributorsOfASetEnd"},
 	{"The writer of a key counts as that of no key.", "internal/contributor/keys.go",
 		"case key == \"\" || slices.Contains(keys, key):", "case key == \"\":", "TestWritersOfKeys"},
 	{"Who changed a value of another namespace has no part in what follows from it.", "activities/planning/contributors.go",

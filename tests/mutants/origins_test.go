@@ -21,6 +21,12 @@ var originMutants = []mutant{
 		"\treturn s.addSecrets(ctx, b)\n", "\treturn nil\n", "TestAPlanThatDisclosesASecretWaits"},
 	{"A provider gets a secret while it plans, before anybody who may read it approved that.", "activities/changes/secrets.go",
 		"if missing, err := asker.Missing(ctx, rights); err != nil || len(missing) > 0 {", "if missing, err := asker.Missing(ctx, rights); err != nil {", "TestAPlanThatDisclosesASecretWaits"},
+	{"Who may edit the files of a Module reads a Secret that its inputs name.", "internal/scope/passonly.go",
+		"unchecked := passedOn || s.inModule || addr.Module != \"\"", "unchecked := passedOn", "TestNamedValuesAreReadWithRights"},
+	{"An approved change of a Module is applied with another ProviderConfig.", "internal/resourceset/module.go",
+		"json.Marshal([]any{written[:], s.APIVersion, s.Kind, s.withDependsOn()})", "json.Marshal([]any{written[:], s.APIVersion, s.Kind})", "TestContentOfABlockCoversTheModule"},
+	{"A small file keeps the server busy for minutes.", "internal/module/compile.go",
+		"Repetition: repeats, Type: ty, Functions: k.tree.functions, Budget: k.tree.budget,", "Repetition: repeats, Type: ty, Functions: k.tree.functions,", "internal/resourceset:TestModulesAreExpandedWithinABudget"},
 	{"A writer learns the secret that others passed on to a resource, with the rights of whoever plans.", "internal/scope/passonly.go",
 		"askers = append(askers, s.writers...)", "_ = s.writers", "TestWritersNeedTheRightToWhatWasPassedOn"},
 }
