@@ -132,3 +132,27 @@ func TestExpressionsOfATemplateAreWithheld(t *testing.T) {
 		}
 	}
 }
+
+// TestExpressionsOfAModuleAreWithheld expects the expressions of a resource of a Module for readers who may get the Module and the
+// ConfigMaps of the namespace: the expressions are the text of the files.
+func TestExpressionsOfAModuleAreWithheld(t *testing.T) {
+	access := rights.Access{Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		refused := map[string]string{"bob": "configmaps", "carol": "modules"}
+		if a.GetResource() != refused[a.GetUser().GetName()] {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})}
+	for who, sees := range map[string]bool{"alice": true, "bob": false, "carol": false} {
+		list := &v1alpha1.PlanChangeList{Items: []v1alpha1.PlanChange{{
+			Object:      v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "team", Name: `module.shop:a[0]`, Set: "shop"},
+			Expressions: []v1alpha1.PlanExpression{{Expression: "${var.name}"}},
+		}}}
+		if err := withholdValues(t.Context(), access.Asker(&user.DefaultInfo{Name: who}), func(kschema.GroupVersionKind) (kinds.Kind, bool) { return kinds.Kind{}, false }, list); err != nil {
+			t.Fatal(err)
+		}
+		if got := len(list.Items[0].Expressions) > 0; got != sees {
+			t.Errorf("%s sees the expressions: %t, want %t", who, got, sees)
+		}
+	}
+}
