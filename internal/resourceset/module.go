@@ -275,6 +275,10 @@ func failed(diags diag.Diagnostics) error {
 func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 	digests, dependencies := m.Expansion.Digests(), m.Expansion.Dependencies()
 	values := m.Expansion.Values(func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })
+	values.Variables() // those that depend on other objects are unknown, and validated when a resource refers to them
+	if diags := values.Diagnostics(); diag.HasErrors(diags) {
+		return failed(diags)
+	}
 	for _, i := range m.Expansion.Instances {
 		for _, block := range i.Sets {
 			s, err := m.set(block, spec, env, values)

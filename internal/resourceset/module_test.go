@@ -184,6 +184,14 @@ check "up" {
     error_message = "x"
   }
 }`, nil, "main.tf:2:1: Not supported yet: A Module cannot have check blocks yet"},
+		"a value that the module does not accept": {`
+variable "n" {
+  default = 1
+  validation {
+    condition     = var.n > 1
+    error_message = "n is ${var.n}"
+  }
+}`, nil, "main.tf:5:21: Invalid value for variable: n is 1"},
 		"an impure local value": {`locals { now = timestamp() }`, nil, "Not supported yet: A value of a Module cannot call a function such as timestamp()"},
 	} {
 		m := expandNet(t, tc.files, tc.change, nil)

@@ -178,7 +178,8 @@ func TestNamedValuesAreReadWithRights(t *testing.T) {
 // TestErrorsOfNamedValues expects the errors of a module, with their positions in its files, from whoever refers to its values.
 func TestErrorsOfNamedValues(t *testing.T) {
 	w := activitiestest.NewWorld(t)
-	withShop(t, w, map[string]string{"name": "x", "password": "y", "short": "too-long-a-text"})
+	w.Record(w.Put("test-thing/outside", nil, nil), `{"id":"i-1","password":null,"uses":"too-long-a-text"}`)
+	withShop(t, w, map[string]string{"name": "x", "password": "y", "short": "${test_thing.outside.uses}"})
 	s := w.NewScope(w.Plan(), "team", nil)
 	_, _, err := s.Value(t.Context(), inShop(lang.ModeVariable, "short"))
 	f, ok := errors.AsType[*diag.Failure](err)
