@@ -101,6 +101,9 @@ func kindOf(name string) fileKind {
 	}
 }
 
+// IsConfiguration reports whether a file is one with configuration, by its name or path.
+func IsConfiguration(name string) bool { return kindOf(name) != noConfig }
+
 // in returns the paths of the configuration files in a directory, sorted: first the primary files, then the overrides.
 func (f Files) in(dir string) []string {
 	var out []string
