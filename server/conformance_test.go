@@ -60,6 +60,7 @@ var contents = map[string]string{
 	"prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": `"spec":{"type":"Limited","limited":{"nominalConcurrencyShares":1,"limitResponse":{"type":"Reject"}}}`,
 	"notifications.hykube.io":                                  `"spec":{"webhook":{"url":"https://receiver.example.com/hook"}}`,
 	"resourcesets.hykube.io":                                   `"spec":{"count":1,"template":{"apiVersion":"sim.hykube.io/v1","kind":"sim-network","spec":{"name":"n"}}}`,
+	"modules.hykube.io":                                        `"spec":{"source":{"configMap":"files"}}`,
 	"stacks.hykube.io":                                         `"spec":{"selector":{"matchLabels":{"conformance":"none"}},"suspend":true}`,
 	"events":                                                   `"involvedObject":{"namespace":%[1]q}`,
 	"events.events.k8s.io":                                     `"eventTime":"2026-01-01T00:00:00.000000Z","reportingController":"example.com/c","reportingInstance":"i","action":"a","reason":"r","type":"Normal","regarding":{"namespace":%[1]q}`,

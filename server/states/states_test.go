@@ -217,7 +217,7 @@ func TestProblems(t *testing.T) {
 			e.Deposed = []v1alpha1.StateInstance{{Key: "../../x"}}
 		}, "is not one of 8 hexadecimal digits"},
 		"a dependency": {func(_ *activitiestest.World, e *v1alpha1.StateEntry) {
-			e.Current.Dependencies = []string{"module.a.b.c"}
+			e.Current.Dependencies = []string{"module.a..b"}
 		}, "is no address"},
 	} {
 		t.Run(name, func(t *testing.T) {
