@@ -340,6 +340,10 @@ type StackPlan struct {
 	// True when the plan has ended.
 	// +optional
 	Ended bool `json:"ended,omitempty"`
+	// Creates of resources of the stack whose outcome was unknown after the plan. When users have resolved all, the stack
+	// makes its next plan.
+	// +optional
+	UnknownCreates int32 `json:"unknownCreates,omitempty"`
 }
 
 // RunOutcome is the outcome of a workflow run.

@@ -120,7 +120,7 @@ type census struct {
 	attention, drifted []noted
 	// orphans lists the records whose object does not exist.
 	orphans []noted
-	// stacks lists the stacks that need attention. waiting are the plans of stacks that wait for an approval, and planned counts
+	// stacks lists the stacks that need attention. waiting are the plans of stacks that wait, and planned counts
 	// the objects that they plan, by reason and text.
 	stacks  []noted
 	waiting []waitingPlan

@@ -125,4 +125,9 @@ func TestStatusListsStacks(t *testing.T) {
 	if out, _, _ := f.run("status", "-o", "json"); !strings.Contains(out, `"reason": "OutputsFailed"`) {
 		t.Errorf("the stacks are missing: %s", out)
 	}
+	condition.Stalled(&f.plans["default/plan-x7k2d"].Status.Conditions, 0, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
+	out, errOut, code = f.run("status")
+	if !strings.Contains(out, "plan plan-x7k2d of stack web is refused by a policy: kubectl hykube show plan-x7k2d -n default;") || strings.Contains(out, "waits for an approval") {
+		t.Errorf("a plan that a policy refuses: code %d %s %s", code, out, errOut)
+	}
 }

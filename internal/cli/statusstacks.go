@@ -24,9 +24,10 @@ var calmStack = map[string]bool{
 	v1alpha1.ReasonWorkflowRunning: true, v1alpha1.ReasonAwaitingSchedule: true, v1alpha1.ReasonAwaitingStack: true,
 }
 
-// waitingPlan is the plan of a stack that waits for an approval, and selects the objects that it plans.
+// waitingPlan is the plan of a stack that waits for an approval, or that a policy refuses. It selects the objects that it plans.
 type waitingPlan struct {
 	stack, plan string
+	denied      bool
 	selects     func(labels.Set) bool
 }
 
@@ -45,7 +46,7 @@ func (c *census) addStacks(ctx context.Context, s *session) error {
 		}
 		name := stack.LastPlan(of)
 		if i := slices.IndexFunc(c.plans, func(p v1alpha1.Plan) bool { return p.Name == name }); i >= 0 && waiting(&c.plans[i]) && !outdated(&c.plans[i]) {
-			c.waiting = append(c.waiting, waitingPlan{of.Name, name, stack.Selects(of, all)})
+			c.waiting = append(c.waiting, waitingPlan{of.Name, name, denied(&c.plans[i]), stack.Selects(of, all)})
 		}
 	}
 	return nil
@@ -85,7 +86,11 @@ func (c *census) notePlan(reason string, of labels.Set) {
 			if c.planned[reason] == nil {
 				c.planned[reason] = map[string]int{}
 			}
-			c.planned[reason][fmt.Sprintf("plan %s of stack %s waits for an approval: kubectl hykube show %s -n %s", w.plan, w.stack, w.plan, c.namespace)]++
+			state := "waits for an approval"
+			if w.denied {
+				state = "is refused by a policy"
+			}
+			c.planned[reason][fmt.Sprintf("plan %s of stack %s %s: kubectl hykube show %s -n %s", w.plan, w.stack, state, w.plan, c.namespace)]++
 			return
 		}
 	}

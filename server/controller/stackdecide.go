@@ -272,6 +272,10 @@ func awaiting(p *v1alpha1.Plan) stackStep {
 // without automatic approval, the message says why; see specFor and planSpec.
 func (s *stackState) awaiting() stackStep {
 	step := awaiting(s.plan)
+	if step.reason == v1alpha1.ReasonPolicyDenied {
+		step.message = diag.Sentence(step.message) + s.whenAllowed()
+		return step
+	}
 	if step.reason != v1alpha1.ReasonAwaitingApproval || s.stack.Spec.Approval != v1alpha1.ApprovalAutomatic || s.plan.Spec.Approval != v1alpha1.ApprovalManual {
 		return step
 	}
@@ -284,10 +288,36 @@ func (s *stackState) awaiting() stackStep {
 	return step
 }
 
+// whenAllowed tells what happens to the plan, which a policy refuses, when none refuses it any more.
+func (s *stackState) whenAllowed() string {
+	if s.plan.Spec.Approval != v1alpha1.ApprovalAutomatic {
+		return " When no policy refuses it any more, it waits for an approval."
+	}
+	if s.stack.Spec.Suspend {
+		return " The stack is suspended, so it makes no other plan when no policy refuses this one any more."
+	}
+	return " When no policy refuses it any more, the stack makes the plan again, and that one approves itself."
+}
+
+// resolved reports whether users resolved all unknown outcomes of creates that the last plan left.
+func (s *stackState) resolved() bool { return s.last.UnknownCreates > 0 && len(s.selected.Lost) == 0 }
+
+// unknownCreates returns the number of creates whose outcome was unknown after the last plan. before is the number known so far.
+// While another plan is applied, a create without a recorded outcome may be in progress.
+func (s *stackState) unknownCreates(before int32) int32 {
+	if s.selected == nil || !s.last.Ended || slices.ContainsFunc(s.others, func(p *v1alpha1.Plan) bool { return !waits(p) }) {
+		return before
+	}
+	return max(before, int32(len(s.selected.Lost)))
+}
+
 // decideAgain decides about a stack whose last plan has ended for the same contents, although some infrastructure does
 // not match its spec.
 func (s *stackState) decideAgain() stackStep {
 	if s.stack.Generation > s.last.StackGeneration {
+		return s.next(stackPlan{settle: true})
+	}
+	if s.resolved() {
 		return s.next(stackPlan{settle: true})
 	}
 	switch s.last.Reason {
@@ -320,6 +350,9 @@ func (s *stackState) decideAgain() stackStep {
 		return stall(v1alpha1.ReasonDiscarded, "Plan %s was deleted before it ended. %s", s.last.Name, s.untilNext())
 	case s.plan == nil:
 		return stall(s.last.Reason, "Plan %s, which no longer exists, did not apply %s. %s", s.last.Name, named(s.selected.Pending()), s.untilNext())
+	}
+	if len(s.selected.Lost) > 0 {
+		return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(), s.untilNext("when no create has an unknown outcome any more"))
 	}
 	return stall(s.last.Reason, "Plan %s: %s %s", s.plan.Name, s.failure(), s.untilNext())
 }
@@ -497,7 +530,14 @@ func (s *stackState) next(p stackPlan) stackStep {
 // write sets the status of a stack.
 func (s *stackState) write(status *v1alpha1.StackStatus, step stackStep) {
 	status.ObservedGeneration = s.stack.Generation
-	status.Plan = s.last
+	if s.last != nil {
+		last := *s.last
+		if old := status.Plan; old != nil && old.UID == last.UID {
+			last.UnknownCreates = max(last.UnknownCreates, old.UnknownCreates)
+		}
+		last.UnknownCreates = s.unknownCreates(last.UnknownCreates)
+		status.Plan = &last
+	}
 	if s.plan != nil && approvedByAnother(s.plan) {
 		status.ApprovedGeneration = max(status.ApprovedGeneration, s.plan.Status.Stack.StackGeneration)
 	}

@@ -200,7 +200,17 @@ func TestDecisionsAboutAStack(t *testing.T) {
 			state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
 				condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
 			})),
-			reason: v1alpha1.ReasonPolicyDenied, ready: "False Stalled", message: "Plan web-1: A policy refuses the plan."},
+			reason: v1alpha1.ReasonPolicyDenied, ready: "False Stalled", message: "Plan web-1: A policy refuses the plan. When no policy refuses it any more, it waits for an approval."},
+		"a policy denies the plan of an Automatic stack": {
+			state: stackWith(func(s *stackState) { s.spec.Approval = v1alpha1.ApprovalAutomatic }, planned("new", func(s *v1alpha1.PlanStatus) {
+				condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
+			})),
+			reason: v1alpha1.ReasonPolicyDenied, ready: "False Stalled", message: "the stack makes the plan again, and that one approves itself."},
+		"a policy denies the plan of a suspended Automatic stack": {
+			state: stackWith(func(s *stackState) { s.spec.Approval, s.stack.Spec.Suspend = v1alpha1.ApprovalAutomatic, true }, planned("new", func(s *v1alpha1.PlanStatus) {
+				condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
+			})),
+			reason: v1alpha1.ReasonPolicyDenied, ready: "False Stalled", message: "The stack is suspended, so it makes no other plan"},
 		"no policy denies its plan any more": {
 			state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
 				condition.Stalled(&s.Conditions, 1, v1alpha1.ReasonPolicyDenied, "A policy refuses the plan.")
@@ -300,6 +310,50 @@ func TestDecisionsAboutAStack(t *testing.T) {
 				t.Errorf("%+v, want make %t, attempt %d, after %s, discard %t", step, tc.make, tc.attempt, tc.after, tc.discard)
 			}
 		})
+	}
+}
+
+// TestResolvedCreatesGetAPlan resolves the creates of unknown outcome that the last plan of a stack left, one after the other. After
+// the last one, the stack makes a plan, whether or not the first plan of these contents could be made. A plan that fails after
+// that gets no further one.
+func TestResolvedCreatesGetAPlan(t *testing.T) {
+	a, b := lang.Address{Type: "sim_disk", Name: "a"}, lang.Address{Type: "sim_disk", Name: "b"}
+	for reason, left := range map[string]string{
+		v1alpha1.ReasonApplyFailed: "Resolved since then: 1 of 2 unknown outcomes. Still unknown: sim_disk.b.",
+		v1alpha1.ReasonPlanFailed:  "The outcome of the create of sim_disk.b is unknown.",
+		v1alpha1.ReasonCancelled:   "Resolved since then: 1 of 2 unknown outcomes. Still unknown: sim_disk.b.",
+	} {
+		s := stackWith(planned("new", ended(reason, false)))
+		next := func(lost ...lang.Address) stackStep {
+			s.selected.Lost = lost
+			s.last = snapshot(s.plan)
+			if old := s.stack.Status.Plan; old != nil {
+				s.last.UnknownCreates = old.UnknownCreates
+			}
+			step := s.decide()
+			s.write(&s.stack.Status, step)
+			return step
+		}
+		if step := next(a, b); step.make || step.reason != reason || !strings.Contains(step.message, "when no create has an unknown outcome any more") {
+			t.Errorf("%s, both are unknown: %+v", reason, step)
+		}
+		if step := next(b); step.make || !strings.Contains(step.message, left) {
+			t.Errorf("%s, one is unknown: %+v", reason, step)
+		}
+		if step := next(); !step.make {
+			t.Errorf("%s, none is unknown: %+v", reason, step)
+		}
+		planned("new", ended(v1alpha1.ReasonApplyFailed, false))(s)
+		s.plan.UID, s.stack.Status.Plan = "later", nil
+		if step := next(); step.make {
+			t.Errorf("%s, the next plan failed: %+v", reason, step)
+		}
+		s.others = []*v1alpha1.Plan{{Status: v1alpha1.PlanStatus{Approval: &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}}}}
+		next(a) // which the other plan is creating
+		s.others = nil
+		if step := next(); step.make {
+			t.Errorf("%s, another plan made a resource: %+v", reason, step)
+		}
 	}
 }
 

@@ -246,6 +246,9 @@ func (s *stackState) failure() string {
 	_, message := readyOf(s.plan)
 	text := strings.TrimSuffix(message, ".") + "."
 	if s.last.Reason != v1alpha1.ReasonPlanFailed {
+		if left := int32(len(s.selected.Lost)); left > 0 && left < s.last.UnknownCreates {
+			text += fmt.Sprintf(" Resolved since then: %d of %d unknown outcomes. Still unknown: %s.", s.last.UnknownCreates-left, s.last.UnknownCreates, named(s.selected.Lost))
+		}
 		return text
 	}
 	text += fmt.Sprintf(" To see why: kubectl hykube status %s -n %s.", s.plan.Name, s.plan.Namespace)

@@ -319,6 +319,9 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 			return nil, err
 		}
 	}
+	if old := s.Status.Plan; old != nil && state.last != nil && state.last != old && old.UID == state.last.UID {
+		state.last.UnknownCreates = old.UnknownCreates
+	}
 	if state.busy() {
 		return state, nil // the selection matters when the plan has ended
 	}

@@ -299,7 +299,7 @@ func approved(p *v1alpha1.Plan) string {
 		return "yes"
 	case p.Status.Approval != nil:
 		return "no"
-	case p.Ended():
+	case p.Ended(), p.Status.StalledFor() == v1alpha1.ReasonPolicyDenied:
 		return "-"
 	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionPlanned):
 		return "waiting"

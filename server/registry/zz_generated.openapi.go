@@ -6441,6 +6441,13 @@ func schema_hykube_hykube_api_v1alpha1_StackPlan(ref common.ReferenceCallback) c
 							Format:      "",
 						},
 					},
+					"unknownCreates": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Creates of resources of the stack whose outcome was unknown after the plan. When users have resolved all, the stack makes its next plan.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
 				},
 				Required: []string{"name", "uid", "stack", "stackUID", "stackGeneration", "number", "contents"},
 			},
