@@ -423,7 +423,7 @@ func Referred(all []lang.Reference, config *scope.ProviderConfigRef) map[lang.Ad
 		all = slices.Concat(all, config.References)
 	}
 	for _, ref := range all {
-		if ref.Mode == v1alpha1.ModeData || ref.Mode == v1alpha1.ModeManaged || ref.Mode == "" {
+		if ref.Mode == v1alpha1.ModeData || ref.Mode == v1alpha1.ModeManaged || ref.Mode == "" || ref.IsModuleOutput() {
 			refs[ref.Address] = append(refs[ref.Address], ref)
 		}
 	}

@@ -350,10 +350,10 @@ func (w *writers) ofReferences(refs []lang.Reference) (lists [][]v1alpha1.Contri
 	return lists
 }
 
-// ofValues returns the users who caused the values of other namespaces among references since a time.
+// ofValues returns the users who caused the values of other namespaces, and of outputs of Modules, among references since a time.
 func (w *writers) ofValues(refs []lang.Reference, begins time.Time) (lists [][]v1alpha1.Contributor) {
 	for _, ref := range refs {
-		if ref.Namespace == "" || ref.Stored() {
+		if ref.Namespace == "" && !ref.IsModuleOutput() || ref.Stored() {
 			continue
 		}
 		list, err := w.values.WritersOf(w.ctx, ref.Address, ref.Attribute)

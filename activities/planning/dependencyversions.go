@@ -54,7 +54,7 @@ func (n *node) values() []lang.Reference {
 		all = append(all, n.providerConfig.References...)
 	}
 	return slices.DeleteFunc(all, func(ref lang.Reference) bool {
-		return ref.Namespace != "" || ref.Stored() || ref.Address == n.Address
+		return ref.Namespace != "" || ref.Stored() || ref.Named() || ref.Address == n.Address
 	})
 }
 

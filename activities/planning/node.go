@@ -104,7 +104,7 @@ func (a *Planner) loadAll(ctx context.Context, po *v1alpha1.Plan) (*survey, erro
 		records[rec.Object.UID] = rec
 	}
 	s, _ := a.newSurvey(ctx, po)
-	s.sets = setsIn(ctx, a.Sources, po.Namespace, &s.setsFailed)
+	s.sets, s.modules = setsIn(ctx, a.Sources, po.Namespace, &s.setsFailed), modulesIn(ctx, a.Sources, po.Namespace, &s.setsFailed)
 	configs := a.ProviderConfigs(ctx, po)
 	for obj, err := range a.Objects.List(ctx, po.Namespace) {
 		if s.noteProblem(err) {

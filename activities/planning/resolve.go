@@ -12,6 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 )
 
@@ -148,9 +149,14 @@ func (pr *proposal) noteReferences(ctx context.Context, c *ledger.Change, r *res
 			}
 		}
 	}
+	var failed error
+	modules := modulesIn(ctx, pr.Sources, pr.plan.Namespace, &failed)
 	for addr, refs := range changes.Referred(r.Parse().References, config) {
 		if changing[addr.String()] {
 			continue
+		}
+		if addr.Namespace == "" && addr.IsModuleOutput() && slices.ContainsFunc(resourceset.Behind(addr, modules), func(a lang.Address) bool { return changing[a.String()] }) {
+			continue // the value of the output changes, too
 		}
 		digest, err := pr.scope.DigestOf(ctx, addr, refs)
 		if err != nil {
@@ -164,5 +170,5 @@ func (pr *proposal) noteReferences(ctx context.Context, c *ledger.Change, r *res
 		}
 		c.Referred[addr.String()] = digest
 	}
-	return nil
+	return failed
 }

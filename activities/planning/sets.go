@@ -51,14 +51,41 @@ func setsIn(ctx context.Context, a *scope.Sources, namespace string, failed *err
 	}
 }
 
-// expandSets replaces the references of a node to whole sets by references to their instances. A data source also depends
-// on the instances that leave the sets: as in Terraform, it must not read before they are destroyed.
+// modulesIn returns a function that finds the Module with a name in a namespace. It returns nil after an error, and stores the
+// error.
+func modulesIn(ctx context.Context, a *scope.Sources, namespace string, failed *error) func(string) *resourceset.Module {
+	return func(name string) *resourceset.Module {
+		if a.Sets == nil {
+			return nil
+		}
+		m, err := a.Sets.Module(ctx, namespace, name)
+		if err != nil {
+			*failed = errors.Join(*failed, err)
+		}
+		return m
+	}
+}
+
+// behind returns what the value of an output of a Module of the namespace depends on.
+func (s *survey) behind(output lang.Address) []lang.Address {
+	switch {
+	case s.outline != nil:
+		return s.outline.view.Behind(output)
+	case s.modules != nil:
+		return resourceset.Behind(output, s.modules)
+	}
+	return nil
+}
+
+// expandSets replaces the references of a node to whole sets by references to their instances, and adds what is behind the outputs
+// of Modules. A data source also depends on the instances that leave the sets: as in Terraform, it must not read before they are
+// destroyed.
 func (s *survey) expandSets(n *node) {
 	if n.expanded {
 		return
 	}
 	n.expanded = true
-	if !slices.ContainsFunc(n.DependsOn, func(a lang.Address) bool { return s.setAt(a) != nil }) {
+	if !slices.ContainsFunc(n.DependsOn, func(a lang.Address) bool { return a.IsModuleOutput() || s.setAt(a) != nil }) {
 		return
 	}
 	var dependsOn []lang.Address
@@ -79,6 +106,11 @@ func (s *survey) expandSets(n *node) {
 	for _, r := range n.References {
 		if s.setAt(r.Address) == nil {
 			refs = append(refs, r)
+			if r.Namespace == "" && r.IsModuleOutput() {
+				for _, a := range s.instancesOf(r.Address) {
+					refs = append(refs, lang.Reference{Address: a, Field: r.Field})
+				}
+			}
 			continue
 		}
 		if !slices.Contains(n.wholeSets, r.Address) {
@@ -92,8 +124,15 @@ func (s *survey) expandSets(n *node) {
 	n.DependsOn, n.References = dependsOn, refs
 }
 
-// instancesOf returns the addresses of the instances of the set with an address; the address itself for another object.
-func (s *survey) instancesOf(addr lang.Address) []lang.Address {
+// instancesOf returns the addresses of the instances of the set with an address, or of what is behind the output with an address; the
+// address itself for another object.
+func (s *survey) instancesOf(addr lang.Address) (out []lang.Address) {
+	if addr.IsModuleOutput() {
+		for _, a := range s.behind(addr) {
+			out = append(out, s.instancesOf(a)...)
+		}
+		return out
+	}
 	set := s.setAt(addr)
 	if set == nil {
 		return []lang.Address{addr}

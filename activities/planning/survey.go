@@ -108,9 +108,11 @@ type survey struct {
 	// sets finds the set with an address of the namespace if there is no outline; nil finds none. known caches it.
 	sets  func(lang.Address) *resourceset.Set
 	known map[lang.Address]*resourceset.Set
+	// modules finds the Module of the namespace with a name if there is no outline; nil finds none.
+	modules func(name string) *resourceset.Module
 	// stored is nil before the changes are stored.
 	stored *stored
-	// setsFailed is the error of sets.
+	// setsFailed is the error of sets and modules.
 	setsFailed error
 	// byType is created for the first error that needs it.
 	byType map[lang.Address][]string

@@ -172,8 +172,8 @@ const (
 	ReasonWorkflowRefused = "WorkflowRefused"
 	// ReasonMissingRights: the author of the Stack lacks a right; the message names it.
 	ReasonMissingRights = "MissingRights"
-	// ReasonOutputsFailed: the infrastructure matches the specs, but an output of the Stack cannot be evaluated or
-	// written.
+	// ReasonOutputsFailed: the infrastructure matches the specs, but an output of the Stack or Module cannot be evaluated
+	// or written.
 	ReasonOutputsFailed = "OutputsFailed"
 	// ReasonNothingSent: the Notification had no message to send since its spec was written.
 	ReasonNothingSent = "NothingSent"

@@ -61,6 +61,22 @@ type ModuleStatus struct {
 	// Digest of the files that the numbers are about: sha256- and 64 hexadecimal digits.
 	// +optional
 	Digest string `json:"digest,omitempty"`
+	// The user who last wrote the spec. The outputs are evaluated with the rights of that user.
+	// +optional
+	Author *Identity `json:"author,omitempty"`
+	// Outputs of the root module whose recorded values are known, by name.
+	// +optional
+	Outputs map[string]ModuleOutput `json:"outputs,omitempty"`
+}
+
+// ModuleOutput is an output of a root module.
+type ModuleOutput struct {
+	// The value; absent if it is sensitive.
+	// +optional
+	Value *JSON `json:"value,omitempty"`
+	// True if the value is sensitive: only expressions, such as "${module.shop.password}", have it.
+	// +optional
+	Sensitive bool `json:"sensitive,omitempty"`
 }
 
 // ModuleList is a list of Modules.

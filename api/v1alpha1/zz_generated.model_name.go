@@ -121,6 +121,11 @@ func (in ModuleList) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ModuleOutput) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.ModuleOutput"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ModuleSource) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.ModuleSource"
 }

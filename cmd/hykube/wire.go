@@ -123,7 +123,8 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 		}
 		return controller.Run(ctx, providers, configs, planned,
 			&controller.ResourceSets{Index: sources.Index, Update: objects.UpdateSetStatus, Release: objects.RemoveSetFinalizer, Forget: sources.Ledger.ForgetStatuses,
-				UpdateModule: objects.UpdateModuleStatus, ReleaseModule: objects.RemoveModuleFinalizer, Logger: providers.Logger},
+				UpdateModule: objects.UpdateModuleStatus, ReleaseModule: objects.RemoveModuleFinalizer,
+				Outputs: queries.ModuleOutputs, Logger: providers.Logger},
 			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Secrets: secrets, Frozen: c.Hold.Frozen, Logger: providers.Logger}, recorder, work,
 		)
 	}

@@ -194,8 +194,10 @@ func (x *Index) parse(ns slotter, o *Object, u *unstructured.Unstructured) {
 	}
 	var outside []lang.Reference
 	for _, ref := range n.References {
-		if ref.Namespace != "" || ref.Stored() {
+		if ref.Namespace != "" || ref.Stored() || ref.IsModuleOutput() {
 			outside = append(outside, lang.Reference{Address: ref.Address, Attribute: ref.Attribute})
+		}
+		if ref.Namespace != "" || ref.Stored() {
 			continue
 		}
 		found := Reference{ns.slot(ref.Mode, ref.Type, ref.ObjectName()), unique.Make(ref.Attribute)}

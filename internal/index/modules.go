@@ -239,8 +239,8 @@ type ModuleInstances struct {
 	// Instances are those that the Module has now, in the order of their modules and blocks. Leaving are the others with
 	// infrastructure.
 	Instances, Leaving []Node
-	// Contributors are those in the status of the Module.
-	Contributors []v1alpha1.Contributor
+	// Status is that of the Module as it was last written.
+	Status *v1alpha1.ModuleStatus
 }
 
 // Modules refreshes the index and returns the Modules of a namespace, or the one with a name, sorted.
@@ -258,10 +258,25 @@ func (x *Index) Modules(ctx context.Context, namespace, name string) (out []Modu
 	for _, found := range slices.Sorted(maps.Keys(ns.modules)) {
 		m := ns.modules[found]
 		if name == "" || name == found {
-			out = append(out, ModuleInstances{m.Module, ns.nodesOf(m.UID, m.slots), leaving[m.UID], m.object.Status.Contributors})
+			out = append(out, ModuleInstances{m.Module, ns.nodesOf(m.UID, m.slots), leaving[m.UID], &m.object.Status})
 		}
 	}
 	return out, nil
+}
+
+// TouchOutputs makes the Modules of a namespace with outputs count as touched: these may depend on what is outside of the Module.
+func (x *Index) TouchOutputs(namespace string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ns := x.namespaces[namespace]
+	if ns == nil {
+		return
+	}
+	for name, m := range ns.modules {
+		if m.Module != nil && len(m.Outputs) > 0 {
+			x.touch(namespace, name, true)
+		}
+	}
 }
 
 // ModuleAt refreshes the Modules and returns the one with a name; nil if there is none.

@@ -8,6 +8,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,8 @@ type View struct {
 	// TooManyWhole is true if references to whole ResourceSets would add more dependencies than MaxWhole.
 	TooManyWhole bool
 
+	// modules holds the Modules by their names.
+	modules map[string]*resourceset.Module
 	// sets holds the ResourceSets by the address of their template.
 	sets map[lang.Address]*ViewSet
 	// contents has the Revision of each ResourceSet, by its UID. That of an instance also depends on its status.
@@ -58,6 +61,7 @@ func (x *Index) viewOf(name string) *View {
 		}
 	}
 	slices.Sort(v.Lost)
+	v.modules = map[string]*resourceset.Module{}
 	v.Problems, v.ModuleProblems, v.sets, v.contents = map[string]string{}, map[string]string{}, map[lang.Address]*ViewSet{}, map[types.UID]int64{}
 	for _, s := range ns.sets {
 		v.add(s)

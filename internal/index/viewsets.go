@@ -42,7 +42,7 @@ func (v *View) add(s *set) {
 
 // addModule adds a Module with its blocks.
 func (v *View) addModule(name string, m *moduleEntry) {
-	v.contents[m.UID] = m.Revision
+	v.contents[m.UID], v.modules[name] = m.Revision, m.Module
 	if m.Problem != "" {
 		v.ModuleProblems[name] = m.Problem
 	}
@@ -56,7 +56,8 @@ func (v *View) addModule(name string, m *moduleEntry) {
 // MaxWhole is the maximum number of dependencies that ExpandReferences adds.
 const MaxWhole = 200_000
 
-// ExpandReferences replaces each reference to a whole set by references to its instances. A data source also depends on
+// ExpandReferences replaces each reference to a whole set by references to its instances, and each to an output of a Module by
+// references to what is behind the output. A data source also depends on
 // the instances that leave the set: it must not read before they are destroyed. ExpandReferences must be called once, after
 // all overlays. It stops after MaxWhole dependencies, and sets TooManyWhole.
 func (v *View) ExpandReferences() {
@@ -67,6 +68,7 @@ func (v *View) ExpandReferences() {
 			members[i], leaving[i] = s.Slots, s.Leaving
 		}
 	}
+	v.addOutputs(members)
 	if len(members) == 0 {
 		return
 	}
@@ -104,6 +106,32 @@ func (v *View) ExpandReferences() {
 		object.DependsOn = slices.Compact(object.DependsOn)
 		v.Nodes[i].Object = &object
 	}
+}
+
+// addOutputs adds the slots of what is behind the outputs to which an object refers.
+func (v *View) addOutputs(members map[int32][]int32) {
+	for name, m := range v.modules {
+		for output := range m.Outputs {
+			addr := lang.OutputOf("", name, output)
+			i, ok := v.find(addr)
+			if !ok {
+				continue
+			}
+			members[i] = []int32{}
+			for _, a := range v.Behind(addr) {
+				if s := v.SetOf(a); s != nil {
+					members[i] = append(members[i], s.Slots...)
+				} else if slot, ok := v.find(a); ok {
+					members[i] = append(members[i], slot)
+				}
+			}
+		}
+	}
+}
+
+// Behind returns what an output of a Module of the namespace depends on; see resourceset.Behind.
+func (v *View) Behind(output lang.Address) []lang.Address {
+	return resourceset.Behind(output, func(name string) *resourceset.Module { return v.modules[name] })
 }
 
 // findLeaving finds the instances that leave a set.

@@ -70,7 +70,7 @@ func (a Address) String() string {
 	if a.Type != "" {
 		s = a.Type + "." + s
 	}
-	if a.Mode != "" {
+	if a.Mode != "" && !a.IsModuleOutput() {
 		s = string(a.Mode) + "." + s
 	}
 	if a.Module != "" {

@@ -207,6 +207,35 @@ func (p *parser) callAddress(t hcl.Traversal, at string) (a Address, n int, ok b
 	return a, n, true
 }
 
+// outputAddress reads module.NAME.OUTPUT outside of a module: an output of a Module. The step n is the root.
+func (p *parser) outputAddress(namespace string, t hcl.Traversal, n int, at string) (a Address, steps int, ok bool) {
+	module, named := step(t, n+1)
+	output, ok := attribute(t, n+2)
+	if !named || !ok {
+		p.fail(at, "Invalid reference", "%q alone is not a reference: %s. For a resource of a Module, add an output to its files.", ModeModule, reservedRoots[string(ModeModule)])
+		return a, 0, false
+	}
+	if !validName(module) || strings.Contains(module, ".") {
+		p.fail(at, "Invalid reference", "%q cannot be the name of a Module. A name consists of lower case letters, digits and dashes.", module)
+		return a, 0, false
+	}
+	return OutputOf(namespace, module, output), n + 3, true
+}
+
+// OutputOf returns the address of an output of a Module, for references from outside of it.
+func OutputOf(namespace, module, output string) Address {
+	return Address{Namespace: namespace, Module: v1alpha1.ModulePath("", module, nil), Mode: ModeOutput, Name: output}
+}
+
+// IsModuleOutput reports whether the address is that of an output of a Module, and not of a module that it calls.
+func (a Address) IsModuleOutput() bool {
+	if a.Mode != ModeOutput {
+		return false
+	}
+	caller, _, _ := v1alpha1.LastCall(a.Module)
+	return caller == ""
+}
+
 // attribute returns the i-th step of a traversal if it is an attribute.
 func attribute(t hcl.Traversal, i int) (string, bool) {
 	if i >= len(t) {

@@ -1,6 +1,7 @@
 package lang
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,32 @@ func TestReferencesInModules(t *testing.T) {
 		if d := cmp.Diff([]string{tc.want}, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.expression, d)
 		}
+	}
+}
+
+// TestReferencesToOutputsOfModules evaluates references from a spec, where the module is a Module.
+func TestReferencesToOutputsOfModules(t *testing.T) {
+	values := map[Address]cty.Value{
+		OutputOf("", "shop", "url"):   cty.StringVal("here"),
+		OutputOf("eu", "shop", "url"): cty.StringVal("there"),
+		OutputOf("", "2nd", "list"):   cty.TupleVal([]cty.Value{cty.StringVal("a")}),
+	}
+	const text = `${module.shop.url} ${namespace.eu.module.shop.url} ${module["2nd"].list[0]} ${namespace.own.module.shop.url}`
+	e, diags := ParseExpression(text, "a", ExpressionOptions{Namespace: "own"})
+	if diag.HasErrors(diags) {
+		t.Fatal(diag.Describe(diags))
+	}
+	var got []string
+	for _, a := range e.Addresses() {
+		got = append(got, a.String())
+	}
+	want := []string{"module.2nd.list", "module.shop.url", "namespace.eu.module.shop.url"}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		t.Errorf("the addresses are %q, want %q", got, want)
+	}
+	v, diags := e.Evaluate(func(a Address) (cty.Value, bool) { v, ok := values[a]; return v, ok }, cty.NilVal)
+	if diag.HasErrors(diags) || !v.RawEquals(cty.StringVal("here there a here")) {
+		t.Errorf("the value is %#v, %s", v, diag.Describe(diags))
 	}
 }
 

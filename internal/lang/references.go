@@ -60,7 +60,7 @@ var reservedRoots = map[string]string{
 	rootEach:      "it is known only in the template of a ResourceSet with spec.forEach",
 	"ephemeral":   "it must be followed by a type and a name, as in ${ephemeral.sim_token.t.value}",
 	"local":       "there are no local values; write the value itself, or put it into a ConfigMap and write ${configmap.NAME.KEY}",
-	"module":      "there are no modules; refer to the resource itself",
+	"module":      "it must be followed by the name of a Module and of its output, as in ${module.shop.url}",
 	rootNamespace: "it must be followed by the name of a namespace and a reference, as in ${namespace.shared.sim_network.main.id}",
 	"path":        "expressions cannot read files; write the value itself, or put it into a ConfigMap and write ${configmap.NAME.KEY}",
 	"resource":    "write the reference without it, as in ${sim_network.main.id}",
@@ -118,6 +118,8 @@ func (p *parser) address(t hcl.Traversal, at string) (a Address, n int, ok bool)
 		a.Namespace = ns
 	}
 	switch m := v1alpha1.Mode(root); m {
+	case ModeModule:
+		return p.outputAddress(a.Namespace, t, n, at)
 	case v1alpha1.ModeData, v1alpha1.ModeEphemeral:
 		n++
 		a.Mode = m

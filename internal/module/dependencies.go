@@ -50,6 +50,16 @@ func (d *Dependencies) Through(s *Set, i int) []lang.Address {
 	return slices.SortedFunc(maps.Keys(out), lang.Address.Compare)
 }
 
+// Output returns the addresses of what an output of the root module depends on, sorted.
+func (d *Dependencies) Output(name string) []lang.Address {
+	out := maps.Clone(d.named(namedPart{lang.Address{Module: d.x.Root.Path, Mode: lang.ModeOutput, Name: name}, ""}))
+	for _, c := range d.x.Root.Config.Outputs[name].Preconditions {
+		d.expression(out, c.Condition, d.x.Root, nil)
+		d.expression(out, c.Message, d.x.Root, nil)
+	}
+	return slices.SortedFunc(maps.Keys(out), lang.Address.Compare)
+}
+
 // repeated returns the addresses of the objects that determine the instances of a block.
 func (d *Dependencies) repeated(s *Set) map[lang.Address]bool {
 	out := map[lang.Address]bool{}
@@ -90,7 +100,7 @@ func (d *Dependencies) expression(out map[lang.Address]bool, e *Expr, i *Instanc
 
 func (d *Dependencies) follow(out map[lang.Address]bool, refs []lang.Reference) {
 	for _, r := range refs {
-		if !r.Named() {
+		if d.x.outside(r.Address) {
 			out[r.Address] = true
 			continue
 		}

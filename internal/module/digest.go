@@ -24,6 +24,17 @@ func (x *Expansion) Digests() func(s *Set, i int) [sha256.Size]byte {
 	return d.instance
 }
 
+// OutputDigests returns a function that gives the digest of an output of the root module: of its value, as far as that does not
+// depend on objects. It is not safe for concurrent use.
+func (x *Expansion) OutputDigests() func(name string) [sha256.Size]byte {
+	d := &digester{x.Values(func(lang.Address) (cty.Value, bool) { return cty.NilVal, false })}
+	return func(name string) [sha256.Size]byte {
+		h, n := new(content), d.named(lang.Address{Module: x.Root.Path, Mode: lang.ModeOutput, Name: name})
+		d.value(h, n.value, n)
+		return sha256.Sum256(h.bytes)
+	}
+}
+
 type digester struct{ *Values }
 
 // arguments returns the digest of what an instance of a module gets from its caller.
@@ -89,7 +100,7 @@ func (d *digester) repetition(h *content, each *lang.Instance, from *named) {
 func (d *digester) references(h *content, e *lang.Expression, i *Instance, each *lang.Instance) {
 	bound := e.With(lang.EvaluationContext{Module: i.Path, Instance: each})
 	for _, r := range bound.References() {
-		if !r.Named() {
+		if d.x.outside(r.Address) {
 			continue
 		}
 		n := d.named(r.Address)

@@ -130,7 +130,7 @@ func (v *Values) named(a lang.Address) *named {
 	if n := v.memo[a]; n != nil {
 		return n
 	}
-	if !a.Named() {
+	if v.x.outside(a) {
 		n := &named{value: cty.DynamicVal, needs: map[lang.Address]bool{a: true}, ok: true}
 		if found, ok := v.object(a); ok && found != cty.NilVal {
 			n.value = found
@@ -148,6 +148,11 @@ func (v *Values) named(a lang.Address) *named {
 		v.memo[a] = n
 	}
 	return v.memo[a]
+}
+
+// outside reports whether an address is not that of a named value of the expansion: an object, or an output of another Module.
+func (x *Expansion) outside(a lang.Address) bool {
+	return !a.Named() || a.Namespace != "" || v1alpha1.RootModule(a.Module) != x.inputs.Name
 }
 
 // object returns the value of an object. That of a block with count or for_each has the instances that the expansion

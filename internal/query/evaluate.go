@@ -104,8 +104,14 @@ func (ev *consoleEvaluator) read(ctx context.Context, r lang.Reference) error {
 		if forbidden, ok := errors.AsType[*scope.ForbiddenError](err); ok {
 			err = forbidden
 		}
+	case full.IsModuleOutput():
+		v, err = ev.ModuleOutput(ctx, full)
 	case ev.Block(full) != nil:
 		v, err = ev.resourceOrSet(ctx, full)
+	}
+	if f, ok := errors.AsType[*diag.Failure](err); ok && full.IsModuleOutput() {
+		ev.diags = append(ev.diags, f.Diagnostics...)
+		return nil
 	}
 	if summary := problemOf(err); summary != "" {
 		ev.report(r, summary, err)

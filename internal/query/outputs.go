@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 
@@ -67,6 +69,9 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 			}
 			return nil, noValue(name, problem)
 		}
+		if missing, held := lang.HoldsPassOnly(v); held {
+			return nil, noValue(name, fmt.Sprintf("it is sensitive, and %s", missing))
+		}
 		one, problem := outputOf(name, v, who.Username)
 		if problem != "" {
 			return nil, noValue(name, problem)
@@ -79,6 +84,41 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 			return nil, fmt.Errorf("find who wrote what the output %q reads: %w", name, err)
 		}
 		out = append(out, one)
+	}
+	return out, nil
+}
+
+// ModuleOutputs evaluates the outputs of a Module over the recorded values, with the rights of who. It leaves out those whose values
+// are not known. It returns an *OutputError for the first one that cannot be evaluated.
+func (a *Queries) ModuleOutputs(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module) (map[string]v1alpha1.ModuleOutput, error) {
+	out, total := map[string]v1alpha1.ModuleOutput{}, 0
+	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
+		s := a.ScopeOf(&who, m.Namespace, nil)
+		v, err := s.ModuleOutput(ctx, lang.OutputOf("", m.Name, name))
+		if why := problemOf(err); why != "" {
+			return nil, noValue(name, err.Error())
+		}
+		if f, ok := errors.AsType[*diag.Failure](err); ok {
+			return nil, noValue(name, strings.TrimSpace(diag.Describe(s.MaskAll(f.Diagnostics))))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("evaluate output %q: %w", name, err)
+		}
+		if bare, _ := v.UnmarkDeep(); !bare.IsWhollyKnown() {
+			continue
+		}
+		one, problem := outputOf(name, v, who.Username)
+		if problem != "" {
+			return nil, noValue(name, problem)
+		}
+		if one.Sensitive {
+			out[name] = v1alpha1.ModuleOutput{Sensitive: true}
+			continue
+		}
+		if total += len(one.JSON); total > maxOutputs {
+			return nil, noValue(name, fmt.Sprintf("all outputs together have more than %d bytes", maxOutputs))
+		}
+		out[name] = v1alpha1.ModuleOutput{Value: &v1alpha1.JSON{Raw: []byte(one.JSON)}}
 	}
 	return out, nil
 }

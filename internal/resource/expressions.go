@@ -26,7 +26,7 @@ type Expressions struct {
 	References []lang.Reference
 	DependsOn  []lang.Address
 	// External is true if an expression refers to an object that plans of this namespace do not change, such as a
-	// ConfigMap.
+	// ConfigMap, or to an output of a Module, which may be more than the resources behind it.
 	External bool
 	// Impure is true if an expression may have another value in each evaluation, such as the time.
 	Impure bool
@@ -124,7 +124,7 @@ func (n *Expressions) followNamed(r *Resource) {
 	if r.Address.Module == "" {
 		return
 	}
-	n.References = slices.DeleteFunc(n.References, func(ref lang.Reference) bool { return ref.Named() })
+	n.References = slices.DeleteFunc(n.References, func(ref lang.Reference) bool { return ref.Named() }) // an instance cannot refer to other Modules directly
 	for _, a := range resourceset.Through(r.Object) {
 		n.References = append(n.References, lang.Reference{Address: a})
 	}
@@ -202,6 +202,7 @@ func (n *Expressions) resolveDependencies(r *Resource) diag.Diagnostics {
 			seen[ownSet] = true
 		case !seen[addr]:
 			seen[addr] = true
+			n.External = n.External || addr.IsModuleOutput()
 			n.DependsOn = append(n.DependsOn, addr)
 		}
 	}

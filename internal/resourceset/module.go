@@ -76,6 +76,8 @@ type Module struct {
 	Digest string
 	// Sets are the blocks; empty with a Problem.
 	Sets []*Set
+	// Outputs are those of the root module, by their names; empty with a Problem.
+	Outputs map[string]*Output
 	// Expansion is nil with a Problem.
 	Expansion *module.Expansion
 	// Diagnostics are the errors that make the Problem, each with its position in the files, or with a field of the Module; nil if it
@@ -84,6 +86,14 @@ type Module struct {
 
 	tree   *module.Tree
 	byName map[blockName]*Set
+}
+
+// Output is an output of a Module, as others refer to it.
+type Output struct {
+	// Behind are the addresses of the objects, sets and outputs of other Modules on which the value depends, sorted.
+	Behind []lang.Address
+	// Version changes with the value, apart from what Behind says.
+	Version string
 }
 
 // Environment is what a Module finds on the server.
@@ -147,7 +157,8 @@ func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, en
 		return nil, err
 	}
 	if err := m.expand(&obj.Spec, data, env, previous); err != nil {
-		m.Problem, m.Sets, m.Expansion, m.byName = err.Error(), nil, nil, nil
+		m.Problem = err.Error()
+		m.forget()
 		if f, ok := errors.AsType[*diag.Failure](err); ok {
 			m.Problem, m.Diagnostics = diag.Describe(f.Diagnostics), f.Diagnostics
 		}
@@ -261,9 +272,13 @@ func (m *Module) Len() (n int) {
 // Refuse returns the Module without its resources, for a reason that it cannot know.
 func (m *Module) Refuse(why string) *Module {
 	next := *m
-	next.Problem, next.Sets, next.Expansion, next.byName = why, nil, nil, nil
+	next.Problem = why
+	next.forget()
 	return &next
 }
+
+// forget removes what depends on the expansion.
+func (m *Module) forget() { m.Sets, m.Outputs, m.Expansion, m.byName = nil, nil, nil, nil }
 
 // failed returns the errors of diagnostics as one.
 func failed(diags diag.Diagnostics) error {
@@ -278,6 +293,12 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 	values.Variables() // those that depend on other objects are unknown, and validated when a resource refers to them
 	if diags := values.Diagnostics(); diag.HasErrors(diags) {
 		return failed(diags)
+	}
+	versions := m.Expansion.OutputDigests()
+	m.Outputs = make(map[string]*Output, len(m.Expansion.Root.Config.Outputs))
+	for name := range m.Expansion.Root.Config.Outputs {
+		version := versions(name)
+		m.Outputs[name] = &Output{Behind: m.absolute(dependencies.Output(name)), Version: hex.EncodeToString(version[:8])}
 	}
 	for _, i := range m.Expansion.Instances {
 		for _, block := range i.Sets {

@@ -27,7 +27,7 @@ type Lookup struct {
 // it.
 func (a *Sources) Lookup(ctx context.Context, po *v1alpha1.Plan) *Lookup {
 	return &Lookup{checked: map[string]bool{}, configs: a.ProviderConfigs(ctx, po), scope: a.NewScope(po, po.Namespace, func(addr lang.Address) (cty.Value, bool) {
-		return cty.DynamicVal, !addr.Stored()
+		return cty.DynamicVal, !addr.Stored() && !addr.Named()
 	})}
 }
 
@@ -47,10 +47,10 @@ func (l *Lookup) Broken(ctx context.Context, refs []lang.Reference) bool {
 	return slices.ContainsFunc(refs, func(ref lang.Reference) bool { return outside(ref) && l.isBroken(ctx, ref) })
 }
 
-// outside reports whether a reference is to an object that no plan of the namespace manages. It returns false for
-// ephemeral resources.
+// outside reports whether a reference is to an object that no plan of the namespace manages, or to an output of a Module. It
+// returns false for ephemeral resources.
 func outside(ref lang.Reference) bool {
-	return ref.Stored() || ref.Namespace != "" && ref.Mode != v1alpha1.ModeEphemeral
+	return ref.Stored() || ref.IsModuleOutput() || ref.Namespace != "" && ref.Mode != v1alpha1.ModeEphemeral
 }
 
 // isBroken reports whether the referenced value cannot be read, or lacks the attribute or key.

@@ -30,10 +30,18 @@ type moduleValues struct {
 
 // named returns the value of a variable, local value, output or module.
 func (s *Scope) named(ctx context.Context, addr lang.Address) (cty.Value, bool, error) {
+	if addr.IsModuleOutput() { // inside of a module, all references to outputs are to those of called modules
+		return s.output(ctx, addr)
+	}
 	m, err := s.moduleOf(ctx, addr)
 	if err != nil {
 		return cty.NilVal, false, err
 	}
+	return s.namedIn(ctx, m, addr)
+}
+
+// namedIn returns the value of a named value of a Module.
+func (s *Scope) namedIn(ctx context.Context, m *resourceset.Module, addr lang.Address) (cty.Value, bool, error) {
 	addr.Namespace = ""
 	values := s.valuesOf(ctx, m)
 	v, ok := values.Value(addr)
@@ -65,7 +73,7 @@ func (s *Scope) moduleOf(ctx context.Context, addr lang.Address) (*resourceset.M
 // valuesOf returns an evaluator for one evaluation.
 func (s *Scope) valuesOf(ctx context.Context, m *resourceset.Module) *moduleValues {
 	inside := *s
-	inside.inModule = true
+	inside.inModule, inside.Home = true, m.Namespace
 	out := &moduleValues{of: m.Name}
 	out.Values = m.Expansion.Values(func(a lang.Address) (cty.Value, bool) {
 		v, ok, err := inside.Value(ctx, a)

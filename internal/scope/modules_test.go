@@ -8,6 +8,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -15,6 +16,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
 	"github.com/hykube/hykube/internal/resourceset"
+	"github.com/hykube/hykube/internal/store"
 )
 
 // shopFiles is a module with a secret input, a local value that refers to a resource, and repeated blocks.
@@ -42,40 +44,57 @@ resource "test_thing" "each" {
   uses     = each.value
 }
 output "id" { value = test_thing.one.id }
+output "password" {
+  value     = var.password
+  sensitive = true
+}
+output "hint" { value = substr(nonsensitive(var.password), 0, 1) }
+output "short" { value = var.short }
 `
 
-// modules finds the Module "shop" of the namespace "team".
-type modules struct{ shop *resourceset.Module }
+// modules finds the Modules of the namespace "team", by their names.
+type modules map[string]*resourceset.Module
 
 func (m modules) Set(_ context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
-	if s := m.shop.BlockSet(ref); s.Template == ref.Name && s.Repeats != "" {
-		return s, nil
+	for _, of := range m {
+		if s := of.BlockSet(ref); s.Template == ref.Name && s.Repeats != "" {
+			return s, nil
+		}
 	}
 	return nil, nil
 }
 
 func (m modules) Module(_ context.Context, namespace, name string) (*resourceset.Module, error) {
-	if namespace != "team" || name != "shop" {
+	if namespace != "team" {
 		return nil, nil
 	}
-	return m.shop, nil
+	return m[name], nil
 }
 
 // withShop adds the Module "shop" with inputs.
 func withShop(t *testing.T, w *activitiestest.World, inputs map[string]string) *resourceset.Module {
 	t.Helper()
-	obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "shop-uid"}}
+	return withModule(t, w, "shop", shopFiles, inputs)
+}
+
+// withModule adds a Module with inputs.
+func withModule(t *testing.T, w *activitiestest.World, name, files string, inputs map[string]string) *resourceset.Module {
+	t.Helper()
+	obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name + "-uid")}}
 	obj.Spec.Source.ConfigMap, obj.Spec.Inputs = "shop-tf", map[string]v1alpha1.JSON{}
 	for name, text := range inputs {
 		obj.Spec.Inputs[name] = v1alpha1.JSON{Raw: []byte(`"` + text + `"`)}
 	}
-	shop, err := resourceset.NewModule(obj, 1, map[string][]byte{"main.tf": []byte(shopFiles)}, resourceset.Environment{
+	shop, err := resourceset.NewModule(obj, 1, map[string][]byte{"main.tf": []byte(files)}, resourceset.Environment{
 		Provider: func(v1alpha1.Mode, string, string) (string, error) { return "test", nil },
 	}, nil)
 	if err != nil || shop.Problem != "" {
 		t.Fatal(err, shop.Problem)
 	}
-	w.Sources.Sets = modules{shop}
+	if w.Sources.Sets == nil {
+		w.Sources.Sets = modules{}
+	}
+	w.Sources.Sets.(modules)[name] = shop
 	return shop
 }
 
@@ -189,5 +208,77 @@ func TestErrorsOfNamedValues(t *testing.T) {
 	gone := lang.Address{Module: "module.gone", Mode: lang.ModeVariable, Name: "x"}
 	if _, _, err := s.Value(t.Context(), gone); err == nil || !strings.Contains(err.Error(), `there is no Module "gone"`) {
 		t.Errorf("a Module that does not exist: %v", err)
+	}
+}
+
+// TestOutputsAreReadWithRights reads outputs of a Module for an object outside of it. Who refers to one needs the right to the Module, and
+// to a Secret that the value comes from. Those who wrote the files of the Module need it, too, if an output reveals the Secret.
+func TestOutputsAreReadWithRights(t *testing.T) {
+	by := func(name string) []v1alpha1.Contributor {
+		return []v1alpha1.Contributor{{Identity: v1alpha1.Identity{Username: name}}}
+	}
+	for reason, tc := range map[string]struct {
+		output    string
+		forbidden string
+		writers   []v1alpha1.Contributor
+		files     []v1alpha1.Contributor
+		refused   string
+	}{
+		"all have the rights":                         {output: "password", writers: by("bob"), files: by("eve")},
+		"the requester may not get the Module":        {output: "id", forbidden: "team/modules/shop", refused: `may not read "shop" of modules.hykube.io`},
+		"the requester may not get the Secret":        {output: "password", forbidden: "team/secrets/db", refused: `may not read "db" of secrets`},
+		"a writer of the object may not get it":       {output: "password", forbidden: "bob!team/secrets/db", writers: by("bob"), refused: `the user "bob" may not read "db" of secrets`},
+		"a writer of the files may pass it on":        {output: "password", forbidden: "eve!team/secrets/db", files: by("eve")},
+		"a writer of the files may not reveal it":     {output: "hint", forbidden: "eve!team/secrets/db", files: by("eve"), refused: "eve"},
+		"a writer of the files may reveal an own one": {output: "hint", files: by("eve")},
+		"there is no such output":                     {output: "idd", refused: `the Module "shop" has no output "idd". Did you mean "id"?`},
+	} {
+		w := activitiestest.NewWorld(t)
+		w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("s3cret")}
+		withShop(t, w, map[string]string{"name": "x", "password": "${secret.db.password}"})
+		w.Wrote = map[store.Written]store.Writers{
+			{Kind: "Module", Namespace: "team", Name: "shop"}:       {Files: "shop-tf"},
+			{Kind: "ConfigMap", Namespace: "team", Name: "shop-tf"}: {List: tc.files},
+		}
+		if tc.forbidden != "" {
+			w.Forbidden[tc.forbidden] = true
+		}
+		s := w.NewScope(w.Plan(), "team", nil).WrittenBy(tc.writers)
+		_, _, err := s.Value(t.Context(), lang.OutputOf("", "shop", tc.output))
+		if tc.refused == "" && err != nil {
+			t.Errorf("%s: %v: %s", reason, err, diag.Describe(diag.Of(err)))
+		}
+		if tc.refused != "" && (err == nil || !strings.Contains(diag.Describe(diag.Of(err)), tc.refused)) {
+			t.Errorf("%s: got %v, want the refusal %s", reason, err, tc.refused)
+		}
+	}
+}
+
+// TestOutputsOfModulesThatReferToEachOther reads an output through another Module, and reports one that depends on itself.
+func TestOutputsOfModulesThatReferToEachOther(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	const files = `variable "from" {}
+output "out" { value = "${var.from}!" }
+output "own" { value = "fixed" }`
+	withModule(t, w, "a", files, map[string]string{"from": "${module.b.out}"})
+	withModule(t, w, "b", files, map[string]string{"from": "${module.a.own}"})
+	s := w.NewScope(w.Plan(), "team", nil)
+	v, _, err := s.Value(t.Context(), lang.OutputOf("", "a", "out"))
+	if err != nil || !v.RawEquals(cty.StringVal("fixed!!")) {
+		t.Errorf("module.a.out is %#v, %v", v, err)
+	}
+	refs := []lang.Reference{{Address: lang.OutputOf("", "a", "out")}}
+	version, ok := s.ExternalVersion(t.Context(), refs)
+	withModule(t, w, "b", files, map[string]string{"from": "other"})
+	if now, known := s.ExternalVersion(t.Context(), refs); !ok || !known || now == version {
+		t.Errorf("the version of module.a.out is %q, and %q after a change of module.b", version, now)
+	}
+	withModule(t, w, "b", files, map[string]string{"from": "${module.a.out}"})
+	_, _, err = s.Value(t.Context(), lang.OutputOf("", "a", "out"))
+	if err == nil || !strings.Contains(diag.Describe(diag.Of(err)), "The value of module.a.out depends on itself, through module.a.out, module.b.out") {
+		t.Errorf("the cycle is %v: %s", err, diag.Describe(diag.Of(err)))
+	}
+	if _, known := s.ExternalVersion(t.Context(), refs); known {
+		t.Error("a cycle has a version")
 	}
 }

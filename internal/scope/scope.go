@@ -53,6 +53,8 @@ type Scope struct {
 	// inModule is true while named values of a Module are evaluated. The server has not checked the rights of those who wrote the
 	// files of the Module.
 	inModule bool
+	// outputs are those of Modules that are being evaluated; each depends on the next.
+	outputs []lang.Address
 	// openChain lists the ephemeral resources that are being opened; each depends on the next.
 	openChain []lang.Address
 

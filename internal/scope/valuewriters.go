@@ -32,6 +32,9 @@ func (s *Scope) writersAt(ctx context.Context, addr lang.Address, attribute stri
 	if addr.Stored() {
 		return s.writersOfKey(ctx, addr, attribute)
 	}
+	if addr.IsModuleOutput() {
+		return s.writersOfOutput(ctx, addr, depth)
+	}
 	for r, err := range s.Resources(ctx, addr) {
 		if err != nil {
 			return nil, err
@@ -65,20 +68,25 @@ func (s *Scope) writersOfSet(ctx context.Context, set *resourceset.Set) (lists [
 	if set.InModule() {
 		kind = "Module"
 	}
-	w, found, err := s.Configs.Writers(ctx, store.Written{Kind: kind, Namespace: set.Namespace, Name: set.Name})
+	return s.writersOfOwner(ctx, store.Written{Kind: kind, Namespace: set.Namespace, Name: set.Name})
+}
+
+// writersOfOwner is writersOfSet for a ResourceSet or a Module.
+func (s *Scope) writersOfOwner(ctx context.Context, of store.Written) (lists [][]v1alpha1.Contributor, err error) {
+	w, found, err := s.Configs.Writers(ctx, of)
 	if err != nil || !found {
 		return [][]v1alpha1.Contributor{{{More: true}}}, err
 	}
 	lists = append(lists, w.List)
 	if w.Files != "" {
-		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: set.Namespace, Name: w.Files}, "")
+		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: of.Namespace, Name: w.Files}, "")
 		if err != nil {
 			return nil, err
 		}
 		lists = append(lists, list)
 	}
 	if from := w.Keys; from != nil {
-		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: set.Namespace, Name: from.Name}, from.Key)
+		list, err := s.writersOfKey(ctx, lang.Address{Type: lang.TypeConfigMap, Namespace: of.Namespace, Name: from.Name}, from.Key)
 		if err != nil {
 			return nil, err
 		}

@@ -41,25 +41,37 @@ func VersionOfConfig(cfg *v1alpha1.ProviderConfig, outside string) string {
 func (s *Scope) ExternalVersion(ctx context.Context, refs []lang.Reference) (version string, ok bool) {
 	h := sha256.New()
 	for _, ref := range refs {
-		if ref.Namespace == "" && !ref.Stored() {
+		ofModule := ref.Namespace == "" && ref.IsModuleOutput()
+		if ref.Namespace == "" && !ref.Stored() && !ofModule {
 			continue
 		}
 		if ref.Mode == v1alpha1.ModeEphemeral {
 			return "", false // its value differs each time
 		}
-		v, found, err := s.Value(ctx, ref.Address)
-		if err != nil || !found {
+		text := ""
+		if ofModule { // dependencies on resources have versions of their own
+			text, ok = s.outputVersion(ctx, ref.Address, nil)
+		} else {
+			text, ok = s.textOf(ctx, ref.Address)
+		}
+		if !ok {
 			return "", false
 		}
-		v, _ = v.UnmarkDeep()
-		raw, err := ctyjson.Marshal(v, v.Type())
-		if err != nil {
-			return "", false
-		}
-		fmt.Fprintf(h, "%s %s\n", ref.Address, raw)
+		fmt.Fprintf(h, "%s %s\n", ref.Address, text)
 		version = hex.EncodeToString(h.Sum(nil)[:8])
 	}
 	return version, true
+}
+
+// textOf returns the value of an address as JSON. ok is false if the value cannot be read.
+func (s *Scope) textOf(ctx context.Context, addr lang.Address) (text string, ok bool) {
+	v, found, err := s.Value(ctx, addr)
+	if err != nil || !found {
+		return "", false
+	}
+	v, _ = v.UnmarkDeep()
+	raw, err := ctyjson.Marshal(v, v.Type())
+	return string(raw), err == nil
 }
 
 // DigestOf returns a digest of the attributes of an address that the references use. It returns "" if they are unknown

@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -19,6 +20,7 @@ import (
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resourceset"
 )
 
@@ -34,7 +36,10 @@ type ResourceSets struct {
 	// UpdateModule and ReleaseModule are Update and Release for Modules.
 	UpdateModule  func(ctx context.Context, namespace, name string, uid types.UID, change func(*v1alpha1.ModuleStatus)) error
 	ReleaseModule func(ctx context.Context, namespace, name string, uid types.UID) error
-	Logger        *slog.Logger
+	// Outputs evaluates the outputs of a Module with the rights of a user. It returns a *query.OutputError if the reason is one that a
+	// user can change.
+	Outputs func(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module) (map[string]v1alpha1.ModuleOutput, error)
+	Logger  *slog.Logger
 
 	// plans has the Plans, by namespace; nil without any.
 	plans cache.Indexer
@@ -84,6 +89,9 @@ func (c *ResourceSets) take(ctx context.Context, s *setSchedule) {
 	c.mu.Lock()
 	ended := len(c.ended) > 0
 	maps.Copy(s.ended, c.ended)
+	for namespace := range c.ended {
+		c.Index.TouchOutputs(namespace)
+	}
 	for t := range c.rolled {
 		s.add(t)
 	}
@@ -179,14 +187,33 @@ func (c *ResourceSets) updateModule(ctx context.Context, t index.Touched) error 
 			return err
 		}
 	}
+	outputs, refused, err := c.outputsOf(ctx, &m)
+	if err != nil {
+		return err
+	}
 	err = c.UpdateModule(ctx, m.Namespace, m.Name, m.UID, func(s *v1alpha1.ModuleStatus) {
-		s.Digest = m.Digest
-		summarize(&s.InstancesStatus, &members{Owner: &m.Owner, kind: "Module", instances: m.Instances, leaving: m.Leaving, contributors: m.Contributors}, nil)
+		s.Digest, s.Outputs = m.Digest, outputs
+		summarize(&s.InstancesStatus, &members{Owner: &m.Owner, kind: "Module", instances: m.Instances, leaving: m.Leaving, contributors: m.Status.Contributors}, nil)
+		if refused != "" && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
+			condition.Stalled(&s.Conditions, m.Generation, v1alpha1.ReasonOutputsFailed, "The resources are ready, but "+refused)
+		}
 	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // as for a set
 	}
 	return err
+}
+
+// outputsOf returns the outputs of a Module, and the reason why one cannot be evaluated; "" if all can.
+func (c *ResourceSets) outputsOf(ctx context.Context, m *index.ModuleInstances) (outputs map[string]v1alpha1.ModuleOutput, refused string, err error) {
+	if len(m.Outputs) == 0 || m.Status.Author == nil {
+		return nil, "", nil
+	}
+	outputs, err = c.Outputs(ctx, *m.Status.Author, m.Module)
+	if problem, ok := errors.AsType[*query.OutputError](err); ok {
+		return nil, problem.Problem, nil
+	}
+	return outputs, "", err
 }
 
 // members are the instances of a ResourceSet or a Module.

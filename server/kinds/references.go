@@ -280,6 +280,8 @@ func (k *Kinds) mayRead(ctx context.Context, asker *store.Asker, namespace strin
 	switch {
 	case a.Stored():
 		resources = append(resources, corev1.SchemeGroupVersion.WithResource(a.Type+"s"))
+	case a.IsModuleOutput():
+		resources, a.Name = append(resources, v1alpha1.SchemeGroupVersion.WithResource("modules")), v1alpha1.RootModule(a.Module)
 	default:
 		// If two providers have the type, a plan may find the object of either.
 		for _, kind := range k.ByType(a.Mode, a.Type) {

@@ -53,7 +53,7 @@ func (k *Kinds) unknownTypes(refs []lang.Reference) []unknownType {
 	var out []unknownType
 	types, installed := k.types, map[string]bool{}
 	for _, r := range refs {
-		if r.Stored() || len(k.ByType(r.Mode, r.Type)) > 0 {
+		if r.Stored() || r.Named() || len(k.ByType(r.Mode, r.Type)) > 0 {
 			continue
 		}
 		if len(out) == maxTypeHints {

@@ -29,7 +29,7 @@ func newModules(c Config) (*resourceREST, *statusREST, error) {
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(ctx context.Context, m *v1alpha1.Module) {
-			m.Status = v1alpha1.ModuleStatus{}
+			m.Status = v1alpha1.ModuleStatus{Author: requester(ctx)}
 			m.Status.Contributors = addWriter(ctx, nil, v1alpha1.WroteSpec)
 			condition.Set(&m.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
 			// A new Module has no infrastructure. A manifest from a backup may have the finalizer nevertheless.
@@ -41,6 +41,9 @@ func newModules(c Config) (*resourceREST, *statusREST, error) {
 				m.Finalizers = []string{v1alpha1.FinalizerState} // a manifest for `kubectl replace` has none
 			}
 			m.Status.Contributors = addWriter(ctx, m.Status.Contributors, writtenOfModule(m, old)...)
+			if !sameSpec(m.Spec, old.Spec) {
+				m.Status.Author = requester(ctx)
+			}
 		},
 		spec:       func(m *v1alpha1.Module) any { return m.Spec },
 		status:     func(m *v1alpha1.Module) *v1alpha1.ModuleStatus { return &m.Status },

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/names"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/store"
 	"github.com/hykube/hykube/internal/suggest"
@@ -199,6 +200,11 @@ func validateProviderConfig(pc *v1alpha1.ProviderConfig) field.ErrorList {
 	config, err := configArguments(pc.Spec.Config)
 	if err != nil {
 		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{}, err.Error()))
+	}
+	for _, ref := range catalog.References(pc) {
+		if ref.IsModuleOutput() {
+			errs = append(errs, field.Invalid(field.NewPath(ref.Field), ref.Address.String(), "a ProviderConfig cannot refer to an output of a Module yet; refer to the resource, or to a ConfigMap"))
+		}
 	}
 	if _, err := configArguments(pc.Spec.Meta); err != nil {
 		errs = append(errs, field.Invalid(spec.Child("meta"), field.OmitValueType{}, err.Error()))

@@ -39,6 +39,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Module{}.OpenAPIModelName():                   schema_hykube_hykube_api_v1alpha1_Module(ref),
 		v1alpha1.ModuleItem{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_ModuleItem(ref),
 		v1alpha1.ModuleList{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_ModuleList(ref),
+		v1alpha1.ModuleOutput{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_ModuleOutput(ref),
 		v1alpha1.ModuleSource{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_ModuleSource(ref),
 		v1alpha1.ModuleSpec{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_ModuleSpec(ref),
 		v1alpha1.ModuleStatus{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_ModuleStatus(ref),
@@ -1273,6 +1274,34 @@ func schema_hykube_hykube_api_v1alpha1_ModuleList(ref common.ReferenceCallback) 
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_ModuleOutput(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ModuleOutput is an output of a root module.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The value; absent if it is sensitive.",
+							Ref:         ref(v1alpha1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"sensitive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the value is sensitive: only expressions, such as \"${module.shop.password}\", have it.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.JSON{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_ModuleSource(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -1469,11 +1498,32 @@ func schema_hykube_hykube_api_v1alpha1_ModuleStatus(ref common.ReferenceCallback
 							Format:      "",
 						},
 					},
+					"author": {
+						SchemaProps: spec.SchemaProps{
+							Description: "The user who last wrote the spec. The outputs are evaluated with the rights of that user.",
+							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
+						},
+					},
+					"outputs": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Outputs of the root module whose recorded values are known, by name.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.ModuleOutput{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Contributor{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
+			v1alpha1.Contributor{}.OpenAPIModelName(), v1alpha1.Identity{}.OpenAPIModelName(), v1alpha1.ModuleOutput{}.OpenAPIModelName(), v1.Condition{}.OpenAPIModelName()},
 	}
 }
 

@@ -7,10 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kschema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/index"
+	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resourceset"
 )
@@ -145,4 +148,46 @@ func TestModulesKeepWhatTheyCannotExpand(t *testing.T) {
 	x.files("team", moduleFiles[0])
 	x.write(modules, "team", "shop", nil)
 	expect("without the Module", "", index.Deleting)
+}
+
+// TestReferencesToOutputsFollowTheModule expects that an object depends on what is behind an output, also after the files of the Module
+// changed, without a write of the object.
+func TestReferencesToOutputsFollowTheModule(t *testing.T) {
+	x := newIndexed(t)
+	followed := x.newIndex()
+	user := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "sim.hykube.io/v1", "kind": "sim-a", "spec": map[string]any{"name": "${module.shop.out}"}}}
+	user.SetNamespace("team")
+	user.SetName("user")
+	user.SetUID("user-uid")
+	x.write(kschema.GroupResource{Group: "sim.hykube.io", Resource: "sim_a"}, "team", "user", user)
+	x.write(modules, "team", "shop", moduleOf("team", "shop", "6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10"))
+	for _, tc := range []struct {
+		files string
+		want  []string
+	}{
+		{`resource "sim_a" "one" {}
+output "out" { value = sim_a.one.name }`, []string{"module.shop.sim_a.one"}},
+		{`resource "sim_a" "many" { count = 2 }
+locals { many = sim_a.many[*].name }
+output "out" { value = local.many }`, []string{"module.shop.sim_a.many[0]", "module.shop.sim_a.many[1]"}},
+		{`output "out" { value = "fixed" }`, nil},
+	} {
+		x.files("team", tc.files)
+		v, err := followed.View(t.Context(), "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.ExpandReferences()
+		i, ok := v.Slot(lang.Address{Type: "sim_a", Name: "user"})
+		if !ok {
+			t.Fatal("the object is not in the view")
+		}
+		var got []string
+		for _, d := range v.Nodes[i].Object.DependsOn {
+			got = append(got, v.Nodes[d].Object.Address().String())
+		}
+		if slices.Sort(got); !slices.Equal(got, tc.want) {
+			t.Errorf("with the files %s the object depends on %q, want %q", tc.files, got, tc.want)
+		}
+	}
 }
