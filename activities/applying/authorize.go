@@ -173,9 +173,13 @@ func (s *stepOrders) forget(uid types.UID) {
 // errStepsRunning is the error for finishing a plan while this process runs steps of it.
 var errStepsRunning = errors.New("steps of the plan are still running; the plan can end after them")
 
-// checkRights returns an error if the creator or the approver of the plan has lost a right that the change needs. It
-// checks the rights at each step. rec is the instance that the change replaces; nil if there is none.
+// checkRights returns an error if the creator or the approver of the plan has lost a right that the change needs, or if the
+// mode of its Module does not permit the change. It checks this at each step. rec is the instance that the change replaces; nil if
+// there is none.
 func (s *stepRun) checkRights(ctx context.Context, rec *ledger.Instance) error {
+	if err := changes.CheckObserved(ctx, s.Sources, s.Change); err != nil {
+		return err
+	}
 	return changes.ActorsOf(s.Sources, s.Plan).Check(ctx, s.Change, rec)
 }
 

@@ -47,14 +47,18 @@ func JudgeWaiting(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan) (*
 }
 
 // Judge evaluates the current policies for a plan, with values that are not masked. It gives users the groups that they
-// have now.
+// have now. A Module with the mode Observe denies the plan if it changes its resources.
 func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, in Judged) (*policy.Verdict, error) {
 	found, set, err := policies(ctx, src, po.Namespace)
 	if err != nil {
 		return nil, err
 	}
+	watched, err := observedIn(ctx, src, po.Namespace)
+	if err != nil {
+		return nil, err
+	}
 	subject := set.NewSubject(po)
-	if set.Empty() {
+	if set.Empty() && watched.empty() {
 		return set.Evaluate(ctx, subject)
 	}
 	if set.UsesEarlier() {
@@ -67,6 +71,10 @@ func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, in Judged
 			return nil, err
 		}
 		if in.Out[c.Index] || c.Held {
+			continue
+		}
+		watched.add(c)
+		if set.Empty() {
 			continue
 		}
 		var values policy.Values
@@ -91,7 +99,11 @@ func Judge(ctx context.Context, src *scope.Sources, po *v1alpha1.Plan, in Judged
 		}
 	}
 	subject.NamespaceLabels, subject.Now = found.NamespaceLabels, time.Now()
-	return set.Evaluate(ctx, subject)
+	verdict, err := set.Evaluate(ctx, subject)
+	if err == nil {
+		verdict.Results = append(watched.denials(), verdict.Results...)
+	}
+	return verdict, err
 }
 
 // currentUser returns a user with the groups that he has now. It returns false if the token file no longer names the user, who

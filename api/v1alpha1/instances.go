@@ -71,7 +71,7 @@ func IsVirtualName(name string) bool {
 
 // OwnerKind returns the kind of the object that a virtual object is an instance of: Module, or ResourceSet.
 func OwnerKind(name string) string {
-	if path, _ := SplitModuleObjectName(name); path != "" {
+	if InModule(name) {
 		return "Module"
 	}
 	return "ResourceSet"

@@ -126,6 +126,12 @@ func SplitModuleObjectName(s string) (path, name string) {
 	return path, name
 }
 
+// InModule reports whether the name of an object is that of a block in a Module.
+func InModule(name string) bool {
+	path, _ := SplitModuleObjectName(name)
+	return path != ""
+}
+
 // identifierLength returns the length of the identifier of the language at the beginning of s, or of the name of a
 // Module, which may begin with a digit.
 func identifierLength(s string) int {

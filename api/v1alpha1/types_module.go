@@ -33,7 +33,23 @@ type ModuleSpec struct {
 	// aws, or aws.west for the alias west. A resource whose configuration has no entry has the default ProviderConfig.
 	// +optional
 	Providers map[string]string `json:"providers,omitempty"`
+	// Whether plans may change the resources: Manage (the default) or Observe. With Observe, plans and drift checks show what
+	// differs, and no plan that changes a resource of the Module can be approved. If the Module is deleted, plans forget the
+	// resources, and destroy nothing.
+	// +optional
+	Mode ModuleMode `json:"mode,omitempty"`
 }
+
+// ModuleMode says whether plans may change the resources of a Module.
+type ModuleMode string
+
+// Modes of a Module.
+const (
+	// ModuleManage lets plans change the resources. This is the default.
+	ModuleManage ModuleMode = "Manage"
+	// ModuleObserve lets plans only read the resources, and forget them if the Module is deleted.
+	ModuleObserve ModuleMode = "Observe"
+)
 
 // ModuleSource names the files of a module.
 type ModuleSource struct {

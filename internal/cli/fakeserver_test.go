@@ -265,7 +265,7 @@ func (f *fakeServer) resource(w http.ResponseWriter, r *http.Request, gv string,
 		if r.URL.Query().Get("watch") != "" {
 			return // ends at once: the caller looks again
 		}
-		kind := cmp.Or(map[string]string{"providers": "ProviderList", "resourcesets": "ResourceSetList", "stacks": "StackList", "planrecords": "PlanRecordList", "resources": "ResourceList"}[parts[0]], "List")
+		kind := cmp.Or(map[string]string{"providers": "ProviderList", "resourcesets": "ResourceSetList", "stacks": "StackList", "modules": "ModuleList", "planrecords": "PlanRecordList", "resources": "ResourceList"}[parts[0]], "List")
 		f.answer(w, 200, map[string]any{"apiVersion": gv, "kind": kind, "metadata": map[string]any{}, "items": items})
 		return
 	}

@@ -43,6 +43,7 @@ func (o *statusOptions) overview(ctx context.Context) error {
 	o.printDenied(o.Out, c.denied, "counted")
 	o.list(o.Out, "\nNeed attention:", attentionLines(c.attention))
 	o.list(o.Out, "\nStacks that need attention:", texts(c.stacks))
+	o.list(o.Out, "\nModules with spec.mode Observe, whose resources no plan changes:", c.observed)
 	o.list(o.Out, "\nRecords without an object, which no plan changes or destroys; to forget one: kubectl hykube resolve KIND/NAME --forget, which also prints the command to import it again:", texts(c.orphans))
 	o.list(o.Out, "\nDrifted at the last read; kubectl hykube plan shows the changes that correct the drift:", texts(c.drifted))
 	o.list(o.Out, "\nOther objects that are being deleted; the server removes them when no resource needs them, and kubectl hykube undelete keeps them:", o.leaving(ctx, o.namespace))
@@ -75,6 +76,9 @@ func (o *statusOptions) count(ctx context.Context) (*census, error) {
 	}
 	c := &census{namespace: o.namespace, plans: plans, reasons: map[string]int{}, modes: map[v1alpha1.Mode]int{}, planned: map[string]map[string]int{}}
 	if err := c.addStacks(ctx, o.session); err != nil {
+		return nil, err
+	}
+	if err := c.addModules(ctx, o.session); err != nil {
 		return nil, err
 	}
 	var failed error
@@ -122,10 +126,12 @@ type census struct {
 	orphans []noted
 	// stacks lists the stacks that need attention. waiting are the plans of stacks that wait, and planned counts
 	// the objects that they plan, by reason and text.
-	stacks  []noted
-	waiting []waitingPlan
-	planned map[string]map[string]int
-	plans   []v1alpha1.Plan
+	stacks []noted
+	// observed are the names of the Modules with the mode Observe.
+	observed []string
+	waiting  []waitingPlan
+	planned  map[string]map[string]int
+	plans    []v1alpha1.Plan
 	// denied are the kinds that the user may not list.
 	denied []kind
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/metrics"
@@ -312,7 +313,7 @@ func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledge
 	x.noteMoves(ns, uid, old, r)
 	for _, changed := range []*Record{old, r} {
 		if changed != nil && changed.instance() {
-			x.touch(namespace, changed.of.Value().Set, inModule(changed.name))
+			x.touch(namespace, changed.of.Value().Set, v1alpha1.InModule(changed.name))
 		}
 	}
 	key := recordKey{namespace, uid}

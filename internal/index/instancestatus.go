@@ -98,7 +98,7 @@ func (x *Index) applyStatus(c ledger.Status) {
 		}
 		return
 	}
-	x.touch(c.Namespace, o.Instance.Set, inModule(o.Name))
+	x.touch(c.Namespace, o.Instance.Set, v1alpha1.InModule(o.Name))
 	changed, instance := *o, *o.Instance
 	changed.Instance = &instance
 	changed.Flags &^= Good | Drifted | Stalled | Failed

@@ -97,7 +97,7 @@ func (x *Index) noteMoves(ns *namespace, uid types.UID, old, now *Record) {
 	if of == nil {
 		of = old
 	}
-	if o := ns.objectOf(uid); !of.instance() || !inModule(of.name) || o != nil && !o.Instance.Leaving && o.Moved == "" {
+	if o := ns.objectOf(uid); !of.instance() || !v1alpha1.InModule(of.name) || o != nil && !o.Instance.Leaving && o.Moved == "" {
 		return
 	}
 	if name := of.of.Value().Set; ns.modules[name] != nil {
@@ -277,6 +277,32 @@ func (x *Index) TouchOutputs(namespace string) {
 			x.touch(namespace, name, true)
 		}
 	}
+}
+
+// Observed is a Module with the mode Observe.
+type Observed struct {
+	Name string
+	// Deleting is true if the Module is marked for deletion.
+	Deleting bool
+}
+
+// ObservedModules refreshes the Modules and returns those of a namespace with the mode Observe, sorted.
+func (x *Index) ObservedModules(ctx context.Context, namespace string) (out []Observed, err error) {
+	unlock, err := x.lockFreshObjects(ctx)
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	ns := x.namespaces[namespace]
+	if ns == nil {
+		return nil, nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(ns.modules)) {
+		if of := ns.modules[name].object; of.Spec.Mode == v1alpha1.ModuleObserve {
+			out = append(out, Observed{name, of.DeletionTimestamp != nil})
+		}
+	}
+	return out, nil
 }
 
 // ModuleAt refreshes the Modules and returns the one with a name; nil if there is none.

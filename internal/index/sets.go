@@ -280,13 +280,13 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 		o.setInstanceFacts(ns.statusOf(uid))
 		ns.put(o)
 		ns.leaving[uid] = true
-		x.touch(name, ref.Set, inModule(ref.Name))
+		x.touch(name, ref.Set, v1alpha1.InModule(ref.Name))
 	}
 }
 
 // setOf returns the ResourceSet of an instance, or the block of its Module; nil if the set or the Module does not exist.
 func (ns *namespace) setOf(ref v1alpha1.ObjectReference) *resourceset.Set {
-	if inModule(ref.Name) {
+	if v1alpha1.InModule(ref.Name) {
 		if m := ns.modules[ref.Set]; m != nil && m.Module != nil && m.UID == ref.SetUID {
 			return m.BlockSet(ref)
 		}
@@ -298,12 +298,6 @@ func (ns *namespace) setOf(ref v1alpha1.ObjectReference) *resourceset.Set {
 		}
 	}
 	return nil
-}
-
-// inModule reports whether a name is that of a block in a Module.
-func inModule(name string) bool {
-	path, _ := v1alpha1.SplitModuleObjectName(name)
-	return path != ""
 }
 
 // touchedOwner is a ResourceSet or a Module.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/resourceset"
 )
 
@@ -283,11 +284,11 @@ func (ns *namespace) touchAll(touch func(owner string, module bool)) {
 	}
 	for uid := range ns.leaving {
 		o := ns.objectOf(uid)
-		touch(o.Instance.Set, inModule(o.Name))
+		touch(o.Instance.Set, v1alpha1.InModule(o.Name))
 	}
 	for _, r := range ns.lost {
 		if r.instance() {
-			touch(r.of.Value().Set, inModule(r.name))
+			touch(r.of.Value().Set, v1alpha1.InModule(r.name))
 		}
 	}
 }

@@ -37,6 +37,8 @@ type Owner struct {
 	Deleting *metav1.Time
 	// Held is true if the object has the finalizer for its infrastructure.
 	Held bool
+	// Observed is true for a Module with the mode Observe.
+	Observed bool
 	// Problem is the reason why the instances are not known; empty if they are.
 	Problem string
 
@@ -148,7 +150,7 @@ func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, en
 		byName: map[blockName]*Set{},
 		Owner: Owner{
 			Namespace: obj.Namespace, Name: obj.Name, UID: obj.UID, Generation: obj.Generation, Deleting: obj.DeletionTimestamp, Created: obj.CreationTimestamp,
-			Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), labels: obj.Labels,
+			Held: slices.Contains(obj.Finalizers, v1alpha1.FinalizerState), Observed: obj.Spec.Mode == v1alpha1.ModuleObserve, labels: obj.Labels,
 		},
 		Source: obj.Spec.Source.ConfigMap,
 	}
@@ -413,6 +415,9 @@ func (m *Module) configOf(at module.ProviderAddress, providers map[string]string
 	}
 	return "", nil
 }
+
+// Kept reports whether the Module is deleted, and its infrastructure stays.
+func (o *Owner) Kept() bool { return o.Observed && o.Deleting != nil }
 
 // absolute replaces each address of a whole module by those of its blocks.
 func (m *Module) absolute(list []lang.Address) []lang.Address {

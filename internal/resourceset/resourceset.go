@@ -327,6 +327,9 @@ func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
 	if from, ok := s.moved[key.Text()]; ok {
 		lifecycle = withField(lifecycle, "moved", map[string]any{"from": from})
 	}
+	if s.Kept() {
+		lifecycle = keptLifecycle(lifecycle)
+	}
 	if lifecycle != nil {
 		u.Object["lifecycle"] = lifecycle
 	}
@@ -369,7 +372,7 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 		}
 		u.Object["lifecycle"] = kept
 	}
-	if s.forgets(ref) {
+	if s.forgets(ref) || s.Kept() {
 		u.Object["lifecycle"] = map[string]any{"destroy": false}
 	}
 	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
@@ -421,6 +424,13 @@ func IsLeaving(u *unstructured.Unstructured) bool {
 
 // leavingSince is the deletion mark of instances that left their set. Nothing depends on the time itself.
 var leavingSince = metav1.Unix(1, 0)
+
+// keptLifecycle returns a lifecycle with which plans forget the instance.
+func keptLifecycle(lifecycle map[string]any) map[string]any {
+	kept := withField(lifecycle, "destroy", false)
+	delete(kept, "preventDestroy")
+	return kept
+}
 
 func withField(m map[string]any, name string, v any) map[string]any {
 	m = maps.Clone(m)

@@ -26,7 +26,7 @@ const policyPoll = time.Minute
 
 // judgments holds what is known about the rules for waiting plans. Plans.mu guards it.
 type judgments struct {
-	// informers watch the policies.
+	// informers watch the policies, and the Modules, whose mode is a rule, too.
 	informers []cache.SharedIndexInformer
 	// outdated holds the namespaces whose policies changed. at holds the times at which refused plans were last judged, and
 	// allowed those of automatic stacks that no rule refuses now.
@@ -41,6 +41,14 @@ func (p *Plans) followPolicies() {
 	for _, inf := range p.judged.informers {
 		follow(inf, p.policyChanged)
 	}
+	modules := watch(p.Client, "modules", &v1alpha1.Module{})
+	// AddEventHandler fails only on a stopped informer.
+	_, _ = modules.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(old, now any) {
+		if m := now.(*v1alpha1.Module); old.(*v1alpha1.Module).Spec.Mode != m.Spec.Mode {
+			p.policyChanged(m)
+		}
+	}})
+	p.judged.informers = append(p.judged.informers, modules)
 }
 
 // policyChanged queues the namespaces with a plan that waits for a decision, and for which the policy may have a rule.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -86,7 +87,11 @@ func warnModuleDeleted(ctx context.Context, m *v1alpha1.Module) {
 	if !slices.Contains(m.Finalizers, v1alpha1.FinalizerState) {
 		return
 	}
-	warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: the next plan destroys its resources. Their infrastructure stays until you approve that plan.", m.Name))
+	if m.Spec.Mode == v1alpha1.ModuleObserve {
+		warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: the next plan forgets its resources, because its spec.mode is Observe. Their infrastructure stays.", m.Name))
+	} else {
+		warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: the next plan destroys its resources. Their infrastructure stays until you approve that plan.", m.Name))
+	}
 	warning.AddWarning(ctx, "", deletion.WarningWaits)
 }
 
@@ -136,6 +141,9 @@ func validateModule(m *v1alpha1.Module) field.ErrorList {
 	}
 	if len(m.Spec.Inputs) > maxModuleInputs {
 		errs = append(errs, field.TooMany(spec.Child("inputs"), len(m.Spec.Inputs), maxModuleInputs))
+	}
+	if m.Spec.Mode != "" {
+		errs = append(errs, validateEnum(m.Spec.Mode, spec.Child("mode"), v1alpha1.ModuleManage, v1alpha1.ModuleObserve)...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Spec.Providers)) {
 		for _, msg := range validation.IsDNS1123Subdomain(m.Spec.Providers[name]) {
@@ -226,7 +234,9 @@ var moduleTable = tableConvertor{
 		column("Source", "string", "Name of the ConfigMap with the files.", 0),
 		column("Resources", "integer", "Number of resources of the module.", 0),
 		column("Ready", "integer", "Number of resources that are applied and ready.", 0),
-		reasonColumn, ageColumn,
+		reasonColumn,
+		column("Mode", "string", "Whether plans may change the resources: Manage or Observe.", 0),
+		ageColumn,
 		column("Failed", "integer", "Number of resources with a failure.", 1),
 		column("Pending", "integer", "Number of resources that wait for a plan.", 1),
 		column("Leaving", "integer", "Number of resources that the next plan destroys.", 1),
@@ -236,7 +246,8 @@ var moduleTable = tableConvertor{
 		m := obj.(*v1alpha1.Module)
 		s := &m.Status
 		_, reason, message := readinessCells(m, s.Conditions)
-		return []any{m.Name, m.Spec.Source.ConfigMap, int64(s.Instances), int64(s.Ready), reason, age(m.CreationTimestamp),
+		return []any{m.Name, m.Spec.Source.ConfigMap, int64(s.Instances), int64(s.Ready), reason,
+			string(cmp.Or(m.Spec.Mode, v1alpha1.ModuleManage)), age(m.CreationTimestamp),
 			int64(s.Failed), int64(s.Pending), int64(s.Leaving), message}
 	},
 }

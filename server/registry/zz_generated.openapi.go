@@ -1392,6 +1392,13 @@ func schema_hykube_hykube_api_v1alpha1_ModuleSpec(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"mode": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Whether plans may change the resources: Manage (the default) or Observe. With Observe, plans and drift checks show what differs, and no plan that changes a resource of the Module can be approved. If the Module is deleted, plans forget the resources, and destroy nothing.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"source"},
 			},

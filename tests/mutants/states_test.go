@@ -21,6 +21,10 @@ var stateMutants = []mutant{
 		"if err := forbidden(\"statepushes\", \"push\", missing); err != nil {", "if err := forbidden(\"statepushes\", \"push\", missing[:0]); err != nil {", "TestRightsOfTheCommit"},
 	{"A commit overwrites what a plan recorded meanwhile.", "internal/ledger/push.go",
 		"Value: value, Revision: s.Revision}", "Value: value, Revision: AnyRevision}", "TestAPushIsAllOrNothing"},
+	{"A plan changes a Module with the mode Observe.", "activities/changes/observed.go",
+		"case v1alpha1.ActionForget:\n\t\treturn deleted\n\t}\n\treturn false", "case v1alpha1.ActionForget:\n\t\treturn deleted\n\t}\n\treturn true", "TestObserved"},
+	{"A plan forgets the resources of a Module with the mode Observe that is not deleted.", "activities/changes/observed.go",
+		"return deleted\n", "return true\n", "TestObserved"},
 	{"A user without the right to secrets pulls the records.", "server/states/pull.go",
 		"return forbidden(\"statepulls\", \"pull\", missing)", "return forbidden(\"statepulls\", \"pull\", missing[:0])", "TestRights"},
 }
