@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,18 +104,66 @@ func (a *fileApply) waits(ctx context.Context) string {
 // that the user may not list.
 func (a *fileApply) appliedByStacks(ctx context.Context) string {
 	text := ""
+	for _, of := range a.automaticStacks(ctx) {
+		text += fmt.Sprintf("\nThe stack %s selects resources of the files, and spec.approval is Automatic: it applies them as soon as it may.", of.Name)
+	}
+	return text
+}
+
+// automaticStacks returns the stacks with spec.approval Automatic that select resources of the files. It omits stacks that the user
+// may not list.
+func (a *fileApply) automaticStacks(ctx context.Context) (out []*v1alpha1.Stack) {
 	for _, p := range a.sp.plans {
-		all, _ := a.stacks(ctx, p.Namespace) // the question is about the files
+		all, _ := a.stacks(ctx, p.Namespace) // what the stacks do does not depend on this command
 		for _, of := range all {
 			selects := stack.Selects(of, all)
 			if of.Spec.Approval == v1alpha1.ApprovalAutomatic && slices.ContainsFunc(a.sp.ms, func(m manifest) bool {
 				return isResource(m.object) && m.object.GetNamespace() == p.Namespace && selects(m.object.GetLabels())
 			}) {
-				text += fmt.Sprintf("\nThe stack %s selects resources of the files, and spec.approval is Automatic: it applies them as soon as it may.", of.Name)
+				out = append(out, of)
 			}
 		}
 	}
-	return text
+	return out
+}
+
+// withWhatHappened tells, after plans of the recorded files were not applied, what becomes of the files: which stacks apply them
+// without an answer, or else how the user takes the edit back.
+func (a *fileApply) withWhatHappened(ctx context.Context, plans []*v1alpha1.Plan, err error) error {
+	text := strings.Join(a.stacksInstead(ctx, plans), "\n")
+	switch {
+	case err == nil:
+		return nil
+	case !isSilent(err) && text != "":
+		return fmt.Errorf("%w\n%s", err, text)
+	case isSilent(err) && text != "":
+		fmt.Fprintln(a.Out, text)
+	case isSilent(err):
+		for _, p := range plans {
+			fmt.Fprintf(a.Out, "To see what the recorded files change: kubectl hykube plan -n %s\n", p.Namespace)
+		}
+		fmt.Fprintln(a.Out, "To take them back, apply the files as they were before.")
+	}
+	return err
+}
+
+// stacksInstead tells for each stack that applies the recorded files by itself what its plan did, or that it makes one. plans are the
+// plans of this command, which were not applied.
+func (a *fileApply) stacksInstead(ctx context.Context, plans []*v1alpha1.Plan) (out []string) {
+	for _, of := range a.automaticStacks(ctx) {
+		i := slices.IndexFunc(plans, func(p *v1alpha1.Plan) bool { return p.Namespace == of.Namespace })
+		p, _ := a.getPlan(ctx, of.Namespace, cmp.Or(stack.LastPlan(of), "-"))
+		switch {
+		case i < 0:
+		case p == nil || p.CreationTimestamp.Before(&plans[i].CreationTimestamp):
+			out = append(out, fmt.Sprintf("The stack %s plans the recorded files by itself. To see its plan: kubectl hykube stack status %s -n %s", of.Name, of.Name, of.Namespace))
+		case ready(p) && !nothingToDo(p):
+			out = append(out, fmt.Sprintf("Plan %s of the stack %s applied the recorded files. To see its result: kubectl hykube status %s -n %s", p.Name, of.Name, p.Name, p.Namespace))
+		case p.ApprovesItself():
+			out = append(out, fmt.Sprintf("Plan %s of the stack %s applies the recorded files without an answer. To see its result: kubectl hykube status %s -n %s", p.Name, of.Name, p.Name, p.Namespace))
+		}
+	}
+	return out
 }
 
 // planFiles plans the files, and shows the plans. It returns the number of plans with changes.
@@ -337,9 +386,10 @@ func (a *fileApply) confirmChangedPlans(ctx context.Context, plans []*v1alpha1.P
 		}
 	}
 	fmt.Fprintf(a.Out, "%s The files are recorded. These differ:\n%s\nThe new plan:\n", a.style.Bold("Something changed after the plan was shown."), differ)
-	a.question = "Do you want to perform these actions?"
+	a.question = strings.TrimPrefix(a.appliedByStacks(ctx)+"\nDo you want to perform these actions?", "\n")
 	a.gap = true
-	return a.confirmAndApply(ctx, plans)
+	lost, err := a.confirmAndApply(ctx, plans)
+	return lost, a.withWhatHappened(ctx, plans, err)
 }
 
 // changedByOthers reports whether other commands applied plans since planning.

@@ -13,7 +13,7 @@ import (
 
 // confirm asks the user about plans. It returns an error if one of them stops waiting for a decision before the answer.
 func (j *planAndApply) confirm(ctx context.Context, plans ...*v1alpha1.Plan) (bool, error) {
-	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted to approve.\n\n  %s ", j.style.Bold(j.question), j.style.Bold("Enter a value:"))
+	fmt.Fprintf(j.ErrOut, "%s\n  Only 'yes' will be accepted.\n\n  %s ", j.style.Bold(j.question), j.style.Bold("Enter a value:"))
 	stop, done := j.interrupts()
 	defer done()
 	ctx, cancel := context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (j *planAndApply) declined(ctx context.Context, plans []*v1alpha1.Plan) err
 		return err
 	}
 	if j.takeBack == nil {
-		fmt.Fprintln(j.Out, "Discarded. Nothing was changed; the objects stay recorded.")
+		fmt.Fprintln(j.Out, "Discarded. This command changed no infrastructure; the objects stay recorded.")
 		return silent(ExitError)
 	}
 	fmt.Fprintln(j.Out, "Discarded. No infrastructure was changed.")

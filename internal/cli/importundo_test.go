@@ -96,7 +96,7 @@ func TestDeclinedImport(t *testing.T) {
 		{"another block comes back", imported("net-0"), false, imported("net-0"), "its lifecycle is as it was before the import\n"},
 		{"an identity comes back", map[string]any{"import": map[string]any{"identity": map[string]any{"id": "net-0"}}}, false,
 			map[string]any{"import": map[string]any{"identity": map[string]any{"id": "net-0"}}}, "its lifecycle is as it was before the import\n"},
-		{"the same block stays", imported("net-9"), false, imported("net-9"), "Nothing was changed; the objects stay recorded.\n"},
+		{"the same block stays", imported("net-9"), false, imported("net-9"), "This command changed no infrastructure; the objects stay recorded.\n"},
 		{"a change of another person stays", imported("net-0"), true, imported("net-9"), undo},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

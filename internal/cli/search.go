@@ -25,6 +25,7 @@ type searchOptions struct {
 	*session
 	text       string
 	attributes bool
+	all        bool
 	limit      int
 	output     string
 
@@ -55,6 +56,7 @@ You see the objects of the kinds that you may list. The command exits with 0 if 
 		Args: cobra.ExactArgs(1),
 		RunE: run(o),
 	}
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Search all namespaces, as without -n")
 	cmd.Flags().BoolVar(&o.attributes, "attributes", false, "Also search the attributes if a name or an ID was found")
 	cmd.Flags().IntVar(&o.limit, "limit", 100, "Largest number of results")
 	outputFlag(cmd, &o.output, "Print", "table", "wide", "name", "json", "yaml")
@@ -103,7 +105,7 @@ func (o *searchOptions) Run(ctx context.Context) error {
 
 // search adds the results of a search by a field of Resources. A user without the right to all namespaces searches each.
 func (o *searchOptions) search(ctx context.Context, field string) error {
-	if o.enforce {
+	if o.enforce && !o.all {
 		return o.searchIn(ctx, o.namespace, field)
 	}
 	err := o.searchIn(ctx, "", field)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
 )
 
 const twoFiles = `apiVersion: sim.hykube.io/v1
@@ -140,6 +142,89 @@ func TestApplyWhatWasShown(t *testing.T) {
 			}
 			if applied := p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved; applied != tc.applied {
 				t.Errorf("applied: %t", applied)
+			}
+		})
+	}
+}
+
+// asked is an output that calls a function once, when the second question is there.
+type asked struct {
+	bytes.Buffer
+	once sync.Once
+	do   func()
+}
+
+func (a *asked) Write(p []byte) (int, error) {
+	n, err := a.Buffer.Write(p)
+	if bytes.Count(a.Bytes(), []byte("Enter a value:")) == 2 {
+		a.once.Do(a.do)
+	}
+	return n, err
+}
+
+// TestASecondQuestionNamesTheStack asks again about files that a stack with spec.approval Automatic applies by itself. It says so
+// before the answer, and afterwards it tells what the stack does. Without such a stack, it says how to take the files back.
+func TestASecondQuestionNamesTheStack(t *testing.T) {
+	const applies = "Plan rest-1 of the stack rest applies the recorded files without an answer. To see its result: kubectl hykube status rest-1 -n default"
+	const question = "The stack rest selects resources of the files, and spec.approval is Automatic: it applies them as soon as it may.\nDo you want to perform these actions?"
+	for name, tc := range map[string]struct {
+		answers string
+		plan    func(*v1alpha1.Plan) // nil: the stack made none
+		over    bool                 // the plan of the command is superseded
+		manual  bool
+		code    int
+		want    []string
+	}{
+		"superseded before the answer": {"yes\n", func(*v1alpha1.Plan) {}, true, false, ExitStale, []string{question, "Superseded by plan rest-1, which was approved.\n" + applies}},
+		"no, and the stack applies": {"yes\nno\n", func(*v1alpha1.Plan) {}, false, false, ExitError,
+			[]string{question, "This command changed no infrastructure; the objects stay recorded.\n" + applies}},
+		"no, and the stack applied": {"yes\nno\n", func(p *v1alpha1.Plan) { condition.Ready(&p.Status.Conditions, 1, v1alpha1.ReasonApplied, "") }, false, false, ExitError,
+			[]string{question, "Plan rest-1 of the stack rest applied the recorded files. To see its result: kubectl hykube status rest-1 -n default"}},
+		"no, and the stack waits for more edits": {"yes\nno\n", nil, false, false, ExitError,
+			[]string{question, "The stack rest plans the recorded files by itself. To see its plan: kubectl hykube stack status rest -n default"}},
+		"no, and the plan of the stack waits": {"yes\nno\n", func(p *v1alpha1.Plan) { p.Status.AutomaticApproval.Granted = false }, false, false, ExitError,
+			[]string{question, "To take them back, apply the files as they were before."}},
+		"no, beside a Manual stack": {"yes\nno\n", nil, false, true, ExitError,
+			[]string{"To see what the recorded files change: kubectl hykube plan -n default\nTo take them back, apply the files as they were before."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeServer(t)
+			s := &v1alpha1.Stack{ObjectMeta: metav1.ObjectMeta{Name: "rest", Namespace: "default"}}
+			s.Status.Plan = &v1alpha1.StackPlan{Name: "rest-1"}
+			if !tc.manual {
+				s.Spec.Approval = v1alpha1.ApprovalAutomatic
+			}
+			f.putStack(s)
+			f.planning = func(p *v1alpha1.Plan) []v1alpha1.PlanChange {
+				out := creates(p)
+				if !p.Spec.Speculative {
+					out[0].After = &runtime.RawExtension{Raw: []byte(`{"name":"other"}`)}
+				}
+				return out
+			}
+			errOut := &asked{do: func() {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				if tc.plan != nil {
+					p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "rest-1", Namespace: "default", UID: "uid-rest-1", CreationTimestamp: metav1.NewTime(time.Now().Add(time.Second))},
+						Status: v1alpha1.PlanStatus{AutomaticApproval: &v1alpha1.AutomaticApproval{Granted: true}}}
+					p.Spec.Approval = v1alpha1.ApprovalAutomatic
+					tc.plan(p)
+					f.plans["default/rest-1"] = p
+				}
+				if tc.over {
+					f.set(f.plans["default/apply-x7k2d"], v1alpha1.ConditionStalled, true, v1alpha1.ReasonSuperseded, "Superseded by plan rest-1, which was approved.")
+				}
+			}}
+			in := io.Reader(strings.NewReader(tc.answers))
+			if tc.over {
+				in = io.MultiReader(in, &meanwhile{end: t.Context().Done(), do: func() {}})
+			}
+			out, printed, code := f.runIn(func(s *session) { s.ask, s.in, s.ErrOut = true, bufio.NewReader(in), errOut }, "", "apply", "-f", write(t, twoFiles))
+			for _, want := range tc.want {
+				if all := out + errOut.String() + printed; code != tc.code || !strings.Contains(all, want) {
+					t.Errorf("%q is missing: code %d: %s", want, code, all)
+				}
 			}
 		})
 	}

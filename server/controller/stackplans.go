@@ -141,7 +141,7 @@ func (c *Stacks) makePlan(ctx context.Context, state *stackState, next *stackSte
 			continue // another plan has the name
 		}
 		if old := state.plan; old != nil && waits(old) {
-			if err := c.plans.supersede(ctx, old, fmt.Sprintf("Superseded by plan %s, which the stack %s made after a change.", made.Name, s.Name)); err != nil {
+			if err := c.plans.supersede(ctx, old, replacedBy(made, s)); err != nil {
 				return err
 			}
 		}

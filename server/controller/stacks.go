@@ -290,14 +290,18 @@ func (c *Stacks) endOrphans(ctx context.Context, namespace string, stacks []*v1a
 	return nil
 }
 
+// replacedBy returns the message of a plan of a stack after which the stack made another one.
+func replacedBy(next *v1alpha1.Plan, s *v1alpha1.Stack) string {
+	return fmt.Sprintf("Superseded by plan %s, which the stack %s made after a change. %s", next.Name, s.Name, toRead(next))
+}
+
 // endReplaced ends the waiting plans of a stack, except the latest.
 func (c *Stacks) endReplaced(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.Plan) error {
 	for _, p := range plans[min(1, len(plans)):] {
 		if !waits(p) {
 			continue
 		}
-		message := fmt.Sprintf("Superseded by plan %s, which the stack %s made after a change.", plans[0].Name, s.Name)
-		if err := c.plans.supersede(ctx, p, message); err != nil {
+		if err := c.plans.supersede(ctx, p, replacedBy(plans[0], s)); err != nil {
 			return err
 		}
 	}

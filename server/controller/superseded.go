@@ -134,13 +134,18 @@ func outdatedSuccessors(plans []*v1alpha1.Plan, now time.Time) map[*v1alpha1.Pla
 func supersededBy(p *v1alpha1.Plan) string {
 	switch {
 	case waits(p), p.Status.Approval == nil && !p.Ended():
-		return fmt.Sprintf("Superseded by plan %s, a later plan of the same resources.", p.Name)
+		return fmt.Sprintf("Superseded by plan %s, a later plan of the same resources. %s", p.Name, toRead(p))
 	case p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved:
-		return fmt.Sprintf("Superseded by plan %s, which was approved.", p.Name)
+		return fmt.Sprintf("Superseded by plan %s, which was approved. %s", p.Name, toRead(p))
 	case meta.IsStatusConditionTrue(p.Status.Conditions, v1alpha1.ConditionReady):
 		return fmt.Sprintf("Superseded by plan %s, which has no changes.", p.Name)
 	}
 	return fmt.Sprintf("Superseded by plan %s, which has ended; make a new plan.", p.Name)
+}
+
+// toRead tells how to read a plan.
+func toRead(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("To read it: kubectl hykube show %s -n %s.", p.Name, p.Namespace)
 }
 
 // bindings indexes the objects that the waiting plans of one namespace change. It is built on first use, from one read

@@ -68,24 +68,24 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 	}{
 		{"one plan waits", []*v1alpha1.Plan{planAt("a", 0, nil)}, nil},
 		{"the latest supersedes all others", []*v1alpha1.Plan{planAt("b", 1, nil), planAt("c", 2, nil), planAt("a", 0, nil)},
-			map[string]string{"a": "Superseded by plan c, a later plan of the same resources.", "b": "Superseded by plan c, a later plan of the same resources."}},
+			map[string]string{"a": "Superseded by plan c, a later plan of the same resources. To read it: kubectl hykube show c -n team.", "b": "Superseded by plan c, a later plan of the same resources. To read it: kubectl hykube show c -n team."}},
 		{"in one second, the one that was requested last is the latest", []*v1alpha1.Plan{planAt("a", 0, requestedAt(1, "100")), planAt("b", 0, requestedAt(2, "99"))},
-			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources. To read it: kubectl hykube show b -n team."}},
 		{"another scope is another plan", []*v1alpha1.Plan{planAt("a", 0, targets("x.y")), planAt("b", 1, nil), planAt("c", 2, func(p *v1alpha1.Plan) { p.Spec.Destroy = true })}, nil},
 		{"targets are a set", []*v1alpha1.Plan{planAt("a", 0, targets("x.y", "x.z")), planAt("b", 1, targets("x.z", "x.y"))},
-			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources. To read it: kubectl hykube show b -n team."}},
 		{"who approves makes no difference", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, both(approve, func(p *v1alpha1.Plan) { p.Spec.Approval = v1alpha1.ApprovalAutomatic }))},
-			map[string]string{"a": "Superseded by plan b, which was approved."}},
+			map[string]string{"a": "Superseded by plan b, which was approved. To read it: kubectl hykube show b -n team."}},
 		{"an approved plan is never superseded", []*v1alpha1.Plan{planAt("a", 0, approve), planAt("b", 1, nil)}, nil},
 		{"an ended plan is not, either", []*v1alpha1.Plan{planAt("a", 0, finish), planAt("b", 1, nil)}, nil},
 		{"a plan that approves itself does not wait", []*v1alpha1.Plan{planAt("a", 0, func(p *v1alpha1.Plan) {
 			p.Spec.Approval, p.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
 		}), planAt("b", 1, nil)}, nil},
 		{"blocked changes wait for a person", []*v1alpha1.Plan{planAt("a", 0, blocked), planAt("b", 1, blocked)},
-			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources. To read it: kubectl hykube show b -n team."}},
 		{"also those of a plan that would approve itself", []*v1alpha1.Plan{planAt("a", 0, both(blocked, func(p *v1alpha1.Plan) {
 			p.Spec.Approval, p.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
-		})), planAt("b", 1, nil)}, map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
+		})), planAt("b", 1, nil)}, map[string]string{"a": "Superseded by plan b, a later plan of the same resources. To read it: kubectl hykube show b -n team."}},
 		{"a later one found nothing to do", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, noChanges)},
 			map[string]string{"a": "Superseded by plan b, which has no changes."}},
 		{"a later one could do nothing yet", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, func(p *v1alpha1.Plan) {
@@ -97,9 +97,9 @@ func TestLaterPlansSupersedeEarlierOnes(t *testing.T) {
 		})}, nil},
 		{"a later one was cancelled", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, func(p *v1alpha1.Plan) { p.Status.Cancel = &v1alpha1.PlanCancel{} })}, nil},
 		{"an approved one by a plan of its requester", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("alice"))},
-			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources. To read it: kubectl hykube show b -n team."}},
 		{"by a plan of an approver", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("erin"))},
-			map[string]string{"a": "Superseded by plan b, a later plan of the same resources."}},
+			map[string]string{"a": "Superseded by plan b, a later plan of the same resources. To read it: kubectl hykube show b -n team."}},
 		{"not by a plan of another user", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("mallory"))}, nil},
 		{"not by a plan of another user's worker", []*v1alpha1.Plan{planAt("a", 0, halfApproved), planAt("b", 1, madeBy("alice", "mallory"))}, nil},
 		{"speculative plans supersede nothing", []*v1alpha1.Plan{planAt("a", 0, nil), planAt("b", 1, speculative)}, nil},
