@@ -10,6 +10,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/policy"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -58,12 +59,19 @@ const maxPersonFacts = 3
 // WhyPerson returns why a person must approve a plan, as a part of a sentence; "" without facts.
 func WhyPerson(facts []PersonFact) string {
 	var texts []string
+	var who []v1alpha1.Contributor
+	for _, f := range facts {
+		who = append(who, f.Who)
+	}
 	for _, f := range facts {
 		if len(texts) == maxPersonFacts {
 			texts = append(texts, fmt.Sprintf("and %d more", len(facts)-maxPersonFacts))
 			break
 		}
 		texts = append(texts, f.text())
+	}
+	if hint := policy.AfterArguments(who); hint != "" {
+		texts = append(texts, hint)
 	}
 	return strings.Join(texts, "; ")
 }

@@ -27,6 +27,12 @@ func TestWhyPerson(t *testing.T) {
 			[]PersonFact{{For: ForApproval, Address: "sim_network.a", Who: eve, More: 2}},
 			`the user "eve", who wrote spec, labels of sim_network.a and of 2 other resources, may not approve plans`,
 		},
+		"a contributor wrote an argument of the provider": {
+			[]PersonFact{{For: ForApproval, Address: "sim_network.a", Who: v1alpha1.Contributor{Identity: eve.Identity, Wrote: []string{"Secret account: token"}}}},
+			`the user "eve", who wrote Secret account: token of sim_network.a, may not approve plans; who wrote a new argument of a provider counts once for each resource ` +
+				`that was applied with the former one, or until a user who may approve, and wrote none, makes a plan that leaves the resource unchanged ` +
+				`(kubectl hykube plan --refresh=All); for a credential, set rotates: true in secretRefs of the ProviderConfig`,
+		},
 		"a contributor lacks the right of the change": {
 			[]PersonFact{{For: ForRights, Address: "sim_network.a", Who: eve, Missing: del}},
 			`the user "eve", who wrote spec, labels of sim_network.a, has no right to delete sim-networks.sim.hykube.io in the namespace "team"`,

@@ -311,6 +311,9 @@ func TestContributorsInPolicies(t *testing.T) {
 func TestWayOut(t *testing.T) {
 	const split, other = "make a plan with --target", "let eve make the plan (kubectl hykube plan), which bob may then approve"
 	both := []v1alpha1.Contributor{{Identity: *user("bob")}, {Identity: *user("eve")}}
+	wrote := func(what ...string) []v1alpha1.Contributor {
+		return []v1alpha1.Contributor{{Identity: *user("eve"), Wrote: what}}
+	}
 	for why, tc := range map[string]struct {
 		contributors   []v1alpha1.Contributor
 		groups         []string
@@ -322,12 +325,23 @@ func TestWayOut(t *testing.T) {
 		"the requester is not in the group":          {both[1:], []string{"on-call"}, 1, "ask another user", "let eve"},
 		"both wrote one change":                      {both, nil, 1, "ask another user", split},
 		"both wrote two changes":                     {both, nil, 2, split, "let "},
+		"one rotated a credential":                   {wrote("Secret cloud: token"), nil, 2, "(kubectl hykube plan --refresh=All); for a credential, set rotates: true", "make a plan with --target"},
+		"one wrote a ConfigMap and a spec":           {wrote("ConfigMap cloud: token", "spec"), nil, 1, other, "--refresh=All"},
 	} {
 		p := &v1alpha1.Plan{}
 		p.Status.RequestedBy, p.Status.Contributors, p.Status.Summary = user("bob"), tc.contributors, &v1alpha1.PlanSummary{Update: tc.changes}
 		p.Status.Policies = []v1alpha1.PlanPolicyResult{{Effect: v1alpha1.PolicyRequireApprovals, Approvals: &v1alpha1.RequiredApprovals{Count: 1, ExcludeRequester: true, Groups: tc.groups}}}
-		if got := VerdictOf(p).Missing(p.Status.RequestedBy, nil); !strings.Contains(got, tc.want) || strings.Contains(got, tc.unwanted) {
-			t.Errorf("%s: %q, want %q and not %q", why, got, tc.want, tc.unwanted)
+		set := NewSet(rules(v1alpha1.PlanPolicyRule{Name: "r", When: "true", Effect: v1alpha1.PolicyRequireApprovals, Approvals: p.Status.Policies[0].Approvals}), nil, nil)
+		subject := set.NewSubject(p)
+		subject.counts = *p.Status.Summary
+		evaluated, err := set.Evaluate(t.Context(), subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []*Verdict{evaluated, VerdictOf(p)} {
+			if got := v.Missing(p.Status.RequestedBy, nil); !strings.Contains(got, tc.want) || strings.Contains(got, tc.unwanted) {
+				t.Errorf("%s: %q, want %q and not %q", why, got, tc.want, tc.unwanted)
+			}
 		}
 	}
 }

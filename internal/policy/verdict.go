@@ -30,6 +30,8 @@ type Verdict struct {
 	othersWrote bool
 	// changes is the number of changes of the plan.
 	changes int32
+	// wayOn says how those who wrote arguments of a provider stop counting; "" if nobody wrote any.
+	wayOn string
 	// undecided has the indexes of the changes whose unknown values an undecided rule depends on.
 	undecided map[int32]bool
 }
@@ -42,7 +44,7 @@ func (v *Verdict) Warnings() []v1alpha1.PlanPolicyResult { return v.withEffect(v
 
 // VerdictOf returns the verdict in the status of a plan, for a client.
 func VerdictOf(p *v1alpha1.Plan) *Verdict {
-	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p), changes: changesOfSummary(p.Status.Summary)}
+	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p), changes: changesOfSummary(p.Status.Summary), wayOn: AfterArguments(p.Status.Contributors)}
 }
 
 // changesOfSummary returns the number of changes of a plan. An import or a move is one together with what it changes.
@@ -156,7 +158,23 @@ func (v *Verdict) wayOut(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Iden
 	case v.changes > 1:
 		text += ", or make a plan with --target for the changes that one user wrote, which the others may approve (it leaves out dependents, without which its apply may fail)"
 	}
+	if v.wayOn != "" {
+		text += "; " + v.wayOn
+	}
 	return text
+}
+
+// AfterArguments says how users stop counting who wrote the arguments of a provider, or a Secret that may be one; "" if none of a list
+// did. They count for each resource that was applied with other arguments.
+func AfterArguments(list []v1alpha1.Contributor) string {
+	wrote := func(part string) bool {
+		return strings.HasPrefix(part, "Secret ") || strings.HasPrefix(part, "ProviderConfig ")
+	}
+	if !slices.ContainsFunc(list, func(c v1alpha1.Contributor) bool { return slices.ContainsFunc(c.Wrote, wrote) }) {
+		return ""
+	}
+	return "who wrote a new argument of a provider counts once for each resource that was applied with the former one, or until a user who may approve, " +
+		"and wrote none, makes a plan that leaves the resource unchanged (kubectl hykube plan --refresh=All); for a credential, set rotates: true in secretRefs of the ProviderConfig"
 }
 
 // Excludes returns the names of the users whose approvals a rule does not count because they requested the plan or wrote a part of its
