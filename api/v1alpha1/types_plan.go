@@ -535,6 +535,14 @@ type PlanList struct {
 	Items           []Plan `json:"items"`
 }
 
+// Changes returns the number of changes; 0 for nil. An import or a move is one together with what it changes.
+func (s *PlanSummary) Changes() int32 {
+	if s == nil {
+		return 0
+	}
+	return max(s.Create+s.Update+s.Replace+s.Delete+s.Forget+s.Read+s.Invoke, s.Import, s.Move)
+}
+
 // Count adds a planned or applied change to the counts. A replace that forgets the old instance counts as a create and
 // a forget.
 func (s *PlanSummary) Count(c *PlanChange) {

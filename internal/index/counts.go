@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"maps"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -26,6 +27,21 @@ func (x *Index) Counts() map[string]metrics.Resources {
 		x.mu.Unlock()
 	}
 	return maps.Clone(x.counts)
+}
+
+// OfProvider refreshes the index and counts the objects and instances of a provider in each namespace that has any.
+func (x *Index) OfProvider(ctx context.Context, provider string) (map[string]int, error) {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	counts := map[string]int{}
+	for name, ns := range x.namespaces {
+		for i := range ns.nodes {
+			if o := ns.nodes[i].Object; o != nil && o.Provider == provider {
+				counts[name]++
+			}
+		}
+	}
+	return counts, err
 }
 
 // count counts the resources of a namespace.

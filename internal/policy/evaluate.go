@@ -78,7 +78,7 @@ func (s *Set) Evaluate(ctx context.Context, subject *Subject) (*Verdict, error) 
 		}
 	}
 	v.contributors, v.unnamed = names(subject.plan.Status.Contributors), haveUnnamed(subject.plan.Status.Contributors)
-	v.othersWrote, v.changes = othersWrote(subject.plan), changesOfSummary(&subject.counts)
+	v.othersWrote, v.changes = othersWrote(subject.plan), subject.counts.Changes()
 	v.wayOn = AfterArguments(subject.plan.Status.Contributors)
 	if s.Empty() {
 		return v, nil

@@ -44,15 +44,7 @@ func (v *Verdict) Warnings() []v1alpha1.PlanPolicyResult { return v.withEffect(v
 
 // VerdictOf returns the verdict in the status of a plan, for a client.
 func VerdictOf(p *v1alpha1.Plan) *Verdict {
-	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p), changes: changesOfSummary(p.Status.Summary), wayOn: AfterArguments(p.Status.Contributors)}
-}
-
-// changesOfSummary returns the number of changes of a plan. An import or a move is one together with what it changes.
-func changesOfSummary(s *v1alpha1.PlanSummary) int32 {
-	if s == nil {
-		return 0
-	}
-	return max(s.Create+s.Update+s.Replace+s.Delete+s.Forget+s.Read+s.Invoke, s.Import, s.Move)
+	return &Verdict{Results: p.Status.Policies, contributors: names(p.Status.Contributors), unnamed: haveUnnamed(p.Status.Contributors), othersWrote: othersWrote(p), changes: p.Status.Summary.Changes(), wayOn: AfterArguments(p.Status.Contributors)}
 }
 
 // othersWrote reports whether the requester of a plan did nothing but write its stack, which another user has approved, and others

@@ -37,6 +37,8 @@ type stackState struct {
 	notBefore time.Time
 	// others are the plans of the namespace that the stack did not make, or made earlier, and that have not ended.
 	others []*v1alpha1.Plan
+	// covering is a plan of a user that awaits approval and has each change that the stack needs; nil if there is none.
+	covering *v1alpha1.Plan
 	// overlaps is the name of an older stack that selects some of the same resources; empty if there is none.
 	overlaps string
 	// waits is the message about the stack that this one waits for; empty if it waits for none.
@@ -288,6 +290,13 @@ func (s *stackState) awaiting() stackStep {
 	return step
 }
 
+// awaitingUser returns the step for a stack whose changes are in a plan of a user that awaits approval.
+func (s *stackState) awaitingUser() stackStep {
+	step := awaiting(s.covering)
+	step.message = fmt.Sprintf("%s The plan is not one of the stack, which makes its own if that one ends or becomes stale.", step.message)
+	return step
+}
+
 // whenAllowed tells what happens to the plan, which a policy refuses, when none refuses it any more.
 func (s *stackState) whenAllowed() string {
 	if s.plan.Spec.Approval != v1alpha1.ApprovalAutomatic {
@@ -428,16 +437,12 @@ func (s *stackState) checkProblem() string {
 
 // drifted returns the step for a stack whose drift no plan corrects.
 func (s *stackState) drifted() stackStep {
-	of := ""
-	if s.stack.Spec.Selector != nil {
-		of = fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s.stack.Spec.Selector))
-	}
 	next := s.untilNext()
 	if d := s.stack.Spec.Drift; d != nil && d.Action != v1alpha1.DriftReport {
 		next = s.untilNext("after the next drift check")
 	}
 	return stall(v1alpha1.ReasonDrifted, "Changed outside of Hykube: %s. To see how: kubectl hykube drift %s -n %s. To correct it: kubectl hykube plan%s -n %s. %s",
-		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, of, s.stack.Namespace, next)
+		named(s.selected.Drifted), s.stack.Name, s.stack.Namespace, s.selectorFlag(), s.stack.Namespace, next)
 }
 
 // driftedSince reports whether a check recorded drift after the last plan was made, so that the plan is stale.
@@ -508,6 +513,8 @@ func (s *stackState) next(p stackPlan) stackStep {
 			s.selected.For, s.selected.Beyond)
 	case p.settle && !s.triggeredBy(v1alpha1.TriggerChange):
 		return wait(v1alpha1.ReasonAwaitingSchedule, "%s. The stack %s at the next time of its schedule: %s.", need, act.next, s.stack.Spec.Plan.Schedule)
+	case p.settle && s.covering != nil:
+		return s.awaitingUser()
 	case p.settle && left > 0:
 		step := work(v1alpha1.ReasonSettling, "%s. The stack %s %s after the last change.", need, act.now, s.stack.Spec.Plan.Settle.Duration)
 		step.after = left

@@ -36,6 +36,14 @@ func stackWith(changes ...func(*stackState)) *stackState {
 	return state
 }
 
+// covered gives the stack a plan of a user that waits and has its changes.
+func covered(s *stackState) {
+	p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "mine", Namespace: "prod"}}
+	p.Status.Digest = "sha256:d"
+	condition.Waiting(&p.Status.Conditions, 1, v1alpha1.ReasonAwaitingApproval, "1 to update.")
+	s.covering = p
+}
+
 // planned gives the stack a plan of some contents, with conditions.
 func planned(contents string, set func(*v1alpha1.PlanStatus)) func(*stackState) {
 	return func(s *stackState) {
@@ -243,6 +251,17 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"a failed apply, and Continue":   {state: stackWith(planned("new", ended(v1alpha1.ReasonApplyFailed, false)), func(s *stackState) { s.stack.Spec.OnError = v1alpha1.OnErrorContinue }), reason: v1alpha1.ReasonApplyFailed, ready: "False Stalled"},
 		"a plan that could not be made": {state: stackWith(planned("new", ended(v1alpha1.ReasonPlanFailed, false))), reason: v1alpha1.ReasonPlanFailed, ready: "False Stalled",
 			message: "kubectl hykube status web-1 -n prod"},
+		"a plan that could not be made because of one resource": {state: stackWith(func(s *stackState) {
+			s.stack.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"stack": "web"}}
+		}, planned("new", func(s *v1alpha1.PlanStatus) {
+			ended(v1alpha1.ReasonPlanFailed, false)(s)
+			s.Diagnostics = []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityWarning, Address: "sim_disk.x"}, {Severity: v1alpha1.SeverityError, Address: "sim_disk.a"}, {Severity: v1alpha1.SeverityError, Address: "sim_disk.a"}}
+		})), reason: v1alpha1.ReasonPlanFailed, ready: "False Stalled",
+			message: "To plan the others meanwhile: kubectl hykube plan -l 'stack=web' --exclude sim_disk.a -n prod."},
+		"a plan that could not be made because of the ProviderConfig": {state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {
+			ended(v1alpha1.ReasonPlanFailed, false)(s)
+			s.Diagnostics = []v1alpha1.Diagnostic{{Severity: v1alpha1.SeverityError, Address: "sim_disk.a"}, {Severity: v1alpha1.SeverityError}}
+		})), reason: v1alpha1.ReasonPlanFailed, ready: "False Stalled", message: "kubectl hykube status web-1 -n prod. The stack makes"},
 		"a plan that could not be made, to be retried": {state: stackWith(planned("new", ended(v1alpha1.ReasonPlanFailed, false)), retrying), reason: v1alpha1.ReasonRetrying, ready: "False Reconciling", after: 20 * time.Second,
 			message: "kubectl hykube status web-1 -n prod"},
 		"a plan that could not be made, and a create of unknown outcome": {state: stackWith(planned("new", ended(v1alpha1.ReasonPlanFailed, false)), func(s *stackState) {
@@ -266,6 +285,14 @@ func TestDecisionsAboutAStack(t *testing.T) {
 				s.others = []*v1alpha1.Plan{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: s.spec}}
 			}),
 			reason: v1alpha1.ReasonSuperseded, ready: "False", message: "Plan x of the same resources"},
+		"a plan of a user has its changes": {state: stackWith(covered), reason: v1alpha1.ReasonAwaitingApproval, ready: "False",
+			message: "Plan mine waits for approval: 1 to update. To approve it: kubectl hykube approve mine -n prod --digest sha256:d. The plan is not one of the stack, which makes its own if that one ends or becomes stale."},
+		"a plan of a user has its changes, and the stack is suspended": {state: stackWith(covered, func(s *stackState) { s.stack.Spec.Suspend = true }),
+			reason: v1alpha1.ReasonSuspended, ready: "False"},
+		"a plan of a user has its changes at a time of the schedule": {state: stackWith(covered, func(s *stackState) {
+			s.stack.Spec.Plan.Triggers = []v1alpha1.PlanTrigger{v1alpha1.TriggerSchedule}
+			s.stack.Status.Scheduled = &v1alpha1.StackRequest{ID: "s1", At: metav1.NewTime(stackNow)}
+		}), reason: v1alpha1.ReasonPlanning, ready: "False Reconciling", make: true, trigger: v1alpha1.TriggerSchedule},
 		"deferred by a provider": {state: stackWith(planned("new", ended(v1alpha1.ReasonDeferred, true))), reason: v1alpha1.ReasonDeferred, ready: "False Stalled"},
 		"deferred by a plan that runs": {
 			state: stackWith(planned("new", func(s *v1alpha1.PlanStatus) {

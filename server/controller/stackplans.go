@@ -200,6 +200,49 @@ func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan
 	return made, nil
 }
 
+// maxCovered is the maximum number of changes of a plan of a user that a Manual stack waits for instead of making its own.
+const maxCovered = 1000
+
+// covering returns a plan of a user that awaits approval and has a change for each object that a Manual stack must change; nil if there
+// is none. If one of these objects is written, the plan becomes stale. If a value changes to which they refer, the contents change.
+func (c *Stacks) covering(ctx context.Context, s *stackState) (*v1alpha1.Plan, error) {
+	pending := s.selected.Pending()
+	if s.stack.Spec.Approval == v1alpha1.ApprovalAutomatic || s.stack.Spec.Workflow != nil || s.plan != nil && !s.plan.Ended() || len(pending) == 0 {
+		return nil, nil
+	}
+	for _, plan := range c.plans.in(s.stack.Namespace) {
+		if plan.Status.Stack != nil || !awaitsApproval(plan) || plan.Status.Summary == nil || plan.Status.Summary.Changes() > maxCovered {
+			continue
+		}
+		planned := map[string]bool{}
+		for change, err := range c.plans.Ledger.Changes(ctx, plan.UID, 0) {
+			if err != nil {
+				return nil, err
+			}
+			if binds(change) {
+				planned[change.Address] = true
+			}
+		}
+		lacks := func(a lang.Address) bool { return !planned[a.String()] }
+		if !slices.ContainsFunc(pending, lacks) && c.firstCovered(s, plan) == s.selected.Contents {
+			return plan, nil
+		}
+	}
+	return nil, nil
+}
+
+// firstCovered returns the contents of a stack with which a plan first covered it.
+func (c *Stacks) firstCovered(s *stackState, plan *v1alpha1.Plan) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.seen[s.stack.UID]
+	if known.coveredBy != plan.UID {
+		known.coveredBy, known.covered = plan.UID, s.selected.Contents
+		c.seen[s.stack.UID] = known
+	}
+	return known.covered
+}
+
 // in returns the plans of a namespace. Callers must not change them.
 func (p *Plans) in(namespace string) []*v1alpha1.Plan {
 	return inNamespace[*v1alpha1.Plan](p.informer.GetIndexer(), namespace)
@@ -256,7 +299,36 @@ func (s *stackState) failure() string {
 		text += fmt.Sprintf(" The outcome of the create of %s is unknown. Check whether it exists. Then: kubectl hykube resolve %s %s -n %s.",
 			named(lost), shell.Word(lost[0].Kind()+"/"+lost[0].Name), changes.ResolveFlags(v1alpha1.ObjectReference{Name: lost[0].Name}), s.plan.Namespace)
 	}
-	return text
+	return text + s.goAround()
+}
+
+// maxExcluded is the maximum number of resources that goAround excludes.
+const maxExcluded = 5
+
+// goAround returns the command that plans the other resources of the stack if those with errors are few; "" otherwise.
+func (s *stackState) goAround() string {
+	var flags []string
+	for _, d := range s.plan.Status.Diagnostics {
+		if flag := "--exclude " + shell.Word(d.Address); d.Severity == v1alpha1.SeverityError && !slices.Contains(flags, flag) {
+			if d.Address == "" || len(flags) == maxExcluded {
+				return ""
+			}
+			flags = append(flags, flag)
+		}
+	}
+	if len(flags) == 0 || len(flags) >= s.selected.Resources {
+		return ""
+	}
+	return fmt.Sprintf(" An error in one resource fails the plan as a whole. To plan the others meanwhile: kubectl hykube plan%s %s -n %s.",
+		s.selectorFlag(), strings.Join(flags, " "), s.plan.Namespace)
+}
+
+// selectorFlag returns the flag that selects the resources of the stack; "" without a selector.
+func (s *stackState) selectorFlag() string {
+	if s.stack.Spec.Selector == nil {
+		return ""
+	}
+	return fmt.Sprintf(" -l '%s'", metav1.FormatLabelSelector(s.stack.Spec.Selector))
 }
 
 func counted(resources int) string {

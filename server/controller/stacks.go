@@ -72,6 +72,9 @@ type seenContents struct {
 	cost     time.Duration
 	// changed is the time at which this process saw other contents than before; zero if it saw none.
 	changed time.Time
+	// coveredBy is the plan of a user that last covered the stack, and covered are the contents that it first covered.
+	coveredBy types.UID
+	covered   string
 	// written is what users had written when this process made the last plan of the stack or started its workflow; empty before.
 	written string
 	// made holds the times, for the last countedFor, at which this process made those plans that may follow from applies of
@@ -136,7 +139,7 @@ func (c *Stacks) start(plans *Plans) {
 	follow(plans.informer, c.planChanged)
 }
 
-// planChanged queues the stack of a plan. After the end of a plan, it queues all stacks of the namespace, because they
+// planChanged queues the stack of a plan. When a plan ends or becomes stale, it queues all stacks of the namespace, because they
 // may wait for it.
 func (c *Stacks) planChanged(obj metav1.Object) {
 	plan, ok := obj.(*v1alpha1.Plan)
@@ -146,7 +149,7 @@ func (c *Stacks) planChanged(obj metav1.Object) {
 	if name := plan.StackName(); name != "" {
 		c.queue.work.Add(cache.NewObjectName(plan.Namespace, name))
 	}
-	if plan.Ended() {
+	if plan.Ended() || waits(plan) && !awaitsApproval(plan) { // stacks may wait for it
 		c.NamespaceChanged(plan.Namespace)
 	}
 }
@@ -351,6 +354,9 @@ func (c *Stacks) read(ctx context.Context, s *v1alpha1.Stack, plans []*v1alpha1.
 		if state.plan != nil && p.UID != state.plan.UID && !p.Ended() {
 			state.others = append(state.others, p)
 		}
+	}
+	if state.covering, err = c.covering(ctx, state); err != nil {
+		return nil, err
 	}
 	if state.waits, err = c.waitsFor(ctx, s, stacks); err != nil {
 		return nil, err

@@ -123,7 +123,7 @@ func TestASupersededPlanNamesTheCurrentOne(t *testing.T) {
 	over := func(by string, ago time.Duration) func(*v1alpha1.Plan) {
 		return func(p *v1alpha1.Plan) {
 			p.Status.FinishedAt = new(metav1.NewTime(time.Now().Add(-ago)))
-			condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonSuperseded, "Superseded by plan "+by+", a later plan of the same resources.")
+			condition.Stalled(&p.Status.Conditions, 1, v1alpha1.ReasonSuperseded, supersededBy(planAt(by, 2, nil)))
 		}
 	}
 	decided := func(p *v1alpha1.Plan) { approve(p); finish(p) }

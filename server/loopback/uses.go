@@ -55,12 +55,6 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 	return t.n, t.example, err
 }
 
-// ProviderNamespaces counts the objects of a Provider's kinds in each namespace. A ResourceSet counts as one object.
-func (a *Answers) ProviderNamespaces(ctx context.Context, provider string) (map[string]int, error) {
-	counts := map[string]int{}
-	return counts, a.ofProvider(ctx, provider, func(_, namespace, _ string) { counts[namespace]++ })
-}
-
 // ofProvider calls add for each object of a Provider's kinds, and for each ResourceSet of them.
 func (a *Answers) ofProvider(ctx context.Context, provider string, add func(kind, namespace, name string)) error {
 	group := v1alpha1.ProviderGroup(provider)

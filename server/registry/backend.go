@@ -20,7 +20,7 @@ type Backend struct {
 	// InUse returns the number of existing resources that need a Namespace, Provider, ProviderConfig, Secret or
 	// ConfigMap, and the name of one.
 	InUse func(ctx context.Context, obj metav1.Object) (count int, example string, err error)
-	// ProviderNamespaces counts the objects of a Provider's kinds in each namespace. A ResourceSet counts as one object.
+	// ProviderNamespaces counts the objects and instances of a Provider's kinds in each namespace.
 	ProviderNamespaces func(ctx context.Context, provider string) (map[string]int, error)
 	// Named reports whether any object refers to a Namespace, Provider, ProviderConfig, Secret or ConfigMap. Only then
 	// can a resource need it now or soon.

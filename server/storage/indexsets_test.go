@@ -168,6 +168,24 @@ func (x *indexed) counted(namespace, name string, uid types.UID, n int32, templa
 	x.write(resourceSets, namespace, name, s)
 }
 
+// TestObjectsOfAProvider counts objects and instances, which all get another version of their provider.
+func TestObjectsOfAProvider(t *testing.T) {
+	x := newIndexed(t)
+	followed := x.newIndex()
+	x.counted("team", "web", "6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10", 3, `{}`)
+	x.counted("other", "web", "6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a11", 2, `{}`)
+	for provider, want := range map[string]map[string]int{"sim": {"team": 3, "other": 2}, "cloud": {}} {
+		got, err := followed.OfProvider(t.Context(), provider)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s (-want +got):\n%s%v", provider, diff, err)
+		}
+	}
+	x.counted("team", "web", "6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10", 1, `{}`)
+	if got, err := followed.OfProvider(t.Context(), "sim"); got["team"] != 1 || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // TestInstancesThatLeftStayWhileTheyHaveARecord shrinks a set with records, and removes it. Without the entries, no plan would
 // destroy what exists.
 func TestInstancesThatLeftStayWhileTheyHaveARecord(t *testing.T) {
