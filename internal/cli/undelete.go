@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
@@ -137,10 +138,22 @@ func (o *undeleteOptions) Run(ctx context.Context) error {
 
 func (o *undeleteOptions) one(ctx context.Context, k kind, namespace, name string) error {
 	if err := o.post(ctx, k, namespace, name, "undelete"); err != nil {
-		return fmt.Errorf("undelete %s/%s: %w", k.kind, name, explain(err, o.server()))
+		return fmt.Errorf("undelete %s/%s: %w%s", k.kind, name, explain(err, o.server()), whatInstead(err, namespace))
 	}
 	o.printResult(k, name, "undeleted")
 	return nil
+}
+
+// whatInstead says what to do about an object that does not exist any more; "" after another error.
+func whatInstead(err error, namespace string) string {
+	if !apierrors.IsNotFound(err) {
+		return ""
+	}
+	text := ". What is gone cannot be taken back: apply the file of the object again"
+	if namespace != "" {
+		text += ". To see whether a plan destroyed it: kubectl hykube history -n " + namespace
+	}
+	return text
 }
 
 // withContents reverts the deletion of a namespace. It returns an error if the deletions of some resources were not

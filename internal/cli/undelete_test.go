@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The undelete of a namespace fails when a resource in it stays deleted, and counts those alone that were marked with the namespace.
@@ -40,6 +42,25 @@ func TestUndeleteNamespaceCountsWhatStaysDeleted(t *testing.T) {
 		out, errOut, code := f.run("undelete", "namespace/default")
 		if code != tc.code || !strings.Contains(errOut, tc.want) || tc.want == "" && errOut != "" || out != "namespace/default undeleted\n" {
 			t.Errorf("%s: code %d: %s\n%s", tc.reason, code, errOut, out)
+		}
+	}
+}
+
+// TestUndeleteOfWhatIsGone says what to do instead.
+func TestUndeleteOfWhatIsGone(t *testing.T) {
+	for _, object := range []string{"sim-network/gone", "secret/gone", "resourceset/gone"} {
+		f := newFakeServer(t)
+		f.refuse = func(r *http.Request) *metav1.Status {
+			if !strings.HasSuffix(r.URL.Path, "/undelete") {
+				return nil
+			}
+			status := apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, "gone").ErrStatus
+			status.Kind, status.APIVersion = "Status", "v1"
+			return &status
+		}
+		_, errOut, code := f.run("undelete", object)
+		if code != ExitError || !strings.Contains(errOut, "not found. What is gone cannot be taken back: apply the file of the object again. To see whether a plan destroyed it: kubectl hykube history -n default") {
+			t.Errorf("%s: code %d: %s", object, code, errOut)
 		}
 	}
 }

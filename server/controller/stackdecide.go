@@ -485,12 +485,16 @@ func (s *stackState) author() string {
 
 // missingRights returns the step for a stack whose author lacks a right.
 func (s *stackState) missingRights() stackStep {
+	needed := s.missing
+	if s.stack.Spec.Approval == v1alpha1.ApprovalAutomatic || s.stack.Spec.Drift != nil { // its plans approve themselves
+		needed += " and to approve plans.hykube.io"
+	}
 	if s.unknown {
 		return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, %s. A user with the right to %s in the namespace %q becomes the author with %s",
-			s.author(), store.NotInTokenFile(*s.stack.Status.Author), s.missing, s.stack.Namespace, s.takeOver())
+			s.author(), store.NotInTokenFile(*s.stack.Status.Author), needed, s.stack.Namespace, s.takeOver())
 	}
-	return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with it become the author: %s",
-		s.author(), s.missing, s.stack.Namespace, s.takeOver())
+	return stall(v1alpha1.ReasonMissingRights, "The author of the stack, %s, has no right to %s in the namespace %q. Give the right back, or let a user with the right to %s become the author: %s",
+		s.author(), s.missing, s.stack.Namespace, needed, s.takeOver())
 }
 
 // takeOver returns the command that makes its user the author of the stack.

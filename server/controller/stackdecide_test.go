@@ -184,7 +184,10 @@ func TestDecisionsAboutAStack(t *testing.T) {
 		"suspended":                       {state: stackWith(func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonSuspended, ready: "False"},
 		"suspended, and nothing to do": {
 			state: stackWith(asWritten, func(s *stackState) { s.stack.Spec.Suspend = true }), reason: v1alpha1.ReasonApplied, ready: "True"},
-		"the author may not plan":    {state: stackWith(func(s *stackState) { s.missing = "create plans.hykube.io" }), reason: v1alpha1.ReasonMissingRights, ready: "False Stalled"},
+		"the author may not plan": {state: stackWith(func(s *stackState) { s.missing = "create plans.hykube.io" }), reason: v1alpha1.ReasonMissingRights, ready: "False Stalled"},
+		"the author of an Automatic stack may not plan": {state: stackWith(func(s *stackState) {
+			s.missing, s.stack.Spec.Approval = "create plans.hykube.io", v1alpha1.ApprovalAutomatic
+		}), reason: v1alpha1.ReasonMissingRights, ready: "False Stalled", message: "let a user with the right to create plans.hykube.io and to approve plans.hykube.io become the author"},
 		"another stack is not ready": {state: stackWith(func(s *stackState) { s.waits = "Waiting for the stack db." }), reason: v1alpha1.ReasonAwaitingStack, ready: "False", message: "stack db"},
 		"it would change something else": {
 			state: stackWith(func(s *stackState) {
