@@ -32,7 +32,7 @@ func TestApplyPlansAnew(t *testing.T) {
 		{"without time to wait", "", []string{"--auto-approve", "--wait-timeout", "0"}, rival, false, ExitError, "was not applied, because plan", 0},
 		{"the same as confirmed", "yes\n", nil, rival, false, ExitDone, "Planning again.", 1},
 		{"other than confirmed, and yes", "yes\nyes\n", nil, rival, true, ExitDone, "Planning again.", 2},
-		{"other than confirmed, and no", "yes\nno\n", nil, rival, true, ExitError, "Discarded. Nothing was changed", 2},
+		{"other than confirmed, and no", "yes\nno\n", nil, rival, true, ExitError, "Discarded. This command changed no infrastructure", 2},
 		{"edited while a person looked", "yes\n", nil, edited, false, ExitStale, "is stale", 1},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {

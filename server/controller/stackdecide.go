@@ -37,7 +37,7 @@ type stackState struct {
 	notBefore time.Time
 	// others are the plans of the namespace that the stack did not make, or made earlier, and that have not ended.
 	others []*v1alpha1.Plan
-	// covering is a plan of a user that awaits approval and has each change that the stack needs; nil if there is none.
+	// covering is a plan of a user that awaits approval, or is being applied, and has each change that the stack needs; nil if there is none.
 	covering *v1alpha1.Plan
 	// overlaps is the name of an older stack that selects some of the same resources; empty if there is none.
 	overlaps string
@@ -290,8 +290,11 @@ func (s *stackState) awaiting() stackStep {
 	return step
 }
 
-// awaitingUser returns the step for a stack whose changes are in a plan of a user that awaits approval.
+// awaitingUser returns the step for a stack whose changes are in a plan of a user.
 func (s *stackState) awaitingUser() stackStep {
+	if isApplied(s.covering) {
+		return work(v1alpha1.ReasonDeferred, "Waiting for the end of plan %s, which changes the same resources.", s.covering.Name)
+	}
 	step := awaiting(s.covering)
 	step.message = fmt.Sprintf("%s The plan is not one of the stack, which makes its own if that one ends or becomes stale.", step.message)
 	return step

@@ -290,6 +290,9 @@ func TestDecisionsAboutAStack(t *testing.T) {
 			reason: v1alpha1.ReasonSuperseded, ready: "False", message: "Plan x of the same resources"},
 		"a plan of a user has its changes": {state: stackWith(covered), reason: v1alpha1.ReasonAwaitingApproval, ready: "False",
 			message: "Plan mine waits for approval: 1 to update. To approve it: kubectl hykube approve mine -n prod --digest sha256:d. The plan is not one of the stack, which makes its own if that one ends or becomes stale."},
+		"a plan of a user applies its changes": {state: stackWith(covered, func(s *stackState) {
+			s.covering.Status.Approval = &v1alpha1.PlanApproval{Decision: v1alpha1.DecisionApproved}
+		}), reason: v1alpha1.ReasonDeferred, ready: "False Reconciling", message: "Waiting for the end of plan mine"},
 		"a plan of a user has its changes, and the stack is suspended": {state: stackWith(covered, func(s *stackState) { s.stack.Spec.Suspend = true }),
 			reason: v1alpha1.ReasonSuspended, ready: "False"},
 		"a plan of a user has its changes at a time of the schedule": {state: stackWith(covered, func(s *stackState) {

@@ -203,7 +203,12 @@ func (c *Stacks) create(ctx context.Context, s *v1alpha1.Stack, p *v1alpha1.Plan
 // maxCovered is the maximum number of changes of a plan of a user that a Manual stack waits for instead of making its own.
 const maxCovered = 1000
 
-// covering returns a plan of a user that awaits approval and has a change for each object that a Manual stack must change; nil if there
+// isApplied reports whether a plan was approved and has not ended.
+func isApplied(p *v1alpha1.Plan) bool {
+	return p.Status.Approval != nil && p.Status.Approval.Decision == v1alpha1.DecisionApproved && !p.Ended()
+}
+
+// covering returns a plan of a user that awaits approval, or is being applied, and has a change for each object that a Manual stack must change; nil if there
 // is none. If one of these objects is written, the plan becomes stale. If a value changes to which they refer, the contents change.
 func (c *Stacks) covering(ctx context.Context, s *stackState) (*v1alpha1.Plan, error) {
 	pending := s.selected.Pending()
@@ -211,7 +216,7 @@ func (c *Stacks) covering(ctx context.Context, s *stackState) (*v1alpha1.Plan, e
 		return nil, nil
 	}
 	for _, plan := range c.plans.in(s.stack.Namespace) {
-		if plan.Status.Stack != nil || !awaitsApproval(plan) || plan.Status.Summary == nil || plan.Status.Summary.Changes() > maxCovered {
+		if plan.Status.Stack != nil || !awaitsApproval(plan) && !isApplied(plan) || plan.Status.Summary == nil || plan.Status.Summary.Changes() > maxCovered {
 			continue
 		}
 		planned := map[string]bool{}
