@@ -118,6 +118,10 @@ func (a *Planner) loadAll(ctx context.Context, po *v1alpha1.Plan) (*survey, erro
 			s.diags = append(s.diags, lang.Problem(resource.AddressOf(obj.GetKind(), obj.GetName()), "", "Provider not ready", err.Error()))
 			continue
 		}
+		if resourceset.KeysUnknown(obj) { // no plan changes it
+			delete(records, r.Ref.UID)
+			continue
+		}
 		n, err := newNode(po, r, records[r.Ref.UID], configs)
 		if err != nil {
 			return nil, err

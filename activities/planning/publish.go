@@ -57,6 +57,11 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if diags := t.diagnostics(); diag.HasErrors(t.diags) {
 		return notPlanned(diags), errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
+	if a.Index != nil {
+		if t.waiting, err = a.Index.Waiting(ctx, po.Namespace); err != nil {
+			return workflows.Published{}, err
+		}
+	}
 	t.summarize(in)
 	t.noteContributors(&po.Status)
 	if t.person, err = person.Why(ctx); err != nil {

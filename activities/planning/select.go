@@ -84,7 +84,7 @@ func (s *survey) selectScope() {
 	})
 	for _, i := range selected {
 		n := o.view.Nodes[i]
-		if n.Object == nil {
+		if n.Object == nil || n.Object.Has(index.KeysUnknown) { // no plan changes what waits for values to be known
 			continue
 		}
 		o.member[i] = true

@@ -175,7 +175,7 @@ func (s *survey) catalogOf(a *scope.Sources) lang.Catalog {
 		Exists: func(addr lang.Address) bool {
 			if set, key, ok := addr.Set(); ok && addr.Namespace == "" {
 				of := s.setAt(set)
-				return of != nil && of.Has(key)
+				return of != nil && (of.Problem != "" || of.Has(key))
 			}
 			return s.isExternal(addr) || s.exists(addr) || s.setAt(addr) != nil
 		},

@@ -54,7 +54,9 @@ type totals struct {
 	// diags are about the changes, postponed about those that were taken out of the plan, and forbidden about those
 	// that lifecycle.preventDestroy blocks. obstacles lists the latter.
 	diags, postponed, forbidden diag.Diagnostics
-	obstacles                   []changes.Obstacle
+	// waiting are the reasons why the plan leaves out blocks of Modules; see index.Index.Waiting.
+	waiting   map[string]string
+	obstacles []changes.Obstacle
 	// verdict is the result of the policies for the plan.
 	verdict *policy.Verdict
 	// contributors are those of the changes that an apply would make.
@@ -165,6 +167,10 @@ func (t *totals) writeStatus(po *v1alpha1.Plan, s *v1alpha1.PlanStatus) {
 	diags := t.diagnostics()
 	if t.summary.Referrers > 0 {
 		diags = append(diag.Diagnostics{leftOut(po, slices.Sorted(maps.Keys(t.referrers)))}, diags...)
+	}
+	for _, address := range slices.Sorted(maps.Keys(t.waiting)) {
+		diags = append(diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Summary: "Instances are known after apply", Address: address,
+			Detail: diag.Sentence(t.waiting[address]) + " This plan leaves it out. After the apply, make another plan."})
 	}
 	results, further := t.verdict.First(changes.MaxPolicies)
 	if further > 0 {

@@ -301,7 +301,8 @@ func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledge
 	x.unsaved++
 	ns, hashes := x.namespace(namespace), x.owners.hashesOf(i)
 	namespace, uid = unique.Make(namespace).Value(), ns.ownUID(uid)
-	r := recordOf(ns, i, ns.objectOf(uid))
+	of := ns.objectOf(uid)
+	r := recordOf(ns, i, of)
 	if r != nil {
 		r.owned = hashes
 	}
@@ -311,6 +312,7 @@ func (x *Index) record(namespace string, uid types.UID, revision int64, i *ledge
 	}
 	ns.countRecords(old, r)
 	x.noteMoves(ns, uid, old, r)
+	x.noteNeeds(ns, of)
 	for _, changed := range []*Record{old, r} {
 		if changed != nil && changed.instance() {
 			x.touch(namespace, changed.of.Value().Set, v1alpha1.InModule(changed.name))

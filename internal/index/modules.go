@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -8,11 +9,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zclconf/go-cty/cty"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/module"
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/resourceset"
 )
@@ -25,7 +29,9 @@ type moduleEntry struct {
 	*resourceset.Module
 	object   *v1alpha1.Module
 	revision int64
-	sets     []*set
+	// needs are the addresses whose recorded values determine the instances.
+	needs map[lang.Address]bool
+	sets  []*set
 	// slots are those of the instances. After a restore, they are known before the sets.
 	slots []int32
 }
@@ -55,7 +61,7 @@ func (x *Index) applyModule(c Change, reparse bool) error {
 		old = nil
 	}
 	if old != nil {
-		next.Module, next.sets, next.slots = old.Module, old.sets, old.slots
+		next.Module, next.sets, next.slots, next.needs = old.Module, old.sets, old.slots, old.needs
 	}
 	ns.modules[c.Name] = next
 	x.outdate(c.Namespace, c.Name)
@@ -138,8 +144,11 @@ func (x *Index) expandModule(ctx context.Context, ns *namespace, m *moduleEntry,
 	if ns.records[m.object.UID] > 0 {
 		env.Recorded = func(uid types.UID) bool { r := ns.recordAt(uid); return r != nil && r.Living }
 	}
-	if m.Module, err = resourceset.NewModule(m.object, at, data, env, old); err != nil {
-		return fmt.Errorf("expand Module %q: %w", m.object.Name, err)
+	var unread error
+	m.needs = map[lang.Address]bool{}
+	env.Known = x.recordedIn(ctx, ns, m.needs, &unread)
+	if m.Module, err = resourceset.NewModule(m.object, at, data, env, old); err != nil || unread != nil {
+		return fmt.Errorf("expand Module %q: %w", m.object.Name, cmp.Or(err, unread))
 	}
 	if others := ns.instances(m); others+m.Len() > resourceset.MaxTotal {
 		m.Module = m.Refuse(fmt.Sprintf("the other sets and Modules of the namespace have %d instances, and all together may have %d: use another namespace", others, resourceset.MaxTotal))
@@ -161,6 +170,45 @@ func (x *Index) expandModule(ctx context.Context, ns *namespace, m *moduleEntry,
 	ns.unsettle(m.UID)
 	ns.unsettled = true
 	return nil
+}
+
+// recordedIn returns a function that gives the recorded value of a resource or data source of a namespace, with unknown values in place
+// of sensitive ones. It adds each address to needs, and stores an error of the ledger.
+func (x *Index) recordedIn(ctx context.Context, ns *namespace, needs map[lang.Address]bool, unread *error) module.Known {
+	return func(a lang.Address) (cty.Value, bool) {
+		if a.Namespace != "" || a.Stored() || a.Named() {
+			return cty.NilVal, false
+		}
+		needs[a] = true
+		of, i := x.catalog.Schema(a.Mode, a.Type), ns.slot(a.Mode, a.Type, a.ObjectName())
+		n := ns.nodes[i]
+		if of == nil || n.Object == nil || n.Record == nil || !n.Record.Exists {
+			return cty.NilVal, false
+		}
+		rec, err := x.ledger.Instance(ctx, n.Object.Ref(ns.name))
+		if err != nil {
+			*unread = err
+			return cty.NilVal, false
+		}
+		if !rec.Exists() {
+			return cty.NilVal, false
+		}
+		v, err := instance.Recorded(&rec.State, of)
+		if err != nil {
+			return cty.NilVal, false // the next plan of the object reads it with the schema of now
+		}
+		v, err = lang.Withhold(lang.MarkSensitive(of.Block, v))
+		return v, err == nil
+	}
+}
+
+// noteNeeds makes the refresh expand the Modules again whose instances depend on the value of an object.
+func (x *Index) noteNeeds(ns *namespace, of *Object) {
+	for name, m := range ns.modules {
+		if len(m.needs) > 0 && of != nil && m.needs[of.Address()] {
+			x.outdated[types.NamespacedName{Namespace: ns.name, Name: name}] = true
+		}
+	}
 }
 
 // instances returns the number of instances of the namespace without those of a Module.
@@ -301,6 +349,22 @@ func (x *Index) ObservedModules(ctx context.Context, namespace string) (out []Ob
 		if of := ns.modules[name].object; of.Spec.Mode == v1alpha1.ModuleObserve {
 			out = append(out, Observed{name, of.DeletionTimestamp != nil})
 		}
+	}
+	return out, nil
+}
+
+// Waiting refreshes the index and returns the reasons why blocks and modules of the Modules of a namespace have no instances yet, by their
+// addresses.
+func (x *Index) Waiting(ctx context.Context, namespace string) (map[string]string, error) {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	ns := x.namespaces[namespace]
+	if err != nil || ns == nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for _, m := range ns.modules {
+		maps.Copy(out, m.Waiting)
 	}
 	return out, nil
 }

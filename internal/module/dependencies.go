@@ -117,6 +117,9 @@ func (d *Dependencies) named(p namedPart) map[lang.Address]bool {
 	d.known[p] = out // also ends a cycle, which the expansion reports
 	i := d.x.byPath[p.Module]
 	if i == nil {
+		if w := d.x.Waits(p.Called()); w != nil && p.Mode == lang.ModeOutput {
+			out[w.Address] = true
+		}
 		return out
 	}
 	switch p.Mode {
@@ -154,6 +157,9 @@ func (d *Dependencies) call(out map[lang.Address]bool, i *Instance, a lang.Addre
 	}
 	d.expression(out, call.Count, i, nil)
 	d.expression(out, call.ForEach, i, nil)
+	if r.Waiting != nil {
+		out[r.Waiting.Address] = true
+	}
 	for _, child := range r.instances {
 		if one && (lang.Address{Module: child.Path, Mode: lang.ModeOutput}).Called() != a {
 			continue

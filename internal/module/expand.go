@@ -206,6 +206,17 @@ func (x *Expansion) add(i *Instance) *Instance {
 	return i
 }
 
+// Waits returns why an address of the expansion has no instances yet: that of a block, of a module, or in one. It returns nil if they
+// are known.
+func (x *Expansion) Waits(a lang.Address) *Waiting {
+	for _, w := range x.Waiting {
+		if w.Address == a || w.Address.Covers(a) || a.Covers(w.Address) {
+			return w
+		}
+	}
+	return nil
+}
+
 // InstanceAt returns the instance of a module with a path; nil if there is none.
 func (x *Expansion) InstanceAt(path string) *Instance { return x.byPath[path] }
 
@@ -417,6 +428,9 @@ func (e *expander) repeats(i *Instance, x *Expr, a lang.Address, summary, unknow
 	bare, _ := v.Unmark()
 	if set := bare.Type().IsSetType(); !bare.IsKnown() || set && !bare.IsWhollyKnown() {
 		needs := slices.SortedFunc(maps.Keys(from.needs), lang.Address.Compare)
+		if v.HasMark(lang.Sensitive) && len(needs) > 0 && !slices.ContainsFunc(needs, func(need lang.Address) bool { _, known := e.known(need); return !known }) {
+			return from, nil, diag.Diagnostics{x.problem(summary, "The value depends on a sensitive value of %s. It cannot determine which instances exist, because their keys are not secret.", needs[0])}
+		}
 		return from, &Waiting{Address: a, Needs: needs, Problem: x.problem(summary, "%s", unknown)}, nil
 	}
 	return from, nil, nil

@@ -93,6 +93,9 @@ func (a *Queries) Outputs(ctx context.Context, who v1alpha1.Identity, namespace 
 func (a *Queries) ModuleOutputs(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module) (map[string]v1alpha1.ModuleOutput, error) {
 	out, total := map[string]v1alpha1.ModuleOutput{}, 0
 	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
+		if m.Outputs[name].Waits != "" {
+			continue
+		}
 		s := a.ScopeOf(&who, m.Namespace, nil)
 		v, err := s.ModuleOutput(ctx, lang.OutputOf("", m.Name, name))
 		if why := problemOf(err); why != "" {

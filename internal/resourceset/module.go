@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/zclconf/go-cty/cty"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -78,6 +77,9 @@ type Module struct {
 	Digest string
 	// Sets are the blocks; empty with a Problem.
 	Sets []*Set
+	// Waiting has the reasons why blocks of modules, or whole modules, have no instances yet, by their addresses. No plan changes what
+	// such a block has recorded.
+	Waiting map[string]string
 	// Outputs are those of the root module, by their names; empty with a Problem.
 	Outputs map[string]*Output
 	// Expansion is nil with a Problem.
@@ -86,12 +88,16 @@ type Module struct {
 	// has another reason.
 	Diagnostics diag.Diagnostics
 
-	tree   *module.Tree
-	byName map[blockName]*Set
+	tree *module.Tree
+	// blocked are the addresses of the blocks that depend on what waits.
+	blocked []lang.Address
+	byName  map[blockName]*Set
 }
 
 // Output is an output of a Module, as others refer to it.
 type Output struct {
+	// Waits is why the value is not known before another plan; "" if it can be.
+	Waits string
 	// Behind are the addresses of the objects, sets and outputs of other Modules on which the value depends, sorted.
 	Behind []lang.Address
 	// Version changes with the value, apart from what Behind says.
@@ -193,6 +199,7 @@ func (m *Module) Written(obj *v1alpha1.Module, configMap int64) *Module {
 	for _, s := range m.Sets {
 		written := *s
 		written.Owner = next.Owner
+		written.Problem = s.Problem
 		next.add(&written)
 	}
 	return &next
@@ -238,14 +245,8 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 	if diag.HasErrors(diags) {
 		return failed(diags)
 	}
-	if len(x.Waiting) > 0 {
-		w := x.Waiting[0]
-		needs := make([]string, len(w.Needs))
-		for i, a := range w.Needs {
-			needs[i] = a.String()
-		}
-		return fmt.Errorf("the instances of %s depend on %s, and the count or for_each of a Module cannot depend on other objects yet: "+
-			"let it depend on variables whose values are written in spec.inputs", w.Address, strings.Join(needs, ", "))
+	if err := answerable(x); err != nil {
+		return err
 	}
 	m.Expansion = x
 	instances := 0
@@ -280,7 +281,9 @@ func (m *Module) Refuse(why string) *Module {
 }
 
 // forget removes what depends on the expansion.
-func (m *Module) forget() { m.Sets, m.Outputs, m.Expansion, m.byName = nil, nil, nil, nil }
+func (m *Module) forget() {
+	m.Sets, m.Outputs, m.Waiting, m.Expansion, m.byName = nil, nil, nil, nil, nil
+}
 
 // failed returns the errors of diagnostics as one.
 func failed(diags diag.Diagnostics) error {
@@ -296,11 +299,13 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 	if diags := values.Diagnostics(); diag.HasErrors(diags) {
 		return failed(diags)
 	}
+	m.findWaiting(dependencies)
 	versions := m.Expansion.OutputDigests()
 	m.Outputs = make(map[string]*Output, len(m.Expansion.Root.Config.Outputs))
 	for name := range m.Expansion.Root.Config.Outputs {
 		version := versions(name)
-		m.Outputs[name] = &Output{Behind: m.absolute(dependencies.Output(name)), Version: hex.EncodeToString(version[:8])}
+		behind := dependencies.Output(name)
+		m.Outputs[name] = &Output{Behind: m.absolute(behind), Version: hex.EncodeToString(version[:8]), Waits: m.waitsFor(behind, m.blocked...)}
 	}
 	for _, i := range m.Expansion.Instances {
 		for _, block := range i.Sets {
@@ -311,6 +316,11 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 			s.dependsOn = m.absolute(block.DependsOn())
 			if err := s.digestBlock(); err != nil {
 				return err
+			}
+			if s.Problem = m.Waiting[block.Address().String()]; s.Problem != "" {
+				s.count, s.keys = 0, nil
+				m.add(s)
+				continue
 			}
 			s.contents = make([][sha256.Size]byte, block.Len())
 			s.through = make([][]lang.Address, block.Len())
@@ -463,5 +473,12 @@ func (m *Module) BlockSet(ref v1alpha1.ObjectReference) *Set {
 	if s := m.byName[blockName{ref.Kind, base}]; s != nil {
 		return s
 	}
-	return &Set{Owner: m.Owner, expansion: m.Expansion}
+	gone := &Set{Owner: m.Owner, expansion: m.Expansion}
+	if m.Expansion != nil && m.Deleting == nil {
+		mode, terraformType := v1alpha1.ParseKind(ref.Kind)
+		if w := m.Expansion.Waits(lang.AddressOf(mode, terraformType, ref.Name)); w != nil {
+			gone.Problem = reasonOf(w)
+		}
+	}
+	return gone
 }

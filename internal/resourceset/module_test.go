@@ -172,9 +172,12 @@ provider "test" { region = "eu" }
 resource "test_thing" "a" {}`, nil, `the provider block test at main.tf:2`},
 		"an unknown type":  {`resource "other_thing" "a" {}`, nil, "no installed Provider has the type other_thing"},
 		"an unknown input": {netFiles, func(s *v1alpha1.ModuleSpec) { s.Inputs = map[string]v1alpha1.JSON{"m": {Raw: []byte("1")}} }, "spec.inputs.m: Value for undeclared variable"},
-		"a count of another object": {`
-resource "test_thing" "a" {}
-resource "test_thing" "b" { count = length(test_thing.a.id) }`, nil, "the instances of module.net.test_thing.b depend on module.net.test_thing.a"},
+		"a count of a Secret": {`
+variable "n" {}
+resource "test_thing" "b" { count = var.n }`, func(s *v1alpha1.ModuleSpec) {
+			s.Providers, s.Inputs = nil, map[string]v1alpha1.JSON{"n": {Raw: []byte(`"${secret.db.n}"`)}}
+		},
+			"the instances of module.net.test_thing.b depend on secret.db, and the count or for_each of a Module can depend only on resources and data sources"},
 		"a file that does not exist": {netFiles, func(s *v1alpha1.ModuleSpec) { s.Source.Items = []v1alpha1.ModuleItem{{Key: "x.tf", Path: "x.tf"}} }, `has no key "x.tf"`},
 		"an ephemeral resource":      {`ephemeral "test_token" "a" {}`, nil, "main.tf:1:1: Not supported yet: A Module cannot have ephemeral resources yet"},
 		"a check": {`
@@ -259,5 +262,42 @@ resource "test_thing" "b" {
 	}
 	if m := expand(`resource "test_thing" "a" { count = 1000000 }`); !strings.Contains(m.Problem, "at most 200000") {
 		t.Errorf("a million resources: %d, %q", m.Len(), m.Problem)
+	}
+}
+
+// TestBlocksWaitForRecordedValues expects a block whose count is not known to wait, and each block that depends on it: through a local
+// value, an output, a whole module or depends_on. Others have their instances. Nothing waits if the Module is being deleted.
+func TestBlocksWaitForRecordedValues(t *testing.T) {
+	files := `
+resource "test_thing" "a" {}
+resource "test_thing" "b" { count = length(test_thing.a.id) }
+locals { b = test_thing.b[*].id }
+resource "test_thing" "local" { uses = local.b[0] }
+resource "test_thing" "after" { depends_on = [test_thing.local] }
+resource "test_thing" "free" { uses = test_thing.a.id }
+output "b" { value = local.b }
+output "a" { value = test_thing.a.id }`
+	waiting := func(m *Module) (out []string) {
+		if m.Problem != "" {
+			t.Fatal(m.Problem)
+		}
+		for _, s := range m.Sets {
+			if s.Problem != "" {
+				out = append(out, s.Template)
+			}
+		}
+		return out
+	}
+	m := expandNet(t, files, func(s *v1alpha1.ModuleSpec) { s.Providers, s.Inputs = nil, nil }, nil)
+	want := []string{"module.net:after", "module.net:b", "module.net:local"}
+	if got := waiting(m); !slices.Equal(got, want) || len(m.Waiting) != 3 {
+		t.Errorf("the blocks %q wait, want %q: %q", got, want, m.Waiting)
+	}
+	if m.Outputs["b"].Waits == "" || m.Outputs["a"].Waits != "" {
+		t.Errorf("the outputs are %+v and %+v", m.Outputs["b"], m.Outputs["a"])
+	}
+	ref := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Name: "module.net:b[0]"}
+	if s := m.BlockSet(ref); s.Problem == "" {
+		t.Error("a recorded instance of a block that waits has no reason to stay")
 	}
 }

@@ -40,6 +40,9 @@ func (s *Scope) output(ctx context.Context, addr lang.Address) (cty.Value, bool,
 	if m.Outputs[addr.Name] == nil {
 		return cty.NilVal, false, &AbsentError{fmt.Sprintf("the Module %q has no output %q.%s", m.Name, addr.Name, diag.DidYouMean(addr.Name, slices.Sorted(maps.Keys(m.Outputs))))}
 	}
+	if why := m.Outputs[addr.Name].Waits; why != "" {
+		return cty.NilVal, false, &AbsentError{fmt.Sprintf("%s is not known yet: %s. Apply a plan of what is known first, with --target if needed", addr, why)}
+	}
 	inside, err := s.writtenToo(ctx, store.Written{Kind: "Module", Namespace: right.Namespace, Name: m.Name})
 	if err != nil {
 		return cty.NilVal, false, err

@@ -194,6 +194,10 @@ func (c *ResourceSets) updateModule(ctx context.Context, t index.Touched) error 
 	err = c.UpdateModule(ctx, m.Namespace, m.Name, m.UID, func(s *v1alpha1.ModuleStatus) {
 		s.Digest, s.Outputs = m.Digest, outputs
 		summarize(&s.InstancesStatus, &members{Owner: &m.Owner, kind: "Module", instances: m.Instances, leaving: m.Leaving, contributors: m.Status.Contributors}, nil)
+		if len(m.Waiting) > 0 && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
+			at := slices.Min(slices.Collect(maps.Keys(m.Waiting)))
+			condition.Waiting(&s.Conditions, m.Generation, v1alpha1.ReasonAwaitingPlan, fmt.Sprintf("The instances of %s are not known: %s. Make a Plan.", at, m.Waiting[at]))
+		}
 		if refused != "" && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
 			condition.Stalled(&s.Conditions, m.Generation, v1alpha1.ReasonOutputsFailed, "The resources are ready, but "+refused)
 		}

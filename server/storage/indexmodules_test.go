@@ -191,3 +191,71 @@ output "out" { value = local.many }`, []string{"module.shop.sim_a.many[0]", "mod
 		}
 	}
 }
+
+// TestInstancesFollowRecordedValues expands a block whose count depends on a recorded value, when the record appears. When it goes, a
+// recorded instance of the block stays, and no plan may change it.
+func TestInstancesFollowRecordedValues(t *testing.T) {
+	x := newIndexed(t)
+	followed, l := x.newIndex(), ledger.New(x.s.KV())
+	uid := types.UID("6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10")
+	const files = `resource "sim_a" "one" {}
+resource "sim_a" "many" { count = sim_a.one.name == "1" ? 2 : 1 }`
+	x.files("team", files)
+	m := moduleOf("team", "shop", uid)
+	x.write(modules, "team", "shop", m)
+	sample := x.expanded(m, `resource "sim_a" "one" {}
+resource "sim_a" "many" { count = 2 }`)
+	ref := func(name string) v1alpha1.ObjectReference {
+		base, key, _ := v1alpha1.ParseInstanceName(name)
+		s := sample.BlockSet(v1alpha1.ObjectReference{Kind: "sim-a", Name: base})
+		return v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "team", Name: name, UID: s.UIDOf(key), Set: "shop", SetUID: uid}
+	}
+	record := func(name, attributes string) {
+		t.Helper()
+		rec, err := l.Instance(t.Context(), ref(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Object, rec.Attributes = ref(name), []byte(attributes); attributes == "" {
+			err = l.Forget(t.Context(), rec)
+		} else {
+			err = l.Save(t.Context(), rec)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(when string, waits bool, want ...string) {
+		t.Helper()
+		v, err := followed.View(t.Context(), "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, n := range v.Nodes {
+			if n.Object != nil {
+				text := n.Object.Address().String()
+				if n.Object.Has(index.KeysUnknown) {
+					text += " stays"
+				}
+				got = append(got, text)
+			}
+		}
+		if slices.Sort(got); !slices.Equal(got, want) || len(v.ModuleProblems) > 0 {
+			t.Errorf("%s: the view has %q, want %q; problems %q", when, got, want, v.ModuleProblems)
+		}
+		if waiting, err := followed.Waiting(t.Context(), "team"); err != nil || (waiting["module.shop.sim_a.many"] != "") != waits {
+			t.Errorf("%s: %q waits, %v", when, waiting, err)
+		}
+	}
+	expect("before the first apply", true, "module.shop.sim_a.one")
+	record("module.shop:one", `{"name":"1"}`)
+	expect("after it", false, "module.shop.sim_a.many[0]", "module.shop.sim_a.many[1]", "module.shop.sim_a.one")
+	record("module.shop:many[0]", `{"name":"2"}`)
+	record("module.shop:one", `{"name":"3"}`)
+	expect("after a change of the value", false, "module.shop.sim_a.many[0]", "module.shop.sim_a.one")
+	record("module.shop:one", "")
+	expect("without the value", true, "module.shop.sim_a.many[0] stays", "module.shop.sim_a.one")
+	record("module.shop:one", `{"name":"1"}`)
+	expect("with it again", false, "module.shop.sim_a.many[0]", "module.shop.sim_a.many[1]", "module.shop.sim_a.one")
+}
