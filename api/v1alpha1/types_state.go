@@ -48,6 +48,9 @@ type StatePushSpec struct {
 	// Version of Terraform that wrote the state.
 	// +optional
 	TerraformVersion string `json:"terraformVersion,omitempty"`
+	// Name of the Module whose resources the entries are. Empty for objects and instances of ResourceSets.
+	// +optional
+	Module string `json:"module,omitempty"`
 	// Replace the records of a state with the same lineage, and accept a serial that was pushed already.
 	// +optional
 	Force bool `json:"force,omitempty"`
@@ -91,7 +94,7 @@ type StateEntry struct {
 	Address string `json:"address"`
 	// Terraform type of the resource, such as sim_network.
 	Type string `json:"type"`
-	// Name of the object, or of an instance of a ResourceSet, such as main or web[0].
+	// Name of the object, of an instance of a ResourceSet, or of a resource of a Module, such as main, web[0] or module.shop:main.
 	Name string `json:"name"`
 	// Registry address of the provider, such as registry.terraform.io/hashicorp/random.
 	Provider string `json:"provider"`
@@ -164,6 +167,9 @@ type StatePull struct {
 
 // StatePullSpec selects a page.
 type StatePullSpec struct {
+	// Name of a Module: only its resources, with their addresses in its root module. Empty for the records of the whole namespace.
+	// +optional
+	Module string `json:"module,omitempty"`
 	// Token of the previous page. Empty for the first page.
 	// +optional
 	Continue string `json:"continue,omitempty"`

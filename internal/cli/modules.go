@@ -33,3 +33,12 @@ func (c *census) addModules(ctx context.Context, s *session) error {
 	}
 	return err
 }
+
+// getModule returns a Module of the namespace.
+func (s *session) getModule(ctx context.Context, name string) (*v1alpha1.Module, error) {
+	m := &v1alpha1.Module{}
+	if err := s.hykube.Get().Namespace(s.namespace).Resource(modulesResource).Name(name).Do(ctx).Into(m); err != nil {
+		return nil, fmt.Errorf("get module %q: %w", name, explain(err, s.server()))
+	}
+	return m, nil
+}

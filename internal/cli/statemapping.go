@@ -22,7 +22,9 @@ type stateMapping struct {
 	objects map[string]target
 	configs map[string]string
 	targets []string
-	used    map[string]bool
+	// module is the name of the Module with the resources; empty for objects.
+	module string
+	used   map[string]bool
 	// data and left are the numbers of data sources and of resources outside of the targets.
 	data, left int
 }
@@ -194,8 +196,10 @@ func (m *stateMapping) newMapped(r *tfstate.Resource, in *tfstate.Instance) *map
 		m.used[r.Address()] = true
 		to = general
 		p.entry.Name = p.keyedName(to.name)
+	case m.module != "":
+		p.entry.Name = p.keyedName(m.nameInModule(r))
 	case r.Module != "":
-		p.fail("there is no object for it: it is in a module", "map it with --map ADDRESS=KIND/NAME, or push only other resources with --target")
+		p.fail("there is no object for it: it is in a module", "push the state into a Module with --module NAME, map it with --map ADDRESS=KIND/NAME, or push only other resources with --target")
 	default:
 		p.entry.Name = p.keyedName(objectName(r.Name))
 	}
@@ -211,6 +215,18 @@ func (m *stateMapping) newMapped(r *tfstate.Resource, in *tfstate.Instance) *map
 	return p
 }
 
+// nameInModule returns the name of the virtual object for a resource of the Module, without a key.
+func (m *stateMapping) nameInModule(r *tfstate.Resource) string {
+	path := "module." + m.module
+	if r.Module != "" {
+		path += "." + r.Module
+	}
+	if usual, rest, ok := v1alpha1.CutModulePath(path); ok && rest == "" {
+		path = usual
+	}
+	return v1alpha1.ModuleObjectName(path, r.Name)
+}
+
 // keyedName returns the name of an object, with the key of an instance.
 func (p *mappedInstance) keyedName(name string) string {
 	if p.keyed {
@@ -222,7 +238,7 @@ func (p *mappedInstance) keyedName(name string) string {
 // objectName returns the name of the object for a resource.
 func objectName(name string) string { return strings.ReplaceAll(strings.ToLower(name), "_", "-") }
 
-// configOf returns the ProviderConfig of a provider of the state.
+// configOf returns the ProviderConfig of a provider of the state; "" for that of the Module.
 func (m *stateMapping) configOf(a tfstate.ProviderAddress) string {
 	suffix := ""
 	if a.Alias != "" {
@@ -234,6 +250,9 @@ func (m *stateMapping) configOf(a tfstate.ProviderAddress) string {
 			m.used[source] = true
 			return name
 		}
+	}
+	if m.module != "" {
+		return ""
 	}
 	return a.Alias
 }

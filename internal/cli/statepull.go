@@ -21,24 +21,33 @@ import (
 // oldestVersion is the version of Terraform in a state that none has written: one that all versions with its format read.
 const oldestVersion = "1.0.0"
 
-type statePullOptions struct{ *session }
+type statePullOptions struct {
+	*session
+	module string
+}
 
 func newStatePull(s *session) *cobra.Command {
-	o := &statePullOptions{s}
-	return &cobra.Command{
+	o := &statePullOptions{session: s}
+	cmd := &cobra.Command{
 		Use:   "pull",
-		Short: "Print the records of a namespace as a state of Terraform",
-		Long: `Print the records of a namespace as a state of Terraform, with their secrets.
+		Short: "Print the records of a namespace or a Module as a state of Terraform",
+		Long: `Print the records of a namespace or a Module as a state of Terraform, with their secrets.
 
 A resource that was pushed has the address that it had in that state. The lineage is that of the last push, and each pull has a
 higher serial. "terraform plan" in a directory with the same resources then finds no changes. While both Hykube and Terraform
 have the state, only one of them may apply; "state push --force" takes back what Terraform changed.
 
+With --module, the state has the resources of a Module alone, under their addresses in the files of the Module, and the lineage
+is that of the last push into it.
+
 The command needs the right to create statepulls, and get of the subresource "state" for each kind with a record.`,
-		Example: `  kubectl hykube state pull -n prod > terraform.tfstate`,
-		Args:    cobra.NoArgs,
-		RunE:    run(o),
+		Example: `  kubectl hykube state pull -n prod > terraform.tfstate
+  kubectl hykube state pull -n prod --module shop > terraform.tfstate`,
+		Args: cobra.NoArgs,
+		RunE: run(o),
 	}
+	cmd.Flags().StringVar(&o.module, "module", "", "Only the resources of this Module, with their addresses in its files")
+	return cmd
 }
 
 func (o *statePullOptions) Complete([]string) error { return o.connect() }
@@ -46,9 +55,21 @@ func (o *statePullOptions) Complete([]string) error { return o.connect() }
 func (o *statePullOptions) Validate() error { return nil }
 
 func (o *statePullOptions) Run(ctx context.Context) error {
+	var of *v1alpha1.Module
+	if o.module != "" {
+		var err error
+		if of, err = o.getModule(ctx, o.module); err != nil {
+			return fmt.Errorf("state pull: %w", err)
+		}
+	}
 	file, entries, err := o.pages(ctx)
 	if err != nil {
 		return err
+	}
+	if of != nil {
+		for i := range entries {
+			entries[i].ProviderConfig = aliasOf(of, entries[i].ProviderConfig)
+		}
 	}
 	if err := oneEach(entries); err != nil {
 		return fmt.Errorf("state pull: %w", err)
@@ -73,7 +94,7 @@ func (o *statePullOptions) pages(ctx context.Context) (*tfstate.File, []v1alpha1
 	file := &tfstate.File{Version: tfstate.Version, Outputs: map[string]json.RawMessage{}, Resources: []tfstate.Resource{}, CheckResults: json.RawMessage("null")}
 	var entries []v1alpha1.StateEntry
 	for cont := ""; ; {
-		in, out := &v1alpha1.StatePull{Spec: v1alpha1.StatePullSpec{Continue: cont}}, &v1alpha1.StatePull{}
+		in, out := &v1alpha1.StatePull{Spec: v1alpha1.StatePullSpec{Module: o.module, Continue: cont}}, &v1alpha1.StatePull{}
 		in.Namespace = o.namespace
 		err := o.hykube.Post().Namespace(o.namespace).Resource("statepulls").Body(in).Do(ctx).Into(out)
 		if err != nil {
@@ -87,6 +108,17 @@ func (o *statePullOptions) pages(ctx context.Context) (*tfstate.File, []v1alpha1
 			return file, entries, nil
 		}
 	}
+}
+
+// aliasOf returns the alias in the files of a Module that has a ProviderConfig; "" for the configuration without one.
+func aliasOf(m *v1alpha1.Module, config string) string {
+	for _, address := range slices.Sorted(maps.Keys(m.Spec.Providers)) {
+		if m.Spec.Providers[address] == config {
+			_, alias, _ := strings.Cut(address, ".")
+			return alias
+		}
+	}
+	return ""
 }
 
 // oneEach returns an error if two records have one address in the state: that of a pushed resource, and that of another object.

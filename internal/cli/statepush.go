@@ -31,6 +31,7 @@ type statePushOptions struct {
 	maps    []string
 	configs []string
 	targets []string
+	module  string
 	force   bool
 }
 
@@ -45,6 +46,9 @@ Each managed resource of the state needs an object: sim_network.main is the obje
 an instance of the ResourceSet for it. An underscore in a name is a dash in that of the object. A resource of a module, or one
 whose object has another name, needs --map.
 
+With --module, the resources are those of a Module, with its files, its inputs, and its ProviderConfigs: sim_network.main is
+module.shop.sim_network.main, and so are those of called modules.
+
 The server records all resources or none. It refuses the state if an object has a record already, or if another object manages
 the same resource. It calls providers only to upgrade the state, and changes no infrastructure. Data sources are left out.
 
@@ -53,6 +57,7 @@ With --force, the records of a state with the same lineage are replaced, also by
 The command needs the right to create statepushes, and for each kind create, update, and get of the subresource "state".`,
 		Example: `  terraform state pull | kubectl hykube state push - -n prod
   kubectl hykube state push terraform.tfstate -n prod --map module.web.sim_network.main=sim-network/web
+  terraform state pull | kubectl hykube state push - -n prod --module shop
   kubectl hykube state push new.tfstate -n prod --force`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: run(o),
@@ -61,6 +66,7 @@ The command needs the right to create statepushes, and for each kind create, upd
 	f.StringArrayVar(&o.maps, "map", nil, "The object of a resource, as ADDRESS=KIND/NAME; @FILE has one on each line")
 	f.StringArrayVar(&o.configs, "provider-config", nil, "The ProviderConfig of a provider of the state, as SOURCE[.ALIAS]=NAME; the default is the alias")
 	f.StringArrayVar(&o.targets, "target", nil, "Push only this resource, or the resources of this module; may be repeated")
+	f.StringVar(&o.module, "module", "", "The Module with the resources of the state")
 	f.BoolVar(&o.force, "force", false, "Replace the records of a state with the same lineage")
 	return cmd
 }
@@ -73,7 +79,12 @@ func (o *statePushOptions) Complete(args []string) error {
 	return o.connect()
 }
 
-func (o *statePushOptions) Validate() error { return nil }
+func (o *statePushOptions) Validate() error {
+	if o.module != "" && len(o.maps) > 0 {
+		return errors.New("--map is for objects, and the resources of a Module have the names of its files: use moved blocks, or leave out --map")
+	}
+	return nil
+}
 
 func (o *statePushOptions) Run(ctx context.Context) error {
 	file, err := o.read()
@@ -84,12 +95,18 @@ func (o *statePushOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("state push: %w", err)
 	}
+	if o.module != "" {
+		m.module = o.module
+		if _, err := o.getModule(ctx, o.module); err != nil {
+			return fmt.Errorf("state push: %w", err)
+		}
+	}
 	entries, problems := m.entries(file)
 	if err := m.unused(); err != nil {
 		return fmt.Errorf("state push: %w", err)
 	}
 	p := &pusher{session: o.session, spec: v1alpha1.StatePushSpec{
-		ID: string(uuid.NewUUID()), Lineage: file.Lineage, Serial: int64(file.Serial), TerraformVersion: file.TerraformVersion, Force: o.force,
+		ID: string(uuid.NewUUID()), Lineage: file.Lineage, Serial: int64(file.Serial), TerraformVersion: file.TerraformVersion, Module: o.module, Force: o.force,
 	}, problems: problems}
 	if len(entries) == 0 && len(problems) == 0 {
 		return errors.New("state push: the state has no managed resources to push. Nothing was changed")

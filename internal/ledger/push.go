@@ -42,8 +42,18 @@ type Lineages struct {
 	// Last is the lineage of the last push or pull, and TerraformVersion the version that wrote it.
 	Last             string `json:"last"`
 	TerraformVersion string `json:"terraformVersion,omitempty"`
+	// Modules has the lineages of the last push or pull of single Modules, by name.
+	Modules map[string]string `json:"modules,omitempty"`
 
 	revision int64
+}
+
+// Of returns the lineage of the last push or pull of a Module, or of the whole namespace for an empty name; "" without one.
+func (n *Lineages) Of(module string) string {
+	if module != "" {
+		return n.Modules[module]
+	}
+	return n.Last
 }
 
 func pushKey(namespace string) string     { return "push/" + namespace }
@@ -186,9 +196,17 @@ func (l *Ledger) Lineages(ctx context.Context, namespace string) (*Lineages, err
 	return out, err
 }
 
-// Note notes a serial of a lineage.
-func (n *Lineages) Note(lineage string, serial int64, terraformVersion string) {
-	n.Serials[lineage], n.Last, n.TerraformVersion = serial, lineage, terraformVersion
+// Note notes a serial of a lineage. module is empty for a state of the whole namespace.
+func (n *Lineages) Note(module, lineage string, serial int64, terraformVersion string) {
+	n.Serials[lineage], n.TerraformVersion = serial, terraformVersion
+	if module == "" {
+		n.Last = lineage
+		return
+	}
+	if n.Modules == nil {
+		n.Modules = map[string]string{}
+	}
+	n.Modules[module] = lineage
 }
 
 // SaveLineages writes the lineages of a namespace. It returns ErrConflict if another writer changed them.

@@ -45,7 +45,7 @@ func TestAPushIsAllOrNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known.Note("lineage", serial, "1.11.0")
+		known.Note("", "lineage", serial, "1.11.0")
 		return l.CommitPush(ctx, p, known, all)
 	}
 	p := begin("one")

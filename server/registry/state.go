@@ -18,8 +18,8 @@ const stateAnnotation = "audit.hykube.io/state"
 func newStatePushes(backend *Backend) rest.Storage {
 	return newStateRequests("statepush", func() *v1alpha1.StatePush { return new(v1alpha1.StatePush) }, func(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePush) error {
 		spec := &p.Spec
-		audit.AddAuditAnnotation(ctx, stateAnnotation, fmt.Sprintf("push %.64s page=%d commit=%t force=%t lineage=%.64s serial=%d entries=%d",
-			spec.ID, spec.Page, spec.Commit, spec.Force, spec.Lineage, spec.Serial, len(spec.Entries)))
+		audit.AddAuditAnnotation(ctx, stateAnnotation, fmt.Sprintf("push %.64s page=%d commit=%t force=%t module=%.253s lineage=%.64s serial=%d entries=%d",
+			spec.ID, spec.Page, spec.Commit, spec.Force, spec.Module, spec.Lineage, spec.Serial, len(spec.Entries)))
 		err := backend.PushState(ctx, who, p)
 		spec.Entries = nil // the response needs no secrets
 		return err
@@ -30,7 +30,7 @@ func newStatePushes(backend *Backend) rest.Storage {
 func newStatePulls(backend *Backend) rest.Storage {
 	return newStateRequests("statepull", func() *v1alpha1.StatePull { return new(v1alpha1.StatePull) }, func(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePull) error {
 		err := backend.PullState(ctx, who, p)
-		audit.AddAuditAnnotation(ctx, stateAnnotation, fmt.Sprintf("pull entries=%d", len(p.Status.Entries)))
+		audit.AddAuditAnnotation(ctx, stateAnnotation, fmt.Sprintf("pull module=%.253s entries=%d", p.Spec.Module, len(p.Status.Entries)))
 		return err
 	})
 }

@@ -7082,7 +7082,7 @@ func schema_hykube_hykube_api_v1alpha1_StateEntry(ref common.ReferenceCallback) 
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name of the object, or of an instance of a ResourceSet, such as main or web[0].",
+							Description: "Name of the object, of an instance of a ResourceSet, or of a resource of a Module, such as main, web[0] or module.shop:main.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",
@@ -7355,6 +7355,13 @@ func schema_hykube_hykube_api_v1alpha1_StatePullSpec(ref common.ReferenceCallbac
 				Description: "StatePullSpec selects a page.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
+					"module": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of a Module: only its resources, with their addresses in its root module. Empty for the records of the whole namespace.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"continue": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Token of the previous page. Empty for the first page.",
@@ -7518,6 +7525,13 @@ func schema_hykube_hykube_api_v1alpha1_StatePushSpec(ref common.ReferenceCallbac
 					"terraformVersion": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Version of Terraform that wrote the state.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"module": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Name of the Module whose resources the entries are. Empty for objects and instances of ResourceSets.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

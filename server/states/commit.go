@@ -181,7 +181,7 @@ func (s *States) write(ctx context.Context, p *v1alpha1.StatePush, push *ledger.
 	if err := s.Ledger.HasSpace(); err != nil {
 		return err
 	}
-	lineages.Note(p.Spec.Lineage, p.Spec.Serial, p.Spec.TerraformVersion)
+	lineages.Note(p.Spec.Module, p.Spec.Lineage, p.Spec.Serial, p.Spec.TerraformVersion)
 	if err = s.Ledger.CommitPush(ctx, push, lineages, staged); errors.Is(err, ledger.ErrConflict) {
 		return conflict("a plan or another push changed a record meanwhile, and nothing was recorded. Push the state again")
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/hykube/hykube/internal/provider"
 	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/shell"
 	"github.com/hykube/hykube/internal/store"
 
@@ -163,9 +164,9 @@ func (t *taking) checkRights(ctx context.Context) error {
 
 // find returns the object of an entry.
 func (t *taking) find(ctx context.Context, e *v1alpha1.StateEntry) (*found, error) {
-	addr, err := lang.ParseAddress(e.Type + "." + e.Name)
-	if err != nil || addr.Mode != "" || addr.Namespace != "" {
-		return nil, badEntry(fmt.Sprintf("%.100q is no name of an object", e.Name), "name the object with --map ADDRESS=KIND/NAME")
+	addr, err := t.addressOf(e)
+	if err != nil {
+		return nil, err
 	}
 	source, err := provider.ParseSource(e.Provider)
 	if err != nil {
@@ -185,7 +186,7 @@ func (t *taking) find(ctx context.Context, e *v1alpha1.StateEntry) (*found, erro
 	}
 	var objects []*resource.Resource
 	for _, entry := range having {
-		obj, err := t.Objects.Get(ctx, referenceOf(entry, t.push.Namespace, e.Type, addr.Name))
+		obj, err := t.Objects.Get(ctx, referenceOf(entry, t.push.Namespace, e.Type, addr.ObjectName()))
 		if errors.Is(err, store.ErrGone) {
 			continue
 		}
@@ -199,6 +200,11 @@ func (t *taking) find(ctx context.Context, e *v1alpha1.StateEntry) (*found, erro
 		objects = append(objects, r)
 	}
 	switch {
+	case addr.Module != "" && (len(objects) == 0 || resourceset.IsLeaving(objects[0].Object)):
+		return nil, badEntry(fmt.Sprintf("the Module %q has no resource %s", v1alpha1.RootModule(addr.Module), addr),
+			"the files and the inputs of the Module must be those of the state: correct them, or push only other resources with --target")
+	case addr.Module != "" && objects[0].Deleting:
+		return nil, badEntry(fmt.Sprintf("the Module %q is marked for deletion", v1alpha1.RootModule(addr.Module)), "write the Module anew when it is gone")
 	case len(objects) == 0:
 		return nil, badEntry(fmt.Sprintf("there is no object %s/%s", v1alpha1.KindOf(e.Type), v1alpha1.ShownName(addr.Name)), "write the object, name another one with --map ADDRESS=KIND/NAME, or push only other resources with --target")
 	case len(objects) > 1:
@@ -214,6 +220,22 @@ func (t *taking) find(ctx context.Context, e *v1alpha1.StateEntry) (*found, erro
 	return f, err
 }
 
+// addressOf returns the address of an entry's object.
+func (t *taking) addressOf(e *v1alpha1.StateEntry) (lang.Address, error) {
+	module, text := "", e.Type+"."+e.Name
+	if v1alpha1.InModule(e.Name) {
+		module, text = v1alpha1.RootModule(e.Name), v1alpha1.KindOf(e.Type)+"/"+e.Name
+	}
+	addr, err := lang.ParseAddress(text)
+	switch {
+	case err != nil || addr.Mode != "" || addr.Namespace != "":
+		return addr, badEntry(fmt.Sprintf("%.100q is no name of an object", e.Name), "name the object with --map ADDRESS=KIND/NAME")
+	case module != t.push.Spec.Module:
+		return addr, badEntry(fmt.Sprintf("%.100q is no resource of the Module %q", e.Name, t.push.Spec.Module), "push the state of one Module at a time, with --module")
+	}
+	return addr, nil
+}
+
 // configOf returns the name of the ProviderConfig of an entry's object, which must be that of the entry.
 func (t *taking) configOf(ctx context.Context, f *found) (string, error) {
 	r, name := f.resource, ""
@@ -225,7 +247,8 @@ func (t *taking) configOf(ctx context.Context, f *found) (string, error) {
 		name = cfg.Name
 	}
 	named := r.Lifecycle.ProviderConfig
-	plain := named == "" || named == v1alpha1.DefaultProviderConfig || named == r.Entry.Name
+	// The files of a Module name the configuration of each resource.
+	plain := t.push.Spec.Module != "" || named == "" || named == v1alpha1.DefaultProviderConfig || named == r.Entry.Name
 	if want := f.ProviderConfig; want != "" && want != cmp.Or(named, name) || want == "" && !plain {
 		return "", badEntry(fmt.Sprintf("the state has it with the ProviderConfig %q, and its object uses %q", cmp.Or(want, v1alpha1.DefaultProviderConfig), cmp.Or(named, name, v1alpha1.DefaultProviderConfig)),
 			"change lifecycle.providerConfig of the object, or name the ProviderConfig with --provider-config %s[.ALIAS]=NAME", f.Provider)
@@ -269,7 +292,7 @@ func (t *taking) take(ctx context.Context, f *found) (*ledger.Staged, error) {
 		Contributors: contributor.Merge(old.Contributors, by), Writers: by,
 	}
 	rec.Object.Generation = 0 // no generation was applied yet
-	if f.Address != r.Address.String() {
+	if f.Address != r.Address.String() && r.Address.Module == "" {
 		rec.StateAddress = f.Address
 	}
 	if f.Current != nil {

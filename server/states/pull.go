@@ -1,10 +1,12 @@
 package states
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,7 +26,7 @@ const (
 	pullBytes = 4 << 20
 )
 
-// Pull sets a page of the state of a namespace. The first page checks the rights to all records, and notes the serial.
+// Pull sets a page of the state of a namespace, or of a Module. The first page checks the rights to all records, and notes the serial.
 func (s *States) Pull(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePull) error {
 	p.Status = v1alpha1.StatePullStatus{}
 	if p.Spec.Continue == "" {
@@ -36,13 +38,14 @@ func (s *States) Pull(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 	if err != nil {
 		return err
 	}
-	if err := s.mayPull(ctx, &store.Asker{Access: s.Access, Who: who}, p.Namespace, records); err != nil {
+	wanted := slices.DeleteFunc(slices.Clone(records), func(rec *ledger.Instance) bool { return !inModule(rec, p.Spec.Module) })
+	if err := s.mayPull(ctx, &store.Asker{Access: s.Access, Who: who}, p.Namespace, wanted); err != nil {
 		return err
 	}
 	bytes := 0
 	for i, rec := range records {
-		if managed(rec) {
-			entry, err := s.entryOf(rec)
+		if managed(rec) && inModule(rec, p.Spec.Module) {
+			entry, err := s.entryOf(rec, p.Spec.Module)
 			if err != nil {
 				return err
 			}
@@ -61,6 +64,19 @@ func managed(rec *ledger.Instance) bool {
 	return (rec.Mode == "" || rec.Mode == v1alpha1.ModeManaged) && rec.Living()
 }
 
+// inModule reports whether a record is of a resource of a Module. All records are in that with an empty name.
+func inModule(rec *ledger.Instance, module string) bool {
+	return module == "" || rec.Object.Set == module && v1alpha1.InModule(rec.Object.Name)
+}
+
+// withoutModule returns an address in a Module as the root module has it. ok is false for an address outside of the Module.
+func withoutModule(addr lang.Address, module string) (text string, ok bool) {
+	if module == "" {
+		return addr.String(), true
+	}
+	return strings.CutPrefix(addr.String(), "module."+module+".")
+}
+
 // beginPull checks that the user may read all records, and sets the lineage and the serial.
 func (s *States) beginPull(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePull) error {
 	asker := &store.Asker{Access: s.Access, Who: who}
@@ -69,6 +85,9 @@ func (s *States) beginPull(ctx context.Context, who v1alpha1.Identity, p *v1alph
 	for rec, err := range s.Ledger.Instances(ctx, p.Namespace) {
 		if err != nil {
 			return err
+		}
+		if !inModule(rec, p.Spec.Module) {
+			continue
 		}
 		if rec.Intent != nil {
 			return conflictOf("statepulls", "pull state: a plan is changing %s/%s, or left the outcome of a create unknown. "+
@@ -87,12 +106,12 @@ func (s *States) beginPull(ctx context.Context, who v1alpha1.Identity, p *v1alph
 		if err != nil {
 			return err
 		}
-		lineage := known.Last
+		lineage := known.Of(p.Spec.Module)
 		if lineage == "" {
 			lineage = string(uuid.NewUUID())
 		}
 		serial := known.Serials[lineage] + 1
-		known.Note(lineage, serial, known.TerraformVersion)
+		known.Note(p.Spec.Module, lineage, serial, known.TerraformVersion)
 		if err = s.Ledger.SaveLineages(ctx, p.Namespace, known); errors.Is(err, ledger.ErrConflict) {
 			continue
 		}
@@ -121,17 +140,15 @@ func (s *States) mayPull(ctx context.Context, asker *store.Asker, namespace stri
 	return forbidden("statepulls", "pull", missing)
 }
 
-// entryOf returns the entry of a record in a state.
-func (s *States) entryOf(rec *ledger.Instance) (*v1alpha1.StateEntry, error) {
+// entryOf returns the entry of a record in a state, which is that of a Module unless the name is empty.
+func (s *States) entryOf(rec *ledger.Instance, module string) (*v1alpha1.StateEntry, error) {
 	e, ok := s.Catalog.Get(rec.Provider)
 	if !ok {
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("pull state: the provider %q of %s/%s is not ready", rec.Provider, rec.Object.Kind, rec.Object.Name))
 	}
-	addr := lang.Address{Type: rec.Type, Name: rec.Object.Name}
-	if addr.Type == "" {
-		addr.Type = v1alpha1.TypeOf(rec.Object.Kind)
-	}
-	entry := &v1alpha1.StateEntry{Address: addr.String(), Type: addr.Type, Name: rec.Object.Name, Provider: e.Package.Source.String()}
+	addr := lang.AddressOf(v1alpha1.ModeManaged, cmp.Or(rec.Type, v1alpha1.TypeOf(rec.Object.Kind)), rec.Object.Name)
+	address, _ := withoutModule(addr, module)
+	entry := &v1alpha1.StateEntry{Address: address, Type: addr.Type, Name: rec.Object.Name, Provider: e.Package.Source.String()}
 	if rec.StateAddress != "" {
 		entry.Address = rec.StateAddress
 	}
@@ -146,12 +163,12 @@ func (s *States) entryOf(rec *ledger.Instance) (*v1alpha1.StateEntry, error) {
 	}
 	var err error
 	if rec.Exists() {
-		if entry.Current, err = instanceOf(e, &rec.State); err != nil {
+		if entry.Current, err = instanceOf(e, &rec.State, module); err != nil {
 			return nil, err
 		}
 	}
 	for i := range rec.Deposed {
-		d, err := instanceOf(e, &rec.Deposed[i].State)
+		d, err := instanceOf(e, &rec.Deposed[i].State, module)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +179,7 @@ func (s *States) entryOf(rec *ledger.Instance) (*v1alpha1.StateEntry, error) {
 }
 
 // instanceOf returns an instance in a state.
-func instanceOf(e catalog.Entry, s *ledger.State) (*v1alpha1.StateInstance, error) {
+func instanceOf(e catalog.Entry, s *ledger.State, module string) (*v1alpha1.StateInstance, error) {
 	in := &v1alpha1.StateInstance{
 		SchemaVersion: s.SchemaVersion, Attributes: &runtime.RawExtension{Raw: s.Attributes}, Private: s.Private,
 		IdentityVersion: s.IdentityVersion, Tainted: s.Tainted, CreateBeforeDestroy: s.CreateBeforeDestroy,
@@ -175,7 +192,9 @@ func instanceOf(e catalog.Entry, s *ledger.State) (*v1alpha1.StateInstance, erro
 		if err != nil || addr.Namespace != "" || addr.Mode != "" {
 			continue // Terraform has no such address
 		}
-		in.Dependencies = append(in.Dependencies, addr.String())
+		if text, ok := withoutModule(addr, module); ok {
+			in.Dependencies = append(in.Dependencies, text)
+		}
 	}
 	slices.Sort(in.Dependencies)
 	of := e.Schema.Resources[s.Type]
