@@ -58,26 +58,39 @@ func (p program) in(at EvaluationContext) program {
 	if at.Instance != nil {
 		p.refs = p.instanceReferences(at.Instance)
 	}
-	if !p.callsProvider() {
+	if !p.callsGiven() {
 		return p
 	}
 	p.calls = maps.Clone(p.calls)
 	for name := range p.calls {
-		if f, ok := at.Functions[name]; ok && strings.HasPrefix(name, providerPrefix) {
+		if f, ok := at.Functions[givenName(name)]; ok {
 			p.calls[name] = f
 		}
 	}
 	return p
 }
 
-// callsProvider reports whether an expression calls a provider-defined function.
-func (p *program) callsProvider() bool {
+// callsGiven reports whether an expression calls a function that an evaluation gives.
+func (p *program) callsGiven() bool {
 	for name := range p.calls {
-		if strings.HasPrefix(name, providerPrefix) {
+		if givenName(name) != "" {
 			return true
 		}
 	}
 	return false
+}
+
+// givenName returns the name by which an evaluation gives a function, one of a provider or one that reads files; "" for a built-in
+// function.
+func givenName(called string) string {
+	if strings.HasPrefix(called, providerPrefix) {
+		return called
+	}
+	name := strings.TrimPrefix(called, corePrefix)
+	if _, built := builtins[name]; built {
+		return ""
+	}
+	return name
 }
 
 func (p *parser) noFunction(name string) string {

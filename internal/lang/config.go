@@ -138,7 +138,7 @@ func (o ConfigOptions) Parse(spec map[string]any, block *schema.Block) (*Config,
 	c.mismatches = dry.mismatches
 	diags := slices.Concat(p.diags, found)
 	c.broken = diag.HasErrors(diags)
-	if len(c.refs) == 0 && !c.repeats && !c.broken && !c.Impure() && !c.callsProvider() {
+	if len(c.refs) == 0 && !c.repeats && !c.broken && !c.Impure() && !c.callsGiven() {
 		c.constant = v
 	}
 	return c, diags

@@ -41,7 +41,7 @@ const TemplateFile = "templatefile"
 func templateFileFunc(m *costBudget, read function.Function) function.Function {
 	render := func(args []cty.Value) (cty.Value, error) {
 		template, err := read.Call(args[:1])
-		if err != nil {
+		if err != nil || !template.IsKnown() {
 			return cty.DynamicVal, err
 		}
 		if err := m.spendValue(template); err != nil {

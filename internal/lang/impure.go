@@ -17,7 +17,7 @@ import (
 // functions; in the zero context, these are unknown. Evaluations in equal contexts give equal results, since a worker
 // evaluates a plan's step again after a crash.
 type EvaluationContext struct {
-	// Functions are the callable provider-defined functions. For a function that is not in the map, the parser's
+	// Functions are the callable provider-defined functions, and those that read the files of a module. For a function that is not in the map, the parser's
 	// version applies.
 	Functions Functions
 	// Planned is the time at which the plan was created, the result of plantimestamp(); zero without a plan.

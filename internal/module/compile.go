@@ -304,7 +304,7 @@ func (k *compiler) block(b *Block) {
 		}
 	}
 	b.spec = k.spec(b.Spec, b.repeats(), b.positions, b.Range)
-	b.digest = b.digestOfTemplate()
+	b.digest = b.digestOfTemplate(k.tree.digest)
 }
 
 // spec parses a spec without its schema, and checks its references.

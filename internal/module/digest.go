@@ -69,8 +69,8 @@ func (d *digester) instance(s *Set, i int) [sha256.Size]byte {
 // Digest returns the digest of the block as written, which all its instances share.
 func (b *Block) Digest() [sha256.Size]byte { return b.digest }
 
-// digestOfTemplate returns the digest of a block as written.
-func (b *Block) digestOfTemplate() [sha256.Size]byte {
+// digestOfTemplate returns the digest of a block as written, and of the files of the module if it may read some.
+func (b *Block) digestOfTemplate(files [sha256.Size]byte) [sha256.Size]byte {
 	provider := ""
 	if b.Provider != nil {
 		provider = b.Provider.String()
@@ -81,6 +81,9 @@ func (b *Block) digestOfTemplate() [sha256.Size]byte {
 	text, err := json.Marshal([]any{b.Mode, b.Type, b.Name, b.Spec, b.Template(), provider})
 	if err != nil {
 		text = []byte(err.Error()) // JSON values can always be encoded
+	}
+	if ReadsFiles(text) {
+		text = append(text, files[:]...)
 	}
 	return sha256.Sum256(text)
 }

@@ -61,6 +61,10 @@ type Expansion struct {
 	moves     []move
 }
 
+// Functions returns the functions that expressions of the module may call besides the built-in ones: those in the inputs, and
+// those that read its files.
+func (x *Expansion) Functions() lang.Functions { return x.functions }
+
 // Instance is an instance of a module.
 type Instance struct {
 	// Path is the path of the instance, as in lang.Address.

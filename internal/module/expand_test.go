@@ -401,3 +401,31 @@ resource "sim_x" "a" { name = var.no }
 		t.Error("no name is suggested")
 	}
 }
+
+// Blocks of all modules share their parsed expressions, with functions that read no file. An evaluation reads the files of its module.
+func TestFunctionsThatReadFiles(t *testing.T) {
+	const block = `
+resource "sim_x" "a" { name = "${file("${path.module}/a.txt")}-${templatefile("t.tpl", { v = "x" })}" }
+resource "sim_x" "b" { name = "b" }
+-- t.tpl --
+t-${v}
+`
+	load := func(text string) *Expansion {
+		return mustExpand(t, mustLoad(t, block+"-- a.txt --\n"+text), nil, nil)
+	}
+	first, second := load("one"), load("two")
+	if got := changed(first, second); !slices.Equal(got, []string{"sim_x.a"}) {
+		t.Errorf("an edit of a file changes %q", got)
+	}
+	parsed, diags := lang.ParseExpression(first.Instances[0].Sets[0].Spec, "spec", lang.ExpressionOptions{Module: "module.shop", Functions: FileSignatures()})
+	if diag.HasErrors(diags) {
+		t.Fatal(report(diags))
+	}
+	for x, want := range map[*Expansion]string{first: "one-t-x", second: "two-t-x"} {
+		v := x.Values(nothing)
+		got, diags := parsed.With(lang.EvaluationContext{Module: "module.shop", Functions: x.Functions()}).Evaluate(v.Value, cty.NilVal)
+		if diag.HasErrors(diags) || strings.ReplaceAll(got.GetAttr("name").AsString(), "\n", "") != want {
+			t.Errorf("got %#v, want %s: %s", got, want, report(diags))
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -42,6 +43,33 @@ func functionsOf(files Files, providers lang.Functions) lang.Functions {
 	})
 	return out
 }
+
+// FileSignatures returns the functions that read files, with unknown results. Parsed expressions that several Modules share have
+// these; each evaluation has those of its Module.
+func FileSignatures() lang.Functions {
+	out := functionsOf(nil, nil)
+	for name, f := range out {
+		arguments := make([]cty.Type, len(f.Params()))
+		for i, p := range f.Params() {
+			arguments[i] = p.Type
+		}
+		result, err := f.ReturnType(arguments)
+		if err != nil {
+			result = cty.DynamicPseudoType
+		}
+		out[name] = function.New(&function.Spec{
+			Params: f.Params(), Type: function.StaticReturnType(result),
+			Impl: func([]cty.Value, cty.Type) (cty.Value, error) { return cty.UnknownVal(result), nil },
+		})
+	}
+	return out
+}
+
+// readsFiles matches calls of the functions that read files.
+var readsFiles = regexp.MustCompile(`\b(file[a-z0-9]*|templatefile)\s*\(`)
+
+// ReadsFiles reports whether a text of the configuration may call a function that reads files.
+func ReadsFiles(text []byte) bool { return readsFiles.Match(text) }
 
 // read returns the content of a file. Paths are relative to the root module, as path.module is.
 func (f Files) read(name string) ([]byte, error) {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -32,8 +31,10 @@ const (
 	terraformDir     = ".terraform"
 	installedModules = terraformDir + "/modules"
 	manifestFile     = installedModules + "/modules.json"
-	lockFile         = ".terraform.lock.hcl"
 )
+
+// LockFile is the name of Terraform's dependency lock file.
+const LockFile = terraformDir + ".lock.hcl"
 
 // Directory is a directory with the files of a root module.
 type Directory struct {
@@ -123,7 +124,7 @@ func hidden(name string) bool {
 func (r *reader) file(name string, e fs.DirEntry) (err error) {
 	top := path.Dir(name) == "."
 	switch kind := kindOf(name); {
-	case name == lockFile:
+	case name == LockFile:
 		r.dir.Lock, err = r.content(name)
 		return err
 	case path.Dir(name) == terraformDir, kind == stateFile, hidden(name), r.objects(name):
@@ -242,9 +243,6 @@ func filter(names []string, keep func(string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !keep(name) })
 }
 
-// readsFiles matches calls of the functions that read files.
-var readsFiles = regexp.MustCompile(`\b(file[a-z0-9]*|templatefile)\s*\(`)
-
 // called collects the directories of a module and of those that it calls.
 func called(c *module.Config, into map[string]bool) {
 	into[c.Dir] = true
@@ -256,7 +254,7 @@ func called(c *module.Config, into map[string]bool) {
 // addOthers adds the files that are no configuration if an expression may read one, and reports whether one may.
 func (r *reader) addOthers() (reads bool, err error) {
 	for _, content := range r.dir.Files {
-		reads = reads || readsFiles.Match(content)
+		reads = reads || module.ReadsFiles(content)
 	}
 	if !reads {
 		return false, nil

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
+	"github.com/hykube/hykube/internal/module"
 	"github.com/hykube/hykube/internal/resourceset"
 )
 
@@ -83,16 +85,23 @@ func (r *Resource) parse() Expressions {
 func (r *Resource) parseTemplate() Expressions {
 	var n Expressions
 	functions := r.catalog.Signatures()
-	module := resourceset.ModuleOf(r.Object)
-	options := lang.ExpressionOptions{Functions: functions, Namespace: r.Ref.Namespace, Module: module, Repetition: r.repetition()}
+	in := resourceset.ModuleOf(r.Object)
+	if in != "" {
+		functions = maps.Clone(functions)
+		maps.Copy(functions, fileSignatures())
+	}
+	options := lang.ExpressionOptions{Functions: functions, Namespace: r.Ref.Namespace, Module: in, Repetition: r.repetition()}
 	n.Config, n.ConfigDiagnostics = lang.ConfigOptions{
-		Functions: functions, Namespace: r.Ref.Namespace, Module: module, Ephemeral: r.Mode == v1alpha1.ModeEphemeral, Repetition: r.repetition(),
+		Functions: functions, Namespace: r.Ref.Namespace, Module: in, Ephemeral: r.Mode == v1alpha1.ModeEphemeral, Repetition: r.repetition(),
 	}.Parse(r.Spec(), r.Schema.Block)
 	n.Impure = n.Config.Impure()
 	n.preconditions, n.postconditions = r.parseChecks(Preconditions, options), r.parseChecks(Postconditions, options)
 	n.triggers, n.imports = r.parseTriggers(), r.parseImport(options)
 	return n
 }
+
+// fileSignatures are the functions that read the files of a Module.
+var fileSignatures = sync.OnceValue(module.FileSignatures)
 
 // list lists the references and the errors of all expressions.
 func (n *Expressions) list(r *Resource) {

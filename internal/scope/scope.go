@@ -123,7 +123,11 @@ func (s *Scope) Functions() lang.Functions { return s.providerFunctions() }
 // results of impure functions that only the apply defines are unknown. The evaluation ends with ctx.
 func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) (lang.EvaluationContext, error) {
 	each, err := s.instanceOf(ctx, r)
-	m := lang.EvaluationContext{Functions: s.Functions(), Budget: lang.BudgetOf(ctx), Instance: each, Module: r.Address.Module}
+	if err != nil {
+		return lang.EvaluationContext{}, err
+	}
+	functions, err := s.functionsFor(ctx, r)
+	m := lang.EvaluationContext{Functions: functions, Budget: lang.BudgetOf(ctx), Instance: each, Module: r.Address.Module}
 	if s.plan == nil || err != nil {
 		return m, err
 	}
@@ -135,6 +139,22 @@ func (s *Scope) EvaluationContext(ctx context.Context, r *resource.Resource) (la
 		m.Applied, m.Seed, m.Hashes = approval.At.Time, string(s.plan.UID)+"/"+string(r.Ref.UID), s.Hashes
 	}
 	return m, nil
+}
+
+// functionsFor returns the functions that expressions of an object may call. Those of a Module may read its files.
+func (s *Scope) functionsFor(ctx context.Context, r *resource.Resource) (lang.Functions, error) {
+	if r.Address.Module == "" || r.Deleting {
+		return s.Functions(), nil
+	}
+	addr := r.Address
+	addr.Namespace = r.Ref.Namespace
+	m, err := s.moduleOf(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	out := maps.Clone(m.Expansion.Functions())
+	maps.Copy(out, s.Functions()) // the expansion has only signatures of these
+	return out, nil
 }
 
 // Value returns the value of an address. ok is false if there is none.
