@@ -63,9 +63,6 @@ type node struct {
 // visits, and those that their checks need. If these are many, it surveys them in pages and stores the changes. Otherwise
 // the diagnostics of the result are about objects whose provider is not ready.
 func (a *Planner) loadSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
-	if refused := new(survey); refused.refusesModules(a.Objects) {
-		return refused, nil
-	}
 	for attempt := 0; a.Index != nil && attempt < loadAttempts; attempt++ {
 		s, err := a.loadSelected(ctx, po)
 		if _, full := errors.AsType[errFull](err); full {
@@ -86,12 +83,21 @@ var errOutdated = errors.New("an object changed during the survey")
 
 func (a *Planner) newSurvey(ctx context.Context, po *v1alpha1.Plan) (*survey, *scope.Lookup) {
 	lookup := a.Lookup(ctx, po)
-	s := &survey{spec: &po.Spec, leftFiles: a.leftFiles, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}
+	s := &survey{spec: &po.Spec, leftFiles: a.leftFiles, hasModule: func(path string) bool { return hasModule(ctx, a.Sets, po.Namespace, path) }, missing: func(n *node) diag.Diagnostics { return lookup.Missing(ctx, n.Resource) }}
 	if !po.Spec.Speculative {
 		s.writers = newWriters(ctx, a.NewScope(po, po.Namespace, nil), a.Logger, po.Namespace)
 		s.accounts = newAccounts(s.writers, a.Ledger)
 	}
 	return s, lookup
+}
+
+// hasModule reports whether a namespace has the instance of a module with a path.
+func hasModule(ctx context.Context, from scope.Sets, namespace, path string) bool {
+	if from == nil {
+		return false
+	}
+	m, err := from.Module(ctx, namespace, v1alpha1.RootModule(path))
+	return err == nil && m != nil && m.Expansion != nil && m.Expansion.InstanceAt(path) != nil
 }
 
 // loadAll loads all objects of the plan's namespace with their records.

@@ -33,7 +33,7 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 	if !po.Spec.Speculative {
 		return a, nil
 	}
-	o := &overlay{objects: a.Objects, configs: a.Configs, documents: map[objectKey]*document{}, sets: map[types.UID]*resourceset.Set{}, ledger: a.Ledger, recordedSets: a.Sets}
+	o := &overlay{objects: a.Objects, configs: a.Configs, documents: map[objectKey]*document{}, sets: map[types.UID]*resourceset.Set{}, modules: map[types.UID]*overlaidModule{}, ledger: a.Ledger, recordedSets: a.Sets}
 	for d, err := range a.Ledger.Documents(ctx, po.UID) {
 		if err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func (a *Planner) withOverlay(ctx context.Context, po *v1alpha1.Plan) (*Planner,
 		o.documents[objectKeyOf(u)] = doc
 		o.order = append(o.order, doc)
 	}
-	if err := o.expandSets(ctx, a.Index, po.Namespace); err != nil {
+	if err := o.expand(ctx, a.Index, po.Namespace); err != nil {
 		return nil, err
 	}
 	view := *a
@@ -74,12 +74,12 @@ type overlay struct {
 	foreignResources bool
 	// sets holds the ResourceSets of the documents, and those whose keys the documents change, by UID; nil for one that
 	// would not exist.
-	sets   map[types.UID]*resourceset.Set
-	ledger *ledger.Ledger
+	sets map[types.UID]*resourceset.Set
+	// modules holds the Modules of the documents, and those whose files the documents change, by UID.
+	modules map[types.UID]*overlaidModule
+	ledger  *ledger.Ledger
 	// recordedSets finds the recorded ResourceSets; nil finds none.
 	recordedSets scope.Sets
-	// modules are the names of the Modules that the documents would change.
-	modules []string
 }
 
 // objectKey identifies an object.
@@ -162,6 +162,13 @@ func (o *overlay) applyTo(view *index.View, namespace string) error {
 			view.OverlaySet(set)
 		}
 	}
+	for _, m := range o.modulesOf(namespace) {
+		if m.Module != nil {
+			view.OverlayModule(m.Module)
+		} else {
+			view.RemoveModule(m.name, m.uid, nil)
+		}
+	}
 	return nil
 }
 
@@ -193,7 +200,7 @@ func (a *Planner) leftFiles(ref v1alpha1.ObjectReference) bool {
 	}
 	doc := o.documents[objectKey{kschema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group, ref.Kind, ref.Namespace, ref.Name}]
 	if ref.Set != "" {
-		doc = o.find(v1alpha1.GroupName, kindSet, ref.Namespace, ref.Set)
+		doc = o.find(v1alpha1.GroupName, v1alpha1.OwnerKind(ref.Name), ref.Namespace, ref.Set)
 	}
 	return doc != nil && doc.leftFiles
 }

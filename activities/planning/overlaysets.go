@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -13,55 +14,110 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/index"
-	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/store"
 )
 
-// This file shows the ResourceSets of a speculative plan.
+// This file shows the ResourceSets and the Modules of a speculative plan.
 
-// Kinds of documents that determine the instances of ResourceSets.
+// Kinds of documents that determine virtual objects.
 const (
 	kindSet       = "ResourceSet"
 	kindModule    = "Module"
 	kindConfigMap = "ConfigMap"
 )
 
-// expandSets expands the ResourceSets of the documents, and the recorded sets of a namespace whose keys come from a
-// ConfigMap of the documents.
-func (o *overlay) expandSets(ctx context.Context, x *index.Index, namespace string) error {
-	configs := configsOverlay{o}
-	if err := o.findModules(ctx, x, namespace); err != nil {
-		return err
-	}
+// expand expands the ResourceSets and the Modules of the documents, and those of a namespace that read a ConfigMap of the
+// documents.
+func (o *overlay) expand(ctx context.Context, x *index.Index, namespace string) error {
 	for _, doc := range o.order {
-		if at := objectKeyOf(doc.object); at.group != v1alpha1.GroupName || at.kind != kindSet {
+		at := objectKeyOf(doc.object)
+		if at.group != v1alpha1.GroupName || at.kind != kindSet && at.kind != kindModule {
 			continue
 		}
-		if doc.gone {
-			o.sets[doc.object.GetUID()] = nil
-			continue
+		o.foreignResources = o.foreignResources || doc.foreign
+		var err error
+		if at.kind == kindSet {
+			err = o.expandSet(ctx, doc)
+		} else {
+			err = o.expandDocument(ctx, x, doc)
 		}
-		obj := &v1alpha1.ResourceSet{}
-		if err := asType(doc.object, obj); err != nil {
-			return err
-		}
-		var data map[string][]byte
-		if from := obj.Spec.ForEachFrom; from != nil {
-			var err error
-			if data, err = configs.ConfigMap(ctx, obj.Namespace, from.ConfigMap.Name); err != nil {
-				return err
-			}
-		}
-		set, err := resourceset.New(obj, 0, data)
 		if err != nil {
 			return err
 		}
-		o.sets[obj.UID] = set
 	}
 	if x == nil || !slices.ContainsFunc(o.order, func(d *document) bool { return objectKeyOf(d.object).kind == kindConfigMap }) {
 		return nil
 	}
+	return errors.Join(o.expandRecordedSets(ctx, x, namespace), o.expandRecordedModules(ctx, x, namespace))
+}
+
+// expandSet expands a ResourceSet of the documents.
+func (o *overlay) expandSet(ctx context.Context, doc *document) error {
+	if doc.gone {
+		o.sets[doc.object.GetUID()] = nil
+		return nil
+	}
+	obj := &v1alpha1.ResourceSet{}
+	if err := asType(doc.object, obj); err != nil {
+		return err
+	}
+	var data map[string][]byte
+	if from := obj.Spec.ForEachFrom; from != nil {
+		var err error
+		if data, err = o.source(ctx, obj.Namespace, from.ConfigMap.Name); err != nil {
+			return err
+		}
+	}
+	set, err := resourceset.New(obj, 0, data)
+	o.sets[obj.UID] = set
+	return err
+}
+
+// source returns the content of a ConfigMap that determines virtual objects.
+func (o *overlay) source(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	doc := o.find("", kindConfigMap, namespace, name)
+	o.foreignResources = o.foreignResources || doc != nil && doc.foreign
+	return configsOverlay{o}.ConfigMap(ctx, namespace, name)
+}
+
+// expandDocument expands a Module of the documents.
+func (o *overlay) expandDocument(ctx context.Context, x *index.Index, doc *document) error {
+	if doc.gone {
+		uid := doc.object.GetUID()
+		o.modules[uid] = &overlaidModule{nil, uid, doc.object.GetNamespace(), doc.object.GetName()}
+		return nil
+	}
+	obj := &v1alpha1.Module{}
+	if err := asType(doc.object, obj); err != nil {
+		return err
+	}
+	return o.expandModule(ctx, x, obj)
+}
+
+func (o *overlay) expandModule(ctx context.Context, x *index.Index, obj *v1alpha1.Module) error {
+	data, err := o.source(ctx, obj.Namespace, obj.Spec.Source.ConfigMap)
+	if err != nil {
+		return err
+	}
+	if x == nil {
+		return fmt.Errorf("plan the Module %q: the server has no index of its objects", obj.Name)
+	}
+	m, err := x.ExpandModule(ctx, obj, data)
+	o.modules[obj.UID] = &overlaidModule{m, obj.UID, obj.Namespace, obj.Name}
+	return err
+}
+
+// overlaidModule is a Module of an overlay.
+type overlaidModule struct {
+	// Module is nil if it would not exist.
+	*resourceset.Module
+	uid             types.UID
+	namespace, name string
+}
+
+// expandRecordedSets expands the recorded ResourceSets whose keys come from a ConfigMap of the documents.
+func (o *overlay) expandRecordedSets(ctx context.Context, x *index.Index, namespace string) error {
 	recorded, err := x.Sets(ctx, namespace, "")
 	if err != nil {
 		return err
@@ -70,7 +126,7 @@ func (o *overlay) expandSets(ctx context.Context, x *index.Index, namespace stri
 		if _, replaced := o.sets[s.UID]; replaced || s.Source == "" || o.find("", kindConfigMap, namespace, s.Source) == nil {
 			continue
 		}
-		data, err := configs.ConfigMap(ctx, namespace, s.Source)
+		data, err := o.source(ctx, namespace, s.Source)
 		if err != nil {
 			return err
 		}
@@ -79,99 +135,109 @@ func (o *overlay) expandSets(ctx context.Context, x *index.Index, namespace stri
 	return nil
 }
 
-// findModules notes the Modules that the documents would change. A speculative plan cannot expand them yet.
-func (o *overlay) findModules(ctx context.Context, x *index.Index, namespace string) error {
-	for _, doc := range o.order {
-		if at := objectKeyOf(doc.object); at.group == v1alpha1.GroupName && at.kind == kindModule {
-			o.modules = append(o.modules, doc.object.GetName())
-		}
-	}
-	if x == nil {
-		return nil
-	}
+// expandRecordedModules expands the recorded Modules whose files are in a ConfigMap of the documents.
+func (o *overlay) expandRecordedModules(ctx context.Context, x *index.Index, namespace string) error {
 	recorded, err := x.Modules(ctx, namespace, "")
 	if err != nil {
 		return err
 	}
 	for _, m := range recorded {
-		if o.find("", kindConfigMap, namespace, m.Source) != nil {
-			o.modules = append(o.modules, m.Name)
+		if o.modules[m.UID] != nil || o.find("", kindConfigMap, namespace, m.Source) == nil {
+			continue
+		}
+		if err := o.expandModule(ctx, x, m.Object); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// refusesModules adds an error for each Module that the documents of a speculative plan would change, and reports whether there is
-// one.
-func (s *survey) refusesModules(objects store.Objects) bool {
-	o, ok := objects.(*overlay)
-	if !ok {
-		return false
-	}
-	slices.Sort(o.modules)
-	for _, name := range slices.Compact(o.modules) {
-		s.diags = append(s.diags, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityError, Summary: "Speculative plan of a Module",
-			Detail: fmt.Sprintf("The files have the Module %q or its source, and a plan of files cannot have a Module yet. Record them with kubectl apply, and make a plan without files: kubectl hykube plan.", name)})
-	}
-	return len(s.diags) > 0
-}
-
 // Set implements scope.Sets.
 func (o *overlay) Set(ctx context.Context, ref v1alpha1.ObjectReference) (*resourceset.Set, error) {
-	for _, s := range o.sets {
-		if s != nil && s.Namespace == ref.Namespace && s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name {
-			return s, nil
-		}
+	if s := o.own(ref); s != nil && s.Repeats != "" {
+		return s, nil
 	}
 	if o.recordedSets == nil {
 		return nil, nil
 	}
 	recorded, err := o.recordedSets.Set(ctx, ref)
-	if err != nil || recorded == nil {
+	if err != nil || recorded == nil || o.has(recorded.UID) {
 		return nil, err
-	}
-	if _, replaced := o.sets[recorded.UID]; replaced {
-		return nil, nil
 	}
 	return recorded, nil
 }
 
-// Module implements scope.Sets. The overlay has no Modules.
+// own returns the ResourceSet or the block of the overlay whose template has a kind and a name; nil without one.
+func (o *overlay) own(ref v1alpha1.ObjectReference) *resourceset.Set {
+	is := func(s *resourceset.Set) bool {
+		return s != nil && s.Namespace == ref.Namespace && s.APIVersion == ref.APIVersion && s.Kind == ref.Kind && s.Template == ref.Name
+	}
+	for _, s := range o.sets {
+		if is(s) {
+			return s
+		}
+	}
+	path, _ := v1alpha1.SplitModuleObjectName(ref.Name)
+	if m := o.module(ref.Namespace, v1alpha1.RootModule(path)); m != nil && m.Module != nil {
+		if s := m.BlockSet(ref); is(s) {
+			return s
+		}
+	}
+	return nil
+}
+
+// module returns the overlay's Module with a name; nil without one.
+func (o *overlay) module(namespace, name string) *overlaidModule {
+	for _, m := range o.modules {
+		if m.name == name && m.namespace == namespace {
+			return m
+		}
+	}
+	return nil
+}
+
+// Module implements scope.Sets.
 func (o *overlay) Module(ctx context.Context, namespace, name string) (*resourceset.Module, error) {
+	if m := o.module(namespace, name); m != nil {
+		return m.Module, nil
+	}
 	if o.recordedSets == nil {
 		return nil, nil
 	}
 	return o.recordedSets.Module(ctx, namespace, name)
 }
 
+// has reports whether the overlay has another version of the ResourceSet or Module with a UID.
+func (o *overlay) has(uid types.UID) bool {
+	_, set := o.sets[uid]
+	return set || o.modules[uid] != nil
+}
+
 // replaces reports whether the overlay has another version of the set of an instance.
 func (o *overlay) replaces(u *unstructured.Unstructured) bool {
 	_, _, uid, _ := resourceset.InstanceOf(u)
-	_, ok := o.sets[uid]
-	return ok
+	return o.has(uid)
 }
 
-// instance is Get for an instance of a ResourceSet.
+// ownObject returns the object with the name of an instance in the overlay's sets; nil without one.
+func (o *overlay) ownObject(ref v1alpha1.ObjectReference) *unstructured.Unstructured {
+	name, key, keyed := v1alpha1.ParseInstanceName(ref.Name)
+	if keyed {
+		ref.Name = name
+	}
+	if s := o.own(ref); s != nil && keyed == (s.Repeats != "") && s.Has(key) {
+		return s.Object(key)
+	}
+	return nil
+}
+
+// instance is Get for an instance of a ResourceSet or a Module.
 func (o *overlay) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*unstructured.Unstructured, error) {
 	recorded, err := o.objects.Get(ctx, ref)
 	if err != nil && store.IgnoreGone(err) != nil {
 		return nil, err
 	}
-	name, key, keyed := v1alpha1.ParseInstanceName(ref.Name)
-	if !keyed { // a block of a Module
-		if recorded == nil {
-			return nil, store.ErrGone
-		}
-		return recorded, nil
-	}
-	of := ref
-	of.Name = name
-	set, err := o.Set(ctx, of)
-	if err != nil {
-		return nil, err
-	}
-	if set != nil && o.sets[set.UID] == set && set.Has(key) {
-		u := set.Object(key)
+	if u := o.ownObject(ref); u != nil {
 		if ref.UID != "" && ref.UID != u.GetUID() {
 			return nil, store.ErrGone
 		}
@@ -192,10 +258,15 @@ func (o *overlay) instance(ctx context.Context, ref v1alpha1.ObjectReference) (*
 // leaving returns a recorded instance that the overlay's version of its set does not have.
 func (o *overlay) leaving(recorded *unstructured.Unstructured) *unstructured.Unstructured {
 	_, set, uid, _ := resourceset.InstanceOf(recorded)
-	u := resourceset.Leaving(o.sets[uid], v1alpha1.ObjectReference{
+	ref := v1alpha1.ObjectReference{
 		APIVersion: recorded.GetAPIVersion(), Kind: recorded.GetKind(), Namespace: recorded.GetNamespace(), Name: recorded.GetName(),
 		UID: recorded.GetUID(), Generation: recorded.GetGeneration(), Set: set, SetUID: uid,
-	})
+	}
+	of := o.sets[uid]
+	if m := o.modules[uid]; m != nil && m.Module != nil {
+		of = m.BlockSet(ref)
+	}
+	u := resourceset.Leaving(of, ref)
 	u.Object["status"] = recorded.Object["status"]
 	return u
 }
@@ -209,16 +280,15 @@ func (o *overlay) recordedInstances(ctx context.Context, namespace string) (stat
 			return nil, nil, err
 		}
 		_, _, setUID, ok := resourceset.InstanceOf(u)
-		set, replaced := o.sets[setUID]
-		if !ok || !replaced {
+		if !ok || !o.has(setUID) {
 			continue
 		}
-		addr := lang.Address{Type: v1alpha1.TypeOf(u.GetKind()), Name: u.GetName()}
-		if of, key, _ := addr.Set(); set != nil && of == set.Address() && set.Has(key) {
+		ref := v1alpha1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: namespace, Name: u.GetName(), UID: u.GetUID()}
+		if own := o.ownObject(ref); own != nil && own.GetUID() == u.GetUID() {
 			status[u.GetUID()] = u.Object["status"]
 			continue
 		}
-		rec, err := o.ledger.Instance(ctx, v1alpha1.ObjectReference{Namespace: namespace, UID: u.GetUID(), Kind: u.GetKind(), Name: u.GetName()})
+		rec, err := o.ledger.Instance(ctx, ref)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -232,7 +302,7 @@ func (o *overlay) recordedInstances(ctx context.Context, namespace string) (stat
 // listInstances returns the instances of the overlay's sets, and then those with infrastructure that leave them.
 func (o *overlay) listInstances(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
-		if len(o.sets) == 0 {
+		if len(o.sets)+len(o.modules) == 0 {
 			return
 		}
 		status, left, err := o.recordedInstances(ctx, namespace)
@@ -240,20 +310,12 @@ func (o *overlay) listInstances(ctx context.Context, namespace string) iter.Seq2
 			yield(nil, err)
 			return
 		}
-		sets := slices.SortedFunc(maps.Values(o.sets), func(a, b *resourceset.Set) int {
-			if a == nil || b == nil {
-				return 0
-			}
-			return strings.Compare(a.Name, b.Name)
-		})
+		sets, err := o.setsOf(namespace)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		for _, set := range sets {
-			if set == nil || set.Namespace != namespace {
-				continue
-			}
-			if set.Problem != "" {
-				yield(nil, &store.SetError{Kind: "ResourceSet", Name: set.Name, Problem: set.Problem})
-				return
-			}
 			for i := range set.Len() {
 				u := set.Object(set.Key(i))
 				if s, ok := status[u.GetUID()]; ok {
@@ -272,4 +334,41 @@ func (o *overlay) listInstances(ctx context.Context, namespace string) iter.Seq2
 			}
 		}
 	}
+}
+
+// setsOf returns the overlay's ResourceSets and blocks of a namespace, sorted. It returns an error if the instances of one are not
+// known.
+func (o *overlay) setsOf(namespace string) (out []*resourceset.Set, err error) {
+	for _, s := range o.sets {
+		if s != nil && s.Namespace == namespace {
+			out = append(out, s)
+		}
+	}
+	slices.SortFunc(out, func(a, b *resourceset.Set) int { return strings.Compare(a.Name, b.Name) })
+	for _, s := range out {
+		if s.Problem != "" {
+			return nil, &store.SetError{Kind: kindSet, Name: s.Name, Problem: s.Problem}
+		}
+	}
+	for _, m := range o.modulesOf(namespace) {
+		if m.Module == nil {
+			continue
+		}
+		if m.Problem != "" {
+			return nil, &store.SetError{Kind: kindModule, Name: m.name, Problem: m.Problem}
+		}
+		out = append(out, m.Sets...)
+	}
+	return out, nil
+}
+
+// modulesOf returns the overlay's Modules of a namespace, sorted.
+func (o *overlay) modulesOf(namespace string) (out []*overlaidModule) {
+	for _, m := range o.modules {
+		if m.namespace == namespace {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b *overlaidModule) int { return strings.Compare(a.name, b.name) })
+	return out
 }

@@ -83,6 +83,8 @@ type survey struct {
 	// leftFiles reports whether an object is no longer in the plan's files. Such an object is planned as if it were
 	// marked for deletion.
 	leftFiles func(v1alpha1.ObjectReference) bool
+	// hasModule reports whether there is an instance of a module with a path.
+	hasModule func(path string) bool
 	// inScope is the number of nodes in scope, and recorded is the number of those resources with recorded
 	// infrastructure.
 	inScope, recorded int

@@ -53,8 +53,14 @@ const maxSuggested = 10
 func (s *survey) addresses(field string, texts []string) []lang.Address {
 	var out []lang.Address
 	for i, text := range texts {
-		addr, err := lang.ParseAddress(text)
-		if set := s.setAt(addr); err == nil && set != nil {
+		addr, err := lang.ParseTarget(text)
+		if err == nil && addr.Mode == lang.ModeModule {
+			within := s.within(addr)
+			if out = append(out, within...); len(within) > 0 || s.hasModule(addr.CalledPath()) {
+				continue
+			}
+			err = fmt.Errorf("there is no %s in this namespace", addr)
+		} else if set := s.setAt(addr); err == nil && set != nil {
 			if field != fieldReplace {
 				out = append(out, s.withLeaving(addr)...)
 				continue
@@ -82,6 +88,24 @@ func (s *survey) addresses(field string, texts []string) []lang.Address {
 			continue
 		}
 		out = append(out, addr)
+	}
+	return out
+}
+
+// within returns the addresses of the objects in a module, also of those that leave it.
+func (s *survey) within(module lang.Address) (out []lang.Address) {
+	if s.outline != nil {
+		for _, n := range s.outline.view.Nodes {
+			if n.Object != nil && n.Object.Instance != nil && module.Covers(n.Object.Address()) {
+				out = append(out, n.Object.Address())
+			}
+		}
+		return out
+	}
+	for _, n := range s.nodes {
+		if module.Covers(n.Address) {
+			out = append(out, n.Address)
+		}
 	}
 	return out
 }

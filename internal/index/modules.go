@@ -139,19 +139,8 @@ func (x *Index) expandModule(ctx context.Context, ns *namespace, m *moduleEntry,
 		}
 		return nil
 	}
-	bounded := lang.WithBudget(ctx, nil) // as in the request that wrote the Module
-	env := resourceset.Environment{Functions: x.catalog.Signatures(), Provider: x.providerOf, Budget: lang.BudgetOf(bounded)}
-	if ns.records[m.object.UID] > 0 {
-		env.Recorded = func(uid types.UID) bool { r := ns.recordAt(uid); return r != nil && r.Living }
-	}
-	var unread error
-	m.needs = map[lang.Address]bool{}
-	env.Known = x.recordedIn(ctx, ns, m.needs, &unread)
-	if m.Module, err = resourceset.NewModule(m.object, at, data, env, old); err != nil || unread != nil {
-		return fmt.Errorf("expand Module %q: %w", m.object.Name, cmp.Or(err, unread))
-	}
-	if others := ns.instances(m); others+m.Len() > resourceset.MaxTotal {
-		m.Module = m.Refuse(fmt.Sprintf("the other sets and Modules of the namespace have %d instances, and all together may have %d: use another namespace", others, resourceset.MaxTotal))
+	if m.Module, err = x.newModule(ctx, ns, m, at, data); err != nil {
+		return err
 	}
 	before := m.slots
 	m.sets, m.slots = nil, nil
@@ -211,13 +200,51 @@ func (x *Index) noteNeeds(ns *namespace, of *Object) {
 	}
 }
 
+// newModule expands the object of a Module, given the content and the revision of its ConfigMap.
+func (x *Index) newModule(ctx context.Context, ns *namespace, m *moduleEntry, at int64, data map[string][]byte) (*resourceset.Module, error) {
+	bounded := lang.WithBudget(ctx, nil) // as in the request that wrote the Module
+	env := resourceset.Environment{Functions: x.catalog.Signatures(), Provider: x.providerOf, Budget: lang.BudgetOf(bounded)}
+	if ns.records[m.object.UID] > 0 {
+		env.Recorded = func(uid types.UID) bool { r := ns.recordAt(uid); return r != nil && r.Living }
+	}
+	var unread error
+	m.needs = map[lang.Address]bool{}
+	env.Known = x.recordedIn(ctx, ns, m.needs, &unread)
+	next, err := resourceset.NewModule(m.object, at, data, env, m.Module)
+	if err != nil || unread != nil {
+		return nil, fmt.Errorf("expand Module %q: %w", m.object.Name, cmp.Or(err, unread))
+	}
+	if others := ns.instances(m); others+next.Len() > resourceset.MaxTotal {
+		next = next.Refuse(fmt.Sprintf("the other sets and Modules of the namespace have %d instances, and all together may have %d: use another namespace", others, resourceset.MaxTotal))
+	}
+	return next, nil
+}
+
+// ExpandModule expands a Module of a speculative plan as if it were recorded. data is the content of its ConfigMap; nil without one.
+func (x *Index) ExpandModule(ctx context.Context, obj *v1alpha1.Module, data map[string][]byte) (*resourceset.Module, error) {
+	unlock, err := x.lockFresh(ctx)
+	defer unlock()
+	if err != nil {
+		return nil, err
+	}
+	ns := x.namespaces[obj.Namespace]
+	if ns == nil {
+		ns = newNamespace(obj.Namespace, x.feed)
+	}
+	m := &moduleEntry{object: obj}
+	if old := ns.modules[obj.Name]; old != nil && old.object.UID == obj.UID {
+		m.Module = old.Module
+	}
+	return x.newModule(ctx, ns, m, 0, data)
+}
+
 // instances returns the number of instances of the namespace without those of a Module.
 func (ns *namespace) instances(except *moduleEntry) (n int) {
 	for _, s := range ns.sets {
 		n += s.Len()
 	}
 	for _, m := range ns.modules {
-		if m != except && m.Module != nil {
+		if m.object.UID != except.object.UID && m.Module != nil {
 			n += m.Len()
 		}
 	}
@@ -284,6 +311,8 @@ func (s *set) place() string {
 // ModuleInstances is a Module with its instances.
 type ModuleInstances struct {
 	*resourceset.Module
+	// Object is the stored object, which must not change.
+	Object *v1alpha1.Module
 	// Instances are those that the Module has now, in the order of their modules and blocks. Leaving are the others with
 	// infrastructure.
 	Instances, Leaving []Node
@@ -306,7 +335,7 @@ func (x *Index) Modules(ctx context.Context, namespace, name string) (out []Modu
 	for _, found := range slices.Sorted(maps.Keys(ns.modules)) {
 		m := ns.modules[found]
 		if name == "" || name == found {
-			out = append(out, ModuleInstances{m.Module, ns.nodesOf(m.UID, m.slots), leaving[m.UID], &m.object.Status})
+			out = append(out, ModuleInstances{m.Module, m.object, ns.nodesOf(m.UID, m.slots), leaving[m.UID], &m.object.Status})
 		}
 	}
 	return out, nil

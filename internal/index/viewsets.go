@@ -146,18 +146,49 @@ func (v *View) findLeaving() {
 	}
 }
 
-// OverlaySet puts a ResourceSet of a speculative plan in the place of the stored one, or adds it.
-func (v *View) OverlaySet(s *resourceset.Set) {
+// OverlayModule puts a Module of a speculative plan in the place of the stored one, or adds it.
+func (v *View) OverlayModule(m *resourceset.Module) {
 	v.index.mu.Lock()
 	defer v.index.mu.Unlock()
-	next := &set{Set: s}
-	v.index.fill(v, next, v.index.namespaces[s.Namespace].statusOf, func(int32) *Object { return nil }, func(i int32, o *Object) {
+	next := &moduleEntry{Module: m}
+	for _, block := range m.Sets {
+		s := &set{Set: block}
+		v.overlay(s)
+		next.sets, next.slots = append(next.sets, s), append(next.slots, s.slots...)
+	}
+	v.RemoveModule(m.Name, m.UID, next.slots)
+	v.addModule(m.Name, next)
+}
+
+// RemoveModule removes a Module, and its resources except those with some slots. Those with infrastructure leave: they are marked for
+// deletion.
+func (v *View) RemoveModule(name string, uid types.UID, except []int32) {
+	delete(v.ModuleProblems, name)
+	for addr, s := range v.sets {
+		if s.UID == uid {
+			delete(v.sets, addr)
+		}
+	}
+	v.removeInstances(uid, except)
+}
+
+// overlay puts the instances of a set of a speculative plan into their slots.
+func (v *View) overlay(s *set) {
+	v.index.fill(v, s, v.index.namespaces[s.Namespace].statusOf, func(int32) *Object { return nil }, func(i int32, o *Object) {
 		n := &v.Nodes[i]
 		if n.Record != nil && n.Object != nil && n.Object.UID != o.UID && n.Object.Instance != nil {
 			v.Ambiguous = true // an instance left another set, and still has infrastructure
 		}
 		v.putOverlaid(i, o)
 	})
+}
+
+// OverlaySet puts a ResourceSet of a speculative plan in the place of the stored one, or adds it.
+func (v *View) OverlaySet(s *resourceset.Set) {
+	v.index.mu.Lock()
+	defer v.index.mu.Unlock()
+	next := &set{Set: s}
+	v.overlay(next)
 	v.RemoveSet(s.UID, next.slots)
 	v.add(next)
 }
@@ -165,15 +196,20 @@ func (v *View) OverlaySet(s *resourceset.Set) {
 // RemoveSet removes a set, and its instances except those with some slots. Those with infrastructure leave: they are marked
 // for deletion.
 func (v *View) RemoveSet(uid types.UID, except []int32) {
-	kept := make(map[int32]bool, len(except))
-	for _, i := range except {
-		kept[i] = true
-	}
 	for addr, s := range v.sets {
 		if s.UID == uid {
 			delete(v.sets, addr)
 			delete(v.Problems, s.Name)
 		}
+	}
+	v.removeInstances(uid, except)
+}
+
+// removeInstances removes the instances of a set or a Module except those with some slots; see RemoveSet.
+func (v *View) removeInstances(uid types.UID, except []int32) {
+	kept := make(map[int32]bool, len(except))
+	for _, i := range except {
+		kept[i] = true
 	}
 	for i := range v.Nodes {
 		n := &v.Nodes[i]

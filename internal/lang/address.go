@@ -161,6 +161,21 @@ func ParseAddress(s string) (Address, error) {
 	return a, nil
 }
 
+// ParseTarget reads an address as ParseAddress does, and that of a whole module, such as module.shop or
+// module.shop.module.net["eu"], which has the mode ModeModule.
+func ParseTarget(s string) (Address, error) {
+	path, rest, ok := v1alpha1.CutModulePath(s)
+	if !ok || rest != "" {
+		return ParseAddress(s)
+	}
+	caller, call, key := v1alpha1.LastCall(path)
+	a := Address{Module: caller, Mode: ModeModule, Name: call}
+	if key != nil {
+		a = a.Instance(*key)
+	}
+	return a, nil
+}
+
 // parseModuleAddress reads the address of a block in a module: PATH.TYPE.NAME, or KIND/PATH:NAME.
 func parseModuleAddress(s string) (Address, bool) {
 	var a Address

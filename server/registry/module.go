@@ -22,6 +22,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/server/deletion"
+	"github.com/hykube/hykube/server/speculation"
 )
 
 func newModules(c Config) (*resourceREST, *statusREST, error) {
@@ -162,8 +163,12 @@ func keepModuleFinalizer(ctx context.Context, m, old *v1alpha1.Module) field.Err
 		v1alpha1.FinalizerState+" stays until the infrastructure of all resources is destroyed: delete the Module and apply a Plan, and the server removes the finalizer")}
 }
 
-// validateFiles expands a Module as the index will. A missing ConfigMap is no error, because a client may create it later.
+// validateFiles expands a Module as the index will. A missing ConfigMap is no error, because a client may create it later. A
+// speculative plan may have another version of the ConfigMap, and expands the Module itself.
 func (c Config) validateFiles(ctx context.Context, m *v1alpha1.Module) field.ErrorList {
+	if speculation.Is(ctx) {
+		return nil
+	}
 	source := field.NewPath("spec", "source")
 	data, _, err := c.StoredObjects.ConfigMap(ctx, m.Namespace, m.Spec.Source.ConfigMap)
 	if err != nil {
@@ -199,6 +204,9 @@ func anyProvider(v1alpha1.Mode, string, string) (string, error) { return "any", 
 
 // warnFiles returns the warnings of the loader.
 func (c Config) warnFiles(ctx context.Context, m *v1alpha1.Module) (out []string) {
+	if speculation.Is(ctx) {
+		return nil
+	}
 	data, _, err := c.StoredObjects.ConfigMap(ctx, m.Namespace, m.Spec.Source.ConfigMap)
 	if err != nil {
 		return nil

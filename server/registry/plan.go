@@ -310,6 +310,9 @@ func validateAddresses(addresses []string, path *field.Path, mode v1alpha1.Mode)
 	seen := make(map[lang.Address]bool, len(addresses))
 	for i, s := range addresses {
 		a, err := lang.ParseAddress(s)
+		if mode == anyMode {
+			a, err = lang.ParseTarget(s)
+		}
 		detail := ""
 		switch {
 		case err != nil && mode == v1alpha1.ModeAction:

@@ -31,6 +31,13 @@ func from(ctx context.Context) (fieldManager string, ok bool) {
 	return fieldManager, ok
 }
 
+// Is reports whether a request is a dry run of a speculative plan. The plan sees all its objects together, and such a request only
+// its own.
+func Is(ctx context.Context) bool {
+	_, ok := from(ctx)
+	return ok
+}
+
 // Authorizer adds two permissions to another authorizer. A user who may read an object may use it in a speculative
 // plan. A user who may create plans may upload a plan's objects.
 type Authorizer struct{ authorizer.Authorizer }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -258,4 +259,107 @@ resource "sim_a" "many" { count = 2 }`)
 	expect("without the value", true, "module.shop.sim_a.many[0] stays", "module.shop.sim_a.one")
 	record("module.shop:one", `{"name":"1"}`)
 	expect("with it again", false, "module.shop.sim_a.many[0]", "module.shop.sim_a.many[1]", "module.shop.sim_a.one")
+}
+
+// entries describes the objects of a view by their addresses. The generation and the references of a leaving instance do not matter.
+func entries(v *index.View) map[string]string {
+	out := map[string]string{}
+	for _, n := range v.Nodes {
+		if n.Object == nil {
+			continue
+		}
+		var needs []string
+		for _, d := range n.Object.DependsOn {
+			if v.Nodes[d].Object != nil {
+				needs = append(needs, v.Nodes[d].Object.Address().String())
+			}
+		}
+		slices.Sort(needs)
+		text := fmt.Sprint(n.Object.UID, n.Object.Flags&index.Deleting, n.Record != nil, n.Object.Instance.Leaving)
+		if !n.Object.Instance.Leaving {
+			text += fmt.Sprint(n.Object.Generation, n.Object.Labels, n.Object.Moved, needs)
+		}
+		out[n.Object.Address().String()] = text
+	}
+	return out
+}
+
+// TestOverlaidModules wants the view of a speculative plan to be that after the objects are recorded: with other files, other inputs,
+// both, an error, a deletion mark, and without the Module.
+func TestOverlaidModules(t *testing.T) {
+	x := newIndexed(t)
+	followed, l := x.newIndex(), ledger.New(x.s.KV())
+	uid := types.UID("6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10")
+	first := moduleOf("team", "shop", uid)
+	x.files("team", moduleFiles[0])
+	x.write(modules, "team", "shop", first)
+	for _, s := range x.expanded(first, moduleFiles[0]).Sets {
+		ref := v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-a", Namespace: "team", Name: s.Object(s.Key(0)).GetName(),
+			UID: s.UIDOf(s.Key(0)), Set: "shop", SetUID: uid}
+		rec, err := l.Instance(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Object, rec.Attributes = ref, []byte(`{"id":"1"}`)
+		if err := l.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	view := func() *index.View {
+		t.Helper()
+		v, err := followed.View(t.Context(), "team")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	inputs := func(n int, change func(*v1alpha1.Module)) *v1alpha1.Module {
+		m := moduleOf("team", "shop", uid)
+		m.Generation = 2
+		m.Spec.Inputs = map[string]v1alpha1.JSON{"n": {Raw: fmt.Append(nil, n)}}
+		if change != nil {
+			change(m)
+		}
+		return m
+	}
+	for _, tc := range []struct {
+		reason string
+		next   *v1alpha1.Module
+		main   string
+	}{
+		{"other inputs", inputs(3, nil), moduleFiles[0]},
+		{"fewer instances", inputs(0, nil), moduleFiles[0]},
+		{"other files", first, moduleFiles[1]},
+		{"other files and inputs", inputs(2, nil), moduleFiles[1]},
+		{"other labels", inputs(1, func(m *v1alpha1.Module) { m.Labels = map[string]string{"a": "b"} }), moduleFiles[0]},
+		{"an error in the files", first, moduleFiles[2]},
+		{"a deletion mark", inputs(1, func(m *v1alpha1.Module) { m.DeletionTimestamp = new(metav1.Unix(100, 0)) }), moduleFiles[0]},
+		{"no Module", nil, moduleFiles[0]},
+	} {
+		got := view()
+		if tc.next == nil {
+			got.RemoveModule("shop", uid, nil)
+		} else {
+			m, err := followed.ExpandModule(t.Context(), tc.next, map[string][]byte{"main.tf": []byte(tc.main)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.OverlayModule(m)
+		}
+		x.files("team", tc.main)
+		if tc.next == nil {
+			x.write(modules, "team", "shop", nil)
+		} else {
+			x.write(modules, "team", "shop", tc.next)
+		}
+		want := view()
+		if d := cmp.Diff(entries(want), entries(got)); d != "" || len(want.ModuleProblems) != len(got.ModuleProblems) {
+			t.Errorf("%s: problems %v and %v, entries (-recorded +overlaid):\n%s", tc.reason, want.ModuleProblems, got.ModuleProblems, d)
+		}
+		x.files("team", moduleFiles[0])
+		x.write(modules, "team", "shop", first)
+		if len(entries(view())) != 2 {
+			t.Fatalf("%s: afterwards %v", tc.reason, entries(view()))
+		}
+	}
 }
