@@ -6,9 +6,13 @@ import (
 	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/lang"
 )
 
-// target is a provider's object as the user names it.
+// modeModule is the mode of a target that is a whole module, with the name of the Module.
+const modeModule = lang.ModeModule
+
+// target is a provider's object as the user names it, or a whole module.
 type target struct {
 	// namespace is empty if the name has none.
 	namespace string
@@ -104,6 +108,9 @@ func parseModuleTarget(s string) (t target, ok bool) {
 
 // address returns the Terraform address without the namespace.
 func (t target) address() string {
+	if t.mode == modeModule {
+		return v1alpha1.ModulePath("", t.name, nil)
+	}
 	path, name := v1alpha1.SplitModuleObjectName(t.name)
 	a := t.typ + "." + v1alpha1.ShownName(name)
 	if t.mode != v1alpha1.ModeManaged {
@@ -143,6 +150,10 @@ func addresses(flag string, in []string, only ...v1alpha1.Mode) ([]string, error
 	var out []string
 	for _, s := range in {
 		t, err := parseTarget(s)
+		if path, rest, ok := v1alpha1.CutModulePath(s); ok && rest == "" && len(only) == 0 {
+			out = append(out, v1alpha1.ShownModule(path))
+			continue
+		}
 		if err == nil {
 			err = t.only(only...)
 		}

@@ -27,6 +27,7 @@ func (f *fileFlags) repeatFlags() string {
 	if f.Recursive {
 		text += " -R"
 	}
+	text += f.modules.repeatFlags()
 	if f.force {
 		text += " --force-conflicts"
 	}

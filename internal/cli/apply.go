@@ -40,12 +40,18 @@ infrastructure. The first apply with --applyset adds the objects of the files to
 With --target or -l, the command records only the resources that these flags name, those to which they refer, and the
 objects of the files that are no resources. It leaves out the other resources of the files.
 
+A directory with Terraform files becomes a Module: the command packs the files into a ConfigMap. The values of variables come
+from --var, --var-file, *.auto.tfvars, terraform.tfvars and TF_VAR_name, as in Terraform; sensitive ones go to a Secret.
+
 The namespaces and providers of the files must exist before planning. The command asks whether to record them first.
 
 The server applies the plan and this command only watches it. Ctrl-C asks whether to cancel the plan; a second Ctrl-C
 ends only the command.`,
 		Example: `  # plan, ask, record, apply
   kubectl hykube apply -f examples/first
+
+  # the same with a directory of Terraform files
+  kubectl hykube apply -f shop --module shop --var region=eu
 
   # also destroy the resources that the files no longer contain
   kubectl hykube apply -f infra/ -R --prune --applyset infra
@@ -132,8 +138,7 @@ func (s *session) recordedPlan(spec v1alpha1.PlanSpec, planning *planFlags, all 
 func (s *session) plansOf(rs []recorded, planning *planFlags, all bool, base string, spec v1alpha1.PlanSpec) []wanted {
 	var out []wanted
 	for _, sc := range scopes(rs) {
-		// Plans open ephemeral resources when they need them, so an ephemeral resource needs no plan.
-		planned := sc.of(v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeAction)
+		planned := sc.planned()
 		if len(planned) == 0 && !all && planning.empty() {
 			continue
 		}

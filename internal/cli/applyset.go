@@ -330,7 +330,7 @@ func identity(u *unstructured.Unstructured) string {
 // isResource reports whether plans change an object: an object of a provider's kind, or a ResourceSet.
 func isResource(u *unstructured.Unstructured) bool {
 	_, ok := v1alpha1.ProviderOfGroup(u.GroupVersionKind().Group)
-	return ok || isSet(u)
+	return ok || isSet(u) || isModule(u)
 }
 
 // versionOf returns the API version of the kinds that can be members.

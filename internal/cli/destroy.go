@@ -39,6 +39,7 @@ infrastructure, so the command ignores those of the files. resourceset/NAME mean
 	}
 	fs := cmd.Flags()
 	o.files.addFilenames(fs)
+	o.files.modules.addName(fs)
 	fs.StringVarP(&o.planning.selector, "selector", "l", "", "Destroy the resources with these labels, such as team=infra")
 	fs.BoolVar(&o.all, "all", false, "Destroy everything in the namespace")
 	o.addFlags(fs, "Destroy without asking")
@@ -144,7 +145,7 @@ func (o *destroyOptions) want(ctx context.Context) ([]wanted, error) {
 	for _, sc := range scopes(rs) {
 		own := *spec.DeepCopy()
 		// Data sources, ephemeral resources and actions have nothing to destroy.
-		if own.Targets = sc.of(v1alpha1.ModeManaged); len(own.Targets) == 0 {
+		if own.Targets = sc.of(v1alpha1.ModeManaged, modeModule); len(own.Targets) == 0 {
 			continue
 		}
 		out = append(out, wanted{sc.namespace, "destroy", own})

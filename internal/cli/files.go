@@ -15,10 +15,13 @@ type fileFlags struct {
 	resource.FilenameOptions
 	force   bool
 	timeout time.Duration
+	modules moduleFlags
 }
 
 func (f *fileFlags) add(fs *pflag.FlagSet) {
 	f.addFilenames(fs)
+	f.modules.addName(fs)
+	f.modules.addValues(fs)
 	fs.BoolVar(&f.force, "force-conflicts", false, "Take over fields that other managers own")
 	fs.DurationVar(&f.timeout, "provider-timeout", 5*time.Minute, "How long to wait for the installation of a provider in the files")
 }
@@ -54,6 +57,12 @@ func (s scope) of(modes ...v1alpha1.Mode) []string {
 		}
 	}
 	return out
+}
+
+// planned returns the addresses of the objects for which a plan is made. Plans open ephemeral resources when they need them, so an
+// ephemeral resource needs no plan.
+func (s scope) planned() []string {
+	return s.of(v1alpha1.ModeManaged, v1alpha1.ModeData, v1alpha1.ModeAction, modeModule)
 }
 
 func scopes(rs []recorded) []scope {

@@ -197,5 +197,8 @@ func ofObjects(objects []*unstructured.Unstructured) *drawing.Graph {
 }
 
 func addressOf(u *unstructured.Unstructured) string {
+	if isModule(u) {
+		return v1alpha1.ModulePath("", u.GetName(), nil)
+	}
 	return addressOfKind(u.GetKind(), u.GetName())
 }

@@ -43,12 +43,12 @@ type manifest struct {
 	pruned bool
 }
 
-// where returns "file.yaml:12", or the applyset for a pruned object.
+// where returns "file.yaml:12", the directory of a packed module, or the applyset for a pruned object.
 func (m manifest) where() string {
 	if m.pruned {
 		return m.file
 	}
-	return m.file + ":" + strconv.Itoa(m.line)
+	return place(m.file, m.line, 0)
 }
 
 // manifests reads files, directories, URLs, "-" and kustomizations. It reports every invalid document, and then returns
@@ -69,6 +69,7 @@ func (s *session) validManifests(ctx context.Context, f *fileFlags) ([]manifest,
 	var out []manifest
 	var bad []error
 	read := 0
+	var directories []*moduleFiles
 	parse := func(file string, data []byte, err error) {
 		if err == nil {
 			var ms []manifest
@@ -84,8 +85,17 @@ func (s *session) validManifests(ctx context.Context, f *fileFlags) ([]manifest,
 		if err != nil {
 			bad = append(bad, err)
 		}
+		files, directory := moduleDirectory(p, files)
+		if directory != nil {
+			directories = append(directories, directory)
+			read++
+		}
 		read += len(files)
 		for _, file := range files {
+			if directory == nil && terraformFile(file) {
+				bad = append(bad, notAlone(file))
+				continue
+			}
 			data, err := s.readManifest(ctx, file)
 			parse(file, data, err)
 		}
@@ -93,6 +103,10 @@ func (s *session) validManifests(ctx context.Context, f *fileFlags) ([]manifest,
 	if f.Kustomize != "" {
 		data, err := kustomize(f.Kustomize)
 		parse(f.Kustomize, data, err)
+	}
+	out, err := s.packModules(ctx, directories, &f.modules, out)
+	if err != nil {
+		bad = append(bad, err)
 	}
 	if len(bad) == 0 {
 		bad = duplicates(out)

@@ -37,7 +37,7 @@ Without -f the command plans the recorded objects of the namespace. The plan wai
 
 With -f it plans the objects of the files as if they were recorded. It records nothing, and the plan cannot be approved.
 It needs the rights to create plans and to read the objects. "kubectl hykube apply -f PATH" shows the same plan, asks,
-records and applies. With --record the command records the objects by server-side apply, and the plan waits for approval.`,
+records and applies. A directory with Terraform files is planned as the Module that apply would make of it. With --record the command records the objects by server-side apply, and the plan waits for approval.`,
 		Example: `  # what would happen to the namespace
   kubectl hykube plan -n prod
 

@@ -63,9 +63,13 @@ type recorded struct {
 	leftSet   bool   // its applyset label was removed
 }
 
-// target returns the object as a target of a plan; for a ResourceSet, the address of all its instances. ok is false if its
+// target returns the object as a target of a plan; for a ResourceSet, the address of all its instances, and
+// for a Module that of the whole module. ok is false if its
 // kind is not a provider's.
 func (r recorded) target() (target, bool) {
+	if isModule(r.object) {
+		return target{namespace: r.namespace, mode: modeModule, name: r.object.GetName(), group: v1alpha1.GroupName}, true
+	}
 	u := templateOf(r.object)
 	gvk := u.GroupVersionKind()
 	if _, ok := v1alpha1.ProviderOfGroup(gvk.Group); !ok {

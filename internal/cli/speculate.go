@@ -355,7 +355,7 @@ func (sp *speculation) list() {
 			lines = append(lines, "  - "+sp.qualifiedName(m)+": deleted")
 			continue
 		}
-		if isResource(m.object) || r.Outcome == v1alpha1.ObjectUnchanged {
+		if isResource(m.object) && !isModule(m.object) || r.Outcome == v1alpha1.ObjectUnchanged {
 			continue
 		}
 		sign, what := "~", "changes"

@@ -29,6 +29,9 @@ func (s *session) targeted(ms []manifest, f *planFlags) ([]manifest, error) {
 		for _, address := range in {
 			set, _, _ := v1alpha1.ParseInstanceName(address) // the files have the set of an instance
 			named[set] = true
+			if path, _, ok := v1alpha1.CutModulePath(address); ok { // the files have the Module of a resource
+				named[v1alpha1.ModulePath("", v1alpha1.RootModule(path), nil)] = true
+			}
 		}
 	}
 	t := &targeting{session: s, ms: ms, at: map[string]int{}, kept: make([]bool, len(ms))}

@@ -40,8 +40,8 @@ var terraformState = map[string]string{
 // terraformFlag holds hints for Terraform's flags that no verb has.
 var terraformFlag = map[string]string{
 	"out":                 "the server stores the plan and prints its name: kubectl hykube approve PLAN applies it",
-	"var":                 "there are no variables: refer to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
-	"var-file":            "there are no variables: refer to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
+	"var":                 "plan and apply have --var for the variables of -f DIR; a spec refers to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
+	"var-file":            "plan and apply have --var-file for the variables of -f DIR; a spec refers to a ConfigMap or a Secret, such as ${configmap.NAME.KEY}",
 	"lock":                "plans need no state lock: apply waits while another plan changes the same resources",
 	"lock-timeout":        "plans need no state lock: apply waits while another plan changes the same resources",
 	"input":               "without a terminal the command does not ask; --auto-approve applies without asking",

@@ -164,6 +164,7 @@ func (v *View) OverlayModule(m *resourceset.Module) {
 // deletion.
 func (v *View) RemoveModule(name string, uid types.UID, except []int32) {
 	delete(v.ModuleProblems, name)
+	delete(v.modules, name)
 	for addr, s := range v.sets {
 		if s.UID == uid {
 			delete(v.sets, addr)
