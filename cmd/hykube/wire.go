@@ -128,7 +128,7 @@ func wire(_ context.Context, c *server.Components) (server.Wiring, error) {
 			stacks, &controller.Notifications{Client: fixed, Temporal: temporal, Secrets: secrets, Frozen: c.Hold.Frozen, Logger: providers.Logger}, recorder, work,
 		)
 	}
-	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: c.Objects, Client: fixed, Kinds: c.Kinds}
+	answers := &loopback.Answers{Ledger: sources.Ledger, Stored: c.Objects, Client: fixed, Kinds: c.Kinds, Modules: sources.Index}
 	return server.Wiring{
 		Backend: newBackend(sources, objects, answers, providers, stacks, queries, c.Hold.Frozen),
 		Infrastructure: kinds.Infrastructure{

@@ -16,6 +16,7 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/server/kinds"
 	"github.com/hykube/hykube/server/storage"
 )
@@ -28,6 +29,11 @@ type Answers struct {
 	Client rest.Interface
 	// Kinds resolves the references of objects; nil if there are none.
 	Kinds *kinds.Kinds
+	// Modules has the resources of Modules; nil if there are none without infrastructure.
+	Modules interface {
+		// ModuleAt returns the Module with a name; nil if there is none.
+		ModuleAt(ctx context.Context, namespace, name string) (*resourceset.Module, error)
+	}
 }
 
 // SaveObjects stores a chunk of the objects of a speculative plan. After the last chunk, it returns the number of

@@ -17,6 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/server/kinds"
 )
 
@@ -55,7 +56,7 @@ func (a *Answers) InUse(ctx context.Context, obj metav1.Object) (n int, example 
 	return t.n, t.example, err
 }
 
-// ofProvider calls add for each object of a Provider's kinds, and for each ResourceSet of them.
+// ofProvider calls add for each object of a Provider's kinds, for each ResourceSet of them, and for each Module with one of them.
 func (a *Answers) ofProvider(ctx context.Context, provider string, add func(kind, namespace, name string)) error {
 	group := v1alpha1.ProviderGroup(provider)
 	for o, err := range a.Stored.List(ctx, group, "") {
@@ -72,11 +73,43 @@ func (a *Answers) ofProvider(ctx context.Context, provider string, add func(kind
 			add("ResourceSet", set.Namespace, set.Name)
 		}
 	}
+	return a.inModules(ctx, group, add)
+}
+
+// inModules calls add for each Module with resources in an API group. A Module whose resources are not known may have some.
+func (a *Answers) inModules(ctx context.Context, group string, add func(kind, namespace, name string)) error {
+	recorded := map[types.UID]bool{} // the owners of infrastructure
+	for rec, err := range a.Ledger.Instances(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if rec.Object.SetUID != "" && groupOfVersion(rec.Object.APIVersion) == group && hasInfrastructure(rec, "") {
+			recorded[rec.Object.SetUID] = true
+		}
+	}
+	for m, err := range a.Stored.Modules(ctx, "") {
+		if err != nil {
+			return err
+		}
+		uses := recorded[m.UID]
+		if !uses && a.Modules != nil {
+			of, err := a.Modules.ModuleAt(ctx, m.Namespace, m.Name)
+			if err != nil {
+				return err
+			}
+			in := func(s *resourceset.Set) bool { return groupOfVersion(s.APIVersion) == group }
+			uses = of != nil && (of.Problem != "" || slices.ContainsFunc(of.Sets, in))
+		}
+		if uses {
+			add("Module", m.Namespace, m.Name)
+		}
+	}
 	return nil
 }
 
 // Named reports whether any object names the given one: an object of a Provider's kinds, a resource of the same
-// provider in a ProviderConfig's namespace, or a reference to a Secret or ConfigMap.
+// provider in a ProviderConfig's namespace, or a reference to a Secret or ConfigMap. Each Module of the namespace counts, because
+// it may have resources of any provider.
 func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 	group, namespace := "", obj.GetNamespace()
 	switch o := obj.(type) {
@@ -99,12 +132,19 @@ func (a *Answers) Named(ctx context.Context, obj metav1.Object) (bool, error) {
 			return err == nil, err
 		}
 	}
+	for _, err := range a.Stored.Modules(ctx, namespace) {
+		return err == nil, err
+	}
 	return false, nil
 }
 
 // groupOf returns the API group of the template of a ResourceSet.
 func groupOf(set *v1alpha1.ResourceSet) string {
-	return kschema.FromAPIVersionAndKind(set.Spec.Template.APIVersion, set.Spec.Template.Kind).Group
+	return groupOfVersion(set.Spec.Template.APIVersion)
+}
+
+func groupOfVersion(apiVersion string) string {
+	return kschema.FromAPIVersionAndKind(apiVersion, "").Group
 }
 
 // isRead reports whether a ProviderConfig, or an object in the same namespace, reads a Secret or ConfigMap.
