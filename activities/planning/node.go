@@ -49,8 +49,9 @@ type node struct {
 	// createsFirst is true if a replace must create before it destroys.
 	createsFirst bool
 	// expanded is true if the references to sets are replaced by those to their instances. wholeSets are the addresses of these sets.
-	expanded  bool
-	wholeSets []lang.Address
+	// waits is true if one is to an output of a Module that is not known yet.
+	expanded, waits bool
+	wholeSets       []lang.Address
 	// edited is true if the object or its record changed after the outline of the survey was made.
 	edited bool
 	// slot is the node's slot in the outline of the survey.
@@ -225,6 +226,20 @@ func (a *Planner) loadOutlined(ctx context.Context, po *v1alpha1.Plan, s *survey
 // outlined returns a survey without nodes, but with the outline of the namespace from the index. It returns an errFull
 // if the index does not suffice.
 func (a *Planner) outlined(ctx context.Context, po *v1alpha1.Plan) (*survey, error) {
+	view, err := a.view(ctx, po)
+	if err != nil {
+		return nil, err
+	}
+	s, lookup := a.newSurvey(ctx, po)
+	configs := a.ProviderConfigs(ctx, po)
+	broken := func(refs []lang.Reference) bool { return lookup.Broken(ctx, refs) }
+	s.outline, err = newOutline(view, &po.Spec, configs, a.Catalog, broken)
+	return s, err
+}
+
+// view returns the view of a plan's namespace with the documents of a speculative plan. It returns an errFull if the index does not
+// suffice.
+func (a *Planner) view(ctx context.Context, po *v1alpha1.Plan) (*index.View, error) {
 	view, err := a.Index.View(ctx, po.Namespace)
 	if err != nil && ctx.Err() == nil { // an object of another namespace may be the reason
 		a.Logger.Warn("refresh the index for a plan", "namespace", po.Namespace, "plan", po.Name, "error", err)
@@ -239,11 +254,7 @@ func (a *Planner) outlined(ctx context.Context, po *v1alpha1.Plan) (*survey, err
 		}
 	}
 	view.ExpandReferences()
-	s, lookup := a.newSurvey(ctx, po)
-	configs := a.ProviderConfigs(ctx, po)
-	broken := func(refs []lang.Reference) bool { return lookup.Broken(ctx, refs) }
-	s.outline, err = newOutline(view, &po.Spec, configs, a.Catalog, broken)
-	return s, err
+	return view, nil
 }
 
 // loadNodes loads the objects with some slots and their records, several at once; see load.

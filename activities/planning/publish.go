@@ -57,10 +57,8 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if diags := t.diagnostics(); diag.HasErrors(t.diags) {
 		return notPlanned(diags), errors.Join(a.failPlan(ctx, p, diag.Summarize(diags), diags), a.dropDocuments(ctx, po))
 	}
-	if a.Index != nil {
-		if t.waiting, err = a.Index.Waiting(ctx, po.Namespace); err != nil {
-			return workflows.Published{}, err
-		}
+	if t.waiting, err = a.waiting(ctx, po); err != nil {
+		return workflows.Published{}, err
 	}
 	t.summarize(in)
 	t.noteContributors(&po.Status)
@@ -92,6 +90,26 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		err = a.dropDocuments(ctx, po)
 	}
 	return workflows.Published{Summary: t.summary.Text, Empty: t.steps == 0}, err
+}
+
+// waiting returns the reasons why the plan leaves out objects, and blocks of Modules, by their addresses.
+func (a *Planner) waiting(ctx context.Context, po *v1alpha1.Plan) (map[string]string, error) {
+	if a.Index == nil {
+		return nil, nil
+	}
+	recorded, err := a.Index.Waiting(ctx, po.Namespace)
+	o, ok := a.Objects.(*overlay)
+	if err != nil || po.Spec.Destroy || po.Spec.RefreshOnly || len(recorded) == 0 && (!ok || len(o.modules) == 0) {
+		return recorded, err
+	}
+	view, err := a.view(ctx, po)
+	if _, full := errors.AsType[errFull](err); full {
+		return recorded, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return view.Waiting, nil
 }
 
 // published reports whether a plan is published and, with automatic approval, approved.

@@ -54,7 +54,8 @@ func (o *outline) selectNodes() []int {
 func (s *survey) selectScope() {
 	o := s.outline
 	o.member = make([]bool, len(o.view.Nodes))
-	all := len(s.spec.Targets) == 0 && s.spec.Selector == nil && len(s.spec.Exclude) == 0
+	waiting := s.waitingSlots()
+	all := len(s.spec.Targets) == 0 && s.spec.Selector == nil && len(s.spec.Exclude) == 0 && len(waiting) == 0
 	var edges []graph.Node
 	if !all {
 		edges = o.edges(func(i int) []int32 {
@@ -76,7 +77,7 @@ func (s *survey) selectScope() {
 		for _, i := range roots {
 			edges[i].Changed = true
 		}
-		selected = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.slots(s.excluded))
+		selected = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, append(s.slots(s.excluded), waiting...))
 	}
 	selected = s.limitReads(selected, func(i int) lang.Address { return o.view.Nodes[i].Object.Address() }, func(i int) bool {
 		object := o.view.Nodes[i].Object
@@ -132,6 +133,15 @@ func (s *survey) outlinedScope() []int {
 		}
 	}
 	return scope
+}
+
+// waitingSlots returns the slots of the objects that the plan leaves out because they refer to outputs of Modules that are not known
+// yet.
+func (s *survey) waitingSlots() []int {
+	if s.spec.RefreshOnly || s.spec.Destroy {
+		return nil
+	}
+	return s.outline.view.Waits
 }
 
 func (s *survey) slots(addrs []lang.Address) []int {

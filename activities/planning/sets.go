@@ -77,6 +77,11 @@ func (s *survey) behind(output lang.Address) []lang.Address {
 	return nil
 }
 
+// waitsFor reports, without an outline, whether an address is that of an output of a Module that is not known yet.
+func (s *survey) waitsFor(addr lang.Address) bool {
+	return s.modules != nil && addr.Namespace == "" && addr.IsModuleOutput() && resourceset.WaitsFor(addr, s.modules) != ""
+}
+
 // expandSets replaces the references of a node to whole sets by references to their instances, and adds what is behind the outputs
 // of Modules. A data source also depends on the instances that leave the sets: as in Terraform, it must not read before they are
 // destroyed.
@@ -92,6 +97,7 @@ func (s *survey) expandSets(n *node) {
 	var refs []lang.Reference
 	seen := map[lang.Address]bool{}
 	for _, addr := range n.DependsOn {
+		n.waits = n.waits || s.waitsFor(addr)
 		instances := s.instancesOf(addr)
 		if n.Mode == v1alpha1.ModeData && s.setAt(addr) != nil {
 			instances = s.withLeaving(addr)

@@ -220,7 +220,7 @@ func (s *survey) scope() []int {
 	s.checkSelector(len(roots))
 	scope := roots
 	if s.spec.ReadBudget == nil {
-		scope = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, s.nodesAt(s.excluded))
+		scope = withoutExcluded(s.spec, reach(s.spec, edges, roots), edges, append(s.nodesAt(s.excluded), s.waitingNodes()...))
 	}
 	scope = s.limitReads(scope, func(i int) lang.Address { return s.nodes[i].Address }, func(i int) bool {
 		return s.nodes[i].Mode == v1alpha1.ModeManaged && s.nodes[i].record.Exists()
@@ -233,6 +233,24 @@ func (s *survey) scope() []int {
 	}
 	s.propagateCreatesFirst(scope)
 	return scope
+}
+
+// waitingNodes is waitingSlots for the nodes of a survey without an outline.
+func (s *survey) waitingNodes() (out []int) {
+	for i, n := range s.nodes {
+		if n.waits && n.wanted && !s.spec.RefreshOnly {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// leavesOut reports whether the plan leaves out objects that wait.
+func (s *survey) leavesOut() bool {
+	if s.outline != nil {
+		return len(s.waitingSlots()) > 0
+	}
+	return len(s.waitingNodes()) > 0
 }
 
 // reach returns the roots with their dependencies or, for a destroy, with their dependants. The roots are marked as
@@ -490,7 +508,7 @@ func (s *survey) leavesDeposed(visits func(lang.Address) bool) func(*node) bool 
 	if len(s.targets) > 0 {
 		return func(n *node) bool { return !s.targets[n.Address] }
 	}
-	if len(s.spec.Exclude) == 0 && s.spec.Selector == nil {
+	if len(s.spec.Exclude) == 0 && s.spec.Selector == nil && !s.leavesOut() {
 		return func(*node) bool { return false }
 	}
 	if s.outline != nil {

@@ -29,6 +29,10 @@ type View struct {
 	Problems, ModuleProblems map[string]string
 	// Records is the revision of the last write of a record that the view has.
 	Records int64
+	// Waiting has the reasons why a plan leaves out blocks of Modules, and objects that refer to outputs which are not known yet, by
+	// their addresses. Waits has the slots of these objects, in ascending order; ExpandReferences finds them.
+	Waiting map[string]string
+	Waits   []int
 	// TooManyWhole is true if references to whole ResourceSets would add more dependencies than MaxWhole.
 	TooManyWhole bool
 
@@ -61,7 +65,7 @@ func (x *Index) viewOf(name string) *View {
 		}
 	}
 	slices.Sort(v.Lost)
-	v.modules = map[string]*resourceset.Module{}
+	v.modules, v.Waiting = map[string]*resourceset.Module{}, map[string]string{}
 	v.Problems, v.ModuleProblems, v.sets, v.contents = map[string]string{}, map[string]string{}, map[lang.Address]*ViewSet{}, map[types.UID]int64{}
 	for _, s := range ns.sets {
 		v.add(s)

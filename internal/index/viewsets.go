@@ -1,6 +1,7 @@
 package index
 
 import (
+	"maps"
 	"slices"
 	"unique"
 
@@ -68,7 +69,8 @@ func (v *View) ExpandReferences() {
 			members[i], leaving[i] = s.Slots, s.Leaving
 		}
 	}
-	v.addOutputs(members)
+	waits := v.addOutputs(members)
+	v.findWaiting(waits)
 	if len(members) == 0 {
 		return
 	}
@@ -108,14 +110,19 @@ func (v *View) ExpandReferences() {
 	}
 }
 
-// addOutputs adds the slots of what is behind the outputs to which an object refers.
-func (v *View) addOutputs(members map[int32][]int32) {
+// addOutputs adds the slots of what is behind the outputs to which an object refers. It returns the reasons why outputs are not known
+// yet, by their slots.
+func (v *View) addOutputs(members map[int32][]int32) (waits map[int32]string) {
+	waits = map[int32]string{}
 	for name, m := range v.modules {
 		for output := range m.Outputs {
 			addr := lang.OutputOf("", name, output)
 			i, ok := v.find(addr)
 			if !ok {
 				continue
+			}
+			if why := resourceset.WaitsFor(addr, v.module); why != "" {
+				waits[i] = why
 			}
 			members[i] = []int32{}
 			for _, a := range v.Behind(addr) {
@@ -127,12 +134,44 @@ func (v *View) addOutputs(members map[int32][]int32) {
 			}
 		}
 	}
+	return waits
+}
+
+// findWaiting sets Waiting and Waits. outputs has the reasons why outputs are not known yet, by their slots.
+func (v *View) findWaiting(outputs map[int32]string) {
+	for _, m := range v.modules {
+		if m != nil {
+			maps.Copy(v.Waiting, m.Waiting)
+		}
+	}
+	if len(outputs) == 0 {
+		return
+	}
+	for i, n := range v.Nodes {
+		if n.Object == nil || n.Object.Has(Deleting) {
+			continue
+		}
+		for _, d := range n.Object.DependsOn {
+			if why := outputs[d]; why != "" {
+				addr := n.Object.Address()
+				if set, _, ok := addr.Set(); ok {
+					addr = set
+				}
+				v.Waiting[addr.String()] = why
+				v.Waits = append(v.Waits, i)
+				break
+			}
+		}
+	}
 }
 
 // Behind returns what an output of a Module of the namespace depends on; see resourceset.Behind.
 func (v *View) Behind(output lang.Address) []lang.Address {
-	return resourceset.Behind(output, func(name string) *resourceset.Module { return v.modules[name] })
+	return resourceset.Behind(output, v.module)
 }
+
+// module returns the Module with a name; nil if there is none.
+func (v *View) module(name string) *resourceset.Module { return v.modules[name] }
 
 // findLeaving finds the instances that leave a set.
 func (v *View) findLeaving() {
