@@ -163,7 +163,7 @@ type ResourceSetList struct {
 	Items           []ResourceSet `json:"items"`
 }
 
-// ResourceSetInstanceList is a page of the instances of a ResourceSet, from its subresource "instances".
+// ResourceSetInstanceList is a page of the instances of a ResourceSet or a Module, from its subresource "instances".
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ResourceSetInstanceList struct {

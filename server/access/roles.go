@@ -53,7 +53,8 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"configmaps", "events", "namespaces", "resourcequotas", "resourcequotas/status"}, readVerbs),
 			rule([]string{"events.k8s.io"}, []string{"events"}, readVerbs),
 			rule(group, []string{"providerconfigs", "providerconfigs/status", "plans", "plans/status", "plans/changes", "planrecords", "planpolicies", "resources",
-				"resourcesets", "resourcesets/status", "resourcesets/instances", "resourcesets/scale", "modules", "modules/status", "stacks", "stacks/status",
+				"resourcesets", "resourcesets/status", "resourcesets/instances", "resourcesets/scale", "modules", "modules/status", "modules/instances",
+				"stacks", "stacks/status",
 				"notifications", "notifications/status"}, readVerbs),
 			// An evaluation reads with the rights of its author.
 			rule(group, []string{"evaluations"}, []string{"create"}),

@@ -162,6 +162,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"resourcesets/undelete":    newUndeleteSet(c, sets.Store),
 		"modules":                  modules,
 		"modules/status":           moduleStatus,
+		"modules/instances":        newModuleInstances(c, modules.Store),
 		"stacks":                   stacks,
 		"stacks/status":            stackStatus,
 		"stacks/drift":             &driftREST{subresource{stacks.New}, stacks.Store, c.MayRead},

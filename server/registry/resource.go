@@ -47,7 +47,7 @@ var (
 )
 
 // newResources returns the storage for Resources.
-func newResources(c Config) rest.Storage {
+func newResources(c Config) resourcesREST {
 	return resourcesREST{
 		tableConvertor: resourceTable, objects: c.StoredObjects, kinds: c.Kinds, access: rights.Access{Authorizer: c.Authorizer},
 		collection: c.Collection, backend: c.Backend,

@@ -149,23 +149,7 @@ func pathWith(v any, path, text string) string {
 // wants returns the selection of entries of the index. It selects each entry whose Resource the view has and the selection
 // may select: the entries of stored objects have neither ready nor reason. failed has the first error of the view.
 func (s resourceSelection) wants(view hykubestorage.View, failed *error) index.WantFunc {
-	type kindIn struct {
-		namespace string
-		kind      *index.Kind
-	}
-	known := map[kindIn]bool{}
-	visible := func(namespace string, kind *index.Kind) bool {
-		at := kindIn{namespace, kind}
-		ok, asked := known[at]
-		if !asked {
-			var err error
-			if ok, err = view.Visible(schema.GroupResource{Group: v1alpha1.ProviderGroup(kind.Provider), Resource: kind.Stored}, namespace); err != nil && *failed == nil {
-				*failed = err
-			}
-			known[at] = ok
-		}
-		return ok
-	}
+	visible := kindsOf(view, failed)
 	requirements := s.Field.Requirements()
 	return func(namespace string, n index.Node) bool {
 		if *failed != nil || view.Namespace != "" && view.Namespace != namespace || !visible(namespace, n.Object.Kind) || !s.Label.Matches(n.Object.Labels) {
@@ -177,6 +161,27 @@ func (s resourceSelection) wants(view hykubestorage.View, failed *error) index.W
 			}
 		}
 		return true
+	}
+}
+
+// kindsOf returns a function that reports whether a view shows a kind in a namespace. It stores the first error.
+func kindsOf(view hykubestorage.View, failed *error) func(namespace string, kind *index.Kind) bool {
+	type kindIn struct {
+		namespace string
+		kind      *index.Kind
+	}
+	known := map[kindIn]bool{}
+	return func(namespace string, kind *index.Kind) bool {
+		at := kindIn{namespace, kind}
+		ok, asked := known[at]
+		if !asked {
+			var err error
+			if ok, err = view.Visible(schema.GroupResource{Group: v1alpha1.ProviderGroup(kind.Provider), Resource: kind.Stored}, namespace); err != nil && *failed == nil {
+				*failed = err
+			}
+			known[at] = ok
+		}
+		return ok
 	}
 }
 

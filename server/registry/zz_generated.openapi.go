@@ -5412,7 +5412,7 @@ func schema_hykube_hykube_api_v1alpha1_ResourceSetInstanceList(ref common.Refere
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "ResourceSetInstanceList is a page of the instances of a ResourceSet, from its subresource \"instances\".",
+				Description: "ResourceSetInstanceList is a page of the instances of a ResourceSet or a Module, from its subresource \"instances\".",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
