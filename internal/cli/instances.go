@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -26,7 +28,9 @@ const setsResource = "resourcesets"
 
 type instancesOptions struct {
 	*session
+	// set is the name of the owner of the instances: a ResourceSet, or a Module.
 	set     string
+	module  bool
 	reasons []string
 	output  string
 }
@@ -34,14 +38,16 @@ type instancesOptions struct {
 func newInstances(s *session) *cobra.Command {
 	o := &instancesOptions{session: s}
 	cmd := &cobra.Command{
-		Use:   "instances SET",
-		Short: "List the instances of a ResourceSet",
-		Long: `List the instances of a ResourceSet, in the order of their keys. Instances that left the set, and that the next plan
-destroys, come last.
+		Use:   "instances (SET | module/NAME)",
+		Short: "List the instances of a ResourceSet, or the resources of a Module",
+		Long: `List the instances of a ResourceSet, in the order of their keys, or the resources of a Module, in the order of their
+addresses. Those that left the set or the Module, and that the next plan destroys, come last.
 
 The command reads the instances in pages and prints each page at once. It needs the right to get "resourcesets/instances"
-and to list the kind of the template.`,
+and to list the kind of the template. For a Module, it needs the right to get "modules/instances", and lists the kinds that
+you may list.`,
 		Example: `  kubectl hykube instances fleet
+  kubectl hykube instances module/shop
   kubectl hykube instances fleet --reason ApplyFailed,CreateUnknown
   kubectl hykube instances fleet -o address`,
 		Args: cobra.ExactArgs(1),
@@ -53,7 +59,8 @@ and to list the kind of the template.`,
 }
 
 func (o *instancesOptions) Complete(args []string) error {
-	o.set = strings.TrimPrefix(args[0], "resourceset/")
+	o.set, o.module = strings.CutPrefix(args[0], "module/")
+	o.set = strings.TrimPrefix(o.set, "resourceset/")
 	o.output = cmp.Or(o.output, "table")
 	return o.connect()
 }
@@ -86,7 +93,7 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 	}
 	var items []any
 	waiting := false
-	for u, err := range o.instancesOf(ctx, o.namespace, o.set) {
+	for u, err := range o.instancesOf(ctx, o.owners(), o.namespace, o.set) {
 		if err != nil {
 			return o.explainSet(ctx, err)
 		}
@@ -116,10 +123,18 @@ func (o *instancesOptions) Run(ctx context.Context) error {
 	if o.output == "json" || o.output == "yaml" {
 		return printJSON(o.terminal, map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}, "items": items}, o.output)
 	}
-	if waiting && (o.output == "table" || o.output == "wide") {
+	if waiting && !o.module && (o.output == "table" || o.output == "wide") {
 		return o.noteRollouts(ctx)
 	}
 	return nil
+}
+
+// owners returns the resource of the owner of the instances.
+func (o *instancesOptions) owners() string {
+	if o.module {
+		return modulesResource
+	}
+	return setsResource
 }
 
 // explainSet explains the error of a read of the instances. If there is no such set, it names the most similar one.
@@ -130,19 +145,28 @@ func (o *instancesOptions) explainSet(ctx context.Context, err error) error {
 	if err := o.noSuchNamespace(ctx, o.namespace); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("there is no ResourceSet %q in namespace %s", o.set, o.namespace)
-	list := &v1alpha1.ResourceSetList{}
-	if err := o.hykube.Get().Namespace(o.namespace).Resource(setsResource).Do(ctx).Into(list); err != nil {
-		return errors.New(text) // the user may not list them
+	names, what := o.ownerNames(ctx), "ResourceSet"
+	if o.module {
+		what = "Module"
 	}
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
+	text := fmt.Sprintf("there is no %s %q in namespace %s", what, o.set, o.namespace)
 	if near := suggest.Nearest(o.set, names); near != "" {
 		text += fmt.Sprintf(": did you mean %s?", near)
 	}
 	return errors.New(text)
+}
+
+// ownerNames returns the names of the ResourceSets, or of the Modules. It returns nil if the user may not list them.
+func (o *instancesOptions) ownerNames(ctx context.Context) (names []string) {
+	list := &metav1.PartialObjectMetadataList{}
+	raw, err := o.hykube.Get().Namespace(o.namespace).Resource(o.owners()).Do(ctx).Raw()
+	if err != nil || json.Unmarshal(raw, list) != nil {
+		return nil
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names
 }
 
 // isSet reports whether an object is a ResourceSet.
@@ -208,12 +232,12 @@ func wavesText(waves []int32) string {
 	return strings.Join(cut(numbers, 5, "%d more"), ", ")
 }
 
-// instancesOf returns the instances of a ResourceSet. It reads them in pages.
-func (s *session) instancesOf(ctx context.Context, namespace, set string) iter.Seq2[*unstructured.Unstructured, error] {
+// instancesOf returns the instances of a ResourceSet or a Module, whose resource is given. It reads them in pages.
+func (s *session) instancesOf(ctx context.Context, resource, namespace, name string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		for cont := ""; ; {
 			page := &v1alpha1.ResourceSetInstanceList{}
-			err := s.hykube.Get().Namespace(namespace).Resource(setsResource).Name(set).SubResource("instances").
+			err := s.hykube.Get().Namespace(namespace).Resource(resource).Name(name).SubResource("instances").
 				Param("limit", strconv.Itoa(listPage)).Param("continue", cont).Do(ctx).Into(page)
 			if err != nil {
 				yield(nil, err)
@@ -232,8 +256,8 @@ func (s *session) instancesOf(ctx context.Context, namespace, set string) iter.S
 	}
 }
 
-// eachResource visits the objects of some kinds, as eachObject does, and then the instances of ResourceSets of these
-// kinds.
+// eachResource visits the objects of some kinds, as eachObject does, and then the instances of ResourceSets and Modules of
+// these kinds.
 func (s *session) eachResource(ctx context.Context, kinds []kind, namespace, selector string, visit func(kind, *unstructured.Unstructured)) (denied []kind, err error) {
 	denied, err = s.eachObject(ctx, kinds, namespace, selector, visit)
 	if err != nil {
@@ -244,7 +268,7 @@ func (s *session) eachResource(ctx context.Context, kinds []kind, namespace, sel
 		return denied, err
 	}
 	err = s.eachSet(ctx, kinds, namespace, func(k kind, set *v1alpha1.ResourceSet) error {
-		for u, err := range s.instancesOf(ctx, set.Namespace, set.Name) {
+		for u, err := range s.instancesOf(ctx, setsResource, set.Namespace, set.Name) {
 			if apierrors.IsForbidden(err) {
 				break // the kind is among the denied ones, too
 			}
@@ -257,7 +281,14 @@ func (s *session) eachResource(ctx context.Context, kinds []kind, namespace, sel
 		}
 		return nil
 	})
-	return denied, err
+	if err != nil {
+		return denied, err
+	}
+	return denied, s.eachInModules(ctx, kinds, namespace, func(k kind, u *unstructured.Unstructured) {
+		if wanted.Matches(labels.Set(u.GetLabels())) {
+			visit(k, u)
+		}
+	})
 }
 
 // eachSet visits the ResourceSets whose template has one of some kinds. A user who may not list sets sees none.
@@ -272,9 +303,7 @@ func (s *session) eachSet(ctx context.Context, kinds []kind, namespace string, v
 	}
 	for i := range list.Items {
 		set := &list.Items[i]
-		at := slices.IndexFunc(kinds, func(k kind) bool {
-			return k.kind == set.Spec.Template.Kind && k.gvr.GroupVersion().String() == set.Spec.Template.APIVersion
-		})
+		at := indexOfKind(kinds, set.Spec.Template.APIVersion, set.Spec.Template.Kind)
 		if at < 0 {
 			continue
 		}
@@ -283,4 +312,9 @@ func (s *session) eachSet(ctx context.Context, kinds []kind, namespace string, v
 		}
 	}
 	return nil
+}
+
+// indexOfKind returns the index of the kind with a name and a version; negative if there is none.
+func indexOfKind(kinds []kind, apiVersion, name string) int {
+	return slices.IndexFunc(kinds, func(k kind) bool { return k.kind == name && k.gvr.GroupVersion().String() == apiVersion })
 }

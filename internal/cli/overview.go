@@ -295,6 +295,10 @@ func (o *statusOptions) everyNamespace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	err = o.eachInModules(ctx, kinds, "", func(k kind, u *unstructured.Unstructured) { holding[u.GetNamespace()], used[k] = true, true })
+	if err != nil {
+		return err
+	}
 	orphans, err := o.withoutObject(ctx, "")
 	if err != nil {
 		return err
@@ -411,7 +415,7 @@ func readiness(u *unstructured.Unstructured) (reason, message string, ok bool) {
 	message, _ = c["message"].(string)
 	ok = c["status"] == string(metav1.ConditionTrue)
 	if instance, _ := u.Object[v1alpha1.FieldInstance].(map[string]any); instance[v1alpha1.FieldKeysUnknown] == true {
-		return v1alpha1.ReasonKeysUnknown, fmt.Sprintf("its ResourceSet %v does not know its keys, so no plan changes or destroys it", instance["set"]), false
+		return v1alpha1.ReasonKeysUnknown, fmt.Sprintf("its %s %v does not know its keys, so no plan changes or destroys it", v1alpha1.OwnerKind(u.GetName()), instance["set"]), false
 	}
 	judged, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	if c == nil || judged != u.GetGeneration() && v1alpha1.OutdatedByEdit(reason, ok) { // it is about an earlier spec
