@@ -301,3 +301,25 @@ output "a" { value = test_thing.a.id }`
 		t.Error("a recorded instance of a block that waits has no reason to stay")
 	}
 }
+
+// TestWaitsFor wants the value of an output to wait if what is behind it does, also through outputs of other Modules, even in a cycle.
+func TestWaitsFor(t *testing.T) {
+	of := func(name string) lang.Address { return lang.OutputOf("", name, "out") }
+	output := func(waits string, behind ...lang.Address) *Module {
+		return &Module{Outputs: map[string]*Output{"out": {Waits: waits, Behind: behind}}}
+	}
+	elsewhere := of("waits")
+	elsewhere.Namespace = "other"
+	modules := map[string]*Module{
+		"waits": output("it depends on a block"), "known": output("", lang.AddressOf(v1alpha1.ModeManaged, "sim_network", "main")),
+		"through": output("", of("known"), of("waits")), "cycle": output("", of("cycle"), of("known")), "other": output("", elsewhere),
+	}
+	for name, want := range map[string]string{
+		"waits": "it depends on module.waits.out: it depends on a block", "through": "it depends on module.waits.out: it depends on a block",
+		"known": "", "cycle": "", "other": "", "missing": "",
+	} {
+		if got := WaitsFor(of(name), func(name string) *Module { return modules[name] }); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
