@@ -117,7 +117,7 @@ func encodeForeignPath(p cty.Path) (string, error) {
 			of.Value, err = json.Marshal(s.Name)
 		case cty.IndexStep:
 			of.Type = stepIndex
-			of.Value, err = json.Marshal(ctyjson.SimpleJSONValue{Value: s.Key})
+			of.Value, err = ctyjson.Marshal(s.Key, cty.DynamicPseudoType) // with its type, as Terraform writes it
 		}
 		if err != nil {
 			return "", fmt.Errorf("encode path: %w", err)
@@ -155,14 +155,14 @@ func (s foreignStep) decode() (cty.PathStep, error) {
 		err := json.Unmarshal(s.Value, &name)
 		return cty.GetAttrStep{Name: name}, err
 	case stepIndex:
-		var key ctyjson.SimpleJSONValue
-		if err := json.Unmarshal(s.Value, &key); err != nil {
+		key, err := ctyjson.Unmarshal(s.Value, cty.DynamicPseudoType)
+		if err != nil {
 			return nil, err
 		}
 		if key.IsNull() || key.Type() != cty.String && key.Type() != cty.Number {
 			return nil, fmt.Errorf("the index %s is neither a string nor a number", s.Value)
 		}
-		return cty.IndexStep{Key: key.Value}, nil
+		return cty.IndexStep{Key: key}, nil
 	}
 	return nil, fmt.Errorf("the step %.40q is unknown", s.Type)
 }

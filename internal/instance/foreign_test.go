@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/schema"
@@ -86,5 +87,25 @@ func TestForeignPaths(t *testing.T) {
 	slices.Sort(paths)
 	if d := cmp.Diff([]string{id, `[{"type":"get_attr","value":"name"}]`, `[{"type":"get_attr","value":"secret"}]`}, paths); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestForeignIndexes expects that an index of a map or a list has its type, as Terraform writes and reads it.
+func TestForeignIndexes(t *testing.T) {
+	want := `[{"type":"get_attr","value":"tags"},{"type":"index","value":{"value":"token","type":"string"}},{"type":"index","value":{"value":1,"type":"number"}}]`
+	marks, err := decodeForeignPaths([]string{want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := cty.GetAttrPath("tags").IndexString("token").IndexInt(1)
+	if got := marks[0].Path; !got.Equals(path) {
+		t.Errorf("path %#v", got)
+	}
+	got, err := encodeForeignPath(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != want {
+		t.Error(got)
 	}
 }
