@@ -12,6 +12,8 @@ import (
 
 const modulesResource = "modules"
 
+var moduleKind = kind{v1alpha1.SchemeGroupVersion.WithResource(modulesResource), "Module"}
+
 // modules returns the Modules of a namespace; an empty one means all.
 func (s *session) modules(ctx context.Context, namespace string) ([]v1alpha1.Module, error) {
 	list := &v1alpha1.ModuleList{}
@@ -67,4 +69,9 @@ func (s *session) eachInModules(ctx context.Context, kinds []kind, namespace str
 		}
 	}
 	return nil
+}
+
+// setModeCommand returns the command that sets the mode of a Module.
+func setModeCommand(name, namespace string, mode v1alpha1.ModuleMode) string {
+	return fmt.Sprintf(`kubectl patch module %s -n %s --type=merge -p '{"spec":{"mode":"%s"}}'`, name, namespace, mode)
 }

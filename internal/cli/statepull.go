@@ -55,16 +55,36 @@ func (o *statePullOptions) Complete([]string) error { return o.connect() }
 func (o *statePullOptions) Validate() error { return nil }
 
 func (o *statePullOptions) Run(ctx context.Context) error {
+	file, err := o.state(ctx)
+	if err != nil {
+		return err
+	}
+	out, err := encodeState(file)
+	if err != nil {
+		return fmt.Errorf("state pull: %w", err)
+	}
+	_, err = o.Out.Write(out)
+	return err
+}
+
+// encodeState returns a state as Terraform writes it.
+func encodeState(file *tfstate.File) ([]byte, error) {
+	out, err := json.MarshalIndent(file, "", "  ")
+	return append(out, '\n'), err
+}
+
+// state returns the records as a state. It warns about names that no block can have.
+func (o *statePullOptions) state(ctx context.Context) (*tfstate.File, error) {
 	var of *v1alpha1.Module
 	if o.module != "" {
 		var err error
 		if of, err = o.getModule(ctx, o.module); err != nil {
-			return fmt.Errorf("state pull: %w", err)
+			return nil, fmt.Errorf("state pull: %w", err)
 		}
 	}
 	file, entries, err := o.pages(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if of != nil {
 		for i := range entries {
@@ -72,21 +92,16 @@ func (o *statePullOptions) Run(ctx context.Context) error {
 		}
 	}
 	if err := oneEach(entries); err != nil {
-		return fmt.Errorf("state pull: %w", err)
+		return nil, fmt.Errorf("state pull: %w", err)
 	}
 	odd, err := fill(file, entries)
 	if err != nil {
-		return fmt.Errorf("state pull: %w", err)
+		return nil, fmt.Errorf("state pull: %w", err)
 	}
-	out, err := json.MarshalIndent(file, "", "  ")
-	if err != nil {
-		return fmt.Errorf("state pull: %w", err)
-	}
-	fmt.Fprintf(o.Out, "%s\n", out)
 	if len(odd) > 0 {
 		fmt.Fprintf(o.ErrOut, "No block of Terraform can have these names, so Terraform would destroy the resources. Rename their objects first, with kubectl hykube state mv KIND/OLD KIND/NEW:\n  %s\n", strings.Join(odd, "\n  "))
 	}
-	return nil
+	return file, nil
 }
 
 // pages reads all pages of the state.

@@ -31,8 +31,9 @@ type statePushOptions struct {
 	maps    []string
 	configs []string
 	targets []string
-	module  string
-	force   bool
+	// files are the Terraform files of the Module, which the command records before; files.modules.name is that of the Module.
+	files fileFlags
+	force bool
 }
 
 func newStatePush(s *session) *cobra.Command {
@@ -47,17 +48,20 @@ an instance of the ResourceSet for it. An underscore in a name is a dash in that
 whose object has another name, needs --map.
 
 With --module, the resources are those of a Module, with its files, its inputs, and its ProviderConfigs: sim_network.main is
-module.shop.sim_network.main, and so are those of called modules.
+module.shop.sim_network.main, and so are those of called modules. With -f DIR, the command first records the Module of the
+Terraform files, as "kubectl hykube apply -f DIR" does, and its resources are in no plan that can be approved: a new Module has
+the mode Observe. One that exists keeps its mode. If the push is refused then, the Module stays; type the command again.
 
 The server records all resources or none. It refuses the state if an object has a record already, or if another object manages
 the same resource. It calls providers only to upgrade the state, and changes no infrastructure. Data sources are left out.
 
 With --force, the records of a state with the same lineage are replaced, also by one with an earlier serial.
 
-The command needs the right to create statepushes, and for each kind create, update, and get of the subresource "state".`,
+The command lists the resources of the Module that the state lacks. It needs the right to create statepushes, and for each kind create, update, and get of the subresource "state".`,
 		Example: `  terraform state pull | kubectl hykube state push - -n prod
   kubectl hykube state push terraform.tfstate -n prod --map module.web.sim_network.main=sim-network/web
   terraform state pull | kubectl hykube state push - -n prod --module shop
+  terraform state pull | kubectl hykube state push - -n prod --module shop -f . --var region=eu
   kubectl hykube state push new.tfstate -n prod --force`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: run(o),
@@ -66,7 +70,8 @@ The command needs the right to create statepushes, and for each kind create, upd
 	f.StringArrayVar(&o.maps, "map", nil, "The object of a resource, as ADDRESS=KIND/NAME; @FILE has one on each line")
 	f.StringArrayVar(&o.configs, "provider-config", nil, "The ProviderConfig of a provider of the state, as SOURCE[.ALIAS]=NAME; the default is the alias")
 	f.StringArrayVar(&o.targets, "target", nil, "Push only this resource, or the resources of this module; may be repeated")
-	f.StringVar(&o.module, "module", "", "The Module with the resources of the state")
+	o.files.add(f)
+	f.Lookup("module").Usage = "The Module with the resources of the state"
 	f.BoolVar(&o.force, "force", false, "Replace the records of a state with the same lineage")
 	return cmd
 }
@@ -80,8 +85,17 @@ func (o *statePushOptions) Complete(args []string) error {
 }
 
 func (o *statePushOptions) Validate() error {
-	if o.module != "" && len(o.maps) > 0 {
+	of := o.files.modules
+	switch {
+	case of.name != "" && len(o.maps) > 0:
 		return errors.New("--map is for objects, and the resources of a Module have the names of its files: use moved blocks, or leave out --map")
+	case !o.files.given():
+		of.name = ""
+		return of.check()
+	case of.name == "":
+		return errors.New("-f DIR makes a Module of Terraform files: name it with --module NAME")
+	case o.files.stdin():
+		return errors.New("-f - reads files from standard input, which has no directory of Terraform files: name it with -f DIR")
 	}
 	return nil
 }
@@ -95,30 +109,23 @@ func (o *statePushOptions) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("state push: %w", err)
 	}
-	if o.module != "" {
-		m.module = o.module
-		if _, err := o.getModule(ctx, o.module); err != nil {
-			return fmt.Errorf("state push: %w", err)
-		}
-	}
+	m.module = o.files.modules.name
 	entries, problems := m.entries(file)
 	if err := m.unused(); err != nil {
 		return fmt.Errorf("state push: %w", err)
 	}
-	p := &pusher{session: o.session, spec: v1alpha1.StatePushSpec{
-		ID: string(uuid.NewUUID()), Lineage: file.Lineage, Serial: int64(file.Serial), TerraformVersion: file.TerraformVersion, Module: o.module, Force: o.force,
-	}, problems: problems}
 	if len(entries) == 0 && len(problems) == 0 {
 		return errors.New("state push: the state has no managed resources to push. Nothing was changed")
 	}
-	if err := p.send(ctx, entries); err != nil {
-		return err
+	of, err := o.moduleOf(ctx)
+	if err != nil {
+		return fmt.Errorf("state push: %w", err)
 	}
-	if len(p.problems) > 0 {
-		return problemsError(p.problems)
-	}
-	if err := p.commit(ctx); err != nil {
-		return err
+	p := &pusher{session: o.session, spec: v1alpha1.StatePushSpec{
+		ID: string(uuid.NewUUID()), Lineage: file.Lineage, Serial: int64(file.Serial), TerraformVersion: file.TerraformVersion, Module: m.module, Force: o.force,
+	}, problems: problems}
+	if err := p.push(ctx, entries); err != nil {
+		return of.withWhatStays(err)
 	}
 	fmt.Fprintf(o.Out, "%s pushed into the namespace %s\n", diff.Plural(len(entries), "resource"), o.namespace)
 	if m.data > 0 {
@@ -132,6 +139,9 @@ func (o *statePushOptions) Run(ctx context.Context) error {
 	}
 	if o.force {
 		fmt.Fprintf(o.ErrOut, "Records of resources that the state lacks stay: kubectl hykube state list -n %s shows all.\n", o.namespace)
+	}
+	if of != nil {
+		return o.receipt(ctx, of, entries)
 	}
 	fmt.Fprintf(o.ErrOut, "To see whether they need changes: kubectl hykube plan -n %s\n", o.namespace)
 	return nil
@@ -156,6 +166,17 @@ type pusher struct {
 	*session
 	spec     v1alpha1.StatePushSpec
 	problems []v1alpha1.StateProblem
+}
+
+// push records all entries, or none.
+func (p *pusher) push(ctx context.Context, entries []v1alpha1.StateEntry) error {
+	if err := p.send(ctx, entries); err != nil {
+		return err
+	}
+	if len(p.problems) > 0 {
+		return problemsError(p.problems)
+	}
+	return p.commit(ctx)
 }
 
 // send sends all entries in pages, so that the server checks each of them. It collects the problems.
@@ -258,6 +279,6 @@ func problemsError(problems []v1alpha1.StateProblem) error {
 			fmt.Fprintf(&b, "\n    to mend it: %s", diff.Clean(k.remedy, false))
 		}
 	}
-	b.WriteString("\nNothing was recorded.")
+	b.WriteString("\nNo resource was recorded.")
 	return errors.New(b.String())
 }

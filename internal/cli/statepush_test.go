@@ -179,7 +179,7 @@ func TestAWideDependencyIsNarrow(t *testing.T) {
 func TestTheReportHasAllProblems(t *testing.T) {
 	err := problemsError([]v1alpha1.StateProblem{{Address: "b", Problem: "no", Remedy: "do"}, {Address: "a", Problem: "no", Remedy: "do"}, {Address: "c", Problem: "other\x1b[31m"}})
 	want := "state push: 3 resources of the state cannot be recorded\n  a\n  b\n    no\n    to mend it: do\n  c\n    other"
-	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\x1b") || !strings.HasSuffix(err.Error(), "\nNothing was recorded.") {
+	if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\x1b") || !strings.HasSuffix(err.Error(), "\nNo resource was recorded.") {
 		t.Errorf("%q", err)
 	}
 }
