@@ -1,11 +1,13 @@
 package planning
 
 import (
+	"context"
 	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/condition"
@@ -13,6 +15,7 @@ import (
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/resource"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/schema"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/session"
@@ -330,4 +333,51 @@ func TestWhatAProviderConfigRefersTo(t *testing.T) {
 			t.Errorf("requires (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// waitingModules has the Module "shop" with an output that waits.
+type waitingModules struct{}
+
+func (waitingModules) Set(context.Context, v1alpha1.ObjectReference) (*resourceset.Set, error) {
+	return nil, nil
+}
+
+func (waitingModules) Module(_ context.Context, _, name string) (*resourceset.Module, error) {
+	if name != "shop" {
+		return nil, nil
+	}
+	return &resourceset.Module{Outputs: map[string]*resourceset.Output{"out": {Waits: "its for_each depends on test_thing.c"}}}, nil
+}
+
+// TestSurveyLeavesOutWhatWaits wants a survey without an index to leave out an object that refers to an output which waits, and what
+// depends on the object. A destroy has them.
+func TestSurveyLeavesOutWhatWaits(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	w.Config(nil)
+	w.Put("test-thing/a", map[string]any{"uses": "${module.shop.out}"}, nil)
+	w.Put("test-thing/b", map[string]any{"uses": "${test_thing.a.id}"}, nil)
+	w.Put("test-thing/c", map[string]any{"uses": "x"}, nil)
+	a := withoutIndex(w)
+	a.Sources.Sets = waitingModules{}
+	s, err := a.loadAll(t.Context(), w.Plan())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var visited []string
+	for _, i := range s.visit(a.Sources) {
+		visited = append(visited, s.nodes[i].Address.String())
+	}
+	if len(visited) != 1 || visited[0] != "test_thing.c" || diag.HasErrors(s.diags) {
+		t.Errorf("visits %v: %s", visited, diag.Describe(s.diags))
+	}
+	for _, spec := range []v1alpha1.PlanSpec{{Destroy: true}, {RefreshOnly: true}} {
+		po := w.Plan()
+		po.Spec = spec
+		if s, err = a.loadAll(t.Context(), po); err != nil {
+			t.Fatal(err)
+		}
+		if s.visit(a.Sources); s.inScope != 3 {
+			t.Errorf("%+v has %d objects in scope", spec, s.inScope)
+		}
+	}
 }

@@ -26,7 +26,8 @@ resource "sim_a" "one" {}
 resource "sim_a" "many" {
   count = var.n
   name  = "${sim_a.one.name}-${count.index}"
-}`,
+}
+output "out" { value = sim_a.many }`,
 	`variable "n" { default = 1 }
 data "sim_b" "read" {}
 resource "sim_a" "one" {
@@ -38,7 +39,8 @@ moved {
   from = sim_a.many
   to   = sim_a.moved
 }
-resource "sim_a" "moved" { count = 2 }`,
+resource "sim_a" "moved" { count = 2 }
+output "out" { value = sim_a.each }`,
 	`resource "sim_a" {`,
 }
 
@@ -355,6 +357,10 @@ func TestOverlaidModules(t *testing.T) {
 		want := view()
 		if d := cmp.Diff(entries(want), entries(got)); d != "" || len(want.ModuleProblems) != len(got.ModuleProblems) {
 			t.Errorf("%s: problems %v and %v, entries (-recorded +overlaid):\n%s", tc.reason, want.ModuleProblems, got.ModuleProblems, d)
+		}
+		output := lang.OutputOf("", "shop", "out")
+		if d := cmp.Diff(want.Behind(output), got.Behind(output)); d != "" {
+			t.Errorf("%s: what is behind the output (-recorded +overlaid):\n%s", tc.reason, d)
 		}
 		x.files("team", moduleFiles[0])
 		x.write(modules, "team", "shop", first)
