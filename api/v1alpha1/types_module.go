@@ -80,6 +80,11 @@ type ModuleStatus struct {
 	// The user who last wrote the spec. The outputs are evaluated with the rights of that user.
 	// +optional
 	Author *Identity `json:"author,omitempty"`
+	// Users who last wrote the parts of the spec that outputs depend on, each with these parts, such as inputs["region"]. A
+	// user without parts wrote all parts that no other has. Unlike contributors, they stay after an apply. Set by the server.
+	// +optional
+	// +listType=atomic
+	Writers []Contributor `json:"writers,omitempty"`
 	// Outputs of the root module whose recorded values are known, by name.
 	// +optional
 	Outputs map[string]ModuleOutput `json:"outputs,omitempty"`

@@ -596,6 +596,13 @@ func (in *ModuleStatus) DeepCopyInto(out *ModuleStatus) {
 		*out = new(Identity)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Writers != nil {
+		in, out := &in.Writers, &out.Writers
+		*out = make([]Contributor, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Outputs != nil {
 		in, out := &in.Outputs, &out.Outputs
 		*out = make(map[string]ModuleOutput, len(*in))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resource"
@@ -280,5 +281,20 @@ output "own" { value = "fixed" }`
 	}
 	if _, known := s.ExternalVersion(t.Context(), refs); known {
 		t.Error("a cycle has a version")
+	}
+}
+
+// TestOutputsHaveTheWritersOfTheParts asks who caused an output after an apply ended the entries of the Module. Each user who last wrote
+// a part of its spec counts, and not only the last one.
+func TestOutputsHaveTheWritersOfTheParts(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	withShop(t, w, map[string]string{"name": "x", "password": "y"})
+	w.Wrote = map[store.Written]store.Writers{{Kind: "Module", Namespace: "team", Name: "shop"}: {Parts: []v1alpha1.Contributor{
+		{Identity: v1alpha1.Identity{Username: "ann"}},
+		{Identity: v1alpha1.Identity{Username: "eve"}, Wrote: []string{`inputs["short"]`}},
+	}}}
+	list, err := w.NewScope(w.Plan(), "team", nil).WritersOf(t.Context(), lang.OutputOf("", "shop", "short"), "")
+	if got := strings.Join(contributor.Names(list), " "); err != nil || got != "ann eve" {
+		t.Errorf("written by %s, %v; want ann eve", got, err)
 	}
 }

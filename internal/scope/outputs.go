@@ -160,9 +160,7 @@ func (s *Scope) writersOfOutput(ctx context.Context, addr lang.Address, depth in
 	if err != nil {
 		return nil, err
 	}
-	if written.Author != nil { // an apply ends the entries of a Module, and an input may be in an output alone
-		lists = append(lists, []v1alpha1.Contributor{{Identity: *written.Author}})
-	}
+	lists = append(lists, written.Parts) // an apply ends the other entries of a Module, and an input may be in an output alone
 	m, err := s.moduleOf(ctx, addr)
 	if err != nil {
 		return []v1alpha1.Contributor{{More: true}}, nil

@@ -128,8 +128,8 @@ type Writers struct {
 	Keys *v1alpha1.ForEachConfigMap
 	// Files is the name of the ConfigMap with the files of a Module; empty for other objects.
 	Files string
-	// Author is the user who last wrote the spec of a Module; nil for other objects.
-	Author *v1alpha1.Identity
+	// Parts has the users who last wrote each part of the spec of a Module; nil for other objects. An apply does not end them.
+	Parts []v1alpha1.Contributor
 }
 
 // String returns the kind and the name, as in: ConfigMap hosts.

@@ -218,7 +218,7 @@ func (c *Configs) Writers(ctx context.Context, of store.Written) (w store.Writer
 	if of.Kind == "Module" {
 		m := &v1alpha1.Module{}
 		found, err := readStored(ctx, c, v1alpha1.Resource("modules"), of.Namespace, of.Name, m)
-		w.List, w.Files, w.Author = m.Status.Contributors, m.Spec.Source.ConfigMap, m.Status.Author
+		w.List, w.Files, w.Parts = m.Status.Contributors, m.Spec.Source.ConfigMap, m.Status.Writers
 		return w, found, err
 	}
 	obj, err := c.Stored.Shared(ctx, resourceOfCore(strings.ToLower(of.Kind)+"s"), of.Namespace, of.Name)

@@ -149,6 +149,19 @@ func (s keyedUpdate) PrepareForUpdate(ctx context.Context, obj, old runtime.Obje
 // written returns the annotation after a write by a user.
 func (s keyWriters) written(obj, old runtime.Object, by v1alpha1.Identity) string {
 	now, before := s.keys(obj), s.keys(old)
+	stored := writersIn(old)
+	if maps.Equal(now, before) {
+		return stored
+	}
+	list, err := contributor.DecodeKeys(stored)
+	if err != nil {
+		before = nil // the user counts as who wrote all keys
+	}
+	return contributor.EncodeKeys(writeKeys(list, by, now, before))
+}
+
+// writeKeys returns the writers of keys after a write by a user. now and before have the values of the keys.
+func writeKeys(list []v1alpha1.Contributor, by v1alpha1.Identity, now, before map[string]string) []v1alpha1.Contributor {
 	var changed []string
 	same := 0
 	for key, value := range now {
@@ -165,15 +178,13 @@ func (s keyWriters) written(obj, old runtime.Object, by v1alpha1.Identity) strin
 	}
 	w := contributor.Write{By: by, What: slices.Sorted(slices.Values(changed)), At: time.Now()}
 	has := func(key string) bool { _, ok := now[key]; return ok }
-	stored := writersIn(old)
-	list, err := contributor.DecodeKeys(stored)
 	switch {
 	case len(changed) == 0:
-		return stored
-	case same == 0 || err != nil:
-		return contributor.EncodeKeys(contributor.WriteAll(list, w, has))
+		return list
+	case same == 0:
+		return contributor.WriteAll(list, w, has)
 	}
-	return contributor.EncodeKeys(contributor.WriteKeys(list, w, has))
+	return contributor.WriteKeys(list, w, has)
 }
 
 // writersIn returns the annotation of an object; "" for none.

@@ -1,12 +1,16 @@
 package registry
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,21 +22,45 @@ import (
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/diag"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/server/deletion"
+	"github.com/hykube/hykube/server/rights"
 	"github.com/hykube/hykube/server/speculation"
 )
 
 func newModules(c Config) (*resourceREST, *statusREST, error) {
-	strategy := kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStatus]{
+	store, statusREST, err := newStore(c, "module", new(v1alpha1.Module), new(v1alpha1.ModuleList), moduleStrategy(c), moduleTable)
+	if err != nil {
+		return nil, nil, err
+	}
+	store.DeleteStrategy = markSet{store.DeleteStrategy}
+	return &resourceREST{
+		Store: store, short: "mod",
+		mayWrite: func(ctx context.Context, obj, old runtime.Object) error {
+			m := obj.(*v1alpha1.Module)
+			if before, ok := old.(*v1alpha1.Module); ok && sameSpec(m.Spec, before.Spec) {
+				return nil
+			}
+			return c.Kinds.AuthorizeModule(ctx, m)
+		},
+		warnDeleted: func(ctx context.Context, obj runtime.Object) { warnModuleDeleted(ctx, obj.(*v1alpha1.Module)) },
+	}, statusREST, nil
+}
+
+func moduleStrategy(c Config) kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStatus] {
+	return kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStatus]{
 		ObjectTyper:   c.Codecs.Scheme,
 		NameGenerator: names.SimpleNameGenerator,
 		namespaced:    true,
 		begin: func(ctx context.Context, m *v1alpha1.Module) {
 			m.Status = v1alpha1.ModuleStatus{Author: requester(ctx)}
 			m.Status.Contributors = addWriter(ctx, nil, v1alpha1.WroteSpec)
+			if by, ok := rights.Writer(ctx); ok {
+				m.Status.Writers = contributor.CreateKeys(contributor.Write{By: by, At: time.Now()})
+			}
 			condition.Set(&m.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
 			// A new Module has no infrastructure. A manifest from a backup may have the finalizer nevertheless.
 			m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
@@ -45,6 +73,9 @@ func newModules(c Config) (*resourceREST, *statusREST, error) {
 			m.Status.Contributors = addWriter(ctx, m.Status.Contributors, writtenOfModule(m, old)...)
 			if !sameSpec(m.Spec, old.Spec) {
 				m.Status.Author = requester(ctx)
+			}
+			if by, ok := rights.Writer(ctx); ok {
+				m.Status.Writers = writeKeys(m.Status.Writers, by, partsOfModule(&m.Spec), partsOfModule(&old.Spec))
 			}
 		},
 		spec:       func(m *v1alpha1.Module) any { return m.Spec },
@@ -65,22 +96,6 @@ func newModules(c Config) (*resourceREST, *statusREST, error) {
 			return statusByServer(ctx, "a Module")
 		},
 	}
-	store, statusREST, err := newStore(c, "module", new(v1alpha1.Module), new(v1alpha1.ModuleList), strategy, moduleTable)
-	if err != nil {
-		return nil, nil, err
-	}
-	store.DeleteStrategy = markSet{store.DeleteStrategy}
-	return &resourceREST{
-		Store: store, short: "mod",
-		mayWrite: func(ctx context.Context, obj, old runtime.Object) error {
-			m := obj.(*v1alpha1.Module)
-			if before, ok := old.(*v1alpha1.Module); ok && sameSpec(m.Spec, before.Spec) {
-				return nil
-			}
-			return c.Kinds.AuthorizeModule(ctx, m)
-		},
-		warnDeleted: func(ctx context.Context, obj runtime.Object) { warnModuleDeleted(ctx, obj.(*v1alpha1.Module)) },
-	}, statusREST, nil
 }
 
 // warnModuleDeleted adds warnings about the deletion of a Module whose resources have infrastructure.
@@ -105,6 +120,53 @@ func writtenOfModule(m, old *v1alpha1.Module) (parts []string) {
 		parts = append(parts, v1alpha1.WroteLabels)
 	}
 	return parts
+}
+
+// partsOfModule returns the parts of a spec that the values of outputs depend on, with a text of each. An attribute of an object in an
+// input is a part, because a patch may write it alone.
+func partsOfModule(spec *v1alpha1.ModuleSpec) map[string]string {
+	parts := map[string]string{"source.configMap": spec.Source.ConfigMap}
+	for _, item := range spec.Source.Items {
+		parts[partName("source.items", item.Path)] = item.Key
+	}
+	for name, config := range spec.Providers {
+		parts[partName("providers", name)] = config
+	}
+	for name, input := range spec.Inputs {
+		var value any
+		decoder := json.NewDecoder(bytes.NewReader(input.Raw))
+		decoder.UseNumber()
+		if err := decoder.Decode(&value); err != nil {
+			value = string(input.Raw)
+		}
+		addParts(parts, partName("inputs", name), value)
+	}
+	return parts
+}
+
+func addParts(parts map[string]string, name string, value any) {
+	if object, ok := value.(map[string]any); ok && len(object) > 0 {
+		for key, v := range object {
+			addParts(parts, partName(name, key), v)
+		}
+		return
+	}
+	text, err := json.Marshal(value)
+	if err != nil { // a decoded value can always be encoded
+		text = fmt.Append(nil, value)
+	}
+	parts[name] = string(text)
+}
+
+// maxPartName bounds the names of parts, in bytes: the status has them. A longer one has a digest for a name.
+const maxPartName = 200
+
+func partName(of, name string) string {
+	text := fmt.Sprintf("%s[%q]", of, name)
+	if len(text) > maxPartName {
+		return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	}
+	return text
 }
 
 // Limits on a Module.

@@ -1511,6 +1511,25 @@ func schema_hykube_hykube_api_v1alpha1_ModuleStatus(ref common.ReferenceCallback
 							Ref:         ref(v1alpha1.Identity{}.OpenAPIModelName()),
 						},
 					},
+					"writers": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Users who last wrote the parts of the spec that outputs depend on, each with these parts, such as inputs[\"region\"]. A user without parts wrote all parts that no other has. Unlike contributors, they stay after an apply. Set by the server.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.Contributor{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"outputs": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Outputs of the root module whose recorded values are known, by name.",
