@@ -80,7 +80,7 @@ func TestAPlanOfASetTakesTheRightToItsKeys(t *testing.T) {
 }
 
 // TestAPlanFindsInfrastructureWhoseAddressIsTaken makes a plan beside the record of an instance that no object shows, because
-// another set has its address. If that instance leaves, too, the plan destroys it first.
+// another set has its address. If that instance leaves, too, the plan destroys it first. A record of a data source is no such infrastructure.
 func TestAPlanFindsInfrastructureWhoseAddressIsTaken(t *testing.T) {
 	const name = "test-thing/web[0]"
 	for _, leaving := range []bool{false, true} {
@@ -91,6 +91,11 @@ func TestAPlanFindsInfrastructureWhoseAddressIsTaken(t *testing.T) {
 		rec := &ledger.Instance{Provider: "test", State: ledger.State{Type: "test_thing", Attributes: []byte(`{"id":"i"}`)}, Object: v1alpha1.ObjectReference{
 			APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "team", Name: "web[0]", UID: "hidden", Set: "fleet", SetUID: "s"}}
 		if err := sc.Ledger.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		data := &ledger.Instance{Provider: "test", Mode: v1alpha1.ModeData, State: ledger.State{Type: "test_image", Attributes: []byte(`{"id":"i"}`)}, Object: v1alpha1.ObjectReference{
+			APIVersion: "test.hykube.io/v1", Kind: "data-test-image", Namespace: "team", Name: "module.shop:all", UID: "data", Set: "shop", SetUID: "m"}}
+		if err := sc.Ledger.Save(t.Context(), data); err != nil {
 			t.Fatal(err)
 		}
 		po := sc.until(sc.newRun(), approving)

@@ -213,7 +213,7 @@ func (pr *proposal) hasEffect(ctx context.Context, index int32) (bool, error) {
 // they have no infrastructure.
 func (a *Planner) dropData(ctx context.Context, namespace string, orphans map[types.UID]*ledger.Instance) error {
 	for _, rec := range orphans {
-		if rec.Object.Namespace != namespace || rec.Mode != v1alpha1.ModeData && rec.Mode != v1alpha1.ModeAction {
+		if rec.Object.Namespace != namespace || rec.Mode.HasInfrastructure() {
 			continue
 		}
 		if _, ok := a.Catalog.Get(rec.Provider); !ok {

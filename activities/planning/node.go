@@ -154,7 +154,7 @@ func (a *Planner) noteHidden(ctx context.Context, s *survey, records map[types.U
 	}
 	for _, uid := range slices.Sorted(maps.Keys(records)) {
 		addr := resource.AddressOf(records[uid].Object.Kind, records[uid].Object.Name)
-		if records[uid].Object.Set == "" || leaving[addr] {
+		if records[uid].Object.Set == "" || leaving[addr] || !records[uid].Mode.HasInfrastructure() {
 			continue
 		}
 		rec, err := a.Ledger.Instance(ctx, records[uid].Object) // another plan may have ended meanwhile

@@ -33,6 +33,9 @@ const (
 	ModeAction Mode = "action"
 )
 
+// HasInfrastructure reports whether objects of the mode have infrastructure, which only a plan destroys or forgets.
+func (m Mode) HasInfrastructure() bool { return m == "" || m == ModeManaged }
+
 // KindOf returns the kind of a Terraform type of the mode: "sim_image" -> "data-sim-image" for a data source.
 func (m Mode) KindOf(terraformType string) string {
 	if m == "" || m == ModeManaged {

@@ -273,6 +273,9 @@ type instancesOf struct {
 // instance reports whether the record is that of an instance of a ResourceSet.
 func (r *Record) instance() bool { return r.of != unique.Handle[instancesOf]{} }
 
+// keepsOwner reports whether the ResourceSet or the Module of an instance stays as long as the record.
+func (r *Record) keepsOwner() bool { return r.instance() && r.Mode.HasInfrastructure() }
+
 // ref returns the reference of an instance with a UID.
 func (r *Record) ref(uid types.UID) v1alpha1.ObjectReference {
 	of := r.of.Value()

@@ -53,7 +53,7 @@ type namespace struct {
 	objects int
 
 	// sets holds the ResourceSets and modules the Modules, both by name, and statuses the statuses of instances without an object.
-	// records counts the records of the instances of a set or Module.
+	// records counts the records of the instances of a set or Module, without those of data sources and actions.
 	sets     map[string]*set
 	modules  map[string]*moduleEntry
 	statuses map[types.UID]instanceStatus
@@ -70,15 +70,15 @@ func newNamespace(name string, f *feed) *namespace {
 		sets: map[string]*set{}, modules: map[string]*moduleEntry{}, statuses: map[types.UID]instanceStatus{}, records: map[types.UID]int{}, leaving: map[types.UID]bool{}}
 }
 
-// countRecords counts the records of the sets' instances. Both are nil if there is no record.
+// countRecords counts the records of the sets' instances that keep their set. Both are nil if there is no record.
 func (ns *namespace) countRecords(old, next *Record) {
-	if old != nil && old.instance() {
+	if old != nil && old.keepsOwner() {
 		set := old.of.Value().SetUID
 		if ns.records[set]--; ns.records[set] <= 0 {
 			delete(ns.records, set)
 		}
 	}
-	if next != nil && next.instance() {
+	if next != nil && next.keepsOwner() {
 		ns.records[next.of.Value().SetUID]++
 	}
 }

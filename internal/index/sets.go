@@ -244,10 +244,7 @@ func (x *Index) settleLeaving(name string, ns *namespace) {
 	}
 	ns.unsettled, ns.collisions = false, 0
 	for uid, r := range ns.lost {
-		if r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
-			continue // it has no infrastructure
-		}
-		if !r.instance() || !r.Living && !r.Intent {
+		if !r.keepsOwner() || !r.Living && !r.Intent {
 			continue
 		}
 		ref := r.ref(uid)
@@ -535,7 +532,8 @@ func (ns *namespace) nodesOf(of types.UID, slots []int32) []Node {
 	return out
 }
 
-// Records returns the number of the records of a ResourceSet or a Module, after a refresh.
+// Records returns the number of the records of a ResourceSet or a Module that keep it, after a refresh. Those of data sources and
+// actions do not: they have no infrastructure, and later plans drop them.
 func (x *Index) Records(ctx context.Context, namespace string, uid types.UID) (n int, err error) {
 	unlock, err := x.lockFresh(ctx)
 	defer unlock()

@@ -60,7 +60,7 @@ func (x *Index) viewOf(name string) *View {
 	v := &View{Nodes: slices.Clone(ns.nodes), Ambiguous: len(ns.duplicates) > 0 || ns.collisions > 0, index: x, slotsMu: ns.slotsMu, slots: ns.slots, known: len(ns.nodes), added: map[lang.Address]int32{}, Added: map[int]int{},
 		Records: x.recordsAt}
 	for uid, r := range ns.lost {
-		if r.Mode == v1alpha1.ModeData || r.Mode == v1alpha1.ModeAction {
+		if !r.Mode.HasInfrastructure() {
 			v.Lost = append(v.Lost, uid)
 		}
 	}

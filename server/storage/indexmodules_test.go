@@ -263,6 +263,46 @@ resource "sim_a" "many" { count = 2 }`)
 	expect("with it again", false, "module.shop.sim_a.many[0]", "module.shop.sim_a.many[1]", "module.shop.sim_a.one")
 }
 
+// TestRecordsThatKeepAModule records a resource and a data source of a Module. Only the resource keeps the Module, also after a restart.
+func TestRecordsThatKeepAModule(t *testing.T) {
+	x := newIndexed(t)
+	followed, l := x.newIndex(), ledger.New(x.s.KV())
+	uid := types.UID("6c2ac8e8-bb07-4a5c-9c0c-2f9e7f3f9a10")
+	const files = "resource \"sim_a\" \"one\" {}\ndata \"sim_b\" \"read\" {}"
+	x.files("team", files)
+	m := moduleOf("team", "shop", uid)
+	x.write(modules, "team", "shop", m)
+	recorded := map[string]*ledger.Instance{}
+	for _, s := range x.expanded(m, files).Sets {
+		mode, _ := v1alpha1.ParseKind(s.Kind)
+		rec := &ledger.Instance{Mode: mode, Provider: "sim", Object: v1alpha1.ObjectReference{
+			APIVersion: s.APIVersion, Kind: s.Kind, Namespace: "team", Name: s.InstanceName(0), UID: s.UIDOf(s.Key(0)), Set: "shop", SetUID: uid,
+		}}
+		rec.Attributes = []byte(`{"name":"1"}`)
+		if err := l.Save(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		recorded[s.Kind] = rec
+	}
+	expect := func(when string, want int) {
+		t.Helper()
+		for which, in := range map[string]*index.Index{"followed": followed, "new": x.newIndex()} {
+			if n, err := in.Records(t.Context(), "team", uid); n != want || err != nil {
+				t.Errorf("%s: %d records keep the Module in the %s index, %v; want %d", when, n, which, err, want)
+			}
+		}
+	}
+	expect("with both", 1)
+	if err := l.Forget(t.Context(), recorded["sim-a"]); err != nil {
+		t.Fatal(err)
+	}
+	expect("with that of the data source", 0)
+	if err := l.Forget(t.Context(), recorded["data-sim-b"]); err != nil {
+		t.Fatal(err)
+	}
+	expect("with none", 0)
+}
+
 // entries describes the objects of a view by their addresses. The generation and the references of a leaving instance do not matter.
 func entries(v *index.View) map[string]string {
 	out := map[string]string{}

@@ -72,7 +72,7 @@ var setMutants = []mutant{
 	{"An instance that left its set runs on, and no plan destroys it.", "internal/index/sets.go",
 		"if !ns.unsettled {\n", "if true {\n", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
 	{"A plan destroys nothing of a set that went away.", "internal/index/sets.go",
-		"if !r.instance() || !r.Living && !r.Intent {", "if !r.instance() || ns.setOf(r.ref(uid)) == nil || !r.Living && !r.Intent {", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
+		"if !r.keepsOwner() || !r.Living && !r.Intent {", "if !r.keepsOwner() || ns.setOf(r.ref(uid)) == nil || !r.Living && !r.Intent {", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
 	{"A create with an unknown outcome is lost when its instance leaves the set.", "internal/index/sets.go",
 		"!r.Living && !r.Intent {", "!r.Living {", "server/storage:TestInstancesThatLeftStayWhileTheyHaveARecord"},
 	{"Instances of another kind of template take over the records of the old ones.", "internal/resourceset/resourceset.go",
