@@ -39,7 +39,7 @@ func (s *stepRun) moveRecord(ctx context.Context, rec *ledger.Instance) error {
 		case from.Digest() != c.Preconditions.FromState || from.Intent != nil:
 			return changes.Stale(v1alpha1.StaleStateChanged, "the state of %s changed after the plan was made", c.PreviousAddress)
 		}
-		if err := changes.CheckMovedFrom(ctx, s.Objects, c); err != nil {
+		if err := changes.CheckMovedFrom(ctx, s.Objects, c, s.resource, rec); err != nil {
 			return err
 		}
 		if err := s.addFinalizer(ctx); err != nil {

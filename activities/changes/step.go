@@ -44,7 +44,19 @@ func (s Step) CheckStale(r *resource.Resource, rec *ledger.Instance) error {
 	if err := s.checkFailedCreate(r); err != nil {
 		return err
 	}
+	if from := moveTo(r); from != "" && c.Action == v1alpha1.ActionCreate && c.Preconditions.From == nil && v1alpha1.InModule(r.Ref.Name) {
+		return Stale(v1alpha1.StaleObjectChanged, "the infrastructure of %s moves to it since the plan was made", from)
+	}
 	return CheckProvider(c, r)
+}
+
+// moveTo returns the address from which infrastructure moves to a resource; "" if none does. For a resource of a Module, that depends
+// on what is recorded, and is therefore no part of its content.
+func moveTo(r *resource.Resource) string {
+	if r.Lifecycle.Moved == nil {
+		return ""
+	}
+	return r.Lifecycle.Moved.From
 }
 
 // checkFailedCreate returns a *StaleError if the change creates a resource, and another plan's create of the object failed after the

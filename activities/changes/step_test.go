@@ -27,7 +27,11 @@ func TestCheckStale(t *testing.T) {
 		"marked for deletion":         {func(r *resource.Resource, _ *ledger.Change) { r.Deleting = true }, v1alpha1.StaleObjectDeleted},
 		"the deletion was taken back": {func(_ *resource.Resource, c *ledger.Change) { c.Preconditions.Deleting = true }, v1alpha1.StaleUndeleted},
 		"another provider version":    {func(r *resource.Resource, _ *ledger.Change) { r.Entry.Package.Version = "2.0.0" }, v1alpha1.StaleProviderChanged},
-		"another state":               {func(_ *resource.Resource, c *ledger.Change) { c.Preconditions.State = "other" }, v1alpha1.StaleStateChanged},
+		"infrastructure moves to what the plan creates": {func(r *resource.Resource, c *ledger.Change) {
+			r.Ref.Name, r.Lifecycle.Moved, c.Action = "module.net:b", &resource.MovedFrom{From: "module.net.test_thing.a"}, v1alpha1.ActionCreate
+			r.Object = &unstructured.Unstructured{}
+		}, v1alpha1.StaleObjectChanged},
+		"another state": {func(_ *resource.Resource, c *ledger.Change) { c.Preconditions.State = "other" }, v1alpha1.StaleStateChanged},
 	} {
 		r, c := &resource.Resource{}, &ledger.Change{Preconditions: ledger.Preconditions{State: "none"}}
 		test.move(r, c)

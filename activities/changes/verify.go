@@ -21,9 +21,12 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-// CheckMovedFrom returns a *StaleError if the old object of a move is no longer marked for deletion: both objects would
-// then manage the same infrastructure.
-func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change) error {
+// CheckMovedFrom returns a *StaleError if the files of a Module no longer have the move to its resource r, or if the old object of a
+// move is no longer marked for deletion: both objects would then manage the same infrastructure.
+func CheckMovedFrom(ctx context.Context, objects store.Objects, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
+	if !rec.Living() && v1alpha1.InModule(r.Ref.Name) && moveTo(r) != c.PreviousAddress {
+		return Stale(v1alpha1.StaleObjectChanged, "the resource no longer moves from %s", c.PreviousAddress)
+	}
 	obj, err := objects.Get(ctx, *c.Preconditions.From)
 	switch {
 	case errors.Is(err, store.ErrGone):
@@ -265,7 +268,7 @@ func (v *verifier) verify(ctx context.Context, c *ledger.Change) error {
 		err = s.CheckStale(r, nil)
 	default:
 		if err = s.CheckStale(r, rec); err == nil {
-			err = v.verifyMove(ctx, c)
+			err = v.verifyMove(ctx, c, r, rec)
 		}
 		if err == nil {
 			err = v.verifyNamespace(c)
@@ -338,7 +341,7 @@ func (v *verifier) verifyDeposed(ctx context.Context, c *ledger.Change, r *resou
 }
 
 // verifyMove checks the record that a change moves.
-func (v *verifier) verifyMove(ctx context.Context, c *ledger.Change) error {
+func (v *verifier) verifyMove(ctx context.Context, c *ledger.Change, r *resource.Resource, rec *ledger.Instance) error {
 	if c.Preconditions.From == nil {
 		return nil
 	}
@@ -349,7 +352,7 @@ func (v *verifier) verifyMove(ctx context.Context, c *ledger.Change) error {
 	if from.Digest() != c.Preconditions.FromState || from.Intent != nil {
 		return Stale(v1alpha1.StaleStateChanged, "the state of %s changed after the plan was made", c.PreviousAddress)
 	}
-	return CheckMovedFrom(ctx, v.Objects, c)
+	return CheckMovedFrom(ctx, v.Objects, c, r, rec)
 }
 
 // configured returns a *StaleError if the ProviderConfig of an applied instance no longer exists.

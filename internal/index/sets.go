@@ -191,6 +191,7 @@ func (x *Index) instanceOf(ns slotter, s *set, key v1alpha1.InstanceKey, name st
 	if old != nil && old.UID == uid && old.Generation == generation && old.Flags&Unready == 0 && old.Instance != nil && !old.Instance.Leaving {
 		o.Name, o.UID, o.Labels = old.Name, old.UID, old.Labels
 		o.inherit(old)
+		o.Moved = s.MovedFrom(key) // the generation of a block's instance does not include it
 	} else {
 		x.parse(ns, o, s.Object(key))
 	}

@@ -126,6 +126,10 @@ moved {
 		return text
 	}
 	own := blockOf(expandNet(t, after, nil, nil), "b")
+	moves := blockOf(expandNet(t, after, nil, func(u types.UID) bool { return u == uid }), "b")
+	if key := own.Key(0); moves.GenerationOf(key) != own.GenerationOf(key) || Content(moves.Object(key)) != Content(own.Object(key)) {
+		t.Error("the instance has another content once the infrastructure has moved, so the step that moves and changes it would be stale")
+	}
 	if got := from(uid); got != "module.net.test_thing.a" {
 		t.Errorf("it moves from %q", got)
 	}

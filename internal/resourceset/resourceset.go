@@ -260,8 +260,7 @@ func generationOf(content [sha256.Size]byte) int64 {
 // contentOf returns the full hash of the content of the instance with a key.
 func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 	if s.block != nil {
-		content := s.contents[s.indexOf(key)]
-		return sha256.Sum256(append(content[:], s.moved[key.Text()]...))
+		return s.contents[s.indexOf(key)] // without the move, which ends when an apply makes it
 	}
 	own, err := json.Marshal([]any{s.values[key.Name], s.imports[key.Text()], s.moved[key.Text()]})
 	if err != nil {
@@ -272,6 +271,9 @@ func (s *Set) contentOf(key v1alpha1.InstanceKey) [sha256.Size]byte {
 	h.Write(own)
 	return [sha256.Size]byte(h.Sum(nil))
 }
+
+// MovedFrom returns the address from which infrastructure moves to the instance with a key; "" if none does.
+func (s *Set) MovedFrom(key v1alpha1.InstanceKey) string { return s.moved[key.Text()] }
 
 // Instance returns the key and the value of an instance of a block as values know them; nil if the block is not repeated, or has no
 // instance with the key.
