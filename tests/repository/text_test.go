@@ -161,10 +161,10 @@ func TestEveryPageIsLinked(t *testing.T) {
 	}
 }
 
-// These patterns match commands in the docs.
+// These patterns match commands in the docs. A command ends with its sentence.
 var (
 	typedMake   = regexp.MustCompile(`(?m)(?:^|\x60|\$ )make ([a-z][a-z-]+)`)
-	typedPlugin = regexp.MustCompile(`\bkubectl hykube ([^\x60\n|#;)]+)`)
+	typedPlugin = regexp.MustCompile(`\bkubectl hykube ([^\x60\n|#;)]+?)(?:\. [A-Z]|[\x60\n|#;)]|$)`)
 	span        = regexp.MustCompile("`[^`\n]+`")
 )
 
