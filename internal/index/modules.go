@@ -316,8 +316,6 @@ type ModuleInstances struct {
 	// Instances are those that the Module has now, in the order of their modules and blocks. Leaving are the others with
 	// infrastructure.
 	Instances, Leaving []Node
-	// Status is that of the Module as it was last written.
-	Status *v1alpha1.ModuleStatus
 }
 
 // Modules refreshes the index and returns the Modules of a namespace, or the one with a name, sorted.
@@ -335,7 +333,7 @@ func (x *Index) Modules(ctx context.Context, namespace, name string) (out []Modu
 	for _, found := range slices.Sorted(maps.Keys(ns.modules)) {
 		m := ns.modules[found]
 		if name == "" || name == found {
-			out = append(out, ModuleInstances{m.Module, m.object, ns.nodesOf(m.UID, m.slots), leaving[m.UID], &m.object.Status})
+			out = append(out, ModuleInstances{m.Module, m.object, ns.nodesOf(m.UID, m.slots), leaving[m.UID]})
 		}
 	}
 	return out, nil

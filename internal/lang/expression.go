@@ -1,6 +1,7 @@
 package lang
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -173,6 +174,23 @@ func Constant(template string) (string, bool) {
 		text.WriteString(literal.Val.AsString())
 	}
 	return text.String(), true
+}
+
+// HasTemplate reports whether a text or a key in a JSON value has the beginning of a template, also an escaped one.
+func HasTemplate(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return strings.Contains(v, "${") || strings.Contains(v, "%{")
+	case []any:
+		return slices.ContainsFunc(v, HasTemplate)
+	case map[string]any:
+		for key, member := range v {
+			if HasTemplate(key) || HasTemplate(member) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // EscapeTemplates returns a JSON value whose strings evaluate to themselves in a spec.

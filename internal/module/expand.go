@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -237,7 +236,7 @@ func (x *Expansion) readInputs() diag.Diagnostics {
 		}
 		e := &Expr{Value: x.inputs.Values[name], Field: field, of: Positions{}}
 		x.arguments[name] = e
-		if !hasTemplate(e.Value) {
+		if !lang.HasTemplate(e.Value) {
 			var err error
 			if e.constant, err = lang.Literal(e.Value); err == nil {
 				continue
@@ -253,23 +252,6 @@ func (x *Expansion) readInputs() diag.Diagnostics {
 		}
 	}
 	return diags
-}
-
-// hasTemplate reports whether a text or a key in a JSON value looks like a template.
-func hasTemplate(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, "${") || strings.Contains(v, "%{")
-	case []any:
-		return slices.ContainsFunc(v, hasTemplate)
-	case map[string]any:
-		for name, member := range v {
-			if hasTemplate(name) || hasTemplate(member) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // expander expands the instances of modules when their values are needed, and finally all others.

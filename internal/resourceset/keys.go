@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -159,24 +158,7 @@ func keysOfMap(values map[string]any) ([]string, map[string]any, error) {
 // HasTemplate reports whether a part of a set that must be constant has text that looks like a template.
 func HasTemplate(raw *runtime.RawExtension) bool {
 	var v any
-	return raw != nil && utiljson.Unmarshal(raw.Raw, &v) == nil && hasTemplate(v)
-}
-
-// hasTemplate reports whether a text in a value looks like a template.
-func hasTemplate(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, "${") || strings.Contains(v, "%{")
-	case []any:
-		return slices.ContainsFunc(v, hasTemplate)
-	case map[string]any:
-		for name, member := range v {
-			if hasTemplate(name) || hasTemplate(member) {
-				return true
-			}
-		}
-	}
-	return false
+	return raw != nil && utiljson.Unmarshal(raw.Raw, &v) == nil && lang.HasTemplate(v)
 }
 
 // DecodeObject decodes a JSON object, such as the spec of a template; nil for none.

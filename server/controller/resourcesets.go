@@ -193,7 +193,7 @@ func (c *ResourceSets) updateModule(ctx context.Context, t index.Touched) error 
 	}
 	err = c.UpdateModule(ctx, m.Namespace, m.Name, m.UID, func(s *v1alpha1.ModuleStatus) {
 		s.Digest, s.Outputs = m.Digest, outputs
-		summarize(&s.InstancesStatus, &members{Owner: &m.Owner, kind: "Module", instances: m.Instances, leaving: m.Leaving, contributors: m.Status.Contributors}, nil)
+		summarize(&s.InstancesStatus, &members{Owner: &m.Owner, kind: "Module", instances: m.Instances, leaving: m.Leaving, contributors: m.Object.Status.Contributors}, nil)
 		if len(m.Waiting) > 0 && meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
 			at := slices.Min(slices.Collect(maps.Keys(m.Waiting)))
 			condition.Waiting(&s.Conditions, m.Generation, v1alpha1.ReasonAwaitingPlan, fmt.Sprintf("The instances of %s are not known: %s. Make a Plan.", at, m.Waiting[at]))
@@ -210,10 +210,10 @@ func (c *ResourceSets) updateModule(ctx context.Context, t index.Touched) error 
 
 // outputsOf returns the outputs of a Module, and the reason why one cannot be evaluated; "" if all can.
 func (c *ResourceSets) outputsOf(ctx context.Context, m *index.ModuleInstances) (outputs map[string]v1alpha1.ModuleOutput, refused string, err error) {
-	if len(m.Outputs) == 0 || m.Status.Author == nil {
+	if len(m.Outputs) == 0 || m.Object.Status.Author == nil {
 		return nil, "", nil
 	}
-	outputs, err = c.Outputs(ctx, *m.Status.Author, m.Module)
+	outputs, err = c.Outputs(ctx, *m.Object.Status.Author, m.Module)
 	if problem, ok := errors.AsType[*query.OutputError](err); ok {
 		return nil, problem.Problem, nil
 	}

@@ -387,7 +387,7 @@ func identityAttribute(i *schema.Identity, name string) *schema.IdentityAttribut
 func (s *served) expressionReferences(u *unstructured.Unstructured) (refs, own []lang.Reference) {
 	m, _ := u.Object["lifecycle"].(map[string]any)
 	add := func(path *field.Path, v any, self bool, want cty.Type) {
-		if hasTemplate(v) {
+		if lang.HasTemplate(v) {
 			others, selves := s.expressionOptions(u, path, self, want).References(v, path.String())
 			refs, own = append(refs, others...), append(own, selves...)
 		}
@@ -407,21 +407,4 @@ func (s *served) expressionReferences(u *unstructured.Unstructured) (refs, own [
 	add(at.Child("id"), by["id"], false, cty.String)
 	add(at.Child("identity"), by["identity"], false, cty.NilType)
 	return refs, own
-}
-
-// hasTemplate reports whether a string in a value contains a template.
-func hasTemplate(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.Contains(v, "${") || strings.Contains(v, "%{")
-	case map[string]any:
-		for key, inner := range v {
-			if hasTemplate(key) || hasTemplate(inner) { // a key is a template, too
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, hasTemplate)
-	}
-	return false
 }

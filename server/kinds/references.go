@@ -25,7 +25,7 @@ import (
 
 // references returns the references of the expressions of a request's object. own are those to the object's own result.
 func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (refs, own []lang.Reference) {
-	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
+	if spec, ok := u.Object["spec"].(map[string]any); ok && lang.HasTemplate(spec) {
 		config, _ := s.parseSpec(ctx, u, u.GetNamespace(), spec)
 		refs = slices.Clone(config.References())
 	}
@@ -37,7 +37,7 @@ func (s *served) references(ctx context.Context, u *unstructured.Unstructured) (
 // the request does not include stored objects.
 func (s *served) storedReferences(u *unstructured.Unstructured) []lang.Reference {
 	var refs []lang.Reference
-	if spec, ok := u.Object["spec"].(map[string]any); ok && hasTemplate(spec) {
+	if spec, ok := u.Object["spec"].(map[string]any); ok && lang.HasTemplate(spec) {
 		refs = s.specOptions(u, u.GetNamespace()).References(spec)
 	}
 	ofLifecycle, _ := s.expressionReferences(u)

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/warning"
 
@@ -62,14 +61,10 @@ func moduleStrategy(c Config) kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStat
 				m.Status.Writers = contributor.CreateKeys(contributor.Write{By: by, At: time.Now()})
 			}
 			condition.Set(&m.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
-			// A new Module has no infrastructure. A manifest from a backup may have the finalizer nevertheless.
-			m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
+			beginWithoutState(m)
 		},
 		prepareUpdate: func(ctx context.Context, m, old *v1alpha1.Module) {
-			info, ok := request.RequestInfoFrom(ctx)
-			if ok && info.Verb == "update" && !byServer(ctx) && m.Finalizers == nil && slices.Contains(old.Finalizers, v1alpha1.FinalizerState) {
-				m.Finalizers = []string{v1alpha1.FinalizerState} // a manifest for `kubectl replace` has none
-			}
+			keepStateOnReplace(ctx, m, old)
 			m.Status.Contributors = addWriter(ctx, m.Status.Contributors, writtenOfModule(m, old)...)
 			if !sameSpec(m.Spec, old.Spec) {
 				m.Status.Author = requester(ctx)
@@ -84,7 +79,7 @@ func moduleStrategy(c Config) kindStrategy[*v1alpha1.Module, v1alpha1.ModuleStat
 		validate:   validateModule,
 		validateAgainst: func(ctx context.Context, m, old *v1alpha1.Module) (errs field.ErrorList) {
 			if old != nil {
-				errs = keepModuleFinalizer(ctx, m, old)
+				errs = keepStateFinalizer(ctx, m, old, "resources", "Module")
 				if sameSpec(m.Spec, old.Spec) {
 					return errs
 				}
@@ -214,15 +209,6 @@ func validateModule(m *v1alpha1.Module) field.ErrorList {
 		}
 	}
 	return errs
-}
-
-// keepModuleFinalizer lets only the server remove the finalizer of a Module with infrastructure.
-func keepModuleFinalizer(ctx context.Context, m, old *v1alpha1.Module) field.ErrorList {
-	if byServer(ctx) || !slices.Contains(old.Finalizers, v1alpha1.FinalizerState) || slices.Contains(m.Finalizers, v1alpha1.FinalizerState) {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
-		v1alpha1.FinalizerState+" stays until the infrastructure of all resources is destroyed: delete the Module and apply a Plan, and the server removes the finalizer")}
 }
 
 // validateFiles expands a Module as the index will. A missing ConfigMap is no error, because a client may create it later. A

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/storage/names"
 	"k8s.io/apiserver/pkg/warning"
 
@@ -37,14 +36,10 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 			s.Status = v1alpha1.ResourceSetStatus{}
 			s.Status.Contributors = addWriter(ctx, nil, v1alpha1.WroteSpec)
 			condition.Set(&s.Status.Conditions, 0, v1alpha1.ConditionReady, false, v1alpha1.ReasonAwaitingPlan, "recorded; make a Plan to apply it")
-			// A new set has no infrastructure. A manifest from a backup may have the finalizer nevertheless.
-			s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == v1alpha1.FinalizerState })
+			beginWithoutState(s)
 		},
 		prepareUpdate: func(ctx context.Context, s, old *v1alpha1.ResourceSet) {
-			info, ok := request.RequestInfoFrom(ctx)
-			if ok && info.Verb == "update" && !byServer(ctx) && s.Finalizers == nil && slices.Contains(old.Finalizers, v1alpha1.FinalizerState) {
-				s.Finalizers = []string{v1alpha1.FinalizerState} // a manifest for `kubectl replace` has none
-			}
+			keepStateOnReplace(ctx, s, old)
 			s.Status.Contributors = addWriter(ctx, s.Status.Contributors, writtenOfSet(s, old)...)
 		},
 		spec:       func(s *v1alpha1.ResourceSet) any { return s.Spec },
@@ -56,7 +51,7 @@ func newResourceSets(c Config) (*resourceREST, *statusREST, error) {
 				errs := append(c.Kinds.ValidateTemplate(ctx, kinds.TemplateOf(s), nil), refuseTakenAddress(ctx, c, s)...)
 				return append(errs, refuseTooMany(s, c.StoredObjects.Sets(ctx, s.Namespace))...)
 			}
-			errs := keepStateFinalizer(ctx, s, old)
+			errs := keepStateFinalizer(ctx, s, old, "instances", "set")
 			if countOf(s) > countOf(old) {
 				errs = append(errs, refuseTooMany(s, c.StoredObjects.Sets(ctx, s.Namespace))...)
 			}
@@ -237,15 +232,6 @@ func validateKey(s *resourceset.Set, text string, path *field.Path) field.ErrorL
 		return field.ErrorList{field.Invalid(path, shorten(text), "must be the index of an instance, because the set has spec.count")}
 	}
 	return nil
-}
-
-// keepStateFinalizer lets only the server remove the finalizer of a set with infrastructure.
-func keepStateFinalizer(ctx context.Context, s, old *v1alpha1.ResourceSet) field.ErrorList {
-	if byServer(ctx) || !slices.Contains(old.Finalizers, v1alpha1.FinalizerState) || slices.Contains(s.Finalizers, v1alpha1.FinalizerState) {
-		return nil
-	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "finalizers"),
-		v1alpha1.FinalizerState+" stays until the infrastructure of all instances is destroyed: delete the set and apply a Plan, and the server removes the finalizer")}
 }
 
 // refuseTakenAddress refuses a template with the address of an object or of another set.

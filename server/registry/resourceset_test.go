@@ -75,10 +75,10 @@ func TestOnlyTheServerRemovesTheFinalizerOfASet(t *testing.T) {
 	held, free := setOf(counted(1)), setOf(counted(1))
 	held.Finalizers = []string{v1alpha1.FinalizerState}
 	client := request.WithUser(t.Context(), &user.DefaultInfo{Name: "alice", Groups: []string{user.SystemPrivilegedGroup}})
-	if errs := keepStateFinalizer(client, free, held); len(errs) != 1 {
+	if errs := keepStateFinalizer(client, free, held, "instances", "set"); len(errs) != 1 {
 		t.Errorf("a client removes it: %v", errs)
 	}
-	if errs := slices.Concat(keepStateFinalizer(client, held, held), keepStateFinalizer(client, held, free), keepStateFinalizer(client, free, free)); len(errs) > 0 {
+	if errs := slices.Concat(keepStateFinalizer(client, held, held, "instances", "set"), keepStateFinalizer(client, held, free, "instances", "set"), keepStateFinalizer(client, free, free, "instances", "set")); len(errs) > 0 {
 		t.Errorf("it stays: %v", errs)
 	}
 }
