@@ -73,16 +73,48 @@ func (w *countingWriter) Write(p []byte) (int, error) {
 }
 
 // Restore fills an empty database with a backup, for a server in a data directory that no server uses now.
-func Restore(ctx context.Context, cfg storage.Config, archive storage.Archive) (_ *backup.Manifest, err error) {
-	dir, err := openDataDir(cfg.DataDir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
-	cfg.DataDir = dir.path
-	m, err := storage.Restore(ctx, cfg, archive)
+func Restore(ctx context.Context, cfg storage.Config, archive storage.Archive) (m *backup.Manifest, err error) {
+	err = inDataDir(cfg.DataDir, func(dir *dataDir) (err error) {
+		cfg.DataDir = dir.path
+		m, err = storage.Restore(ctx, cfg, archive)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
 	}
 	return m, nil
+}
+
+// Migrate moves the installation of a data directory that no server uses now from one database to another. See storage.Migrate.
+func Migrate(ctx context.Context, from, to storage.Config) (m storage.Migrated, err error) {
+	return m, betweenDatabases(&from, &to, func() (err error) {
+		m, err = storage.Migrate(ctx, from, to, Version)
+		return err
+	})
+}
+
+// CancelMigration lets servers use the first database again. See storage.CancelMigration.
+func CancelMigration(ctx context.Context, from, to storage.Config) error {
+	return betweenDatabases(&from, &to, func() error { return storage.CancelMigration(ctx, from, to) })
+}
+
+// betweenDatabases calls do with the data directory of from, which is locked meanwhile, in both configurations.
+func betweenDatabases(from, to *storage.Config, do func() error) error {
+	return inDataDir(from.DataDir, func(dir *dataDir) (err error) {
+		if from.Server.Owner, err = dir.owner(); err != nil {
+			return err
+		}
+		from.Server.Version, from.Server.Address = Version, "hykube migrate"
+		from.DataDir, to.DataDir = dir.path, dir.path
+		return do()
+	})
+}
+
+// inDataDir calls do with a data directory, which is locked meanwhile.
+func inDataDir(path string, do func(*dataDir) error) error {
+	dir, err := openDataDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(dir), dir.Close())
 }

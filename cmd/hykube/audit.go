@@ -20,11 +20,11 @@ import (
 func newAuditCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Check the audit log",
+		Short: "Read and check the audit log",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAuditVerifyCommand())
+	cmd.AddCommand(newAuditVerifyCommand(), newAuditCallsCommand())
 	return cmd
 }
 

@@ -17,11 +17,18 @@ func (s *Store) openLedger(ctx context.Context, cfg Config) (err error) {
 	if err := s.lead(ctx, cfg); err != nil {
 		return err
 	}
+	migrated, err := s.checkMigrated(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	if s.moments, err = newMoments(cfg, s.table, s.records); err != nil {
 		return err
 	}
 	if err := s.moments.checkEmpty(ctx, cfg); err != nil {
 		return err
+	}
+	if migrated { // the data directory is the other database's
+		return nil
 	}
 	if err := s.moments.check(ctx, cfg); err != nil {
 		return err

@@ -36,6 +36,8 @@ const (
 	compactKey = "compact_rev_key"
 )
 
+var errNotEmpty = errors.New("it is not empty; a restore needs an empty database")
+
 // Archive opens a backup for one read from its beginning.
 type Archive func() (io.ReadCloser, error)
 
@@ -119,8 +121,15 @@ type restore struct {
 	archive Archive
 	at      time.Time
 	dataDir string
-	// sums are the digests of the rows that were written, if verify compares them.
+	// objects and ledger are the digests of the rows that were written. They are nil if nothing compares them.
 	objects, ledger hash.Hash
+	// move is true if the database takes the place of the one of the backup: it is not frozen, and revisions go on.
+	move bool
+}
+
+// newComparedRestore returns a restore whose rows compare can compare.
+func newComparedRestore(checked *backup.Checked, archive Archive, dataDir string) *restore {
+	return &restore{checked: checked, archive: archive, at: time.Now(), dataDir: dataDir, objects: sha256.New(), ledger: sha256.New()}
 }
 
 // into opens the database of cfg, fills it, and closes it.
@@ -155,11 +164,15 @@ func checkInstallation(dir, installation string) error {
 
 // forgetDatabase removes what a data directory knows about the database that the restore replaces.
 func forgetDatabase(dir string) error {
-	err := os.Remove((&moments{dir: dir}).path())
+	return errors.Join(ignoreMissing(os.Remove((&moments{dir: dir}).path())), os.RemoveAll(filepath.Join(dir, snapshotDir)))
+}
+
+// ignoreMissing returns nil for the error of a file that does not exist.
+func ignoreMissing(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
+		return nil
 	}
-	return errors.Join(err, os.RemoveAll(filepath.Join(dir, snapshotDir)))
+	return err
 }
 
 // prepareFiles makes the directory of SQLite's files. What a restore that did not end has left is removed. finish makes the files
@@ -224,19 +237,31 @@ func checkRestored(dir string) error {
 
 // fillDatabase fills the tables. A database server has them in one transaction, so it has all or nothing.
 func (r *restore) fillDatabase(ctx context.Context, cfg Config) (err error) {
-	opened, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s := &Store{stop: stop, drained: new(sync.WaitGroup), restoring: true}
+	s, err := openUnfilled(ctx, cfg)
+	if err != nil {
+		return err
+	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if _, err := s.openBackend(opened, cfg); err != nil {
-		return cfg.failed(err)
-	}
-	if s.records, s.closeRecords, err = openRecords(opened, cfg, s.table); err != nil {
-		return cfg.failed(err)
-	}
 	if err := r.fill(ctx, s); err != nil {
 		return fmt.Errorf("restore into the %s: %w", describe(cfg), err)
 	}
 	return nil
+}
+
+// openUnfilled opens the tables of a database for a restore, without its watches and its lease.
+func openUnfilled(ctx context.Context, cfg Config) (_ *Store, err error) {
+	opened, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &Store{stop: stop, drained: new(sync.WaitGroup), restoring: true}
+	defer func() {
+		if err != nil {
+			err = errors.Join(cfg.failed(err), s.Close())
+		}
+	}()
+	if _, err := s.openBackend(opened, cfg); err != nil {
+		return nil, err
+	}
+	s.records, s.closeRecords, err = openRecords(opened, cfg, s.table)
+	return s, err
 }
 
 func (r *restore) fill(ctx context.Context, s *Store) (err error) {
@@ -261,7 +286,12 @@ func (r *restore) fill(ctx context.Context, s *Store) (err error) {
 	if err := r.rows(ctx, s, objects, inLedger); err != nil {
 		return err
 	}
-	last, err := r.note(ctx, s.table, objects)
+	last := r.checked.Objects.Revision
+	if r.move {
+		err = r.compare(ctx, s, objects, inLedger)
+	} else {
+		last, err = r.note(ctx, s.table, objects)
+	}
 	if err != nil {
 		return err
 	}
@@ -289,15 +319,24 @@ func checkEmpty(ctx context.Context, s *Store, tx *sql.Tx) error {
 			return err
 		}
 	}
-	var rows int64
-	if err := tx.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT id FROM kine LIMIT 1) AS first").Scan(&rows); err != nil {
-		return err
-	}
-	revision, err := s.records.Revision(ctx)
-	if err == nil && (rows > 0 || revision > records.FirstRevision) {
-		err = errors.New("it is not empty; a restore needs an empty database")
+	has, err := s.hasRows(ctx, tx)
+	if err == nil && has {
+		err = errNotEmpty
 	}
 	return err
+}
+
+// hasRows reports whether the database has a row. from reads kine's table.
+func (s *Store) hasRows(ctx context.Context, from interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}) (bool, error) {
+	var rows int64
+	err := from.QueryRowContext(ctx, "SELECT COUNT(*) FROM (SELECT id FROM kine LIMIT 1) AS first").Scan(&rows)
+	if err != nil || rows > 0 {
+		return rows > 0, err
+	}
+	revision, err := s.records.Revision(ctx)
+	return revision > records.FirstRevision, err
 }
 
 // rows writes the rows of the backup in pages.
@@ -310,6 +349,9 @@ func (r *restore) rows(ctx context.Context, s *Store, objects, inLedger *sql.Tx)
 	}}
 	_, err := read(r.archive, func(from io.Reader) (struct{}, error) {
 		return struct{}{}, r.checked.Rows(from, func(o backup.Object) error {
+			if r.move && o.Name == migratedKey { // the note of the old database
+				o.Created, o.Deleted = false, true
+			}
 			if r.objects != nil {
 				sumObject(r.objects, o)
 			}
@@ -379,7 +421,7 @@ func Verify(ctx context.Context, cfg Config, dir string, archive Archive) (_ *ba
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{checked: from, archive: archive, at: time.Now(), dataDir: dir, objects: sha256.New(), ledger: sha256.New()}
+	r := newComparedRestore(from, archive, dir)
 	if own := filepath.Join(cfg.DataDir, ownKeyFile); cfg.KeyFile == "" {
 		if _, err := os.Stat(own); err == nil {
 			cfg.KeyFile = own
@@ -394,18 +436,18 @@ func Verify(ctx context.Context, cfg Config, dir string, archive Archive) (_ *ba
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return &from.Manifest, r.compare(ctx, s)
+	snap, err := s.snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, snap.close()) }()
+	return &from.Manifest, r.compare(ctx, s, snap.objects, snap.ledger)
 }
 
 // compare compares the rows of a database with those that the restore has written.
-func (r *restore) compare(ctx context.Context, s *Store) (err error) {
-	snap, err := s.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, snap.close()) }()
+func (r *restore) compare(ctx context.Context, s *Store, inObjects, inRecords *sql.Tx) error {
 	objects, inLedger := sha256.New(), sha256.New()
-	_, _, err = s.table.copyTo(ctx, snap.objects, func(o backup.Object) error {
+	_, _, err := s.table.copyTo(ctx, inObjects, func(o backup.Object) error {
 		if o.ID <= r.checked.Objects.Revision {
 			sumObject(objects, o)
 		}
@@ -414,7 +456,7 @@ func (r *restore) compare(ctx context.Context, s *Store) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = s.records.Copy(ctx, snap.ledger, func(e ledger.Entry) error {
+	_, err = s.records.Copy(ctx, inRecords, func(e ledger.Entry) error {
 		if e.Revision <= r.checked.Ledger.Revision {
 			sumRecord(inLedger, backup.Record{Name: []byte(e.Key), Value: e.Value, Revision: e.Revision})
 		}

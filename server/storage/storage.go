@@ -73,6 +73,8 @@ type Config struct {
 	Waiting func(records.Server)
 	// Logger receives the log; nil discards it.
 	Logger *slog.Logger
+	// migrating opens a database that a migration moves or has moved.
+	migrating bool
 }
 
 // Compaction configures the compaction. During each Interval, the database removes the revisions that were older than one
@@ -160,8 +162,10 @@ func Open(ctx context.Context, cfg Config) (_ *Store, err error) {
 		return nil, err
 	}
 	s.moments.client = s.client.KV
-	if err := s.moments.run(dbctx); err != nil {
-		return nil, cfg.failed(err)
+	if !cfg.migrating { // the data directory may note the other database already
+		if err := s.moments.run(dbctx); err != nil {
+			return nil, cfg.failed(err)
+		}
 	}
 	if err := s.spool.replay(dbctx, s.KV()); err != nil {
 		return nil, cfg.failed(err)

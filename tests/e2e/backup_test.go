@@ -86,6 +86,10 @@ func TestABackupIsRestoredElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	after, err := hykube(t, s, "audit", "calls", "--data-dir", s.Data(), "--after-backup", files[0])
+	if err != nil || strings.Contains(after, "sim_network.n0 ") {
+		t.Errorf("the calls after the backup: %v\n%s", err, after)
+	}
 	dsn := database.PostgreSQL(t)
 	for name, args := range map[string][]string{"SQLite": nil, "PostgreSQL": {"--datastore-endpoint", dsn, "--create-database"}} {
 		t.Run(name, func(t *testing.T) {
