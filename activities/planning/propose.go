@@ -31,9 +31,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// driftRemoved is the entry in a change's drift if the infrastructure no longer exists.
-const driftRemoved = "(removed)"
-
 // errObjectChanged is the error for an object that changed after the survey.
 var errObjectChanged = errors.New("the object changed while the plan was being made")
 

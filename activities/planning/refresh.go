@@ -61,7 +61,7 @@ func (pr *proposal) currentState(ctx context.Context, c *ledger.Change, r *resou
 	if err == nil {
 		err = pr.checkRead(ctx, c, r)
 	}
-	gone := slices.Contains(c.Drift, driftRemoved)
+	gone := slices.Contains(c.Drift, v1alpha1.DriftRemoved)
 	c.AccountChanged = basis.Exists() && (len(c.Drift) > 0 && reader.MayBeElsewhere(basis) || gone && reader.Reconfigured(basis))
 	if err == nil && c.AccountChanged {
 		err = pr.accountChanged(c, r, reader)
@@ -81,7 +81,7 @@ func (pr *proposal) accountChanged(c *ledger.Change, r *resource.Resource, l *sc
 		d.Detail += fmt.Sprintf(" The drift check records nothing about it. Restore the arguments. If they are right, record what the provider found: kubectl hykube refresh %s -n %s.", shell.Word(r.Address.String()), r.Ref.Namespace)
 		return &elsewhereError{d}
 	}
-	if !slices.Contains(c.Drift, driftRemoved) { // otherwise notFound warns
+	if !slices.Contains(c.Drift, v1alpha1.DriftRemoved) { // otherwise notFound warns
 		c.Diagnostics = append(c.Diagnostics, d)
 	}
 	return nil
@@ -89,7 +89,7 @@ func (pr *proposal) accountChanged(c *ledger.Change, r *resource.Resource, l *sc
 
 // foundText returns what the provider found of a resource that drifted.
 func foundText(c *ledger.Change) string {
-	if slices.Contains(c.Drift, driftRemoved) {
+	if slices.Contains(c.Drift, v1alpha1.DriftRemoved) {
 		return "does not find it"
 	}
 	return "finds other values: " + strings.Join(c.Unsettled, ", ")
@@ -260,7 +260,7 @@ func (pr *proposal) refresh(ctx context.Context, c *ledger.Change, l *scope.Leas
 	after, _ := found.Value.UnmarkDeep()
 	switch {
 	case !found.Exists():
-		c.Drift = []string{driftRemoved}
+		c.Drift = []string{v1alpha1.DriftRemoved}
 	default:
 		c.Drift = plan.Drift(lang.MarkSensitive(l.Schema.Block, recorded.Value), lang.MarkSensitive(l.Schema.Block, found.Value))
 		c.Unsettled = plan.Drifted(recorded.Value, found.Value)

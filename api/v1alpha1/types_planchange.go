@@ -48,6 +48,9 @@ const (
 	ChangeUnknown ChangeState = "Unknown"
 )
 
+// DriftRemoved is the only entry of PlanChange.Drift if the resource was removed outside of Hykube.
+const DriftRemoved = "(removed)"
+
 // LeftInstance describes the new instance that a failed create or replace left.
 type LeftInstance string
 
@@ -188,7 +191,7 @@ type PlanChange struct {
 	// +optional
 	// +listType=atomic
 	Expressions []PlanExpression `json:"expressions,omitempty"`
-	// Paths of attributes that changed outside of Hykube, such as "tags.team".
+	// Paths of attributes that changed outside of Hykube, such as "tags.team"; "(removed)" if the resource was removed.
 	// +optional
 	// +listType=atomic
 	Drift []string `json:"drift,omitempty"`

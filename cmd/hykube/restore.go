@@ -39,7 +39,7 @@ key is another one, or if the database is not empty.
 The root key of the backup must be there before: put it at encryption.key in the data directory, or name its file.
 
 A server on the restored database is frozen: it answers reads and makes plans, but it applies none, and runs no
-schedule. "kubectl hykube plan --refresh-only" compares the infrastructure, and "kubectl hykube thaw --all" lets the server act.`,
+schedule. "kubectl hykube verify -A" compares the infrastructure, and "kubectl hykube thaw --all" lets the server act.`,
 		Example: `  # Restore into SQLite
   install -D -m 600 root.key /var/lib/hykube/encryption.key
   hykube restore hykube-20260102T150405Z.tar --data-dir /var/lib/hykube
@@ -79,7 +79,7 @@ func (o *restoreOptions) run(ctx context.Context, file string, out io.Writer) (e
 		return err
 	}
 	fmt.Fprintf(out, "Restored %d rows of objects and %d records of the ledger, as they were at %s.\n", m.Objects.Rows, m.Ledger.Rows, m.Time.Format(time.RFC3339))
-	fmt.Fprintln(out, "Start the server. It is frozen: compare the infrastructure with kubectl hykube plan --refresh-only in each namespace, and then let it act with kubectl hykube thaw --all.")
+	fmt.Fprintln(out, "Start the server. It is frozen: compare the infrastructure with kubectl hykube verify -A, and then let it act with kubectl hykube thaw --all.")
 	return nil
 }
 

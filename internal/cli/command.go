@@ -69,7 +69,7 @@ Exit codes: 0 success, or no changes are needed; 1 error; 2 changes wait for app
 	cmd.SetFlagErrorFunc(flagError)
 	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
 	add("plan", newValidate(s), newApply(s), newPlan(s), newShow(s), newApprove(s), newDiscard(s), newCancel(s), newDestroy(s), newRefresh(s))
-	add("existing", newImport(s), newQuery(s), newState(s), newModule(s), newResolve(s), newTaint(s), newUntaint(s), newUndelete(s), newThaw(s))
+	add("existing", newImport(s), newQuery(s), newState(s), newModule(s), newResolve(s), newTaint(s), newUntaint(s), newUndelete(s), newVerify(s), newThaw(s))
 	add("inspect", newStatus(s), newGet(s), newSearch(s), newInstances(s), newStack(s), newDrift(s), newProvider(s), newGraph(s), newConsole(s), newHistory(s), newWorkflows(s), newPolicy(s), newUI(s))
 	add("other", newVersion(s), newCompletion(s))
 	cmd.SetHelpCommandGroupID("other")

@@ -24,7 +24,7 @@ func newThaw(s *session) *cobra.Command {
 plans, but it applies none, and stacks, schedules and Notifications rest. A thaw lets it act in the named namespaces, or in all.
 
 Make sure before that no other server has the original database and applies its plans: both would create the same
-infrastructure. Compare the infrastructure with kubectl hykube plan --refresh-only in each namespace.
+infrastructure. Compare the infrastructure with kubectl hykube verify -A.
 
 Plans that were approved before the thaw still wait. With --plans, those of the namespaces go on, too. The command needs the verb "post" on
 the non-resource URL /thaw, which cluster-admin has.`,

@@ -234,7 +234,7 @@ func driftNote(c *v1alpha1.PlanChange) (sym, note string) {
 	switch {
 	case len(c.Drift) == 0:
 		return "", ""
-	case slices.Contains(c.Drift, gone), c.Action == v1alpha1.ActionCreate, c.Action == v1alpha1.ActionRead && decode(c.After) == nil:
+	case slices.Contains(c.Drift, v1alpha1.DriftRemoved), c.Action == v1alpha1.ActionCreate, c.Action == v1alpha1.ActionRead && decode(c.After) == nil:
 		return "-", name + " is gone"
 	}
 	paths := make([]string, len(c.Drift))

@@ -11,9 +11,6 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// gone is the entry in a change's drift if the infrastructure no longer exists.
-const gone = "(removed)"
-
 // Quiet reports whether a change has no effect.
 func Quiet(c *v1alpha1.PlanChange) bool {
 	return c.Action == v1alpha1.ActionNoOp && !moves(c) && c.Importing == nil

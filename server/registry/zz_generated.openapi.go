@@ -2346,7 +2346,7 @@ func schema_hykube_hykube_api_v1alpha1_PlanChange(ref common.ReferenceCallback) 
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Paths of attributes that changed outside of Hykube, such as \"tags.team\".",
+							Description: "Paths of attributes that changed outside of Hykube, such as \"tags.team\"; \"(removed)\" if the resource was removed.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

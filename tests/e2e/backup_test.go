@@ -131,6 +131,9 @@ func TestABackupIsRestoredElsewhere(t *testing.T) {
 			if now, err := cloud.CountCalls(t.Context(), created); err != nil || now != before {
 				t.Errorf("the frozen server made %d creates: %v", now-before, err)
 			}
+			if out := runOn(t, r, "", "hykube", "verify", "-n", "saved"); !strings.Contains(out, "NOT READ") || strings.Contains(out, "changed:") || strings.Contains(out, "gone\n") {
+				t.Errorf("the verification:\n%s", out)
+			}
 			if out := runOn(t, r, "", "hykube", "status", "second", "-n", "saved"); !strings.Contains(out, "approved, and held") || !strings.Contains(out, "kubectl hykube thaw NAMESPACE") {
 				t.Errorf("the status of the plan that had begun:\n%s", out)
 			}
