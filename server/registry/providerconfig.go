@@ -255,6 +255,10 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 		case hasArgument(config, ref.Argument):
 			errs = append(errs, field.Invalid(at.Child("argument"), ref.Argument, "is set in spec.config, too; remove it from one of the two"))
 		}
+		if ref.Rotates && choosesAccount(ref.Argument) {
+			errs = append(errs, field.Invalid(at.Child("rotates"), true, fmt.Sprintf("is for a credential, and %q chooses where calls go: "+
+				"whoever may write that key could lead an approved change to another account", shorten(ref.Argument))))
+		}
 		seen[ref.Argument] = true
 		if ref.Name == "" {
 			errs = append(errs, field.Required(at.Child("name"), "name of a Secret in the same namespace"))
@@ -272,6 +276,21 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 		}
 	}
 	return errs
+}
+
+// places are the last words of arguments that choose an address or an account. With "id" or "name" behind them, they do so, too.
+var places = []string{
+	"account", "addr", "address", "addresses", "domain", "endpoint", "endpoints", "host", "hostname", "hosts", "location", "org", "organization",
+	"profile", "project", "proxy", "region", "server", "servers", "subscription", "tenant", "uri", "url", "urls", "zone",
+}
+
+// choosesAccount reports whether an argument is an address, or chooses an account, by its name. Providers do not mark such arguments.
+func choosesAccount(argument string) bool {
+	words := strings.FieldsFunc(argument, func(r rune) bool { return r == '_' || r == '.' })
+	if n := len(words); n > 1 && (words[n-1] == "id" || words[n-1] == "name") {
+		words = words[:n-1]
+	}
+	return len(words) > 0 && (slices.Contains(places, words[len(words)-1]) || slices.Contains(words, "endpoints"))
 }
 
 // hasArgument reports whether the arguments contain the one with a dotted path.

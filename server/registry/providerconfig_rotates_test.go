@@ -1,0 +1,26 @@
+package registry
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+)
+
+// TestAddressesDoNotRotate sets rotates on addresses, on what chooses an account, and on credentials.
+func TestAddressesDoNotRotate(t *testing.T) {
+	for argument, refused := range map[string]bool{
+		"endpoint": true, "endpoints.s3": true, "proxy_url": true, "api_host": true, "project": true, "project_id": true, "tenant_id": true, "cluster.server": true,
+		"account_name": true, "token": false, "secret_key": false, "account_key": false, "client_id": false, "auth.password": false, "id": false, "name": false,
+	} {
+		refs := []v1alpha1.SecretArgument{{Argument: argument, Name: "s", Key: "k", Rotates: true}}
+		if errs := validateSecretRefs(refs, nil, field.NewPath("spec")); (len(errs) > 0) != refused {
+			t.Errorf("%s: %v", argument, errs)
+		}
+		refs[0].Rotates = false
+		if errs := validateSecretRefs(refs, nil, field.NewPath("spec")); len(errs) > 0 {
+			t.Errorf("%s without rotates: %v", argument, errs)
+		}
+	}
+}
