@@ -8,6 +8,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hykube/hykube/api/v1alpha1"
 )
 
 // ready is the Ready condition of an object, and the generation that its status speaks of.
@@ -189,6 +191,7 @@ func TestTaint(t *testing.T) {
 	if a.object(t).GetGeneration() != 1 {
 		t.Errorf("the spec was not changed, and the generation was: %s", a.body)
 	}
+	wantWriter(t, a, "alice", v1alpha1.WroteTaint)
 	if a := h.do(t, admin, http.MethodDelete, path, `{"kind":"DeleteOptions","apiVersion":"v1","dryRun":["All"]}`); a.code != http.StatusOK || len(h.taints) != 1 {
 		t.Errorf("dry run in the body: %d %s %v", a.code, a.message(), h.taints)
 	}

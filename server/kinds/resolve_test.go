@@ -3,11 +3,15 @@ package kinds_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/contributor"
 )
 
 func TestResolve(t *testing.T) {
@@ -53,6 +57,7 @@ func TestResolve(t *testing.T) {
 	if body := string(a.body); strings.Contains(body, `"Stalled"`) || strings.Contains(body, `"old"`) || !strings.Contains(body, `"appliedGeneration":0`) || a.object(t).GetGeneration() != 1 {
 		t.Errorf("after the resolve: %s", body)
 	}
+	wantWriter(t, a, "alice", v1alpha1.WroteResolve)
 	if got := strings.Join(h.resolves, ", "); got != "sim_network/main" {
 		t.Errorf("asked for %s", got)
 	}
@@ -62,4 +67,15 @@ func TestResolve(t *testing.T) {
 	if a := h.do(t, alice, http.MethodPost, path, ""); !strings.Contains(string(a.body), "to create one instead, remove lifecycle.import") {
 		t.Errorf("with lifecycle.import: %d %s", a.code, a.body)
 	}
+}
+
+// wantWriter checks that an object in an answer names a user as the contributor of a part.
+func wantWriter(t *testing.T, a answer, user, part string) {
+	t.Helper()
+	for _, c := range contributor.Of(a.object(t).Object["status"]) {
+		if c.Username == user && slices.Contains(c.Wrote, part) {
+			return
+		}
+	}
+	t.Errorf("the contributors do not have %s, who wrote %s: %s", user, part, a.body)
 }
