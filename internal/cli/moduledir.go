@@ -23,6 +23,8 @@ import (
 type moduleFlags struct {
 	name  string
 	given []moduledir.Assignment
+	// values is true for a command that takes values of variables, so each required variable needs one.
+	values bool
 }
 
 func (f *moduleFlags) addName(fs *pflag.FlagSet) {
@@ -30,6 +32,7 @@ func (f *moduleFlags) addName(fs *pflag.FlagSet) {
 }
 
 func (f *moduleFlags) addValues(fs *pflag.FlagSet) {
+	f.values = true
 	fs.Var(assignments{f, false}, "var", "Value of a variable of the Terraform files; repeatable")
 	fs.Var(assignments{f, true}, "var-file", "File with values of variables of the Terraform files; repeatable")
 }
@@ -179,6 +182,11 @@ func (s *session) packModule(ctx context.Context, of *moduleFiles, flags *module
 	packed, err := dir.Pack(name, values, written)
 	if err != nil {
 		return nil, err
+	}
+	if flags.values {
+		if err := dir.RequireInputs(packed.Module); err != nil {
+			return nil, err
+		}
 	}
 	for _, u := range packed.Objects() {
 		if at >= 0 && u == packed.Module {

@@ -103,6 +103,7 @@ func TestRefusedTerraformFiles(t *testing.T) {
 	}{
 		{[]string{"-f", module + "/main.tf"}, []string{"main.tf is a Terraform file, and a module is a directory: write -f " + module}},
 		{[]string{"-f", module, "-f", other}, []string{"name one such directory at a time"}},
+		{[]string{"-f", module}, []string{`variable "a" is not set (` + module + "/main.tf:1): use --var a=VALUE, a .tfvars file or TF_VAR_a"}},
 		{[]string{"-f", module, "--var", "b=1"}, []string{"--var=b: the root module in"}},
 		{[]string{"-f", module, "--var", "b"}, []string{"write NAME=VALUE"}},
 		{[]string{"-f", module, "--var-file", "missing"}, []string{"--var-file: open missing"}},

@@ -3,10 +3,15 @@ package moduledir
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/diag"
@@ -63,6 +68,23 @@ func (d *Directory) Values(environ []string, given []Assignment) (*Values, error
 		}
 	}
 	return out, nil
+}
+
+// RequireInputs returns an error that names each required variable without a value in the inputs of a Module.
+func (d *Directory) RequireInputs(m *unstructured.Unstructured) error {
+	inputs, _, err := unstructured.NestedMap(m.Object, "spec", "inputs")
+	if err != nil {
+		return fmt.Errorf("the Module %q: %w", m.GetName(), err)
+	}
+	var errs []error
+	for _, name := range keysOf(d.Root.Variables) {
+		v := d.Root.Variables[name]
+		if _, set := inputs[name]; !set && v.Default == cty.NilVal {
+			errs = append(errs, fmt.Errorf("variable %q is not set (%s:%d): use --var %[1]s=VALUE, a .tfvars file or %[4]s%[1]s",
+				name, filepath.Join(d.Path, v.Range.Filename), v.Range.Start.Line, EnvironmentPrefix))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // rank orders the files that Terraform reads by itself: terraform.tfvars, terraform.tfvars.json, and then the others.
