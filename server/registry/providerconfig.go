@@ -80,10 +80,10 @@ func newProviderConfigs(c Config, providers *genericregistry.Store) (*resourceRE
 	return &resourceREST{Store: stored, short: "pc", held: NewHeld(stored, newHeldConfig(c, strategy)), mayWrite: authorizeReferences(c.AuthorizeReferences), mayDelete: mayDelete}, statusREST, nil
 }
 
-// mayUncover checks the right to delete a ProviderConfig that has the name of its provider, beside a "default" one of that provider.
-// Later creates then take the arguments of the other one, and nothing tells who caused that.
+// mayUncover checks the right to delete the ProviderConfig "default", beside one with the name of its provider. Later creates then take
+// the arguments of the other one, and nothing tells who caused that.
 func (c Config) mayUncover(ctx context.Context, list listFunc, cfg *v1alpha1.ProviderConfig) error {
-	if byServer(ctx) || cfg.Name != cfg.Spec.Provider || cfg.Name == v1alpha1.DefaultProviderConfig {
+	if byServer(ctx) || cfg.Name != v1alpha1.DefaultProviderConfig {
 		return nil
 	}
 	all, err := list(request.WithNamespace(ctx, cfg.Namespace), &metainternalversion.ListOptions{})
@@ -91,14 +91,14 @@ func (c Config) mayUncover(ctx context.Context, list listFunc, cfg *v1alpha1.Pro
 		return apierrors.NewInternalError(fmt.Errorf("list the ProviderConfigs beside %q: %w", cfg.Name, err))
 	}
 	covers := slices.ContainsFunc(all.(*v1alpha1.ProviderConfigList).Items, func(o v1alpha1.ProviderConfig) bool {
-		return o.Name == v1alpha1.DefaultProviderConfig && o.Spec.Provider == cfg.Spec.Provider
+		return o.Name == cfg.Spec.Provider && o.Spec.Provider == cfg.Spec.Provider && o.Name != cfg.Name
 	})
 	if !covers {
 		return nil
 	}
 	approve := []store.Right{{Verb: store.VerbApprove, Namespace: cfg.Namespace, Group: groupName, Resource: "plans"}}
 	return requireRights(ctx, c.Authorizer, "providerconfigs", cfg.Name, approve, fmt.Sprintf(
-		"resources of the provider %q that name no ProviderConfig would take the one with the name %q", cfg.Spec.Provider, v1alpha1.DefaultProviderConfig))
+		"resources of the provider %[1]q that name no ProviderConfig would take the one with the name %[1]q", cfg.Spec.Provider))
 }
 
 // listFunc lists the objects of a namespace.

@@ -91,10 +91,11 @@ func (r *resourceREST) authorizing(validate rest.ValidateObjectFunc) rest.Valida
 
 // Delete deletes an object unless it is busy.
 func (r *resourceREST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions) (runtime.Object, bool, error) {
+	validate = r.warned(r.withDeleteChecks(validate), opts)
 	if r.held != nil {
 		return r.held.Delete(ctx, name, validate, opts)
 	}
-	return r.Store.Delete(ctx, name, r.warned(r.withDeleteChecks(validate), opts), opts)
+	return r.Store.Delete(ctx, name, validate, opts)
 }
 
 // warned adds the warnings about an object that a user deletes, except in a dry run. It adds them before the deletion,
@@ -113,10 +114,11 @@ func (r *resourceREST) warned(validate rest.ValidateObjectFunc, opts *metav1.Del
 
 // DeleteCollection deletes the objects of a list. It stops at the first busy one.
 func (r *resourceREST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, opts *metav1.DeleteOptions, list *metainternalversion.ListOptions) (runtime.Object, error) {
+	validate = r.warned(r.withDeleteChecks(validate), opts)
 	if r.held != nil {
 		return r.held.DeleteCollection(ctx, validate, opts, list)
 	}
-	return r.Store.DeleteCollection(ctx, r.warned(r.withDeleteChecks(validate), opts), opts, list)
+	return r.Store.DeleteCollection(ctx, validate, opts, list)
 }
 
 // Get returns an object.

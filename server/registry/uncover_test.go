@@ -26,18 +26,20 @@ func TestADeleteThatUncoversAnotherAccount(t *testing.T) {
 		allowed string
 		refused bool
 	}{
-		"without the right":            {config("sim", "sim"), []v1alpha1.ProviderConfig{config("default", "sim")}, "create plans", true},
-		"with the right":               {config("sim", "sim"), []v1alpha1.ProviderConfig{config("default", "sim")}, "approve plans", false},
-		"no other one":                 {config("sim", "sim"), nil, "create plans", false},
-		"the other provider's default": {config("sim", "sim"), []v1alpha1.ProviderConfig{config("default", "aws")}, "create plans", false},
-		"one that resources name":      {config("eu", "sim"), []v1alpha1.ProviderConfig{config("default", "sim")}, "create plans", false},
-		"the default itself":           {config("default", "sim"), []v1alpha1.ProviderConfig{config("sim", "sim")}, "create plans", false},
+		"without the right":          {config("default", "sim"), []v1alpha1.ProviderConfig{config("sim", "sim")}, "create plans", true},
+		"with the right":             {config("default", "sim"), []v1alpha1.ProviderConfig{config("sim", "sim")}, "approve plans", false},
+		"no other one":               {config("default", "sim"), nil, "create plans", false},
+		"of another provider":        {config("default", "aws"), []v1alpha1.ProviderConfig{config("sim", "sim")}, "create plans", false},
+		"a name of another provider": {config("default", "sim"), []v1alpha1.ProviderConfig{config("sim", "aws")}, "create plans", false},
+		"one that resources name":    {config("eu", "sim"), []v1alpha1.ProviderConfig{config("sim", "sim")}, "create plans", false},
+		"the one that is covered":    {config("sim", "sim"), []v1alpha1.ProviderConfig{config("default", "sim")}, "create plans", false},
+		"a provider named default":   {config("default", "default"), nil, "create plans", false},
 	} {
 		list := func(context.Context, *metainternalversion.ListOptions) (runtime.Object, error) {
 			return &v1alpha1.ProviderConfigList{Items: append(tc.beside, tc.deletes)}, nil
 		}
 		err := stackConfig(t, tc.allowed).mayUncover(as(t, "eve"), list, &tc.deletes)
-		if apierrors.IsForbidden(err) != tc.refused || err != nil && !tc.refused || tc.refused && !strings.Contains(err.Error(), `would take the one with the name "default"`) {
+		if apierrors.IsForbidden(err) != tc.refused || err != nil && !tc.refused || tc.refused && !strings.Contains(err.Error(), `would take the one with the name "sim"`) {
 			t.Errorf("%s: %v", why, err)
 		}
 	}
