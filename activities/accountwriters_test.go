@@ -157,6 +157,72 @@ func TestADisclosureToAnApprovedAccountAsks(t *testing.T) {
 	sc.asks("for a create without a secret", "test-thing", "")("")
 }
 
+// TestADisclosureToTheAccountOfAResource gives a secret to a resource that exists, whose account a person approved without it. The writers
+// of the arguments contribute. A later change of the resource, and another value of the secret, ask nobody about them.
+func TestADisclosureToTheAccountOfAResource(t *testing.T) {
+	sc := newWrittenAccounts(t)
+	sc.Data["secrets/team/db"] = map[string][]byte{"password": []byte("hunter22")}
+	sc.asks("before an approval", "test-thing", "bot eve")("ann")
+	sc.Forbidden["eve!team/secrets/db"] = true
+	for _, step := range []struct {
+		size, password string
+		want           []string
+	}{
+		{"2", "hunter22", nil},
+		{"${secret.db.password}", "hunter22", []string{"bot", "eve"}},
+		{"${upper(secret.db.password)}", "hunter22", nil},
+		{"${upper(secret.db.password)}", "hunter33", nil},
+	} {
+		sc.Data["secrets/team/db"] = map[string][]byte{"password": []byte(step.password)}
+		who, finish := sc.plan("test-thing/n0", m{"name": "n0", "size": step.size})
+		who = slices.DeleteFunc(who, func(name string) bool { return name == "others" }) // the Secret has no writer in this test
+		if !slices.Equal(who, step.want) {
+			t.Errorf("%s of %s: the contributors are %v, want %v", step.size, step.password, who, step.want)
+		}
+		finish("ann")
+	}
+}
+
+// TestArgumentsThatAreWrittenAfterTheSurvey writes arguments of a provider after a plan found who contributes to it, and before it
+// configures the provider. The writer contributes, also if the arguments were approved for the type, and if a plan applied the resource
+// with the former ones.
+func TestArgumentsThatAreWrittenAfterTheSurvey(t *testing.T) {
+	elsewhere := func(sc *writtenAccounts) { sc.account("theirs").things["id-1"] = map[string]string{"name": "n0"} }
+	zone := func(sc *writtenAccounts) { sc.writes("mallory", "zone", "theirs") }
+	config := func(sc *writtenAccounts) {
+		sc.arguments(m{"zone": "theirs"}, map[string]string{"token": "t1"}, []string{"token"})
+		sc.made("config-2", "mallory")
+	}
+	for why, test := range map[string]struct {
+		changes func(*writtenAccounts)
+		writes  func(*writtenAccounts)
+	}{
+		"a Secret, and a create":         {func(sc *writtenAccounts) { sc.put("test-thing/b", m{"name": "b"}, nil) }, zone},
+		"a Secret, and an update":        {func(sc *writtenAccounts) { sc.put("test-thing/n0", m{"name": "n0", "size": "2"}, nil) }, zone},
+		"a Secret, and a delete":         {func(sc *writtenAccounts) { sc.delete("test-thing/n0") }, zone},
+		"a ProviderConfig, and a create": {func(sc *writtenAccounts) { sc.put("test-thing/b", m{"name": "b"}, nil) }, config},
+		"a ProviderConfig, and an update": {func(sc *writtenAccounts) {
+			sc.put("test-thing/n0", m{"name": "n0", "size": "2"}, nil)
+		}, config},
+	} {
+		for _, late := range []bool{true, false} {
+			sc := newWrittenAccounts(t)
+			sc.asks("before an approval", "test-thing", "bot eve")("ann")
+			elsewhere(sc)
+			test.changes(sc)
+			run := sc.newRun()
+			sc.until(run, proposing)
+			if late {
+				test.writes(sc)
+			}
+			who := contributor.Names(sc.until(run, approving).Status.Contributors)
+			if slices.Contains(who, "mallory") != late || !late && len(who) > 0 {
+				t.Errorf("%s: the contributors are %v; mallory wrote: %t", why, who, late)
+			}
+		}
+	}
+}
+
 // TestARotationAfterAPlanApprovedItself replaces a token between the approval of a create and its step. The create goes on if a person
 // approved the plan. It is stale if the plan approved itself because of the approval of an earlier plan with the former token.
 func TestARotationAfterAPlanApprovedItself(t *testing.T) {

@@ -1,13 +1,17 @@
 package planning
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/ledger"
@@ -48,10 +52,7 @@ func (a *accounts) of(n *node) (account ledger.Account, changed bool) {
 	a.mu.Unlock()
 	account = known.Account
 	account.Approved = account.Digest != "" && known.approved[n.Address.Type] == account.Digest
-	now := account.Arguments.Arguments
-	other := func(was string) bool { return was != "" && now != "" && was != now }
-	changed = n.record.Exists() && (other(n.record.Configuration.Arguments) || other(n.record.Applied.Arguments))
-	return account, changed
+	return account, n.record.HasOtherArguments(account.Arguments.Configuration)
 }
 
 // read evaluates the ProviderConfig of a node, and then reads the writers, so that a later write has a later writer. Arguments that
@@ -121,19 +122,43 @@ func accountDigest(version string, arguments ledger.Configuration, lasting, rota
 	return base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// bindAccount compares the arguments of a provider with those that the survey found approved. If they differ, or are not known any
-// more, because the plan changes what they refer to, their writers contribute. A Secret that changed since the survey has a further
-// writer.
-func bindAccount(c *ledger.Change, p *session.Session) {
+// bindAccount compares the arguments of a provider with those that the survey found, or with those of the record of a resource that
+// was applied with them. If they differ, or are not known any more, because the plan changes what they refer to or a user wrote them
+// since the survey, their present writers contribute. rec is nil for an action.
+func (pr *proposal) bindAccount(ctx context.Context, c *ledger.Change, p *session.Session, rec *ledger.Instance) {
+	now := ledger.Configuration(p.Digest)
 	a := c.Account
-	if a == nil || a.Digest == "" || a.Arguments.Same(ledger.Configuration(p.Digest)) {
+	if a == nil && !rec.HasOtherArguments(now) || a != nil && a.Digest != "" && a.Arguments.Same(now) {
 		return
 	}
-	if a.Approved {
-		c.Contributors = contributor.Merge(c.Contributors, a.Writers)
+	if a == nil {
+		a = new(ledger.Account)
 	}
-	if a.Arguments.Secrets != p.SecretDigest || a.Arguments.Rotating != p.Digest.Rotating {
-		c.Contributors = contributor.Merge(c.Contributors, []v1alpha1.Contributor{{More: true}})
+	writers := contributor.Merge(a.Writers, pr.writersOf(ctx, p))
+	c.Contributors = contributor.Merge(c.Contributors, writers)
+	c.Account = &ledger.Account{Writers: writers}
+}
+
+// writersOf returns who wrote the arguments of a configured provider. It reads them after the provider was configured, so that whoever
+// wrote these values is among them, unless the plan is stale.
+func (pr *proposal) writersOf(ctx context.Context, p *session.Session) []v1alpha1.Contributor {
+	if p.Config == nil {
+		return nil
 	}
-	c.Account = &ledger.Account{Writers: a.Writers}
+	of := writtenConfig{p.Config.UID, ledger.Configuration(p.Digest)}
+	fair.Lock(ctx, &pr.writing)
+	defer pr.writing.Unlock()
+	known, ok := pr.writers[of]
+	if !ok {
+		w := newWriters(ctx, pr.scope, pr.Logger, pr.plan.Namespace)
+		known = contributor.Merge(w.ofConfig(p.Config, catalog.References(p.Config))...)
+		pr.writers[of] = known
+	}
+	return known
+}
+
+// writtenConfig identifies a ProviderConfig with its arguments.
+type writtenConfig struct {
+	config    types.UID
+	arguments ledger.Configuration
 }

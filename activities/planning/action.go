@@ -61,7 +61,7 @@ func (pr *proposal) planAction(ctx context.Context, c *ledger.Change, r *resourc
 	defer configured.Release()
 	c.ProviderConfig = configured.ConfigName()
 	bind(c, configured)
-	bindAccount(c, configured)
+	pr.bindAccount(ctx, c, configured, nil)
 	ctx = pr.withAnswers(ctx, c, r, configured)
 	withheld, err := pr.noteSecrets(ctx, c, r, configured, config, nil)
 	if err == nil {

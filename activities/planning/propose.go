@@ -100,6 +100,10 @@ type proposal struct {
 	configuring sync.Mutex
 	configs     *scope.ProviderConfigs
 
+	// writing guards writers, the cache of the results of writersOf.
+	writing sync.Mutex
+	writers map[writtenConfig][]v1alpha1.Contributor
+
 	mu sync.Mutex
 	// expected holds the result of each planned resource, for the resources that refer to it.
 	expected map[lang.Address]*expected
@@ -119,7 +123,7 @@ type proposal struct {
 // newProposal returns the proposal of a plan with the changes that the survey stored. The caller closes its scopes.
 func (a *Planner) newProposal(ctx context.Context, po *v1alpha1.Plan) (*proposal, error) {
 	pr := &proposal{Planner: a, plan: po, forced: map[string]bool{}, expected: map[lang.Address]*expected{}, accounts: map[lang.Address]account{}, imports: imports{}, reads: readLimiter(&po.Spec),
-		warned: map[string]int32{}, sharedIDs: map[sharedID]bool{}}
+		warned: map[string]int32{}, sharedIDs: map[sharedID]bool{}, writers: map[writtenConfig][]v1alpha1.Contributor{}}
 	for c, err := range a.Ledger.Changes(ctx, po.UID, 0) {
 		if err != nil {
 			return nil, err

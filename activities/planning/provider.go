@@ -148,7 +148,7 @@ func (pr *proposal) planManaged(ctx context.Context, c *ledger.Change, r *resour
 	defer l.Release()
 	c.ProviderConfig = l.ConfigName()
 	bind(c, l.Session)
-	bindAccount(c, l.Session)
+	pr.bindAccount(ctx, c, l.Session, rec)
 	ctx = pr.withAnswers(ctx, c, r, l.Session)
 	pr.noteAccount(r, l.Session)
 	recorded, prior, missed, err := pr.currentState(ctx, c, r, l, state)

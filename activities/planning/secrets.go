@@ -107,8 +107,8 @@ func (pr *proposal) noteSecrets(ctx context.Context, c *ledger.Change, r *resour
 	for _, a := range l.Public {
 		c.ProviderArguments = append(c.ProviderArguments, v1alpha1.PlanArgument{Name: a.Path, Value: a.Value})
 	}
-	if len(c.Discloses) > 0 && c.Account != nil { // an approval of the arguments for creates is none of a disclosure
-		c.Contributors = contributor.Merge(c.Contributors, c.Account.Writers)
+	if len(c.Discloses) > 0 { // neither an approval of the arguments for creates, nor one for the resource, is one of a disclosure
+		c.Contributors = contributor.Merge(c.Contributors, pr.writersOf(ctx, l))
 	}
 	_, missing, err := changes.LackSecretRights(ctx, pr.Sources, pr.plan, c)
 	if err != nil || len(missing) == 0 {

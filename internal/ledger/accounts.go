@@ -34,6 +34,17 @@ type AppliedArguments struct {
 	Arguments string `json:"arguments,omitempty"`
 }
 
+// HasOtherArguments reports whether an existing instance was found, or last applied by a plan, with other arguments. Unknown ones are
+// not other ones. The record may be nil.
+func (i *Instance) HasOtherArguments(now Configuration) bool {
+	if i == nil || !i.Exists() || now.Arguments == "" {
+		return false
+	}
+	return other(i.Configuration.Arguments, now.Arguments) || other(i.Applied.Arguments, now.Arguments)
+}
+
+func other(was, now string) bool { return was != "" && was != now }
+
 // approvedAccounts are the approved accounts of a ProviderConfig. Those of an earlier one with its name do not count.
 type approvedAccounts struct {
 	Config types.UID         `json:"config"`
