@@ -18,6 +18,9 @@ CASES ?= 250
 SHAPES ?= 120
 SEED ?= 1
 
+# The rounds of make chaos.
+ROUNDS ?= 200
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -53,6 +56,10 @@ test-differential: build mirror ## Compare Hykube with tofu or terraform, in eve
 test-watch: build mirror ## Open and close 10,000 watches under load, and restart a server 20 times under Argo CD's cache.
 	go test ./server/storage -run Watch -opens 10000
 	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -timeout 60m ./tests/clients -opens 10000 -restarts 20
+
+.PHONY: chaos
+chaos: build mirror ## Kill, stop and cut off servers at random, ROUNDS (200) for each database, from SEED (1) on.
+	HYKUBE_BIN_DIR=$(CURDIR)/bin HYKUBE_MIRROR_DIR=$(CURDIR)/.cache/mirror go test -v -count 1 -timeout 0 ./tests/chaos -rounds $(ROUNDS) -seed $(SEED)
 
 .PHONY: test-kubernetes
 test-kubernetes: build mirror ## Build Kubernetes' API server, and install the Helm chart there.

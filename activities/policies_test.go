@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/condition"
+	"github.com/hykube/hykube/workflows"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,5 +51,32 @@ func TestAnAutomaticPlanOfAUserWithoutTheRightWaits(t *testing.T) {
 	}
 	if ready := meta.FindStatusCondition(po.Status.Conditions, v1alpha1.ConditionReady); ready == nil || ready.Reason != v1alpha1.ReasonAwaitingApproval {
 		t.Errorf("the plan is %+v", ready)
+	}
+}
+
+// TestALostRunIsFollowedByTheApproval makes a plan that approves itself, and loses its run between the status and the approval, as a
+// killed server with a Temporal that lost its database does. The next run surveys nothing, and asks for the approval.
+func TestALostRunIsFollowedByTheApproval(t *testing.T) {
+	sc := newCrashScenario(t)
+	things("a")(sc)
+	run := sc.newRun()
+	sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+		po.Spec.Approval, po.Status.AutomaticApproval = v1alpha1.ApprovalAutomatic, &v1alpha1.AutomaticApproval{Granted: true}
+	})
+	before := sc.until(run, approving)
+	sc.plans.change(run.Name, func(po *v1alpha1.Plan) {
+		po.Status.AutomaticApproval = &v1alpha1.AutomaticApproval{Granted: true}
+		condition.Reconciling(&po.Status.Conditions, po.Generation, v1alpha1.ReasonPlanning, "The plan approves itself.")
+	})
+	surveyed, err := sc.planner.Survey(t.Context(), run.Plan)
+	if err != nil || !surveyed.Published {
+		t.Fatalf("the next run surveys %+v, %v", surveyed, err)
+	}
+	if _, err := sc.planner.Publish(t.Context(), workflows.Publish{Plan: run.Plan}); err != nil {
+		t.Fatal(err)
+	}
+	po := sc.plans.get(run.Name)
+	if po.Status.AutomaticApproval.Granted || po.Status.Digest != before.Status.Digest || *po.Status.Summary != *before.Status.Summary {
+		t.Errorf("after the next run, the plan has %+v", po.Status) // the approval of this world is refused
 	}
 }

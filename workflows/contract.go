@@ -83,6 +83,8 @@ type Surveyed struct {
 	ReadTo string `json:"readTo,omitempty"`
 	// Providers lists the names of the plan's providers, sorted.
 	Providers []string `json:"providers,omitempty"`
+	// Published is true if an earlier run, which Temporal has lost, has published the plan, and not approved it.
+	Published bool `json:"published,omitempty"`
 	// Invalid is true if the survey found errors; the plan's diagnostics list them.
 	Invalid bool `json:"invalid,omitempty"`
 	// Whole is true if the survey stored a change for each resource that depends on a changed one. Otherwise Propose

@@ -60,7 +60,7 @@ func makePlan(ctx workflow.Context, p Plan) (Published, error) {
 		if err := upsert(ctx, surveyed.Providers, ""); err != nil {
 			return Published{}, err
 		}
-		if surveyed.Invalid {
+		if surveyed.Invalid || surveyed.Published {
 			break
 		}
 		title := fmt.Sprintf("ask providers about %d of %d resources", surveyed.Visited, surveyed.Resources)

@@ -38,10 +38,21 @@ func New(sources *scope.Sources, plans store.Plans, cancels changes.CancelReader
 // already be approved and in progress.
 func (a *Planner) readUnpublished(ctx context.Context, p workflows.Plan) (*v1alpha1.Plan, error) {
 	po, err := a.readPlan(ctx, p)
-	if err == nil && (po.Status.Digest != "" || po.Ended() && !po.PlanFailed()) {
-		return nil, alreadyPlanned(p)
+	if err == nil {
+		err = unpublished(po, p)
 	}
-	return po, err
+	if err != nil {
+		return nil, err
+	}
+	return po, nil
+}
+
+// unpublished returns an error for a published plan.
+func unpublished(po *v1alpha1.Plan, p workflows.Plan) error {
+	if po.Status.Digest != "" || po.Ended() && !po.PlanFailed() {
+		return alreadyPlanned(p)
+	}
+	return nil
 }
 
 func alreadyPlanned(p workflows.Plan) error {

@@ -31,6 +31,9 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 	if po.Status.Cancel != nil {
 		return workflows.Published{Summary: "cancelled"}, errors.Join(a.abandon(ctx, p, po.Generation), a.dropDocuments(ctx, po))
 	}
+	if po.ApprovalFollows() { // an earlier attempt has ended between the status and the approval
+		return publishedOf(po), errors.Join(a.approve(ctx, p, po, po.Status.Digest), a.dropDocuments(ctx, po))
+	}
 	if a, err = a.withOverlay(ctx, po); err != nil {
 		return workflows.Published{}, err
 	}
@@ -84,7 +87,7 @@ func (a *Planner) Publish(ctx context.Context, in workflows.Publish) (workflows.
 		s.ReadTo = in.ReadTo
 	})
 	if err == nil && !cancelled && t.steps > 0 && t.summary.Blocked == 0 && po.ApprovesItself() && t.manual(po) == "" {
-		err = a.approve(ctx, p, po, t)
+		err = a.approve(ctx, p, po, t.digest.String())
 	}
 	if err == nil {
 		err = a.dropDocuments(ctx, po)
@@ -119,9 +122,9 @@ func published(po *v1alpha1.Plan) bool {
 
 // approve approves a plan with automatic approval on behalf of its creator. If a change has become stale, it ends the
 // plan.
-func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, t *totals) error {
+func (a *Planner) approve(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan, digest string) error {
 	err := a.Plans.Approve(ctx, p.Namespace, p.Name, workflows.ObjectUID(p), v1alpha1.PlanApproval{
-		Decision: v1alpha1.DecisionApproved, Digest: t.digest.String(), By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
+		Decision: v1alpha1.DecisionApproved, Digest: digest, By: po.Status.RequestedBy, Message: "approved automatically: spec.approval is Automatic",
 	})
 	if apierrors.IsForbidden(err) {
 		return a.requireUserApproval(ctx, p, po, err)

@@ -21,7 +21,13 @@ import (
 // Survey lists the objects in a plan's scope, resolves their references, and selects those that the plan visits. It
 // stores an open change for each of these, in dependency order.
 func (a *Planner) Survey(ctx context.Context, p workflows.Plan) (workflows.Surveyed, error) {
-	po, err := a.readUnpublished(ctx, p)
+	po, err := a.readPlan(ctx, p)
+	if err == nil && po.ApprovalFollows() {
+		return workflows.Surveyed{Published: true}, nil
+	}
+	if err == nil {
+		err = unpublished(po, p)
+	}
 	if err != nil {
 		return workflows.Surveyed{}, err
 	}

@@ -241,6 +241,13 @@ func (p *Plan) ApprovesItself() bool {
 	return p.Status.AutomaticApproval != nil && p.Status.AutomaticApproval.Granted
 }
 
+// ApprovalFollows reports whether the server approves the plan next: planning is done, and the plan approves itself.
+func (p *Plan) ApprovalFollows() bool {
+	ready := meta.FindStatusCondition(p.Status.Conditions, ConditionReady)
+	return p.ApprovesItself() && p.Status.Approval == nil && !p.Ended() && ready != nil && ready.Reason == ReasonPlanning &&
+		meta.IsStatusConditionTrue(p.Status.Conditions, ConditionPlanned)
+}
+
 // Ended reports whether the plan has ended: it was applied, failed, had no changes, or was discarded, cancelled or
 // superseded. A plan with blocked changes, or one that a policy denies, has not ended: it waits for a decision.
 func (p *Plan) Ended() bool { return p.Status.Ended() }

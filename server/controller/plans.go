@@ -144,7 +144,7 @@ func (p *Plans) reconcile(ctx context.Context, name cache.ObjectName) error {
 		return p.end(ctx, ref)
 	case obj.Spec.Speculative && obj.Status.UploadedObjects == nil:
 		return p.awaitObjects(ctx, name, obj)
-	case planned == nil || planned.Reason == v1alpha1.ReasonPlanning:
+	case planned == nil || planned.Reason == v1alpha1.ReasonPlanning || obj.ApprovalFollows():
 		if ok, err := p.admit(ctx, name, obj, p.making); !ok || err != nil {
 			return err
 		}

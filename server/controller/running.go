@@ -29,7 +29,7 @@ type phaseSlot struct {
 // runs reports whether a plan is being made or applied, or should be. A plan that pauses is not being applied.
 func runs(obj *v1alpha1.Plan) bool {
 	planned := meta.FindStatusCondition(obj.Status.Conditions, v1alpha1.ConditionPlanned)
-	return !obj.Ended() && pauseLeft(obj) <= 0 && obj.Status.FinishedAt == nil && (planned == nil || planned.Reason == v1alpha1.ReasonPlanning ||
+	return !obj.Ended() && pauseLeft(obj) <= 0 && obj.Status.FinishedAt == nil && (planned == nil || planned.Reason == v1alpha1.ReasonPlanning || obj.ApprovalFollows() ||
 		meta.IsStatusConditionTrue(obj.Status.Conditions, v1alpha1.ConditionApproved))
 }
 
