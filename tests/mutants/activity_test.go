@@ -151,7 +151,7 @@ var activityMutants = []mutant{
 	{"A step is made that the plan does not have.", "activities/applying/authorize.go",
 		"if !ok {", "if !ok && before != nil {", "activities:TestForgedActivities"},
 	{"A plan that is being applied is planned anew.", "activities/planning/planner.go",
-		"(po.Status.Digest != \"\" || po.Ended() && !po.PlanFailed())", "(po.Ended() && !po.PlanFailed())", "activities:TestForgedActivities"},
+		"if po.Status.Digest != \"\" || po.Ended() && !po.PlanFailed() {", "if po.Ended() && !po.PlanFailed() {", "activities:TestForgedActivities"},
 	{"A plan uses a ProviderConfig although its author lost the right to.", "activities/changes/verify.go",
 		"if err := v.actors.Check(ctx, c, rec); err != nil {", "if err := v.actors.Check(ctx, c, rec); err != nil && false {", "activities:TestBeginRefuses"},
 	{"A plan whose changes moved is applied in part, although nobody approved a part.", "activities/applying/begin.go",
