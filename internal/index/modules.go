@@ -263,7 +263,7 @@ func (x *Index) providerOf(mode v1alpha1.Mode, terraformType, source string) (st
 	}
 	switch len(names) {
 	case 0:
-		return "", fmt.Errorf("no installed Provider has the type %s; see kubectl get providers", terraformType)
+		return "", fmt.Errorf("%w %s", resourceset.ErrNoProvider, terraformType)
 	case 1:
 		return names[0], nil
 	}

@@ -3,6 +3,8 @@ package instance
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/hykube/hykube/internal/lang"
 
@@ -24,6 +26,27 @@ func unmarkedWithPaths(v cty.Value) (cty.Value, []cty.PathValueMarks) {
 func marksOf(v cty.Value) []cty.PathValueMarks {
 	_, marks := unmarkedWithPaths(v)
 	return marks
+}
+
+// echoes are the arguments whose values a type also returns in another attribute. A secret in the argument is one there, too.
+var echoes = map[string]struct{ argument, attribute string }{"terraform_data": {"input", "output"}}
+
+// withEchoes adds the marks of the argument that the type echoes, for the whole attribute that has it.
+func (t *Type) withEchoes(marks []cty.PathValueMarks) []cty.PathValueMarks {
+	echo, ok := echoes[t.Name]
+	if !ok {
+		return marks
+	}
+	all := cty.PathValueMarks{Path: cty.GetAttrPath(echo.attribute), Marks: cty.ValueMarks{}}
+	for _, m := range marks {
+		if of, ok := m.Path[0].(cty.GetAttrStep); ok && of.Name == echo.argument {
+			maps.Copy(all.Marks, m.Marks)
+		}
+	}
+	if len(all.Marks) == 0 {
+		return marks
+	}
+	return append(slices.Clip(marks), all)
 }
 
 // restoreMarks restores marks on a value whose shape may have changed, and drops those on missing paths. It restores

@@ -84,7 +84,7 @@ func (t *Type) Plan(ctx context.Context, prior State, config Config, forced bool
 	}
 	if config.Final != nil && t.Deterministic && none(t.Meta) && validated != "" && validated == config.Validated && !prior.Exists() {
 		p := *config.Final
-		p.Value = restoreMarks(p.Value, marksOf(config.Effective))
+		p.Value = restoreMarks(p.Value, t.withEchoes(marksOf(config.Effective)))
 		return &p, diags, nil
 	}
 	p, more, err := t.planValid(ctx, prior, config, forced)
@@ -217,7 +217,7 @@ func (t *Type) planOnce(ctx context.Context, prior State, private []byte, config
 	if p.Replace, err = t.requiredReplace(resp.RequiresReplace, priorValue, value); err != nil {
 		return nil, diags, fmt.Errorf("plan %s: %w", t.Name, err)
 	}
-	p.Value = restoreMarks(value, marks)
+	p.Value = restoreMarks(value, t.withEchoes(marks))
 	return p, diags, nil
 }
 

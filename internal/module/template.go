@@ -189,6 +189,25 @@ func (v *Values) ProviderOf(s *Set, i int) (ProviderAddress, diag.Diagnostics) {
 	return v.provider(ref, s.Module, each)
 }
 
+// Required returns the local name of the provider of a block, and what its module requires of that provider. The source of a provider that
+// the module does not declare is the one that Terraform assumes.
+func (s *Set) Required() (name string, of RequiredProvider) {
+	name = localProvider(s.Type)
+	if s.Block.Provider != nil {
+		name = s.Block.Provider.Name
+	}
+	if required := s.Module.Config.Required[name]; required != nil {
+		of = *required
+	}
+	switch {
+	case of.Source == "" && name == "terraform":
+		of.Source = "terraform.io/builtin/terraform"
+	case of.Source == "":
+		of.Source = "hashicorp/" + name
+	}
+	return name, of
+}
+
 // localProvider returns the local name of the provider of a resource type: its first word.
 func localProvider(resourceType string) string {
 	name, _, _ := strings.Cut(resourceType, "_")

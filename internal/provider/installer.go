@@ -85,7 +85,8 @@ func environmentToken(host string) string {
 // Install returns the package of the newest version that meets the constraint. It installs the package if necessary. It
 // searches mirror directories, the network mirror and the registry, in this order, and uses the first with a matching
 // version. An exact version that is already installed needs no search, unless a mirror directory has the same version.
-// It returns no package that does not meet t and the trust policy, whether it was installed before or not.
+// It returns no package that does not meet t and the trust policy, whether it was installed before or not. A provider that is a part of
+// the server has one version, which the constraint does not concern.
 //
 // It returns a *NotFoundError, *VersionError, *PlatformError, *trust.RefusedError, *VerificationError or *archive.Error
 // for these problems.
@@ -97,6 +98,9 @@ func (in *Installer) Install(ctx context.Context, s Source, constraint string, t
 	need, err := Require(in.config.Policy, s, t)
 	if err != nil {
 		return Package{}, fmt.Errorf("install provider %q: %w", s, err)
+	}
+	if s.BuiltIn() {
+		return Package{Source: s, Version: terraformVersion, Checksum: "built-in"}, nil
 	}
 	lock := in.lock(s)
 	lock.Lock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hykube/hykube/internal/fair"
 	"github.com/hykube/hykube/internal/provider/batch"
+	"github.com/hykube/hykube/internal/provider/builtin"
 	"github.com/hykube/hykube/internal/provider/contain"
 	"github.com/hykube/hykube/internal/provider/plugin"
 	"github.com/hykube/hykube/internal/provider/protocol"
@@ -165,9 +166,13 @@ func (p *Pool) start(ctx context.Context, proc *process) error {
 	return nil
 }
 
-// launch runs the verified executable. It returns an error if the file was written after the verification. While the
+// launch runs the verified executable, or uses the provider that is a part of the server. It returns an error if the file was written after the verification. While the
 // process runs, the kernel refuses writes to the file.
 func (p *Pool) launch(ctx context.Context, proc *process, name string) error {
+	if proc.pkg.Source.BuiltIn() {
+		proc.plugin = plugin.BuiltIn(name, builtin.Conn{})
+		return nil
+	}
 	exe, err := proc.pkg.open()
 	if err != nil {
 		return err

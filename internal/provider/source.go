@@ -21,6 +21,12 @@ type Source struct {
 // String returns the full address, such as "registry.terraform.io/hashicorp/time".
 func (s Source) String() string { return s.Hostname + "/" + s.Namespace + "/" + s.Type }
 
+// builtIn is the provider that is a part of the server; see package builtin.
+var builtIn = Source{Hostname: "terraform.io", Namespace: "builtin", Type: "terraform"}
+
+// BuiltIn reports whether the provider is a part of the server, so that it has no package.
+func (s Source) BuiltIn() bool { return s == builtIn }
+
 // maxSource is the maximum length of an address.
 const maxSource = 512
 
@@ -44,8 +50,8 @@ func ParseSource(s string) (Source, error) {
 	if p.Namespace == regaddr.LegacyProviderNamespace {
 		return Source{}, fmt.Errorf("parse provider source %q: the namespace %q was for addresses before Terraform 0.13%s", s, p.Namespace, want)
 	}
-	if p.IsBuiltIn() {
-		return Source{}, fmt.Errorf("parse provider source %q: it is a part of Terraform itself and can't be installed%s", s, want)
+	if p.IsBuiltIn() && p.Type != builtIn.Type {
+		return Source{}, fmt.Errorf("parse provider source %q: of the providers that are a part of Terraform itself, the server has only %s%s", s, builtIn, want)
 	}
 	if host, _, _ := strings.Cut(string(p.Hostname), ":"); strings.HasSuffix(host, ".") { // the same host for DNS, another one for rules
 		return Source{}, fmt.Errorf("parse provider source %q: its host ends with a dot%s", s, want)

@@ -29,7 +29,8 @@ func TestParseSource(t *testing.T) {
 		{"registry.terraform.io.:8443/hashicorp/local", "!ends with a dot", "a trailing dot before the port"},
 		{"registry.terraform.io。/hashicorp/local", "!ends with a dot", "a trailing dot of another script"},
 		{"https://registry.terraform.io/hashicorp/time", "!source", "a URL"},
-		{"terraform.io/builtin/terraform", "!part of Terraform", "a built-in provider"},
+		{"terraform.io/builtin/terraform", "terraform.io/builtin/terraform", "the built-in provider"},
+		{"terraform.io/builtin/test", "!part of Terraform", "another built-in provider"},
 		{strings.Repeat("a", 100_000), "!longer than", "an absurd length"},
 		{"hashicorp/\x00", "!source", "a control character"},
 	} {

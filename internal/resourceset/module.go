@@ -109,7 +109,7 @@ type Environment struct {
 	// Functions are those of the installed providers.
 	Functions lang.Functions
 	// Provider returns the name of the Provider that has a type, given the source address by which the module requires it,
-	// which may be empty.
+	// which may be empty. It returns ErrNoProvider if no provider has the type.
 	Provider func(mode v1alpha1.Mode, terraformType, source string) (string, error)
 	// Known returns the recorded values of objects; nil knows none.
 	Known module.Known
@@ -307,9 +307,14 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 		behind := dependencies.Output(name)
 		m.Outputs[name] = &Output{Behind: m.absolute(behind), Version: hex.EncodeToString(version[:8]), Waits: m.waitsFor(behind, m.blocked...)}
 	}
+	missing := missingProviders{}
 	for _, i := range m.Expansion.Instances {
 		for _, block := range i.Sets {
 			s, err := m.set(block, spec, env, values)
+			if errors.Is(err, ErrNoProvider) {
+				missing.add(block)
+				continue
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", block.Address(), err)
 			}
@@ -335,7 +340,7 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 			}
 		}
 	}
-	return nil
+	return missing.err()
 }
 
 // digestBlock sets the digest of what all instances share: the block as written, and where the Module puts it.

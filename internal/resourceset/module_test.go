@@ -1,7 +1,6 @@
 package resourceset
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +42,7 @@ func expandNet(t *testing.T, files string, change func(*v1alpha1.ModuleSpec), re
 	}
 	m, err := NewModule(obj, 1, map[string][]byte{"main.tf": []byte(files)}, Environment{Recorded: recorded, Provider: func(_ v1alpha1.Mode, terraformType, _ string) (string, error) {
 		if terraformType != "test_thing" {
-			return "", errors.New("no installed Provider has the type " + terraformType)
+			return "", fmt.Errorf("%w %s", ErrNoProvider, terraformType)
 		}
 		return "test", nil
 	}}, nil)
@@ -174,7 +173,37 @@ func TestModulesThatCannotBeExpanded(t *testing.T) {
 		"arguments of a provider": {`
 provider "test" { region = "eu" }
 resource "test_thing" "a" {}`, nil, `the provider block test at main.tf:2`},
-		"an unknown type":  {`resource "other_thing" "a" {}`, nil, "no installed Provider has the type other_thing"},
+		"types without a provider": {`
+terraform {
+  required_providers {
+    other = {
+      source  = "example.com/team/other"
+      version = "~> 2.0"
+    }
+  }
+}
+resource "other_thing" "a" {}
+resource "null_resource" "a" {}
+resource "terraform_data" "a" {}`, nil, `no installed Provider has the type null_resource, other_thing, terraform_data. Unless they exist and are not ready yet, apply:
+---
+apiVersion: hykube.io/v1alpha1
+kind: Provider
+metadata: {name: "null"}
+spec:
+  source: hashicorp/null
+---
+apiVersion: hykube.io/v1alpha1
+kind: Provider
+metadata: {name: "other"}
+spec:
+  source: example.com/team/other
+  version: "~> 2.0"
+---
+apiVersion: hykube.io/v1alpha1
+kind: Provider
+metadata: {name: "terraform"}
+spec:
+  source: terraform.io/builtin/terraform`},
 		"an unknown input": {netFiles, func(s *v1alpha1.ModuleSpec) { s.Inputs = map[string]v1alpha1.JSON{"m": {Raw: []byte("1")}} }, "spec.inputs.m: Value for undeclared variable"},
 		"a count of a Secret": {`
 variable "n" {}

@@ -228,8 +228,10 @@ func (p *Providers) serve(ctx context.Context, obj *v1alpha1.Provider, pkg provi
 		s.ArchiveChecksum = pkg.Verification.Archive
 		message := fmt.Sprintf("%s %s serves %d kinds in %s.", pkg.Source, pkg.Version, len(resources), v1alpha1.ProviderGroup(obj.Name))
 		condition.Set(&s.Conditions, obj.Generation, v1alpha1.ConditionInstalled, true, v1alpha1.ReasonInstalled, message)
-		p.sandboxed(&s.Conditions, obj, pkg.Source.String())
-		verified(&s.Conditions, obj.Generation, pkg.Verification)
+		if !pkg.Source.BuiltIn() {
+			p.sandboxed(&s.Conditions, obj, pkg.Source.String())
+			verified(&s.Conditions, obj.Generation, pkg.Verification)
+		}
 		if refused != nil {
 			if refused.err != nil {
 				reason := refused.reason
@@ -357,12 +359,14 @@ func (p *Providers) installed(ctx context.Context, obj *v1alpha1.Provider, trust
 
 // readSchema verifies the files of a package and reads its schema from the plugin.
 func (p *Providers) readSchema(ctx context.Context, obj *v1alpha1.Provider, pkg provider.Package) (provider.Package, *schema.Provider, error) {
-	if err := pkg.Verify(); err != nil {
-		return provider.Package{}, nil, err
-	}
-	pkg.Grants = grants(obj)
-	if err := p.Containment.Check(pkg.Grants); err != nil {
-		return pkg, nil, err
+	if !pkg.Source.BuiltIn() {
+		if err := pkg.Verify(); err != nil {
+			return provider.Package{}, nil, err
+		}
+		pkg.Grants = grants(obj)
+		if err := p.Containment.Check(pkg.Grants); err != nil {
+			return pkg, nil, err
+		}
 	}
 	sch, err := p.Pool.Schema(ctx, pkg)
 	return pkg, sch, err

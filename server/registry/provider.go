@@ -110,10 +110,28 @@ func validateProvider(p *v1alpha1.Provider, protected []string) field.ErrorList 
 			errs = append(errs, field.Invalid(spec.Child("version"), v, `not a version constraint; write it as in Terraform, such as "~> 6.0" or ">= 1.2, < 2.0"`))
 		}
 	}
+	if source, err := provider.ParseSource(p.Spec.Source); err == nil && source.BuiltIn() {
+		return append(errs, validateBuiltIn(p, spec)...)
+	}
 	errs = append(errs, validateChecksums(p.Spec.Checksums, spec.Child("checksums"))...)
 	errs = append(errs, validateSigningKeys(p.Spec.SigningKeys, spec.Child("signingKeys"))...)
 	errs = append(errs, validateSandbox(p.Spec.Sandbox, protected, spec.Child("sandbox"))...)
 	return append(errs, validateEnvironment(p.Spec.Environment, spec.Child("environment"))...)
+}
+
+// validateBuiltIn refuses what concerns a package in a Provider that is a part of the server.
+func validateBuiltIn(p *v1alpha1.Provider, spec *field.Path) (errs field.ErrorList) {
+	refuse := func(name string, set bool) {
+		if set {
+			errs = append(errs, field.Forbidden(spec.Child(name), "the provider is a part of the server: remove the field"))
+		}
+	}
+	refuse("version", p.Spec.Version != "")
+	refuse("checksums", p.Spec.Checksums != nil)
+	refuse("signingKeys", p.Spec.SigningKeys != nil)
+	refuse("sandbox", p.Spec.Sandbox != nil)
+	refuse("environment", p.Spec.Environment != nil)
+	return errs
 }
 
 func validateProviderUpdate(p, old *v1alpha1.Provider) field.ErrorList {

@@ -71,12 +71,13 @@ func (l *Launcher) onThread(f func() error) error {
 	return <-result
 }
 
-// Process is a running plugin. It is a grpc.ClientConnInterface: calls that fail because the plugin was lost return an
+// Process is a running plugin, or a provider that is a part of the server. It is a grpc.ClientConnInterface: calls that fail because the plugin was lost return an
 // *UnavailableError.
 type Process struct {
-	spec   Spec
+	spec Spec
+	// client is nil for a provider that is a part of the server.
 	client *goplugin.Client
-	conn   *grpc.ClientConn
+	conn   grpc.ClientConnInterface
 	child  *child
 	// sandbox holds the private directory, with the connection's socket.
 	sandbox *contain.Sandbox
@@ -125,6 +126,12 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Process, error) {
 		crash.Reason = p.startFailure(err)
 	}
 	return nil, crash
+}
+
+// BuiltIn returns the process of a provider that is a part of the server. It ends only by Stop.
+func BuiltIn(name string, conn grpc.ClientConnInterface) *Process {
+	child := &child{name: name, cmd: &exec.Cmd{}, tail: newLineTail(slog.New(slog.DiscardHandler)), exited: make(chan struct{})}
+	return &Process{spec: Spec{Name: name, MessageLimit: defaultMessageLimit}, conn: conn, child: child, Protocol: 6}
 }
 
 // prepare creates the sandbox and go-plugin's client of a process. The first call of connect starts the process.
@@ -228,14 +235,23 @@ func (p *Process) Exited() <-chan struct{} { return p.child.exited }
 // ExitState returns how the process ended, or "" while it runs.
 func (p *Process) ExitState() string { return p.child.exitState() }
 
-// PID returns the process ID.
-func (p *Process) PID() int { return p.child.cmd.Process.Pid }
+// PID returns the process ID; 0 for a part of the server.
+func (p *Process) PID() int {
+	if p.client == nil {
+		return 0
+	}
+	return p.child.cmd.Process.Pid
+}
 
 // Stop stops the process and its children: gracefully within grace, then by force. When it returns, the process group
 // and the cgroup are empty.
 func (p *Process) Stop(grace time.Duration) { p.end(grace) }
 
 func (p *Process) end(grace time.Duration) {
+	if p.client == nil {
+		p.child.kill()
+		return
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
