@@ -122,10 +122,11 @@ func beganCreate(addr string, intent *ledger.Intent) string {
 // AfterLostCreate tells users how to resolve a create with an unknown outcome.
 func AfterLostCreate(ref v1alpha1.ObjectReference) string {
 	resolve := ResolveCommand(ref)
-	text := fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. ", resolve, resolve)
 	if ref.Set != "" && v1alpha1.OwnerKind(ref.Name) == "Module" {
-		return text + fmt.Sprintf("To stop managing it, remove it from the files or the inputs of the Module %q: the next plan then forgets the create and destroys nothing.", ref.Set)
+		return fmt.Sprintf("Check whether the resource exists. If it exists, add an import block with its ID to the files of the Module. If it does not: %s --retry. "+
+			"To stop managing it, remove it from the files or the inputs of the Module %q: the next plan then forgets the create and destroys nothing.", resolve, ref.Set)
 	}
+	text := fmt.Sprintf("Check whether the resource exists. If it exists: %s --adopt ID. If it does not: %s --retry. ", resolve, resolve)
 	if ref.Set != "" {
 		return text + fmt.Sprintf("To stop managing it, remove its key from the ResourceSet %q, or lower the count: the next plan then forgets the create and destroys nothing.", ref.Set)
 	}
@@ -134,14 +135,20 @@ func AfterLostCreate(ref v1alpha1.ObjectReference) string {
 
 // ImportField names the field that imports the infrastructure of an object.
 func ImportField(ref v1alpha1.ObjectReference) string {
-	if ref.Set != "" {
-		return fmt.Sprintf("spec.imports of the ResourceSet %q", ref.Set)
+	switch {
+	case ref.Set == "":
+		return "lifecycle.import"
+	case v1alpha1.OwnerKind(ref.Name) == "Module":
+		return fmt.Sprintf("an import block of the Module %q", ref.Set)
 	}
-	return "lifecycle.import"
+	return fmt.Sprintf("spec.imports of the ResourceSet %q", ref.Set)
 }
 
 // RemoveImport tells users how to remove the import of an object.
 func RemoveImport(ref v1alpha1.ObjectReference) string {
+	if ref.Set != "" && v1alpha1.OwnerKind(ref.Name) == "Module" {
+		return fmt.Sprintf("remove the import block from the files of the Module %q", ref.Set)
+	}
 	if _, key, ok := v1alpha1.ParseInstanceName(ref.Name); ok && ref.Set != "" {
 		return fmt.Sprintf("remove the entry with the key %s from %s (kubectl edit resourceset %s -n %s)", key.Text(), ImportField(ref), ref.Set, ref.Namespace)
 	}

@@ -131,6 +131,9 @@ func (o *importOptions) Run(ctx context.Context) error {
 		return err
 	}
 	o.target = t
+	if v1alpha1.InModule(t.name) {
+		return o.importBlock(t)
+	}
 	if err := o.mayRecord(ctx, k, ns, v1alpha1.IsInstanceName(t.name)); err != nil && !o.generate {
 		return err
 	}

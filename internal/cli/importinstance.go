@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/util/retry"
@@ -12,6 +14,18 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/shell"
 )
+
+// importBlock returns an error with the import block that imports the resource of a Module.
+func (o *importOptions) importBlock(t target) error {
+	path, _ := v1alpha1.SplitModuleObjectName(t.name)
+	module := v1alpha1.RootModule(path)
+	by := fmt.Sprintf("id = %q", o.by.ID)
+	if o.by.Identity != nil {
+		by = "identity = " + string(o.by.Identity.Raw)
+	}
+	return fmt.Errorf("%s: %s is a resource of a Module. Add this block to the files of the Module, and apply them:\n\nimport {\n  to = %s\n  %s\n}",
+		cmp.Or(o.verb, "import"), t.address(), strings.TrimPrefix(t.address(), "module."+module+"."), by)
+}
 
 // importInstance imports an existing resource as an instance of a ResourceSet: it adds an entry to spec.imports of the
 // set, and removes it after the import.

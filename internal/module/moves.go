@@ -121,6 +121,9 @@ type Importing struct {
 	Range        hcl.Range
 }
 
+// Place returns the position of the block.
+func (i *Importing) Place() string { return placeOf(i.Range) }
+
 // Imports evaluates the import blocks of the root module.
 func (v *Values) Imports() ([]Importing, diag.Diagnostics) {
 	var out []Importing

@@ -38,9 +38,6 @@ func (u *unsupported) config(c *Config) {
 	for _, b := range c.Blocks {
 		u.block(b)
 	}
-	for _, i := range c.Imports {
-		u.add(i.Range, "A Module cannot have import blocks yet. Apply the module without the block, or keep the resource outside of the Module.")
-	}
 	for _, k := range c.Checks {
 		u.add(k.Range, "A Module cannot have check blocks yet. Use preconditions and postconditions of resources and outputs.")
 	}

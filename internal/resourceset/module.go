@@ -237,11 +237,10 @@ func (m *Module) expand(spec *v1alpha1.ModuleSpec, data map[string][]byte, env E
 		}
 		inputs.Values[name] = value
 	}
-	known := env.Known
-	if known == nil {
-		known = func(lang.Address) (cty.Value, bool) { return cty.NilVal, false }
+	if env.Known == nil {
+		env.Known = func(lang.Address) (cty.Value, bool) { return cty.NilVal, false }
 	}
-	x, diags := m.tree.Expand(inputs, known)
+	x, diags := m.tree.Expand(inputs, env.Known)
 	if diag.HasErrors(diags) {
 		return failed(diags)
 	}
@@ -307,6 +306,10 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 		behind := dependencies.Output(name)
 		m.Outputs[name] = &Output{Behind: m.absolute(behind), Version: hex.EncodeToString(version[:8]), Waits: m.waitsFor(behind, m.blocked...)}
 	}
+	imports, err := m.imports(env.Known)
+	if err != nil {
+		return err
+	}
 	missing := missingProviders{}
 	for _, i := range m.Expansion.Instances {
 		for _, block := range i.Sets {
@@ -334,13 +337,19 @@ func (m *Module) makeSets(spec *v1alpha1.ModuleSpec, env Environment) error {
 				s.contents[k] = sha256.Sum256(append(s.digest[:], own[:]...))
 				s.through[k] = m.absolute(dependencies.Through(block, k))
 			}
+			if err := imports.take(s); err != nil {
+				return err
+			}
 			m.add(s)
 			for k := range block.Len() {
 				m.findOrigin(s, k, env)
 			}
 		}
 	}
-	return missing.err()
+	if err := missing.err(); err != nil {
+		return err
+	}
+	return imports.rest(m)
 }
 
 // digestBlock sets the digest of what all instances share: the block as written, and where the Module puts it.
