@@ -38,7 +38,7 @@ var instanceMutants = []mutant{
 	{"A tainted instance is updated in place.", "internal/instance/plan.go",
 		"if prior.Tainted {", "if false {", "TestTaintedIsReplaced"},
 	{"A plan shows a secret argument, since its mark was dropped.", "internal/instance/plan.go",
-		"p.Value = restoreMarks(value, marks)", "p.Value = restoreMarks(value, marks[:0])", "TestOnlyWhatIsSecretChanges|TestASecretArgumentStaysOne"},
+		"p.Value = restoreMarks(value, t.withEchoes(marks))", "p.Value = restoreMarks(value, marks[:0])", "TestOnlyWhatIsSecretChanges|TestASecretArgumentStaysOne"},
 	{"An argument that became a secret stays readable in the state.", "internal/instance/plan.go",
 		"\t\tp.Action = v1alpha1.ActionUpdate\n", "", "TestOnlyWhatIsSecretChanges"},
 	{"The provider gets a configuration that it did not validate.", "internal/instance/plan.go",
