@@ -148,8 +148,8 @@ func completed(wire func(context.Context, *server.Components) (server.Wiring, er
 				return count > 0, err
 			}
 		}
-		if w.DestroysSet == nil {
-			w.DestroysSet = func(context.Context, *v1alpha1.ResourceSet) (*v1alpha1.Plan, error) { return nil, nil }
+		if w.DestroysInstances == nil {
+			w.DestroysInstances = func(context.Context, metav1.Object) (*v1alpha1.Plan, error) { return nil, nil }
 		}
 		if w.FormerSet == nil {
 			w.FormerSet = func(context.Context, v1alpha1.ObjectReference, types.UID) (string, error) { return "", nil }

@@ -52,7 +52,10 @@ func startEstate(t *testing.T) *estate {
 	return e
 }
 
-var sets = v1alpha1.SchemeGroupVersion.WithResource("resourcesets")
+var (
+	sets    = v1alpha1.SchemeGroupVersion.WithResource("resourcesets")
+	modules = v1alpha1.SchemeGroupVersion.WithResource("modules")
+)
 
 // set writes a ResourceSet of networks.
 func (e *estate) set(ns, name string, count int) {

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -29,6 +30,11 @@ func keptObject(obj *unstructured.Unstructured) *unstructured.Unstructured {
 func newSet(name string) *unstructured.Unstructured {
 	return newObject("ResourceSet", name, map[string]any{"count": int64(2), "template": map[string]any{
 		"apiVersion": simNetworks.GroupVersion().String(), "kind": "sim-network", "spec": map[string]any{}}})
+}
+
+// newModule returns a Module whose files no ConfigMap has yet.
+func newModule(name string) *unstructured.Unstructured {
+	return newObject("Module", name, map[string]any{"source": map[string]any{"configMap": "files"}})
 }
 
 // newMarked creates an object in the namespace default, and deletes it.
@@ -52,45 +58,48 @@ func isMarked(t *testing.T, of dynamic.ResourceInterface, name string) bool {
 	return obj.GetDeletionTimestamp() != nil
 }
 
-// undeleteSet takes the deletion of a ResourceSet back.
-func undeleteSet(t *testing.T, as *rest.Config, name string) error {
+// undelete takes the deletion of a ResourceSet or a Module back.
+func undelete(t *testing.T, of dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
 	t.Helper()
-	_, err := objects(t, as).Resource(sets).Namespace("default").Create(t.Context(), newSet(name), metav1.CreateOptions{}, "undelete")
+	_, err := of.Create(t.Context(), obj, metav1.CreateOptions{}, "undelete")
 	return err
 }
 
-// TestUndeleteOfASetThatAPlanDestroys takes the deletion of a ResourceSet back while an approved plan destroys its instances:
-// the plan was approved before the request, or while the server cleared the mark. In both cases the set stays marked.
+// TestUndeleteOfASetThatAPlanDestroys takes the deletion of a ResourceSet or a Module back while an approved plan destroys its
+// instances: the plan was approved before the request, or while the server cleared the mark. In both cases the object stays marked.
 func TestUndeleteOfASetThatAPlanDestroys(t *testing.T) {
 	// from is the number of the first question of an undelete that finds the plan; none finds it with never.
 	const never = 3
 	var asked, from atomic.Int32
 	wire := func(ctx context.Context, h *server.Components) (server.Wiring, error) {
 		w, err := testWiring(ctx, h)
-		w.DestroysSet = func(_ context.Context, set *v1alpha1.ResourceSet) (*v1alpha1.Plan, error) {
+		w.DestroysInstances = func(_ context.Context, owner metav1.Object) (*v1alpha1.Plan, error) {
 			if asked.Add(1) < from.Load() {
 				return nil, nil
 			}
-			p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "destroys-" + set.Name}}
+			p := &v1alpha1.Plan{ObjectMeta: metav1.ObjectMeta{Name: "destroys-" + owner.GetName()}}
 			p.Status.Approval = &v1alpha1.PlanApproval{By: &v1alpha1.Identity{Username: "ann"}}
 			return p, nil
 		}
 		return w, err
 	}
 	i := startT(t, server.Config{DataDir: t.TempDir(), Wire: wire})
-	of := objects(t, i.admin()).Resource(sets).Namespace("default")
-	for name, first := range map[string]int32{"before": 1, "meanwhile": 2, "not": never} {
-		newMarked(t, of, newSet(name))
-		asked.Store(0)
-		from.Store(first)
-		err := undeleteSet(t, i.admin(), name)
-		refused := first != never
-		want := `plan "destroys-` + name + `" destroys or forgets its instances, and was approved by ann; its deletion cannot be taken back any more`
-		if apierrors.IsConflict(err) != refused || refused && !strings.Contains(err.Error(), want) || !refused && err != nil {
-			t.Errorf("%s: %v, want refused %t with %q", name, err, refused, want)
-		}
-		if marked := isMarked(t, of, name); marked != refused {
-			t.Errorf("%s: the set is marked for deletion: %t, want %t", name, marked, refused)
+	for resource, newOne := range map[schema.GroupVersionResource]func(string) *unstructured.Unstructured{sets: newSet, modules: newModule} {
+		of := objects(t, i.admin()).Resource(resource).Namespace("default")
+		for name, first := range map[string]int32{"before": 1, "meanwhile": 2, "not": never} {
+			newMarked(t, of, newOne(name))
+			asked.Store(0)
+			from.Store(first)
+			err := undelete(t, of, newOne(name))
+			refused := first != never
+			want := resource.Resource + `.hykube.io "` + name + `": plan "destroys-` + name +
+				`" destroys or forgets its instances, and was approved by ann; its deletion cannot be taken back any more`
+			if apierrors.IsConflict(err) != refused || refused && !strings.Contains(err.Error(), want) || !refused && err != nil {
+				t.Errorf("%s %s: %v, want refused %t with %q", resource.Resource, name, err, refused, want)
+			}
+			if marked := isMarked(t, of, name); marked != refused {
+				t.Errorf("%s %s is marked for deletion: %t, want %t", resource.Resource, name, marked, refused)
+			}
 		}
 	}
 }
@@ -105,9 +114,10 @@ func TestUndeleteOfASetNeedsTheRightToItsTemplate(t *testing.T) {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"create"}}
 	}
 	allowOn(t, i, "default", "undelete-sets", "readers", rule(v1alpha1.GroupName, "resourcesets/undelete"))
+	as := objects(t, i.as("viewer")).Resource(sets).Namespace("default")
 	var err error
 	eventually(t, "the user may undelete sets", func() bool {
-		err = undeleteSet(t, i.as("viewer"), "web")
+		err = undelete(t, as, newSet("web"))
 		return err == nil || strings.Contains(err.Error(), "sim-networks")
 	})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `has no right to create sim-networks.sim.hykube.io/undelete in the namespace "default"`) {
@@ -118,7 +128,7 @@ func TestUndeleteOfASetNeedsTheRightToItsTemplate(t *testing.T) {
 	}
 	allowOn(t, i, "default", "undelete-networks", "readers", rule(simNetworks.Group, "sim-networks/undelete"))
 	eventually(t, "the user may undelete networks", func() bool {
-		err = undeleteSet(t, i.as("viewer"), "web")
+		err = undelete(t, as, newSet("web"))
 		return !apierrors.IsForbidden(err)
 	})
 	if err != nil || isMarked(t, of, "web") {
@@ -139,6 +149,7 @@ func TestAWriteOfADeletedObjectWarns(t *testing.T) {
 	}{
 		"sim-network": {client.Resource(simNetworks).Namespace("default"), simNetwork("main")},
 		"resourceset": {client.Resource(sets).Namespace("default"), newSet("main")},
+		"module":      {client.Resource(modules).Namespace("default"), newModule("main")},
 	} {
 		write := func() []string {
 			t.Helper()

@@ -45,8 +45,9 @@ The command writes the state of the Module to a file, with secrets in plain text
 prints it. It sets the mode Observe, so that no plan changes the resources, and deletes the Module. It shows the plan that
 forgets the resources, asks, and applies it. No step destroys anything. Terraform goes on from the file.
 
-If you answer no, the Module stays marked for deletion, with the mode Observe. The same command goes on from there. The file
-is written again before each question. Another state in its place is not overwritten.
+If you answer no, the Module stays marked for deletion, with the mode Observe. The same command goes on from there, and
+"kubectl hykube undelete module/NAME" keeps the Module. The file is written again before each question. Another state in its
+place is not overwritten.
 
 The command needs the rights of "state pull", and those to update and delete the Module, and to plan and approve.`,
 		Example: `  kubectl hykube module release shop -n prod
@@ -87,7 +88,8 @@ func (o *moduleReleaseOptions) Run(ctx context.Context) error {
 	if err := o.run(ctx, []wanted{{o.namespace, "release", v1alpha1.PlanSpec{Targets: []string{v1alpha1.ModulePath("", o.name, nil)}}}}); err != nil {
 		fmt.Fprintf(o.ErrOut, "The Module %q stays marked for deletion, with the mode Observe: plans can forget its resources, and change none.\n"+
 			"To go on: kubectl hykube module release %s -o %s -n %s\n"+
-			"A deletion cannot be taken back. To bring the resources back after the release: kubectl hykube state push %[3]s --module %[2]s -f DIR --force -n %[4]s\n",
+			"To keep the Module: kubectl hykube undelete module/%[2]s -n %[4]s\n"+
+			"To bring the resources back after the release: kubectl hykube state push %[3]s --module %[2]s -f DIR --force -n %[4]s\n",
 			o.name, o.name, shell.Word(o.file), o.namespace)
 		return err
 	}

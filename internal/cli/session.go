@@ -152,6 +152,8 @@ var fixedKinds = []fixedKind{
 	{kind{corev1.SchemeGroupVersion.WithResource("configmaps"), "ConfigMap"}, true, "cm"},
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("providers"), "Provider"}, false, "prov"},
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("providerconfigs"), "ProviderConfig"}, true, "pc"},
+	{kind{v1alpha1.SchemeGroupVersion.WithResource(setsResource), "ResourceSet"}, true, "rset"},
+	{moduleKind, true, "mod"},
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("plans"), "Plan"}, true, ""},
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("planpolicies"), "PlanPolicy"}, true, "pp"},
 	{kind{v1alpha1.SchemeGroupVersion.WithResource("clusterplanpolicies"), "ClusterPlanPolicy"}, false, "cpp"},

@@ -20,8 +20,6 @@ type undeleteOptions struct {
 	objects
 	// fixed holds the named objects of fixed kinds.
 	fixed []fixedTarget
-	// sets are the names of the ResourceSets.
-	sets []string
 }
 
 // fixedTarget is an object of a kind that every server has.
@@ -52,13 +50,13 @@ func newUndelete(s *session) *cobra.Command {
 
 "kubectl delete" only marks an object with infrastructure; the next approved plan destroys it. Until then this command
 removes the mark. It also works for a Provider, ProviderConfig, Secret or ConfigMap that waits for the resources that
-need it, and for a ResourceSet with all its instances. For a namespace with infrastructure it also removes the marks of the resources that were marked with it. The
-command reverts the lifecycle.destroy that "kubectl hykube state rm" set.
+need it, and for a ResourceSet or a Module with all its resources. For a namespace with infrastructure it also removes the
+marks of the resources that were marked with it. The command reverts the lifecycle.destroy that "kubectl hykube state rm" set.
 
 It needs the right to create the subresource "undelete" of the kind. The role "edit" has that right, except for Providers
 and namespaces.`,
 		Example: `  kubectl hykube undelete sim-network/main
-  kubectl hykube undelete resourceset/fleet
+  kubectl hykube undelete resourceset/fleet module/shop
   kubectl hykube undelete providerconfig/default secret/credentials -n prod
   kubectl hykube undelete namespace/prod`,
 		ValidArgsFunction: completeObjects(s, anyNumber, v1alpha1.ModeManaged),
@@ -74,10 +72,6 @@ func (o *undeleteOptions) Complete(args []string) error {
 	}
 	var rest []string
 	for _, a := range slashed(args) {
-		if name, ok := setName(a); ok {
-			o.sets = append(o.sets, name)
-			continue
-		}
 		if f, ok := parseFixed(a); ok {
 			o.fixed = append(o.fixed, f)
 			continue
@@ -112,12 +106,6 @@ func (o *undeleteOptions) Run(ctx context.Context) error {
 			undelete = o.withContents
 		}
 		if err := undelete(ctx, f.kind, ns, f.name); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	for _, set := range o.sets {
-		k := kind{v1alpha1.SchemeGroupVersion.WithResource(setsResource), "ResourceSet"}
-		if err := o.one(ctx, k, o.namespace, set); err != nil {
 			errs = append(errs, err)
 		}
 	}

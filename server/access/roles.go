@@ -63,7 +63,7 @@ func ClusterRoles() []rbacv1.ClusterRole {
 			rule([]string{""}, []string{"configmaps"}, writeVerbs),
 			rule([]string{""}, []string{"secrets"}, slices.Concat(readVerbs, writeVerbs)),
 			rule(group, []string{"providerconfigs"}, slices.Concat(writeVerbs, []string{VerbUse})),
-			rule(group, []string{"providerconfigs/undelete", "resourcesets/undelete"}, []string{"create"}),
+			rule(group, []string{"providerconfigs/undelete", "resourcesets/undelete", "modules/undelete"}, []string{"create"}),
 			rule([]string{""}, []string{"secrets/undelete", "configmaps/undelete"}, []string{"create"}),
 			rule(group, []string{"plans", "resourcesets", "modules", "stacks", "notifications"}, writeVerbs),
 			rule(group, []string{"resourcesets/scale"}, []string{"update", "patch"}),

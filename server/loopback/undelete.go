@@ -89,9 +89,9 @@ func (a *Answers) destroys(ctx context.Context, obj metav1.Object) (*v1alpha1.Pl
 	})
 }
 
-// DestroysSet returns an approved plan that will still destroy or forget instances of a ResourceSet, or nil.
-func (a *Answers) DestroysSet(ctx context.Context, set *v1alpha1.ResourceSet) (*v1alpha1.Plan, error) {
-	return a.planTaking(ctx, set.Namespace, func(c *ledger.Change) bool { return c.Object.SetUID == set.UID && removes(c) })
+// DestroysInstances returns an approved plan that will still destroy or forget instances of a ResourceSet or a Module, or nil.
+func (a *Answers) DestroysInstances(ctx context.Context, owner metav1.Object) (*v1alpha1.Plan, error) {
+	return a.planTaking(ctx, owner.GetNamespace(), func(c *ledger.Change) bool { return c.Object.SetUID == owner.GetUID() && removes(c) })
 }
 
 // removes reports whether a change destroys or forgets its resource.

@@ -33,8 +33,8 @@ type Backend struct {
 	Instance func(ctx context.Context, instance index.Located) (*unstructured.Unstructured, error)
 	// Record returns the record of the object with the namespace and the UID of a reference.
 	Record func(ctx context.Context, ref v1alpha1.ObjectReference) (*ledger.Instance, error)
-	// DestroysSet returns an approved plan that will still destroy or forget instances of a ResourceSet, or nil.
-	DestroysSet func(ctx context.Context, set *v1alpha1.ResourceSet) (*v1alpha1.Plan, error)
+	// DestroysInstances returns an approved plan that will still destroy or forget instances of a ResourceSet or a Module, or nil.
+	DestroysInstances func(ctx context.Context, owner metav1.Object) (*v1alpha1.Plan, error)
 	// FormerSet returns a ResourceSet that no longer has an instance with the address of ref, although the
 	// infrastructure of that instance still exists. It returns "" if there is none. It ignores the set with the UID
 	// except.

@@ -61,12 +61,8 @@ var _ rest.RESTGracefulDeleteStrategy = markSet{}
 
 // CheckGracefulDelete records the user. It always returns false, because no object has a grace period.
 func (markSet) CheckGracefulDelete(ctx context.Context, obj runtime.Object, _ *metav1.DeleteOptions) bool {
-	switch o := obj.(type) {
-	case *v1alpha1.ResourceSet:
-		o.Status.Contributors = addWriter(ctx, o.Status.Contributors, v1alpha1.WroteDeletion)
-	case *v1alpha1.Module:
-		o.Status.Contributors = addWriter(ctx, o.Status.Contributors, v1alpha1.WroteDeletion)
-	}
+	s := instancesStatus(obj)
+	s.Contributors = addWriter(ctx, s.Contributors, v1alpha1.WroteDeletion)
 	return false
 }
 

@@ -163,6 +163,7 @@ func NewGroup(c Config) (*genericapiserver.APIGroupInfo, map[string]*Held, error
 		"modules":                  modules,
 		"modules/status":           moduleStatus,
 		"modules/instances":        newModuleInstances(c, modules.Store),
+		"modules/undelete":         newUndeleteModule(c, modules.Store),
 		"stacks":                   stacks,
 		"stacks/status":            stackStatus,
 		"stacks/drift":             &driftREST{subresource{stacks.New}, stacks.Store, c.MayRead},

@@ -98,11 +98,11 @@ func warnModuleDeleted(ctx context.Context, m *v1alpha1.Module) {
 	if !slices.Contains(m.Finalizers, v1alpha1.FinalizerState) {
 		return
 	}
+	what := "the next plan destroys its resources. Their infrastructure stays until you approve that plan"
 	if m.Spec.Mode == v1alpha1.ModuleObserve {
-		warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: the next plan forgets its resources, because its spec.mode is Observe. Their infrastructure stays.", m.Name))
-	} else {
-		warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: the next plan destroys its resources. Their infrastructure stays until you approve that plan.", m.Name))
+		what = "the next plan forgets its resources, because its spec.mode is Observe. Their infrastructure stays"
 	}
+	warning.AddWarning(ctx, "", fmt.Sprintf("Module %q is marked for deletion: %s. Until you approve it, kubectl hykube undelete module/%s -n %s takes the deletion back.", m.Name, what, m.Name, m.Namespace))
 	warning.AddWarning(ctx, "", deletion.WarningWaits)
 }
 

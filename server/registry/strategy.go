@@ -111,8 +111,15 @@ func (s kindStrategy[T, S]) WarningsOnCreate(ctx context.Context, obj runtime.Ob
 
 func (s kindStrategy[T, S]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
 	var out []string
-	if set, ok := obj.(*v1alpha1.ResourceSet); ok && set.DeletionTimestamp != nil && !byServer(ctx) {
-		out = append(out, kinds.WarningStaysDeleted("resourceset", set))
+	kind := ""
+	switch obj.(type) {
+	case *v1alpha1.ResourceSet:
+		kind = "resourceset"
+	case *v1alpha1.Module:
+		kind = "module"
+	}
+	if kind != "" && obj.(T).GetDeletionTimestamp() != nil && !byServer(ctx) {
+		out = append(out, kinds.WarningStaysDeleted(kind, obj.(T)))
 	}
 	if sameSpec(s.spec(obj.(T)), s.spec(old.(T))) {
 		return out

@@ -54,7 +54,7 @@ var rightsTable = []rightsRow{
 	{"providers.hykube.io/status providers.hykube.io/undelete", nil},
 	{"providerconfigs.hykube.io", map[string]string{"view": "read", "edit": "write use"}},
 	{"providerconfigs.hykube.io/status", map[string]string{"view": "read"}},
-	{"providerconfigs.hykube.io/undelete resourcesets.hykube.io/undelete", map[string]string{"edit": "create"}},
+	{"providerconfigs.hykube.io/undelete resourcesets.hykube.io/undelete modules.hykube.io/undelete", map[string]string{"edit": "create"}},
 	{"plans.hykube.io", map[string]string{"view": "read", "edit": "write", "admin": "approve", "approver": "read approve"}},
 	{"plans.hykube.io/status plans.hykube.io/changes", map[string]string{"view": "read", "approver": "read"}},
 	{"plans.hykube.io/objects", map[string]string{"edit": "create"}},
