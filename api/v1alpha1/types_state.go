@@ -189,7 +189,28 @@ type StatePullStatus struct {
 	// +optional
 	// +listType=atomic
 	Entries []StateEntry `json:"entries,omitempty"`
+	// Outputs of the Module. Only the last page of its state has them.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Outputs []StateOutput `json:"outputs,omitempty"`
+	// Outputs without a value for the state, and why.
+	// +optional
+	// +listType=atomic
+	Problems []StateProblem `json:"problems,omitempty"`
 	// Token of the next page. Empty for the last page.
 	// +optional
 	Continue string `json:"continue,omitempty"`
+}
+
+// StateOutput is an output of the root module in a Terraform state.
+type StateOutput struct {
+	Name string `json:"name"`
+	// Value, with secrets.
+	Value JSON `json:"value"`
+	// Type of the value, as Terraform writes it, such as "string" or ["list","string"].
+	Type JSON `json:"type"`
+	// True if the module declares the output as sensitive.
+	// +optional
+	Sensitive bool `json:"sensitive,omitempty"`
 }

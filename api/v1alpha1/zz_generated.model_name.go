@@ -556,6 +556,11 @@ func (in StateInstance) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in StateOutput) OpenAPIModelName() string {
+	return "io.hykube.api.v1alpha1.StateOutput"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in StateProblem) OpenAPIModelName() string {
 	return "io.hykube.api.v1alpha1.StateProblem"
 }

@@ -37,8 +37,8 @@ A resource that was pushed has the address that it had in that state. The lineag
 higher serial. "terraform plan" in a directory with the same resources then finds no changes. While both Hykube and Terraform
 have the state, only one of them may apply; "state push --force" takes back what Terraform changed.
 
-With --module, the state has the resources of a Module alone, under their addresses in the files of the Module, and the lineage
-is that of the last push into it.
+With --module, the state has the resources of a Module alone, under their addresses in the files of the Module, and its outputs.
+The lineage is that of the last push into it. An output that you may not read is left out, with a warning.
 
 The command needs the right to create statepulls, and get of the subresource "state" for each kind with a record.`,
 		Example: `  kubectl hykube state pull -n prod > terraform.tfstate
@@ -106,7 +106,7 @@ func (o *statePullOptions) state(ctx context.Context) (*tfstate.File, error) {
 
 // pages reads all pages of the state.
 func (o *statePullOptions) pages(ctx context.Context) (*tfstate.File, []v1alpha1.StateEntry, error) {
-	file := &tfstate.File{Version: tfstate.Version, Outputs: map[string]json.RawMessage{}, Resources: []tfstate.Resource{}, CheckResults: json.RawMessage("null")}
+	file := &tfstate.File{Version: tfstate.Version, Outputs: map[string]tfstate.Output{}, Resources: []tfstate.Resource{}, CheckResults: json.RawMessage("null")}
 	var entries []v1alpha1.StateEntry
 	for cont := ""; ; {
 		in, out := &v1alpha1.StatePull{Spec: v1alpha1.StatePullSpec{Module: o.module, Continue: cont}}, &v1alpha1.StatePull{}
@@ -119,9 +119,24 @@ func (o *statePullOptions) pages(ctx context.Context) (*tfstate.File, []v1alpha1
 			file.Lineage, file.Serial, file.TerraformVersion = out.Status.Lineage, uint64(out.Status.Serial), cmp.Or(out.Status.TerraformVersion, oldestVersion)
 		}
 		entries = append(entries, out.Status.Entries...)
+		for _, v := range out.Status.Outputs {
+			file.Outputs[v.Name] = tfstate.Output{Value: v.Value.Raw, Type: v.Type.Raw, Sensitive: v.Sensitive}
+		}
+		o.warnOutputs(out.Status.Problems)
 		if cont = out.Status.Continue; cont == "" {
 			return file, entries, nil
 		}
+	}
+}
+
+// warnOutputs warns about outputs that the state lacks.
+func (o *statePullOptions) warnOutputs(problems []v1alpha1.StateProblem) {
+	if len(problems) == 0 {
+		return
+	}
+	fmt.Fprintln(o.ErrOut, "The state lacks these outputs, so Terraform shows them as new:")
+	for _, p := range problems {
+		fmt.Fprintf(o.ErrOut, "  %s: %s\n", p.Address, diff.Clean(p.Problem, false))
 	}
 }
 

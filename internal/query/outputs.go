@@ -96,16 +96,12 @@ func (a *Queries) ModuleOutputs(ctx context.Context, who v1alpha1.Identity, m *r
 		if m.Outputs[name].Waits != "" {
 			continue
 		}
-		s := a.ScopeOf(&who, m.Namespace, nil)
-		v, err := s.ModuleOutput(ctx, lang.OutputOf("", m.Name, name))
-		if why := problemOf(err); why != "" {
-			return nil, noValue(name, err.Error())
-		}
-		if f, ok := errors.AsType[*diag.Failure](err); ok {
-			return nil, noValue(name, strings.TrimSpace(diag.Describe(s.MaskAll(f.Diagnostics))))
-		}
+		v, problem, err := a.moduleOutput(ctx, who, m, name)
 		if err != nil {
-			return nil, fmt.Errorf("evaluate output %q: %w", name, err)
+			return nil, err
+		}
+		if problem != "" {
+			return nil, noValue(name, problem)
 		}
 		if bare, _ := v.UnmarkDeep(); !bare.IsWhollyKnown() {
 			continue
@@ -126,6 +122,80 @@ func (a *Queries) ModuleOutputs(ctx context.Context, who v1alpha1.Identity, m *r
 	return out, nil
 }
 
+// moduleOutput evaluates an output of a Module over the recorded values, with the rights of who. problem is the reason why it cannot be
+// evaluated, if a user can correct that; it reveals no secret.
+func (a *Queries) moduleOutput(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module, name string) (v cty.Value, problem string, err error) {
+	s := a.ScopeOf(&who, m.Namespace, nil)
+	v, err = s.ModuleOutput(ctx, lang.OutputOf("", m.Name, name))
+	if problemOf(err) != "" {
+		return cty.NilVal, err.Error(), nil
+	}
+	if f, ok := errors.AsType[*diag.Failure](err); ok {
+		return cty.NilVal, strings.TrimSpace(diag.Describe(s.MaskAll(f.Diagnostics))), nil
+	}
+	if err != nil {
+		return cty.NilVal, "", fmt.Errorf("evaluate output %q: %w", name, err)
+	}
+	return v, "", nil
+}
+
+// StateOutputs evaluates the outputs of a Module as a Terraform state has them, with secrets, over the recorded values and with the
+// rights of who. problems are the outputs without a value, and why.
+func (a *Queries) StateOutputs(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module) (outputs []v1alpha1.StateOutput, problems []v1alpha1.StateProblem, err error) {
+	for _, name := range slices.Sorted(maps.Keys(m.Outputs)) {
+		v, problem, err := a.stateValue(ctx, who, m, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if problem != "" {
+			problems = append(problems, v1alpha1.StateProblem{Address: "output." + name, Problem: problem})
+			continue
+		}
+		if v.IsNull() { // Terraform has none in its states
+			continue
+		}
+		one, err := stateOutput(name, v)
+		if err != nil {
+			return nil, nil, err
+		}
+		one.Sensitive = m.Expansion.Root.Config.Outputs[name].Sensitive
+		outputs = append(outputs, one)
+	}
+	return outputs, problems, nil
+}
+
+// stateValue returns the known value of an output without marks, or the reason why who does not get one.
+func (a *Queries) stateValue(ctx context.Context, who v1alpha1.Identity, m *resourceset.Module, name string) (v cty.Value, problem string, err error) {
+	if waits := m.Outputs[name].Waits; waits != "" {
+		return cty.NilVal, "it is not known yet: " + waits, nil
+	}
+	v, problem, err = a.moduleOutput(ctx, who, m, name)
+	if err != nil || problem != "" {
+		return cty.NilVal, problem, err
+	}
+	if problem, err = a.unreadableOrigin(ctx, who, v); err != nil || problem != "" {
+		return cty.NilVal, problem, err
+	}
+	v, _ = v.UnmarkDeep()
+	if !v.IsWhollyKnown() {
+		return cty.NilVal, "it refers to a value that is not recorded yet", nil
+	}
+	return v, "", nil
+}
+
+// stateOutput returns a value without marks as an output of a Terraform state.
+func stateOutput(name string, v cty.Value) (v1alpha1.StateOutput, error) {
+	value, err := ctyjson.Marshal(v, v.Type())
+	if err != nil {
+		return v1alpha1.StateOutput{}, fmt.Errorf("encode output %q: %w", name, err)
+	}
+	typ, err := ctyjson.MarshalType(v.Type())
+	if err != nil {
+		return v1alpha1.StateOutput{}, fmt.Errorf("encode the type of output %q: %w", name, err)
+	}
+	return v1alpha1.StateOutput{Name: name, Value: v1alpha1.JSON{Raw: value}, Type: v1alpha1.JSON{Raw: typ}}, nil
+}
+
 // unreadableOrigin returns the reason why a user may not read an object that a value comes from, or "" if the user may read all.
 // A resource to which a plan gave the secret of another object keeps that origin.
 func (a *Queries) unreadableOrigin(ctx context.Context, who v1alpha1.Identity, v cty.Value) (problem string, err error) {
@@ -140,7 +210,7 @@ func (a *Queries) unreadableOrigin(ctx context.Context, who v1alpha1.Identity, v
 			return "", err
 		}
 		if len(missing) > 0 {
-			return fmt.Sprintf("it comes from %s, and the user %q, who wrote the stack, has no right to %s in the namespace %q",
+			return fmt.Sprintf("it comes from %s, and the user %q has no right to %s in the namespace %q",
 				o.Text(""), who.Username, store.ListRights(missing), o.Address.Namespace), nil
 		}
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -12,7 +13,10 @@ import (
 	"github.com/hykube/hykube/activities/activitiestest"
 	"github.com/hykube/hykube/api/v1alpha1"
 	"github.com/hykube/hykube/internal/contributor"
+	"github.com/hykube/hykube/internal/resourceset"
 	"github.com/hykube/hykube/internal/store"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The outputs of a stack have what is recorded, with the rights of its author.
@@ -126,5 +130,85 @@ func TestOutputsNeedTheRightsToAllOrigins(t *testing.T) {
 		case test.problem != "" && (!is || !strings.Contains(failed.Problem, test.problem) || strings.Contains(failed.Problem, "hunter2")):
 			t.Errorf("%s: got %v, %v", test.forbidden, got, err)
 		}
+	}
+}
+
+// shop finds one Module.
+type shop struct{ of *resourceset.Module }
+
+func (shop) Set(context.Context, v1alpha1.ObjectReference) (*resourceset.Set, error) { return nil, nil }
+
+func (m shop) Module(context.Context, string, string) (*resourceset.Module, error) {
+	return m.of, nil
+}
+
+// TestStateOutputs evaluates outputs as a Terraform state has them: with types, and with the secrets that the user may read.
+func TestStateOutputs(t *testing.T) {
+	const files = `
+variable "id" {}
+variable "secret" {}
+variable "password" {}
+resource "test_thing" "new" {}
+output "absent" { value = null }
+output "id" { value = var.id }
+output "list" { value = tolist([var.id]) }
+output "new" { value = test_thing.new.id }
+output "password" {
+  value     = { of = var.password }
+  sensitive = true
+}
+output "secret" {
+  value     = var.secret
+  sensitive = true
+}`
+	text := func(s string) v1alpha1.JSON { return v1alpha1.JSON{Raw: []byte(s)} }
+	id := v1alpha1.StateOutput{Name: "id", Value: text(`"i-1"`), Type: text(`"string"`)}
+	list := v1alpha1.StateOutput{Name: "list", Value: text(`["i-1"]`), Type: text(`["list","string"]`)}
+	password := v1alpha1.StateOutput{Name: "password", Value: text(`{"of":"hunter2"}`), Type: text(`["object",{"of":"string"}]`), Sensitive: true}
+	secret := v1alpha1.StateOutput{Name: "secret", Value: text(`"s3cret"`), Type: text(`"string"`), Sensitive: true}
+	const unrecorded = "output.new: it refers to a value that is not recorded yet"
+	for reason, test := range map[string]struct {
+		forbidden string
+		want      []v1alpha1.StateOutput
+		problems  []string
+	}{
+		"all rights": {"", []v1alpha1.StateOutput{id, list, password, secret}, []string{unrecorded}},
+		"no right to the secrets of a resource": {"team/test-things/state/main", []v1alpha1.StateOutput{id, list, secret},
+			[]string{unrecorded, `output.password: it comes from namespace.team.test_thing.main, and the user "ann" has no right to`}},
+		"no right to a Secret": {"team/secrets/db", []v1alpha1.StateOutput{id, list, password}, []string{unrecorded, `output.secret: `}},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			w := activitiestest.NewWorld(t)
+			w.Record(w.Put("test-thing/main", nil, nil), `{"id":"i-1","password":"hunter2","uses":null}`)
+			w.Data["secrets/team/db"] = map[string][]byte{"password": []byte("s3cret")}
+			w.Forbidden[test.forbidden] = true
+			obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "shop"}}
+			obj.Spec.Source.ConfigMap = "shop-tf"
+			obj.Spec.Inputs = map[string]v1alpha1.JSON{
+				"id": text(`"${test_thing.main.id}"`), "password": text(`"${test_thing.main.password}"`), "secret": text(`"${secret.db.password}"`),
+			}
+			m, err := resourceset.NewModule(obj, 1, map[string][]byte{"main.tf": []byte(files)}, resourceset.Environment{
+				Provider: func(v1alpha1.Mode, string, string) (string, error) { return "test", nil },
+			}, nil)
+			if err != nil || m.Problem != "" {
+				t.Fatal(err, m.Problem)
+			}
+			w.Sources.Sets = shop{m}
+			got, problems, err := (&Queries{w.Sources}).StateOutputs(t.Context(), ann(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(test.want, got); d != "" {
+				t.Error(d)
+			}
+			if len(problems) != len(test.problems) {
+				t.Fatalf("problems %+v, want %q", problems, test.problems)
+			}
+			for i, p := range problems {
+				if line := p.Address + ": " + p.Problem; !strings.HasPrefix(line, test.problems[i]) || strings.Contains(line, "hunter2") {
+					t.Errorf("problem %q, want %q", line, test.problems[i])
+				}
+			}
+		})
 	}
 }

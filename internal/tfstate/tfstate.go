@@ -28,11 +28,19 @@ type File struct {
 	Serial uint64 `json:"serial"`
 	// Lineage identifies the state, through all of its serials.
 	Lineage string `json:"lineage"`
-	// Outputs are the outputs of the root module; a pulled state has none.
-	Outputs   map[string]json.RawMessage `json:"outputs"`
-	Resources []Resource                 `json:"resources"`
+	// Outputs are the outputs of the root module.
+	Outputs   map[string]Output `json:"outputs"`
+	Resources []Resource        `json:"resources"`
 	// CheckResults are the results of checks; null in a pulled state.
 	CheckResults json.RawMessage `json:"check_results"`
+}
+
+// Output is an output of the root module.
+type Output struct {
+	Value json.RawMessage `json:"value"`
+	// Type is the type of the value, such as `"string"`.
+	Type      json.RawMessage `json:"type"`
+	Sensitive bool            `json:"sensitive,omitempty"`
 }
 
 // Modes of a Resource.

@@ -126,6 +126,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.StackWorkflow{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_StackWorkflow(ref),
 		v1alpha1.StateEntry{}.OpenAPIModelName():               schema_hykube_hykube_api_v1alpha1_StateEntry(ref),
 		v1alpha1.StateInstance{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_StateInstance(ref),
+		v1alpha1.StateOutput{}.OpenAPIModelName():              schema_hykube_hykube_api_v1alpha1_StateOutput(ref),
 		v1alpha1.StateProblem{}.OpenAPIModelName():             schema_hykube_hykube_api_v1alpha1_StateProblem(ref),
 		v1alpha1.StatePull{}.OpenAPIModelName():                schema_hykube_hykube_api_v1alpha1_StatePull(ref),
 		v1alpha1.StatePullSpec{}.OpenAPIModelName():            schema_hykube_hykube_api_v1alpha1_StatePullSpec(ref),
@@ -7280,6 +7281,48 @@ func schema_hykube_hykube_api_v1alpha1_StateInstance(ref common.ReferenceCallbac
 	}
 }
 
+func schema_hykube_hykube_api_v1alpha1_StateOutput(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "StateOutput is an output of the root module in a Terraform state.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"name": {
+						SchemaProps: spec.SchemaProps{
+							Default: "",
+							Type:    []string{"string"},
+							Format:  "",
+						},
+					},
+					"value": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Value, with secrets.",
+							Ref:         ref(v1alpha1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"type": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Type of the value, as Terraform writes it, such as \"string\" or [\"list\",\"string\"].",
+							Ref:         ref(v1alpha1.JSON{}.OpenAPIModelName()),
+						},
+					},
+					"sensitive": {
+						SchemaProps: spec.SchemaProps{
+							Description: "True if the module declares the output as sensitive.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"name", "value", "type"},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.JSON{}.OpenAPIModelName()},
+	}
+}
+
 func schema_hykube_hykube_api_v1alpha1_StateProblem(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -7440,6 +7483,47 @@ func schema_hykube_hykube_api_v1alpha1_StatePullStatus(ref common.ReferenceCallb
 							},
 						},
 					},
+					"outputs": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-map-keys": []interface{}{
+									"name",
+								},
+								"x-kubernetes-list-type": "map",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Outputs of the Module. Only the last page of its state has them.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.StateOutput{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"problems": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Outputs without a value for the state, and why.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: map[string]interface{}{},
+										Ref:     ref(v1alpha1.StateProblem{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"continue": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Token of the next page. Empty for the last page.",
@@ -7451,7 +7535,7 @@ func schema_hykube_hykube_api_v1alpha1_StatePullStatus(ref common.ReferenceCallb
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.StateEntry{}.OpenAPIModelName()},
+			v1alpha1.StateEntry{}.OpenAPIModelName(), v1alpha1.StateOutput{}.OpenAPIModelName(), v1alpha1.StateProblem{}.OpenAPIModelName()},
 	}
 }
 

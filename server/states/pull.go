@@ -17,6 +17,7 @@ import (
 	"github.com/hykube/hykube/internal/instance"
 	"github.com/hykube/hykube/internal/lang"
 	"github.com/hykube/hykube/internal/ledger"
+	"github.com/hykube/hykube/internal/query"
 	"github.com/hykube/hykube/internal/store"
 )
 
@@ -54,10 +55,27 @@ func (s *States) Pull(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.St
 		bytes += len(rec.Attributes)
 		if i == pullPage-1 || bytes > pullBytes && i < len(records)-1 {
 			p.Status.Continue = string(rec.Object.UID)
-			break
+			return nil
 		}
 	}
-	return nil
+	return s.setOutputs(ctx, who, p)
+}
+
+// setOutputs sets the outputs of the last page.
+func (s *States) setOutputs(ctx context.Context, who v1alpha1.Identity, p *v1alpha1.StatePull) error {
+	if p.Spec.Module == "" {
+		return nil
+	}
+	m, err := s.Sets.Module(ctx, p.Namespace, p.Spec.Module)
+	if err != nil || m == nil {
+		return err
+	}
+	if m.Problem != "" {
+		p.Status.Problems = []v1alpha1.StateProblem{{Address: v1alpha1.ModulePath("", m.Name, nil), Problem: "its outputs are not known: " + m.Problem}}
+		return nil
+	}
+	p.Status.Outputs, p.Status.Problems, err = (&query.Queries{Sources: s.Sources}).StateOutputs(ctx, who, m)
+	return err
 }
 
 func managed(rec *ledger.Instance) bool {

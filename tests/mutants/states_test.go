@@ -27,4 +27,6 @@ var stateMutants = []mutant{
 		"return deleted\n", "return true\n", "TestObserved"},
 	{"A user without the right to secrets pulls the records.", "server/states/pull.go",
 		"return forbidden(\"statepulls\", \"pull\", missing)", "return forbidden(\"statepulls\", \"pull\", missing[:0])", "TestRights"},
+	{"A pulled state has an output whose secret the user may not read.", "internal/query/outputs.go",
+		"if problem, err = a.unreadableOrigin(ctx, who, v); err != nil || problem != \"\" {", "if problem, err = a.unreadableOrigin(ctx, who, v); err != nil {", "TestStateOutputs"},
 }
