@@ -118,5 +118,5 @@ var setMutants = []mutant{
 	{"A user takes back the deletion of a set whose instances the user may not take back.", "server/registry/setundelete.go",
 		"\tcase !may:\n", "\tcase false && !may:\n", "server:TestUndeleteOfASetNeedsTheRightToItsTemplate"},
 	{"A set whose instances an approved plan destroys counts as kept.", "server/registry/setundelete.go",
-		"\tif refused := r.refuseDestroyed(ctx, set); refused != nil {\n", "\tif refused := error(nil); refused != nil {\n", "server:TestUndeleteOfASetThatAPlanDestroys"},
+		"\tif refused := r.refuseDestroyed(ctx, owner); refused != nil {\n", "\tif refused := error(nil); refused != nil {\n", "server:TestUndeleteOfASetThatAPlanDestroys"},
 }
