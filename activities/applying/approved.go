@@ -48,7 +48,7 @@ func (s *stepRun) acquire(ctx context.Context, r *resource.Resource, config cty.
 // unacquired returns the error of a step whose provider could not be configured.
 func (s *stepRun) unacquired(err error) error {
 	if other, ok := errors.AsType[*scope.OtherArgumentsError](err); ok {
-		return changes.ArgumentsChanged(other.Config)
+		return changes.ArgumentsChanged(other.Name, other.Config)
 	}
 	return s.retryable(err, true)
 }

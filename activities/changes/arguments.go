@@ -3,10 +3,13 @@ package changes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/ledger"
 	"github.com/hykube/hykube/internal/scope"
 	"github.com/hykube/hykube/internal/store"
@@ -15,10 +18,13 @@ import (
 // This file binds changes to the arguments of their providers. With other arguments, a provider may reach another account: an
 // approved create would make its resource there, and an approved destroy would find another resource under the recorded ID.
 
-// ArgumentsChanged returns the *StaleError for a ProviderConfig whose arguments are not the approved ones.
-func ArgumentsChanged(name string) error {
-	return Stale(v1alpha1.StaleProviderConfigChanged, "the arguments of the ProviderConfig %q, or the Secrets that they come from, changed after the plan was made; "+
-		"if only a credential was replaced, set rotates for its argument in spec.secretRefs, with kubectl edit providerconfig %[1]s", name)
+// ArgumentsChanged returns the *StaleError for a ProviderConfig whose arguments are not the approved ones. cfg is nil if it is gone.
+func ArgumentsChanged(name string, cfg *v1alpha1.ProviderConfig) error {
+	advice := ""
+	if names := catalog.Rotatable(cfg); len(names) > 0 {
+		advice = fmt.Sprintf("; if only a credential was replaced, set rotates for %s in spec.secretRefs, with kubectl edit providerconfig %s", strings.Join(names, " or "), name)
+	}
+	return Stale(v1alpha1.StaleProviderConfigChanged, "the arguments of the ProviderConfig %q, or the Secrets that they come from, changed after the plan was made%s", name, advice)
 }
 
 // OtherSecrets reports whether a plan was made with other values of a ProviderConfig's Secrets, apart from those that rotate.
@@ -51,9 +57,14 @@ func CheckSecrets(ctx context.Context, s *scope.Scope, c *ledger.Change) error {
 		if err != nil {
 			return err
 		}
-		if c.Preconditions.Arguments[name].Secrets != now {
-			return ArgumentsChanged(name)
+		if c.Preconditions.Arguments[name].Secrets == now {
+			continue
 		}
+		cfg, err := s.Configs.Get(ctx, c.Object.Namespace, name)
+		if err != nil {
+			return err
+		}
+		return ArgumentsChanged(name, cfg)
 	}
 	return nil
 }

@@ -31,7 +31,13 @@ func TestWhyPerson(t *testing.T) {
 			[]PersonFact{{For: ForApproval, Address: "sim_network.a", Who: v1alpha1.Contributor{Identity: eve.Identity, Wrote: []string{"Secret account: token"}}}},
 			`the user "eve", who wrote Secret account: token of sim_network.a, may not approve plans; who wrote a new argument of a provider counts once for each resource ` +
 				`that was applied with the former one, or until a user who may approve, and wrote none, makes a plan that leaves the resource unchanged ` +
-				`(kubectl hykube plan --refresh=All); for a credential, set rotates: true in secretRefs of the ProviderConfig`,
+				`(kubectl hykube plan --refresh=All); for a credential, which neither is an address nor chooses an account, set rotates: true in secretRefs of the ProviderConfig`,
+		},
+		"a contributor made a ProviderConfig again": {
+			[]PersonFact{{For: ForApproval, Address: "sim_network.a", Who: v1alpha1.Contributor{Identity: eve.Identity, Wrote: []string{"ProviderConfig sim: provider"}}}},
+			`the user "eve", who wrote ProviderConfig sim: provider of sim_network.a, may not approve plans; who wrote a new argument of a provider counts once for each resource ` +
+				`that was applied with the former one, or until a user who may approve, and wrote none, makes a plan that leaves the resource unchanged ` +
+				`(kubectl hykube plan --refresh=All)`,
 		},
 		"a contributor lacks the right of the change": {
 			[]PersonFact{{For: ForRights, Address: "sim_network.a", Who: eve, Missing: del}},

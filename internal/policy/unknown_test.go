@@ -325,7 +325,8 @@ func TestWayOut(t *testing.T) {
 		"the requester is not in the group":          {both[1:], []string{"on-call"}, 1, "ask another user", "let eve"},
 		"both wrote one change":                      {both, nil, 1, "ask another user", split},
 		"both wrote two changes":                     {both, nil, 2, split, "let "},
-		"one rotated a credential":                   {wrote("Secret cloud: token"), nil, 2, "(kubectl hykube plan --refresh=All); for a credential, set rotates: true", "make a plan with --target"},
+		"one rotated a credential":                   {wrote("Secret cloud: token"), nil, 2, "(kubectl hykube plan --refresh=All); for a credential, which neither is an address nor chooses an account, set rotates: true", "make a plan with --target"},
+		"one made a ProviderConfig again":            {wrote("ProviderConfig cloud: provider"), nil, 1, "(kubectl hykube plan --refresh=All)", "rotates"},
 		"one wrote a ConfigMap and a spec":           {wrote("ConfigMap cloud: token", "spec"), nil, 1, other, "--refresh=All"},
 	} {
 		p := &v1alpha1.Plan{}

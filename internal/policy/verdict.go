@@ -157,16 +157,22 @@ func (v *Verdict) wayOut(a *v1alpha1.RequiredApprovals, requester *v1alpha1.Iden
 }
 
 // AfterArguments says how users stop counting who wrote the arguments of a provider, or a Secret that may be one; "" if none of a list
-// did. They count for each resource that was applied with other arguments.
+// did. They count for each resource that was applied with other arguments. Only a value from a Secret can rotate.
 func AfterArguments(list []v1alpha1.Contributor) string {
-	wrote := func(part string) bool {
-		return strings.HasPrefix(part, "Secret ") || strings.HasPrefix(part, "ProviderConfig ")
+	wrote := func(object string) bool {
+		of := func(part string) bool { return strings.HasPrefix(part, object+" ") }
+		return slices.ContainsFunc(list, func(c v1alpha1.Contributor) bool { return slices.ContainsFunc(c.Wrote, of) })
 	}
-	if !slices.ContainsFunc(list, func(c v1alpha1.Contributor) bool { return slices.ContainsFunc(c.Wrote, wrote) }) {
+	secret := wrote("Secret")
+	if !secret && !wrote("ProviderConfig") {
 		return ""
 	}
-	return "who wrote a new argument of a provider counts once for each resource that was applied with the former one, or until a user who may approve, " +
-		"and wrote none, makes a plan that leaves the resource unchanged (kubectl hykube plan --refresh=All); for a credential, set rotates: true in secretRefs of the ProviderConfig"
+	text := "who wrote a new argument of a provider counts once for each resource that was applied with the former one, or until a user who may approve, " +
+		"and wrote none, makes a plan that leaves the resource unchanged (kubectl hykube plan --refresh=All)"
+	if secret {
+		text += "; for a credential, which neither is an address nor chooses an account, set rotates: true in secretRefs of the ProviderConfig"
+	}
+	return text
 }
 
 // Excludes returns the names of the users whose approvals a rule does not count because they requested the plan or wrote a part of its

@@ -67,10 +67,13 @@ func (s *Scope) acquireWith(ctx context.Context, r *resource.Resource, cfg *v1al
 
 // OtherArgumentsError is the error for a ProviderConfig whose arguments are not the approved ones. The provider did not get
 // them.
-type OtherArgumentsError struct{ Config string }
+type OtherArgumentsError struct {
+	Name   string
+	Config *v1alpha1.ProviderConfig
+}
 
 func (e *OtherArgumentsError) Error() string {
-	return fmt.Sprintf("the arguments of the ProviderConfig %q are not the approved ones", e.Config)
+	return fmt.Sprintf("the arguments of the ProviderConfig %q are not the approved ones", e.Name)
 }
 
 // checkApproved returns an *OtherArgumentsError if an approval binds the arguments of a session that is about to start, and
@@ -83,7 +86,7 @@ func (s *Scope) checkApproved(r *resource.Resource, l *session.Session) error {
 	difference := approved.Compare(l.Arguments())
 	l.Rotated = difference == ledger.RotatedArguments
 	if difference == ledger.OtherArguments {
-		return &OtherArgumentsError{l.ConfigName()}
+		return &OtherArgumentsError{l.ConfigName(), l.Config}
 	}
 	return nil
 }

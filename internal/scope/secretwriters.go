@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/hykube/hykube/api/v1alpha1"
+	"github.com/hykube/hykube/internal/catalog"
 	"github.com/hykube/hykube/internal/contributor"
 	"github.com/hykube/hykube/internal/store"
 )
@@ -93,8 +94,11 @@ func (s *Scope) mayHaveSecrets(ctx context.Context, cfg *v1alpha1.ProviderConfig
 			return err
 		}
 	}
+	advice := ""
+	if !catalog.ChoosesAccount(w.key.Argument) {
+		advice = fmt.Sprintf(", or set rotates for the argument %q if it is a credential", w.key.Argument)
+	}
 	return &ForbiddenError{fmt.Sprintf("%s wrote the key %q of the Secret %q last, and has no right to %s. "+
-		"The provider could send the keys that others wrote to an address of that user. "+
-		"Let a user with these rights write the key again, or set rotates for the argument %q if it is a credential",
-		who, w.key.Key, w.key.Name, store.ListRights(missing), w.key.Argument)}
+		"The provider could send the keys that others wrote to an address of that user. Let a user with these rights write the key again%s",
+		who, w.key.Key, w.key.Name, store.ListRights(missing), advice)}
 }

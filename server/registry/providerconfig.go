@@ -255,7 +255,7 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 		case hasArgument(config, ref.Argument):
 			errs = append(errs, field.Invalid(at.Child("argument"), ref.Argument, "is set in spec.config, too; remove it from one of the two"))
 		}
-		if ref.Rotates && choosesAccount(ref.Argument) {
+		if ref.Rotates && catalog.ChoosesAccount(ref.Argument) {
 			errs = append(errs, field.Invalid(at.Child("rotates"), true, fmt.Sprintf("is for a credential, and %q chooses where calls go: "+
 				"whoever may write that key could lead an approved change to another account", shorten(ref.Argument))))
 		}
@@ -276,35 +276,6 @@ func validateSecretRefs(refs []v1alpha1.SecretArgument, config map[string]any, p
 		}
 	}
 	return errs
-}
-
-// places are the last words of arguments that choose an address or an account. With "id" or "name" behind them, they do so, too.
-var places = []string{
-	"account", "addr", "address", "addresses", "arn", "base", "broker", "brokers", "cloud", "cluster", "database", "datacenter", "domain",
-	"dsn", "endpoint", "endpoints", "environment", "gateway", "host", "hostname", "hosts", "ip", "location", "namespace", "node", "nodes", "org",
-	"organization", "port", "project", "proxy", "realm", "region", "server", "servers", "site", "socket", "str", "string",
-	"subdomain", "subscription", "tenant", "workspace", "zone",
-}
-
-// addressEndings end the last words of arguments that are addresses or files with them, such as "baseurl", "uris" and "kubeconfig".
-var addressEndings = []string{"url", "urls", "uri", "uris", "kubeconfig", "path", "paths", "file", "files"}
-
-// choosesAccount reports whether an argument is an address, or chooses an account, by its name. Providers do not mark such arguments.
-func choosesAccount(argument string) bool {
-	words := strings.FieldsFunc(strings.ToLower(argument), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
-	// The part of a nested argument may be the index of a list.
-	for len(words) > 1 && strings.Trim(words[len(words)-1], "0123456789") == "" {
-		words = words[:len(words)-1]
-	}
-	if n := len(words); n > 1 && (words[n-1] == "id" || words[n-1] == "name") {
-		words = words[:n-1]
-	}
-	if len(words) == 0 {
-		return false
-	}
-	last := words[len(words)-1]
-	ends := func(ending string) bool { return strings.HasSuffix(last, ending) }
-	return slices.Contains(places, last) || slices.ContainsFunc(addressEndings, ends) || slices.Contains(words, "endpoints")
 }
 
 // hasArgument reports whether the arguments contain the one with a dotted path.
