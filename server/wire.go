@@ -134,7 +134,13 @@ func (s *Server) changes(ctx context.Context, plan *v1alpha1.Plan, limit int, co
 	if !ok {
 		return nil, errors.New("list changes of plan: the request has no user")
 	}
-	return list, withholdValues(ctx, s.asker(who), s.kinds.Kind, list)
+	asker, reader := s.asker(who), rights.IdentityOf(who)
+	if !requested(&reader, plan) {
+		if err := withholdDiagnostics(ctx, asker, list); err != nil {
+			return nil, err
+		}
+	}
+	return list, withholdValues(ctx, asker, s.kinds.Kind, list)
 }
 
 // asker checks the rights of a user for one request.

@@ -28,6 +28,34 @@ func rightsToTemplate(ref v1alpha1.ObjectReference) []store.Right {
 	return []store.Right{{Verb: store.VerbGet, Namespace: ref.Namespace, Group: v1alpha1.GroupName, Resource: "resourcesets", Name: ref.Set}}
 }
 
+// rightsToDiagnostics returns the rights to read a diagnostic about an instance, besides the one to get it. It may quote the template
+// and, as each.value, a ConfigMap that it does not name. rightsToDiagnostics returns nil for another object. set may be empty.
+func rightsToDiagnostics(namespace, name, set string) []store.Right {
+	if !v1alpha1.IsInstanceName(name) && !v1alpha1.InModule(name) {
+		return nil
+	}
+	return append(rightsToTemplate(v1alpha1.ObjectReference{Namespace: namespace, Name: name, Set: set}),
+		store.Right{Verb: store.VerbGet, Namespace: namespace, Resource: "configmaps"})
+}
+
+// withholdDiagnostics removes the diagnostics of instances from users who may not read the template and the ConfigMaps behind them.
+func withholdDiagnostics(ctx context.Context, asker *store.Asker, list *v1alpha1.PlanChangeList) error {
+	for i := range list.Items {
+		c := &list.Items[i]
+		if len(c.Diagnostics) == 0 && c.Message == "" {
+			continue
+		}
+		missing, err := asker.Missing(ctx, rightsToDiagnostics(c.Object.Namespace, c.Object.Name, c.Object.Set))
+		if err != nil {
+			return err
+		}
+		if len(missing) > 0 {
+			c.Message, c.Diagnostics = "", nil
+		}
+	}
+	return nil
+}
+
 // withholdValues removes the values of each change whose object the user may not get. It keeps the addresses and
 // actions. Of an instance whose ResourceSet the user may not get, it removes the expressions, which are those of the template.
 func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema.GroupVersionKind) (kinds.Kind, bool), list *v1alpha1.PlanChangeList) error {
@@ -60,46 +88,65 @@ func withholdValues(ctx context.Context, asker *store.Asker, kindOf func(kschema
 }
 
 // mayRead is the registry.ReaderFunc of the server. The requester of a plan reads its diagnostics of ProviderConfigs:
-// planning needs the verb "use" on them, and not "get".
+// planning needs the verb "use" on them, and not "get". Of instances, the requester needs the right to get them alone, because
+// planning evaluates the template with the requester's rights.
 func (s *Server) mayRead(ctx context.Context) (func(p *v1alpha1.Plan, address string) (bool, error), error) {
 	who, ok := request.UserFrom(ctx)
 	if !ok {
 		return nil, errors.New("read plans: the request has no user")
 	}
 	asker, reader := s.asker(who), rights.IdentityOf(who)
-	known := map[[2]string]bool{} // the plans of a list often have the same addresses
+	type read struct {
+		namespace, address string
+		own                bool
+	}
+	known := map[read]bool{} // the plans of a list often have the same addresses
 	return func(p *v1alpha1.Plan, address string) (bool, error) {
-		if by := p.Status.RequestedBy; by != nil && reader.Within(by) && strings.HasPrefix(address, scope.ProviderConfigAddress) {
+		key := read{p.Namespace, address, requested(&reader, p)}
+		if key.own && strings.HasPrefix(address, scope.ProviderConfigAddress) {
 			return true, nil
 		}
-		key := [2]string{p.Namespace, address}
 		may, ok := known[key]
 		if ok {
 			return may, nil
 		}
-		may, err := mayGet(ctx, asker, s.kinds.ByType, p.Namespace, address)
+		missing, err := asker.Missing(ctx, rightsToRead(s.kinds.ByType, p.Namespace, address, key.own))
+		may = len(missing) == 0
 		known[key] = may
 		return may, err
 	}, nil
 }
 
-// mayGet reports whether the user may get the object with the address of a diagnostic. If several providers have its
-// type, the user needs the right to the kind of each. If none has it, the user needs the right to all kinds.
-func mayGet(ctx context.Context, asker *store.Asker, byType func(v1alpha1.Mode, string) []kinds.Kind, namespace, address string) (bool, error) {
-	rights := []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*"}}
+// requested reports whether a reader is the requester of a plan.
+func requested(reader *v1alpha1.Identity, p *v1alpha1.Plan) bool {
+	return p.Status.RequestedBy != nil && reader.Within(p.Status.RequestedBy)
+}
+
+// rightsToRead returns the rights to read a diagnostic about the object with an address. If several providers have its
+// type, the user needs the right to the kind of each. If none has it, the user needs the right to all kinds. own is true for the
+// requester of the plan.
+func rightsToRead(byType func(v1alpha1.Mode, string) []kinds.Kind, namespace, address string, own bool) []store.Right {
+	all := []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: "*", Resource: "*"}}
 	if name, ok := strings.CutPrefix(address, scope.ProviderConfigAddress); ok {
-		rights = []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs", Name: name}}
-	} else if addr, err := lang.ParseAddress(address); err == nil {
-		if found := byType(addr.Mode, addr.Type); len(found) > 0 {
-			rights = nil
-			for _, kind := range found {
-				rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: cmp.Or(addr.Namespace, namespace),
-					Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: addr.ObjectName()})
-			}
-		}
+		return []store.Right{{Verb: store.VerbGet, Namespace: namespace, Group: v1alpha1.GroupName, Resource: "providerconfigs", Name: name}}
 	}
-	missing, err := asker.Missing(ctx, rights)
-	return len(missing) == 0, err
+	addr, err := lang.ParseAddress(address)
+	if err != nil {
+		return all
+	}
+	found := byType(addr.Mode, addr.Type)
+	if len(found) == 0 {
+		return all
+	}
+	namespace = cmp.Or(addr.Namespace, namespace)
+	var rights []store.Right
+	for _, kind := range found {
+		rights = append(rights, store.Right{Verb: store.VerbGet, Namespace: namespace, Group: kind.GVR.Group, Resource: kind.GVR.Resource, Name: addr.ObjectName()})
+	}
+	if own {
+		return rights
+	}
+	return append(rights, rightsToDiagnostics(namespace, addr.ObjectName(), "")...)
 }
 
 // withhold removes each part of a change that is, or may repeat, a value of its object.

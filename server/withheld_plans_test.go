@@ -15,12 +15,13 @@ import (
 	"github.com/hykube/hykube/tests/harness"
 )
 
-// TestDiagnosticsOfOthersAreWithheld reads a plan with the diagnostics of two objects in every way that has its status,
-// as a user who may get both and as one who may get only one of them.
+// TestDiagnosticsOfOthersAreWithheld reads a plan with the diagnostics of several objects in every way that has its status, as users
+// who may get some of them. A diagnostic of an instance may quote its template, and a ConfigMap.
 func TestDiagnosticsOfOthersAreWithheld(t *testing.T) {
 	ns := namespace(t, "withheld")
+	addresses := []string{"sim_network.mine", "sim_network.other", "gone_thing.main", "ProviderConfig/other", "sim_network.hosts[0]", "module.shop.sim_network.main"}
 	p := planned(t, shared, ns, func(p *v1alpha1.Plan) {
-		for _, address := range []string{"", "sim_network.mine", "sim_network.other", "gone_thing.main", "ProviderConfig/other"} {
+		for _, address := range append([]string{""}, addresses...) {
 			p.Status.Diagnostics = append(p.Status.Diagnostics, v1alpha1.Diagnostic{Severity: v1alpha1.SeverityWarning, Address: address, Summary: "text of " + address, Detail: "text of " + address, Attribute: "spec.text of " + address})
 		}
 	})
@@ -29,7 +30,9 @@ func TestDiagnosticsOfOthersAreWithheld(t *testing.T) {
 	networks := rbacv1.PolicyRule{APIGroups: []string{"sim.hykube.io"}, Resources: []string{"sim-networks"}, Verbs: []string{"get"}}
 	mine := networks
 	mine.ResourceNames = []string{"mine"}
-	for user, rules := range map[string][]rbacv1.PolicyRule{"viewer": {read, mine}, "editor": {read, networks, configs}} {
+	templates := rbacv1.PolicyRule{APIGroups: []string{"hykube.io"}, Resources: []string{"resourcesets", "modules"}, Verbs: []string{"get"}}
+	configMaps := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}
+	for user, rules := range map[string][]rbacv1.PolicyRule{"viewer": {read, mine}, "editor": {read, networks, configs, templates}, "approver": {read, networks, templates, configMaps}} {
 		rbac := core(t, shared.admin()).RbacV1()
 		if _, err := rbac.Roles(ns).Create(t.Context(), &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -40,7 +43,10 @@ func TestDiagnosticsOfOthersAreWithheld(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for user, withheld := range map[string]string{"viewer": "sim_network.other gone_thing.main ProviderConfig/other", "editor": "gone_thing.main"} {
+	instances := "sim_network.hosts[0] module.shop.sim_network.main "
+	for user, withheld := range map[string]string{
+		"viewer": instances + "sim_network.other gone_thing.main ProviderConfig/other", "editor": instances + "gone_thing.main", "approver": "gone_thing.main ProviderConfig/other",
+	} {
 		client := objects(t, shared.as(user)).Resource(plans).Namespace(ns)
 		if err := harness.Within(deadline, func() error {
 			_, err := client.List(t.Context(), metav1.ListOptions{})
@@ -53,7 +59,7 @@ func TestDiagnosticsOfOthersAreWithheld(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, address := range []string{"sim_network.mine", "sim_network.other", "gone_thing.main", "ProviderConfig/other"} {
+			for _, address := range addresses {
 				hidden := !strings.Contains(string(text), "text of "+address)
 				if want := strings.Contains(withheld, address); hidden != want || !strings.Contains(string(text), `"`+address+`"`) {
 					t.Errorf("%s, %s: the text of %s is withheld %t, want %t: %s", user, how, address, hidden, want, text)

@@ -156,3 +156,53 @@ func TestExpressionsOfAModuleAreWithheld(t *testing.T) {
 		}
 	}
 }
+
+// TestDiagnosticsOfInstancesAreWithheld reads the diagnostics of an instance, which may quote its template and, as each.value, a ConfigMap.
+// Who may read both sees them, and so does the requester of the plan, with whose rights planning read them.
+func TestDiagnosticsOfInstancesAreWithheld(t *testing.T) {
+	access := rights.Access{Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		refused := map[string]string{"bob": "configmaps", "carol": "resourcesets", "dan": "sim-networks"}
+		if a.GetResource() != refused[a.GetUser().GetName()] {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})}
+	byType := func(v1alpha1.Mode, string) []kinds.Kind {
+		return []kinds.Kind{{GVR: kschema.GroupVersionResource{Group: "sim.hykube.io", Version: "v1", Resource: "sim-networks"}}}
+	}
+	for who, test := range map[string]struct{ ofPlan, ofChange, ofSingle, own bool }{
+		"alice": {ofPlan: true, ofChange: true, ofSingle: true, own: true},
+		"bob":   {ofSingle: true, own: true},
+		"carol": {ofSingle: true, own: true},
+		"dan":   {ofChange: true}, // withholdValues removes it
+	} {
+		asker := access.Asker(&user.DefaultInfo{Name: who})
+		reads := func(address string, own bool) bool {
+			missing, err := asker.Missing(t.Context(), rightsToRead(byType, "team", address, own))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(missing) == 0
+		}
+		list := &v1alpha1.PlanChangeList{Items: []v1alpha1.PlanChange{{
+			Object:  v1alpha1.ObjectReference{APIVersion: "sim.hykube.io/v1", Kind: "sim-network", Namespace: "team", Name: "hosts[0]", Set: "hosts"},
+			Message: "hunter2", Diagnostics: []v1alpha1.Diagnostic{{Detail: "hunter2"}},
+		}}}
+		if err := withholdDiagnostics(t.Context(), asker, list); err != nil {
+			t.Fatal(err)
+		}
+		c := list.Items[0]
+		if sees := c.Message != "" && len(c.Diagnostics) > 0; sees != test.ofChange || sees != (c.Message != "") {
+			t.Errorf("%s sees the diagnostics of the change: %t, want %t", who, sees, test.ofChange)
+		}
+		if sees := reads("sim_network.hosts[0]", false); sees != test.ofPlan {
+			t.Errorf("%s sees the diagnostics of the instance: %t, want %t", who, sees, test.ofPlan)
+		}
+		if sees := reads("sim_network.main", false); sees != test.ofSingle {
+			t.Errorf("%s sees the diagnostics of a single object: %t, want %t", who, sees, test.ofSingle)
+		}
+		if sees := reads("sim_network.hosts[0]", true); sees != test.own {
+			t.Errorf("%s sees the diagnostics of the instance in an own plan: %t, want %t", who, sees, test.own)
+		}
+	}
+}

@@ -60,8 +60,9 @@ func keysOf(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) ([]string, m
 		return nil, nil, fmt.Errorf("the ConfigMap %q has no key %q, which spec.forEachFrom names", from.ConfigMap.Name, from.ConfigMap.Key)
 	}
 	raw, err := yaml.YAMLToJSONStrict(text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the key %q of the ConfigMap %q is neither YAML nor JSON: %w", from.ConfigMap.Key, from.ConfigMap.Name, err)
+	if err != nil { // which may quote values, and readers of the set and of its plans may lack the right to the ConfigMap
+		return nil, nil, fmt.Errorf("the key %q of the ConfigMap %q is neither YAML nor JSON, or has a key twice: kubectl get configmap %[2]s -o yaml shows it",
+			from.ConfigMap.Key, from.ConfigMap.Name)
 	}
 	values, err := parseForEach(raw)
 	var keys []string

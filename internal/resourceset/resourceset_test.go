@@ -52,12 +52,14 @@ func names(s *Set) []string {
 	return out
 }
 
-func TestKeys(t *testing.T) {
-	from := func(key string) func(*v1alpha1.ResourceSetSpec) {
-		return func(s *v1alpha1.ResourceSetSpec) {
-			s.ForEachFrom = &v1alpha1.ForEachSource{ConfigMap: v1alpha1.ForEachConfigMap{Name: "keys", Key: key}}
-		}
+// from takes the keys from the ConfigMap "keys", or from one of its keys.
+func from(key string) func(*v1alpha1.ResourceSetSpec) {
+	return func(s *v1alpha1.ResourceSetSpec) {
+		s.ForEachFrom = &v1alpha1.ForEachSource{ConfigMap: v1alpha1.ForEachConfigMap{Name: "keys", Key: key}}
 	}
+}
+
+func TestKeys(t *testing.T) {
 	data := func(k, v string) map[string][]byte { return map[string][]byte{k: []byte(v)} }
 	many := strings.Repeat(`"k":1,`, 1)
 	for i := range MaxKeys {
@@ -106,6 +108,17 @@ func TestKeys(t *testing.T) {
 		}
 		if diff := cmp.Diff(tc.names, names(s)); diff != "" || s.Problem != "" {
 			t.Errorf("%s: problem %q, names (-want +got):\n%s", why, s.Problem, diff)
+		}
+	}
+}
+
+// TestKeysThatCannotBeReadShowNoValue has keys of a ConfigMap that cannot be read. Who may read the set, or its plans, may lack the right to
+// the ConfigMap.
+func TestKeysThatCannotBeReadShowNoValue(t *testing.T) {
+	for _, content := range []string{"a: *hunter2\n", "a: !!int hunter2\n", "a: {x: hunter2\n", "a: hunter2\na: hunter3\n", "a: [hunter2", "{\"a\": \"hunter2\"", "hunter2"} {
+		s := expand(t, object(from("k")), map[string][]byte{"k": []byte(content)})
+		if s.Problem == "" || strings.Contains(s.Problem, "hunter") {
+			t.Errorf("the problem of %q is %q", content, s.Problem)
 		}
 	}
 }

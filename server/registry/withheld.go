@@ -15,7 +15,8 @@ import (
 	"github.com/hykube/hykube/api/v1alpha1"
 )
 
-// This file withholds the texts of a plan's diagnostics from users who may not get the objects that they are about.
+// This file withholds the texts of a plan's diagnostics from users who may not get the objects that they are about, or what the
+// text may quote.
 
 // ReaderFunc returns a function for the user of a request: may the user read a plan's diagnostics of the object with an
 // address, such as "sim_network.main"? The function caches its answers.
@@ -24,7 +25,7 @@ type ReaderFunc func(ctx context.Context) (mayGet func(p *v1alpha1.Plan, address
 // Text of a withheld diagnostic.
 const (
 	summaryWithheld = "Text withheld"
-	detailWithheld  = `You need the verb "get" on the object to read this diagnostic.`
+	detailWithheld  = `You need the verb "get" on the object to read this diagnostic and, for an instance, on its ResourceSet or Module and on ConfigMaps.`
 )
 
 // response converts the plans of a response to what the user of the request may read. It does not change the

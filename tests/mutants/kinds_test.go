@@ -21,6 +21,8 @@ var kindsMutants = []mutant{
 		"if !ok {\n\t\t\twithhold(c)", "if !ok && false {\n\t\t\twithhold(c)", "TestWithheld"},
 	{"A reader of plans who may not read a ResourceSet reads its template.", "server/withheld.go",
 		"if len(missing) > 0 {\n\t\t\tc.Expressions = nil", "if false {\n\t\t\tc.Expressions = nil", "TestExpressionsOfATemplateAreWithheld"},
+	{"A reader of plans who may not read a ConfigMap reads it in the errors of an instance.", "server/withheld.go",
+		"return append(rights, rightsToDiagnostics(namespace, addr.ObjectName(), \"\")...)", "return rights", "TestDiagnosticsOfInstancesAreWithheld"},
 	{"Whoever reads plans reads the errors of all objects.", "server/registry/withheld.go",
 		"\t\tif ok {\n\t\t\tcontinue\n", "\t\tif ok || true {\n\t\t\tcontinue\n", "server:TestDiagnosticsOfOthersAreWithheld"},
 	{"Whoever watches plans reads the errors of all objects.", "server/registry/withheld.go",
