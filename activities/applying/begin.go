@@ -55,7 +55,12 @@ func (a *Applier) Begin(ctx context.Context, p workflows.Plan) (workflows.Begun,
 		}
 		return workflows.Begun{Refused: why}, nil
 	}
-	if po.Status.Progress == nil { // otherwise an earlier run has begun and checked this
+	if po.Status.Progress != nil {
+		if err := a.judgeAgain(ctx, po, work); err != nil {
+			return workflows.Begun{}, err
+		}
+		work.Order() // it may have held changes
+	} else {
 		if why, err := a.start(ctx, p, po, work); err != nil || why != "" {
 			return workflows.Begun{Refused: why}, err
 		}
@@ -109,6 +114,30 @@ func (a *Applier) start(ctx context.Context, p workflows.Plan, po *v1alpha1.Plan
 		refused = fmt.Sprintf("%s after the plan was made.", changes.Counted(left.stale, "change became stale", "changes became stale"))
 	}
 	return refused, err
+}
+
+// judgeAgain judges a plan that an earlier run has begun. That may be long ago, as of a plan that an administrator lets go on after a
+// restore. If policies refuse it now, or a person must approve it, the apply leaves out the changes that have not begun.
+func (a *Applier) judgeAgain(ctx context.Context, po *v1alpha1.Plan, work *changes.Stored) error {
+	if po.Status.Cancel != nil {
+		return nil
+	}
+	why, err := a.refusedByPolicy(ctx, po, nil)
+	if err == nil && why == "" {
+		why, err = a.needsPerson(ctx, po, work)
+	}
+	if err != nil || why == "" {
+		return err
+	}
+	out := leftOutChange{v1alpha1.ChangeStale, v1alpha1.StalePolicyDenied, "when the apply went on, the server judged the plan again. " + strings.TrimSuffix(why, ".")}
+	left := leftOut{why: map[int]leftOutChange{}}
+	for i := range work.Changes {
+		if c := &work.Changes[i]; c.State == v1alpha1.ChangePending && !c.HalfDone && !c.NoSteps && !c.Held {
+			left.why[i] = out
+			left.stale++
+		}
+	}
+	return a.markLeftOut(ctx, po, work, left)
 }
 
 // leftOut has the changes that an apply leaves out, by their indexes.

@@ -155,7 +155,7 @@ func (s *SelfApproval) Why(ctx context.Context) (string, error) {
 // Add adds the facts about the next change. The changes that it depends on come first.
 func (s *SelfApproval) Add(ctx context.Context, b *Brief) error {
 	inherited := s.inherit(b)
-	if b.NoSteps || b.State == v1alpha1.ChangeSkipped || b.State == v1alpha1.ChangeFailed {
+	if b.NoSteps || b.State == v1alpha1.ChangeSkipped || b.State == v1alpha1.ChangeFailed || b.State == v1alpha1.ChangeDone {
 		return nil
 	}
 	if b.OtherOwner {
