@@ -20,7 +20,7 @@ import (
 
 // This file plans changes that remove records without destroying anything.
 
-// forget plans to remove the record of an instance. A reason is set if the instance does not exist.
+// forget plans to remove the record of an instance. The reason is empty if only lifecycle.destroy says so.
 func (pr *proposal) forget(c *ledger.Change, r *resource.Resource, state *ledger.State, reason string) (*expected, error) {
 	null := cty.NullVal(r.Schema.Block.ImpliedType())
 	prior := null

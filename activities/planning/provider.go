@@ -70,7 +70,7 @@ func (pr *proposal) planWithProvider(ctx context.Context, c *ledger.Change, r *r
 		state, wanted = &d.State, false
 	}
 	if !wanted && r.Lifecycle.Forgets() && !pr.plan.Spec.RefreshOnly && state.Exists() {
-		return pr.forget(c, r, state, "")
+		return pr.forget(c, r, state, resourceset.ForgetReason(r.Object))
 	}
 	return pr.planManaged(ctx, c, r, rec, state, wanted)
 }

@@ -105,6 +105,14 @@ type PlanChangeList struct {
 	Items           []PlanChange `json:"items"`
 }
 
+// Reasons to forget a resource of a Module, which Terraform's JSON plan does not have.
+const (
+	// ActionReasonReleased is the reason if the Module is deleted and has the mode Observe.
+	ActionReasonReleased = "forget_because_released"
+	// ActionReasonRemoved is the reason if a removed block of the Module says that the infrastructure stays.
+	ActionReasonRemoved = "forget_because_removed"
+)
+
 // PlanChange is one change of a plan. Before, After, AfterUnknown, BeforeSensitive, AfterSensitive and ReplacePaths
 // have the format of these fields in Terraform's JSON plan:
 // https://developer.hashicorp.com/terraform/internals/json-format#change-representation

@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	kschema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,10 +19,14 @@ import (
 
 // forgotten is what a user can do about resources that a plan forgot.
 type forgotten struct {
-	// imports are the commands that the provider accepts, and others the reasons why there is none.
+	// imports are the commands that the provider accepts, and others the reasons why there is none. blocks are the import blocks in
+	// place of commands for resources of Modules, by the names of these.
 	imports, others []string
-	// more is the number of further resources.
-	more int
+	blocks          map[string][]string
+	// released are the Modules that were deleted with the mode Observe.
+	released map[string]bool
+	// listed is the number of resources in these, and more that of further ones.
+	listed, more int
 }
 
 // afterForget returns how to manage forgotten resources again, or "" if there are none.
@@ -28,20 +34,28 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 	if sum.Forget == 0 {
 		return ""
 	}
-	var f forgotten
+	f := forgotten{blocks: map[string][]string{}, released: map[string]bool{}}
 	for c, err := range s.changes(ctx, p) {
 		if err != nil { // the plan was applied nevertheless
 			f.others = append(f.others, "  the list of the forgotten resources ends here: "+err.Error())
 			break
 		}
-		// with a reason, the resource may not exist
-		if c.Action != v1alpha1.ActionForget || c.Deposed != "" || c.State != v1alpha1.ChangeDone || c.ActionReason != "" {
+		if c.Action != v1alpha1.ActionForget || c.Deposed != "" || c.State != v1alpha1.ChangeDone {
 			continue
 		}
-		if len(f.imports)+len(f.others) == listedChanges {
+		switch c.ActionReason {
+		case "", v1alpha1.ActionReasonRemoved:
+		case v1alpha1.ActionReasonReleased:
+			f.released[c.Object.Set] = true
+			continue
+		default: // the resource may not exist
+			continue
+		}
+		if f.listed == listedChanges {
 			f.more++
 			continue
 		}
+		f.listed++
 		s.noteForgotten(ctx, p, c, &f)
 	}
 	return f.text(p)
@@ -49,10 +63,16 @@ func (s *session) afterForget(ctx context.Context, p *v1alpha1.Plan, sum v1alpha
 
 // text returns the note below the summary of an apply.
 func (f forgotten) text(p *v1alpha1.Plan) string {
-	if len(f.imports)+len(f.others) == 0 {
+	if len(f.imports)+len(f.others)+len(f.blocks)+len(f.released) == 0 {
 		return ""
 	}
-	text := "The forgotten infrastructure still exists and is no longer managed. If you apply the object again, Hykube creates it a second time.\n"
+	text := "The forgotten infrastructure still exists and is no longer managed. If you apply the object or the Module again, Hykube creates it a second time.\n"
+	for _, name := range slices.Sorted(maps.Keys(f.released)) {
+		text += fmt.Sprintf("To bring the resources of the Module %q back instead, push a state that has them:\n  kubectl hykube state push FILE --module %[1]s -f DIR --force -n %[2]s\n", name, p.Namespace)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.blocks)) {
+		text += fmt.Sprintf("To import it instead, give the resource its block back in the files of the Module %q, and add:\n%s\n", name, strings.Join(f.blocks[name], "\n"))
+	}
 	if len(f.imports) > 0 {
 		text += "To import it instead:\n" + strings.Join(f.imports, "\n") + "\n"
 	}
@@ -67,10 +87,13 @@ func (f forgotten) text(p *v1alpha1.Plan) string {
 	return text
 }
 
-// noteForgotten adds the command that imports a forgotten resource. It asks the provider first, because the ID of an import
+// noteForgotten adds the command or the block that imports a forgotten resource. It asks the provider first, because the ID of an import
 // may be another one than the recorded ID, and many types have no import.
 func (s *session) noteForgotten(ctx context.Context, p *v1alpha1.Plan, c *v1alpha1.PlanChange, f *forgotten) {
 	object := shell.Word(c.Object.Kind + "/" + c.Object.Name)
+	if v1alpha1.InModule(c.Object.Name) {
+		object = diff.Clean(c.Address, false)
+	}
 	id, ok := recordedID(c)
 	if !ok {
 		f.others = append(f.others, fmt.Sprintf("  %s: its ID is not recorded, or is a secret", object))
@@ -80,8 +103,11 @@ func (s *session) noteForgotten(ctx context.Context, p *v1alpha1.Plan, c *v1alph
 		f.others = append(f.others, fmt.Sprintf("  %s, with the ID %s: %s", object, shell.Word(id), why))
 		return
 	}
-	line := fmt.Sprintf("  kubectl hykube import %s %s -n %s", object, shell.Word(id), p.Namespace)
-	f.imports = append(f.imports, line)
+	if v1alpha1.InModule(c.Object.Name) {
+		f.blocks[c.Object.Set] = append(f.blocks[c.Object.Set], importBlockOf(c.Address, c.Object.Set, &v1alpha1.PlanImport{ID: id}))
+		return
+	}
+	f.imports = append(f.imports, fmt.Sprintf("  kubectl hykube import %s %s -n %s", object, shell.Word(id), p.Namespace))
 }
 
 // importable returns "" if the provider imports the forgotten resource by its recorded ID, else the reason.

@@ -18,13 +18,17 @@ import (
 // importBlock returns an error with the import block that imports the resource of a Module.
 func (o *importOptions) importBlock(t target) error {
 	path, _ := v1alpha1.SplitModuleObjectName(t.name)
-	module := v1alpha1.RootModule(path)
-	by := fmt.Sprintf("id = %q", o.by.ID)
-	if o.by.Identity != nil {
-		by = "identity = " + string(o.by.Identity.Raw)
+	return fmt.Errorf("%s: %s is a resource of a Module. Add this block to the files of the Module, and apply them:\n\n%s",
+		cmp.Or(o.verb, "import"), t.address(), importBlockOf(t.address(), v1alpha1.RootModule(path), &o.by))
+}
+
+// importBlockOf returns an import block for the resource of a Module with an address.
+func importBlockOf(address, module string, by *v1alpha1.PlanImport) string {
+	from := fmt.Sprintf("id = %q", by.ID)
+	if by.Identity != nil {
+		from = "identity = " + string(by.Identity.Raw)
 	}
-	return fmt.Errorf("%s: %s is a resource of a Module. Add this block to the files of the Module, and apply them:\n\nimport {\n  to = %s\n  %s\n}",
-		cmp.Or(o.verb, "import"), t.address(), strings.TrimPrefix(t.address(), "module."+module+"."), by)
+	return fmt.Sprintf("import {\n  to = %s\n  %s\n}", strings.TrimPrefix(address, "module."+module+"."), from)
 }
 
 // importInstance imports an existing resource as an instance of a ResourceSet: it adds an entry to spec.imports of the

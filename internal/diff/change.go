@@ -270,7 +270,18 @@ func forgets(c *v1alpha1.PlanChange) (verb, why string) {
 	case "forget_because_create_unknown":
 		return "may exist; its record will be removed, and nothing will be destroyed", "the outcome of its create is unknown"
 	}
-	return "will no longer be managed by Hykube, but will not be destroyed", "lifecycle.destroy is false"
+	return "will no longer be managed by Hykube, but will not be destroyed", whyForgets(c.ActionReason)
+}
+
+// whyForgets returns why infrastructure that exists is forgotten.
+func whyForgets(reason string) string {
+	switch reason {
+	case v1alpha1.ActionReasonReleased:
+		return "its Module is deleted, and has the mode Observe"
+	case v1alpha1.ActionReasonRemoved:
+		return "a removed block of its Module has destroy = false"
+	}
+	return "lifecycle.destroy is false"
 }
 
 // importedFrom returns the ID or identity of an import in one line.

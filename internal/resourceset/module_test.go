@@ -152,11 +152,11 @@ removed {
 		m    *Module
 		want string
 	}{
-		"a removed block": {removed, "map[destroy:false]"},
-		"none":            {expandNet(t, `resource "test_thing" "b" {}`, nil, nil), "<nil>"},
+		"a removed block": {removed, "map[destroy:false] forget_because_removed"},
+		"none":            {expandNet(t, `resource "test_thing" "b" {}`, nil, nil), "<nil> "},
 	} {
 		u := Leaving(tc.m.BlockSet(ref), ref)
-		if got := fmt.Sprint(u.Object["lifecycle"]); got != tc.want || !IsLeaving(u) || u.GetDeletionTimestamp() == nil || u.GetLabels()["app"] != "net" {
+		if got := fmt.Sprintf("%v %s", u.Object["lifecycle"], ForgetReason(u)); got != tc.want || !IsLeaving(u) || u.GetDeletionTimestamp() == nil || u.GetLabels()["app"] != "net" {
 			t.Errorf("%s: lifecycle %s, want %s: %v", reason, got, tc.want, u.Object)
 		}
 	}

@@ -330,7 +330,7 @@ func (s *Set) Object(key v1alpha1.InstanceKey) *unstructured.Unstructured {
 		lifecycle = withField(lifecycle, "moved", map[string]any{"from": from})
 	}
 	if s.Kept() {
-		lifecycle = keptLifecycle(lifecycle)
+		lifecycle, instance[fieldForgets] = keptLifecycle(lifecycle), v1alpha1.ActionReasonReleased
 	}
 	if lifecycle != nil {
 		u.Object["lifecycle"] = lifecycle
@@ -374,10 +374,13 @@ func Leaving(s *Set, ref v1alpha1.ObjectReference) *unstructured.Unstructured {
 		}
 		u.Object["lifecycle"] = kept
 	}
-	if s.forgets(ref) || s.Kept() {
-		u.Object["lifecycle"] = map[string]any{"destroy": false}
-	}
 	instance := u.Object[v1alpha1.FieldInstance].(map[string]any)
+	switch {
+	case s.Kept():
+		u.Object["lifecycle"], instance[fieldForgets] = map[string]any{"destroy": false}, v1alpha1.ActionReasonReleased
+	case s.forgets(ref):
+		u.Object["lifecycle"], instance[fieldForgets] = map[string]any{"destroy": false}, v1alpha1.ActionReasonRemoved
+	}
 	if s.Kind != "" {
 		instance[fieldContent] = hex.EncodeToString(s.digest[:])
 	}
@@ -415,6 +418,12 @@ func (s *Set) leavingReason(ref v1alpha1.ObjectReference) string {
 // LeavingReason returns the reason for the destroy of an object that left its set; "" for other objects.
 func LeavingReason(u *unstructured.Unstructured) string {
 	reason, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, "reason")
+	return reason
+}
+
+// ForgetReason returns the action reason if the Module of an object makes plans forget it; "" if only lifecycle.destroy may do so.
+func ForgetReason(u *unstructured.Unstructured) string {
+	reason, _, _ := unstructured.NestedString(u.Object, v1alpha1.FieldInstance, fieldForgets)
 	return reason
 }
 
@@ -474,8 +483,8 @@ func InstanceOf(u *unstructured.Unstructured) (i *lang.Instance, set string, set
 }
 
 // Members of v1alpha1.FieldInstance: each.value, the name of the ConfigMap that it comes from, the digest that Content
-// returns, the path that ModuleOf returns, the addresses that Through returns, and the revision of the status, which only the
-// server's workers see.
+// returns, the path that ModuleOf returns, the addresses that Through returns, what ForgetReason returns, and the revision of the
+// status, which only the server's workers see.
 const (
 	fieldStatusRevision = "statusRevision"
 
@@ -484,6 +493,7 @@ const (
 	fieldContent = "content"
 	fieldModule  = "module"
 	fieldThrough = "through"
+	fieldForgets = "forgets"
 )
 
 // ModuleOf returns the path, without keys, of the module with the block that an instance is of; "" for an instance of a
