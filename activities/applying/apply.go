@@ -88,6 +88,11 @@ func (s *stepRun) apply(ctx context.Context) error {
 		s.recordLost = true
 		return changes.LostRecord("apply", r)
 	}
+	if c.Action == v1alpha1.ActionDelete || c.Action == v1alpha1.ActionForget {
+		if err := s.Ledger.KeepApplied(ctx, rec); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.Action == v1alpha1.ActionRead:
 		return s.recordRefresh(ctx, rec)

@@ -38,13 +38,19 @@ type writers struct {
 
 	mu    sync.Mutex
 	known map[store.Written]store.Writers
-	// siblings caches the results of appliedSibling, by the UIDs of the sets.
-	siblings map[types.UID]map[string]string
+	// siblings caches the results of appliedSibling.
+	siblings map[setTemplate]map[string]string
+}
+
+// setTemplate identifies the template of a set. The blocks of a Module have its UID.
+type setTemplate struct {
+	set     types.UID
+	address lang.Address
 }
 
 func newWriters(ctx context.Context, values *scope.Scope, logger *slog.Logger, namespace string) *writers {
 	return &writers{ctx: ctx, configs: values.Configs, values: values, logger: logger, namespace: namespace,
-		known: map[store.Written]store.Writers{}, siblings: map[types.UID]map[string]string{}}
+		known: map[store.Written]store.Writers{}, siblings: map[setTemplate]map[string]string{}}
 }
 
 // read returns the writers of an object. If the object is gone, or cannot be read, its writers are unknown.
@@ -173,7 +179,7 @@ func (n *node) appliedVersion() string {
 }
 
 // appliedVersions returns the versions of the dependencies with which a plan applied a node or, for an instance of a set without
-// infrastructure, another instance of the set: both have the same template. It returns nil if no plan did.
+// infrastructure, another instance of the set, perhaps a destroyed one: they have the same template. It returns nil if no plan did.
 func (s *survey) appliedVersions(n *node) map[string]string {
 	if n.record.Living() {
 		return n.record.DependencyVersions
@@ -191,15 +197,16 @@ func (s *survey) appliedVersions(n *node) map[string]string {
 // maxSiblings is the maximum number of instances of a set among which appliedSibling looks for an applied one.
 const maxSiblings = 16
 
-// appliedSibling returns the versions of the dependencies with which a plan applied one of the first instances of a set; nil if it
-// finds none. ref is any instance of the set. What a plan found to need no change was not applied.
+// appliedSibling returns the versions of the dependencies with which a plan applied one of the first instances of a set, or else the one
+// that was destroyed last; nil if it finds none. ref is any instance of the set. What a plan found to need no change was not applied.
 func (w *writers) appliedSibling(set *resourceset.Set, ref v1alpha1.ObjectReference) map[string]string {
 	fair.Lock(w.ctx, &w.mu)
 	defer w.mu.Unlock()
-	if known, ok := w.siblings[set.UID]; ok {
+	of := setTemplate{set.UID, set.Address()}
+	if known, ok := w.siblings[of]; ok {
 		return known
 	}
-	w.siblings[set.UID] = nil
+	w.siblings[of] = nil
 	for i := range min(set.Len(), maxSiblings) {
 		ref.Name, ref.UID = v1alpha1.InstanceName(set.Template, set.Key(i)), set.UIDOf(set.Key(i))
 		rec, err := w.values.Ledger.Instance(w.ctx, ref)
@@ -207,12 +214,18 @@ func (w *writers) appliedSibling(set *resourceset.Set, ref v1alpha1.ObjectRefere
 			w.logger.Warn("read the record of an instance", "namespace", ref.Namespace, "name", ref.Name, "error", err)
 			return nil
 		}
-		if rec.Exists() && rec.Object.Generation != 0 && len(rec.Contributors) == 0 {
-			w.siblings[set.UID] = rec.DependencyVersions
-			break
+		if rec.Exists() && rec.AppliedLast() {
+			w.siblings[of] = rec.DependencyVersions
+			return rec.DependencyVersions
 		}
 	}
-	return w.siblings[set.UID]
+	kept, err := w.values.Ledger.AppliedVersions(w.ctx, ref)
+	if err != nil {
+		w.logger.Warn("read with what a destroyed instance was applied", "namespace", ref.Namespace, "name", ref.Name, "error", err)
+		return nil
+	}
+	w.siblings[of] = kept
+	return kept
 }
 
 // externalContributors returns the writers of what a node depends on and no plan changes, apart from its ProviderConfig: ConfigMaps

@@ -3,8 +3,10 @@ package planning
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -358,7 +360,7 @@ func TestWritersOfWhatIsGone(t *testing.T) {
 }
 
 // TestAnInstanceTakesWhatAnotherOneWasAppliedWith adds an instance to a set that refers to a value of eve's and to a key of bob's,
-// both later than the set. They count until a plan has applied both to another instance of the set.
+// both later than the set. They count until a plan has applied both to another instance of the set, perhaps one that was destroyed since.
 func TestAnInstanceTakesWhatAnotherOneWasAppliedWith(t *testing.T) {
 	w := activitiestest.NewWorld(t)
 	w.Config(nil)
@@ -437,5 +439,54 @@ func TestAnInstanceTakesWhatAnotherOneWasAppliedWith(t *testing.T) {
 	cause("plan-1", "net-2")
 	read("eve caused another value", "eve")
 	w.Data["configmaps/team/names"]["base"] = []byte("alpine")
-	read("bob wrote another one, too", "bob", "eve")
+	versions = read("bob wrote another one, too", "bob", "eve")
+	destroy := func(change func(*ledger.Instance)) {
+		t.Helper()
+		apply(change)
+		rec := w.Instance(r)
+		if err := errors.Join(w.Ledger.KeepApplied(t.Context(), rec), w.Ledger.Forget(t.Context(), rec)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	destroy(func(rec *ledger.Instance) { rec.Object.Generation = 0 })
+	read("the instance was destroyed, and no plan had applied both", "bob", "eve")
+	destroy(func(*ledger.Instance) {})
+	read("a plan destroyed the instance that it had applied")
+	cause("plan-2", "net-3")
+	read("eve caused another value after that", "eve")
+	if err := w.Ledger.ForgetStatuses(t.Context(), "team", "web-uid"); err != nil {
+		t.Fatal(err)
+	}
+	read("the set was removed", "bob", "eve")
+}
+
+// TestABlockTakesNothingOfAnotherBlock has two sets with one UID, as the blocks of a Module. A plan has destroyed an applied instance of one.
+func TestABlockTakesNothingOfAnotherBlock(t *testing.T) {
+	w := activitiestest.NewWorld(t)
+	setOf := func(name string) (*resourceset.Set, v1alpha1.ObjectReference) {
+		obj := &v1alpha1.ResourceSet{Spec: v1alpha1.ResourceSetSpec{Count: new(int32(1)), Template: v1alpha1.ResourceTemplate{APIVersion: "test.hykube.io/v1", Kind: "test-thing"}}}
+		obj.Namespace, obj.Name, obj.UID, obj.Spec.Template.Metadata.Name = "team", "shop", "shop-uid", name
+		set, err := resourceset.New(obj, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := resource.Of(set.Object(set.Key(0)), w.Catalog)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set, r.Ref
+	}
+	one, ref := setOf("one")
+	other, otherRef := setOf("other")
+	versions := map[string]string{"x": "1"}
+	if err := w.Ledger.KeepApplied(t.Context(), &ledger.Instance{Object: ref, DependencyVersions: versions}); err != nil {
+		t.Fatal(err)
+	}
+	writers := newWriters(t.Context(), w.NewScope(w.Plan(), "team", nil), slog.New(slog.DiscardHandler), "team")
+	if got := writers.appliedSibling(one, ref); !maps.Equal(got, versions) {
+		t.Errorf("the block was applied with %v, want %v", got, versions)
+	}
+	if got := writers.appliedSibling(other, otherRef); got != nil {
+		t.Errorf("the other block was applied with %v", got)
+	}
 }

@@ -72,10 +72,12 @@ func (l *Ledger) ForgetStatus(ctx context.Context, k StatusKey) error {
 	return nil
 }
 
-// ForgetStatuses deletes the statuses of all instances of a set.
+// ForgetStatuses deletes the statuses of all instances of a set that is gone, and with what they were applied.
 func (l *Ledger) ForgetStatuses(ctx context.Context, namespace string, set types.UID) error {
-	if err := l.kv.DeletePrefix(ctx, StatusKey{Namespace: namespace, Set: set}.prefix()); err != nil {
-		return fmt.Errorf("delete statuses of instances: %w", err)
+	for _, prefix := range []string{StatusKey{Namespace: namespace, Set: set}.prefix(), appliedPrefix(namespace, set)} {
+		if err := l.kv.DeletePrefix(ctx, prefix); err != nil {
+			return fmt.Errorf("delete statuses of instances: %w", err)
+		}
 	}
 	return nil
 }

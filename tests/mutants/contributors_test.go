@@ -81,6 +81,8 @@ var contributorMutants = []mutant{
 		"ok && of == addr && !set.Has(key)", "ok && of == addr && set.Has(key)", "TestWritersOfTheKeysOfASet"},
 	{"A value that an earlier plan changed has no writers in the next one.", "activities/planning/contributors.go",
 		"lists = append(lists, s.valueWriters(n, differs)...)", "_ = s.valueWriters", "TestWritersOfValuesThatAnEarlierPlanChanged"},
-	{"A new instance of a set takes a value that no plan has applied to another one.", "activities/planning/contributors.go",
-		"rec.Object.Generation != 0 && len(rec.Contributors) == 0", "rec.Object.Generation != 0", "TestAnInstanceTakesWhatAnotherOneWasAppliedWith"},
+	{"A new instance of a set takes a value that no plan has applied to another one.", "internal/ledger/appliedsets.go",
+		"i.Object.Generation != 0 && len(i.Contributors) == 0", "i.Object.Generation != 0", "activities/planning:TestAnInstanceTakesWhatAnotherOneWasAppliedWith"},
+	{"A block of a Module takes what a plan has applied to another block.", "activities/planning/contributors.go",
+		"of := setTemplate{set.UID, set.Address()}", "of := setTemplate{set.UID, lang.Address{}}", "TestABlockTakesNothingOfAnotherBlock"},
 }
