@@ -81,7 +81,7 @@ func TestQueryIsValidated(t *testing.T) {
 		"arguments that are a list":    {spec{"type": "sim_network", "config": []any{}}, "", []string{"spec.config", "map"}},
 		"import by nothing":            {spec{"type": "sim_network", "import": spec{}}, "", []string{"spec.import: Required"}},
 		"import by both":               {spec{"type": "sim_network", "import": spec{"id": "1", "identity": spec{"id": "1"}}}, "", []string{"spec.import", "id and identity"}},
-		"import and listing":           {spec{"type": "sim_network", "import": spec{"id": "1"}, "limit": int64(5), "config": spec{"region": "eu"}}, "", []string{"spec.limit", "spec.config"}},
+		"import and listing":           {spec{"type": "sim_network", "import": spec{"id": "1"}, "limit": int64(5), "config": spec{"region": "eu"}, "objects": []any{"a"}}, "", []string{"spec.limit", "spec.config", "spec.objects"}},
 		"import by an odd identity":    {spec{"type": "sim_network", "import": spec{"identity": spec{"nmae": "x"}}}, "", []string{"spec.import.identity.id: Required", "spec.import.identity.nmae"}},
 		"import without an identity":   {spec{"type": "sim_disk", "import": spec{"identity": spec{"id": "x"}}}, "", []string{"spec.import.identity", "use id instead"}},
 		"missing config":               {spec{"type": "sim_network", "providerConfig": "nowhere"}, "", []string{"spec.providerConfig", "there is no ProviderConfig"}},

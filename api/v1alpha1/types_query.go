@@ -44,6 +44,11 @@ type QuerySpec struct {
 	// Also read each resource, and return a manifest that imports it.
 	// +optional
 	Manifests bool `json:"manifests,omitempty"`
+	// Names of objects of the type in the namespace, also of instances. Also read each resource, and name in its matches
+	// those of the objects that it may belong to. Their specs are evaluated with the rights of the author. At most 10000.
+	// +optional
+	// +listType=atomic
+	Objects []string `json:"objects,omitempty"`
 }
 
 // QueryStatus is the result of a query.
@@ -75,12 +80,17 @@ type QueryResult struct {
 	// Terraform address of the object that already manages the resource. Empty if there is none.
 	// +optional
 	ManagedBy string `json:"managedBy,omitempty"`
-	// Values of the resource, with secrets masked. Set if the query requests manifests.
+	// Values of the resource, with secrets masked. Set if the query requests manifests, or names objects.
 	// +optional
 	Attributes *runtime.RawExtension `json:"attributes,omitempty"`
 	// Object that imports the resource with its current values. Secrets are omitted.
 	// +optional
 	Manifest *runtime.RawExtension `json:"manifest,omitempty"`
+	// Those objects of the query whose specs the resource agrees with. Values that are not known or secret are not
+	// compared. Empty if an object manages the resource.
+	// +optional
+	// +listType=atomic
+	Matches []string `json:"matches,omitempty"`
 	// Errors and warnings about the resource.
 	// +optional
 	// +listType=atomic

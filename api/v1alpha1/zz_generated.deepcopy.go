@@ -2176,6 +2176,11 @@ func (in *QueryResult) DeepCopyInto(out *QueryResult) {
 		*out = new(runtime.RawExtension)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Matches != nil {
+		in, out := &in.Matches, &out.Matches
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Diagnostics != nil {
 		in, out := &in.Diagnostics, &out.Diagnostics
 		*out = make([]Diagnostic, len(*in))
@@ -2206,6 +2211,11 @@ func (in *QuerySpec) DeepCopyInto(out *QuerySpec) {
 		in, out := &in.Import, &out.Import
 		*out = new(PlanImport)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.Objects != nil {
+		in, out := &in.Objects, &out.Objects
+		*out = make([]string, len(*in))
+		copy(*out, *in)
 	}
 	return
 }

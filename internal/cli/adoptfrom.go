@@ -173,6 +173,8 @@ func (o *resolveOptions) checkAdoption(ctx context.Context, a *adoption) (adopte
 	switch {
 	case err != nil:
 		return false, err
+	case open && v1alpha1.InModule(t.name):
+		return false, a.importBlock(&v1alpha1.PlanImport{ID: a.id})
 	case open && a.object.GetDeletionTimestamp() != nil:
 		return false, fmt.Errorf("it is marked for deletion, so the next applied plan forgets the create; take the deletion back first: kubectl hykube undelete %s/%s -n %s", k.kind, t.name, ns)
 	case open:

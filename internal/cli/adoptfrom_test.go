@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -116,22 +117,63 @@ func TestResolveAdoptFromDeclined(t *testing.T) {
 func TestResolveSearch(t *testing.T) {
 	f := newFakeServer(t)
 	f.planning = imports
-	for _, name := range []string{"a", "b", "c"} {
-		network(f, name, func(o map[string]any) {
-			lost(o)
-			o["spec"] = map[string]any{"name": name, "cidr": "${sim_network.x.cidr}"}
-		})
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		network(f, name, lost)
 	}
 	f.querying = func(q *v1alpha1.Query) {
-		for _, text := range []string{`{"id":"net-1","name":"a","cidr":"10.0.0.0/16"}`, `{"id":"net-2","name":"b"}`, `{"id":"net-3","name":"b"}`, `{"id":"net-4","name":"other"}`, `{"id":"net-6\nsim_network.b net-7","name":"c"}`} {
-			q.Status.Results = append(q.Status.Results, v1alpha1.QueryResult{Attributes: &runtime.RawExtension{Raw: []byte(text)}})
+		if got := strings.Join(q.Spec.Objects, " "); got != "a b c d e" {
+			t.Errorf("asks for the objects %q", got)
 		}
-		q.Status.Results = append(q.Status.Results, v1alpha1.QueryResult{ManagedBy: "sim_network.z", Attributes: &runtime.RawExtension{Raw: []byte(`{"id":"net-5","name":"c"}`)}})
+		for _, r := range []struct {
+			id      string
+			matches []string
+		}{
+			{"net-1", []string{"a"}}, {"net-2", []string{"b"}}, {"net-3", []string{"b"}}, {"net-4", nil},
+			{"net-5\nsim_network.b net-7", []string{"c"}}, {"net-6", []string{"d", "e"}},
+		} {
+			raw, err := json.Marshal(map[string]any{"id": r.id, "cidr": "10.0.0.0/16"})
+			if err != nil {
+				t.Error(err)
+			}
+			q.Status.Results = append(q.Status.Results, v1alpha1.QueryResult{Attributes: &runtime.RawExtension{Raw: raw}, Matches: r.matches})
+		}
 	}
 	out, errOut, code := f.run("resolve", "--all", "--search", "--auto-approve")
-	want := "sim_network.a net-1\n# sim_network.b: 2 resources have the values of its spec: net-2, net-3\n# sim_network.c: no unmanaged resource has the values of its spec\n"
+	want := "sim_network.a net-1\n# sim_network.b: 2 resources have the values of its spec: net-2, net-3\n# sim_network.c: no unmanaged resource has the values of its spec\n" +
+		"# sim_network.d: net-6 has the values of its spec, and those of other creates\n# sim_network.e: net-6 has"
 	if code != ExitDone || !strings.HasPrefix(out, want) || !strings.Contains(out, "1 imported") {
 		t.Errorf("code %d: %s %s", code, out, errOut)
+	}
+}
+
+// TestResolveSearchInModule prints the import block of a resource of a Module, and adopts the others. A file with such
+// a resource changes nothing.
+func TestResolveSearchInModule(t *testing.T) {
+	f := newFakeServer(t)
+	f.planning = imports
+	names := []string{"a", "module.shop:main"}
+	for _, name := range names {
+		network(f, name, lost)
+	}
+	f.querying = func(q *v1alpha1.Query) {
+		for i, name := range names {
+			raw := fmt.Appendf(nil, `{"id":"net-%d"}`, i)
+			q.Status.Results = append(q.Status.Results, v1alpha1.QueryResult{Attributes: &runtime.RawExtension{Raw: raw}, Matches: []string{name}})
+		}
+	}
+	block := "import {\n  to = sim_network.main\n  id = \"net-1\"\n}"
+	out, errOut, code := f.run("resolve", "--all", "--search", "--auto-approve")
+	if code != ExitError || !strings.Contains(out, "# module.shop.sim_network.main has the ID net-1, and needs an import block") ||
+		!strings.Contains(out, "1 imported") || !strings.Contains(errOut, block) {
+		t.Errorf("code %d: %s %s", code, out, errOut)
+	}
+	file := filepath.Join(t.TempDir(), "found.txt")
+	if err := os.WriteFile(file, []byte("module.shop.sim_network.main net-1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.calls = nil
+	if _, errOut, code := f.run("resolve", "--adopt-from", file, "--auto-approve"); code != ExitError || len(f.writes()) > 0 || !strings.Contains(errOut, block) {
+		t.Errorf("from a file: code %d, writes %v: %s", code, f.writes(), errOut)
 	}
 }
 

@@ -17,9 +17,14 @@ import (
 
 // importBlock returns an error with the import block that imports the resource of a Module.
 func (o *importOptions) importBlock(t target) error {
+	return fmt.Errorf("%s: %w", cmp.Or(o.verb, "import"), t.importBlock(&o.by))
+}
+
+// importBlock returns an error with the import block that imports a resource of a Module.
+func (t target) importBlock(by *v1alpha1.PlanImport) error {
 	path, _ := v1alpha1.SplitModuleObjectName(t.name)
-	return fmt.Errorf("%s: %s is a resource of a Module. Add this block to the files of the Module, and apply them:\n\n%s",
-		cmp.Or(o.verb, "import"), t.address(), importBlockOf(t.address(), v1alpha1.RootModule(path), &o.by))
+	return fmt.Errorf("%s is a resource of a Module. Add this block to the files of the Module, and apply them:\n\n%s",
+		t.address(), importBlockOf(t.address(), v1alpha1.RootModule(path), by))
 }
 
 // importBlockOf returns an import block for the resource of a Module with an address.

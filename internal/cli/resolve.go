@@ -59,8 +59,8 @@ that, it needs the right to approve plans, too.
 --adopt-from FILE adopts many resources with one plan. Each line of the file has an address and an ID, with a space or a comma
 between them. The command checks all lines before it writes anything, and skips resources that are adopted already, so
 that you can repeat it. --search lists the resources of the types that the provider can list, and pairs those that no
-object manages with the objects, by the ID that an object shows and by the values of the specs. It prints the pairs as such
-a file, and asks.
+object manages with the objects, by the ID that an object shows and by the values of the specs, which the server evaluates.
+It prints the pairs as such a file, and asks. For a resource of a Module, it prints the import block to write.
 
 --all and -l find the objects with an unknown create or a lost record in the namespace, also before a plan has found them. To
 plan the other resources first, use "kubectl hykube plan --exclude TYPE.NAME".

@@ -36,7 +36,7 @@ func (o *resolveOptions) search(ctx context.Context, lost []lostCreate) ([]adopt
 		}
 		if id := lostID(u); id != "" {
 			found = append(found, adoption{target: l.target, kind: l.kind, object: u, id: id})
-			fmt.Fprintf(o.Out, "%s %s\n", l.address(), id)
+			o.printPair(found[len(found)-1])
 			continue
 		}
 		config, _, _ := unstructured.NestedString(u.Object, "lifecycle", "providerConfig")
@@ -48,7 +48,7 @@ func (o *resolveOptions) search(ctx context.Context, lost []lostCreate) ([]adopt
 	}) {
 		paired, notes := o.listIn(ctx, at, groups[at])
 		for _, a := range paired {
-			fmt.Fprintf(o.Out, "%s %s\n", a.address(), a.id)
+			o.printPair(a)
 		}
 		for _, n := range notes {
 			fmt.Fprintln(o.Out, "# "+inOneLine(n))
@@ -56,6 +56,29 @@ func (o *resolveOptions) search(ctx context.Context, lost []lostCreate) ([]adopt
 		found = append(found, paired...)
 	}
 	return found, nil
+}
+
+// printPair prints a line of the file for --adopt-from. A resource of a Module has a comment there: an import block
+// adopts it.
+func (o *resolveOptions) printPair(a adoption) {
+	if v1alpha1.InModule(a.name) {
+		fmt.Fprintf(o.Out, "# %s has the ID %s, and needs an import block in the files of its Module\n", a.address(), a.id)
+		return
+	}
+	fmt.Fprintf(o.Out, "%s %s\n", a.address(), a.id)
+}
+
+// inModules returns the found resources outside of Modules, and for each other one an error with the import block that
+// adopts it.
+func (o *resolveOptions) inModules(found []adoption) (others []adoption, blocks []error) {
+	for _, a := range found {
+		if v1alpha1.InModule(a.name) {
+			blocks = append(blocks, a.importBlock(&v1alpha1.PlanImport{ID: a.id}))
+			continue
+		}
+		others = append(others, a)
+	}
+	return others, blocks
 }
 
 // lostID returns the ID that an object with a lost record shows, or "". After a create with an unknown outcome, the object may
@@ -80,6 +103,12 @@ func (o *resolveOptions) searchAndAdopt(ctx context.Context, lost []lostCreate) 
 	if err != nil {
 		return err
 	}
+	found, blocks := o.inModules(found)
+	return joinExit(append(blocks, withoutNil(o.adoptFound(ctx, found))...))
+}
+
+// adoptFound asks, and adopts what a search found.
+func (o *resolveOptions) adoptFound(ctx context.Context, found []adoption) error {
 	if len(found) == 0 {
 		return silent(ExitError)
 	}
@@ -114,7 +143,11 @@ func (o *resolveOptions) listIn(ctx context.Context, at searched, lost []adoptio
 	}
 	_, typ := v1alpha1.ParseKind(at.kind.kind)
 	provider, _ := v1alpha1.ProviderOfGroup(at.kind.gvr.Group)
-	q, err := o.query(ctx, at.namespace, v1alpha1.QuerySpec{Type: typ, Provider: provider, ProviderConfig: at.config, Limit: searchLimit, Manifests: true})
+	spec := v1alpha1.QuerySpec{Type: typ, Provider: provider, ProviderConfig: at.config, Limit: searchLimit}
+	for _, a := range lost {
+		spec.Objects = append(spec.Objects, a.name)
+	}
+	q, err := o.query(ctx, at.namespace, spec)
 	if err != nil {
 		return nil, all(err.Error())
 	}
@@ -128,27 +161,27 @@ func (o *resolveOptions) listIn(ctx context.Context, at searched, lost []adoptio
 	return paired, append(notes, unpaired...)
 }
 
-// pair pairs creates with the resources that may be theirs: those that no object manages, with all plain values of the spec. A
-// pair is one create and one resource that match no other.
+// pair pairs creates with the resources that may be theirs, as the server says. A pair is one create and one resource
+// that match no other.
 func pair(lost []adoption, results []v1alpha1.QueryResult) (paired []adoption, notes []string) {
-	matches, takers := make([][]string, len(lost)), map[string]int{}
+	matches, takers := map[string][]string{}, map[string]int{}
 	for _, r := range results {
-		var attributes map[string]any
-		if r.ManagedBy != "" || r.Attributes == nil || decodeNumbers(r.Attributes.Raw, &attributes) != nil {
+		var attributes struct {
+			ID string `json:"id"`
+		}
+		if len(r.Matches) == 0 || r.Attributes == nil || json.Unmarshal(r.Attributes.Raw, &attributes) != nil {
 			continue
 		}
-		id, _ := attributes["id"].(string)
-		if !fitsLine(id) {
+		if !fitsLine(attributes.ID) {
 			continue
 		}
-		for i, a := range lost {
-			if spec, _, _ := unstructured.NestedMap(a.object.Object, "spec"); hasSpec(attributes, spec) {
-				matches[i], takers[id] = append(matches[i], id), takers[id]+1
-			}
+		takers[attributes.ID] += len(r.Matches)
+		for _, name := range r.Matches {
+			matches[name] = append(matches[name], attributes.ID)
 		}
 	}
-	for i, a := range lost {
-		switch ids := matches[i]; {
+	for _, a := range lost {
+		switch ids := matches[a.name]; {
 		case len(ids) == 0:
 			notes = append(notes, a.address()+": no unmanaged resource has the values of its spec")
 		case len(ids) > 1:
@@ -161,21 +194,4 @@ func pair(lost []adoption, results []v1alpha1.QueryResult) (paired []adoption, n
 		}
 	}
 	return paired, notes
-}
-
-// hasSpec reports whether a resource has all plain values of a spec, and at least one of them. Expressions are not compared.
-func hasSpec(attributes, spec map[string]any) bool {
-	compared := 0
-	for name, v := range spec {
-		raw, err := json.Marshal(v)
-		if err != nil || v == nil || strings.Contains(string(raw), "${") || strings.Contains(string(raw), "%{") {
-			continue
-		}
-		var plain any
-		if decodeNumbers(raw, &plain) != nil || attributes[name] == nil || !sameValue(plain, attributes[name]) {
-			return false
-		}
-		compared++
-	}
-	return compared > 0
 }

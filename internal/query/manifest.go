@@ -22,7 +22,8 @@ import (
 // maxName is the maximum length of a DNS label.
 const maxName = 63
 
-// describe adds the attributes of a found resource to the result, and a manifest that imports it.
+// describe adds the attributes of a found resource to the result, and a manifest that imports it if the query requests
+// it.
 func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
 	block := s.Schema.Block
 	attributes, err := json.Marshal(plan.Attributes(block, found.Resource))
@@ -30,6 +31,9 @@ func (s *search) describe(ctx context.Context, result *v1alpha1.QueryResult, fou
 		return fmt.Errorf("encode attributes of %s: %w", found.DisplayName, err)
 	}
 	result.Attributes = &runtime.RawExtension{Raw: attributes}
+	if !s.query.Spec.Manifests {
+		return nil
+	}
 	config, err := s.of.GenerateConfig(ctx, instance.State{Value: found.Resource, Identity: found.Identity})
 	if err != nil {
 		if ctx.Err() != nil {

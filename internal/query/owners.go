@@ -109,11 +109,12 @@ func (o *Owner) Is(e catalog.Entry, terraformType string) bool {
 	return ours != nil && theirs != nil && ours.Block.ImpliedType().Equals(theirs.Block.ImpliedType())
 }
 
-// setManager sets the object that already manages a resource. It does not name an object that the user may not read.
-func (s *search) setManager(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) error {
+// setManager sets the object that already manages a resource, and reports whether there is one. It does not name an
+// object that the user may not read.
+func (s *search) setManager(ctx context.Context, result *v1alpha1.QueryResult, found instance.Found) (managed bool, err error) {
 	if !s.indexed {
 		if err := s.Index.Refresh(ctx); err != nil {
-			return err
+			return false, err
 		}
 		s.indexed = true
 	}
@@ -126,14 +127,14 @@ func (s *search) setManager(ctx context.Context, result *v1alpha1.QueryResult, f
 	}
 	owners, err := FindOwners(ctx, s.Sources, s.Entry, text, id, func(v1alpha1.ObjectReference) bool { return false })
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, own := range owners {
 		if own.Is(s.Entry, s.of.Name) && !own.OtherIdentity(text) {
-			return s.ownedBy(ctx, result, own)
+			return true, s.ownedBy(ctx, result, own)
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // ownedBy sets the object that manages a resource, or a warning if the user may not read that object.

@@ -164,7 +164,12 @@ type search struct {
 	names map[string]bool
 	// indexed is true after the index was refreshed, which the first found resource requires.
 	indexed bool
+	// candidates are the objects of the query.
+	candidates []candidate
 }
+
+// reads reports whether the query needs the values of the resources.
+func (s *search) reads() bool { return s.query.Spec.Manifests || len(s.query.Spec.Objects) > 0 }
 
 // one finds the resource that an import would find.
 func (s *search) one(ctx context.Context) error {
@@ -196,13 +201,16 @@ func (s *search) all(ctx context.Context, p *session.Session) error {
 	if err != nil {
 		return err
 	}
+	if err := s.evaluateObjects(ctx); err != nil {
+		return err
+	}
 	limit := spec.Limit
 	if limit == 0 {
 		limit = defaultFound
 	}
 	list := &instance.List{Name: s.of.Name, Type: s.of, Schema: s.Entry.Schema.ListResources[s.of.Name], Provider: p.ProviderServer}
 	// One more result shows whether there are more than the limit.
-	for found, err := range list.Query(ctx, config, limit+1, spec.Manifests) {
+	for found, err := range list.Query(ctx, config, limit+1, s.reads()) {
 		switch {
 		case err != nil:
 			return &providerError{err}
@@ -258,7 +266,7 @@ func (s *search) add(ctx context.Context, found instance.Found, id string) error
 		}
 		result.Identity = &runtime.RawExtension{Raw: resource.WithoutNulls(raw)}
 	}
-	if s.query.Spec.Manifests && !absent(found.Identity) && absent(found.Resource) {
+	if s.reads() && !absent(found.Identity) && absent(found.Resource) {
 		state, diags, err := s.of.Import(ctx, instance.ImportBy{Identity: found.Identity})
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()
@@ -269,15 +277,19 @@ func (s *search) add(ctx context.Context, found instance.Found, id string) error
 		result.Diagnostics = append(result.Diagnostics, diags...)
 		found.Resource = state.Value
 	}
-	if err := s.setManager(ctx, &result, found); err != nil {
+	managed, err := s.setManager(ctx, &result, found)
+	if err != nil {
 		return err
 	}
 	if result.ID == "" && result.Identity == nil {
 		result.ID = idOf(found.Resource)
 	}
-	if s.query.Spec.Manifests && !absent(found.Resource) {
+	if s.reads() && !absent(found.Resource) {
 		if err := s.describe(ctx, &result, found); err != nil {
 			return err
+		}
+		if !managed {
+			result.Matches = s.matching(found.Resource)
 		}
 	}
 	s.query.Status.Results = append(s.query.Status.Results, result)

@@ -23,7 +23,10 @@ import (
 type Evaluator struct {
 	Ctx   context.Context //nolint:containedctx // it lives as long as one call
 	Scope *Scope
-	Err   error
+	// Partly is true if what cannot be read is unknown: missing objects, those that were never applied or that the user
+	// may not read, and ephemeral resources, which are not opened.
+	Partly bool
+	Err    error
 	// failed lists the errors that Err joins.
 	failed []failedReference
 }
@@ -35,13 +38,26 @@ type failedReference struct {
 
 // Resolve returns the value of an address for an expression, and records an error.
 func (l *Evaluator) Resolve(addr lang.Address) (cty.Value, bool) {
+	if l.Partly && addr.Mode == v1alpha1.ModeEphemeral {
+		return cty.DynamicVal, true
+	}
 	v, ok, err := l.Scope.Value(l.Ctx, addr)
+	if l.Partly && !ok && (err == nil || unreadable(err)) {
+		return cty.DynamicVal, true
+	}
 	l.Scope.NoteSecrets(v)
 	if err != nil {
 		l.failed = append(l.failed, failedReference{addr, err})
 	}
 	l.Err = errors.Join(l.Err, err)
 	return v, ok
+}
+
+// unreadable reports whether an error is about the referenced object, and not about the server.
+func unreadable(err error) bool {
+	_, failed := errors.AsType[*diag.Failure](err)
+	_, absent := errors.AsType[*AbsentError](err)
+	return failed || absent || IsForbidden(err)
 }
 
 // Unresolved returns a *diag.Failure with the unreadable addresses and the positions of their references, or nil

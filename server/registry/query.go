@@ -159,6 +159,10 @@ func validateImport(q *v1alpha1.Query, found kinds.Kind) field.ErrorList {
 	spec := field.NewPath("spec")
 	at := spec.Child("import")
 	var errs field.ErrorList
+	if len(q.Spec.Objects) > 0 {
+		errs = append(errs, field.Invalid(spec.Child("objects"), field.OmitValueType{},
+			"cannot be combined with spec.import, which finds one resource"))
+	}
 	if q.Spec.Config != nil {
 		errs = append(errs, field.Invalid(spec.Child("config"), field.OmitValueType{}, "cannot be combined with spec.import, because these are arguments of a list"))
 	}

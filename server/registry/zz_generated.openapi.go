@@ -5143,7 +5143,7 @@ func schema_hykube_hykube_api_v1alpha1_QueryResult(ref common.ReferenceCallback)
 					},
 					"attributes": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Values of the resource, with secrets masked. Set if the query requests manifests.",
+							Description: "Values of the resource, with secrets masked. Set if the query requests manifests, or names objects.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -5151,6 +5151,26 @@ func schema_hykube_hykube_api_v1alpha1_QueryResult(ref common.ReferenceCallback)
 						SchemaProps: spec.SchemaProps{
 							Description: "Object that imports the resource with its current values. Secrets are omitted.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
+						},
+					},
+					"matches": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Those objects of the query whose specs the resource agrees with. Values that are not known or secret are not compared. Empty if an object manages the resource.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
 						},
 					},
 					"diagnostics": {
@@ -5233,6 +5253,26 @@ func schema_hykube_hykube_api_v1alpha1_QuerySpec(ref common.ReferenceCallback) c
 							Description: "Also read each resource, and return a manifest that imports it.",
 							Type:        []string{"boolean"},
 							Format:      "",
+						},
+					},
+					"objects": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Names of objects of the type in the namespace, also of instances. Also read each resource, and name in its matches those of the objects that it may belong to. Their specs are evaluated with the rights of the author. At most 10000.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Default: "",
+										Type:    []string{"string"},
+										Format:  "",
+									},
+								},
+							},
 						},
 					},
 				},
