@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/zclconf/go-cty/cty"
@@ -164,7 +165,12 @@ func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, en
 	if m.Revision, err = moduleRevision(obj, configMap); err != nil {
 		return nil, err
 	}
-	if err := m.expand(&obj.Spec, data, env, previous); err != nil {
+	err = m.expand(&obj.Spec, data, env, previous)
+	if err != nil && m.Deleting != nil && (m.Observed || !protects(data)) {
+		m.forget() // without files, all that is recorded leaves the Module
+		err = m.expand(&v1alpha1.ModuleSpec{}, map[string][]byte{}, env, nil)
+	}
+	if err != nil {
 		m.Problem = err.Error()
 		m.forget()
 		if f, ok := errors.AsType[*diag.Failure](err); ok {
@@ -172,6 +178,20 @@ func NewModule(obj *v1alpha1.Module, configMap int64, data map[string][]byte, en
 		}
 	}
 	return m, nil
+}
+
+// protection matches the words by which Terraform files keep resources from a destroy: prevent_destroy, destroy and removed.
+var protection = regexp.MustCompile(`\b((prevent_)?destroy|removed)\b`)
+
+// protects reports whether a deletion must wait until files with errors are correct again, because they may keep resources from a
+// destroy.
+func protects(data map[string][]byte) bool {
+	for _, content := range data {
+		if protection.Match(content) {
+			return true
+		}
+	}
+	return false
 }
 
 // moduleRevision returns the Revision of a Module, given that of its ConfigMap.

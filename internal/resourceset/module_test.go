@@ -237,6 +237,46 @@ variable "n" {
 	}
 }
 
+// TestDeletedModulesNeedNoCorrectFiles expects all resources to leave a deleted Module with errors in its files, unless a word in these
+// says that one may be kept.
+func TestDeletedModulesNeedNoCorrectFiles(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		files    map[string][]byte
+		observed bool
+		problem  string
+	}{
+		"no ConfigMap":       {nil, false, ""},
+		"an undeclared name": {map[string][]byte{"out.tf": []byte(`output "id" { value = test_thing.one.id }`)}, false, ""},
+		"an order of changes": {map[string][]byte{"main.tf": []byte(`
+resource "test_thing" "one" {
+  uses = var.none
+  lifecycle { create_before_destroy = true }
+}`)}, false, ""},
+		"some blocks are expanded": {map[string][]byte{"main.tf": []byte("resource \"test_thing\" \"one\" {}\nresource \"other_thing\" \"two\" {}")}, false, ""},
+		"a protected resource":     {map[string][]byte{"main.tf": []byte(netFiles), "out.tf": []byte("output \"id\" {")}, false, "out.tf:1:"},
+		"a removed block":          {map[string][]byte{"main.tf": []byte("removed {")}, false, "main.tf:1:"},
+		"a resource that is kept":  {map[string][]byte{"main.tf": []byte("lifecycle { destroy = false }")}, false, "main.tf:1:"},
+		"nothing is destroyed":     {map[string][]byte{"main.tf": []byte("removed {")}, true, ""},
+	} {
+		obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "net", UID: "net-uid", DeletionTimestamp: new(metav1.Unix(100, 0))}}
+		obj.Spec = v1alpha1.ModuleSpec{Source: v1alpha1.ModuleSource{ConfigMap: "net-tf"}, Inputs: map[string]v1alpha1.JSON{"m": {Raw: []byte("1")}}}
+		if tc.observed {
+			obj.Spec.Mode = v1alpha1.ModuleObserve
+		}
+		m, err := NewModule(obj, 1, tc.files, Environment{Provider: func(v1alpha1.Mode, string, string) (string, error) { return "test", nil }}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (m.Problem != "") != (tc.problem != "") || !strings.Contains(m.Problem, tc.problem) || m.Len() > 0 {
+			t.Errorf("%s: the problem is %q, want %q; %d resources", reason, m.Problem, tc.problem, m.Len())
+		}
+		ref := v1alpha1.ObjectReference{APIVersion: "test.hykube.io/v1", Kind: "test-thing", Namespace: "team", Name: "module.net:one", Set: "net", SetUID: "net-uid"}
+		if u := Leaving(m.BlockSet(ref), ref); KeysUnknown(u) != (tc.problem != "") || u.GetDeletionTimestamp() == nil {
+			t.Errorf("%s: the object of a recorded resource is %v", reason, u)
+		}
+	}
+}
+
 // TestWrittenModulesStay expects a write of the status to keep the expansion, and a write of the finalizers to be seen.
 func TestWrittenModulesStay(t *testing.T) {
 	obj := &v1alpha1.Module{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "net", UID: "net-uid", Generation: 1}}

@@ -112,10 +112,17 @@ func New(obj *v1alpha1.ResourceSet, configMap int64, data map[string][]byte) (*S
 	if from := obj.Spec.ForEachFrom; from != nil {
 		s.Source, s.from = from.ConfigMap.Name, from
 	}
-	if s.keys, s.values, err = keysOf(&obj.Spec, data); err != nil {
+	s.readKeys(&obj.Spec, data)
+	return s, nil
+}
+
+// readKeys sets the keys, or the Problem. All instances leave a set that is being deleted, whatever its keys are.
+func (s *Set) readKeys(spec *v1alpha1.ResourceSetSpec, data map[string][]byte) {
+	var err error
+	s.Problem = ""
+	if s.keys, s.values, err = keysOf(spec, data); err != nil && s.Deleting == nil {
 		s.Problem = err.Error()
 	}
-	return s, nil
 }
 
 // revisionOf returns the Revision of a set, given the revision of its ConfigMap.
@@ -139,11 +146,7 @@ func NameOf(obj *v1alpha1.ResourceSet) string {
 // WithKeys returns the set with other content of the ConfigMap that has its keys; nil content if there is none.
 func (s *Set) WithKeys(data map[string][]byte) *Set {
 	next := *s
-	var err error
-	next.Problem = ""
-	if next.keys, next.values, err = keysOf(&v1alpha1.ResourceSetSpec{ForEachFrom: s.from}, data); err != nil {
-		next.Problem = err.Error()
-	}
+	next.readKeys(&v1alpha1.ResourceSetSpec{ForEachFrom: s.from}, data)
 	return &next
 }
 
